@@ -1,0 +1,1 @@
+//! adapm-core.

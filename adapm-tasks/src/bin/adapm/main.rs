@@ -1,0 +1,2 @@
+//! The adapm command line.
+fn main() {}
