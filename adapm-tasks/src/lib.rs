@@ -1,1 +1,14 @@
-//! adapm-tasks.
+//! Machine learning tasks with sparse access, on top of the adaptive parameter manager.
+//!
+//! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`]) holds model, step,
+//! training loop and evaluation, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported.
+//! Tasks use the public API of `adapm-runtime` only and run unchanged under every system, on one node or many.
+//!
+//! Not here: the command line, which is the binary `adapm` of this package.
+
+pub mod data;
+pub mod kge;
+pub mod metric;
+mod system;
+
+pub use system::System;

@@ -1,0 +1,115 @@
+//! What can be wrong with data: who is to blame, where, what to do.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::data::DATA_VARIABLE;
+
+/// Data that cannot be used. Its text is one line: what, where, what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DataError {
+    /// A name that is no path and no entry of the data folder.
+    UnknownName {
+        /// What was asked for.
+        name: PathBuf,
+        /// The folder that was searched, if `ADAPM_DATA` is set.
+        searched: Option<PathBuf>,
+    },
+    /// A folder lacks the file of a required split.
+    MissingSplit {
+        /// The folder.
+        folder: PathBuf,
+        /// Name of the file without its ending, `train`.
+        split: &'static str,
+    },
+    /// The operating system refused.
+    Unreadable {
+        /// File or folder.
+        path: PathBuf,
+        /// Why.
+        kind: io::ErrorKind,
+    },
+    /// A line that does not have the form of the format.
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The byte in the line, from 1.
+        column: u64,
+        /// What is wrong there.
+        reason: Malformation,
+    },
+    /// A file without a single example.
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Malformation {
+    /// Fewer than three fields: how many.
+    TooFewFields(usize),
+    /// A fourth field begins.
+    TooManyFields,
+    /// A field is empty.
+    EmptyField,
+    /// A field of an integer file is not a decimal number.
+    NotAnInteger,
+    /// An integer is above the largest id that is supported, or names nothing in the list of names.
+    IdOutOfRange,
+}
+
+impl std::error::Error for DataError {}
+
+impl fmt::Display for DataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownName { name, searched: Some(folder) } => {
+                write!(f, "no data {}: neither a path nor a folder in {}", name.display(), folder.display())?;
+                f.write_str("; give a path, or a name that is there")
+            }
+            Self::UnknownName { name, searched: None } => {
+                write!(f, "no data {}: the path does not exist", name.display())?;
+                write!(f, "; give a path that does, or set {DATA_VARIABLE} to look up names")
+            }
+            Self::MissingSplit { folder, split } => {
+                write!(f, "no file {split}.txt, {split}.tsv or {split}.del in {}", folder.display())?;
+                f.write_str("; give the folder that holds the splits")
+            }
+            Self::Unreadable { path, kind } => {
+                write!(f, "cannot read {}: {kind}; check path and permissions", path.display())
+            }
+            Self::Malformed { path, line, column, reason } => {
+                write!(f, "{}:{line}:{column}: {reason}", path.display())
+            }
+            Self::Empty { path } => write!(f, "no triple in {}; give data with at least one", path.display()),
+        }
+    }
+}
+
+impl fmt::Display for Malformation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooFewFields(fields) => {
+                write!(
+                    f,
+                    "a triple has three fields, this line has {fields}; separate them by tabs or spaces"
+                )
+            }
+            Self::TooManyFields => f.write_str(
+                "a triple has three fields, a fourth begins here; use tabs if names contain spaces",
+            ),
+            Self::EmptyField => f.write_str("this field is empty; put a name between the tabs"),
+            Self::NotAnInteger => {
+                f.write_str("not a decimal id; name the file .txt or .tsv if it holds names")
+            }
+            Self::IdOutOfRange => f.write_str("this id is too large; ids count from 0 without large gaps"),
+        }
+    }
+}

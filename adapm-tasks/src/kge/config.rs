@@ -1,0 +1,244 @@
+//! What can be chosen about a training or an evaluation, and which choices make no sense.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::System;
+
+/// Which function scores a triple.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelKind {
+    /// `Re<s, r, conj o>`: a vector per entity and relation, first half real, second half imaginary parts.
+    #[default]
+    Complex,
+    /// `s^T R o`: a vector per entity, a `dim x dim` matrix (row-major) per relation.
+    Rescal,
+}
+
+/// How negatives are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Negatives {
+    /// The positives of a chunk share one set of negatives, used for the subject and for the object side. The clock
+    /// counts chunks.
+    #[default]
+    Shared,
+    /// Every positive has `n` negatives for the subject and `n` for the object side (AdaPM §5.1). The clock counts
+    /// data points.
+    Independent,
+}
+
+/// What is minimised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossKind {
+    /// Cross entropy of the answer among the answer and its negatives.
+    #[default]
+    Softmax,
+    /// Binary cross entropy of the answer and of each negative (the papers').
+    Logistic,
+}
+
+/// Which of a graph's parts is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Split {
+    /// The part a model is selected on.
+    Valid,
+    /// The part that is looked at once.
+    Test,
+}
+
+/// Choices of a training run. Start from [`TrainConfig::default`] and set fields.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TrainConfig {
+    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager. Defaults to adapm.
+    pub system: Option<System>,
+    /// Nodes, all in this process. Defaults to 1.
+    pub nodes: usize,
+    /// Workers of each node; `None`: max(1, cores / nodes). Defaults to `None`.
+    pub workers: Option<usize>,
+    /// Seed of initial values, order of the data and negatives. Defaults to 1.
+    pub seed: u64,
+    /// The score function. Defaults to ComplEx.
+    pub model: ModelKind,
+    /// Length of an entity's vector, in reals (ComplEx: half real, half imaginary). Defaults to 128.
+    pub dim: usize,
+    /// Passes over the training data; 0 evaluates the initial values. Defaults to 20.
+    pub epochs: u32,
+    /// How negatives are drawn. Defaults to shared.
+    pub negatives: Negatives,
+    /// Negatives of a chunk (shared) or of each side of a positive (independent); `None`: 1000 and 50. Defaults to `None`.
+    pub negative_count: Option<usize>,
+    /// Positives of a chunk, with shared negatives. Defaults to 256.
+    pub chunk: usize,
+    /// What is minimised. Defaults to softmax.
+    pub loss: LossKind,
+    /// AdaGrad's learning rate. Defaults to 0.1.
+    pub learning_rate: f32,
+    /// Weight of the squared norm of a positive's entities in its loss. Defaults to 0.
+    pub l2_entity: f32,
+    /// Weight of the squared norm of a positive's relation in its loss. Defaults to 0.
+    pub l2_relation: f32,
+    /// Weight of the cubed absolute values (ComplEx: moduli) of a positive's vectors in its loss. Defaults to 0.
+    pub n3: f32,
+    /// Standard deviation of the initial values. Defaults to 0.1.
+    pub initial_deviation: f32,
+    /// Gives every relation an inverse with a vector of its own, used to predict subjects. Defaults to false.
+    pub reciprocal: bool,
+    /// Clocks between `localize` and the access, under [`System::Lapse`]. Defaults to 8.
+    pub localize_ahead: u64,
+    /// Evaluates valid to select the epoch, and test with the selected one. Defaults to true.
+    pub evaluate: bool,
+    /// Epochs between two evaluations of valid; the last epoch is always evaluated. Defaults to 5.
+    pub valid_every: u32,
+}
+
+impl Default for TrainConfig {
+    fn default() -> Self {
+        Self {
+            system: Some(System::Adapm),
+            nodes: 1,
+            workers: None,
+            seed: 1,
+            model: ModelKind::Complex,
+            dim: 128,
+            epochs: 20,
+            negatives: Negatives::Shared,
+            negative_count: None,
+            chunk: 256,
+            loss: LossKind::Softmax,
+            learning_rate: 0.1,
+            l2_entity: 0.0,
+            l2_relation: 0.0,
+            n3: 0.0,
+            initial_deviation: 0.1,
+            reciprocal: false,
+            localize_ahead: 8,
+            evaluate: true,
+            valid_every: 5,
+        }
+    }
+}
+
+/// Choices of an evaluation. Start from [`EvalConfig::default`] and set fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EvalConfig {
+    /// The parameter management system; `None`: plain arrays. Defaults to adapm.
+    pub system: Option<System>,
+    /// Nodes, all in this process. Defaults to 1.
+    pub nodes: usize,
+    /// Workers of each node; `None`: max(1, cores / nodes). Defaults to `None`.
+    pub workers: Option<usize>,
+    /// What is evaluated. Defaults to test.
+    pub split: Split,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self { system: Some(System::Adapm), nodes: 1, workers: None, split: Split::Test }
+    }
+}
+
+/// A choice that makes no sense. Its text is one line: what, and what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Zero nodes.
+    NoNodes,
+    /// Zero workers.
+    NoWorkers,
+    /// More nodes than keys.
+    MoreNodesThanKeys {
+        /// Nodes asked for.
+        nodes: usize,
+        /// Entities and relations of the graph.
+        keys: u64,
+    },
+    /// Dimension 0, or odd for ComplEx.
+    Dimension {
+        /// The dimension asked for.
+        dim: usize,
+    },
+    /// A number that has to be positive (and finite) is not.
+    NotPositive {
+        /// Name of the field of the configuration.
+        field: &'static str,
+    },
+    /// The graph has no triple to train on.
+    NothingToTrain,
+    /// Inverse relations asked of a loss or a scheme that has no use for them.
+    ReciprocalWithIndependent,
+}
+
+impl std::error::Error for ConfigError {}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNodes => f.write_str("0 nodes cannot train; give at least 1"),
+            Self::NoWorkers => f.write_str("0 workers cannot train; give at least 1 per node"),
+            Self::MoreNodesThanKeys { nodes, keys } => {
+                write!(f, "{nodes} nodes for {keys} keys: some would own nothing; give at most {keys} nodes")
+            }
+            Self::Dimension { dim } => {
+                write!(f, "dimension {dim} is impossible; give a positive one, even for complex")
+            }
+            Self::NotPositive { field } => write!(f, "{field} has to be a positive number"),
+            Self::NothingToTrain => {
+                f.write_str("the graph has no training triple; give data with at least one")
+            }
+            Self::ReciprocalWithIndependent => {
+                f.write_str("reciprocal relations need shared negatives; drop one of the two")
+            }
+        }
+    }
+}
+
+/// A name that is none of the choices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownChoice {
+    choices: &'static str,
+}
+
+impl std::error::Error for UnknownChoice {}
+
+impl fmt::Display for UnknownChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a known choice; known are {}", self.choices)
+    }
+}
+
+macro_rules! named {
+    ($kind:ty, $choices:literal, $($variant:path => $name:literal),+) => {
+        impl $kind {
+            /// The name on the command line.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $($variant => $name),+ }
+            }
+        }
+
+        impl FromStr for $kind {
+            type Err = UnknownChoice;
+
+            fn from_str(name: &str) -> Result<Self, UnknownChoice> {
+                match name { $($name => Ok($variant),)+ _ => Err(UnknownChoice { choices: $choices }) }
+            }
+        }
+
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+named!(ModelKind, "complex rescal", ModelKind::Complex => "complex", ModelKind::Rescal => "rescal");
+named!(Negatives, "shared independent", Negatives::Shared => "shared", Negatives::Independent => "independent");
+named!(LossKind, "softmax logistic", LossKind::Softmax => "softmax", LossKind::Logistic => "logistic");
+named!(Split, "valid test", Split::Valid => "valid", Split::Test => "test");

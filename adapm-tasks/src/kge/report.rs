@@ -1,0 +1,230 @@
+//! What a run tells while it goes and when it is done, and how it fails.
+
+use std::fmt;
+
+use crate::data::DataError;
+use crate::kge::checkpoint::{Checkpoint, CheckpointError};
+use crate::kge::config::{ConfigError, Split};
+use crate::metric::{Rank, RankMetrics};
+
+/// Counts of the parameter manager, summed over all nodes from the start of the run. All are 0 without a manager.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ManagerStats {
+    /// Key accesses served locally at once.
+    pub local: u64,
+    /// Key accesses served locally after waiting for the key to arrive.
+    pub waited: u64,
+    /// Key accesses that crossed the network.
+    pub remote: u64,
+    /// Main copies moved from node to node.
+    pub relocations: u64,
+    /// Replicas set up.
+    pub replicas: u64,
+    /// Bytes of encoded frames sent, heads included.
+    pub bytes_sent: u64,
+    /// Messages sent.
+    pub messages_sent: u64,
+}
+
+impl ManagerStats {
+    /// Share of accesses served locally at once, in 0..=1; 1 if there was no access.
+    #[must_use]
+    pub fn local_share(&self) -> f64 {
+        let accesses = self.local + self.waited + self.remote;
+        if accesses == 0 { 1.0 } else { self.local as f64 / accesses as f64 }
+    }
+}
+
+/// A moment of training, passed to [`Progress::training`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Training {
+    /// The running epoch, from 1.
+    pub epoch: u32,
+    /// Epochs of the run.
+    pub epochs: u32,
+    /// Training triples done in this epoch, over all workers.
+    pub done: u64,
+    /// Training triples of an epoch.
+    pub total: u64,
+    /// Mean loss per training triple so far in this epoch.
+    pub loss: f64,
+    /// Seconds of training in this epoch so far.
+    pub seconds: f64,
+    /// The manager's counts.
+    pub stats: ManagerStats,
+}
+
+impl Training {
+    /// Training triples per second in this epoch.
+    #[must_use]
+    pub fn throughput(&self) -> f64 {
+        if self.seconds > 0.0 { self.done as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+/// A long step that is not training, passed to [`Progress::stage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Ranks are computed: queries done, of how many.
+    Evaluating(Split, u64, u64),
+}
+
+/// Result of one epoch.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EpochReport {
+    /// The epoch, from 1.
+    pub epoch: u32,
+    /// Seconds of training, evaluation not counted.
+    pub seconds: f64,
+    /// Mean loss per training triple.
+    pub loss: f64,
+    /// Training triples done.
+    pub triples: u64,
+    /// Figures on valid, if it was evaluated after this epoch.
+    pub valid: Option<RankMetrics>,
+    /// Seconds of evaluation.
+    pub evaluation_seconds: f64,
+    /// The manager's counts after the epoch's training, from the start of the run.
+    pub stats: ManagerStats,
+    /// The manager's counts of this epoch's training alone.
+    pub epoch_stats: ManagerStats,
+}
+
+/// Result of a training run, complete or stopped.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TrainReport {
+    /// Every finished epoch.
+    pub epochs: Vec<EpochReport>,
+    /// The epoch whose parameters are in `checkpoint`: best on valid; without evaluation the last; 0 = initial values.
+    pub chosen_epoch: u32,
+    /// Figures on test with the chosen parameters; `None` without evaluation, without test triples, or if stopped.
+    pub test: Option<RankMetrics>,
+    /// Seconds of the evaluation of test.
+    pub test_seconds: f64,
+    /// The manager's counts of training, evaluation not counted.
+    pub stats: ManagerStats,
+    /// Parameters of the chosen epoch.
+    pub checkpoint: Checkpoint,
+    /// The stop flag ended the run early.
+    pub stopped: bool,
+    /// Nodes that took part.
+    pub nodes: usize,
+    /// Workers per node that took part.
+    pub workers: usize,
+}
+
+/// Result of an evaluation.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EvalReport {
+    /// The figures.
+    pub metrics: RankMetrics,
+    /// Two ranks per triple, in the order of the triples: first of the object, then of the subject. Empty if stopped.
+    pub ranks: Vec<Rank>,
+    /// Seconds it took.
+    pub seconds: f64,
+    /// The manager's counts.
+    pub stats: ManagerStats,
+    /// The stop flag ended the evaluation early: no figures.
+    pub stopped: bool,
+    /// Nodes that took part.
+    pub nodes: usize,
+    /// Workers per node that took part.
+    pub workers: usize,
+}
+
+/// Observer of a run. Called on a thread of the run, a few times a second; a slow observer slows one worker.
+pub trait Progress: Sync {
+    /// Training goes on.
+    fn training(&self, moment: &Training) {
+        let _ = moment;
+    }
+
+    /// A step that is not training goes on.
+    fn stage(&self, stage: Stage) {
+        let _ = stage;
+    }
+
+    /// An epoch, and its evaluation if any, is done.
+    fn epoch(&self, report: &EpochReport) {
+        let _ = report;
+    }
+}
+
+/// Observes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {}
+
+/// Why a run failed. Its text is one line: what, where, what to do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// The caller asked for something impossible.
+    Config(ConfigError),
+    /// The data cannot be used.
+    Data(DataError),
+    /// The checkpoint cannot be used.
+    Checkpoint(CheckpointError),
+    /// Training produced a number that is none.
+    NotFinite {
+        /// Key whose update, or whose triple's loss, was not finite.
+        key: u64,
+        /// Chunk (shared negatives) or data point (independent ones) of the worker, from the start of the run.
+        step: u64,
+        /// The learning rate.
+        learning_rate: f32,
+    },
+}
+
+impl std::error::Error for TaskError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Config(error) => Some(error),
+            Self::Data(error) => Some(error),
+            Self::Checkpoint(error) => Some(error),
+            Self::NotFinite { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Data(error) => error.fmt(f),
+            Self::Checkpoint(error) => error.fmt(f),
+            Self::NotFinite { key, step, learning_rate } => {
+                write!(
+                    f,
+                    "training diverged: the update of key {key} at step {step} is not a finite number"
+                )?;
+                write!(f, " with learning rate {learning_rate}; lower it")
+            }
+        }
+    }
+}
+
+impl From<ConfigError> for TaskError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<DataError> for TaskError {
+    fn from(error: DataError) -> Self {
+        Self::Data(error)
+    }
+}
+
+impl From<CheckpointError> for TaskError {
+    fn from(error: CheckpointError) -> Self {
+        Self::Checkpoint(error)
+    }
+}

@@ -1,0 +1,103 @@
+//! Figures of merit that tasks report.
+//!
+//! Ranking (link prediction): the rank of an answer among its competitors, with ties counted half, and the means over
+//! all queries. Not here: how competitors are scored, which is a task's.
+
+/// Where an answer stands among its competitors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rank {
+    /// Competitors that score higher than the answer.
+    pub better: u32,
+    /// Competitors that score the same as the answer, the answer not counted.
+    pub tied: u32,
+}
+
+impl Rank {
+    /// The rank that counts: `1 + G + floor(T / 2)` with `T` the number tied, the answer included.
+    #[must_use]
+    pub fn mean(self) -> u32 {
+        1 + self.better + self.tied.div_ceil(2)
+    }
+
+    /// The rank if the answer won every tie.
+    #[must_use]
+    pub fn optimistic(self) -> u32 {
+        1 + self.better
+    }
+
+    /// The rank if the answer lost every tie.
+    #[must_use]
+    pub fn pessimistic(self) -> u32 {
+        1 + self.better + self.tied
+    }
+}
+
+/// Means over the ranks of all queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RankMetrics {
+    /// Number of queries (two per triple: object side and subject side).
+    pub queries: u64,
+    /// Mean reciprocal rank.
+    pub mrr: f64,
+    /// Mean reciprocal rank if answers won every tie.
+    pub mrr_optimistic: f64,
+    /// Mean reciprocal rank if answers lost every tie.
+    pub mrr_pessimistic: f64,
+    /// Share of queries with rank 1.
+    pub hits_at_1: f64,
+    /// Share of queries with rank up to 3.
+    pub hits_at_3: f64,
+    /// Share of queries with rank up to 10.
+    pub hits_at_10: f64,
+}
+
+impl RankMetrics {
+    /// Computes the means; all are 0 if there is no rank. The sum runs in the order of `ranks`.
+    #[must_use]
+    pub fn of(ranks: &[Rank]) -> Self {
+        let queries = ranks.len() as u64;
+        let over = 1.0 / (queries.max(1) as f64);
+        let mean = |of: &dyn Fn(&Rank) -> f64| ranks.iter().map(of).sum::<f64>() * over;
+        let hits = |limit: u32| mean(&|rank| f64::from(u8::from(rank.mean() <= limit)));
+        Self {
+            queries,
+            mrr: mean(&|rank| 1.0 / f64::from(rank.mean())),
+            mrr_optimistic: mean(&|rank| 1.0 / f64::from(rank.optimistic())),
+            mrr_pessimistic: mean(&|rank| 1.0 / f64::from(rank.pessimistic())),
+            hits_at_1: hits(1),
+            hits_at_3: hits(3),
+            hits_at_10: hits(10),
+        }
+    }
+
+    /// Tells whether ties decide anything: the optimistic and the pessimistic end differ.
+    #[must_use]
+    pub fn has_ties(&self) -> bool {
+        self.mrr_optimistic != self.mrr_pessimistic
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_count_half_with_the_answer_included() {
+        let rank = |better, tied| Rank { better, tied };
+        // T includes the answer: nobody else tied is T = 1, floor(1 / 2) = 0.
+        assert_eq!(rank(0, 0).mean(), 1);
+        assert_eq!(rank(0, 1).mean(), 2);
+        assert_eq!(rank(0, 2).mean(), 2);
+        assert_eq!(rank(3, 3).mean(), 6);
+        assert_eq!((rank(3, 3).optimistic(), rank(3, 3).pessimistic()), (4, 7));
+    }
+
+    #[test]
+    fn means_are_over_all_queries() {
+        let metrics = RankMetrics::of(&[Rank { better: 0, tied: 0 }, Rank { better: 3, tied: 0 }]);
+        assert_eq!((metrics.queries, metrics.mrr), (2, 0.625));
+        assert_eq!((metrics.hits_at_1, metrics.hits_at_3, metrics.hits_at_10), (0.5, 0.5, 1.0));
+        assert!(!metrics.has_ties());
+        assert_eq!(RankMetrics::of(&[]).mrr, 0.0);
+    }
+}
