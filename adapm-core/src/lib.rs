@@ -1,1 +1,52 @@
-//! adapm-core.
+//! The protocol of an adaptive parameter manager, without I/O.
+//!
+//! Training with sparse access touches few of a model's many values at a time. Workers *signal intent* to access keys in a
+//! window of their logical clock; a [`node::Node`] decides per key and moment whether to relocate the main copy or to set up
+//! a replica, and learns when to act (AdaPM, CIKM'23; Lapse, VLDB'20).
+//!
+//! The crate is *sans-IO*: it reads no clock, opens no socket, spawns no thread, never blocks. A driver feeds
+//! [`node::Input`]s and drains [`node::Output`]s until [`node::Output::Wait`].
+//!
+//! Deliberately absent: randomness, hash iteration that can reach an output, unsafe code, any knowledge of transports,
+//! stores, runtimes or tasks.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`id`], [`clock`], [`time`], [`value`], [`layout`], [`config`], [`error`], [`node_set`] | vocabulary |
+//! | [`slot`] | transitions of one local copy |
+//! | [`store`], [`transport`], [`observe`] | traits that siblings implement |
+//! | [`node`] | the protocol engine of one channel of one node |
+//! | [`policy`] | decisions: technique and action timing |
+//! | [`wire`] | messages and frames |
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(any(test, feature = "testing"))]
+extern crate std;
+
+pub mod clock;
+pub mod config;
+pub mod error;
+pub mod id;
+pub mod layout;
+pub mod node;
+pub mod node_set;
+pub mod observe;
+pub mod policy;
+pub mod slot;
+pub mod stats;
+pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod time;
+pub mod transport;
+pub mod value;
+pub mod wire;
+
+pub use clock::Clock;
+pub use id::{ChannelId, Counter, Key, NodeId, Version, WorkerId};
+pub use layout::Layout;
+pub use time::Instant;
+pub use value::{Block, Value};

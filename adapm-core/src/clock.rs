@@ -1,0 +1,46 @@
+//! Logical time of one worker (AdaPM §3).
+//!
+//! A worker raises its clock when it starts a batch; intents name windows of it. Clocks of different workers are unrelated.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The logical clock of one worker, printed `@7`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Clock(pub u64);
+
+impl Clock {
+    /// The clock of a worker that has ended: all its intents have expired.
+    pub const INFINITY: Self = Self(u64::MAX);
+
+    /// The clock `clocks` later; never passes [`Clock::INFINITY`].
+    #[must_use]
+    pub fn plus(self, clocks: u64) -> Self {
+        Self(self.0.saturating_add(clocks))
+    }
+
+    /// Clocks passed since `earlier`, 0 if it is later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Whether the worker has ended.
+    #[must_use]
+    pub fn is_ended(self) -> bool {
+        self == Self::INFINITY
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_ended() { f.write_str("@end") } else { write!(f, "@{}", self.0) }
+    }
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}

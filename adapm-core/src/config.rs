@@ -1,0 +1,93 @@
+//! What a [`crate::node::Node`] must know before its first input.
+
+use core::fmt;
+
+use crate::error::ConfigError;
+use crate::id::{ChannelId, NodeId};
+use crate::layout::Layout;
+
+/// The place of one protocol engine in its cluster, and its bounds.
+///
+/// None of the bounds is a knob that a user must turn.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeConfig {
+    /// This node.
+    pub node: NodeId,
+    /// Number of nodes, at least 1.
+    pub nodes: usize,
+    /// Number of workers of this node, at least 1.
+    pub workers: usize,
+    /// The channel that this engine runs.
+    pub channel: ChannelId,
+    /// Number of channels of every node, at least 1.
+    pub channels: usize,
+    /// Whether locations learned from answers and grants are used for routing (AdaPM §B.2.3, Lapse §3.3). Defaults to true.
+    pub location_caches: bool,
+    /// Least time from the start of one round to the start of the next, in nanoseconds. Defaults to 500 us.
+    pub round_nanos_min: u64,
+    /// Largest value block of a request, and of the refreshes of a response, in bytes; a single larger value still goes
+    /// alone. Defaults to 4 MiB.
+    pub block_bytes_max: usize,
+    /// Largest number of entries of one node parked here; at the bound the node gets `Retry`. Defaults to 65,536.
+    pub parked_max: usize,
+    /// Time after which a barrier names the nodes it waits for, in nanoseconds. Defaults to 5 s.
+    pub barrier_report_nanos: u64,
+}
+
+impl NodeConfig {
+    /// The configuration of `node` among `nodes`, with `workers` workers, one channel, and default bounds.
+    #[must_use]
+    pub fn new(node: NodeId, nodes: usize, workers: usize) -> Self {
+        Self {
+            node,
+            nodes,
+            workers,
+            channel: ChannelId(0),
+            channels: 1,
+            location_caches: true,
+            round_nanos_min: 500_000,
+            block_bytes_max: 4 << 20,
+            parked_max: 1 << 16,
+            barrier_report_nanos: 5_000_000_000,
+        }
+    }
+
+    /// The same place, as engine `channel` of `channels`.
+    #[must_use]
+    pub fn on_channel(mut self, channel: ChannelId, channels: usize) -> Self {
+        self.channel = channel;
+        self.channels = channels;
+        self
+    }
+
+    /// Checks the configuration against a layout.
+    ///
+    /// # Errors
+    /// If there is no node, worker or channel, an id is out of range, or there are more nodes than keys.
+    pub fn check(&self, layout: &Layout) -> Result<(), ConfigError> {
+        if self.nodes == 0 || self.nodes > usize::from(u16::MAX) {
+            return Err(ConfigError::Nodes { nodes: self.nodes });
+        }
+        if self.workers == 0 || self.workers > usize::from(u16::MAX) {
+            return Err(ConfigError::Workers { workers: self.workers });
+        }
+        if self.channels == 0 || self.channel.index() >= self.channels {
+            return Err(ConfigError::Channels { channels: self.channels });
+        }
+        if self.node.index() >= self.nodes {
+            return Err(ConfigError::NodeOutOfRange { node: self.node, nodes: self.nodes });
+        }
+        let keys = layout.keys().end.0;
+        if self.nodes as u64 > keys {
+            return Err(ConfigError::MoreNodesThanKeys { nodes: self.nodes, keys });
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for NodeConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}, {} of {}", self.node, self.nodes, self.channel, self.channels)
+    }
+}

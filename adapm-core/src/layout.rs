@@ -1,0 +1,187 @@
+//! Which keys exist, how long their values are, and where they belong: homes and channels.
+//!
+//! Lengths are fixed per key for a run. A *dense* layout names contiguous ranges of keys from 0; a *sparse* layout has the
+//! same shape but may cover all of `u64`, and its main copies come into being when first accessed.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::error::ConfigError;
+use crate::id::{ChannelId, Key, NodeId};
+use crate::value::Value;
+
+/// Keys of a run with their value lengths in elements.
+///
+/// ```
+/// use adapm_core::{Key, Layout};
+/// let layout = Layout::dense(&[(1_000, 64), (10, 4_096)])?;
+/// assert_eq!(layout.value_len(Key(999)), Some(64));
+/// assert_eq!(layout.value_len(Key(1_000)), Some(4_096));
+/// assert_eq!(layout.value_len(Key(1_010)), None);
+/// # Ok::<(), adapm_core::error::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    ranges: Vec<Extent>,
+    kind: Kind,
+}
+
+/// Whether main copies exist from the start or come into being on first access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Every key has a main copy, filled before the first round.
+    Dense,
+    /// A main copy is created with its initial value on first access or grant.
+    Sparse,
+}
+
+/// Contiguous keys whose values have one length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The keys.
+    pub keys: Range<Key>,
+    /// Elements of each value.
+    pub value_len: usize,
+}
+
+impl Layout {
+    /// The longest value in elements.
+    pub const VALUE_LEN_MAX: usize = 1 << 20;
+
+    /// A dense layout: consecutive extents of (number of keys, value length) from key 0.
+    ///
+    /// # Errors
+    /// If there is no key, or a length is 0 or above [`Layout::VALUE_LEN_MAX`].
+    pub fn dense(extents: &[(u64, usize)]) -> Result<Self, ConfigError> {
+        Self::new(extents, Kind::Dense)
+    }
+
+    /// A sparse layout: as [`Layout::dense`], but nothing exists before it is accessed, so a range may be huge.
+    ///
+    /// # Errors
+    /// As [`Layout::dense`].
+    pub fn sparse(extents: &[(u64, usize)]) -> Result<Self, ConfigError> {
+        Self::new(extents, Kind::Sparse)
+    }
+
+    fn new(extents: &[(u64, usize)], kind: Kind) -> Result<Self, ConfigError> {
+        let mut ranges = Vec::new();
+        let mut start = 0_u64;
+        for &(keys, value_len) in extents.iter().filter(|(keys, _)| *keys > 0) {
+            if value_len == 0 || value_len > Self::VALUE_LEN_MAX {
+                return Err(ConfigError::ValueLen { key: Key(start), value_len });
+            }
+            let end = start.checked_add(keys).ok_or(ConfigError::KeysOverflow)?;
+            ranges.push(Extent { keys: Key(start)..Key(end), value_len });
+            start = end;
+        }
+        if ranges.is_empty() { Err(ConfigError::NoKeys) } else { Ok(Self { ranges, kind }) }
+    }
+
+    /// Dense or sparse.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The extents in key order.
+    #[must_use]
+    pub fn extents(&self) -> &[Extent] {
+        &self.ranges
+    }
+
+    /// All keys: `0..end`.
+    #[must_use]
+    pub fn keys(&self) -> Range<Key> {
+        Key(0)..self.ranges.last().map_or(Key(0), |extent| extent.keys.end)
+    }
+
+    /// Elements of the value of `key`, `None` if the layout has no such key.
+    #[must_use]
+    pub fn value_len(&self, key: Key) -> Option<usize> {
+        // Nearly all layouts have one to three extents: a scan beats a search.
+        self.ranges.iter().find(|extent| key < extent.keys.end).map(|extent| extent.value_len)
+    }
+
+    /// The node that starts as owner of `key` and knows its owner ever after.
+    ///
+    /// Hash partitioning; its bits are independent of [`Layout::channel`]'s.
+    #[must_use]
+    pub fn home(key: Key, nodes: usize) -> NodeId {
+        let mixed = mix(key.0 ^ 0x5851_f42d_4c95_7f2d);
+        NodeId(scale(mixed, nodes))
+    }
+
+    /// The channel that manages `key` on every node (multiplicative hash).
+    #[must_use]
+    pub fn channel(key: Key, channels: usize) -> ChannelId {
+        ChannelId(scale(key.0.wrapping_mul(0x9e37_79b9_7f4a_7c15), channels))
+    }
+
+    /// A number that differs between layouts (extents, kind, element type `V`), compared in handshakes and checkpoints.
+    #[must_use]
+    pub fn digest<V: Value>(&self) -> u64 {
+        let mut digest = mix(V::NAME.bytes().fold(self.kind as u64 + 1, |d, byte| mix(d ^ u64::from(byte))));
+        for extent in &self.ranges {
+            for part in [extent.keys.start.0, extent.keys.end.0, extent.value_len as u64] {
+                digest = mix(digest ^ part);
+            }
+        }
+        digest
+    }
+}
+
+/// Maps the upper 32 bits of `hash` onto `0..parts`.
+fn scale(hash: u64, parts: usize) -> u16 {
+    (((hash >> 32) * parts as u64) >> 32) as u16
+}
+
+/// A bijective mix of 64 bits in which every input bit reaches every output bit (the finisher of SplitMix64).
+pub(crate) fn mix(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_and_channels_are_even_and_independent() {
+        let mut counts = [[0_u32; 4]; 4];
+        for key in 0..16_000 {
+            counts[Layout::home(Key(key), 4).index()][Layout::channel(Key(key), 4).index()] += 1;
+        }
+        for cell in counts.iter().flatten() {
+            assert!((850..1_150).contains(cell), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_cannot_be_laid_out() {
+        assert_eq!(Layout::dense(&[]), Err(ConfigError::NoKeys));
+        assert_eq!(Layout::dense(&[(0, 4)]), Err(ConfigError::NoKeys));
+        assert_eq!(
+            Layout::dense(&[(3, 2), (1, 0)]),
+            Err(ConfigError::ValueLen { key: Key(3), value_len: 0 })
+        );
+        assert_eq!(Layout::sparse(&[(u64::MAX, 1), (1, 1)]), Err(ConfigError::KeysOverflow));
+    }
+
+    #[test]
+    fn digest_tells_layouts_apart() {
+        let base = Layout::dense(&[(10, 4)]).expect("valid");
+        let digests = [
+            base.digest::<f32>(),
+            base.digest::<f64>(),
+            Layout::sparse(&[(10, 4)]).expect("valid").digest::<f32>(),
+            Layout::dense(&[(11, 4)]).expect("valid").digest::<f32>(),
+            Layout::dense(&[(10, 5)]).expect("valid").digest::<f32>(),
+        ];
+        for (i, a) in digests.iter().enumerate() {
+            assert!(digests[i + 1..].iter().all(|b| a != b));
+        }
+    }
+}

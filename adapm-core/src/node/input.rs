@@ -1,0 +1,90 @@
+//! What enters a node: the one door in.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::clock::Clock;
+use crate::id::{Key, NodeId, WorkerId};
+use crate::wire::Message;
+
+/// One input. Exhaustive on purpose: a driver must see a new one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input<'a, V> {
+    /// A message of a peer.
+    Message(NodeId, Message),
+    /// An operation of a worker of this node that the fast path could not serve.
+    Op(Op<V>),
+    /// A signal of a worker of this node.
+    Intent(Intent),
+    /// Keys that workers made dirty ([`crate::slot::Pushed::Dirtied`]) since the last such input.
+    Dirty(&'a [Key]),
+    /// The wait is over or workers moved on; the clocks of all workers, in order. Begins a round if one is due.
+    Timeout(&'a [Clock]),
+    /// A peer is gone for good.
+    PeerLost(NodeId),
+}
+
+/// The name of an operation, chosen by the driver; unique among the unfinished ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(pub u64);
+
+/// An operation of a worker (protocol, section 7). Ends in exactly one [`crate::node::Event::Done`] or `Failed`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Op<V> {
+    /// Its name in the event that ends it.
+    pub id: OpId,
+    /// The worker that waits for it.
+    pub worker: WorkerId,
+    /// What to do.
+    pub body: OpBody<V>,
+}
+
+/// What an operation does. Keys may repeat; values stand in the order of the keys.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpBody<V> {
+    /// Reads; `Done` carries `[sum of value_len]`.
+    Pull {
+        /// The keys.
+        keys: Vec<Key>,
+    },
+    /// Adds.
+    Push {
+        /// The keys.
+        keys: Vec<Key>,
+        /// `[sum of value_len]`.
+        updates: Vec<V>,
+    },
+    /// Overwrites.
+    Set {
+        /// The keys.
+        keys: Vec<Key>,
+        /// `[sum of value_len]`.
+        values: Vec<V>,
+    },
+    /// Brings the main copies here, or replicas where others hold replicas (Lapse §3.2).
+    Localize {
+        /// The keys.
+        keys: Vec<Key>,
+    },
+    /// Done when every earlier push of this node is in the main copies and every replica here was refreshed since.
+    WaitSync,
+    /// Done when every live worker of every node has called it. Channel 0 only.
+    Barrier,
+    /// Done when, after every live worker of every node has called it, everything sent is applied everywhere.
+    Quiesce,
+    /// The worker has ended: barriers and quiesces no longer wait for it. Done at once.
+    End,
+    /// No operation follows on this node. Done when all nodes leave and everything is applied.
+    Leave,
+}
+
+/// A signal: `worker` will access `keys` while its clock is in `clocks` (AdaPM §3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// The worker.
+    pub worker: WorkerId,
+    /// The keys, all of this engine's channel; may repeat.
+    pub keys: Vec<Key>,
+    /// First clock of the window, and the clock behind it.
+    pub clocks: Range<Clock>,
+}

@@ -1,0 +1,66 @@
+//! What leaves a node: the one door out.
+
+use alloc::vec::Vec;
+
+use crate::error::OpError;
+use crate::id::NodeId;
+use crate::node::input::OpId;
+use crate::node_set::NodeSet;
+use crate::time::Instant;
+use crate::wire::Message;
+
+/// One output. Exhaustive on purpose: a driver must see a new one.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub enum Output<V> {
+    /// Send the message, after all earlier ones to that node.
+    Transmit(NodeId, Message),
+    /// Tell a worker.
+    Event(Event<V>),
+    /// Nothing more to do before the next input.
+    Wait {
+        /// When to feed [`crate::node::Input::Timeout`]; `None`: only other inputs matter.
+        until: Option<Instant>,
+        /// What the node waits for.
+        reason: Reason,
+    },
+}
+
+/// Something for a worker of this node.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event<V> {
+    /// The operation is done; a pull's values `[sum of value_len]` in the order of its keys, else empty.
+    Done {
+        /// The operation.
+        op: OpId,
+        /// What it read.
+        values: Vec<V>,
+    },
+    /// The operation cannot be done.
+    Failed {
+        /// The operation.
+        op: OpId,
+        /// Why.
+        error: OpError,
+    },
+    /// A barrier has waited for long: these nodes have not arrived.
+    BarrierMissing {
+        /// The nodes.
+        nodes: NodeSet,
+    },
+}
+
+/// What a node waits for, most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A round is open: answers or grants are on their way.
+    Round,
+    /// The next round may begin at `until`.
+    NextRound,
+    /// A barrier or quiesce.
+    Others,
+    /// Nothing at all.
+    Idle,
+}

@@ -1,0 +1,120 @@
+//! A small set of nodes: the few holders of a key fit inline, larger sets spill.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::id::NodeId;
+
+const INLINE: usize = 6;
+
+/// A set of nodes, kept sorted; up to 6 without allocation.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct NodeSet {
+    few: heapless::Vec<NodeId, INLINE, u8>,
+    many: Vec<NodeId>,
+}
+
+impl NodeSet {
+    /// The empty set.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { few: heapless::Vec::new(), many: Vec::new() }
+    }
+
+    /// Adds `node`; whether it was absent.
+    pub fn insert(&mut self, node: NodeId) -> bool {
+        let Err(at) = self.as_slice().binary_search(&node) else { return false };
+        if self.many.is_empty() {
+            match self.few.insert(at, node) {
+                Ok(()) => return true,
+                Err(_) => {
+                    self.many.extend_from_slice(&self.few);
+                    self.few.clear();
+                }
+            }
+        }
+        self.many.insert(at, node);
+        true
+    }
+
+    /// Removes `node`; whether it was present.
+    pub fn remove(&mut self, node: NodeId) -> bool {
+        let Ok(at) = self.as_slice().binary_search(&node) else { return false };
+        if self.many.is_empty() {
+            self.few.remove(at);
+            return true;
+        }
+        self.many.remove(at);
+        if self.many.len() <= INLINE {
+            self.few.extend_from_slice(&self.many).expect("a set this small fits inline");
+            self.many = Vec::new();
+        }
+        true
+    }
+
+    /// Whether `node` is in the set.
+    #[must_use]
+    pub fn contains(&self, node: NodeId) -> bool {
+        self.as_slice().binary_search(&node).is_ok()
+    }
+
+    /// The nodes in ascending order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[NodeId] {
+        if self.many.is_empty() { &self.few } else { &self.many }
+    }
+
+    /// The nodes in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.as_slice().iter().copied()
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    /// Whether the set is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Debug for NodeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl FromIterator<NodeId> for NodeSet {
+    fn from_iter<I: IntoIterator<Item = NodeId>>(nodes: I) -> Self {
+        let mut set = Self::new();
+        for node in nodes {
+            set.insert(node);
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spills_and_returns_inline() {
+        let mut set = NodeSet::new();
+        for node in [5, 1, 9, 3, 7, 2, 8, 0] {
+            assert!(set.insert(NodeId(node)));
+            assert!(!set.insert(NodeId(node)));
+        }
+        assert_eq!(set.iter().map(|n| n.0).collect::<Vec<_>>(), [0, 1, 2, 3, 5, 7, 8, 9]);
+        for node in [0, 9, 5] {
+            assert!(set.remove(NodeId(node)));
+            assert!(!set.remove(NodeId(node)));
+        }
+        assert_eq!(set, [1, 2, 3, 7, 8].into_iter().map(NodeId).collect());
+        assert!(set.contains(NodeId(3)) && !set.contains(NodeId(5)));
+    }
+}

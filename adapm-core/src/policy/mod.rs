@@ -1,0 +1,65 @@
+//! Taste, not safety: which technique a key gets, and when to act on a signal (AdaPM §4.1, §4.2).
+//!
+//! A bad policy may be slow, never incorrect: the mechanism relocates only where that is safe (protocol, section 4), and a
+//! random policy keeps every invariant.
+
+use alloc::boxed::Box;
+
+use crate::clock::Clock;
+use crate::id::{Key, NodeId, WorkerId};
+use crate::node_set::NodeSet;
+
+/// What an owner knows when an intent for one of its keys reaches it.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The key.
+    pub key: Key,
+    /// The node that has active intent; never the owner.
+    pub requester: NodeId,
+    /// Nodes with a replica, the requester not among them.
+    pub holders: &'a NodeSet,
+    /// Whether the owner has active intent itself.
+    pub owner_has_intent: bool,
+}
+
+/// What becomes of a key for the requester.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// The main copy stays, and the requester gets no copy.
+    Keep,
+    /// The main copy moves to the requester. Turned into `Replicate` where that is not safe.
+    Relocate,
+    /// The requester gets a replica, or keeps the one it has.
+    Replicate,
+}
+
+/// Decides technique and timing for one engine.
+pub trait Policy {
+    /// Decides for an intent that reached the owner, and again for the single remaining holder once the owner has no active
+    /// intent (`Relocate` is then a hand-over). No effect outside the policy.
+    fn place(&mut self, view: &View<'_>) -> Placement;
+
+    /// Called once per round and worker with the worker's clock: intents that start before the returned clock are acted on
+    /// (AdaPM Alg. 1).
+    fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock;
+
+    /// Whether a key may leave an owner that has active intent for it. True only without replication: two nodes with intent
+    /// then take turns.
+    fn relocates_under_intent(&self) -> bool {
+        false
+    }
+}
+
+impl<P: Policy + ?Sized> Policy for Box<P> {
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        (**self).place(view)
+    }
+
+    fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock {
+        (**self).act_before(worker, clock)
+    }
+
+    fn relocates_under_intent(&self) -> bool {
+        (**self).relocates_under_intent()
+    }
+}

@@ -1,0 +1,132 @@
+//! Totals of one engine, cheap enough to be always on.
+
+/// Number of buckets of a [`Histogram`].
+pub const BUCKETS: usize = 40;
+
+/// Counts in powers of two: bucket 0 counts zeros, bucket `b` values of `2^(b-1)..2^b`; with sum and maximum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    /// Counts per bucket.
+    pub buckets: [u64; BUCKETS],
+    /// Sum of all values.
+    pub sum: u64,
+    /// Largest value.
+    pub max: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { buckets: [0; BUCKETS], sum: 0, max: 0 }
+    }
+}
+
+impl Histogram {
+    /// Counts `value`.
+    pub fn record(&mut self, value: u64) {
+        let bucket = (u64::BITS - value.leading_zeros()) as usize;
+        self.buckets[bucket.min(BUCKETS - 1)] += 1;
+        self.sum = self.sum.saturating_add(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Number of values counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Mean of all values, 0 if there is none.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        let count = self.count();
+        if count == 0 { 0.0 } else { self.sum as f64 / count as f64 }
+    }
+
+    /// An upper bound of the `share` quantile: the end of the bucket in which it lies.
+    #[must_use]
+    pub fn quantile_bound(&self, share: f64) -> u64 {
+        let wanted = (self.count() as f64 * share) as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen > wanted {
+                return ((1_u64 << bucket) - 1).min(self.max);
+            }
+        }
+        self.max
+    }
+
+    /// Adds another histogram.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine += theirs;
+        }
+        self.sum = self.sum.saturating_add(other.sum);
+        self.max = self.max.max(other.max);
+    }
+}
+
+/// Totals of one engine since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Accesses of own workers through the slow path that were served under the latch at once.
+    pub local: u64,
+    /// Accesses of own workers that were parked for a copy on its way.
+    pub waited: u64,
+    /// Accesses of own workers that needed another node.
+    pub remote: u64,
+    /// Main copies that arrived here.
+    pub relocations: u64,
+    /// Replicas set up here.
+    pub replicas: u64,
+    /// Replicas given up here.
+    pub releases: u64,
+    /// Refreshes sent to holders.
+    pub refreshes: u64,
+    /// Relocations that a policy wanted and the mechanism turned into replicas (protocol, section 4).
+    pub coerced: u64,
+    /// Requests that ended in `Remote`.
+    pub refusals: u64,
+    /// Rounds started.
+    pub rounds: u64,
+    /// Messages sent, control included.
+    pub messages_sent: u64,
+    /// Messages applied.
+    pub messages_applied: u64,
+    /// Entries answered with `Retry` because a peer had too much parked here.
+    pub retries: u64,
+    /// Forwards of an entry before it was served here.
+    pub hops: Histogram,
+    /// Staleness in nanoseconds: time since the oldest change that the replica lacks, measured by the owner when the refresh
+    /// leaves.
+    pub staleness: Histogram,
+    /// Time between two refresh opportunities of a holder in nanoseconds (the measure of AdaPM §5.6).
+    pub check_age: Histogram,
+}
+
+impl Stats {
+    /// Adds another engine's totals.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.local, other.local),
+            (&mut self.waited, other.waited),
+            (&mut self.remote, other.remote),
+            (&mut self.relocations, other.relocations),
+            (&mut self.replicas, other.replicas),
+            (&mut self.releases, other.releases),
+            (&mut self.refreshes, other.refreshes),
+            (&mut self.coerced, other.coerced),
+            (&mut self.refusals, other.refusals),
+            (&mut self.rounds, other.rounds),
+            (&mut self.messages_sent, other.messages_sent),
+            (&mut self.messages_applied, other.messages_applied),
+            (&mut self.retries, other.retries),
+        ] {
+            *mine += theirs;
+        }
+        self.hops.merge(&other.hops);
+        self.staleness.merge(&other.staleness);
+        self.check_age.merge(&other.check_age);
+    }
+}

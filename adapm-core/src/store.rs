@@ -1,0 +1,82 @@
+//! The store contract: latched slots, one a key. A store knows slots, not messages.
+//!
+//! A [`crate::node::Node`] and the workers of its node share one store (`&S` and `Arc<S>` are stores too). Check an
+//! implementation with `adapm_core::store_suite!`.
+
+use alloc::sync::Arc;
+use core::ops::Range;
+
+use crate::id::Key;
+use crate::slot::Slot;
+use crate::value::Value;
+
+/// Latched slots for every key of a layout.
+///
+/// # Obligations
+/// - [`Store::with_slot`] runs `f` while it holds the key's latch: no other `with_slot`, `visit`, `reserve` or `release` of
+///   that key runs at the same time, and what `f` wrote is seen by the next.
+/// - A key that was never reserved has [`crate::slot::Word::EMPTY`], version 0 and empty value and delta. A word written by
+///   `f` is kept whether or not a value is held; a version only while one is.
+/// - `f` is bounded and never calls the store.
+/// - Calls of `reserve` and `release` for one key come from one thread; calls for different keys may come from several.
+pub trait Store {
+    /// The element type.
+    type Value: Value;
+
+    /// Elements of the value of `key`, 0 if the layout has no such key.
+    fn value_len(&self, key: Key) -> usize;
+
+    /// Runs `f` on the slot of `key`, which must be a key of the layout, under its latch.
+    fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, Self::Value>) -> R) -> R;
+
+    /// Gives `key` a value and, exactly if `with_delta`, a delta. Idempotent.
+    ///
+    /// What is already held is kept: a value keeps its elements, word and version stay; what is new is zero. A delta that
+    /// is no longer wanted is freed.
+    fn reserve(&self, key: Key, with_delta: bool);
+
+    /// Frees value and delta of `key`; the word stays. Idempotent.
+    fn release(&self, key: Key);
+
+    /// Runs `f` on the held slots of `keys` in ascending order, each under its latch.
+    fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, Self::Value>));
+
+    /// Asks the processor to bring the slot of `key` near; a hint for multi-key operations.
+    fn prefetch(&self, key: Key) {
+        let _ = key;
+    }
+}
+
+macro_rules! delegate {
+    ($($pointer:ty),*) => {$(
+        impl<S: Store> Store for $pointer {
+            type Value = S::Value;
+
+            fn value_len(&self, key: Key) -> usize {
+                (**self).value_len(key)
+            }
+
+            fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, S::Value>) -> R) -> R {
+                (**self).with_slot(key, f)
+            }
+
+            fn reserve(&self, key: Key, with_delta: bool) {
+                (**self).reserve(key, with_delta);
+            }
+
+            fn release(&self, key: Key) {
+                (**self).release(key);
+            }
+
+            fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, S::Value>)) {
+                (**self).visit(keys, f);
+            }
+
+            fn prefetch(&self, key: Key) {
+                (**self).prefetch(key);
+            }
+        }
+    )*};
+}
+
+delegate!(&S, Arc<S>);

@@ -1,0 +1,1 @@
+//! Lockstep cluster, scenario runner, oracle, reference store and conformance suites.

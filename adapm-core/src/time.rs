@@ -1,0 +1,50 @@
+//! Physical time, always passed in: the core reads no clock.
+
+use core::fmt;
+
+/// A point in monotonic time, in nanoseconds since an origin that the driver chooses, printed in microseconds (`1500us`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Instant {
+    nanos: u64,
+}
+
+impl Instant {
+    /// The origin.
+    pub const ZERO: Self = Self { nanos: 0 };
+
+    /// A point `nanos` nanoseconds after the origin.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self { nanos }
+    }
+
+    /// A point `micros` microseconds after the origin.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self { nanos: micros * 1_000 }
+    }
+
+    /// Nanoseconds since the origin.
+    #[must_use]
+    pub const fn nanos(self) -> u64 {
+        self.nanos
+    }
+
+    /// The point `nanos` nanoseconds later.
+    #[must_use]
+    pub const fn plus_nanos(self, nanos: u64) -> Self {
+        Self { nanos: self.nanos.saturating_add(nanos) }
+    }
+
+    /// Nanoseconds since `earlier`, 0 if it is later.
+    #[must_use]
+    pub const fn nanos_since(self, earlier: Self) -> u64 {
+        self.nanos.saturating_sub(earlier.nanos)
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}us", self.nanos / 1_000)
+    }
+}

@@ -1,0 +1,102 @@
+//! The transport contract: opaque frames between the nodes of one channel.
+//!
+//! [`crate::node::Node`] never calls a transport; a driver encodes its messages into frames and hands them over. Check an
+//! implementation with `adapm_core::transport_suite!`.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use crate::id::NodeId;
+use crate::value::Block;
+
+/// One encoded message: a head and a raw, aligned value block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The encoded control part.
+    pub head: Vec<u8>,
+    /// The values.
+    pub values: Block,
+}
+
+impl Frame {
+    /// Bytes of head and values.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.values.len()
+    }
+
+    /// Whether there is neither head nor value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Drops the content and keeps the memory.
+    pub fn clear(&mut self) {
+        self.head.clear();
+        self.values.clear();
+    }
+}
+
+/// Ends the wait of a transport's [`Transport::recv`] from any thread.
+pub trait Wake: Clone + Send + Sync + 'static {
+    /// Makes the current or the next `recv` return [`Received::Woken`]. Several calls may end in one.
+    fn wake(&self);
+}
+
+/// Why a frame was not sent; it is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SendError<E> {
+    /// The way to that node is full: keep the frame and try again after the next `recv`.
+    Full,
+    /// The transport has failed.
+    Transport(E),
+}
+
+impl<E: fmt::Display> fmt::Display for SendError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("the queue to that node is full: try again"),
+            Self::Transport(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Why `recv` returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A frame of that node was written to the argument.
+    Frame(NodeId),
+    /// A waker was called, or room came up for a frame refused with [`SendError::Full`].
+    Woken,
+    /// The wait is over.
+    TimedOut,
+}
+
+/// Carries opaque frames between this node and its peers: once, whole, in order per pair of nodes.
+pub trait Transport {
+    /// What can fail.
+    type Error: core::error::Error;
+    /// The handle that ends a wait.
+    type Waker: Wake;
+
+    /// Sends `frame` to `to`; never blocks.
+    ///
+    /// After `Ok` the frame's content is unspecified: the transport copied or took it. It may leave recycled memory.
+    ///
+    /// # Errors
+    /// [`SendError::Full`] if the way to `to` has no room, else what failed; the frame is then unchanged.
+    fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Self::Error>>;
+
+    /// Waits at most `wait` (`None`: for ever; zero: not at all) for a frame, and overwrites `frame` with it.
+    ///
+    /// The wait is a duration, not an instant, so that a driver and its transport need not share a time origin.
+    ///
+    /// # Errors
+    /// If the transport has failed.
+    fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, Self::Error>;
+
+    /// A handle that ends a wait from any thread.
+    fn waker(&self) -> Self::Waker;
+}

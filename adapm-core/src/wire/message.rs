@@ -1,0 +1,299 @@
+//! What nodes say to each other (protocol, section 3).
+//!
+//! Entries of one kind stand together as parallel lists, sorted by key. Values stand in the message's one block, in the
+//! order in which the lists that carry values appear in the struct, each list in key order.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Counter, Key, NodeId, Version};
+use crate::node_set::NodeSet;
+use crate::value::Block;
+
+/// One message: control part and values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The control part, boxed: messages are moved through queues.
+    pub body: Box<Body>,
+    /// The values of all entries that carry one.
+    pub values: Block,
+}
+
+/// The control part of a message. The order of variants and fields is the wire format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Body {
+    /// To the owner (or location, or home): all that a node has to say in a round. Answered by `SyncResponse`.
+    SyncRequest(SyncRequest),
+    /// From the owner: the answer to one `SyncRequest`.
+    SyncResponse(SyncResponse),
+    /// From the owner to the origin of a forwarded intent or localize.
+    Grant(Grants),
+    /// From the owner: there is something for you, send a request.
+    News,
+    /// From a node that is not the owner: entries of `origin`, on their way.
+    Forward(Forward),
+    /// Pulls, pushes and sets. Answered by `Answer`s that together cover all keys.
+    Operation(Operation),
+    /// From the owner to the origin of operations.
+    Answer(Answer),
+    /// From a node at its parking bound to the origin: ask again in a later round.
+    Retry(Retry),
+    /// From the old owner to the home: who owns the keys from here on.
+    Residence(Residence),
+    /// Barrier among all workers; node 0 coordinates.
+    Barrier(Barrier),
+    /// Waves that find the cluster at rest; node 0 coordinates.
+    Quiesce(Quiesce),
+}
+
+/// Strictly ascending keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys(pub Vec<Key>);
+
+impl core::ops::Deref for Keys {
+    type Target = [Key];
+
+    fn deref(&self) -> &[Key] {
+        &self.0
+    }
+}
+
+/// Keys with the counter of the fact "the receiver owns the key"; 0 where it is asked because it is the home.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The keys.
+    pub keys: Keys,
+    /// One counter a key.
+    pub counters: Vec<Counter>,
+}
+
+/// One round's request to one peer. Values: those of `deltas`, then those of `sets`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncRequest {
+    /// Keys with an update of the sender's replica; the receiver owns them.
+    pub deltas: Keys,
+    /// Keys whose value is overwritten; the receiver owns them.
+    pub sets: Keys,
+    /// Keys whose replica the sender gives up; the receiver owns them.
+    pub releases: Keys,
+    /// Keys for which the sender's intent has become active.
+    pub intents: Asked,
+    /// Keys that a worker of the sender wants moved there.
+    pub localizes: Asked,
+    /// The sender waits for all changes made so far: fold every main copy that it holds a replica of.
+    pub sync: bool,
+}
+
+/// Grants. Values: those of `replicas`, then those of `owners` that carry one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grants {
+    /// Keys of which the receiver gets a replica; the sender owns them.
+    pub replicas: Replicas,
+    /// Keys that the receiver owns from here on.
+    pub owners: Owners,
+    /// Keys of which the receiver gets nothing; the sender owns them.
+    pub remote: Asked,
+}
+
+/// New replicas.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replicas {
+    /// The keys; the sender's relocation counter goes with each.
+    pub at: Asked,
+    /// The version of each value.
+    pub versions: Vec<Version>,
+}
+
+/// Ownership that moves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owners {
+    /// The keys, each with the counter under which the receiver owns it.
+    pub at: Asked,
+    /// The version of each main copy.
+    pub versions: Vec<Version>,
+    /// Whether a value comes along; it does not where the receiver's replica is current.
+    pub with_value: Vec<bool>,
+}
+
+/// The answer to a request, which it also acknowledges. Values: those of `refreshes`, `grants`, `hand_overs`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncResponse {
+    /// Replicas of the receiver that had become stale.
+    pub refreshes: Keys,
+    /// The version of each refresh.
+    pub versions: Vec<Version>,
+    /// Answers to the request's intents and localizes for keys the sender owns.
+    pub grants: Grants,
+    /// Keys of whose replica the receiver becomes owner.
+    pub hand_overs: Owners,
+    /// There is more: ask again.
+    pub more: bool,
+}
+
+/// Entries on their way to their owner. Values: those of the operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forward {
+    /// Who asked.
+    pub origin: NodeId,
+    /// How many nodes have passed the entries on.
+    pub hops: u32,
+    /// Intents of the origin.
+    pub intents: Asked,
+    /// Localizes of the origin.
+    pub localizes: Asked,
+    /// Operations of the origin.
+    pub operation: Operation,
+}
+
+/// Operations of one node. Values: those of `pushes`, then those of `sets`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Keys to be read.
+    pub pulls: Asked,
+    /// Keys to be added to.
+    pub pushes: Asked,
+    /// Keys to be overwritten.
+    pub sets: Asked,
+}
+
+/// Answers of an owner to operations. Values: those of `pulls`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Keys that were read; the sender's relocation counter goes with each.
+    pub pulls: Asked,
+    /// Keys to which a push or set was applied.
+    pub done: Asked,
+}
+
+/// Entries that found no room to park.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// Keys of intents and localizes.
+    pub intents: Keys,
+    /// Keys of operations.
+    pub operations: Keys,
+}
+
+/// Where keys went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Residence {
+    /// The keys, each with its new counter.
+    pub at: Asked,
+    /// The new owner of each.
+    pub owners: Vec<NodeId>,
+}
+
+/// Steps of a barrier. Rounds of barriers are numbered from 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Barrier {
+    /// To node 0: all live workers of the sender have arrived at barrier `number`.
+    Arrived {
+        /// The barrier.
+        number: u64,
+    },
+    /// To node 0: the sender has no live workers and will arrive at no further barrier.
+    Ended,
+    /// From node 0: barrier `number` is complete.
+    Passed {
+        /// The barrier.
+        number: u64,
+    },
+    /// From node 0: barrier `number` still waits for these nodes.
+    Missing {
+        /// The barrier.
+        number: u64,
+        /// The nodes.
+        nodes: Vec<NodeId>,
+    },
+}
+
+/// Steps of a quiesce. Numbered from 0 per channel; the last one of a run is the leave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Quiesce {
+    /// To node 0: all live workers of the sender call quiesce `number`.
+    Arrived {
+        /// The quiesce.
+        number: u64,
+    },
+    /// To node 0: the sender wants to leave the cluster; it takes part in every quiesce from here on.
+    Leaving,
+    /// From node 0: report for wave `wave`.
+    Probe {
+        /// The wave.
+        wave: u64,
+    },
+    /// To node 0: the sender's state in wave `wave`.
+    Report {
+        /// The wave.
+        wave: u64,
+        /// Whether anything waits: dirty keys, releases, sets, stale holders, parked or unanswered entries.
+        busy: bool,
+        /// Messages sent so far, control aside.
+        sent: u64,
+        /// Messages applied so far, control aside.
+        applied: u64,
+    },
+    /// From node 0: quiesce `number` is complete.
+    Done {
+        /// The quiesce.
+        number: u64,
+    },
+    /// From node 0: all nodes have left and everything is applied: end.
+    Left,
+}
+
+impl Message {
+    /// A message without values.
+    #[must_use]
+    pub fn bare(body: Body) -> Self {
+        Self { body: Box::new(body), values: Block::new() }
+    }
+
+    /// Whether the message only coordinates barriers and waves: it is not counted by quiesce.
+    #[must_use]
+    pub fn is_control(&self) -> bool {
+        matches!(*self.body, Body::Barrier(_) | Body::Quiesce(_))
+    }
+}
+
+impl Asked {
+    /// Appends an entry; keys must come in ascending order.
+    pub fn push(&mut self, key: Key, counter: Counter) {
+        self.keys.push(key);
+        self.counters.push(counter);
+    }
+
+    /// The entries.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, Counter)> + '_ {
+        self.keys.iter().copied().zip(self.counters.iter().copied())
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+}
+
+impl Keys {
+    /// Appends a key, larger than the last.
+    pub fn push(&mut self, key: Key) {
+        debug_assert!(self.0.last().is_none_or(|last| *last < key), "keys of a message ascend");
+        self.0.push(key);
+    }
+}
+
+/// The nodes of a set as they go on the wire.
+impl From<&NodeSet> for Vec<NodeId> {
+    fn from(set: &NodeSet) -> Self {
+        set.as_slice().to_vec()
+    }
+}
