@@ -1,0 +1,179 @@
+//! The rules on one file. Each returns what breaks it as `path:line: what`, so that a person can go there.
+
+use crate::scan::{self, Token};
+use crate::tree::File;
+
+const FILE_LINES_MAX: usize = 400;
+const FUNCTION_LINES_MAX: usize = 70;
+const TEST_MODULE_LINES_MAX: usize = 200;
+
+/// The only files that may say `unsafe`.
+const UNSAFE_ALLOWED: [&str; 3] =
+    ["adapm-store/src/arena.rs", "adapm-tasks/src/map.rs", "adapm-tasks/src/simd.rs"];
+
+/// The only file that may know where data lies beside a clone.
+const PATHS_ALLOWED: &str = ".ci/run";
+
+/// Paths of one machine. Written in two parts, else this file would break its own rule.
+const MACHINE_PATHS: [&str; 6] = [
+    concat!("/wo", "rk/"),
+    concat!("/ro", "ot/"),
+    concat!("/fa", "rm/"),
+    concat!("/ho", "me/"),
+    concat!("/Us", "ers/"),
+    concat!("../sha", "red"),
+];
+
+/// Words that the glossary replaces by others: parts of identifiers of the core must not be any of them.
+const FORBIDDEN_WORDS: [&str; 13] = [
+    "client",
+    "customer",
+    "follower",
+    "leader",
+    "lookahead",
+    "master",
+    "migrate",
+    "migration",
+    "primary",
+    "server",
+    "shard",
+    "subscriber",
+    "tensor",
+];
+
+/// Everything that is wrong with a file.
+pub(crate) fn check(file: &File) -> Vec<String> {
+    let mut broken = machine_paths(file);
+    if file.is_rust() {
+        let code = scan::blank(&file.text);
+        let tokens = scan::tokens(&code);
+        broken.extend(opening(file));
+        broken.extend(sizes(file, &tokens));
+        broken.extend(unsafe_code(file, &tokens));
+        broken.extend(leftovers(file, &tokens));
+        broken.extend(sleeping_tests(file, &tokens));
+        broken.extend(forbidden_words(file, &tokens));
+    }
+    broken
+}
+
+fn opening(file: &File) -> Option<String> {
+    (!file.text.starts_with("//!"))
+        .then(|| at(file, 1, "does not open with `//!`: say what it is, and what not"))
+}
+
+fn sizes(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
+    let mut broken = Vec::new();
+    let lines = file.text.lines().count();
+    if lines > FILE_LINES_MAX {
+        broken.push(at(file, lines, &format!("{lines} lines, {FILE_LINES_MAX} at most")));
+    }
+    for function in scan::functions(tokens) {
+        let lines = function.lines.clone().count();
+        if lines > FUNCTION_LINES_MAX {
+            let what = format!("`fn {}` has {lines} lines, {FUNCTION_LINES_MAX} at most", function.name);
+            broken.push(at(file, *function.lines.start(), &what));
+        }
+    }
+    for module in scan::test_modules(tokens) {
+        let lines = module.clone().count();
+        if lines > TEST_MODULE_LINES_MAX {
+            let what =
+                format!("{lines} lines of inline tests, {TEST_MODULE_LINES_MAX} at most: give them a file");
+            broken.push(at(file, *module.start(), &what));
+        }
+    }
+    broken
+}
+
+fn unsafe_code(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
+    if UNSAFE_ALLOWED.contains(&file.path.as_str()) {
+        return Vec::new();
+    }
+    let found = tokens.iter().filter(|token| token.text == "unsafe");
+    found.map(|token| at(file, token.line, "`unsafe` outside of the files that may have it")).collect()
+}
+
+/// Ignored tests, examples that nobody compiles, and macros of unfinished work.
+fn leftovers(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for three in tokens.windows(3) {
+        let [first, second, third] = three else { continue };
+        match (first.text, second.text, third.text) {
+            ("#", "[", "ignore") => broken.push(at(file, first.line, "an ignored test")),
+            ("todo" | "dbg" | "unimplemented", "!", "(") => {
+                broken.push(at(file, first.line, &format!("`{}!`", first.text)));
+            }
+            _ => {}
+        }
+    }
+    for (index, line) in file.text.lines().enumerate() {
+        let line = line.trim_start();
+        let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        if doc.is_some_and(|doc| doc.trim_start().starts_with(concat!("```", "ignore"))) {
+            broken.push(at(file, index + 1, "an example that is not compiled"));
+        }
+    }
+    broken
+}
+
+fn sleeping_tests(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
+    let modules = scan::test_modules(tokens);
+    let in_test = |line: usize| file.is_test() || modules.iter().any(|module| module.contains(&line));
+    let found = tokens.iter().filter(|token| token.text == "sleep" && in_test(token.line));
+    found.map(|token| at(file, token.line, "a test that sleeps: use virtual time")).collect()
+}
+
+fn forbidden_words(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
+    if !file.path.starts_with("adapm-core/src/") {
+        return Vec::new();
+    }
+    let mut broken = Vec::new();
+    for token in tokens {
+        for word in words(token.text) {
+            if FORBIDDEN_WORDS.contains(&word.strip_suffix('s').unwrap_or(&word)) {
+                let what = format!("`{}`: the glossary has another word for `{word}`", token.text);
+                broken.push(at(file, token.line, &what));
+            }
+        }
+    }
+    broken
+}
+
+/// `NodeSet` and `node_set` are the words `node` and `set`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for c in name.chars() {
+        if c == '_' || c.is_uppercase() {
+            words.push(String::new());
+        }
+        if c != '_' {
+            words.last_mut().expect("never empty").extend(c.to_lowercase());
+        }
+    }
+    words
+}
+
+fn machine_paths(file: &File) -> Vec<String> {
+    if file.path == PATHS_ALLOWED {
+        return Vec::new();
+    }
+    let mut broken = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        for path in MACHINE_PATHS {
+            if line.match_indices(path).any(|(start, _)| starts_a_path(line, start)) {
+                broken.push(at(file, index + 1, &format!("`{path}` exists on one machine only")));
+            }
+        }
+    }
+    broken
+}
+
+/// `a/b/` holds no path `/b/` of its own.
+fn starts_a_path(line: &str, start: usize) -> bool {
+    !line[..start].ends_with(|c: char| c.is_alphanumeric() || "_.-/*".contains(c))
+}
+
+fn at(file: &File, line: usize, what: &str) -> String {
+    format!("{}:{line}: {what}", file.path)
+}
