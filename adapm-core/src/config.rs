@@ -27,7 +27,7 @@ pub struct NodeConfig {
     /// Least time from the start of one round to the start of the next, in nanoseconds. Defaults to 500 us.
     pub round_nanos_min: u64,
     /// Largest value block of a request, and of the refreshes of a response, in bytes; a single larger value still goes
-    /// alone. Defaults to 4 MiB.
+    /// alone. Defaults to 2 MiB.
     pub block_bytes_max: usize,
     /// Largest number of entries of one node parked here; at the bound the node gets `Retry`. Defaults to 65,536.
     pub parked_max: usize,
@@ -47,7 +47,7 @@ impl NodeConfig {
             channels: 1,
             location_caches: true,
             round_nanos_min: 500_000,
-            block_bytes_max: 4 << 20,
+            block_bytes_max: 2 << 20,
             parked_max: 1 << 16,
             barrier_report_nanos: 5_000_000_000,
         }

@@ -86,27 +86,30 @@ pub struct SyncRequest {
     pub sync: bool,
 }
 
-/// Grants. Values: those of `replicas`, then those of `owners` that carry one.
+/// Answers to intents and localizes. Values: one for each entry whose kind carries one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
-    /// Keys of which the receiver gets a replica; the sender owns them.
-    pub replicas: Replicas,
-    /// Keys that the receiver owns from here on.
-    pub owners: Owners,
-    /// Keys of which the receiver gets nothing; the sender owns them.
-    pub remote: Asked,
-}
-
-/// New replicas.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replicas {
-    /// The keys; the sender's relocation counter goes with each.
+    /// The keys, each with the counter of the fact "this is its owner": for `Owner` the receiver, else the
+    /// sender.
     pub at: Asked,
-    /// The version of each value.
+    /// What the receiver gets.
+    pub kinds: Vec<GrantKind>,
+    /// The version of each main copy; 0 for `Remote`.
     pub versions: Vec<Version>,
 }
 
-/// Ownership that moves.
+/// What a requester gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GrantKind {
+    /// A replica, with a value.
+    Replica,
+    /// Ownership, with a value.
+    Owner,
+    /// Nothing: the sender stays owner and the receiver asks by operations.
+    Remote,
+}
+
+/// Ownership of keys of which the receiver holds a replica. Values: one for each entry that carries one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owners {
     /// The keys, each with the counter under which the receiver owns it.
@@ -117,15 +120,15 @@ pub struct Owners {
     pub with_value: Vec<bool>,
 }
 
-/// The answer to a request, which it also acknowledges. Values: those of `refreshes`, `grants`, `hand_overs`.
+/// The answer to a request, which it also acknowledges. Values: those of `grants`, `refreshes`, `hand_overs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncResponse {
+    /// Answers to the request's intents and localizes for keys the sender owns.
+    pub grants: Grants,
     /// Replicas of the receiver that had become stale.
     pub refreshes: Keys,
     /// The version of each refresh.
     pub versions: Vec<Version>,
-    /// Answers to the request's intents and localizes for keys the sender owns.
-    pub grants: Grants,
     /// Keys of whose replica the receiver becomes owner.
     pub hand_overs: Owners,
     /// There is more: ask again.
