@@ -1,5 +1,7 @@
 //! Lockstep cluster, scenario runner, oracle, reference store and conformance suites.
 
+pub mod bug;
 mod reference_store;
 
+pub use bug::Bug;
 pub use reference_store::ReferenceStore;
