@@ -1,1 +1,19 @@
-//! Fuzz targets.
+//! Fuzz targets of adapm as plain functions from bytes to a verdict: `cargo test -p adapm-fuzz` replays the committed
+//! corpus and generated inputs through them on any toolchain, libFuzzer drives the same functions through the entry
+//! points in `fuzz_targets/` (feature `libfuzzer`).
+//!
+//! A target panics on a finding. It returns whether the input got as far as what the target is about, so that the replay
+//! notices a target that has come to reject everything. How to run, minimise and keep a finding: `fuzz/README.md`.
+
+#![forbid(unsafe_code)]
+
+mod input;
+mod slot;
+
+pub use slot::slot;
+
+/// A target: panics on a finding, else whether the input was deep enough to test anything.
+pub type Target = fn(&[u8]) -> bool;
+
+/// Every target by the name of its corpus folder and its libFuzzer entry point.
+pub const TARGETS: [(&str, Target); 1] = [("slot", slot)];

@@ -1,0 +1,121 @@
+//! Runs every target on its committed corpus and on generated inputs, on any toolchain.
+//!
+//! A generated input depends on the seed, the target and its own number only. A finding is written below
+//! `fuzz/artifacts`, and one printed line says which command reproduces it; `ADAPM_FUZZ_INPUTS` and `ADAPM_FUZZ_SEED`
+//! ask for more inputs, or others.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use adapm_fuzz::{TARGETS, Target};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const INPUTS: u64 = 10_000;
+const INPUT_BYTES_MAX: usize = 512;
+
+/// Of so many generated inputs, at least one must be deep enough to test anything.
+const SHALLOW_MAX: u64 = 20;
+
+#[test]
+fn every_target_has_a_corpus_and_an_entry_point() {
+    for (name, _) in TARGETS {
+        assert!(!corpus(name).is_empty(), "fuzz/corpus/{name} holds no input");
+        let entry = folder("fuzz_targets").join(format!("{name}.rs"));
+        assert!(entry.is_file(), "{} is missing", entry.display());
+    }
+}
+
+#[test]
+fn corpus_finds_nothing() {
+    for (name, target) in TARGETS {
+        for (path, bytes) in corpus(name) {
+            let finding = catch_unwind(|| target(&bytes)).is_err();
+            assert!(!finding, "target {name} fails on {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn generated_inputs_find_nothing() {
+    let inputs = number("ADAPM_FUZZ_INPUTS", INPUTS);
+    let seed = number("ADAPM_FUZZ_SEED", 1);
+    for (name, target) in TARGETS {
+        let corpus: Vec<Vec<u8>> = corpus(name).into_iter().map(|(_, bytes)| bytes).collect();
+        let deep =
+            (0..inputs).filter(|&at| run(name, target, seed, at, &generate(name, seed, at, &corpus))).count();
+        println!("target {name}: {inputs} inputs of seed {seed}, {deep} deep");
+        assert!(
+            deep as u64 * SHALLOW_MAX >= inputs,
+            "target {name} rejects nearly all: {deep} of {inputs} are deep"
+        );
+    }
+}
+
+fn run(name: &str, target: Target, seed: u64, at: u64, bytes: &[u8]) -> bool {
+    if let Ok(deep) = catch_unwind(AssertUnwindSafe(|| target(bytes))) {
+        return deep;
+    }
+    let artifacts = folder("artifacts").join(name);
+    let path = artifacts.join(format!("seed-{seed}-input-{at}"));
+    fs::create_dir_all(&artifacts)
+        .and_then(|()| fs::write(&path, bytes))
+        .expect("fuzz/artifacts is writable");
+    panic!(
+        "target {name} fails on input {at} of seed {seed}, kept as {}; again: \
+         ADAPM_FUZZ_SEED={seed} ADAPM_FUZZ_INPUTS={} cargo test -p adapm-fuzz generated",
+        path.display(),
+        at + 1
+    );
+}
+
+/// Half of the inputs are random, half are inputs of the corpus with a few changes.
+fn generate(name: &str, seed: u64, at: u64, corpus: &[Vec<u8>]) -> Vec<u8> {
+    let salt = name.bytes().fold(seed, |salt, byte| salt.wrapping_mul(257).wrapping_add(u64::from(byte)));
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(salt ^ at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    if at.is_multiple_of(2) || corpus.is_empty() {
+        let mut bytes = vec![0; rng.random_range(0..=INPUT_BYTES_MAX)];
+        rng.fill_bytes(&mut bytes);
+        return bytes;
+    }
+    let mut bytes = corpus[rng.random_range(0..corpus.len())].clone();
+    for _ in 0..rng.random_range(0..4) {
+        change(&mut bytes, &mut rng, corpus);
+    }
+    bytes
+}
+
+fn change(bytes: &mut Vec<u8>, rng: &mut Xoshiro256PlusPlus, corpus: &[Vec<u8>]) {
+    let at = rng.random_range(0..=bytes.len());
+    match rng.random_range(0..5) {
+        0 if at < bytes.len() => bytes[at] ^= 1 << rng.random_range(0..8),
+        1 if at < bytes.len() => bytes[at] = rng.random(),
+        2 => bytes.insert(at, rng.random()),
+        3 => bytes.truncate(at),
+        _ => {
+            let other = &corpus[rng.random_range(0..corpus.len())];
+            bytes.truncate(at);
+            bytes.extend_from_slice(&other[rng.random_range(0..=other.len())..]);
+        }
+    }
+}
+
+fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let Ok(entries) = fs::read_dir(folder("corpus").join(name)) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| (path.clone(), fs::read(&path).expect("a corpus file is readable")))
+        .collect()
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    let Ok(text) = std::env::var(variable) else { return default };
+    text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number"))
+}
