@@ -2,6 +2,7 @@
 
 mod keys;
 pub mod message;
+pub mod shape;
 
 pub use message::Message;
 
