@@ -3,11 +3,21 @@
 //! A bad policy may be slow, never incorrect: the mechanism relocates only where that is safe (protocol, section 4), and a
 //! random policy keeps every invariant.
 
+mod adaptive;
+mod fixed;
+pub mod poisson;
+mod system;
+pub mod timing;
+
 use alloc::boxed::Box;
 
 use crate::clock::Clock;
 use crate::id::{Key, NodeId, WorkerId};
 use crate::node_set::NodeSet;
+
+pub use adaptive::Adaptive;
+pub use fixed::{Classic, Full, Immediate, Lapse, NoRelocation, NoReplication};
+pub use system::{System, SystemPolicy, UnknownSystem};
 
 /// What an owner knows when an intent for one of its keys reaches it.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,64 @@
+//! AdaPM's own policy: adaptive choice of technique (AdaPM §4.1, §B.2.4) and adaptive action timing (AdaPM §4.2).
+
+use crate::clock::Clock;
+use crate::id::WorkerId;
+use crate::policy::timing::ActionTimer;
+use crate::policy::{Placement, Policy, View};
+
+/// Relocate while exactly one node has active intent, replicate while several have, act just in time.
+///
+/// | active intent | decision |
+/// | --- | --- |
+/// | at the requester only | relocate to it |
+/// | at the owner, or at holders, too | replicate to the requester |
+/// | nowhere | not asked: the key stays where it is |
+#[derive(Clone, Debug)]
+pub struct Adaptive {
+    timer: ActionTimer,
+}
+
+impl Adaptive {
+    /// The policy for a node with `workers` workers.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self { timer: ActionTimer::new(workers) }
+    }
+}
+
+/// The rule of AdaPM §4.1: a node that holds a replica has active intent, or has just lost it and will say so.
+pub(super) fn technique(view: &View<'_>) -> Placement {
+    if view.holders.is_empty() && !view.owner_has_intent { Placement::Relocate } else { Placement::Replicate }
+}
+
+impl Policy for Adaptive {
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        technique(view)
+    }
+
+    fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock {
+        self.timer.act_before(worker, clock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{Key, NodeId};
+    use crate::node_set::NodeSet;
+
+    #[test]
+    fn relocates_exactly_if_nobody_else_is_interested() {
+        let mut policy = Adaptive::new(1);
+        let nobody = NodeSet::new();
+        let somebody = [NodeId(2)].into_iter().collect();
+        for (holders, owner_has_intent, placement) in [
+            (&nobody, false, Placement::Relocate),
+            (&nobody, true, Placement::Replicate),
+            (&somebody, false, Placement::Replicate),
+            (&somebody, true, Placement::Replicate),
+        ] {
+            let view = View { key: Key(0), requester: NodeId(1), holders, owner_has_intent };
+            assert_eq!(policy.place(&view), placement, "{view:?}");
+        }
+    }
+}
