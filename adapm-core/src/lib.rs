@@ -18,6 +18,7 @@
 //! | [`node`] | the protocol engine of one channel of one node |
 //! | [`policy`] | decisions: technique and action timing |
 //! | [`wire`] | messages and frames |
+//! | [`docs`] | pages: the words used here |
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -28,6 +29,7 @@ extern crate std;
 
 pub mod clock;
 pub mod config;
+pub mod docs;
 pub mod error;
 pub mod id;
 pub mod layout;

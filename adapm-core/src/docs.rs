@@ -1,0 +1,4 @@
+//! Pages about the project rather than about one item.
+
+#[doc = include_str!("../docs/glossary.md")]
+pub mod glossary {}
