@@ -242,8 +242,6 @@ pub enum DecodeError {
         /// The version received.
         given: u8,
     },
-    /// A list of keys is not strictly ascending.
-    Keys,
     /// A frame larger than the bound.
     TooLarge {
         /// Bytes received or announced.
@@ -263,7 +261,6 @@ impl fmt::Display for DecodeError {
                     crate::wire::PROTOCOL_VERSION
                 )
             }
-            Self::Keys => f.write_str("frame has a key list that is not strictly ascending"),
             Self::TooLarge { bytes } => write!(f, "frame of {bytes} bytes is larger than the bound"),
         }
     }
