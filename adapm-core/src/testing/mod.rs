@@ -1,5 +1,6 @@
 //! Lockstep cluster, scenario runner, oracle, reference store and conformance suites.
 
+pub mod arb;
 pub mod bug;
 mod reference_store;
 

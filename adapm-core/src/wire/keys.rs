@@ -1,4 +1,7 @@
 //! Sorted key lists on the wire: the first key, then the gaps minus one, each a varint.
+//!
+//! Lists that are not strictly ascending cannot be written down, so a decoded list always ascends. Encoding one gives
+//! bytes of other keys: composers append with [`Keys::push`], which checks the order in debug builds.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -11,7 +14,7 @@ use crate::id::Key;
 use crate::wire::message::Keys;
 
 /// Entries for which room is made before any of them has been read, whatever length a peer claims.
-const ROOM_MAX: usize = 4_096;
+const ROOM_MAX: usize = 1 << 17;
 
 impl Serialize for Keys {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,10 +1,20 @@
 //! Messages between nodes and their frames: a postcard head and a raw value block (protocol, sections 3 and 9).
 
+mod decode;
+mod encode;
 mod keys;
 pub mod message;
 pub mod shape;
 
+pub use decode::decode;
+pub use encode::encode;
 pub use message::Message;
 
-/// Raised whenever the bytes of any frame change.
+/// Raised whenever the bytes of any frame change; the first byte of every head.
 pub const PROTOCOL_VERSION: u8 = 1;
+
+/// Largest frame, head and values together, in bytes: 16 MiB, twice the longest value.
+pub const FRAME_BYTES_MAX: usize = 16 << 20;
+
+#[cfg(test)]
+mod tests;
