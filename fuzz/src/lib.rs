@@ -7,13 +7,15 @@
 
 #![forbid(unsafe_code)]
 
+mod decode;
 mod input;
 mod slot;
 
+pub use decode::decode;
 pub use slot::slot;
 
 /// A target: panics on a finding, else whether the input was deep enough to test anything.
 pub type Target = fn(&[u8]) -> bool;
 
 /// Every target by the name of its corpus folder and its libFuzzer entry point.
-pub const TARGETS: [(&str, Target); 1] = [("slot", slot)];
+pub const TARGETS: [(&str, Target); 2] = [("decode", decode), ("slot", slot)];
