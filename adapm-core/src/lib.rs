@@ -16,6 +16,7 @@
 //! | [`slot`] | transitions of one local copy |
 //! | [`store`], [`transport`], [`observe`] | traits that siblings implement |
 //! | [`node`] | the protocol engine of one channel of one node |
+//! | [`route`] | next hop of a key |
 //! | [`policy`] | decisions: technique and action timing |
 //! | [`wire`] | messages and frames |
 //! | [`docs`] | pages: the words used here |
@@ -37,6 +38,7 @@ pub mod node;
 pub mod node_set;
 pub mod observe;
 pub mod policy;
+pub mod route;
 pub mod slot;
 pub mod stats;
 pub mod store;

@@ -1,7 +1,359 @@
-//! The protocol engine of one channel of one node.
+//! The protocol engine of one channel of one node: one door in, one door out.
+//!
+//! | file | subject |
+//! | --- | --- |
+//! | [`input`], [`output`] | what enters and leaves |
+//! | `state` | side maps: only keys in which something is going on |
+//! | `access` | operations of own workers |
+//! | `operate` | operations of other nodes, answers |
+//! | `intents` | signals, action timing, reference counts |
+//! | `round` | the requester's half of a round |
+//! | `receive` | what answers and grants bring the requester |
+//! | `respond` | the owner's half of a round |
+//! | `place` | decisions on intents and localizes |
+//! | `relocate`, `replicate` | the two techniques |
+//! | `pending` | grouped outgoing entries, forwarding and parking |
+//! | `barrier`, `quiesce`, `sync` | collective operations |
+//! | `inspect` | what tests and statistics see |
 
+/// Whether a mistake is planted: a run-time value of the feature `testing`, `false` without it.
+macro_rules! planted {
+    ($node:expr, $bug:ident) => {{
+        #[cfg(feature = "testing")]
+        let planted = $node.bug == Some(crate::testing::Bug::$bug);
+        #[cfg(not(feature = "testing"))]
+        let planted = false;
+        planted
+    }};
+}
+
+mod access;
+mod barrier;
 pub mod input;
+mod inspect;
+mod intents;
+mod operate;
 pub mod output;
+mod pending;
+mod place;
+mod quiesce;
+mod receive;
+mod relocate;
+mod replicate;
+mod respond;
+mod round;
+mod state;
+mod sync;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 pub use input::{Input, Intent, Op, OpBody, OpId};
+#[cfg(feature = "testing")]
+pub use inspect::KeyView;
 pub use output::{Event, Output, Reason};
+
+use crate::clock::Clock;
+use crate::config::NodeConfig;
+use crate::error::{ConfigError, Fault, InputError, OpError, ProtocolError};
+use crate::id::{Key, NodeId};
+use crate::layout::{Kind, Layout};
+use crate::observe::Observe;
+use crate::policy::Policy;
+use crate::route;
+use crate::slot::{Location, State, Word};
+use crate::stats::Stats;
+use crate::store::Store;
+use crate::time::Instant;
+use crate::wire::message::Body;
+use crate::wire::{Message, shape};
+
+use barrier::Barriers;
+use intents::Signals;
+use pending::Drafts;
+use quiesce::Quiesces;
+use state::{Agenda, Holding, Interest, KeyMap, OpMap, OpState, Parked, Peer, Queue, Request, Round};
+use sync::SyncWait;
+
+/// Writes the initial value of a key, `[value_len]` zeros before: a pure function of the key, the same on every node.
+pub type Initial<V> = Arc<dyn Fn(Key, &mut [V]) + Send + Sync>;
+
+/// The protocol engine of one channel of one node.
+///
+/// Feed one [`Input`], then drain [`Node::poll_output`] until [`Output::Wait`], then feed the next.
+pub struct Node<S: Store, P: Policy> {
+    config: NodeConfig,
+    layout: Layout,
+    store: S,
+    policy: P,
+    initial: Initial<S::Value>,
+    now: Instant,
+    clocks: Vec<Clock>,
+    signals: Signals,
+    holdings: KeyMap<Holding>,
+    interests: KeyMap<Interest>,
+    requested: KeyMap<Request>,
+    queues: KeyMap<Queue<S::Value>>,
+    parked: KeyMap<Vec<Parked<S::Value>>>,
+    ops: OpMap<OpState<S::Value>>,
+    peers: Vec<Peer>,
+    round: Round,
+    agenda: Agenda,
+    drafts: Drafts<S::Value>,
+    syncs: Vec<SyncWait>,
+    barriers: Barriers,
+    quiesces: Quiesces,
+    outputs: VecDeque<Output<S::Value>>,
+    observer: Option<Box<dyn Observe + Send>>,
+    stats: Stats,
+    #[cfg(feature = "testing")]
+    bug: Option<crate::testing::Bug>,
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    /// An engine over `store`, which workers of the node share.
+    ///
+    /// # Errors
+    /// If the configuration does not fit the layout ([`NodeConfig::check`]).
+    pub fn new(
+        config: NodeConfig,
+        layout: Layout,
+        store: S,
+        policy: P,
+        initial: Initial<S::Value>,
+    ) -> Result<Self, ConfigError> {
+        config.check(&layout)?;
+        let peers = (0..config.nodes).map(|_| Peer::default()).collect();
+        Ok(Self {
+            now: Instant::ZERO,
+            clocks: alloc::vec![Clock(0); config.workers],
+            signals: Signals::new(config.workers),
+            holdings: KeyMap::default(),
+            interests: KeyMap::default(),
+            requested: KeyMap::default(),
+            queues: KeyMap::default(),
+            parked: KeyMap::default(),
+            ops: OpMap::default(),
+            peers,
+            round: Round::default(),
+            agenda: Agenda::default(),
+            drafts: Drafts::default(),
+            syncs: Vec::new(),
+            barriers: Barriers::new(config.workers),
+            quiesces: Quiesces::default(),
+            outputs: VecDeque::new(),
+            observer: None,
+            stats: Stats::default(),
+            #[cfg(feature = "testing")]
+            bug: None,
+            config,
+            layout,
+            store,
+            policy,
+            initial,
+        })
+    }
+
+    /// Dense layouts: creates the main copies of this channel's keys of which this node is the home, before the first input.
+    /// Sparse layouts: nothing; their main copies come into being on first access.
+    pub fn populate(&self) {
+        if self.layout.kind() == Kind::Sparse {
+            return;
+        }
+        let keys = self.layout.keys();
+        for key in (keys.start.0..keys.end.0).map(Key) {
+            if self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node {
+                self.found(key);
+            }
+        }
+    }
+
+    /// Feeds one input at time `now`; then drain [`Node::poll_output`].
+    ///
+    /// # Errors
+    /// Who is to blame for an input that cannot be; nothing of it has been applied.
+    pub fn handle_input(&mut self, now: Instant, input: Input<'_, S::Value>) -> Result<(), InputError> {
+        self.now = self.now.max(now);
+        match input {
+            Input::Message(from, message) => self.handle_message(from, message)?,
+            Input::Op(op) => self.handle_op(op)?,
+            Input::Intent(intent) => self.handle_intent(intent)?,
+            Input::Dirty(keys) => self.agenda.dirty.extend_from_slice(keys),
+            Input::Timeout(clocks) => self.handle_timeout(clocks)?,
+            Input::PeerLost(node) => self.handle_peer_lost(node)?,
+        }
+        self.flush_drafts();
+        self.send_news();
+        self.progress_quiesce();
+        Ok(())
+    }
+
+    /// The next output. Drain until [`Output::Wait`].
+    pub fn poll_output(&mut self) -> Output<S::Value> {
+        match self.outputs.pop_front() {
+            Some(output) => output,
+            None => self.wait(),
+        }
+    }
+
+    /// Receives single events from here on.
+    pub fn set_observer(&mut self, observer: Box<dyn Observe + Send>) {
+        self.observer = Some(observer);
+    }
+
+    /// The engine's place and bounds.
+    pub fn config(&self) -> &NodeConfig {
+        &self.config
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The store.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// Totals since the engine was made.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    fn handle_message(&mut self, from: NodeId, message: Message) -> Result<(), ProtocolError> {
+        let blame = |fault| ProtocolError { peer: from, fault };
+        let config = &self.config;
+        if from == config.node || from.index() >= config.nodes {
+            return Err(blame(Fault::UnknownNode(from)));
+        }
+        shape::check::<S::Value>(&message, &self.layout, config.nodes, config.channel, config.channels)
+            .map_err(blame)?;
+        let control = message.is_control();
+        let Message { body, values } = message;
+        let values = values.values::<S::Value>();
+        match *body {
+            Body::SyncRequest(request) => self.handle_sync_request(from, request, values),
+            Body::SyncResponse(response) => self.handle_sync_response(from, response, values),
+            Body::Grant(grants) => self.handle_grant(from, grants, values),
+            Body::News => self.handle_news(from),
+            Body::Forward(forward) => self.handle_forward(forward, values),
+            Body::Operation(operation) => self.handle_operation(from, operation, values),
+            Body::Answer(answer) => self.handle_answer(from, answer, values),
+            Body::Retry(retry) => self.handle_retry(retry),
+            Body::Residence(residence) => self.handle_residence(residence),
+            Body::Barrier(barrier) => self.handle_barrier(from, barrier),
+            Body::Quiesce(quiesce) => self.handle_quiesce(from, quiesce),
+        }
+        .map_err(blame)?;
+        if !control {
+            self.stats.messages_applied += 1;
+        }
+        Ok(())
+    }
+
+    fn handle_timeout(&mut self, clocks: &[Clock]) -> Result<(), OpError> {
+        if clocks.len() != self.clocks.len() {
+            return Err(OpError::ValueLen { expected: self.clocks.len(), given: clocks.len() });
+        }
+        self.clocks.copy_from_slice(clocks);
+        self.report_barrier();
+        if self.round_may_begin() {
+            self.begin_round();
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> Output<S::Value> {
+        let (until, reason) = if self.has_something_to_say() {
+            let earliest = self.round.started.plus_nanos(self.config.round_nanos_min);
+            if self.round.is_open() {
+                let patience = self.round.patience(self.config.round_nanos_min);
+                (Some(self.round.started.plus_nanos(patience).max(earliest)), Reason::Round)
+            } else {
+                (Some(earliest), Reason::NextRound)
+            }
+        } else if self.round.is_open() {
+            (None, Reason::Round)
+        } else if self.barriers.is_waiting() || self.quiesces.is_waiting() {
+            (None, Reason::Others)
+        } else {
+            (None, Reason::Idle)
+        };
+        let others = [self.barriers.report_at(&self.config), self.quiesces.next_wave_at()];
+        let until = others.into_iter().flatten().chain(until).min();
+        Output::Wait { until, reason }
+    }
+
+    fn send(&mut self, to: NodeId, message: Message) {
+        debug_assert_ne!(to, self.config.node, "no message is sent to oneself");
+        if self.peers[to.index()].lost {
+            return;
+        }
+        if !message.is_control() {
+            self.stats.messages_sent += 1;
+        }
+        self.outputs.push_back(Output::Transmit(to, message));
+    }
+
+    fn done(&mut self, op: OpId, values: Vec<S::Value>) {
+        self.outputs.push_back(Output::Event(Event::Done { op, values }));
+    }
+
+    fn observe(&mut self, tell: impl FnOnce(&mut dyn Observe, Instant)) {
+        if let Some(observer) = &mut self.observer {
+            tell(observer.as_mut(), self.now);
+        }
+    }
+
+    fn is_own_channel(&self, key: Key) -> bool {
+        self.config.channels == 1 || Layout::channel(key, self.config.channels) == self.config.channel
+    }
+
+    /// Elements of the value of a key of the layout.
+    fn value_len(&self, key: Key) -> usize {
+        self.store.value_len(key)
+    }
+
+    /// The key's word. In a sparse layout, a key at its home that nobody has touched is founded first.
+    fn word(&self, key: Key) -> Word {
+        let word = self.store.with_slot(key, |slot| *slot.word);
+        let untouched = word == Word::EMPTY && self.layout.kind() == Kind::Sparse;
+        if untouched && Layout::home(key, self.config.nodes) == self.config.node {
+            self.found(key);
+            return Word::MAIN_AT_HOME;
+        }
+        word
+    }
+
+    fn state(&self, key: Key) -> State {
+        self.word(key).state()
+    }
+
+    fn found(&self, key: Key) {
+        self.store.reserve(key, false);
+        self.store.with_slot(key, |mut slot| {
+            slot.found();
+            (self.initial)(key, slot.value);
+        });
+    }
+
+    /// Where an entry of this node's own goes first.
+    fn first_hop(&self, key: Key, word: Word) -> Location {
+        route::first_hop(word, key, self.config.node, self.config.nodes, self.config.location_caches)
+    }
+
+    /// Learns where a key is, if this node keeps such facts.
+    fn learn(&self, key: Key, location: Location) {
+        if self.config.location_caches || Layout::home(key, self.config.nodes) == self.config.node {
+            self.store.with_slot(key, |mut slot| slot.learn(location));
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Operations of own workers that the fast path could not serve (Lapse §3.3; protocol, section 7).
+//!
+//! Per key a node has at most one unanswered operation message; later operations wait in program order, and waiting pushes
+//! add up. So asynchronous operations keep their order whatever happens to the key (Lapse §3.4, Theorems 1 and 2).
+//!
+//! # Departure
+//! In Lapse the home starts a relocation, so the home's order is the order of execution. Here the owner moves first and
+//! tells the home afterwards; without this rule even Theorem 2 would be lost.
+
+use alloc::vec::Vec;
+
+use crate::error::OpError;
+use crate::id::{Key, NodeId};
+use crate::node::Node;
+use crate::node::input::{Op, OpBody, OpId};
+use crate::node::output::{Event, Output};
+use crate::node::state::{Access, Item, OpState, Unanswered};
+use crate::policy::Policy;
+use crate::slot::{Pushed, State};
+use crate::store::Store;
+use crate::value::accumulate;
+
+impl<S: Store, P: Policy> Node<S, P> {
+    pub(super) fn handle_op(&mut self, op: Op<S::Value>) -> Result<(), OpError> {
+        if op.worker.index() >= self.config.workers {
+            return Err(OpError::UnknownWorker { worker: op.worker });
+        }
+        let Op { id, worker, body } = op;
+        let collective = matches!(body, OpBody::WaitSync | OpBody::Barrier | OpBody::Quiesce | OpBody::Leave);
+        if collective && let Some(lost) = self.peers.iter().position(|peer| peer.lost) {
+            let node = NodeId(u16::try_from(lost).expect("node ids are 16 bits wide"));
+            self.outputs
+                .push_back(Output::Event(Event::Failed { op: id, error: OpError::PeerLost { node } }));
+            return Ok(());
+        }
+        match body {
+            OpBody::Pull { keys } => {
+                let len = self.check_keys(&keys)?;
+                self.access(id, Access::Pull, &keys, alloc::vec![S::Value::default(); len]);
+            }
+            OpBody::Push { keys, updates } => {
+                self.check_values(&keys, &updates)?;
+                self.access(id, Access::Push, &keys, updates);
+            }
+            OpBody::Set { keys, values } => {
+                self.check_values(&keys, &values)?;
+                self.access(id, Access::Set, &keys, values);
+            }
+            OpBody::Localize { keys } => {
+                self.check_keys(&keys)?;
+                self.localize(id, &keys);
+            }
+            OpBody::WaitSync => self.wait_sync(id),
+            OpBody::Barrier => self.call_barrier(worker, id),
+            OpBody::Quiesce => self.call_quiesce(worker, id),
+            OpBody::End => self.end_worker(worker, id),
+            OpBody::Leave => self.leave(id),
+        }
+        Ok(())
+    }
+
+    /// The elements of the keys' values together.
+    pub(super) fn check_keys(&self, keys: &[Key]) -> Result<usize, OpError> {
+        let mut len = 0;
+        for &key in keys {
+            let Some(value_len) = self.layout.value_len(key) else {
+                return Err(OpError::UnknownKey { key, end: self.layout.keys().end });
+            };
+            if !self.is_own_channel(key) {
+                return Err(OpError::OtherChannel { key, channel: self.config.channel });
+            }
+            len += value_len;
+        }
+        Ok(len)
+    }
+
+    fn check_values(&self, keys: &[Key], values: &[S::Value]) -> Result<(), OpError> {
+        let expected = self.check_keys(keys)?;
+        if values.len() == expected {
+            Ok(())
+        } else {
+            Err(OpError::ValueLen { expected, given: values.len() })
+        }
+    }
+
+    fn access(&mut self, id: OpId, access: Access, keys: &[Key], values: Vec<S::Value>) {
+        let state = OpState { remaining: keys.len() + 1, values, access: Some(access) };
+        self.ops.insert(id, state);
+        let mut offset = 0;
+        for &key in keys {
+            self.submit(key, Item { op: id, access, offset });
+            offset += self.value_len(key);
+        }
+        self.finish(id);
+    }
+
+    /// Serves one key of an operation at once, parks it, or sends it, and accounts for it.
+    fn submit(&mut self, key: Key, item: Item) {
+        let queue = self.queues.entry(key).or_default();
+        let first = queue.waiting.is_empty() && queue.unanswered.is_none();
+        queue.waiting.push_back(item);
+        if first {
+            self.advance(key);
+        }
+        let Some(queue) = self.queues.get(&key) else {
+            self.stats.local += 1;
+            return;
+        };
+        // A set on a replica is the node's own entry of the next round, a copy on its way is waited for: all else is remote.
+        let sent = queue.unanswered.is_some() || queue.set_sent;
+        match self.state(key) {
+            State::Requested | State::Releasing if !sent => self.stats.waited += 1,
+            State::None if !sent => self.stats.waited += 1,
+            _ => self.stats.remote += 1,
+        }
+    }
+
+    /// Runs what waits on `key` as far as it can: at a local copy in place, else as one operation message.
+    pub(super) fn advance(&mut self, key: Key) {
+        loop {
+            let Some(queue) = self.queues.get(&key) else { return };
+            if queue.unanswered.is_some() {
+                return;
+            }
+            let Some(&item) = queue.waiting.front() else {
+                self.queues.remove(&key);
+                return;
+            };
+            match self.state(key) {
+                State::Main => self.serve_at_main(key, item),
+                State::Replica if item.access == Access::Set => {
+                    if !queue.set_sent {
+                        self.agenda.set.push(key);
+                    }
+                    return;
+                }
+                State::Replica => self.serve_at_replica(key, item),
+                State::Requested | State::Releasing => return,
+                State::None => {
+                    // Once an intent or localize waits, operations wait for its grant: else they could starve it.
+                    if self.interests.get(&key).is_some_and(|interest| interest.is_wanted()) {
+                        return;
+                    }
+                    self.send_waiting(key);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn serve_at_main(&mut self, key: Key, item: Item) {
+        let Some(op) = self.ops.get_mut(&item.op) else { return self.pop_item(key) };
+        let len = self.store.value_len(key);
+        let part = &mut op.values[item.offset..item.offset + len];
+        self.store.with_slot(key, |mut slot| match item.access {
+            Access::Pull => part.copy_from_slice(slot.value),
+            Access::Push => slot.apply(part),
+            Access::Set => slot.set(part),
+        });
+        if item.access != Access::Pull {
+            self.mark_stale(key, None);
+        }
+        self.pop_item(key);
+        self.finish(item.op);
+    }
+
+    fn serve_at_replica(&mut self, key: Key, item: Item) {
+        let Some(op) = self.ops.get_mut(&item.op) else { return self.pop_item(key) };
+        let len = self.store.value_len(key);
+        let part = &mut op.values[item.offset..item.offset + len];
+        let pushed = self.store.with_slot(key, |mut slot| match item.access {
+            Access::Pull => {
+                part.copy_from_slice(slot.value);
+                Pushed::Done
+            }
+            Access::Push | Access::Set => slot.push(part),
+        });
+        if pushed == Pushed::Dirtied {
+            self.agenda.dirty.push(key);
+        }
+        self.pop_item(key);
+        self.finish(item.op);
+    }
+
+    fn pop_item(&mut self, key: Key) {
+        let queue = self.queues.get_mut(&key).expect("an item is popped from its queue");
+        queue.waiting.pop_front();
+        queue.set_sent = false;
+    }
+
+    /// Takes the longest run of equal operations from the front of the queue and drafts one message for it.
+    fn send_waiting(&mut self, key: Key) {
+        let len = self.value_len(key);
+        let queue = self.queues.get_mut(&key).expect("only a queue with waiting operations sends");
+        let access = queue.waiting.front().expect("something waits").access;
+        let mut items = Vec::new();
+        let mut payload = Vec::new();
+        while let Some(item) = queue.waiting.front() {
+            let joins = item.access == access && (items.is_empty() || access != Access::Set);
+            if !joins {
+                break;
+            }
+            if let Some(op) = self.ops.get(&item.op) {
+                let part = op.values.get(item.offset..item.offset + len).unwrap_or(&[]);
+                match access {
+                    Access::Pull => {}
+                    Access::Push if !payload.is_empty() => accumulate(&mut payload, part),
+                    Access::Push | Access::Set => payload.extend_from_slice(part),
+                }
+                items.push(*item);
+            }
+            queue.waiting.pop_front();
+        }
+        if items.is_empty() {
+            return self.advance(key);
+        }
+        queue.unanswered = Some(Unanswered { access, items, payload });
+        self.transmit_operation(key);
+    }
+
+    /// Drafts the key's unanswered operation for the place where the key is believed to be.
+    pub(super) fn transmit_operation(&mut self, key: Key) {
+        let word = self.word(key);
+        let location = self.first_hop(key, word);
+        let queue = self.queues.get(&key).expect("an unanswered operation has a queue");
+        let unanswered = queue.unanswered.as_ref().expect("only an unanswered operation is transmitted");
+        let (access, payload) = (unanswered.access, unanswered.payload.clone());
+        if self.peers[location.node.index()].lost {
+            return self.fail_unanswered(key, OpError::PeerLost { node: location.node });
+        }
+        self.draft_operation(location, key, access, payload);
+    }
+
+    /// The owner has executed the key's unanswered operation; `value` is what a pull read.
+    pub(super) fn answered(&mut self, key: Key, value: &[S::Value]) {
+        let queue = self.queues.get_mut(&key).expect("an answer is checked against the queue");
+        let Unanswered { items, .. } =
+            queue.unanswered.take().expect("an answer meets an unanswered operation");
+        for item in items {
+            if let Some(op) = self.ops.get_mut(&item.op) {
+                if item.access == Access::Pull {
+                    op.values[item.offset..item.offset + value.len()].copy_from_slice(value);
+                }
+                self.finish(item.op);
+            }
+        }
+        if self.interests.get(&key).is_some_and(|interest| interest.is_wanted()) {
+            self.agenda.request.push(key);
+        }
+        self.advance(key);
+    }
+
+    pub(super) fn fail_unanswered(&mut self, key: Key, error: OpError) {
+        let queue = self.queues.get_mut(&key).expect("an unanswered operation has a queue");
+        let items = queue.unanswered.take().map(|unanswered| unanswered.items).unwrap_or_default();
+        for item in items {
+            self.fail(item.op, error.clone());
+        }
+        self.advance(key);
+    }
+
+    pub(super) fn fail(&mut self, op: OpId, error: OpError) {
+        if self.ops.remove(&op).is_some() {
+            self.outputs.push_back(Output::Event(Event::Failed { op, error }));
+        }
+    }
+
+    /// One key of the operation is done.
+    pub(super) fn finish(&mut self, op: OpId) {
+        let Some(state) = self.ops.get_mut(&op) else { return };
+        state.remaining -= 1;
+        if state.remaining > 0 {
+            return;
+        }
+        let state = self.ops.remove(&op).expect("just seen");
+        let values = if state.access == Some(Access::Pull) { state.values } else { Vec::new() };
+        self.done(op, values);
+        self.progress_syncs();
+    }
+
+    /// The owner has installed the set at the front of the key's queue.
+    pub(super) fn set_installed(&mut self, key: Key) {
+        let queue = self.queues.get_mut(&key).expect("an unanswered set has a queue");
+        debug_assert!(queue.set_sent, "only a set that was sent is installed");
+        let item = queue.waiting.pop_front().expect("a sent set stays at the front");
+        queue.set_sent = false;
+        self.finish(item.op);
+        self.advance(key);
+    }
+}

@@ -1,0 +1,188 @@
+//! `barrier`: all workers of all nodes that have not ended; node 0 coordinates (protocol, section 7).
+
+use alloc::vec::Vec;
+
+use crate::config::NodeConfig;
+use crate::error::Fault;
+use crate::id::{NodeId, WorkerId};
+use crate::node::Node;
+use crate::node::input::OpId;
+use crate::node::output::{Event, Output};
+use crate::node_set::NodeSet;
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::time::Instant;
+use crate::wire::Message;
+use crate::wire::message::{Barrier, Body};
+
+/// The node that coordinates barriers and waves.
+pub(super) const COORDINATOR: NodeId = NodeId(0);
+
+/// Barriers of this node, and of all nodes if it coordinates.
+#[derive(Debug)]
+pub(super) struct Barriers {
+    /// Workers that have not ended.
+    pub(super) live: Vec<bool>,
+    /// Own workers that wait, with their operations.
+    calls: Vec<(WorkerId, OpId)>,
+    /// Barriers passed.
+    number: u64,
+    /// Whether this node's arrival is known to the coordinator.
+    told: bool,
+    /// Coordinator: nodes that have arrived at the current barrier.
+    arrived: NodeSet,
+    /// Coordinator: nodes without live workers.
+    pub(super) ended: NodeSet,
+    /// Coordinator: when the first node arrived, and whether the missing ones were named.
+    since: Option<Instant>,
+    reported: bool,
+}
+
+impl Barriers {
+    pub(super) fn new(workers: usize) -> Self {
+        Self {
+            live: alloc::vec![true; workers],
+            calls: Vec::new(),
+            number: 0,
+            told: false,
+            arrived: NodeSet::new(),
+            ended: NodeSet::new(),
+            since: None,
+            reported: false,
+        }
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    pub(super) fn live(&self) -> usize {
+        self.live.iter().filter(|live| **live).count()
+    }
+
+    /// When the coordinator names the nodes it waits for.
+    pub(super) fn report_at(&self, config: &NodeConfig) -> Option<Instant> {
+        self.since.filter(|_| !self.reported).map(|since| since.plus_nanos(config.barrier_report_nanos))
+    }
+
+    /// Gives up the calls that wait.
+    pub(super) fn take_ops(&mut self) -> impl Iterator<Item = OpId> + '_ {
+        self.calls.drain(..).map(|(_, op)| op)
+    }
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    pub(super) fn call_barrier(&mut self, worker: WorkerId, op: OpId) {
+        self.barriers.calls.push((worker, op));
+        self.progress_barrier();
+    }
+
+    /// The worker has ended: its intents expire with its clock, and nobody waits for it.
+    pub(super) fn end_worker(&mut self, worker: WorkerId, op: OpId) {
+        self.barriers.live[worker.index()] = false;
+        self.done(op, Vec::new());
+        if self.barriers.live() == 0 {
+            self.tell_coordinator(Barrier::Ended);
+        }
+        self.progress_barrier();
+        self.progress_quiesce_calls();
+    }
+
+    fn progress_barrier(&mut self) {
+        let calls = self.barriers.calls.len();
+        if calls > 0 && !self.barriers.told && calls >= self.barriers.live() {
+            self.barriers.told = true;
+            let number = self.barriers.number;
+            self.tell_coordinator(Barrier::Arrived { number });
+        }
+    }
+
+    fn tell_coordinator(&mut self, step: Barrier) {
+        if self.config.node == COORDINATOR {
+            self.coordinate_barrier(COORDINATOR, &step);
+        } else {
+            self.send(COORDINATOR, Message::bare(Body::Barrier(step)));
+        }
+    }
+
+    pub(super) fn handle_barrier(&mut self, from: NodeId, step: Barrier) -> Result<(), Fault> {
+        let coordinates = self.config.node == COORDINATOR;
+        let number = self.barriers.number;
+        match step {
+            Barrier::Arrived { number: given } if coordinates && given == number => {}
+            Barrier::Ended if coordinates => {}
+            Barrier::Passed { number: given }
+                if from == COORDINATOR && given == number && self.barriers.told =>
+            {
+                self.pass_barrier();
+                return Ok(());
+            }
+            Barrier::Missing { nodes, .. } if from == COORDINATOR => {
+                self.outputs
+                    .push_back(Output::Event(Event::BarrierMissing { nodes: nodes.into_iter().collect() }));
+                return Ok(());
+            }
+            _ => return Err(Fault::Unexpected),
+        }
+        self.coordinate_barrier(from, &step);
+        Ok(())
+    }
+
+    fn coordinate_barrier(&mut self, from: NodeId, step: &Barrier) {
+        match step {
+            Barrier::Ended => {
+                self.barriers.ended.insert(from);
+                self.progress_waves();
+            }
+            _ => {
+                self.barriers.arrived.insert(from);
+                self.barriers.since.get_or_insert(self.now);
+            }
+        }
+        let complete = self.missing_at_barrier().is_empty() && !self.barriers.arrived.is_empty();
+        if !complete {
+            return;
+        }
+        let number = self.barriers.number;
+        for node in core::mem::take(&mut self.barriers.arrived).iter() {
+            if node == self.config.node {
+                self.pass_barrier();
+            } else {
+                self.send(node, Message::bare(Body::Barrier(Barrier::Passed { number })));
+            }
+        }
+        self.barriers.number = number + 1;
+        self.barriers.since = None;
+        self.barriers.reported = false;
+    }
+
+    fn missing_at_barrier(&self) -> NodeSet {
+        let nodes = (0..self.config.nodes).map(|index| NodeId(index as u16));
+        nodes
+            .filter(|node| !self.barriers.arrived.contains(*node) && !self.barriers.ended.contains(*node))
+            .collect()
+    }
+
+    fn pass_barrier(&mut self) {
+        self.barriers.number += 1;
+        self.barriers.told = false;
+        for (_, op) in core::mem::take(&mut self.barriers.calls) {
+            self.done(op, Vec::new());
+        }
+    }
+
+    /// Names the nodes that a barrier has waited for, once.
+    pub(super) fn report_barrier(&mut self) {
+        if self.barriers.report_at(&self.config).is_none_or(|at| at > self.now) {
+            return;
+        }
+        self.barriers.reported = true;
+        let nodes = self.missing_at_barrier();
+        let number = self.barriers.number;
+        for node in self.barriers.arrived.clone().iter().filter(|node| *node != COORDINATOR) {
+            let step = Barrier::Missing { number, nodes: (&nodes).into() };
+            self.send(node, Message::bare(Body::Barrier(step)));
+        }
+        self.outputs.push_back(Output::Event(Event::BarrierMissing { nodes }));
+    }
+}

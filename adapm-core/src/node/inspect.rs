@@ -1,0 +1,104 @@
+//! What tests, statistics and quiesce see of an engine.
+
+use alloc::vec::Vec;
+
+#[cfg(feature = "testing")]
+use crate::id::NodeId;
+use crate::node::Node;
+use crate::node::input::OpId;
+use crate::policy::Policy;
+use crate::store::Store;
+
+/// What an engine keeps for one key, for tests.
+#[cfg(feature = "testing")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyView {
+    /// State, bits and location.
+    pub word: crate::slot::Word,
+    /// The version of a held copy.
+    pub version: crate::id::Version,
+    /// Nodes that the owner knows to have a replica.
+    pub holders: Vec<NodeId>,
+    /// Holders that lack a change.
+    pub stale: Vec<NodeId>,
+    /// Workers with active intent, and the localize.
+    pub intent_count: usize,
+    /// Entries of other nodes that wait here.
+    pub parked: usize,
+    /// Whether an operation message of this node is unanswered.
+    pub operation_unanswered: bool,
+    /// Operations of this node that wait.
+    pub waiting: usize,
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    /// Whether nothing waits: no dirty keys, releases, sets, stale holders, parked or unanswered entries.
+    pub fn is_at_rest(&self) -> bool {
+        let peers = self.peers.iter().filter(|peer| !peer.lost);
+        let busy = |peer: &super::state::Peer| {
+            peer.outstanding.is_some() || peer.news || !peer.stale.is_empty() || !peer.hand_overs.is_empty()
+        };
+        !peers.into_iter().any(busy)
+            && self.agenda.is_empty()
+            && self.requested.is_empty()
+            && self.queues.is_empty()
+            && self.parked.is_empty()
+            && self.ops.is_empty()
+            && self.syncs.is_empty()
+    }
+
+    /// Entries in all side maps and queues: the memory for protocol state in units of entries.
+    pub fn side_entries(&self) -> usize {
+        let holders: usize =
+            self.holdings.values().map(|holding| 1 + holding.nodes.len() + holding.stale.len()).sum();
+        let interests: usize = self.interests.values().map(|interest| interest.ends.len() + 1).sum();
+        let queues: usize = self.queues.values().map(|queue| queue.waiting.len() + 1).sum();
+        let parked: usize = self.parked.values().map(Vec::len).sum();
+        let peers: usize = self.peers.iter().map(|peer| peer.stale.len() + peer.hand_overs.len()).sum();
+        let agenda = &self.agenda;
+        let lists = [&agenda.request, &agenda.release, &agenda.dirty, &agenda.set, &agenda.resend];
+        let agenda: usize = lists.iter().map(|list| list.len()).sum::<usize>() + agenda.wishes.len();
+        holders
+            + interests
+            + queues
+            + parked
+            + peers
+            + agenda
+            + self.requested.len()
+            + self.ops.len()
+            + self.signals.keys()
+    }
+
+    /// Gives up the collective operations that wait.
+    pub(super) fn take_collective_ops(&mut self) -> Vec<OpId> {
+        let syncs = self.syncs.drain(..).map(|sync| sync.op());
+        syncs.chain(self.barriers.take_ops()).chain(self.quiesces.take_ops()).collect()
+    }
+
+    /// What the engine keeps for `key`.
+    #[cfg(feature = "testing")]
+    pub fn inspect(&self, key: crate::id::Key) -> KeyView {
+        let (word, version) = self.store.with_slot(key, |slot| (*slot.word, *slot.version));
+        let holding = self.holdings.get(&key);
+        let queue = self.queues.get(&key);
+        let mut stale: Vec<NodeId> =
+            holding.map(|holding| holding.stale.iter().map(|(node, _)| *node).collect()).unwrap_or_default();
+        stale.sort_unstable();
+        KeyView {
+            word,
+            version,
+            holders: holding.map(|holding| holding.nodes.iter().collect()).unwrap_or_default(),
+            stale,
+            intent_count: self.interests.get(&key).map_or(0, |interest| interest.count()),
+            parked: self.parked.get(&key).map_or(0, Vec::len),
+            operation_unanswered: queue.is_some_and(|queue| queue.unanswered.is_some()),
+            waiting: queue.map_or(0, |queue| queue.waiting.len()),
+        }
+    }
+
+    /// Plants a mistake, to prove that the suites find it.
+    #[cfg(feature = "testing")]
+    pub fn plant(&mut self, bug: crate::testing::Bug) {
+        self.bug = Some(bug);
+    }
+}

@@ -1,0 +1,190 @@
+//! Signals of own workers, aggregated per node and key (AdaPM §3, §B.2.1).
+//!
+//! A node keeps inactive intents to itself. What the action timer lets through (AdaPM §4.2.1) raises the key's reference
+//! count, what expires lowers it; others learn only that the count has left or reached zero.
+
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use crate::clock::Clock;
+use crate::error::OpError;
+use crate::id::{Key, WorkerId};
+use crate::node::Node;
+use crate::node::input::Intent;
+use crate::policy::Policy;
+use crate::slot::State;
+use crate::store::Store;
+
+/// Rounds after which a localize that brought a replica instead of ownership ends, if the node has no other intent.
+const WISH_ROUNDS: u64 = 1_024;
+
+/// Signals of all workers, before and after they were let through.
+#[derive(Debug)]
+pub(super) struct Signals {
+    workers: Vec<WorkerSignals>,
+    arrivals: u64,
+}
+
+#[derive(Debug, Default)]
+struct WorkerSignals {
+    /// Not acted on yet, by start.
+    inactive: BinaryHeap<Reverse<Batch>>,
+    /// Acted on, by end.
+    active: BinaryHeap<Reverse<Batch>>,
+}
+
+/// The keys of one signal; `at` is its start while inactive, then its end.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Batch {
+    at: Clock,
+    arrival: u64,
+    end: Clock,
+    keys: Vec<Key>,
+}
+
+impl Signals {
+    pub(super) fn new(workers: usize) -> Self {
+        Self { workers: (0..workers).map(|_| WorkerSignals::default()).collect(), arrivals: 0 }
+    }
+
+    /// Whether an intent is not yet let through or not yet retired.
+    pub(super) fn any(&self) -> bool {
+        self.workers.iter().any(|worker| !worker.inactive.is_empty() || !worker.active.is_empty())
+    }
+
+    /// Keys in all signals.
+    pub(super) fn keys(&self) -> usize {
+        let batches =
+            self.workers.iter().flat_map(|worker| worker.inactive.iter().chain(worker.active.iter()));
+        batches.map(|Reverse(batch)| batch.keys.len()).sum()
+    }
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    pub(super) fn handle_intent(&mut self, intent: Intent) -> Result<(), OpError> {
+        let Intent { worker, keys, clocks } = intent;
+        let Some(clock) = self.clocks.get(worker.index()) else {
+            return Err(OpError::UnknownWorker { worker });
+        };
+        if clocks.start >= clocks.end {
+            return Err(OpError::Window { start: clocks.start, end: clocks.end });
+        }
+        let expired = clocks.end <= *clock;
+        self.check_keys(&keys)?;
+        // On a single node every key is local, whatever is signaled.
+        if expired || keys.is_empty() || self.config.nodes == 1 {
+            return Ok(());
+        }
+        self.signals.arrivals += 1;
+        let batch = Batch { at: clocks.start, arrival: self.signals.arrivals, end: clocks.end, keys };
+        self.signals.workers[worker.index()].inactive.push(Reverse(batch));
+        Ok(())
+    }
+
+    /// Lets through what the policy acts on, then retires what has expired: an intent that continues another keeps the key.
+    pub(super) fn update_intents(&mut self) {
+        for index in 0..self.config.workers {
+            let worker = WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide"));
+            let clock = self.clocks[index];
+            let before = if clock.is_ended() { clock } else { self.policy.act_before(worker, clock) };
+            let acts = |batch: &Batch| batch.at < before || clock.is_ended();
+            while self.signals.workers[index].inactive.peek().is_some_and(|Reverse(batch)| acts(batch)) {
+                let Some(Reverse(mut batch)) = self.signals.workers[index].inactive.pop() else { break };
+                if batch.end <= clock {
+                    continue;
+                }
+                for &key in &batch.keys {
+                    self.activate(key, worker, batch.end);
+                }
+                batch.at = batch.end;
+                self.signals.workers[index].active.push(Reverse(batch));
+            }
+            let active =
+                |signals: &Signals| signals.workers[index].active.peek().map(|Reverse(batch)| batch.at);
+            while active(&self.signals).is_some_and(|end| end <= clock) {
+                let Some(Reverse(batch)) = self.signals.workers[index].active.pop() else { break };
+                for key in batch.keys {
+                    self.expire(key, worker, clock);
+                }
+            }
+        }
+    }
+
+    fn activate(&mut self, key: Key, worker: WorkerId, end: Clock) {
+        let interest = self.interests.entry(key).or_default();
+        let first = interest.count() == 0;
+        match interest.ends.iter_mut().find(|(other, _)| *other == worker) {
+            Some((_, latest)) => *latest = end.max(*latest),
+            None => interest.ends.push((worker, end)),
+        }
+        if first {
+            self.agenda.request.push(key);
+            self.observe(|observer, now| observer.on_intent(now, key, true));
+        }
+    }
+
+    fn expire(&mut self, key: Key, worker: WorkerId, clock: Clock) {
+        let Some(interest) = self.interests.get_mut(&key) else { return };
+        interest.ends.retain(|(other, end)| *other != worker || *end > clock);
+        if !interest.ends.is_empty() {
+            return;
+        }
+        match &mut interest.wish {
+            Some(wish) => {
+                wish.alone_since = self.round.number;
+                self.agenda.wishes.push_back((self.round.number + WISH_ROUNDS, key));
+            }
+            None => self.lose_interest(key),
+        }
+    }
+
+    /// The reference count of `key` has reached zero.
+    pub(super) fn lose_interest(&mut self, key: Key) {
+        if self.interests.remove(&key).is_none() {
+            return;
+        }
+        self.observe(|observer, now| observer.on_intent(now, key, false));
+        match self.state(key) {
+            State::Replica => self.agenda.release.push(key),
+            State::Main => self.reconsider(key),
+            State::None => self.advance(key),
+            State::Requested | State::Releasing => {}
+        }
+    }
+
+    /// A worker wants `key` here; `waiter` ends when it is local.
+    pub(super) fn wish(&mut self, key: Key, waiter: crate::node::OpId) {
+        let round = self.round.number;
+        let interest = self.interests.entry(key).or_default();
+        let first = interest.count() == 0;
+        let wish = interest
+            .wish
+            .get_or_insert_with(|| super::state::Wish { alone_since: round, ..Default::default() });
+        wish.unsent = true;
+        wish.waiters.push(waiter);
+        self.agenda.request.push(key);
+        self.agenda.wishes.push_back((round + WISH_ROUNDS, key));
+        if first {
+            self.observe(|observer, now| observer.on_intent(now, key, true));
+        }
+    }
+
+    /// Ends localizes that have brought no ownership for long while nothing else wants the key.
+    pub(super) fn expire_wishes(&mut self) {
+        while self.agenda.wishes.front().is_some_and(|(due, _)| *due <= self.round.number) {
+            let Some((_, key)) = self.agenda.wishes.pop_front() else { break };
+            let Some(interest) = self.interests.get_mut(&key) else { continue };
+            let Some(wish) = &interest.wish else { continue };
+            if !interest.ends.is_empty() {
+                continue;
+            }
+            let due = wish.alone_since + WISH_ROUNDS;
+            if due > self.round.number || wish.unsent || !wish.waiters.is_empty() {
+                self.agenda.wishes.push_back((due.max(self.round.number + 1), key));
+                continue;
+            }
+            self.lose_interest(key);
+        }
+    }
+}

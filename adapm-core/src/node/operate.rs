@@ -1,0 +1,188 @@
+//! Operations and forwarded entries of other nodes, and answers to own ones (Lapse §3.3; protocol, sections 5 and 7).
+//!
+//! Only an owner executes another node's operation; a replica neither answers nor absorbs it.
+
+use alloc::vec::Vec;
+
+use crate::error::{Fault, OpError};
+use crate::id::{Counter, Key, NodeId};
+use crate::node::Node;
+use crate::node::output::{Event, Output};
+use crate::node::state::{Access, AskedFor};
+use crate::policy::Policy;
+use crate::route::{self, Hop};
+use crate::slot::{Location, State};
+use crate::store::Store;
+use crate::wire::message::{Answer, Asked, Forward, Operation};
+
+impl<S: Store, P: Policy> Node<S, P> {
+    pub(super) fn handle_operation(
+        &mut self,
+        from: NodeId,
+        operation: Operation,
+        values: &[S::Value],
+    ) -> Result<(), Fault> {
+        self.pass_operation(from, 0, operation, values);
+        Ok(())
+    }
+
+    pub(super) fn handle_forward(&mut self, forward: Forward, values: &[S::Value]) -> Result<(), Fault> {
+        let Forward { origin, hops, intents, localizes, operation } = forward;
+        if origin == self.config.node {
+            self.check_own(&intents, &localizes, &operation)?;
+        }
+        for (entries, asked) in [(&intents, AskedFor::Intent), (&localizes, AskedFor::Localize)] {
+            for (key, counter) in entries.iter() {
+                self.serve_or_pass(origin, hops, key, counter, asked.clone());
+            }
+        }
+        self.pass_operation(origin, hops, operation, values);
+        Ok(())
+    }
+
+    /// Entries of this node that come back must be unanswered.
+    fn check_own(&self, intents: &Asked, localizes: &Asked, operation: &Operation) -> Result<(), Fault> {
+        let requested = |key: &Key| self.state(*key) == State::Requested;
+        if let Some(key) = intents.keys.iter().chain(localizes.keys.iter()).find(|key| !requested(key)) {
+            return Err(Fault::Impossible(*key));
+        }
+        let lists = [
+            (&operation.pulls, Access::Pull),
+            (&operation.pushes, Access::Push),
+            (&operation.sets, Access::Set),
+        ];
+        for (list, access) in lists {
+            self.check_unanswered(&list.keys, |unanswered| unanswered == access)?;
+        }
+        Ok(())
+    }
+
+    fn check_unanswered(&self, keys: &[Key], fits: impl Fn(Access) -> bool) -> Result<(), Fault> {
+        for key in keys {
+            let unanswered = self.queues.get(key).and_then(|queue| queue.unanswered.as_ref());
+            if !unanswered.is_some_and(|unanswered| fits(unanswered.access)) {
+                return Err(Fault::Impossible(*key));
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_operation(&mut self, origin: NodeId, hops: u32, operation: Operation, values: &[S::Value]) {
+        for (key, counter) in operation.pulls.iter() {
+            self.serve_or_pass(origin, hops, key, counter, AskedFor::Pull);
+        }
+        let mut rest = values;
+        let mut next = |len: usize| {
+            let (value, behind) = rest.split_at(len);
+            rest = behind;
+            value.to_vec()
+        };
+        for (key, counter) in operation.pushes.iter() {
+            let update = next(self.value_len(key));
+            self.serve_or_pass(origin, hops, key, counter, AskedFor::Push(update));
+        }
+        for (key, counter) in operation.sets.iter() {
+            let value = next(self.value_len(key));
+            self.serve_or_pass(origin, hops, key, counter, AskedFor::Set(value));
+        }
+    }
+
+    /// Serves an entry of `origin` if this node owns the key, else passes it on.
+    pub(super) fn serve_or_pass(
+        &mut self,
+        origin: NodeId,
+        hops: u32,
+        key: Key,
+        counter: Counter,
+        asked: AskedFor<S::Value>,
+    ) {
+        let hop = route::next_hop(self.word(key), key, counter, self.config.node, self.config.nodes);
+        if hop != Hop::Here {
+            return self.pass_on(hop, origin, hops, key, counter, asked);
+        }
+        self.count_served(key, origin, hops);
+        match asked {
+            AskedFor::Intent | AskedFor::Localize => {
+                // A node that has become owner needs no grant from itself, a holder gets its answer as a hand-over.
+                if origin != self.config.node && !self.is_holder(key, origin) {
+                    let mut draft = self.take_grant_draft(origin);
+                    self.grant(key, origin, asked == AskedFor::Localize, &mut draft);
+                    self.put_grant_draft(origin, draft);
+                }
+            }
+            operation => self.execute(origin, key, operation),
+        }
+    }
+
+    fn execute(&mut self, origin: NodeId, key: Key, asked: AskedFor<S::Value>) {
+        let mut value = Vec::new();
+        let counter = self.word(key).counter();
+        self.store.with_slot(key, |mut slot| match &asked {
+            AskedFor::Push(update) => slot.apply(update),
+            AskedFor::Set(new) => slot.set(new),
+            _ => value.extend_from_slice(slot.value),
+        });
+        if asked != AskedFor::Pull {
+            self.mark_stale(key, None);
+        }
+        if origin != self.config.node {
+            self.draft_answer(origin, key, counter, asked, value);
+        } else if self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some()) {
+            self.answered(key, &value);
+        }
+    }
+
+    pub(super) fn handle_answer(
+        &mut self,
+        from: NodeId,
+        answer: Answer,
+        values: &[S::Value],
+    ) -> Result<(), Fault> {
+        self.check_unanswered(&answer.pulls.keys, |access| access == Access::Pull)?;
+        self.check_unanswered(&answer.done.keys, |access| access != Access::Pull)?;
+        let mut rest = values;
+        for (key, counter) in answer.pulls.iter() {
+            let (value, behind) = rest.split_at(self.value_len(key));
+            rest = behind;
+            self.learn(key, Location { node: from, counter });
+            self.answered(key, value);
+        }
+        for (key, counter) in answer.done.iter() {
+            self.learn(key, Location { node: from, counter });
+            self.answered(key, &[]);
+        }
+        Ok(())
+    }
+
+    pub(super) fn count_served(&mut self, key: Key, origin: NodeId, hops: u32) {
+        self.stats.hops.record(u64::from(hops));
+        self.observe(|observer, now| observer.on_served(now, key, origin, hops));
+    }
+
+    /// Fails what can no longer end: every unfinished operation may need the lost node.
+    pub(super) fn handle_peer_lost(&mut self, node: NodeId) -> Result<(), OpError> {
+        if node.index() >= self.config.nodes || node == self.config.node {
+            return Err(OpError::PeerLost { node });
+        }
+        self.peers[node.index()].lost = true;
+        let mut ops: Vec<_> = self.ops.keys().copied().collect();
+        ops.sort_unstable();
+        for op in ops {
+            self.fail(op, OpError::PeerLost { node });
+        }
+        for op in self.take_collective_ops() {
+            self.outputs.push_back(Output::Event(Event::Failed { op, error: OpError::PeerLost { node } }));
+        }
+        Ok(())
+    }
+
+    /// The operations on `key` wait for a grant that cannot come.
+    pub(super) fn fail_waiting(&mut self, key: Key, lost: NodeId) {
+        self.end_waiters(key);
+        let Some(queue) = self.queues.get_mut(&key) else { return };
+        for item in core::mem::take(&mut queue.waiting) {
+            self.fail(item.op, OpError::PeerLost { node: lost });
+        }
+        self.advance(key);
+    }
+}

@@ -1,0 +1,323 @@
+//! Outgoing entries of one input, grouped per receiver (AdaPM §B.2.2), and entries of other nodes that are passed on or
+//! wait here for a grant (Lapse §3.2, §3.3; protocol, section 5).
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::mem;
+use core::ops::Range;
+
+use crate::id::{Counter, Key, NodeId, Version};
+use crate::node::Node;
+use crate::node::state::{Access, AskedFor, Parked};
+use crate::policy::Policy;
+use crate::route::Hop;
+use crate::slot::Location;
+use crate::store::Store;
+use crate::value::{Block, Value};
+use crate::wire::Message;
+use crate::wire::message::{Answer, Asked, Body, Forward, GrantKind, Grants, Operation, Residence, Retry};
+
+/// Entries that leave at the end of the input. Ordered maps: their order reaches the outputs.
+#[derive(Debug)]
+pub(super) struct Drafts<V> {
+    operations: BTreeMap<NodeId, Vec<Entry<V>>>,
+    forwards: BTreeMap<(NodeId, NodeId, u32), Vec<Entry<V>>>,
+    answers: BTreeMap<NodeId, Vec<Entry<V>>>,
+    grants: BTreeMap<NodeId, GrantDraft>,
+    retries: BTreeMap<NodeId, Vec<Entry<V>>>,
+    residences: BTreeMap<NodeId, Vec<(Key, Counter, NodeId)>>,
+}
+
+impl<V> Default for Drafts<V> {
+    fn default() -> Self {
+        Self {
+            operations: BTreeMap::new(),
+            forwards: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            residences: BTreeMap::new(),
+        }
+    }
+}
+
+/// One key of a grouped message. In an answer, `Pull` carries the value read in `value`.
+#[derive(Debug)]
+struct Entry<V> {
+    key: Key,
+    counter: Counter,
+    asked: AskedFor<V>,
+    value: Vec<V>,
+}
+
+/// Grants that take shape for one node, with their values.
+#[derive(Debug, Default)]
+pub(super) struct GrantDraft {
+    entries: Vec<GrantEntry>,
+    values: Block,
+}
+
+#[derive(Debug, Clone)]
+struct GrantEntry {
+    key: Key,
+    counter: Counter,
+    kind: GrantKind,
+    version: Version,
+    bytes: Range<usize>,
+}
+
+impl GrantDraft {
+    /// Appends a grant whose value `write` appends to the block.
+    pub(super) fn add<R>(
+        &mut self,
+        key: Key,
+        counter: Counter,
+        kind: GrantKind,
+        write: impl FnOnce(&mut Block) -> (Version, R),
+    ) -> R {
+        let start = self.values.len();
+        let (version, result) = write(&mut self.values);
+        self.entries.push(GrantEntry { key, counter, kind, version, bytes: start..self.values.len() });
+        result
+    }
+
+    /// The grants of a response: decided in key order, so the block is used as it is.
+    pub(super) fn into_response(self) -> (Grants, Block) {
+        let mut grants = Grants::default();
+        for entry in &self.entries {
+            entry.list(&mut grants);
+        }
+        (grants, self.values)
+    }
+}
+
+impl GrantEntry {
+    fn list(&self, grants: &mut Grants) {
+        grants.at.push(self.key, self.counter);
+        grants.kinds.push(self.kind);
+        grants.versions.push(self.version);
+    }
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    pub(super) fn draft_operation(&mut self, to: Location, key: Key, access: Access, payload: Vec<S::Value>) {
+        let asked = match access {
+            Access::Pull => AskedFor::Pull,
+            Access::Push => AskedFor::Push(payload),
+            Access::Set => AskedFor::Set(payload),
+        };
+        let entry = Entry { key, counter: to.counter, asked, value: Vec::new() };
+        self.drafts.operations.entry(to.node).or_default().push(entry);
+    }
+
+    pub(super) fn draft_answer(
+        &mut self,
+        to: NodeId,
+        key: Key,
+        counter: Counter,
+        asked: AskedFor<S::Value>,
+        value: Vec<S::Value>,
+    ) {
+        self.drafts.answers.entry(to).or_default().push(Entry { key, counter, asked, value });
+    }
+
+    pub(super) fn draft_residence(&mut self, home: NodeId, key: Key, owner: Location) {
+        self.drafts.residences.entry(home).or_default().push((key, owner.counter, owner.node));
+    }
+
+    /// The grants that leave for `to` at the end of the input.
+    pub(super) fn take_grant_draft(&mut self, to: NodeId) -> GrantDraft {
+        self.drafts.grants.remove(&to).unwrap_or_default()
+    }
+
+    pub(super) fn put_grant_draft(&mut self, to: NodeId, draft: GrantDraft) {
+        self.drafts.grants.insert(to, draft);
+    }
+
+    /// Passes an entry on, or parks it until this node's grant arrives, or asks its origin to try again.
+    pub(super) fn pass_on(
+        &mut self,
+        hop: Hop,
+        origin: NodeId,
+        hops: u32,
+        key: Key,
+        counter: Counter,
+        asked: AskedFor<S::Value>,
+    ) {
+        match hop {
+            Hop::Here => unreachable!("an owner serves what reaches it"),
+            Hop::Next(location) => {
+                let entry = Entry { key, counter: location.counter, asked, value: Vec::new() };
+                let group = (location.node, origin, hops.saturating_add(1));
+                self.drafts.forwards.entry(group).or_default().push(entry);
+            }
+            Hop::Park if self.peers[origin.index()].parked < self.config.parked_max => {
+                self.peers[origin.index()].parked += 1;
+                self.parked.entry(key).or_default().push(Parked { origin, hops, counter, asked });
+            }
+            Hop::Park => self.turn_away(origin, key, counter, asked),
+        }
+    }
+
+    fn turn_away(&mut self, origin: NodeId, key: Key, counter: Counter, asked: AskedFor<S::Value>) {
+        self.stats.retries += 1;
+        if origin != self.config.node {
+            let entry = Entry { key, counter, asked, value: Vec::new() };
+            self.drafts.retries.entry(origin).or_default().push(entry);
+        } else if matches!(asked, AskedFor::Intent | AskedFor::Localize) {
+            self.retry_request(key);
+        } else {
+            self.agenda.resend.push(key);
+        }
+    }
+
+    /// This node's copy of `key` has changed: looks again at what waited for it.
+    pub(super) fn unpark(&mut self, key: Key) {
+        for parked in self.parked.remove(&key).unwrap_or_default() {
+            let Parked { origin, hops, counter, asked } = parked;
+            self.peers[origin.index()].parked -= 1;
+            self.serve_or_pass(origin, hops, key, counter, asked);
+        }
+    }
+
+    /// Sends all drafts.
+    pub(super) fn flush_drafts(&mut self) {
+        let mut drafts = mem::take(&mut self.drafts);
+        for (to, entries) in mem::take(&mut drafts.operations) {
+            for batch in self.batches(entries) {
+                let (operation, values) = operation(batch);
+                self.send(to, Message { body: Box::new(Body::Operation(operation)), values });
+            }
+        }
+        for ((to, origin, hops), entries) in mem::take(&mut drafts.forwards) {
+            for mut batch in self.batches(entries) {
+                let intents = asked(batch.extract_if(.., |entry| entry.asked == AskedFor::Intent));
+                let localizes = asked(batch.extract_if(.., |entry| entry.asked == AskedFor::Localize));
+                let (operation, values) = operation(batch);
+                let forward = Forward { origin, hops, intents, localizes, operation };
+                self.send(to, Message { body: Box::new(Body::Forward(forward)), values });
+            }
+        }
+        for (to, entries) in mem::take(&mut drafts.answers) {
+            for batch in self.batches(entries) {
+                let message = answer(batch);
+                self.send(to, message);
+            }
+        }
+        for (to, draft) in mem::take(&mut drafts.grants) {
+            self.flush_grants(to, draft);
+        }
+        for (to, entries) in mem::take(&mut drafts.retries) {
+            for mut batch in self.batches(entries) {
+                let request =
+                    |entry: &mut Entry<_>| matches!(entry.asked, AskedFor::Intent | AskedFor::Localize);
+                let intents = asked(batch.extract_if(.., request)).keys;
+                let operations = asked(batch.into_iter()).keys;
+                self.send(to, Message::bare(Body::Retry(Retry { intents, operations })));
+            }
+        }
+        for (to, mut entries) in mem::take(&mut drafts.residences) {
+            // A key that left, returned and left again in one input: only the last fact matters.
+            entries.sort_unstable_by_key(|(key, counter, _)| (*key, core::cmp::Reverse(*counter)));
+            entries.dedup_by_key(|(key, ..)| *key);
+            let mut residence = Residence::default();
+            for (key, counter, owner) in entries {
+                residence.at.push(key, counter);
+                residence.owners.push(owner);
+            }
+            self.send(to, Message::bare(Body::Residence(residence)));
+        }
+    }
+
+    fn flush_grants(&mut self, to: NodeId, draft: GrantDraft) {
+        let GrantDraft { mut entries, values } = draft;
+        entries.sort_by_key(|entry| entry.key);
+        while !entries.is_empty() {
+            let mut grants = Grants::default();
+            let mut block = Block::new();
+            let mut left = Vec::new();
+            for entry in entries {
+                let fits = block.is_empty() || block.len() + entry.bytes.len() <= self.config.block_bytes_max;
+                if !fits || grants.at.keys.last() == Some(&entry.key) {
+                    left.push(entry);
+                    continue;
+                }
+                let range = entry.bytes.start / S::Value::WIDTH..entry.bytes.end / S::Value::WIDTH;
+                block.push(&values.values::<S::Value>()[range]);
+                entry.list(&mut grants);
+            }
+            entries = left;
+            self.send(to, Message { body: Box::new(Body::Grant(grants)), values: block });
+        }
+    }
+
+    /// Splits entries into lists that ascend strictly and whose values, sent or asked for, fit a message.
+    fn batches(&self, mut entries: Vec<Entry<S::Value>>) -> Vec<Vec<Entry<S::Value>>> {
+        entries.sort_by_key(|entry| entry.key);
+        let mut batches = Vec::new();
+        while !entries.is_empty() {
+            let mut batch: Vec<Entry<S::Value>> = Vec::new();
+            let mut left = Vec::new();
+            let mut bytes = 0;
+            for entry in entries {
+                let more = self.value_len(entry.key) * S::Value::WIDTH;
+                let fits = batch.is_empty() || bytes + more <= self.config.block_bytes_max;
+                if fits && batch.last().is_none_or(|last| last.key < entry.key) {
+                    bytes += more;
+                    batch.push(entry);
+                } else {
+                    left.push(entry);
+                }
+            }
+            entries = left;
+            batches.push(batch);
+        }
+        batches
+    }
+}
+
+fn asked<V>(entries: impl Iterator<Item = Entry<V>>) -> Asked {
+    let mut asked = Asked::default();
+    for entry in entries {
+        asked.push(entry.key, entry.counter);
+    }
+    asked
+}
+
+fn operation<V: Value>(entries: Vec<Entry<V>>) -> (Operation, Block) {
+    let mut operation = Operation::default();
+    let mut values = Block::new();
+    for entry in &entries {
+        match &entry.asked {
+            AskedFor::Pull => operation.pulls.push(entry.key, entry.counter),
+            AskedFor::Push(update) => {
+                operation.pushes.push(entry.key, entry.counter);
+                values.push(update);
+            }
+            AskedFor::Set(_) | AskedFor::Intent | AskedFor::Localize => {}
+        }
+    }
+    for entry in &entries {
+        if let AskedFor::Set(value) = &entry.asked {
+            operation.sets.push(entry.key, entry.counter);
+            values.push(value);
+        }
+    }
+    (operation, values)
+}
+
+fn answer<V: Value>(entries: Vec<Entry<V>>) -> Message {
+    let mut answer = Answer::default();
+    let mut values = Block::new();
+    for entry in entries {
+        match entry.asked {
+            AskedFor::Pull => {
+                answer.pulls.push(entry.key, entry.counter);
+                values.push(&entry.value);
+            }
+            _ => answer.done.push(entry.key, entry.counter),
+        }
+    }
+    Message { body: Box::new(Body::Answer(answer)), values }
+}

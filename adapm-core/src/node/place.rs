@@ -1,0 +1,69 @@
+//! Decisions: the owner chooses between relocation and replication (AdaPM §4.1, §B.1.1, §B.2.4; protocol, section 4).
+//!
+//! The policy proposes; the mechanism lets the main copy move only when no node other than the receiver holds a replica.
+
+use crate::id::{Key, NodeId, Version};
+use crate::node::Node;
+use crate::node::pending::GrantDraft;
+use crate::node_set::NodeSet;
+use crate::policy::{Placement, Policy, View};
+use crate::slot::State;
+use crate::store::Store;
+use crate::wire::message::GrantKind;
+
+impl<S: Store, P: Policy> Node<S, P> {
+    /// Answers an intent or localize of `origin`, which holds no replica, for a key owned here.
+    pub(super) fn grant(&mut self, key: Key, origin: NodeId, localize: bool, draft: &mut GrantDraft) {
+        self.fold(key);
+        let owner_has_intent = self.interests.contains_key(&key) && !planted!(self, HideOwnIntent);
+        let none = NodeSet::new();
+        let holders = self.holdings.get(&key).map_or(&none, |holding| &holding.nodes);
+        let placement = if localize {
+            // The worker's own decision, under every policy (Lapse §3.2).
+            if holders.is_empty() { Placement::Relocate } else { Placement::Replicate }
+        } else {
+            let wanted = self.policy.place(&View { key, requester: origin, holders, owner_has_intent });
+            let safe = holders.is_empty() && (!owner_has_intent || self.policy.relocates_under_intent());
+            match wanted {
+                Placement::Relocate if !safe => {
+                    self.stats.coerced += 1;
+                    Placement::Replicate
+                }
+                wanted => wanted,
+            }
+        };
+        match placement {
+            Placement::Relocate => self.relocate(key, origin, draft),
+            Placement::Replicate => self.replicate(key, origin, draft),
+            Placement::Keep => {
+                let counter = self.word(key).counter();
+                self.stats.refusals += 1;
+                draft.add(key, counter, GrantKind::Remote, |_| (Version(0), ()));
+            }
+        }
+    }
+
+    /// Asks the policy again for the single remaining holder of a key for which the owner has no active intent.
+    pub(super) fn reconsider(&mut self, key: Key) {
+        if self.interests.contains_key(&key) || self.state(key) != State::Main {
+            return;
+        }
+        let Some(holding) = self.holdings.get(&key) else { return };
+        let [holder] = *holding.nodes.as_slice() else { return };
+        if holding.hand_over {
+            return;
+        }
+        let view = View { key, requester: holder, holders: &NodeSet::new(), owner_has_intent: false };
+        if self.policy.place(&view) == Placement::Relocate {
+            self.decide_hand_over(key, holder);
+        }
+    }
+
+    /// The key goes to its single holder with the response to that node's next request.
+    pub(super) fn decide_hand_over(&mut self, key: Key, holder: NodeId) {
+        if let Some(holding) = self.holdings.get_mut(&key) {
+            holding.hand_over = true;
+            self.peers[holder.index()].hand_overs.push(key);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! `quiesce` and the end of a run: waves that find the cluster at rest (protocol, section 7).
+//!
+//! After every live worker has called, node 0 probes all nodes. Two successive waves in which no node has anything waiting
+//! and messages sent equal messages applied, with the same totals in both, prove rest.
+
+use alloc::vec::Vec;
+
+use crate::error::Fault;
+use crate::id::{NodeId, WorkerId};
+use crate::node::Node;
+use crate::node::barrier::COORDINATOR;
+use crate::node::input::OpId;
+use crate::node_set::NodeSet;
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::time::Instant;
+use crate::wire::Message;
+use crate::wire::message::{Body, Quiesce};
+
+/// Quiesces of this node, and of all nodes if it coordinates.
+#[derive(Debug, Default)]
+pub(super) struct Quiesces {
+    calls: Vec<(WorkerId, OpId)>,
+    told: bool,
+    number: u64,
+    leave: Vec<OpId>,
+    /// Probes to be answered at the end of the input.
+    probe: Option<u64>,
+    arrived: NodeSet,
+    leaving: NodeSet,
+    wave: Option<Wave>,
+    waves: u64,
+    next_wave: Option<Instant>,
+}
+
+/// One wave that the coordinator runs.
+#[derive(Debug)]
+struct Wave {
+    number: u64,
+    reported: NodeSet,
+    busy: bool,
+    sent: u64,
+    applied: u64,
+    /// Totals of the wave before, if it found rest.
+    before: Option<u64>,
+}
+
+impl Quiesces {
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.calls.is_empty() || !self.leave.is_empty()
+    }
+
+    /// When the coordinator starts the next wave.
+    pub(super) fn next_wave_at(&self) -> Option<Instant> {
+        self.next_wave
+    }
+
+    /// Gives up the calls that wait.
+    pub(super) fn take_ops(&mut self) -> impl Iterator<Item = OpId> + '_ {
+        self.calls.drain(..).map(|(_, op)| op).chain(self.leave.drain(..))
+    }
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    pub(super) fn call_quiesce(&mut self, worker: WorkerId, op: OpId) {
+        self.quiesces.calls.push((worker, op));
+        self.progress_quiesce_calls();
+    }
+
+    /// No operation follows on this node.
+    pub(super) fn leave(&mut self, op: OpId) {
+        self.quiesces.leave.push(op);
+        self.tell_waves(Quiesce::Leaving);
+    }
+
+    pub(super) fn progress_quiesce_calls(&mut self) {
+        let calls = self.quiesces.calls.len();
+        if calls > 0 && !self.quiesces.told && calls >= self.barriers.live() {
+            self.quiesces.told = true;
+            let number = self.quiesces.number;
+            self.tell_waves(Quiesce::Arrived { number });
+        }
+    }
+
+    fn tell_waves(&mut self, step: Quiesce) {
+        if self.config.node == COORDINATOR {
+            self.coordinate_waves(COORDINATOR, &step);
+        } else {
+            self.send(COORDINATOR, Message::bare(Body::Quiesce(step)));
+        }
+    }
+
+    pub(super) fn handle_quiesce(&mut self, from: NodeId, step: Quiesce) -> Result<(), Fault> {
+        let coordinates = self.config.node == COORDINATOR;
+        match step {
+            Quiesce::Arrived { number } if coordinates && number == self.quiesces.number => {}
+            Quiesce::Leaving if coordinates => {}
+            Quiesce::Report { wave, .. } if coordinates && self.awaits_report(from, wave) => {}
+            Quiesce::Probe { wave } if from == COORDINATOR => self.quiesces.probe = Some(wave),
+            Quiesce::Done { number } if from == COORDINATOR && number == self.quiesces.number => {
+                self.end_quiesce()
+            }
+            Quiesce::Left if from == COORDINATOR && !self.quiesces.leave.is_empty() => self.end_leave(),
+            _ => return Err(Fault::Unexpected),
+        }
+        if coordinates {
+            self.coordinate_waves(from, &step);
+        }
+        Ok(())
+    }
+
+    fn awaits_report(&self, from: NodeId, wave: u64) -> bool {
+        self.quiesces.wave.as_ref().is_some_and(|open| open.number == wave && !open.reported.contains(from))
+    }
+
+    fn coordinate_waves(&mut self, from: NodeId, step: &Quiesce) {
+        match *step {
+            Quiesce::Arrived { .. } => {
+                self.quiesces.arrived.insert(from);
+            }
+            Quiesce::Leaving => {
+                self.quiesces.leaving.insert(from);
+            }
+            Quiesce::Report { busy, sent, applied, .. } => {
+                let wave = self.quiesces.wave.as_mut().expect("a report is checked against the wave");
+                wave.reported.insert(from);
+                wave.busy |= busy;
+                wave.sent = wave.sent.wrapping_add(sent);
+                wave.applied = wave.applied.wrapping_add(applied);
+            }
+            Quiesce::Probe { .. } | Quiesce::Done { .. } | Quiesce::Left => {}
+        }
+        self.progress_waves();
+    }
+
+    /// Whether every node waits for rest: it called, it leaves, or it has no workers left.
+    fn all_want_rest(&self) -> bool {
+        let someone = !self.quiesces.arrived.is_empty() || self.quiesces.leaving.len() == self.config.nodes;
+        let wants = |node: NodeId| {
+            self.quiesces.arrived.contains(node)
+                || self.quiesces.leaving.contains(node)
+                || self.barriers.ended.contains(node)
+        };
+        someone && (0..self.config.nodes).all(|index| wants(NodeId(index as u16)))
+    }
+
+    /// Coordinator: starts the first wave, or looks whether the current one is complete.
+    pub(super) fn progress_waves(&mut self) {
+        if self.config.node != COORDINATOR {
+            return;
+        }
+        let Some(wave) = &self.quiesces.wave else {
+            if self.all_want_rest() && self.quiesces.next_wave.is_none() {
+                self.start_wave(None);
+            }
+            return;
+        };
+        if wave.reported.len() < self.config.nodes {
+            return;
+        }
+        let rest = !wave.busy && wave.sent == wave.applied;
+        let proven = rest && wave.before == Some(wave.sent);
+        let total = wave.sent;
+        self.quiesces.wave = None;
+        if proven {
+            self.announce_rest();
+        } else if rest {
+            self.start_wave(Some(total));
+        } else {
+            self.quiesces.next_wave = Some(self.now.plus_nanos(self.config.round_nanos_min));
+        }
+    }
+
+    fn start_wave(&mut self, before: Option<u64>) {
+        self.quiesces.next_wave = None;
+        self.quiesces.waves += 1;
+        let number = self.quiesces.waves;
+        self.quiesces.wave =
+            Some(Wave { number, reported: NodeSet::new(), busy: false, sent: 0, applied: 0, before });
+        for index in 0..self.config.nodes {
+            let node = NodeId(index as u16);
+            if node != self.config.node {
+                self.send(node, Message::bare(Body::Quiesce(Quiesce::Probe { wave: number })));
+            }
+        }
+        self.quiesces.probe = Some(number);
+    }
+
+    /// At the end of every input: starts a wave that is due, and answers a probe with the state that the input left.
+    pub(super) fn progress_quiesce(&mut self) {
+        if self.quiesces.next_wave.is_some_and(|at| at <= self.now) {
+            self.start_wave(None);
+        }
+        while let Some(wave) = self.quiesces.probe.take() {
+            let report = Quiesce::Report {
+                wave,
+                busy: !self.is_at_rest(),
+                sent: self.stats.messages_sent,
+                applied: self.stats.messages_applied,
+            };
+            self.tell_waves(report);
+        }
+    }
+
+    fn announce_rest(&mut self) {
+        if self.quiesces.arrived.is_empty() {
+            for index in 1..self.config.nodes {
+                self.send(NodeId(index as u16), Message::bare(Body::Quiesce(Quiesce::Left)));
+            }
+            return self.end_leave();
+        }
+        let number = self.quiesces.number;
+        self.quiesces.arrived = NodeSet::new();
+        for index in 1..self.config.nodes {
+            self.send(NodeId(index as u16), Message::bare(Body::Quiesce(Quiesce::Done { number })));
+        }
+        self.end_quiesce();
+        self.progress_waves();
+    }
+
+    /// All nodes count quiesces, also those that only took part.
+    fn end_quiesce(&mut self) {
+        self.quiesces.number += 1;
+        self.quiesces.told = false;
+        for (_, op) in core::mem::take(&mut self.quiesces.calls) {
+            self.done(op, Vec::new());
+        }
+    }
+
+    fn end_leave(&mut self) {
+        self.quiesces.leaving = NodeSet::new();
+        for op in core::mem::take(&mut self.quiesces.leave) {
+            self.done(op, Vec::new());
+        }
+    }
+}

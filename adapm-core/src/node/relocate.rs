@@ -1,0 +1,142 @@
+//! Relocation: the main copy moves, and with it the responsibility for the key (AdaPM §B.1, §B.2.4; Lapse §3.2).
+//!
+//! # Departure
+//! In Lapse the home starts a relocation. Here the owner gives the key away and tells the home afterwards, so that a node
+//! that asks the owner directly leaves the home out (AdaPM §B.1.1).
+
+use crate::error::Fault;
+use crate::id::{Key, NodeId, Version};
+use crate::layout::Layout;
+use crate::node::Node;
+use crate::node::input::OpId;
+use crate::node::pending::GrantDraft;
+use crate::node::state::OpState;
+use crate::policy::Policy;
+use crate::slot::{Location, State};
+use crate::store::Store;
+use crate::value::Block;
+use crate::wire::message::{GrantKind, Owners, Residence};
+
+impl<S: Store, P: Policy> Node<S, P> {
+    /// `localize` of a worker (Lapse §3.2): done when every key is local.
+    pub(super) fn localize(&mut self, id: OpId, keys: &[Key]) {
+        self.ops
+            .insert(id, OpState { remaining: keys.len() + 1, values: alloc::vec::Vec::new(), access: None });
+        for &key in keys {
+            match self.state(key) {
+                State::Main => self.finish(id),
+                State::Replica => {
+                    self.wish(key, id);
+                    self.end_waiters(key);
+                }
+                State::None | State::Requested | State::Releasing => self.wish(key, id),
+            }
+        }
+        self.finish(id);
+    }
+
+    /// The key is local: ends the localizes that wait for it.
+    pub(super) fn end_waiters(&mut self, key: Key) {
+        let wish = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut());
+        let waiters = wish.map(|wish| core::mem::take(&mut wish.waiters)).unwrap_or_default();
+        for waiter in waiters {
+            self.finish(waiter);
+        }
+    }
+
+    /// Grants `to` the main copy of `key`, owned here and held nowhere else.
+    pub(super) fn relocate(&mut self, key: Key, to: NodeId, draft: &mut GrantDraft) {
+        let there = Location { node: to, counter: self.word(key).counter().next() };
+        let keep = planted!(self, KeepMainCopy);
+        draft.add(key, there.counter, GrantKind::Owner, |block| {
+            self.store.with_slot(key, |mut slot| {
+                block.push(slot.value);
+                if !keep {
+                    slot.hand_over(there);
+                }
+                (*slot.version, ())
+            })
+        });
+        if !keep {
+            self.left(key, there);
+        }
+    }
+
+    /// Hands `key` over to its single holder, with a value only if the replica lacks a change.
+    pub(super) fn write_hand_over(&mut self, key: Key, to: NodeId, owners: &mut Owners, block: &mut Block) {
+        let there = Location { node: to, counter: self.word(key).counter().next() };
+        let stale = self.holdings.get(&key).is_some_and(|holding| !holding.stale.is_empty());
+        let (version, with_value) = self.store.with_slot(key, |mut slot| {
+            let with_value = stale || slot.word.is_dirty();
+            if with_value {
+                block.push(slot.value);
+            }
+            slot.hand_over(there);
+            (*slot.version, with_value)
+        });
+        owners.at.push(key, there.counter);
+        owners.versions.push(version);
+        owners.with_value.push(with_value);
+        self.count_served(key, to, 0);
+        self.left(key, there);
+    }
+
+    fn left(&mut self, key: Key, there: Location) {
+        self.store.release(key);
+        self.holdings.remove(&key);
+        let home = Layout::home(key, self.config.nodes);
+        if home != self.config.node && home != there.node {
+            let older = Location { counter: crate::id::Counter(there.counter.0 - 1), ..there };
+            self.draft_residence(home, key, if planted!(self, OlderResidence) { older } else { there });
+        }
+        self.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
+        if self.interests.contains_key(&key) {
+            self.agenda.request.push(key);
+        }
+    }
+
+    /// Ownership has arrived with a grant or hand-over.
+    pub(super) fn arrive(&mut self, key: Key, here: Location, version: Version, value: Option<&[S::Value]>) {
+        let replica = self.state(key) == State::Replica;
+        if replica {
+            let owner = self.owner_of_replica(key);
+            self.peers[owner.index()].replicas -= 1;
+        } else {
+            self.store.reserve(key, false);
+        }
+        self.store.with_slot(key, |mut slot| slot.arrive(version, value, here));
+        if replica {
+            self.store.reserve(key, false);
+        }
+        self.stats.relocations += 1;
+        self.end_waiters(key);
+        if let Some(interest) = self.interests.get_mut(&key) {
+            interest.wish = None;
+            if interest.count() == 0 {
+                self.lose_interest(key);
+            }
+        }
+        self.advance(key);
+        self.unpark(key);
+    }
+
+    /// The home's record: the highest counter wins, in whatever order the facts arrive (Lapse §3.5).
+    pub(super) fn handle_residence(&mut self, residence: Residence) -> Result<(), Fault> {
+        let facts = || residence.at.iter().zip(&residence.owners);
+        for ((key, counter), owner) in facts() {
+            let away = Layout::home(key, self.config.nodes) != self.config.node;
+            let word = self.word(key);
+            // A home that holds a copy cannot be behind: whoever gave it the copy told it the counter.
+            let held = matches!(word.state(), State::Main | State::Replica | State::Releasing);
+            let ahead = held && counter > word.counter();
+            if away || ahead || *owner == self.config.node {
+                return Err(Fault::Impossible(key));
+            }
+        }
+        for ((key, counter), owner) in facts() {
+            self.store.with_slot(key, |mut slot| slot.learn(Location { node: *owner, counter }));
+            self.unpark(key);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! Replication: the owner is the hub of all replicas of its keys (AdaPM §4.1, §B.1.2; protocol, section 3).
+
+use crate::error::Fault;
+use crate::id::{Key, NodeId};
+use crate::node::Node;
+use crate::node::pending::GrantDraft;
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::wire::Message;
+use crate::wire::message::{Body, GrantKind};
+
+impl<S: Store, P: Policy> Node<S, P> {
+    /// Grants `to` a replica of `key`, owned here.
+    pub(super) fn replicate(&mut self, key: Key, to: NodeId, draft: &mut GrantDraft) {
+        let counter = self.word(key).counter();
+        draft.add(key, counter, GrantKind::Replica, |block| {
+            self.store.with_slot(key, |mut slot| {
+                slot.watch(true);
+                block.push(slot.value);
+                (*slot.version, ())
+            })
+        });
+        if !planted!(self, ForgetHolder) {
+            let holding = self.holdings.entry(key).or_default();
+            holding.nodes.insert(to);
+            holding.hand_over = false;
+        }
+        self.observe(|observer, now| observer.on_replica_set_up(now, key, to));
+    }
+
+    /// Notes that every holder of `key` but `except` lacks a change.
+    pub(super) fn mark_stale(&mut self, key: Key, except: Option<NodeId>) {
+        let Some(holding) = self.holdings.get_mut(&key) else { return };
+        for node in holding.nodes.iter().filter(|node| Some(*node) != except) {
+            if holding.stale.iter().all(|(stale, _)| *stale != node) {
+                holding.stale.push((node, self.now));
+                self.peers[node.index()].stale.push(key);
+            }
+        }
+    }
+
+    /// If workers have changed the main copy since its holders were last marked, marks them.
+    pub(super) fn fold(&mut self, key: Key) {
+        if self.store.with_slot(key, |mut slot| slot.fold()) {
+            self.mark_stale(key, None);
+        }
+    }
+
+    pub(super) fn drop_holder(&mut self, key: Key, node: NodeId) {
+        let Some(holding) = self.holdings.get_mut(&key) else { return };
+        holding.nodes.remove(node);
+        holding.stale.retain(|(stale, _)| *stale != node);
+        holding.hand_over = false;
+        if holding.nodes.is_empty() {
+            if !planted!(self, LeakSideEntry) {
+                self.holdings.remove(&key);
+            }
+            self.store.with_slot(key, |mut slot| slot.watch(false));
+        }
+        self.observe(|observer, now| observer.on_replica_dropped(now, key, node));
+        self.reconsider(key);
+    }
+
+    pub(super) fn is_holder(&self, key: Key, node: NodeId) -> bool {
+        self.holdings.get(&key).is_some_and(|holding| holding.nodes.contains(node))
+    }
+
+    pub(super) fn is_only_holder(&self, key: Key, node: NodeId) -> bool {
+        self.holdings.get(&key).is_some_and(|holding| holding.nodes.as_slice() == [node])
+    }
+
+    /// The owner of a replica held here: while it is held, the main copy can only move here.
+    pub(super) fn owner_of_replica(&self, key: Key) -> NodeId {
+        let word = self.word(key);
+        word.location()
+            .map_or_else(|| crate::route::home(key, self.config.nodes).node, |location| location.node)
+    }
+
+    pub(super) fn handle_news(&mut self, from: NodeId) -> Result<(), Fault> {
+        self.peers[from.index()].news = true;
+        Ok(())
+    }
+
+    /// Tells every peer for which something has come up since its last request, once.
+    pub(super) fn send_news(&mut self) {
+        for index in 0..self.peers.len() {
+            let peer = &mut self.peers[index];
+            let something = !peer.stale.is_empty() || !peer.hand_overs.is_empty();
+            if something && !peer.told {
+                peer.told = true;
+                let node = NodeId(u16::try_from(index).expect("node ids are 16 bits wide"));
+                self.send(node, Message::bare(Body::News));
+            }
+        }
+    }
+}

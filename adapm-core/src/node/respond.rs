@@ -1,0 +1,208 @@
+//! The owner's half of a round: fold, deltas, sets, releases, decisions, then one grouped response (AdaPM §B.1.2, §B.2.2).
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::error::Fault;
+use crate::id::{Key, NodeId};
+use crate::node::Node;
+use crate::node::pending::GrantDraft;
+use crate::node::round::sorted;
+use crate::node::state::AskedFor;
+use crate::policy::Policy;
+use crate::route::{self, Hop};
+use crate::slot::State;
+use crate::store::Store;
+use crate::value::{Block, Value};
+use crate::wire::Message;
+use crate::wire::message::{Body, SyncRequest, SyncResponse};
+
+impl<S: Store, P: Policy> Node<S, P> {
+    pub(super) fn handle_sync_request(
+        &mut self,
+        from: NodeId,
+        request: SyncRequest,
+        values: &[S::Value],
+    ) -> Result<(), Fault> {
+        self.check_sync_request(from, &request)?;
+        let since = self.peers[from.index()].answered.replace(self.now);
+        self.peers[from.index()].told = false;
+        if let Some(since) = since {
+            self.stats.check_age.record(self.now.nanos_since(since));
+        }
+        self.fold_for(from, &request);
+        self.apply_changes(from, &request, values);
+        let mut draft = GrantDraft::default();
+        let mut asked: Vec<(Key, bool)> = request.localizes.keys.iter().map(|key| (*key, true)).collect();
+        asked.extend(request.intents.keys.iter().map(|key| (*key, false)));
+        asked.sort_unstable();
+        let mut handing = Vec::new();
+        for (key, localize) in asked {
+            let list = if localize { &request.localizes } else { &request.intents };
+            let at = list.keys.binary_search(&key).expect("the key comes from this list");
+            let counter = list.counters[at];
+            let entry = if localize { AskedFor::Localize } else { AskedFor::Intent };
+            match route::next_hop(self.word(key), key, counter, self.config.node, self.config.nodes) {
+                Hop::Here if localize && self.is_holder(key, from) => handing.push(key),
+                Hop::Here => {
+                    self.count_served(key, from, 0);
+                    self.grant(key, from, localize, &mut draft);
+                }
+                hop => self.pass_on(hop, from, 0, key, counter, entry),
+            }
+        }
+        self.respond(from, &request, draft, handing);
+        Ok(())
+    }
+
+    /// Whatever a request says must be possible: a delta, set or release meets its owner, who knows the holder.
+    fn check_sync_request(&self, from: NodeId, request: &SyncRequest) -> Result<(), Fault> {
+        for key in request.deltas.iter().chain(request.sets.iter()).chain(request.releases.iter()) {
+            let foreign = self.state(*key) != State::Main || !self.is_holder(*key, from);
+            if foreign && !planted!(self, SkipForeignDelta) {
+                return Err(Fault::Impossible(*key));
+            }
+        }
+        for key in request.intents.keys.iter() {
+            let twice = request.localizes.keys.binary_search(key).is_ok();
+            let held = self.is_holder(*key, from) && request.releases.binary_search(key).is_err();
+            if twice || held {
+                return Err(Fault::Impossible(*key));
+            }
+        }
+        let released = |key: &&Key| request.releases.binary_search(key).is_ok();
+        match request.localizes.keys.iter().chain(request.sets.iter()).find(released) {
+            Some(key) => Err(Fault::Impossible(*key)),
+            None => Ok(()),
+        }
+    }
+
+    fn fold_for(&mut self, from: NodeId, request: &SyncRequest) {
+        let lists = [
+            &request.deltas,
+            &request.sets,
+            &request.releases,
+            &request.intents.keys,
+            &request.localizes.keys,
+        ];
+        for key in lists.into_iter().flat_map(|list| list.iter()) {
+            if self.state(*key) == State::Main {
+                self.fold(*key);
+            }
+        }
+        if request.sync {
+            let dirty: Vec<Key> =
+                self.agenda.dirty.iter().copied().filter(|key| self.is_holder(*key, from)).collect();
+            for key in dirty {
+                self.fold(key);
+            }
+        }
+    }
+
+    fn apply_changes(&mut self, from: NodeId, request: &SyncRequest, values: &[S::Value]) {
+        let mut rest = values;
+        for &key in request.deltas.iter() {
+            let (delta, behind) = rest.split_at(self.value_len(key));
+            rest = behind;
+            if planted!(self, SkipForeignDelta) && self.state(key) != State::Main {
+                continue;
+            }
+            self.store.with_slot(key, |mut slot| slot.apply(delta));
+            if !planted!(self, SkipStale) {
+                self.mark_stale(key, Some(from));
+            }
+        }
+        for &key in request.sets.iter() {
+            let (value, behind) = rest.split_at(self.value_len(key));
+            rest = behind;
+            self.store.with_slot(key, |mut slot| slot.set(value));
+            self.mark_stale(key, None);
+        }
+        for &key in request.releases.iter() {
+            self.drop_holder(key, from);
+        }
+    }
+
+    /// `localized` are keys of which `to` holds a replica and asked to become owner.
+    fn respond(&mut self, to: NodeId, request: &SyncRequest, draft: GrantDraft, mut localized: Vec<Key>) {
+        localized.retain(|key| self.is_only_holder(*key, to) && request.sets.binary_search(key).is_err());
+        let decided = self.decided_hand_overs(to, request, &localized);
+        let mut handing: Vec<Key> = localized.iter().chain(&decided).copied().collect();
+        handing.sort_unstable();
+        let (grants, mut values) = draft.into_response();
+        let mut response = SyncResponse { grants, ..SyncResponse::default() };
+        self.write_refreshes(to, request, &handing, &mut response, &mut values);
+        let start = values.len();
+        for key in handing {
+            let bytes = self.value_len(key) * S::Value::WIDTH;
+            let full = values.len() > start && values.len() - start + bytes > self.config.block_bytes_max;
+            if full && localized.binary_search(&key).is_err() {
+                response.more = true;
+                self.decide_hand_over(key, to);
+                // Its refresh was left out for the hand-over.
+                self.peers[to.index()].stale.push(key);
+                continue;
+            }
+            self.write_hand_over(key, to, &mut response.hand_overs, &mut values);
+        }
+        self.peers[to.index()].told = response.more;
+        self.send(to, Message { body: Box::new(Body::SyncResponse(response)), values });
+    }
+
+    /// Hand-overs decided earlier that still hold.
+    fn decided_hand_overs(&mut self, to: NodeId, request: &SyncRequest, localized: &[Key]) -> Vec<Key> {
+        let mut decided = Vec::new();
+        for key in sorted(&mut self.peers[to.index()].hand_overs) {
+            // A decision for another node, which has become the only holder since, stays.
+            let only = self.is_only_holder(key, to);
+            let Some(holding) = self.holdings.get_mut(&key).filter(|holding| only && holding.hand_over)
+            else {
+                continue;
+            };
+            if request.sets.binary_search(&key).is_ok() {
+                self.peers[to.index()].hand_overs.push(key);
+                continue;
+            }
+            holding.hand_over = false;
+            if !self.interests.contains_key(&key) && localized.binary_search(&key).is_err() {
+                decided.push(key);
+            }
+        }
+        decided
+    }
+
+    /// Value and version of every key of which `to` lacks a change, up to the byte limit; the refresh of a set is never cut.
+    fn write_refreshes(
+        &mut self,
+        to: NodeId,
+        request: &SyncRequest,
+        handing: &[Key],
+        response: &mut SyncResponse,
+        values: &mut Block,
+    ) {
+        let start = values.len();
+        for key in sorted(&mut self.peers[to.index()].stale) {
+            let Some(holding) = self.holdings.get_mut(&key) else { continue };
+            let Some(at) = holding.stale.iter().position(|(node, _)| *node == to) else { continue };
+            if handing.binary_search(&key).is_ok() {
+                continue;
+            }
+            let bytes = self.store.value_len(key) * S::Value::WIDTH;
+            let full = values.len() > start && values.len() - start + bytes > self.config.block_bytes_max;
+            if full && request.sets.binary_search(&key).is_err() {
+                self.peers[to.index()].stale.push(key);
+                response.more = true;
+                continue;
+            }
+            let (_, since) = holding.stale.swap_remove(at);
+            let version = self.store.with_slot(key, |slot| {
+                values.push(slot.value);
+                *slot.version
+            });
+            response.refreshes.push(key);
+            response.versions.push(version);
+            self.stats.refreshes += 1;
+            self.stats.staleness.record(self.now.nanos_since(since));
+        }
+    }
+}

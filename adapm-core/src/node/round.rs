@@ -1,0 +1,265 @@
+//! The requester's half of a round: one grouped request to every peer that there is business with, at most one unanswered
+//! per peer (AdaPM §B.1.2, §B.2.1, §B.2.2; protocol, section 3).
+//!
+//! A key changes state, and a delta is taken, only in the step that puts its entry into a request that leaves at once; else
+//! the key stays on the agenda.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::mem;
+
+use crate::id::{Key, NodeId};
+use crate::node::Node;
+use crate::node::state::{Access, Outstanding, Request};
+use crate::policy::Policy;
+use crate::slot::{Slot, State};
+use crate::store::Store;
+use crate::value::{Block, Value};
+use crate::wire::Message;
+use crate::wire::message::{Body, SyncRequest};
+
+/// Bytes that an entry is taken to need in a head.
+const ENTRY_BYTES: usize = 16;
+
+/// A request that takes shape.
+#[derive(Default)]
+pub(super) struct Draft {
+    request: SyncRequest,
+    values: Block,
+    sets: Block,
+    /// Bytes of the values that grants will bring: they are never cut, so they are bounded here.
+    granted: usize,
+}
+
+impl Draft {
+    fn is_empty(&self) -> bool {
+        let request = &self.request;
+        request.deltas.is_empty()
+            && request.sets.is_empty()
+            && request.releases.is_empty()
+            && request.intents.is_empty()
+            && request.localizes.is_empty()
+    }
+
+    /// Whether `bytes` more fit; an empty draft takes anything.
+    fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
+        let used = self.values.len() + self.sets.len() + self.granted;
+        self.is_empty() || used + bytes + ENTRY_BYTES <= bytes_max
+    }
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    /// Whether a round could have something to say.
+    pub(super) fn has_something_to_say(&self) -> bool {
+        !self.agenda.is_empty()
+            || self.signals.any()
+            || self.syncs.iter().any(|sync| sync.wants_request())
+            || self.peers.iter().any(|peer| peer.news && peer.outstanding.is_none())
+    }
+
+    pub(super) fn round_may_begin(&self) -> bool {
+        let elapsed = self.now.nanos_since(self.round.started);
+        let least = self.config.round_nanos_min;
+        self.has_something_to_say()
+            && (self.round.number == 0 || elapsed >= least)
+            && (!self.round.is_open() || elapsed >= self.round.patience(least))
+    }
+
+    /// Starts a round. What the last one still waits for is left behind: its keys wait, other peers go on.
+    pub(super) fn begin_round(&mut self) {
+        self.round.number += 1;
+        self.round.started = self.now;
+        self.round.peers = 0;
+        self.round.grants = 0;
+        self.stats.rounds += 1;
+        self.update_intents();
+        self.expire_wishes();
+        self.resend();
+        let mut drafts: Vec<Draft> = (0..self.config.nodes).map(|_| Draft::default()).collect();
+        self.draft_requests(&mut drafts);
+        self.draft_changes(&mut drafts);
+        for (index, draft) in drafts.into_iter().enumerate() {
+            let node = NodeId(u16::try_from(index).expect("node ids are 16 bits wide"));
+            if node != self.config.node {
+                self.send_request(node, draft);
+            }
+        }
+    }
+
+    fn resend(&mut self) {
+        for key in sorted(&mut self.agenda.resend) {
+            if self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some()) {
+                self.transmit_operation(key);
+            }
+        }
+    }
+
+    /// Entries of intents and localizes for keys that are wanted and not here. Level-triggered: a key that left, or whose
+    /// release was answered, is simply found again.
+    fn draft_requests(&mut self, drafts: &mut [Draft]) {
+        for key in sorted(&mut self.agenda.request) {
+            let Some(interest) = self.interests.get(&key).filter(|interest| interest.is_wanted()) else {
+                continue;
+            };
+            let localize = interest.wish.as_ref().is_some_and(|wish| wish.unsent);
+            let word = self.word(key);
+            let waiting_set = self.queues.get(&key).is_some();
+            let unanswered = self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some());
+            let owner = match word.state() {
+                State::None if !unanswered => self.first_hop(key, word),
+                State::Replica if localize && !waiting_set => {
+                    word.location().unwrap_or_else(|| self.first_hop(key, word))
+                }
+                State::Replica if localize => {
+                    self.agenda.request.push(key);
+                    continue;
+                }
+                // Found again when what it waits for is answered.
+                _ => continue,
+            };
+            let peer = &self.peers[owner.node.index()];
+            let bytes = self.value_len(key) * S::Value::WIDTH;
+            let draft = &mut drafts[owner.node.index()];
+            if peer.lost {
+                self.fail_waiting(key, owner.node);
+                continue;
+            }
+            if peer.outstanding.is_some() || !draft.has_room(bytes, self.config.block_bytes_max) {
+                self.agenda.request.push(key);
+                continue;
+            }
+            draft.granted += bytes + ENTRY_BYTES;
+            let entries = if localize { &mut draft.request.localizes } else { &mut draft.request.intents };
+            entries.push(key, owner.counter);
+            if localize
+                && let Some(wish) = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut())
+            {
+                wish.unsent = false;
+            }
+            if word.state() == State::None {
+                self.store.with_slot(key, |mut slot| slot.request());
+                self.requested.insert(key, Request { round: self.round.number, localize });
+                self.round.grants += 1;
+            }
+        }
+    }
+
+    /// Deltas, sets and releases of replicas; folds of main copies.
+    fn draft_changes(&mut self, drafts: &mut [Draft]) {
+        let mut keys = mem::take(&mut self.agenda.dirty);
+        keys.append(&mut self.agenda.release);
+        keys.append(&mut self.agenda.set);
+        for key in sorted(&mut keys) {
+            match self.state(key) {
+                State::Main => self.fold(key),
+                State::Replica => self.draft_change(key, drafts),
+                State::None | State::Requested | State::Releasing => {}
+            }
+        }
+    }
+
+    fn draft_change(&mut self, key: Key, drafts: &mut [Draft]) {
+        let word = self.word(key);
+        let front =
+            self.queues.get(&key).and_then(|queue| queue.waiting.front().map(|item| (*item, queue.set_sent)));
+        let set = front.filter(|(item, sent)| item.access == Access::Set && !sent).map(|(item, _)| item);
+        let localizing = self.is_localizing(key, word);
+        let release = !self.interests.contains_key(&key) && front.is_none() && !localizing;
+        if !word.is_dirty() && set.is_none() && !release {
+            return;
+        }
+        let owner = self.owner_of_replica(key);
+        let len = self.value_len(key);
+        let bytes = 2 * len * S::Value::WIDTH;
+        let draft = &mut drafts[owner.index()];
+        let peer = &mut self.peers[owner.index()];
+        if peer.outstanding.is_some() || !draft.has_room(bytes, self.config.block_bytes_max) {
+            self.agenda.dirty.push(key);
+            return;
+        }
+        let lost = release && planted!(self, DropDeltaOnRelease);
+        if word.is_dirty() && !lost {
+            draft.request.deltas.push(key);
+        }
+        let take = |mut slot: Slot<'_, S::Value>| {
+            if word.is_dirty() && lost {
+                slot.take_delta(&mut alloc::vec![S::Value::default(); len]);
+            } else if word.is_dirty() {
+                draft.values.push_with(len, |room| slot.take_delta(room));
+            }
+            // A worker that pushed since the word was read keeps the replica for one more round.
+            let released = release && !slot.word.is_dirty();
+            if released {
+                slot.release();
+            }
+            released
+        };
+        if self.store.with_slot(key, take) {
+            self.store.release(key);
+            draft.request.releases.push(key);
+            peer.replicas -= 1;
+            self.stats.releases += 1;
+        } else if release {
+            self.agenda.dirty.push(key);
+        }
+        if let Some(item) = set
+            && let Some(op) = self.ops.get(&item.op)
+        {
+            draft.request.sets.push(key);
+            draft.sets.push(&op.values[item.offset..item.offset + len]);
+            self.queues.get_mut(&key).expect("a waiting set has a queue").set_sent = true;
+        }
+    }
+
+    /// Whether a localize entry of a replica is on its way: per key at most one entry is unanswered.
+    fn is_localizing(&self, key: Key, word: crate::slot::Word) -> bool {
+        let Some(location) = word.location() else { return false };
+        let outstanding = &self.peers[location.node.index()].outstanding;
+        outstanding.as_ref().is_some_and(|outstanding| outstanding.localizes.binary_search(&key).is_ok())
+    }
+
+    fn send_request(&mut self, node: NodeId, draft: Draft) {
+        let sync = self.wants_sync(node);
+        let peer = &mut self.peers[node.index()];
+        if peer.lost || peer.outstanding.is_some() || (draft.is_empty() && !peer.news && !sync) {
+            return;
+        }
+        let Draft { mut request, mut values, sets, .. } = draft;
+        request.sync = sync;
+        values.push(sets.values::<S::Value>());
+        peer.news = false;
+        peer.outstanding = Some(Outstanding {
+            round: self.round.number,
+            releases: request.releases.0.clone(),
+            sets: request.sets.0.clone(),
+            localizes: request.localizes.keys.0.clone(),
+            sync,
+        });
+        self.round.peers += 1;
+        self.send(node, Message { body: Box::new(Body::SyncRequest(request)), values });
+    }
+
+    /// A request or grant of round `round` is here; notes how long the round took once all are.
+    pub(super) fn close_round(&mut self, round: u64, peers: usize, grants: usize) {
+        if round != self.round.number || !self.round.is_open() {
+            return;
+        }
+        self.round.peers = self.round.peers.saturating_sub(peers);
+        self.round.grants = self.round.grants.saturating_sub(grants);
+        if !self.round.is_open() {
+            if self.round.durations.is_full() {
+                self.round.durations.pop_front();
+            }
+            let took = self.now.nanos_since(self.round.started);
+            self.round.durations.push_back(took).expect("room was just made");
+        }
+    }
+}
+
+/// Empties `keys` in ascending order, each once.
+pub(super) fn sorted(keys: &mut Vec<Key>) -> Vec<Key> {
+    let mut keys = mem::take(keys);
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}

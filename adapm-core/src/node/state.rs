@@ -1,0 +1,236 @@
+//! What an engine keeps beside the store: side maps that hold only keys in which something is going on.
+//!
+//! | map | a key is in it while |
+//! | --- | --- |
+//! | `holdings` | it is owned here and has holders |
+//! | `interests` | acted-on intent or a localize of this node is active |
+//! | `requested` | an intent or localize entry of this node is unanswered |
+//! | `queues` | operations of this node wait or are unanswered |
+//! | `parked` | entries of other nodes wait for a grant |
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::clock::Clock;
+use crate::id::{Counter, Key, NodeId, WorkerId};
+use crate::node::input::OpId;
+use crate::node_set::NodeSet;
+use crate::time::Instant;
+
+/// A map from keys whose iteration order is the same in every run; it must not reach an output all the same.
+pub(crate) type KeyMap<T> = hashbrown::HashMap<Key, T, foldhash::fast::FixedState>;
+
+/// A map from operations, as [`KeyMap`].
+pub(crate) type OpMap<T> = hashbrown::HashMap<OpId, T, foldhash::fast::FixedState>;
+
+/// What the owner of a key knows of its holders.
+#[derive(Debug, Default)]
+pub(crate) struct Holding {
+    /// Nodes with a replica, or a replica grant on its way.
+    pub(crate) nodes: NodeSet,
+    /// Holders that lack a change, with the time of the oldest.
+    pub(crate) stale: Vec<(NodeId, Instant)>,
+    /// Whether a hand-over to the single holder is decided and waits for its request.
+    pub(crate) hand_over: bool,
+}
+
+/// Acted-on intent of this node.
+#[derive(Debug, Default)]
+pub(crate) struct Interest {
+    /// One entry a worker with active intent: the clock at which its last intent ends.
+    pub(crate) ends: Vec<(WorkerId, Clock)>,
+    /// A localize that has not brought ownership yet; counts as intent.
+    pub(crate) wish: Option<Wish>,
+    /// Answered by `Remote` since the count was last zero: not asked again before it is.
+    pub(crate) refused: bool,
+}
+
+/// A localize of this node.
+#[derive(Debug, Default)]
+pub(crate) struct Wish {
+    /// Operations that wait for the key to be local.
+    pub(crate) waiters: Vec<OpId>,
+    /// Whether the owner still has to be asked.
+    pub(crate) unsent: bool,
+    /// The round since which there is no other intent for the key.
+    pub(crate) alone_since: u64,
+}
+
+impl Interest {
+    /// The reference count: workers with active intent, and the localize.
+    pub(crate) fn count(&self) -> usize {
+        self.ends.len() + usize::from(self.wish.is_some())
+    }
+
+    /// Whether the owner has to be asked while the key is not local.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wish.is_some() || (!self.ends.is_empty() && !self.refused)
+    }
+}
+
+/// An unanswered intent or localize entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// The round that asked.
+    pub(crate) round: u64,
+    /// Whether it was a localize.
+    pub(crate) localize: bool,
+}
+
+/// Pull, push or set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Pull,
+    Push,
+    Set,
+}
+
+/// One key of one operation of this node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    pub(crate) op: OpId,
+    pub(crate) access: Access,
+    /// Where the key's elements stand in the operation's values.
+    pub(crate) offset: usize,
+}
+
+/// Operations of this node on one key, in program order.
+#[derive(Debug)]
+pub(crate) struct Queue<V> {
+    /// The one operation message sent and not answered.
+    pub(crate) unanswered: Option<Unanswered<V>>,
+    pub(crate) waiting: VecDeque<Item>,
+    /// Whether the front is a set that has left with a request and is not answered.
+    pub(crate) set_sent: bool,
+}
+
+impl<V> Default for Queue<V> {
+    fn default() -> Self {
+        Self { unanswered: None, waiting: VecDeque::new(), set_sent: false }
+    }
+}
+
+/// An operation message on one key: one pull for several, or several pushes added up, or one set.
+#[derive(Debug)]
+pub(crate) struct Unanswered<V> {
+    pub(crate) access: Access,
+    pub(crate) items: Vec<Item>,
+    /// The update or value sent, kept to be sent again; empty for a pull.
+    pub(crate) payload: Vec<V>,
+}
+
+/// An operation of a worker with keys not done yet.
+#[derive(Debug)]
+pub(crate) struct OpState<V> {
+    pub(crate) remaining: usize,
+    /// A pull's result, or the updates or values of a push or set.
+    pub(crate) values: Vec<V>,
+    pub(crate) access: Option<Access>,
+}
+
+/// An entry of another node that waits for a grant on its way here.
+#[derive(Debug)]
+pub(crate) struct Parked<V> {
+    pub(crate) origin: NodeId,
+    pub(crate) hops: u32,
+    pub(crate) counter: Counter,
+    pub(crate) asked: AskedFor<V>,
+}
+
+/// What an entry of a node asks of an owner.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum AskedFor<V> {
+    Intent,
+    Localize,
+    Pull,
+    Push(Vec<V>),
+    Set(Vec<V>),
+}
+
+/// What this engine knows of one other node.
+#[derive(Debug, Default)]
+pub(crate) struct Peer {
+    /// The one request sent to it and not answered.
+    pub(crate) outstanding: Option<Outstanding>,
+    /// It told that there is something here for this node, or its last response was cut.
+    pub(crate) news: bool,
+    /// Keys owned here of whose replica there it lacks a change.
+    pub(crate) stale: Vec<Key>,
+    /// Keys owned here whose hand-over to it is decided.
+    pub(crate) hand_overs: Vec<Key>,
+    /// Whether it knows already that a request would bring something.
+    pub(crate) told: bool,
+    /// Its entries parked here.
+    pub(crate) parked: usize,
+    /// Replicas held here of keys that it owns.
+    pub(crate) replicas: usize,
+    /// When it was last answered.
+    pub(crate) answered: Option<Instant>,
+    /// It is gone for good.
+    pub(crate) lost: bool,
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(crate) struct Outstanding {
+    pub(crate) round: u64,
+    pub(crate) releases: Vec<Key>,
+    pub(crate) sets: Vec<Key>,
+    pub(crate) localizes: Vec<Key>,
+    pub(crate) sync: bool,
+}
+
+/// The current round.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    pub(crate) number: u64,
+    pub(crate) started: Instant,
+    /// Requests of this round not answered.
+    pub(crate) peers: usize,
+    /// Grants asked for in this round that are not here.
+    pub(crate) grants: usize,
+    /// Durations in nanoseconds of the last rounds that asked for something.
+    pub(crate) durations: heapless::Deque<u64, 16>,
+}
+
+impl Round {
+    /// Whether answers or grants of this round are awaited.
+    pub(crate) fn is_open(&self) -> bool {
+        self.peers + self.grants > 0
+    }
+
+    /// How long a round may stay open before what is missing is left behind.
+    pub(crate) fn patience(&self, least: u64) -> u64 {
+        let mut durations: heapless::Vec<u64, 16> = self.durations.iter().copied().collect();
+        durations.sort_unstable();
+        let median = durations.get(durations.len() / 2).copied().unwrap_or(0);
+        4 * median.max(least)
+    }
+}
+
+/// Work for the next round; lists may hold a key twice or in vain and are looked through in key order.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    /// Keys that may need an intent or localize entry.
+    pub(crate) request: Vec<Key>,
+    /// Replicas that may have no interest left.
+    pub(crate) release: Vec<Key>,
+    /// Keys made dirty by workers.
+    pub(crate) dirty: Vec<Key>,
+    /// Replicas with a set at the front of their queue.
+    pub(crate) set: Vec<Key>,
+    /// Keys whose operation found no room to park.
+    pub(crate) resend: Vec<Key>,
+    /// Localizes held as replicas, by the round in which they may end.
+    pub(crate) wishes: VecDeque<(u64, Key)>,
+}
+
+impl Agenda {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.request.is_empty()
+            && self.release.is_empty()
+            && self.dirty.is_empty()
+            && self.set.is_empty()
+            && self.resend.is_empty()
+    }
+}
