@@ -1,1 +1,9 @@
-//! adapm-store.
+//! Stores of latched slots for adapm.
+
+mod arena;
+mod dense;
+mod entry;
+mod slab;
+mod sync;
+
+pub use dense::DenseStore;

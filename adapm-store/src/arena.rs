@@ -1,0 +1,361 @@
+//! The memory of the dense store: a directory of latched entries and the slots they point to. The crate's only unsafe code.
+//!
+//! Each key has one 8-byte entry ([`crate::entry`]), which is never moved nor freed while the store lives. To latch it and to
+//! look up what it has is one step, so nobody has a slot's address but who holds the latch of the only entry that has
+//! it: whoever releases or moves a slot frees memory that no other thread can know of. Nothing has to be validated again,
+//! and there is no reclamation to wait for.
+//!
+//! A slot is word, version, value `[value_len]` and perhaps delta `[value_len]`, one after another. Which chunk has room
+//! for one is [`crate::slab`]'s subject.
+//!
+//! # Ordering
+//! The latch orders the uses of a slot by one key; the slab's mutex those of a slot that goes from one key to another.
+#![expect(
+    unsafe_code,
+    reason = "slots are given to many threads from memory that a latch in another place guards"
+)]
+
+#[cfg(target_arch = "x86_64")]
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use core::marker::PhantomData;
+use core::ptr::{self, NonNull};
+use core::slice;
+use std::alloc::{self, alloc, handle_alloc_error};
+
+use adapm_core::slot::{Slot, Word};
+use adapm_core::{Key, Layout, Value, Version};
+
+use crate::entry::{Content, Entry, Latched};
+use crate::slab::Slab;
+use crate::sync::Watch;
+
+/// Directory and slots of the keys of a dense layout.
+pub(crate) struct Arena<V> {
+    entries: Box<[Entry]>,
+    extents: Box<[Extent]>,
+    slabs: Box<[Slabs]>,
+    elements: PhantomData<V>,
+}
+
+/// Keys up to `end`, exclusive, that no extent before has.
+struct Extent {
+    end: u64,
+    value_len: usize,
+    /// Index into [`Arena::slabs`].
+    slabs: usize,
+}
+
+/// The slots for values of one length.
+struct Slabs {
+    value_len: usize,
+    main: Slab,
+    replica: Slab,
+}
+
+impl<V: Value> Arena<V> {
+    pub(crate) fn new(layout: &Layout) -> Self {
+        let keys = usize::try_from(layout.keys().end.0)
+            .expect("a dense layout has fewer keys than memory has bytes");
+        let mut slabs = Vec::<Slabs>::new();
+        let mut extents = Vec::new();
+        for extent in layout.extents() {
+            let value_len = extent.value_len;
+            let at = slabs.iter().position(|slabs| slabs.value_len == value_len).unwrap_or_else(|| {
+                let same = layout.extents().iter().filter(|other| other.value_len == value_len);
+                let slots = same.map(|other| (other.keys.end.0 - other.keys.start.0) as usize).sum();
+                slabs.push(Slabs::new::<V>(value_len, slots));
+                slabs.len() - 1
+            });
+            extents.push(Extent { end: extent.keys.end.0, value_len, slabs: at });
+        }
+        let entries = (0..keys).map(|_| Entry::new()).collect();
+        Self { entries, extents: extents.into(), slabs: slabs.into(), elements: PhantomData }
+    }
+
+    /// Runs `f` on the slot of `key` under its latch.
+    #[inline]
+    pub(crate) fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
+        let (entry, extent) = self.find(key);
+        let latched = entry.latch();
+        match latched.content() {
+            Content::Held { slot, has_delta } => {
+                let (value_len, delta_len) = (extent.value_len, if has_delta { extent.value_len } else { 0 });
+                // SAFETY: an entry holds the address of a slot that `reserve` has taken from the slab for this length and
+                // initialized whole, with a delta exactly if the entry says so. The latch, held until `latched` is
+                // dropped, makes this the only use of it; the slices do not overlap, are aligned as every slot is aligned
+                // for `V` and header and value are multiples of that, and `f` cannot keep them beyond its call.
+                unsafe {
+                    watch(slot).exclusively(|| {
+                        let mut header = Borrowed::new(slot);
+                        let value = slot.add(HEADER_BYTES).cast::<V>();
+                        let delta = slice::from_raw_parts_mut(value.add(value_len), delta_len);
+                        let value = slice::from_raw_parts_mut(value, value_len);
+                        let Header { word, version } = &mut header.content;
+                        f(Slot { word, version, value, delta })
+                    })
+                }
+            }
+            Content::Absent(word) => {
+                let mut absent = Absent { word, latched };
+                f(Slot { word: &mut absent.word, version: &mut Version(0), value: &mut [], delta: &mut [] })
+            }
+        }
+    }
+
+    /// Gives `key` a value, and a delta exactly if `with_delta`.
+    pub(crate) fn reserve(&self, key: Key, with_delta: bool) {
+        let (entry, extent) = self.find(key);
+        let slabs = &self.slabs[extent.slabs];
+        let mut latched = entry.latch();
+        let before = latched.content();
+        if matches!(before, Content::Held { has_delta, .. } if has_delta == with_delta) {
+            return;
+        }
+        let slot = slabs.slab(with_delta).take();
+        let value_bytes = extent.value_len * V::WIDTH;
+        let delta_bytes = if with_delta { value_bytes } else { 0 };
+        // SAFETY: the slab gives slots of header, value and, with a delta, as much again, which nobody else uses. The slot
+        // that is kept belongs to this key, whose latch is held, and has at least header and value. All-zero bytes are
+        // a valid `V`, which is plain old data.
+        unsafe {
+            watch(slot).exclusively(|| {
+                let value = slot.add(HEADER_BYTES);
+                match before {
+                    Content::Held { slot: old, .. } => watch(old).exclusively(|| {
+                        ptr::copy_nonoverlapping(old, slot, size_of::<Header>());
+                        ptr::copy_nonoverlapping(old.add(HEADER_BYTES), value, value_bytes);
+                    }),
+                    Content::Absent(word) => {
+                        slot.cast::<Header>().write_unaligned(Header { word, version: Version(0) });
+                        value.write_bytes(0, value_bytes);
+                    }
+                }
+                value.add(value_bytes).write_bytes(0, delta_bytes);
+            });
+        }
+        latched.set(Content::Held { slot, has_delta: with_delta });
+        if let Content::Held { slot: old, has_delta: had_delta } = before {
+            slabs.slab(had_delta).give_back(old);
+        }
+    }
+
+    /// Frees value and delta of `key` and keeps its word.
+    pub(crate) fn release(&self, key: Key) {
+        let (entry, extent) = self.find(key);
+        let mut latched = entry.latch();
+        if let Content::Held { slot, has_delta } = latched.content() {
+            // SAFETY: the entry of a held key has the address of an initialized slot, and its latch is held.
+            let header = unsafe { watch(slot).exclusively(|| slot.cast::<Header>().read_unaligned()) };
+            latched.set(Content::Absent(header.word));
+            self.slabs[extent.slabs].slab(has_delta).give_back(slot);
+        }
+    }
+
+    /// Asks for the first lines of the slot of `key`; ignores keys that the layout has not.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: Key) {
+        if let Some(slot) = self.entries.get(key.0 as usize).and_then(Entry::slot_hint) {
+            prefetch_lines(slot);
+        }
+    }
+
+    /// Elements of the value of `key`, `None` if the layout has no such key.
+    #[inline]
+    pub(crate) fn value_len(&self, key: Key) -> Option<usize> {
+        self.extent(key).map(|extent| extent.value_len)
+    }
+
+    /// Number of keys.
+    pub(crate) fn keys(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// Whether `key` held no value a moment ago; a hint that takes no latch.
+    #[inline]
+    pub(crate) fn seems_absent(&self, key: Key) -> bool {
+        self.find(key).0.seems_absent()
+    }
+
+    /// Bytes of directory and slots.
+    pub(crate) fn memory(&self) -> usize {
+        let slabs =
+            self.slabs.iter().map(|slabs| size_of::<Slabs>() + slabs.main.memory() + slabs.replica.memory());
+        size_of_val(&*self.entries) + size_of_val(&*self.extents) + slabs.sum::<usize>()
+    }
+
+    #[inline]
+    fn find(&self, key: Key) -> (&Entry, &Extent) {
+        match self.extent(key) {
+            Some(extent) => (&self.entries[key.0 as usize], extent),
+            None => no_such_key(key),
+        }
+    }
+
+    #[inline]
+    fn extent(&self, key: Key) -> Option<&Extent> {
+        if self.extents.len() <= SCANNED_EXTENTS {
+            self.extents.iter().find(|extent| key.0 < extent.end)
+        } else {
+            self.extents.get(self.extents.partition_point(|extent| extent.end <= key.0))
+        }
+    }
+}
+
+impl Slabs {
+    fn new<V: Value>(value_len: usize, slots: usize) -> Self {
+        let align = align_of::<V>().max(align_of::<Watch>());
+        let main = (HEADER_BYTES + value_len * V::WIDTH).next_multiple_of(align);
+        let replica = (HEADER_BYTES + 2 * value_len * V::WIDTH).next_multiple_of(REPLICA_ALIGN.max(align));
+        Self { value_len, main: Slab::new(main, slots), replica: Slab::new(replica, slots) }
+    }
+
+    fn slab(&self, with_delta: bool) -> &Slab {
+        if with_delta { &self.replica } else { &self.main }
+    }
+}
+
+/// A latched absent key whose word may be changed; the change is kept also if the latcher panics.
+struct Absent<'a> {
+    word: Word,
+    latched: Latched<'a>,
+}
+
+impl Drop for Absent<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.latched.set(Content::Absent(self.word));
+    }
+}
+
+/// What a slot begins with. It need not be aligned there, so that slots of an odd number of `f32` leave no gap.
+#[derive(Clone, Copy, PartialEq)]
+#[repr(C)]
+struct Header {
+    word: Word,
+    version: Version,
+}
+
+/// The header of a latched slot, taken out to be changed and put back if it was; a pull leaves the slot's lines clean.
+struct Borrowed {
+    content: Header,
+    before: Header,
+    slot: *mut u8,
+}
+
+impl Borrowed {
+    /// # Safety
+    /// `slot` is an initialized slot that nobody else uses before this is dropped.
+    #[inline]
+    unsafe fn new(slot: *mut u8) -> Self {
+        // SAFETY: the caller's promise.
+        let content = unsafe { slot.cast::<Header>().read_unaligned() };
+        Self { content, before: content, slot }
+    }
+}
+
+impl Drop for Borrowed {
+    #[inline]
+    fn drop(&mut self) {
+        if self.content != self.before {
+            // SAFETY: `new` was promised that the slot is this one's until here.
+            unsafe { self.slot.cast::<Header>().write_unaligned(self.content) };
+        }
+    }
+}
+
+/// The memory of some slots of one size, aligned to a cache line.
+pub(crate) struct Chunk {
+    base: NonNull<u8>,
+    slot_bytes: usize,
+    slots: usize,
+}
+
+// SAFETY: a chunk is an address and two numbers; it reads and writes its memory only when it comes and goes.
+unsafe impl Send for Chunk {}
+
+impl Chunk {
+    pub(crate) fn new(slot_bytes: usize, slots: usize) -> Self {
+        let layout = Self::layout(slot_bytes, slots);
+        // SAFETY: a slot has a header and there is at least one, so the layout's size is not zero.
+        let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        assert!(
+            Entry::can_hold(base.as_ptr().wrapping_add(layout.size())),
+            "an address leaves room for the tags"
+        );
+        for slot in 0..slots {
+            // SAFETY: the slot lies in the memory just allocated and is aligned for `Watch`, as `Slabs::new` has rounded
+            // its size.
+            unsafe {
+                base.as_ptr().add(slot * slot_bytes + size_of::<Header>()).cast::<Watch>().write(Watch::new())
+            };
+        }
+        Self { base, slot_bytes, slots }
+    }
+
+    /// The address of slot number `slot`.
+    pub(crate) fn slot(&self, slot: usize) -> *mut u8 {
+        assert!(slot < self.slots, "a chunk has the slots it was made with");
+        self.base.as_ptr().wrapping_add(slot * self.slot_bytes)
+    }
+
+    /// Where the chunk begins.
+    pub(crate) fn addr(&self) -> usize {
+        self.base.addr().get()
+    }
+
+    fn layout(slot_bytes: usize, slots: usize) -> alloc::Layout {
+        let bytes = slot_bytes.checked_mul(slots).expect("a chunk fits into memory");
+        alloc::Layout::from_size_align(bytes, CHUNK_ALIGN).expect("a chunk fits into memory")
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        for slot in 0..self.slots {
+            // SAFETY: `new` has put a `Watch` into each slot.
+            unsafe { ptr::drop_in_place(self.slot(slot).add(size_of::<Header>()).cast::<Watch>()) };
+        }
+        // SAFETY: allocated by `new` with the same layout. The slab drops a chunk when none of its slots is in use, or
+        // together with the directory.
+        unsafe { alloc::dealloc(self.base.as_ptr(), Self::layout(self.slot_bytes, self.slots)) };
+    }
+}
+
+/// The watch of a slot.
+///
+/// # Safety
+/// `slot` lies in a chunk, which stays as long as the watch is used.
+#[inline]
+unsafe fn watch<'a>(slot: *mut u8) -> &'a Watch {
+    // SAFETY: `Chunk::new` has put one there, aligned, and nobody writes there.
+    unsafe { &*slot.add(size_of::<Header>()).cast::<Watch>() }
+}
+
+#[cold]
+fn no_such_key(key: Key) -> ! {
+    panic!("{key} is no key of the layout")
+}
+
+#[inline]
+fn prefetch_lines(slot: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..PREFETCHED_LINES {
+        // SAFETY: a hint about an address, which need not be valid; SSE belongs to x86_64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(slot.wrapping_add(line * LINE_BYTES).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slot;
+}
+
+/// Word, version and, under loom, the watch.
+const HEADER_BYTES: usize = size_of::<Header>() + size_of::<Watch>();
+/// Up to so many extents a scan beats a search.
+const SCANNED_EXTENTS: usize = 8;
+/// The budget of a replica allows what the one of a main copy does not: every value aligned for SIMD.
+const REPLICA_ALIGN: usize = 16;
+const CHUNK_ALIGN: usize = 64;
+#[cfg(target_arch = "x86_64")]
+const LINE_BYTES: usize = 64;
+/// Beyond them the processor has noticed the pattern.
+#[cfg(target_arch = "x86_64")]
+const PREFETCHED_LINES: usize = 4;

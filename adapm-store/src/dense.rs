@@ -1,0 +1,112 @@
+//! The store for dense layouts: a directory with an entry for every key, values in slabs.
+//!
+//! Not here: how memory is handled ([`crate::arena`], [`crate::slab`]).
+
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use core::ops::Range;
+
+use adapm_core::slot::Slot;
+use adapm_core::store::Store;
+use adapm_core::{Key, Layout, Value};
+
+use crate::arena::Arena;
+
+/// A store with an 8-byte entry for every key of the layout, and values in slabs.
+///
+/// A pull or push of a held key costs one atomic swap and touches the key's directory entry and its slot, nothing else: no
+/// allocation, no counter, no line that all workers share. [`Store::reserve`] and [`Store::release`] also take a mutex,
+/// one per value length; memory that copies leave is used again and, by the chunk, freed.
+///
+/// # Memory
+/// An absent key has its directory entry, 8 B. A main copy adds 16 B and the value, `4 len + 24` B in all for `f32`. A replica
+/// adds 16 B, value and delta, rounded up to 16 B: at most `8 len + 36` B in all. Chunks add one bit a slot and 48 B
+/// each; see [`DenseStore::memory`].
+///
+/// # Departure
+/// The top bits of a word stay unused: words are shifted by three bits instead, which leaves room for tags
+/// in the low bits of words and of addresses alike.
+///
+/// ```
+/// use adapm_core::store::Store;
+/// use adapm_core::{Key, Layout};
+/// use adapm_store::DenseStore;
+///
+/// let store = DenseStore::<f32>::new(&Layout::dense(&[(1_000, 64)])?);
+/// store.reserve(Key(7), false);
+/// store.with_slot(Key(7), |mut slot| slot.found());
+/// let pushed = store.with_slot(Key(7), |mut slot| slot.push(&[0.5; 64]));
+/// assert_eq!(pushed, adapm_core::slot::Pushed::Done);
+/// let mut value = [0.0; 64];
+/// assert!(store.with_slot(Key(7), |slot| slot.pull(&mut value)));
+/// assert_eq!(value, [0.5; 64]);
+/// # Ok::<(), adapm_core::error::ConfigError>(())
+/// ```
+pub struct DenseStore<V> {
+    arena: Arena<V>,
+}
+
+impl<V: Value> DenseStore<V> {
+    /// A store for the keys of `layout` that holds nothing.
+    ///
+    /// # Panics
+    /// If memory has no room for the directory of 8 B a key.
+    #[must_use]
+    pub fn new(layout: &Layout) -> Self {
+        Self { arena: Arena::new(layout) }
+    }
+
+    /// Bytes allocated: the directory, the chunks of slots whether in use or not, and the book about the chunks.
+    ///
+    /// Takes the mutex of each value length; meant for statistics.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.arena.memory()
+    }
+}
+
+impl<V: Value> Store for DenseStore<V> {
+    type Value = V;
+
+    #[inline]
+    fn value_len(&self, key: Key) -> usize {
+        self.arena.value_len(key).unwrap_or(0)
+    }
+
+    #[inline]
+    fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
+        self.arena.with_slot(key, f)
+    }
+
+    fn reserve(&self, key: Key, with_delta: bool) {
+        self.arena.reserve(key, with_delta);
+    }
+
+    fn release(&self, key: Key) {
+        self.arena.release(key);
+    }
+
+    fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, V>)) {
+        for key in (keys.start.0..keys.end.0.min(self.arena.keys())).map(Key) {
+            if !self.arena.seems_absent(key) {
+                self.arena.with_slot(key, |slot| {
+                    if !slot.value.is_empty() {
+                        f(key, slot);
+                    }
+                });
+            }
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, key: Key) {
+        self.arena.prefetch(key);
+    }
+}
+
+impl<V: Value> fmt::Debug for DenseStore<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DenseStore({} keys, {} bytes)", self.arena.keys(), self.memory())
+    }
+}

@@ -1,0 +1,137 @@
+//! One entry of the directory: what a key has, and the key's latch, in 8 bytes.
+//!
+//! | low three bits | upper 61 bits | key |
+//! | --- | --- | --- |
+//! | `000` | its word | absent |
+//! | `010`, `110` | address of its slot, `110`: which has a delta | held |
+//! | `001` | 0 | latched; the latcher knows what was there |
+//!
+//! # Ordering
+//! The swap that latches acquires, the store that unlatches releases: who latches next sees what was written before.
+//! Hints read relaxed: nothing may depend on them.
+//!
+//! Not here: the slots ([`crate::arena`]).
+
+#![forbid(unsafe_code)]
+
+use core::ptr;
+
+use adapm_core::slot::Word;
+
+use crate::sync::{AtomicPtr, Ordering, pause};
+
+/// What one key has, behind its latch. It is a pointer, so that a slot's address keeps its provenance.
+pub(crate) struct Entry(AtomicPtr<u8>);
+
+/// What an entry has.
+#[derive(Clone, Copy)]
+pub(crate) enum Content {
+    /// No value; the word is here.
+    Absent(Word),
+    /// A slot with the word, the version, the value and perhaps a delta.
+    Held { slot: *mut u8, has_delta: bool },
+}
+
+/// An entry whose latch is held, until this is dropped.
+pub(crate) struct Latched<'a> {
+    entry: &'a Entry,
+    /// What the entry is when the latch is let go.
+    now: *mut u8,
+}
+
+impl Entry {
+    /// The entry of an absent key of which nothing is known.
+    pub(crate) fn new() -> Self {
+        Self(AtomicPtr::new(Content::Absent(Word::EMPTY).encode()))
+    }
+
+    /// Whether the address leaves room for the tags.
+    pub(crate) fn can_hold(slot: *mut u8) -> bool {
+        slot.addr() >> (usize::BITS - TAG_BITS) == 0
+    }
+
+    /// Waits for the latch and takes it.
+    #[inline]
+    pub(crate) fn latch(&self) -> Latched<'_> {
+        let mut now = self.0.swap(ptr::without_provenance_mut(LATCHED), Ordering::Acquire);
+        if now.addr() == LATCHED {
+            now = self.await_latch();
+        }
+        Latched { entry: self, now }
+    }
+
+    /// The slot's address a moment ago, to prefetch from and for nothing else: it may have been freed since.
+    #[inline]
+    pub(crate) fn slot_hint(&self) -> Option<*const u8> {
+        let seen = self.0.load(Ordering::Relaxed);
+        (seen.addr() & HELD != 0).then(|| seen.map_addr(|addr| addr >> TAG_BITS).cast_const())
+    }
+
+    /// Whether the key held no value a moment ago.
+    #[inline]
+    pub(crate) fn seems_absent(&self) -> bool {
+        self.0.load(Ordering::Relaxed).addr() & (HELD | LATCHED) == 0
+    }
+
+    #[cold]
+    fn await_latch(&self) -> *mut u8 {
+        let mut attempt = 0;
+        loop {
+            pause(attempt);
+            attempt = attempt.saturating_add(1);
+            // Only read while it is taken: a swap would take the line away from who is to let go of it.
+            if self.0.load(Ordering::Relaxed).addr() != LATCHED {
+                let seen = self.0.swap(ptr::without_provenance_mut(LATCHED), Ordering::Acquire);
+                if seen.addr() != LATCHED {
+                    return seen;
+                }
+            }
+        }
+    }
+}
+
+impl Latched<'_> {
+    /// Replaces what the key has.
+    #[inline]
+    pub(crate) fn set(&mut self, content: Content) {
+        self.now = content.encode();
+    }
+
+    /// What the key has.
+    #[inline]
+    pub(crate) fn content(&self) -> Content {
+        let addr = self.now.addr();
+        if addr & HELD != 0 {
+            let slot = self.now.map_addr(|addr| addr >> TAG_BITS);
+            Content::Held { slot, has_delta: addr & DELTA != 0 }
+        } else {
+            Content::Absent(Word::from_bits((addr >> TAG_BITS) as u64))
+        }
+    }
+}
+
+impl Drop for Latched<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.entry.0.store(self.now, Ordering::Release);
+    }
+}
+
+impl Content {
+    #[inline]
+    fn encode(self) -> *mut u8 {
+        match self {
+            Self::Absent(word) => ptr::without_provenance_mut((word.bits() as usize) << TAG_BITS),
+            Self::Held { slot, has_delta } => {
+                slot.map_addr(|addr| (addr << TAG_BITS) | if has_delta { HELD | DELTA } else { HELD })
+            }
+        }
+    }
+}
+
+const _: () = assert!(usize::BITS == 64, "words of 61 bits are kept in pointers");
+
+const TAG_BITS: u32 = 3;
+const LATCHED: usize = 0b001;
+const HELD: usize = 0b010;
+const DELTA: usize = 0b100;

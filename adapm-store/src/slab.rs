@@ -1,0 +1,159 @@
+//! Which chunk has room for a slot of one size: chunks come when they are needed, never move, and go when they are empty.
+//!
+//! The lowest free slot is taken, so that a store that has shrunk draws together and its last chunks empty. Not here: what is
+//! in a slot ([`crate::arena`]).
+
+#![forbid(unsafe_code)]
+
+use std::sync::PoisonError;
+
+use crate::arena::Chunk;
+use crate::sync::{Mutex, MutexGuard};
+
+/// Slots of one size.
+pub(crate) struct Slab {
+    slot_bytes: usize,
+    chunk_slots: usize,
+    chunks: Mutex<Chunks>,
+}
+
+/// The chunks in the order of their addresses.
+#[derive(Default)]
+struct Chunks {
+    list: Vec<Occupied>,
+    /// Chunks before this one are full.
+    roomy: usize,
+    /// Slots in use.
+    used: usize,
+}
+
+/// A chunk and which of its slots are in use.
+struct Occupied {
+    chunk: Chunk,
+    used: usize,
+    /// One bit a slot, set while it is in use.
+    bits: Box<[u64]>,
+}
+
+impl Slab {
+    /// No chunk yet, for at most `slots_max` slots of `slot_bytes`.
+    ///
+    /// A chunk is a 64th of what all slots need, within [`CHUNK_BYTES_MIN`] and [`CHUNK_BYTES_MAX`] (one slot if that is
+    /// larger): few chunks, and little in the last one that is not used.
+    pub(crate) fn new(slot_bytes: usize, slots_max: usize) -> Self {
+        let bytes = slot_bytes.saturating_mul(slots_max) / 64;
+        let slots = (bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) / slot_bytes).clamp(1, slots_max);
+        let chunks = slots_max.div_ceil(slots);
+        Self { slot_bytes, chunk_slots: slots_max.div_ceil(chunks), chunks: Mutex::default() }
+    }
+
+    /// Takes a slot, whose content is arbitrary.
+    pub(crate) fn take(&self) -> *mut u8 {
+        let mut chunks = self.chunks();
+        let Chunks { list, roomy, used } = &mut *chunks;
+        while list.get(*roomy).is_some_and(|chunk| chunk.used == self.chunk_slots) {
+            *roomy += 1;
+        }
+        if *roomy == list.len() {
+            let chunk = Chunk::new(self.slot_bytes, self.chunk_slots);
+            *roomy = list.partition_point(|other| other.chunk.addr() < chunk.addr());
+            let bits = vec![0; self.chunk_slots.div_ceil(64)].into();
+            list.insert(*roomy, Occupied { chunk, used: 0, bits });
+        }
+        *used += 1;
+        list[*roomy].take()
+    }
+
+    /// Takes back a slot that [`Slab::take`] gave. Frees its chunk if that is empty; of the empty chunks one is kept
+    /// as long as any slot is in use and no other chunk has room, so that a copy that comes and goes does not cost a chunk
+    /// each time.
+    pub(crate) fn give_back(&self, slot: *mut u8) {
+        let mut chunks = self.chunks();
+        let Chunks { list, roomy, used } = &mut *chunks;
+        let at = list.partition_point(|chunk| chunk.chunk.addr() <= slot.addr());
+        let at = at.checked_sub(1).expect("a slot lies in a chunk of its slab");
+        let chunk = &mut list[at];
+        chunk.give_back((slot.addr() - chunk.chunk.addr()) / self.slot_bytes);
+        *used -= 1;
+        *roomy = at.min(*roomy);
+        if *used == 0 {
+            *chunks = Chunks::default();
+        } else if chunk.used == 0 && list.len() * self.chunk_slots - *used > self.chunk_slots {
+            list.remove(at);
+        }
+    }
+
+    /// Bytes of all chunks and of the book about them.
+    pub(crate) fn memory(&self) -> usize {
+        let chunks = self.chunks();
+        let chunk_bytes =
+            self.slot_bytes * self.chunk_slots + self.chunk_slots.div_ceil(64) * size_of::<u64>();
+        chunks.list.capacity() * size_of::<Occupied>() + chunks.list.len() * chunk_bytes
+    }
+
+    fn chunks(&self) -> MutexGuard<'_, Chunks> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Occupied {
+    fn take(&mut self) -> *mut u8 {
+        let free =
+            self.bits.iter().position(|bits| *bits != u64::MAX).expect("a roomy chunk has a free slot");
+        let bit = self.bits[free].trailing_ones();
+        self.bits[free] |= 1 << bit;
+        self.used += 1;
+        self.chunk.slot(free * 64 + bit as usize)
+    }
+
+    fn give_back(&mut self, slot: usize) {
+        let mask = 1 << (slot % 64);
+        assert!(self.bits[slot / 64] & mask != 0, "a slot is given back once");
+        self.bits[slot / 64] &= !mask;
+        self.used -= 1;
+    }
+}
+
+const CHUNK_BYTES_MIN: usize = 64 << 10;
+const CHUNK_BYTES_MAX: usize = 2 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_the_lowest_free_slot_and_frees_empty_chunks() {
+        let slab = Slab::new(16 << 10, 64);
+        assert_eq!(slab.memory(), 0);
+        let mut slots: Vec<_> = (0..12).map(|_| slab.take()).collect();
+        slots.sort();
+        slots.dedup();
+        assert_eq!(slots.len(), 12, "no slot is given twice");
+        let three = slab.memory();
+
+        slab.give_back(slots[1]);
+        slab.give_back(slots[9]);
+        assert_eq!([slab.take(), slab.take()], [slots[1], slots[9]]);
+
+        slots[4..].iter().for_each(|slot| slab.give_back(*slot));
+        let two = slab.memory();
+        assert!(two < three, "one empty chunk of two is kept");
+        assert_eq!(slab.take(), slots[4]);
+        assert_eq!(slab.memory(), two);
+
+        slots[..5].iter().for_each(|slot| slab.give_back(*slot));
+        assert_eq!(slab.memory(), 0);
+    }
+
+    #[test]
+    fn chunks_fit_the_slots_there_can_be() {
+        for (slot_bytes, slots) in
+            [(1, 1), (116, 10_000), (416, 1_000_000), (1 << 24, 3), (48, usize::MAX >> 3)]
+        {
+            let slab = Slab::new(slot_bytes, slots);
+            assert!((1..=slots).contains(&slab.chunk_slots));
+            let waste = slots.div_ceil(slab.chunk_slots) * slab.chunk_slots - slots;
+            assert!(waste * 100 <= slots, "{waste} slots of {slots} in no use");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Where the crate takes its primitives from: `std`, or `loom` under `--cfg adapm_loom`, whose models then run the very
+//! code that is shipped.
+//!
+//! Not here: what is built from them, see [`crate::arena`].
+
+#![forbid(unsafe_code)]
+
+pub(crate) use primitives::*;
+
+#[cfg(not(adapm_loom))]
+mod primitives {
+    pub(crate) use std::sync::atomic::{AtomicPtr, Ordering};
+    pub(crate) use std::sync::{Mutex, MutexGuard};
+
+    /// Lets the holder of a latch finish: spins longer each `attempt`, then leaves the processor to others.
+    pub(crate) fn pause(attempt: u32) {
+        if attempt < SPINNING_ATTEMPTS {
+            for _ in 0..1 << attempt {
+                std::hint::spin_loop();
+            }
+        } else {
+            std::thread::yield_now();
+        }
+    }
+
+    /// 63 pauses, about as long as a transition of a slot may take; whoever needs longer has been descheduled.
+    const SPINNING_ATTEMPTS: u32 = 6;
+
+    /// Marks memory that one thread at a time may use; it takes no space and checks nothing outside of loom.
+    #[derive(Debug)]
+    pub(crate) struct Watch;
+
+    impl Watch {
+        pub(crate) fn new() -> Self {
+            Self
+        }
+
+        /// Runs `f`, which uses the memory.
+        #[inline(always)]
+        pub(crate) fn exclusively<R>(&self, f: impl FnOnce() -> R) -> R {
+            f()
+        }
+    }
+}
+
+#[cfg(adapm_loom)]
+mod primitives {
+    pub(crate) use loom::sync::atomic::{AtomicPtr, Ordering};
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
+
+    /// Lets another thread of the model run.
+    pub(crate) fn pause(_attempt: u32) {
+        loom::thread::yield_now();
+    }
+
+    /// Marks memory that one thread at a time may use: loom fails the model if two do, or if the second does not see what
+    /// the first wrote.
+    #[derive(Debug)]
+    pub(crate) struct Watch(loom::cell::UnsafeCell<()>);
+
+    impl Watch {
+        pub(crate) fn new() -> Self {
+            Self(loom::cell::UnsafeCell::new(()))
+        }
+
+        /// Runs `f`, which uses the memory.
+        pub(crate) fn exclusively<R>(&self, f: impl FnOnce() -> R) -> R {
+            self.0.with_mut(|_| f())
+        }
+    }
+}
