@@ -127,7 +127,8 @@ impl<S: Store, P: Policy> Node<S, P> {
             let away = Layout::home(key, self.config.nodes) != self.config.node;
             let word = self.word(key);
             // A home that holds a copy cannot be behind: whoever gave it the copy told it the counter.
-            let held = matches!(word.state(), State::Main | State::Replica | State::Releasing);
+            // (A release may have been applied there and the key moved on before its answer is here.)
+            let held = matches!(word.state(), State::Main | State::Replica);
             let ahead = held && counter > word.counter();
             if away || ahead || *owner == self.config.node {
                 return Err(Fault::Impossible(key));
