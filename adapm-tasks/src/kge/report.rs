@@ -25,6 +25,14 @@ pub struct ManagerStats {
     pub bytes_sent: u64,
     /// Messages sent.
     pub messages_sent: u64,
+    /// Refreshes of replicas whose staleness was measured.
+    pub refreshes: u64,
+    /// Sum over `refreshes` of the time since the oldest change that the replica lacked, in nanoseconds.
+    pub staleness_nanoseconds: u64,
+    /// Entries of messages that were served, whichever way they came.
+    pub served: u64,
+    /// Forwards of these entries from node to node before they were served.
+    pub forwards: u64,
 }
 
 impl ManagerStats {
@@ -33,6 +41,22 @@ impl ManagerStats {
     pub fn local_share(&self) -> f64 {
         let accesses = self.local + self.waited + self.remote;
         if accesses == 0 { 1.0 } else { self.local as f64 / accesses as f64 }
+    }
+
+    /// Mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
+    #[must_use]
+    pub fn staleness_mean(&self) -> f64 {
+        if self.refreshes == 0 {
+            0.0
+        } else {
+            self.staleness_nanoseconds as f64 / self.refreshes as f64 / 1e9
+        }
+    }
+
+    /// Mean number of forwards of a served entry, 0 if there was none.
+    #[must_use]
+    pub fn hops_mean(&self) -> f64 {
+        if self.served == 0 { 0.0 } else { self.forwards as f64 / self.served as f64 }
     }
 }
 
