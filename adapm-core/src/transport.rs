@@ -42,6 +42,9 @@ impl Frame {
 /// Ends the wait of a transport's [`Transport::recv`] from any thread.
 pub trait Wake: Clone + Send + Sync + 'static {
     /// Makes the current or the next `recv` return [`Received::Woken`]. Several calls may end in one.
+    ///
+    /// If the `recv` before returned `Woken` too, a frame that waits goes first, so that threads that keep waking starve no
+    /// peer; the wake then stays for the `recv` after it.
     fn wake(&self);
 }
 
