@@ -1,1 +1,69 @@
-//! adapm-transport.
+//! Transports carry opaque frames between the nodes of one channel: once, whole, in order per pair of nodes.
+//!
+//! | module | nodes live in |
+//! | --- | --- |
+//! | [`inproc`] | threads of one process; frames are moved, not copied |
+//!
+//! A transport knows nothing of keys or messages; [`adapm_core::wire`] makes messages of frames, and the driver of a
+//! [`adapm_core::node`] engine stands between the two:
+//!
+//! ```
+//! use std::thread;
+//!
+//! use adapm_core::NodeId;
+//! use adapm_core::transport::{Frame, Received, Transport};
+//! use adapm_core::wire::{self, Message, message::Body};
+//! use adapm_transport::inproc;
+//!
+//! let mut ends = inproc::network(2).into_iter();
+//! let (mut here, mut there) = (ends.next().expect("node 0"), ends.next().expect("node 1"));
+//!
+//! let peer = thread::spawn(move || {
+//!     let mut frame = Frame::default();
+//!     let received = there.recv(None, &mut frame)?;
+//!     let message = wire::decode(&mut frame).expect("bytes that `encode` made");
+//!     Ok::<_, adapm_transport::Error>((received, message))
+//! });
+//!
+//! let mut frame = Frame::default();
+//! wire::encode(Message::bare(Body::News), &mut frame);
+//! here.send(NodeId(1), &mut frame).expect("there is room for one frame");
+//!
+//! let received = peer.join().expect("no panic");
+//! assert_eq!(received, Ok((Received::Frame(NodeId(0)), Message::bare(Body::News))));
+//! ```
+//!
+//! # A transport of your own
+//!
+//! Implement [`Transport`](adapm_core::transport::Transport) for one node's endpoint, and
+//! [`Wake`](adapm_core::transport::Wake) for a handle that ends its wait. What must hold, and what it costs if it does not:
+//!
+//! * `send` never blocks. Two nodes that block on each other's full ways stand still for ever. With no room, return
+//!   [`Full`](adapm_core::transport::SendError::Full), leave the frame as it is, and note that its sender waits: once there is
+//!   room, its `recv` must return [`Woken`](adapm_core::transport::Received::Woken), else it waits for ever.
+//! * Every way has a bound, in bytes too. Frames are up to [`FRAME_BYTES_MAX`](adapm_core::wire::FRAME_BYTES_MAX) long;
+//!   check a length that a peer claims before allocating for it.
+//! * Each frame arrives once, whole, and after all frames sent before it from that node to this one. The protocol repeats
+//!   nothing: a frame lost is an update lost.
+//! * After `Ok`, the frame passed to `send` may hold anything; leave used memory in it if there is some. `recv` overwrites
+//!   the frame it is given; its memory may be kept.
+//! * A wake before, at the start of, or during a `recv` ends that one or the next. Frames must not wait behind wakes for
+//!   ever, nor wakes behind frames.
+//! * No sender is preferred: one that floods must not keep another's frames from arriving.
+//!
+//! The whole contract is one line of a test, given a function from a number of nodes to their endpoints:
+//!
+//! ```
+//! // In `tests/suite.rs`, with `adapm-core`'s feature `testing` as a dev-dependency.
+//! adapm_core::transport_suite!(adapm_transport::inproc::network);
+//! # fn main() {}
+//! ```
+//!
+//! Not here: threads, retries, the meaning of a frame. The crate has no unsafe code.
+
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod inproc;
+
+pub use error::Error;

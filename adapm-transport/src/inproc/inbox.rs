@@ -1,0 +1,169 @@
+//! What waits for one endpoint: frames in the order of their arrival, bounded per sender, and memory to be used again.
+//!
+//! One queue for all senders serves them in the order in which they sent, so none of them starves; the bound per sender
+//! keeps one that floods from taking more than its share. Not here: locks and waiting.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use adapm_core::NodeId;
+use adapm_core::transport::Frame;
+
+/// Frames of one sender that wait at most, apart from those the receiver has already taken out as a batch.
+pub(super) const FRAMES_MAX: usize = 256;
+/// Bytes of one sender that wait at most; a single larger frame still goes alone.
+pub(super) const BYTES_MAX: usize = 32 << 20;
+/// Empty frames kept for their memory.
+const SPARES_MAX: usize = 16;
+/// Memory that an empty frame may keep, in bytes.
+const SPARE_BYTES_MAX: usize = 64 << 10;
+
+/// Frames with their senders, oldest first.
+pub(super) type Batch = VecDeque<(NodeId, Frame)>;
+
+/// What became of a frame.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Offer {
+    /// It waits here.
+    Taken,
+    /// The sender's share is full; the sender is noted, to be woken.
+    Full,
+    /// The receiver has gone.
+    Gone,
+}
+
+/// The frames that wait for one endpoint.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    queue: Batch,
+    loads: Vec<Load>,
+    refused: Vec<NodeId>,
+    spares: Vec<Frame>,
+    gone: bool,
+    /// Whether the receiver waits on the condition variable, so that nobody pays for telling one that does not.
+    pub(super) waiting: bool,
+}
+
+/// What waits of one sender.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    frames: usize,
+    bytes: usize,
+    refused: bool,
+}
+
+impl Inbox {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self {
+            queue: Batch::new(),
+            loads: vec![Load::default(); nodes],
+            refused: Vec::new(),
+            spares: Vec::new(),
+            gone: false,
+            waiting: false,
+        }
+    }
+
+    /// Moves the content of `frame` in and leaves an empty frame, with the memory of an earlier one if there is any.
+    /// Unless taken, the frame is unchanged.
+    pub(super) fn offer(&mut self, from: NodeId, frame: &mut Frame) -> Offer {
+        if self.gone {
+            return Offer::Gone;
+        }
+        let bytes = frame.len();
+        let load = &mut self.loads[from.index()];
+        let room = load.frames < FRAMES_MAX && load.bytes.saturating_add(bytes) <= BYTES_MAX;
+        if !room && load.frames > 0 {
+            if !mem::replace(&mut load.refused, true) {
+                self.refused.push(from);
+            }
+            return Offer::Full;
+        }
+        load.frames += 1;
+        load.bytes = load.bytes.saturating_add(bytes);
+        self.queue.push_back((from, mem::replace(frame, self.spares.pop().unwrap_or_default())));
+        Offer::Taken
+    }
+
+    /// Whether no frame waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Swaps all waiting frames into the empty `batch`, takes `spares` in, and adds to `refused` who has room again.
+    pub(super) fn take(&mut self, batch: &mut Batch, spares: &mut Vec<Frame>, refused: &mut Vec<NodeId>) {
+        debug_assert!(batch.is_empty(), "a batch is served before the next one is taken");
+        mem::swap(&mut self.queue, batch);
+        for (from, _) in batch.iter() {
+            // Whoever was refused has a frame in here: an empty share refuses nothing.
+            self.loads[from.index()] = Load::default();
+        }
+        refused.append(&mut self.refused);
+        spares.truncate(SPARES_MAX.saturating_sub(self.spares.len()));
+        self.spares.append(spares);
+    }
+
+    /// Drops everything and takes nothing more; returns who was refused, as there is no sense in their waiting.
+    pub(super) fn close(&mut self) -> Vec<NodeId> {
+        self.gone = true;
+        self.queue = Batch::new();
+        self.spares = Vec::new();
+        mem::take(&mut self.refused)
+    }
+}
+
+/// Empties `frame` and appends it to `spares`, unless it or they hold too much memory.
+pub(super) fn keep_spare(spares: &mut Vec<Frame>, mut frame: Frame) {
+    let small = frame.head.capacity() <= SPARE_BYTES_MAX && frame.values.len() <= SPARE_BYTES_MAX;
+    if small && frame.head.capacity() > 0 && spares.len() < SPARES_MAX {
+        frame.clear();
+        spares.push(frame);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(bytes: usize) -> Frame {
+        Frame { head: vec![1; bytes], ..Frame::default() }
+    }
+
+    #[test]
+    fn refuses_per_sender_and_names_the_refused_once() {
+        let mut inbox = Inbox::new(2);
+        for _ in 0..FRAMES_MAX {
+            assert_eq!(inbox.offer(NodeId(0), &mut frame(1)), Offer::Taken);
+        }
+        let mut kept = frame(3);
+        assert_eq!(inbox.offer(NodeId(0), &mut kept), Offer::Full);
+        assert_eq!(inbox.offer(NodeId(0), &mut kept), Offer::Full);
+        assert_eq!(kept, frame(3));
+        assert_eq!(inbox.offer(NodeId(1), &mut frame(1)), Offer::Taken);
+        let (mut batch, mut refused) = (Batch::new(), Vec::new());
+        inbox.take(&mut batch, &mut Vec::new(), &mut refused);
+        assert_eq!((batch.len(), refused), (FRAMES_MAX + 1, vec![NodeId(0)]));
+        assert_eq!(inbox.offer(NodeId(0), &mut kept), Offer::Taken);
+    }
+
+    #[test]
+    fn a_frame_above_the_bound_goes_alone() {
+        let mut inbox = Inbox::new(1);
+        assert_eq!(inbox.offer(NodeId(0), &mut frame(BYTES_MAX + 1)), Offer::Taken);
+        assert_eq!(inbox.offer(NodeId(0), &mut frame(1)), Offer::Full);
+    }
+
+    #[test]
+    fn memory_comes_back_to_the_sender() {
+        let mut inbox = Inbox::new(1);
+        let mut spares = Vec::new();
+        keep_spare(&mut spares, Frame { head: Vec::with_capacity(100), ..Frame::default() });
+        keep_spare(&mut spares, frame(SPARE_BYTES_MAX + 1));
+        keep_spare(&mut spares, Frame::default());
+        assert_eq!(spares.len(), 1, "no more memory than the bound, and none without memory");
+        inbox.take(&mut Batch::new(), &mut spares, &mut Vec::new());
+        let mut sent = frame(5);
+        assert_eq!(inbox.offer(NodeId(0), &mut sent), Offer::Taken);
+        assert!(sent.is_empty() && sent.head.capacity() >= 100);
+    }
+}
