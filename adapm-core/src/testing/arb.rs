@@ -55,6 +55,11 @@ impl<'a> Choices<'a> {
         self.take(8) & u64::MAX.checked_shr(64 - bits).unwrap_or(0)
     }
 
+    /// Any 64 bits.
+    pub fn word(&mut self) -> u64 {
+        self.take(8)
+    }
+
     /// True or false.
     pub fn flag(&mut self) -> bool {
         self.below(2) == 1
