@@ -1,4 +1,7 @@
 //! Pages about the project rather than about one item.
 
+#[doc = include_str!("../docs/protocol.md")]
+pub mod protocol {}
+
 #[doc = include_str!("../docs/glossary.md")]
 pub mod glossary {}
