@@ -10,6 +10,7 @@
 
 mod drive;
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
@@ -19,7 +20,10 @@ use std::thread;
 use crate::id::NodeId;
 use crate::transport::{Frame, Received, SendError, Transport, Wake};
 use crate::wire::FRAME_BYTES_MAX;
-use drive::{Party, TURN, TURNS_MAX, expect, fill, filled, load, pair, receive, send, triple};
+use drive::{
+    Party, TURN, TURNS_MAX, WAITS, drive_until, expect, fill, filled, hear_wakes, load, pair, receive, send,
+    triple, wait_for_ever,
+};
 
 /// Makes a test of each rule of the transport contract, for the endpoints that `$network` returns for a number of nodes.
 ///
@@ -38,6 +42,8 @@ macro_rules! transport_suite {
             senders_are_served_in_turn,
             a_wake_ends_the_next_wait,
             a_wake_ends_a_wait_in_progress,
+            a_frame_ends_a_wait_in_progress,
+            room_ends_a_wait_in_progress,
             many_wakes_may_end_in_one,
             wakes_starve_no_frames_and_frames_no_wakes,
             a_wait_ends_in_time_out,
@@ -54,7 +60,7 @@ macro_rules! transport_suite {
 }
 
 /// Time after which a frame counts as lost: nothing waits this long unless the test is going to fail.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every node sends to every other from a thread of its own, in sizes of all kinds: each frame arrives once, unchanged, and
 /// in the order sent.
@@ -65,29 +71,33 @@ where
     const NODES: usize = 4;
     const FRAMES: u64 = 400;
     let ends = network(NODES);
-    let wakers: Vec<_> = ends.iter().map(Transport::waker).collect();
-    let done = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for (node, mut end) in ends.into_iter().enumerate() {
-            let (wakers, done) = (&wakers, &done);
-            scope.spawn(move || {
-                let mut party = Party::new(node as u16, NODES as u16);
-                while !party.is_done(FRAMES) {
-                    party.send_all(&mut end, FRAMES);
-                    party.receive(&mut end);
-                }
-                // Peers may still wait for what this endpoint sends only while it is driven.
-                if done.fetch_add(1, Ordering::SeqCst) + 1 == NODES {
-                    wakers.iter().for_each(Wake::wake);
-                }
-                let mut frame = Frame::default();
-                while done.load(Ordering::SeqCst) < NODES {
-                    let received = expect(end.recv(Some(PATIENCE), &mut frame));
-                    assert_eq!(received, Received::Woken, "all frames were here already");
-                }
-            });
-        }
-    });
+    let wakers: Arc<[T::Waker]> = ends.iter().map(Transport::waker).collect();
+    let done = Arc::new(AtomicUsize::new(0));
+    let (finished, parties) = mpsc::channel();
+    for (node, mut end) in ends.into_iter().enumerate() {
+        let (wakers, done, finished) = (Arc::clone(&wakers), Arc::clone(&done), finished.clone());
+        thread::spawn(move || {
+            let mut party = Party::new(node as u16, NODES as u16);
+            while !party.is_done(FRAMES) {
+                party.send_all(&mut end, FRAMES);
+                party.receive(&mut end);
+            }
+            // Peers may still wait for what this endpoint sends only while it is driven.
+            if done.fetch_add(1, Ordering::SeqCst) + 1 == NODES {
+                wakers.iter().for_each(Wake::wake);
+            }
+            let mut frame = Frame::default();
+            while done.load(Ordering::SeqCst) < NODES {
+                assert_eq!(expect(end.recv(None, &mut frame)), Received::Woken, "all frames are here");
+            }
+            finished.send(()).expect("the test waits for its threads");
+        });
+    }
+    for _ in 0..NODES {
+        parties
+            .recv_timeout(PATIENCE)
+            .expect("a frame was lost or changed, or its arrival or room was not told");
+    }
 }
 
 /// Heads and values from nothing to the largest frame, each into a frame that held something else.
@@ -113,7 +123,7 @@ pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(network: impl F
         assert!(refused == load(sent), "a refused frame is unchanged");
         // Wakes of rounds before, or of room that came and went, are used up first.
         let mut scratch = Frame::default();
-        while expect(a.recv(Some(Duration::ZERO), &mut scratch)) == Received::Woken {}
+        hear_wakes(&mut a);
         let full = a.send(NodeId(1), &mut refused);
         assert!(matches!(full, Ok(()) | Err(SendError::Full)), "{full:?}");
         let expected = if full.is_ok() { sent + 1 } else { sent };
@@ -188,29 +198,55 @@ pub fn a_wake_ends_a_wait_in_progress<T>(network: impl Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
 {
-    const ROUNDS: usize = 500;
-    let mut ends = network(2);
-    let waker = ends[0].waker();
-    let (about_to_wait, waits) = mpsc::channel();
-    thread::scope(|scope| {
-        let end = &mut ends[0];
-        scope.spawn(move || {
-            let mut frame = Frame::default();
-            for round in 0..ROUNDS {
-                // A transport that loses wakes fails in the first half instead of hanging in the second.
-                let wait = if round < ROUNDS / 2 { Some(PATIENCE) } else { None };
-                about_to_wait.send(()).expect("the waking thread is there");
-                assert_eq!(expect(end.recv(wait, &mut frame)), Received::Woken);
-            }
-        });
-        for round in 0..ROUNDS {
-            waits.recv().expect("the waiting thread is there");
-            for _ in 0..round % 8 {
-                thread::yield_now();
-            }
-            waker.wake();
+    let [_, end] = pair(network(2));
+    let waker = end.waker();
+    let waits = wait_for_ever(end, Received::Woken);
+    for round in 0..WAITS {
+        waits.recv_timeout(PATIENCE).expect("a wake did not end a wait");
+        for _ in 0..round % 8 {
+            thread::yield_now();
         }
+        waker.wake();
+    }
+    waits.recv_timeout(PATIENCE).expect("a wake did not end a wait");
+}
+
+/// A frame ends a wait for ever, whether it comes just before the wait, at its start or into it.
+pub fn a_frame_ends_a_wait_in_progress<T>(network: impl Fn(usize) -> Vec<T>)
+where
+    T: Transport + Send + 'static,
+{
+    let [mut a, end] = pair(network(2));
+    let waits = wait_for_ever(end, Received::Frame(NodeId(0)));
+    for round in 0..=WAITS {
+        drive_until(&waits, &mut a, "a frame did not end a wait");
+        for _ in 0..round % 8 {
+            thread::yield_now();
+        }
+        if round < WAITS {
+            send(&mut a, NodeId(1), &mut filled(8, 8, 8));
+        }
+    }
+}
+
+/// Room ends a wait for ever of the sender that was refused.
+pub fn room_ends_a_wait_in_progress<T>(network: impl Fn(usize) -> Vec<T>)
+where
+    T: Transport + Send + 'static,
+{
+    let [mut a, mut b] = pair(network(2));
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let (_, mut refused) = fill(&mut a, NodeId(1));
+        tell.send(()).expect("the test waits");
+        while let Err(error) = a.send(NodeId(1), &mut refused) {
+            assert!(matches!(error, SendError::Full), "send failed: {error}");
+            assert_eq!(expect(a.recv(None, &mut Frame::default())), Received::Woken);
+        }
+        tell.send(()).expect("the test waits");
     });
+    told.recv_timeout(PATIENCE).expect("the way is full in the end");
+    drive_until(&told, &mut b, "the sender was not told of room");
 }
 
 /// Wakes that nobody has heard yet may be told as one, but not as none, and not as more than there were.
@@ -218,11 +254,7 @@ pub fn many_wakes_may_end_in_one<T: Transport>(network: impl Fn(usize) -> Vec<T>
     let mut ends = network(2);
     let waker = ends[0].waker();
     (0..5).for_each(|_| waker.wake());
-    let mut frame = Frame::default();
-    let mut heard = 0;
-    while expect(ends[0].recv(Some(Duration::ZERO), &mut frame)) == Received::Woken {
-        heard += 1;
-    }
+    let heard = hear_wakes(&mut ends[0]);
     assert!((1..=5).contains(&heard), "{heard} wakes heard of 5");
 }
 

@@ -4,8 +4,9 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
+use std::sync::mpsc;
+use std::thread;
 
-use super::PATIENCE;
 use crate::id::NodeId;
 use crate::testing::arb::Choices;
 use crate::transport::{Frame, Received, SendError, Transport};
@@ -14,6 +15,8 @@ use crate::transport::{Frame, Received, SendError, Transport};
 pub(super) const TURN: Duration = Duration::from_millis(1);
 /// Turns until a frame counts as lost.
 pub(super) const TURNS_MAX: usize = 30_000;
+/// Waits of a thread that is to be woken.
+pub(super) const WAITS: usize = 500;
 /// A way that has taken this many frames of [`LOAD_BYTES`] and is not full has no bound.
 const LOADS_MAX: u64 = 4_096;
 const LOAD_BYTES: usize = 64 << 10;
@@ -65,7 +68,7 @@ impl Party {
     }
 
     pub(super) fn receive<T: Transport>(&mut self, end: &mut T) {
-        match expect(end.recv(Some(PATIENCE), &mut self.scratch)) {
+        match expect(end.recv(None, &mut self.scratch)) {
             Received::Frame(from) => {
                 let at = self.peers.iter().position(|peer| *peer == from.0).expect("a peer sent it");
                 let expected = numbered(from.0, self.node, self.received[at]);
@@ -73,7 +76,7 @@ impl Party {
                 self.received[at] += 1;
             }
             Received::Woken => {}
-            Received::TimedOut => panic!("a frame was lost, or room was not reported"),
+            Received::TimedOut => panic!("a wait for ever ended"),
         }
     }
 }
@@ -89,6 +92,45 @@ pub(super) fn fill<T: Transport>(end: &mut T, to: NodeId) -> (u64, Frame) {
         }
     }
     panic!("a way took {LOADS_MAX} frames that nobody received: it needs a bound");
+}
+
+/// Receives [`WAITS`] times, for ever each time, and says so through the channel before each and behind the last.
+pub(super) fn wait_for_ever<T>(mut end: T, expected: Received) -> mpsc::Receiver<()>
+where
+    T: Transport + Send + 'static,
+{
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let mut frame = Frame::default();
+        for _ in 0..WAITS {
+            tell.send(()).expect("the test waits");
+            assert_eq!(expect(end.recv(None, &mut frame)), expected);
+        }
+        tell.send(()).expect("the test waits");
+    });
+    told
+}
+
+/// Drives `end`, whatever arrives, until the channel says something.
+pub(super) fn drive_until<T: Transport>(told: &mpsc::Receiver<()>, end: &mut T, fault: &str) {
+    let mut scratch = Frame::default();
+    for _ in 0..TURNS_MAX {
+        match told.try_recv() {
+            Ok(()) => return,
+            Err(mpsc::TryRecvError::Empty) => expect(end.recv(Some(TURN), &mut scratch)),
+            Err(mpsc::TryRecvError::Disconnected) => break,
+        };
+    }
+    panic!("{fault}");
+}
+
+/// Uses up the wakes that wait, and returns their number; there must be an end to them.
+pub(super) fn hear_wakes<T: Transport>(end: &mut T) -> usize {
+    let mut scratch = Frame::default();
+    let woken = |_: &usize| expect(end.recv(Some(Duration::ZERO), &mut scratch)) == Received::Woken;
+    let heard = (0..TURNS_MAX).take_while(woken).count();
+    assert!(heard < TURNS_MAX, "a wake is told for ever");
+    heard
 }
 
 pub(super) fn send<T: Transport>(end: &mut T, to: NodeId, frame: &mut Frame) {
