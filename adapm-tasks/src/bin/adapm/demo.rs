@@ -1,0 +1,130 @@
+//! The verb `demo`: one generated job under three systems, side by side.
+//!
+//! Nothing is delayed and nothing is left out: every figure is of the run at hand, also where adapting loses.
+
+use adapm_tasks::System;
+use adapm_tasks::kge::{self, Graph, TrainConfig, TrainReport};
+
+use crate::args::DemoArgs;
+use crate::failure::Failure;
+use crate::format;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::progress::Screen;
+use crate::report;
+use crate::table::{Align, Table};
+use crate::train;
+use crate::verdict;
+
+/// How a figure is read from a report.
+type Cell<'a> = &'a dyn Fn(&TrainReport) -> String;
+
+/// What a system did.
+pub(crate) struct Outcome {
+    pub(crate) system: System,
+    pub(crate) report: TrainReport,
+}
+
+/// Trains under each system in turn and compares.
+pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let output = Output::new(false);
+    let graph = Graph::family(GRAPH_SEED);
+    output.text(&introduction(args, &graph, output))?;
+    let mut outcomes = Vec::new();
+    for system in SYSTEMS {
+        let screen = Screen::new(&format!("{system:<8}"), output, interrupt.stop()).without_lines();
+        let trained = kge::train(&graph, &config(args, system), &screen, interrupt.stop());
+        screen.finish()?;
+        outcomes.push(Outcome { system, report: trained? });
+        if interrupt.exit_code().is_some() {
+            break;
+        }
+    }
+    output.text(&comparison(&outcomes, output))?;
+    if let Some(code) = interrupt.exit_code() {
+        return Err(Failure::Interrupted(code));
+    }
+    output.text(&verdict::sentences(&outcomes, args.nodes, output))?;
+    output.text(&format!("\n{}\n{NEXT}", output.bold("try next")))
+}
+
+fn config(args: &DemoArgs, system: System) -> TrainConfig {
+    let mut config = TrainConfig::default();
+    config.system = Some(system);
+    config.nodes = args.nodes;
+    config.seed = args.seed;
+    config.dim = args.dim;
+    config.epochs = args.epochs;
+    // Quality is compared at the end: selecting an epoch on the way would take longer than the training.
+    config.valid_every = args.epochs;
+    config
+}
+
+fn introduction(args: &DemoArgs, graph: &Graph, output: Output) -> String {
+    let mut table = Table::new(&[]);
+    report::describe_data(&mut table, graph, String::new());
+    let model =
+        format!("{}, {} reals an entity, {} epochs", TrainConfig::default().model, args.dim, args.epochs);
+    table.row(["model", &model]);
+    table.row(["cluster", &report::cluster(args.nodes, train::workers(None, args.nodes))]);
+    let names = SYSTEMS.map(System::name).join(", ");
+    format!("{}: the same job under {names}\n{}\n", output.bold("adapm demo"), table.render(),)
+}
+
+/// A column per system, a row per figure, with what the row means.
+fn comparison(outcomes: &[Outcome], output: Output) -> String {
+    let mut columns = vec![Align::Left];
+    columns.resize(1 + outcomes.len(), Align::Right);
+    let mut table = Table::new(&columns);
+    let heading = outcomes.iter().map(|outcome| output.bold(outcome.system.name()).to_string());
+    table.row([String::new()].into_iter().chain(heading));
+    let rows: [(&str, Cell<'_>, &str); 9] = [
+        (
+            "test MRR",
+            &|run| run.test.map_or_else(|| "-".into(), |test| format::figure(test.mrr)),
+            "quality: 1 is perfect",
+        ),
+        ("training time", &|run| format::seconds(seconds(run)), "without evaluation"),
+        (
+            "local accesses",
+            &|run| format::share(run.stats.local_share()),
+            "served at once, without another node",
+        ),
+        ("waited", &|run| format::count(run.stats.waited), "for a parameter on its way"),
+        ("remote", &|run| format::count(run.stats.remote), "a question to another node, and a wait"),
+        ("bytes sent", &|run| format::bytes(run.stats.bytes_sent), "between nodes, as encoded"),
+        (
+            "relocations",
+            &|run| format::count(run.stats.relocations),
+            "parameters moved to where they are used",
+        ),
+        ("replicas", &|run| format::count(run.stats.replicas), "copies set up where several nodes use one"),
+        ("staleness", &staleness, "mean age of what a copy lacked when refreshed"),
+    ];
+    for (name, cell, note) in rows {
+        let cells = outcomes.iter().map(|outcome| cell(&outcome.report));
+        table.row([name.to_owned()].into_iter().chain(cells).chain([output.dim(note).to_string()]));
+    }
+    table.render()
+}
+
+/// Seconds of training, all epochs.
+pub(crate) fn seconds(report: &TrainReport) -> f64 {
+    report.epochs.iter().map(|epoch| epoch.seconds).sum()
+}
+
+fn staleness(report: &TrainReport) -> String {
+    if report.stats.refreshes == 0 { "-".into() } else { format::seconds(report.stats.staleness_mean()) }
+}
+
+const SYSTEMS: [System; 3] = [System::Adapm, System::Classic, System::Full];
+
+/// The graph of the demo is also that of `train kge` without data.
+const GRAPH_SEED: u64 = 1;
+
+const NEXT: &str = "\
+  adapm train kge --nodes 4 --system lapse          another system on the same graph
+  adapm train kge --data PATH --nodes 2             your own graph: a folder with train.txt, one `h r t` a line
+  adapm train kge --help                            everything that can be chosen
+  from a clone, write `cargo run --release --` for `adapm`
+";

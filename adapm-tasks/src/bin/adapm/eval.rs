@@ -1,0 +1,91 @@
+//! The verb `eval kge`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use adapm_tasks::kge::{self, Checkpoint, EvalConfig, Graph, TaskError};
+use adapm_tasks::metric::Rank;
+
+use crate::args::{EvalArgs, Given};
+use crate::failure::Failure;
+use crate::format;
+use crate::input;
+use crate::interrupt::Interrupt;
+use crate::json;
+use crate::output::Output;
+use crate::progress::Screen;
+use crate::report;
+use crate::table::Table;
+use crate::train;
+
+/// What is evaluated, on what, and how.
+pub(crate) struct Plan<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) checkpoint: &'a Checkpoint,
+    pub(crate) config: &'a EvalConfig,
+}
+
+/// Evaluates the parameters of a file, prints the figures and writes the ranks if asked to.
+pub(crate) fn run(args: &EvalArgs, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
+    let output = Output::new(args.json);
+    let mut config = EvalConfig::default();
+    config.system = Some(args.cluster.system);
+    config.nodes = args.cluster.nodes;
+    config.workers = args.cluster.workers;
+    config.split = args.split;
+    input::probe_writable("--ranks", args.ranks.as_deref())?;
+    let checkpoint = Checkpoint::load(&args.load).map_err(TaskError::Checkpoint)?;
+    let graph = input::graph(&args.data)?;
+    let plan = Plan { graph: &graph, checkpoint: &checkpoint, config: &config };
+    output.text(&describe(&plan, args, given, output))?;
+
+    let screen = Screen::new("eval", output, interrupt.stop());
+    let evaluated = kge::evaluate(&graph, &checkpoint, &config, &screen, interrupt.stop());
+    let shown = screen.finish();
+    let evaluated = evaluated?;
+    if let Some(path) = args.ranks.as_deref().filter(|_| !evaluated.stopped) {
+        write_ranks(path, &evaluated.ranks).map_err(|error| Failure::Unwritable {
+            flag: "--ranks",
+            path: path.to_path_buf(),
+            error,
+        })?;
+    }
+    shown?;
+    output.text(&report::evaluation_result(output, config.split.name(), &evaluated))?;
+    output.object(&json::Evaluation::new(&plan, &evaluated))?;
+    interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
+}
+
+fn describe(plan: &Plan<'_>, args: &EvalArgs, given: &Given, output: Output) -> String {
+    let Plan { graph, checkpoint, config } = plan;
+    let mut table = Table::new(&[]);
+    report::describe_data(&mut table, graph, input::origin(&args.data, given));
+    let model = format!("{}, {} reals an entity", checkpoint.model(), checkpoint.dim());
+    table.row(["model".into(), model, format!("--load {}", args.load.display())]);
+    let cluster = report::cluster(config.nodes, train::workers(config.workers, config.nodes));
+    table.row(["cluster".into(), cluster, given.among(&["nodes", "workers"])]);
+    let system = config.system.map_or("none", |system| system.name());
+    table.row(["system", system, &given.among(&["system"])]);
+    let split = format!(
+        "{} of {split}",
+        format::count(
+            match config.split {
+                kge::Split::Valid => graph.valid().len() as u64,
+                _ => graph.test().len() as u64,
+            } * 2
+        ),
+        split = config.split
+    );
+    table.row(["queries".into(), split, given.among(&["split"])]);
+    format!("{}\n{}\n", output.bold("eval kge"), table.render())
+}
+
+/// One rank a line, ties counted half.
+fn write_ranks(path: &Path, ranks: &[Rank]) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    for rank in ranks {
+        writeln!(file, "{}", rank.mean())?;
+    }
+    file.flush()
+}

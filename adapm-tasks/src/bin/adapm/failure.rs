@@ -1,0 +1,131 @@
+//! How a verb ends badly: one line on stderr that says what, where and what to do, and an exit code.
+//!
+//! 2: the command line or its input is wrong. 1: the run failed. 128 + signal: a signal ended it (130 after Ctrl-C).
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use adapm_tasks::data::DataError;
+use adapm_tasks::kge::TaskError;
+use clap::error::ErrorKind;
+
+/// Why a verb could not do what it was asked for.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The library's reason.
+    Task(TaskError),
+    /// Data of this name is unknown: the library's reason, what may have been meant, and what there is.
+    UnknownData { error: DataError, near: Option<String>, names: Vec<String> },
+    /// A file that was to be written cannot be.
+    Unwritable { flag: &'static str, path: PathBuf, error: io::Error },
+    /// Nobody takes what is printed.
+    Stdout(io::Error),
+    /// Signals cannot be handled.
+    Signals(io::Error),
+    /// A signal ended the run; the exit code it asks for.
+    Interrupted(u8),
+}
+
+impl From<TaskError> for Failure {
+    fn from(error: TaskError) -> Self {
+        Self::Task(error)
+    }
+}
+
+impl Failure {
+    /// Prints the line, if there is one to print, and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        if let Some(text) = self.text() {
+            print_line(&text);
+        }
+        ExitCode::from(self.exit_code())
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Task(TaskError::Config(_) | TaskError::Data(_) | TaskError::Checkpoint(_))
+            | Self::UnknownData { .. }
+            | Self::Unwritable { .. } => 2,
+            Self::Task(_) | Self::Stdout(_) | Self::Signals(_) => 1,
+            Self::Interrupted(code) => *code,
+        }
+    }
+
+    fn text(&self) -> Option<String> {
+        match self {
+            Self::Task(error) => Some(error.to_string()),
+            Self::UnknownData { error, near, names } => Some(match (near, names.as_slice()) {
+                (Some(near), _) => format!("{error}; did you mean {near}?"),
+                (None, []) => error.to_string(),
+                (None, names) => format!("{error}: {}", names.join(", ")),
+            }),
+            Self::Unwritable { flag, path, error } => {
+                let path = path.display();
+                Some(format!("cannot write {path} ({flag}): {error}; give a file in a folder you may write"))
+            }
+            Self::Stdout(error) => Some(format!("cannot write to stdout: {error}; keep its reader open")),
+            Self::Signals(error) => {
+                Some(format!("cannot handle Ctrl-C: {error}; check the limits of this process"))
+            }
+            Self::Interrupted(_) => None,
+        }
+    }
+}
+
+/// Prints what clap has to say: help as it is, errors as one line.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // Help that nobody reads is no failure.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let said = joined(&error.render().to_string());
+    let verbs: Vec<String> = std::env::args()
+        .skip(1)
+        .take_while(|word| ["demo", "train", "eval", "kge"].contains(&word.as_str()))
+        .collect();
+    let help = ["adapm"].into_iter().chain(verbs.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    print_line(&format!("{said}; see `{help} --help`"));
+    ExitCode::from(2)
+}
+
+/// The paragraphs of an error without the usage below it, joined to one line.
+fn joined(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let lines = text.lines().map(str::trim);
+    let said = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    said.filter(|line| !line.is_empty()).fold(String::new(), |mut joined, line| {
+        if !joined.is_empty() {
+            let continues = joined.ends_with(':') || line.starts_with('[') || line.starts_with('<');
+            joined.push_str(if continues { " " } else { "; " });
+        }
+        joined + line
+    })
+}
+
+/// Prints `error: TEXT` as one line, whatever names of files are in it.
+fn print_line(text: &str) {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    // Nobody is left to be told if stderr is closed.
+    let _ = writeln!(io::stderr(), "{} {line}", console::style("error:").red().bold().for_stderr());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_become_one_line_without_usage() {
+        let text = "error: unexpected argument '--nod' found\n\n  tip: a similar argument exists: '--nodes'\n\n\
+                    Usage: adapm train kge\n\nFor more information, try '--help'.\n";
+        assert_eq!(
+            joined(text),
+            "unexpected argument '--nod' found; tip: a similar argument exists: '--nodes'"
+        );
+        let text = "error: required arguments were not provided:\n  --load <FILE>\n\nUsage: adapm";
+        assert_eq!(joined(text), "required arguments were not provided: --load <FILE>");
+        let text = "error: invalid value 'x'\n  [possible values: a, b]\n";
+        assert_eq!(joined(text), "invalid value 'x' [possible values: a, b]");
+    }
+}

@@ -1,0 +1,75 @@
+//! Numbers as people read them.
+
+use indicatif::{DecimalBytes, HumanCount};
+
+/// `272,115`.
+pub(crate) fn count(number: u64) -> String {
+    HumanCount(number).to_string()
+}
+
+/// `12.34 MB`, in powers of 1000.
+pub(crate) fn bytes(number: u64) -> String {
+    DecimalBytes(number).to_string()
+}
+
+/// A share in 0..=1 as `99.98 %`. Cut, not rounded: only a whole is 100 %.
+pub(crate) fn share(share: f64) -> String {
+    format!("{:.2} %", (share * 10_000.0 + 1e-9).floor() / 100.0)
+}
+
+/// A figure of merit: `0.2814`.
+pub(crate) fn figure(value: f64) -> String {
+    format!("{value:.4}")
+}
+
+/// A duration given in seconds: `850 us`, `12 ms`, `4.3 s`, `2 min 05 s`, `1 h 02 min`.
+pub(crate) fn seconds(seconds: f64) -> String {
+    let whole = seconds.round();
+    if !seconds.is_finite() {
+        "?".to_owned()
+    } else if seconds >= 3600.0 {
+        format!("{:.0} h {:02.0} min", (whole / 3600.0).floor(), (whole % 3600.0 / 60.0).floor())
+    } else if whole >= 60.0 {
+        format!("{:.0} min {:02.0} s", (whole / 60.0).floor(), whole % 60.0)
+    } else if seconds >= 10.0 {
+        format!("{seconds:.1} s")
+    } else if seconds >= 1.0 {
+        format!("{seconds:.2} s")
+    } else if seconds >= 0.001 {
+        format!("{:.0} ms", seconds * 1e3)
+    } else {
+        format!("{:.0} us", seconds * 1e6)
+    }
+}
+
+/// `1 node`, `4 nodes`.
+pub(crate) fn plural(number: usize, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_reaches_100_only_as_a_whole() {
+        assert_eq!(share(1.0), "100.00 %");
+        assert_eq!(share(0.999_999), "99.99 %");
+        assert_eq!(share(0.29), "29.00 %");
+        assert_eq!(share(0.0), "0.00 %");
+    }
+
+    #[test]
+    fn durations_have_two_to_four_digits() {
+        let texts = [0.0, 85e-6, 0.012, 4.321, 12.34, 59.96, 125.0, 3725.0, f64::NAN].map(seconds);
+        let expected =
+            ["0 us", "85 us", "12 ms", "4.32 s", "12.3 s", "1 min 00 s", "2 min 05 s", "1 h 02 min", "?"];
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn counts_and_bytes_are_grouped() {
+        assert_eq!((count(272_115), bytes(12_340_000)), ("272,115".to_owned(), "12.34 MB".to_owned()));
+        assert_eq!((plural(1, "node"), plural(4, "node")), ("1 node".to_owned(), "4 nodes".to_owned()));
+    }
+}

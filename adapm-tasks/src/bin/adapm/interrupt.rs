@@ -1,0 +1,50 @@
+//! Ctrl-C: once ends the run cleanly, twice ends the process at once.
+//!
+//! Not here: how a run notices. The library polls [`Interrupt::stop`] between chunks.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// What signals have asked for so far.
+pub(crate) struct Interrupt {
+    stop: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Interrupt {
+    /// Handles SIGINT and SIGTERM from here on.
+    pub(crate) fn install() -> io::Result<Self> {
+        let interrupt = Self { stop: Arc::default(), signal: Arc::default() };
+        for signal in [SIGINT, SIGTERM] {
+            // First in line, so that it sees what an earlier signal raised, not this one.
+            flag::register_conditional_shutdown(signal, exit_code(signal), Arc::clone(&interrupt.stop))?;
+            flag::register_usize(
+                signal,
+                Arc::clone(&interrupt.signal),
+                usize::try_from(signal).unwrap_or(0),
+            )?;
+            flag::register(signal, Arc::clone(&interrupt.stop))?;
+        }
+        Ok(interrupt)
+    }
+
+    /// The flag that ends a run when raised.
+    pub(crate) fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// The exit code that the signal asks for, once there was one: 130 after Ctrl-C.
+    pub(crate) fn exit_code(&self) -> Option<u8> {
+        let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(0);
+        (signal != 0).then(|| u8::try_from(exit_code(signal)).unwrap_or(1))
+    }
+}
+
+/// What shells report for a program that a signal ended.
+fn exit_code(signal: i32) -> i32 {
+    128 + signal
+}

@@ -1,0 +1,58 @@
+//! Where results go: tables to stdout, or, with `--json`, JSON lines to stdout and tables to stderr.
+
+use std::io::{self, Write};
+
+use console::{Style, StyledObject};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// The two streams of a verb.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// JSON lines, or tables only.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Prints text for people.
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        if self.json {
+            // Whoever reads the JSON need not listen to stderr.
+            let _ = io::stderr().write_all(text.as_bytes());
+            return Ok(());
+        }
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Stdout)
+    }
+
+    /// Prints one object on one line, if programs listen. What is no number becomes `null`.
+    pub(crate) fn object(self, object: &impl Serialize) -> Result<(), Failure> {
+        if !self.json {
+            return Ok(());
+        }
+        let mut line = serde_json::to_vec(object).map_err(|error| Failure::Stdout(error.into()))?;
+        line.push(b'\n');
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(&line).and_then(|()| stdout.flush()).map_err(Failure::Stdout)
+    }
+
+    /// A heading.
+    pub(crate) fn bold<T>(self, text: T) -> StyledObject<T> {
+        self.styled(Style::new().bold(), text)
+    }
+
+    /// An aside.
+    pub(crate) fn dim<T>(self, text: T) -> StyledObject<T> {
+        self.styled(Style::new().dim(), text)
+    }
+
+    fn styled<T>(self, style: Style, text: T) -> StyledObject<T> {
+        // Colours appear only if the stream at hand is a terminal that has them and NO_COLOR is not set.
+        (if self.json { style.for_stderr() } else { style.for_stdout() }).apply_to(text)
+    }
+}

@@ -1,0 +1,161 @@
+//! What a person sees while a run goes: a bar on a terminal, else a line an epoch; and the JSON line of each epoch.
+//!
+//! All of it goes to stderr but the JSON lines. The library calls in a few times a second.
+
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use adapm_tasks::kge::{EpochReport, ManagerStats, Progress, Stage, Training};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::Failure;
+use crate::format;
+use crate::json;
+use crate::output::Output;
+
+/// Shows a run on the screen.
+pub(crate) struct Screen<'a> {
+    bar: ProgressBar,
+    output: Output,
+    name: String,
+    lines: bool,
+    started: Instant,
+    stop: &'a AtomicBool,
+    told: AtomicBool,
+    failure: Mutex<Option<Failure>>,
+}
+
+impl<'a> Screen<'a> {
+    /// A screen for a run called `name`. Raises `stop` if nobody takes the results.
+    pub(crate) fn new(name: &str, output: Output, stop: &'a AtomicBool) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        Self {
+            bar,
+            output,
+            name: name.to_owned(),
+            lines: true,
+            started: Instant::now(),
+            stop,
+            told: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// Shows no line per epoch.
+    pub(crate) fn without_lines(mut self) -> Self {
+        self.lines = false;
+        self
+    }
+
+    /// Shows that something goes on whose length is not known, such as reading data.
+    pub(crate) fn waiting(&self, what: &str) {
+        self.bar.set_style(style("{spinner} {msg}"));
+        self.bar.set_message(what.to_owned());
+        self.bar.enable_steady_tick(Duration::from_millis(120));
+    }
+
+    /// Clears the screen and tells whether it failed.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        self.bar.finish_and_clear();
+        self.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    fn show(&self, template: &str, position: u64, length: u64, message: String) {
+        self.bar.disable_steady_tick();
+        self.bar.set_style(style(template));
+        self.bar.set_length(length.max(1));
+        self.bar.set_position(position);
+        self.bar.set_message(message);
+        self.tell_interrupt();
+    }
+
+    fn tell_interrupt(&self) {
+        if self.stop.load(Ordering::Relaxed) && !self.told.swap(true, Ordering::Relaxed) {
+            self.line("stopping; Ctrl-C again exits at once");
+        }
+    }
+
+    fn line(&self, text: &str) {
+        // Lines are for people: if stderr is closed, nobody misses them.
+        self.bar.suspend(|| drop(writeln!(io::stderr(), "{text}")));
+    }
+
+    /// Seconds until the end if the rest goes as what was done; `None` if nothing was done.
+    fn remaining(&self, done: u64, all: u64) -> Option<f64> {
+        let elapsed = self.started.elapsed().as_secs_f64();
+        (done > 0).then(|| elapsed * all.saturating_sub(done) as f64 / done as f64)
+    }
+}
+
+impl Progress for Screen<'_> {
+    fn training(&self, moment: &Training) {
+        let all = u64::from(moment.epochs) * moment.total;
+        let done = u64::from(moment.epoch.saturating_sub(1)) * moment.total + moment.done;
+        let eta = self.remaining(done, all).map_or_else(String::new, format::seconds);
+        let message = format!(
+            "epoch {}/{}  loss {:.4}  {} facts/s  ETA {eta}\n  {}",
+            moment.epoch,
+            moment.epochs,
+            moment.loss,
+            format::count(moment.throughput() as u64),
+            manager(&moment.stats),
+        );
+        self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
+    }
+
+    fn stage(&self, stage: Stage) {
+        match stage {
+            Stage::Evaluating(split, done, all) => {
+                let message = format!("ranking {split}: {} of {}", format::count(done), format::count(all));
+                self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
+            }
+            _ => self.tell_interrupt(),
+        }
+    }
+
+    fn epoch(&self, report: &EpochReport) {
+        if self.lines {
+            self.line(&epoch_line(report));
+        }
+        let mut printed = Ok(());
+        self.bar.suspend(|| printed = self.output.object(&json::Epoch::from(report)));
+        if let Err(failure) = printed {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.tell_interrupt();
+    }
+}
+
+fn epoch_line(report: &EpochReport) -> String {
+    let throughput = report.triples as f64 / report.seconds.max(1e-9);
+    let valid = report.valid.map_or_else(String::new, |metrics| format!("   valid MRR {:.4}", metrics.mrr));
+    format!(
+        "epoch {:>3}   loss {:.4}   {:>7}   {:>9} facts/s   local {:>8}{valid}",
+        report.epoch,
+        report.loss,
+        format::seconds(report.seconds),
+        format::count(throughput as u64),
+        format::share(report.epoch_stats.local_share()),
+    )
+}
+
+/// The manager's counts in one line.
+fn manager(stats: &ManagerStats) -> String {
+    format!(
+        "local {}   relocations {}   replicas {}   sent {}",
+        format::share(stats.local_share()),
+        format::count(stats.relocations),
+        format::count(stats.replicas),
+        format::bytes(stats.bytes_sent),
+    )
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.progress_chars("━╸─")
+}
+
+const BAR: &str = "{bar:20.cyan/dim} {percent:>3} %";

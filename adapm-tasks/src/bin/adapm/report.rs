@@ -1,0 +1,186 @@
+//! The tables of a run: what is about to be done, and what came out.
+
+use adapm_tasks::kge::{EvalReport, Graph, ManagerStats, Negatives, TrainConfig, TrainReport};
+use adapm_tasks::metric::RankMetrics;
+
+use crate::args::Given;
+use crate::format;
+use crate::output::Output;
+use crate::table::{Align, Table};
+
+/// Adds what the data is and what was found in it. `origin` says which flag chose it.
+pub(crate) fn describe_data(table: &mut Table, graph: &Graph, origin: String) {
+    table.row(["data".to_owned(), graph.source().to_string(), origin]);
+    let splits = format!(
+        "{} train, {} valid, {} test facts; {} entities, {} relations",
+        format::count(graph.train().len() as u64),
+        format::count(graph.valid().len() as u64),
+        format::count(graph.test().len() as u64),
+        format::count(graph.entities().len() as u64),
+        format::count(graph.relations().len() as u64),
+    );
+    table.row(["", &splits]);
+    let counts = graph.counts();
+    if counts.duplicates > 0 {
+        table.row(["", &format!("{} repeated in train, trained on once", format::count(counts.duplicates))]);
+    }
+    for (split, unknown) in [("valid", counts.unknown_valid), ("test", counts.unknown_test)] {
+        if unknown > 0 {
+            table.row([
+                "",
+                &format!("{} of {split} with a name unknown to train, kept", format::count(unknown)),
+            ]);
+        }
+    }
+}
+
+/// The choices of a training run, each with the flags that made it.
+pub(crate) fn training_plan(table: &mut Table, config: &TrainConfig, workers: usize, given: &Given) {
+    let reciprocal = if config.reciprocal { ", reciprocal relations" } else { "" };
+    let model = format!("{}, {} reals an entity{reciprocal}", config.model, config.dim);
+    table.row(["model".into(), model, given.among(&["model", "dim", "reciprocal", "initial-deviation"])]);
+    let mut training = format!("{} loss, AdaGrad, learning rate {}", config.loss, config.learning_rate);
+    for (name, weight) in [("L2", config.l2_entity), ("relation L2", config.l2_relation), ("N3", config.n3)] {
+        if weight != 0.0 {
+            training.push_str(&format!(", {name} {weight}"));
+        }
+    }
+    let flags = given.among(&["loss", "learning-rate", "l2-entity", "l2-relation", "n3"]);
+    table.row(["training".into(), training, flags]);
+    let negatives = match (config.negatives, config.negative_count) {
+        (Negatives::Shared, count) => {
+            format!("{} shared by a chunk of {} facts", count.unwrap_or(1000), config.chunk)
+        }
+        (_, count) => format!("{} for each side of a fact", count.unwrap_or(50)),
+    };
+    table.row(["negatives".into(), negatives, given.among(&["negatives", "negative-count", "chunk"])]);
+    let epochs = match config.evaluate {
+        true => format!("{}, valid every {}", config.epochs, config.valid_every),
+        false => format!("{}, not evaluated", config.epochs),
+    };
+    table.row(["epochs".into(), epochs, given.among(&["epochs", "valid-every", "no-eval"])]);
+    let cluster = cluster(config.nodes, workers);
+    table.row(["cluster".into(), cluster, given.among(&["nodes", "workers"])]);
+    let system = config.system.map_or("none", |system| system.name());
+    table.row(["system", system, &given.among(&["system", "localize-ahead"])]);
+    table.row(["seed", &config.seed.to_string(), &given.among(&["seed"])]);
+}
+
+/// `4 nodes x 1 worker, in this process`.
+pub(crate) fn cluster(nodes: usize, workers: usize) -> String {
+    let (nodes, workers) = (format::plural(nodes, "node"), format::plural(workers, "worker"));
+    format!("{nodes} x {workers}, in this process")
+}
+
+/// What came out of a training run.
+pub(crate) fn training_result(output: Output, report: &TrainReport, config: &TrainConfig) -> String {
+    let mut text = String::from("\n");
+    let finished = report.epochs.len();
+    let ended = if report.stopped {
+        format!(", stopped after {finished} of {}", config.epochs)
+    } else {
+        String::new()
+    };
+    text.push_str(&format!("{}{ended}\n", output.bold("result")));
+    text.push_str(&quality(&[("valid", chosen_valid(report)), ("test", report.test.as_ref())]));
+    let mut table = Table::new(&[Align::Left]);
+    if config.evaluate {
+        table.row(["selected", &format!("epoch {}", report.chosen_epoch)]);
+    }
+    let seconds: Vec<f64> = report.epochs.iter().map(|epoch| epoch.seconds).collect();
+    table.row(["training", &format!("{} in {}", format::seconds(seconds.iter().sum()), each(&seconds))]);
+    let evaluation = report.epochs.iter().map(|epoch| epoch.evaluation_seconds).sum::<f64>();
+    if config.evaluate {
+        let evaluation = format!(
+            "{}, of it test {}",
+            format::seconds(evaluation + report.test_seconds),
+            format::seconds(report.test_seconds)
+        );
+        table.row(["evaluation", &evaluation]);
+    }
+    manager(&mut table, &report.stats);
+    text + &table.render()
+}
+
+/// What came out of an evaluation.
+pub(crate) fn evaluation_result(output: Output, split: &str, report: &EvalReport) -> String {
+    let mut text = format!("\n{}", output.bold("result"));
+    if report.stopped {
+        text.push_str(", stopped before it was complete: no figures\n");
+        return text;
+    }
+    text.push('\n');
+    text.push_str(&quality(&[(split, Some(&report.metrics))]));
+    let mut table = Table::new(&[Align::Left]);
+    table.row([
+        "queries",
+        &format!("{} in {}", format::count(report.metrics.queries), format::seconds(report.seconds)),
+    ]);
+    manager(&mut table, &report.stats);
+    text + &table.render()
+}
+
+/// The figures on valid that selected the epoch.
+pub(crate) fn chosen_valid(report: &TrainReport) -> Option<&RankMetrics> {
+    let chosen = report.epochs.iter().find(|epoch| epoch.epoch == report.chosen_epoch)?;
+    chosen.valid.as_ref()
+}
+
+/// A row per split that was evaluated; empty if none was.
+fn quality(splits: &[(&str, Option<&RankMetrics>)]) -> String {
+    let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);
+    let mut any = false;
+    for (split, metrics) in splits {
+        let Some(metrics) = metrics else { continue };
+        if !any {
+            table.row(["filtered", "MRR", "Hits@1", "Hits@3", "Hits@10"]);
+            any = true;
+        }
+        let mut row = vec![(*split).to_owned()];
+        row.extend(
+            [metrics.mrr, metrics.hits_at_1, metrics.hits_at_3, metrics.hits_at_10].map(format::figure),
+        );
+        if metrics.has_ties() {
+            let (worst, best) = (metrics.mrr_pessimistic, metrics.mrr_optimistic);
+            row.push(format!("ties put MRR in {worst:.4} to {best:.4}"));
+        }
+        table.row(row);
+    }
+    if any { table.render() + "\n" } else { String::new() }
+}
+
+fn manager(table: &mut Table, stats: &ManagerStats) {
+    let accesses = format!(
+        "{} local ({}), {} waited, {} remote",
+        format::count(stats.local),
+        format::share(stats.local_share()),
+        format::count(stats.waited),
+        format::count(stats.remote),
+    );
+    table.row(["accesses", &accesses]);
+    let sent =
+        format!("{} in {} messages", format::bytes(stats.bytes_sent), format::count(stats.messages_sent));
+    table.row(["sent", &sent]);
+    table.row(["relocations", &format::count(stats.relocations)]);
+    table.row(["replicas", &format!("{} set up", format::count(stats.replicas))]);
+    if stats.refreshes > 0 {
+        let (mean, refreshes) = (format::seconds(stats.staleness_mean()), format::count(stats.refreshes));
+        table.row(["staleness", &format!("{mean} mean over {refreshes} refreshes")]);
+    }
+    if stats.served > 0 {
+        table.row(["hops", &format!("{:.3} mean", stats.hops_mean())]);
+    }
+}
+
+/// `20 epochs: 4.31 s each (4.10 s to 4.60 s)`.
+fn each(seconds: &[f64]) -> String {
+    let epochs = format::plural(seconds.len(), "epoch");
+    if seconds.len() < 2 {
+        return epochs;
+    }
+    let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
+    let (shortest, longest) =
+        seconds.iter().fold((f64::MAX, 0.0), |(low, high): (f64, f64), &s| (low.min(s), high.max(s)));
+    let [mean, shortest, longest] = [mean, shortest, longest].map(format::seconds);
+    format!("{epochs}, {mean} each ({shortest} to {longest})")
+}

@@ -1,0 +1,88 @@
+//! The verb `train kge`.
+
+use adapm_tasks::kge::{self, Graph, TaskError, TrainConfig};
+
+use crate::args::{Given, TrainArgs};
+use crate::failure::Failure;
+use crate::input;
+use crate::interrupt::Interrupt;
+use crate::json;
+use crate::output::Output;
+use crate::progress::Screen;
+use crate::report;
+use crate::table::Table;
+
+/// Trains what `args` ask for, prints what came out and keeps the parameters if asked to.
+pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
+    let output = Output::new(args.output.json);
+    let config = config(args);
+    input::probe_writable("--save", args.output.save.as_deref())?;
+    let graph = read(args, output, interrupt)?;
+    output.text(&plan(args, &graph, &config, given, output))?;
+
+    let screen = Screen::new("train", output, interrupt.stop());
+    let trained = kge::train(&graph, &config, &screen, interrupt.stop());
+    let shown = screen.finish();
+    let trained = trained?;
+    // Parameters first: they are worth more than the tables if one of the two fails.
+    let saved = match &args.output.save {
+        Some(path) => {
+            trained.checkpoint.save(path).map_err(TaskError::Checkpoint)?;
+            Some(path.display().to_string())
+        }
+        None => None,
+    };
+    shown?;
+    output.text(&report::training_result(output, &trained, &config))?;
+    if let Some(path) = &saved {
+        output.text(&format!("  parameters of epoch {} are in {path}\n", trained.chosen_epoch))?;
+    }
+    output.object(&json::Run::new(graph.source(), &config, &trained, saved.as_deref()))?;
+    interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
+}
+
+fn read(args: &TrainArgs, output: Output, interrupt: &Interrupt) -> Result<Graph, Failure> {
+    let screen = Screen::new("read", output, interrupt.stop());
+    screen.waiting("reading data");
+    let graph = input::graph(&args.data);
+    screen.finish()?;
+    graph
+}
+
+fn plan(args: &TrainArgs, graph: &Graph, config: &TrainConfig, given: &Given, output: Output) -> String {
+    let mut table = Table::new(&[]);
+    report::describe_data(&mut table, graph, input::origin(&args.data, given));
+    report::training_plan(&mut table, config, workers(config.workers, config.nodes), given);
+    format!("{}\n{}\n", output.bold("train kge"), table.render())
+}
+
+/// Workers of each node: as asked for, else as many as there are cores for a node, at least one.
+pub(crate) fn workers(asked: Option<usize>, nodes: usize) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    asked.unwrap_or_else(|| (cores / nodes.max(1)).max(1))
+}
+
+fn config(args: &TrainArgs) -> TrainConfig {
+    let mut config = TrainConfig::default();
+    config.system = Some(args.cluster.system);
+    config.nodes = args.cluster.nodes;
+    config.workers = args.cluster.workers;
+    config.localize_ahead = args.localize_ahead;
+    config.seed = args.model.seed;
+    config.model = args.model.model;
+    config.dim = args.model.dim;
+    config.reciprocal = args.model.reciprocal;
+    config.initial_deviation = args.model.initial_deviation;
+    config.epochs = args.training.epochs;
+    config.loss = args.training.loss;
+    config.negatives = args.training.negatives;
+    config.negative_count = args.training.negative_count;
+    config.chunk = args.training.chunk;
+    config.learning_rate = args.training.learning_rate;
+    config.l2_entity = args.training.l2_entity;
+    config.l2_relation = args.training.l2_relation;
+    config.n3 = args.training.n3;
+    config.evaluate = !args.training.no_eval;
+    config.valid_every = args.training.valid_every;
+    config
+}

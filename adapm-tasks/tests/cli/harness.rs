@@ -1,0 +1,91 @@
+//! Runs the binary, with a bound on how long it may take, and folders for its files.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// What a run left behind.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The binary, not yet started, without the variables of whoever runs the tests.
+pub(crate) fn adapm(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_adapm"));
+    command.args(args).env_remove("ADAPM_DATA").env_remove("CLICOLOR_FORCE");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs to the end. Panics if there is none within [`HANG`].
+pub(crate) fn run(args: &[&str]) -> Ran {
+    finish(adapm(args).spawn().expect("the binary starts"))
+}
+
+/// Waits for the end of a run and collects what is left of its output.
+pub(crate) fn finish(mut child: Child) -> Ran {
+    let stdout = child.stdout.take().map(collect);
+    let stderr = child.stderr.take().map(collect);
+    let mut text = |stream: Option<mpsc::Receiver<String>>| match stream.map(|text| text.recv_timeout(HANG)) {
+        Some(Ok(text)) => text,
+        None => String::new(),
+        Some(Err(_)) => {
+            child.kill().expect("a hanging child can be ended");
+            panic!("the binary hangs");
+        }
+    };
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    let code = child.wait().expect("a child can be waited for").code();
+    Ran { code, stdout, stderr }
+}
+
+/// An empty folder of this name for the files of one test.
+pub(crate) fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).expect("an old folder can be removed");
+    }
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    folder
+}
+
+/// Writes a graph of 42 training facts that trains in an instant: a ring of 24 entities, walked in both directions.
+pub(crate) fn ring(folder: &Path) {
+    let fact = |from: usize, relation: &str, to: usize| format!("e{}\t{relation}\te{}\n", from % 24, to % 24);
+    let next = |range: std::ops::Range<usize>| range.map(|at| fact(at, "next", at + 1)).collect::<String>();
+    let previous =
+        |range: std::ops::Range<usize>| range.map(|at| fact(at + 1, "previous", at)).collect::<String>();
+    write(folder, "train.txt", &(next(0..24) + &previous(0..18)));
+    write(folder, "valid.txt", &previous(18..21));
+    write(folder, "test.txt", &previous(21..24));
+}
+
+/// Writes one file.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) {
+    fs::write(folder.join(name), text).expect("a file can be written");
+}
+
+/// A path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("the target folder has a name in UTF-8")
+}
+
+fn collect(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+/// Far longer than anything here takes, also on a busy machine.
+pub(crate) const HANG: Duration = Duration::from_secs(300);

@@ -1,0 +1,6 @@
+//! The command line as a user meets it: the binary is run, its output and exit code are looked at.
+//!
+//! Nothing here looks inside; what the figures are is the library's to test.
+
+mod bad_input;
+mod harness;
