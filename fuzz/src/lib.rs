@@ -8,14 +8,16 @@
 #![forbid(unsafe_code)]
 
 mod decode;
-mod input;
+mod inputs;
+mod peer;
 mod slot;
 
 pub use decode::decode;
+pub use inputs::inputs;
 pub use slot::slot;
 
 /// A target: panics on a finding, else whether the input was deep enough to test anything.
 pub type Target = fn(&[u8]) -> bool;
 
 /// Every target by the name of its corpus folder and its libFuzzer entry point.
-pub const TARGETS: [(&str, Target); 2] = [("decode", decode), ("slot", slot)];
+pub const TARGETS: [(&str, Target); 3] = [("decode", decode), ("inputs", inputs), ("slot", slot)];

@@ -6,18 +6,18 @@
 //! messages and their order, which are the engine's.
 
 use adapm_core::slot::{Location, Pushed, Slot, State, Word};
+use adapm_core::testing::arb::Choices;
 use adapm_core::{Counter, NodeId, Version};
-
-use crate::input::Input;
 
 /// Elements of the value.
 const LEN: usize = 2;
 
 /// Runs the steps that `bytes` choose; true if a copy was moved or merged at least once.
 pub fn slot(bytes: &[u8]) -> bool {
-    let mut input = Input::new(bytes);
+    let mut choices = Choices::from_bytes(bytes);
     let mut pair = Pair::new();
-    while pair.step(&mut input).is_some() {
+    while !choices.is_exhausted() {
+        pair.step(&mut choices);
         pair.check();
     }
     pair.exchanges > 0
@@ -73,28 +73,24 @@ impl Pair {
         Self { copies, owner: 0, relocations: 0, main: 0, held: None, pushed: 0, exchanges: 0 }
     }
 
-    /// One step; none at the end of the input.
-    fn step(&mut self, input: &mut Input<'_>) -> Option<()> {
-        let choice = input.byte()?;
+    fn step(&mut self, choices: &mut Choices<'_>) {
         let other = self.copies[1 - self.owner].state();
-        match (choice % 10, other) {
-            (0, _) => self.push(self.owner, input.byte()?),
-            (1, _) => self.push(1 - self.owner, input.byte()?),
-            (2, _) => self.learn(input.byte()?),
+        match (choices.below(10), other) {
+            (0, _) => self.push(self.owner, amount(choices)),
+            (1, _) => self.push(1 - self.owner, amount(choices)),
+            (2, _) => self.learn(choices.below(256)),
             (3, State::None) => self.other().request(),
             (4, State::Requested) => self.other().refuse(),
             (5, State::Requested) => self.install(),
             (6, State::Requested) => self.relocate(),
             (7, State::Replica) => self.exchange(),
             (8, State::Replica) => self.release(),
-            (9, State::Replica) => self.hand_over(input.byte()?),
+            (9, State::Replica) => self.hand_over(amount(choices)),
             _ => {}
         }
-        Some(())
     }
 
-    fn push(&mut self, at: usize, amount: u8) {
-        let amount = i64::from(amount);
+    fn push(&mut self, at: usize, amount: i64) {
         let pushed = self.copies[at].slot().push(&[amount, -amount]);
         let expected = match &mut self.held {
             _ if at == self.owner => {
@@ -122,8 +118,8 @@ impl Pair {
     }
 
     /// News of a place where the key was once: never newer than the truth.
-    fn learn(&mut self, age: u8) {
-        let counter = Counter(self.relocations.saturating_sub(u64::from(age)));
+    fn learn(&mut self, age: u64) {
+        let counter = Counter(self.relocations.saturating_sub(age));
         let before = self.other_copy().word.counter();
         // Relocations go back and forth between the two nodes.
         let node = NodeId((counter.0 % 2) as u16);
@@ -169,8 +165,8 @@ impl Pair {
     }
 
     /// Ownership moves to the holder, which has pushed `late` since its delta left; with a value only if it needs one.
-    fn hand_over(&mut self, late: u8) {
-        let current = !self.copies[self.owner].word.is_dirty() && late.is_multiple_of(2);
+    fn hand_over(&mut self, late: i64) {
+        let current = !self.copies[self.owner].word.is_dirty() && late % 2 == 0;
         self.send_delta();
         // After its own delta alone the replica is current if nothing else has changed the main copy.
         let held = self.held.expect("the other copy is a replica");
@@ -182,7 +178,7 @@ impl Pair {
         self.owner().watch(false);
         self.owner().hand_over(to);
         self.other().arrive(version, (!without_value).then_some(&value[..]), to);
-        self.main += i64::from(late);
+        self.main += late;
         self.held = None;
         self.moved();
     }
@@ -253,4 +249,9 @@ impl Pair {
     fn other_copy(&self) -> &Copy {
         &self.copies[1 - self.owner]
     }
+}
+
+/// What is pushed: never negative, so that a sum that is too small is a loss.
+fn amount(choices: &mut Choices<'_>) -> i64 {
+    choices.below(256) as i64
 }

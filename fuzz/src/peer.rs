@@ -1,0 +1,149 @@
+//! What a peer might well say: a few keys, low counters, answers to what was asked. Random messages alone are refused
+//! at the first of their keys that does not fit, and never get behind it.
+
+use adapm_core::testing::arb::{Choices, Space};
+use adapm_core::wire::Message;
+use adapm_core::wire::message::{
+    Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Residence, Retry, SyncRequest,
+    SyncResponse,
+};
+use adapm_core::{Counter, Key, NodeId, Version};
+
+/// Keys of one list at most.
+const KEYS_MAX: usize = 2;
+
+/// A message that answers nothing; its value block is still empty.
+pub(crate) fn unasked(space: &Space<'_>, choices: &mut Choices<'_>) -> Message {
+    let body = match choices.below(8) {
+        0..3 => Body::SyncRequest(request(space, choices)),
+        3 => Body::Operation(operation(space, choices)),
+        4..6 => Body::Forward(forward(space, choices)),
+        6 => Body::Retry(Retry { intents: few(space, choices), operations: few(space, choices) }),
+        _ => {
+            let at = asked(space, choices);
+            let owners = at.keys.iter().map(|_| space.node(choices)).collect();
+            Body::Residence(Residence { at, owners })
+        }
+    };
+    Message::bare(body)
+}
+
+/// The answer to `message`, each entry as the choices have it; none if it wants none. The value block is still empty.
+pub(crate) fn answer(message: Message, space: &Space<'_>, choices: &mut Choices<'_>) -> Option<Message> {
+    let body = match *message.body {
+        Body::SyncRequest(request) => Body::SyncResponse(response(&request, space, choices)),
+        Body::Operation(operation) => Body::Answer(done(operation)),
+        Body::Forward(forward) => Body::Grant(grants(&[&forward.intents, &forward.localizes], choices)),
+        _ => return None,
+    };
+    Some(Message::bare(body))
+}
+
+fn request(space: &Space<'_>, choices: &mut Choices<'_>) -> SyncRequest {
+    let mut request = SyncRequest { sync: choices.flag(), ..SyncRequest::default() };
+    match choices.below(4) {
+        0 => request.intents = asked(space, choices),
+        1 => request.localizes = asked(space, choices),
+        2 => request.releases = few(space, choices),
+        _ => request.sets = few(space, choices),
+    }
+    request.deltas = if choices.flag() { few(space, choices) } else { request.releases.clone() };
+    if choices.below(4) == 0 {
+        request.intents = asked(space, choices);
+    }
+    request
+}
+
+/// Grants for all that was asked, and refreshes or hand-overs of keys that the receiver may hold.
+fn response(request: &SyncRequest, space: &Space<'_>, choices: &mut Choices<'_>) -> SyncResponse {
+    let grants = grants(&[&request.intents, &request.localizes], choices);
+    let mut response = SyncResponse { grants, more: choices.below(4) == 3, ..SyncResponse::default() };
+    let free = |key: &Key| response.grants.at.keys.binary_search(key).is_err();
+    let held: Vec<Key> = few(space, choices).iter().copied().filter(free).collect();
+    if choices.flag() {
+        response.versions = held.iter().map(|_| Version(choices.below(8))).collect();
+        response.refreshes = Keys(held);
+    } else {
+        for key in held {
+            hand_over(&mut response.hand_overs, key, choices);
+        }
+    }
+    response
+}
+
+fn hand_over(owners: &mut Owners, key: Key, choices: &mut Choices<'_>) {
+    owners.at.push(key, Counter(choices.below(4)));
+    owners.versions.push(Version(choices.below(8)));
+    owners.with_value.push(choices.flag());
+}
+
+fn grants(lists: &[&Asked], choices: &mut Choices<'_>) -> Grants {
+    let mut asked: Vec<_> = lists.iter().flat_map(|list| list.iter()).collect();
+    asked.sort_unstable();
+    asked.dedup_by_key(|(key, _)| *key);
+    let mut grants = Grants::default();
+    for (key, counter) in asked {
+        let kind = [GrantKind::Replica, GrantKind::Owner, GrantKind::Remote][choices.below(3) as usize];
+        grants.at.push(key, Counter(counter.0 + choices.below(3)));
+        grants.kinds.push(kind);
+        grants.versions.push(Version(choices.below(8)));
+    }
+    grants
+}
+
+fn done(operation: Operation) -> Answer {
+    let mut answer = Answer { pulls: operation.pulls, ..Answer::default() };
+    let mut done: Vec<_> = operation.pushes.iter().chain(operation.sets.iter()).collect();
+    done.sort_unstable();
+    done.dedup_by_key(|(key, _)| *key);
+    done.into_iter().for_each(|(key, counter)| answer.done.push(key, counter));
+    answer
+}
+
+fn forward(space: &Space<'_>, choices: &mut Choices<'_>) -> Forward {
+    let (mut intents, mut localizes) = (Asked::default(), Asked::default());
+    match choices.below(3) {
+        0 => intents = asked(space, choices),
+        1 => localizes = asked(space, choices),
+        _ => {}
+    }
+    let operation = if choices.flag() { operation(space, choices) } else { Operation::default() };
+    Forward {
+        origin: NodeId(choices.below(3) as u16),
+        hops: choices.below(4) as u32,
+        intents,
+        localizes,
+        operation,
+    }
+}
+
+fn operation(space: &Space<'_>, choices: &mut Choices<'_>) -> Operation {
+    let mut operation = Operation::default();
+    match choices.below(3) {
+        0 => operation.pulls = asked(space, choices),
+        1 => operation.pushes = asked(space, choices),
+        _ => operation.sets = asked(space, choices),
+    }
+    operation
+}
+
+fn asked(space: &Space<'_>, choices: &mut Choices<'_>) -> Asked {
+    let mut asked = Asked::default();
+    for key in few(space, choices).iter() {
+        asked.push(*key, Counter(choices.below(4)));
+    }
+    asked
+}
+
+/// Up to [`KEYS_MAX`] keys, rarely none.
+fn few(space: &Space<'_>, choices: &mut Choices<'_>) -> Keys {
+    let end = space.layout.keys().end.0;
+    let mut keys: Vec<Key> = (0..KEYS_MAX).map(|_| Key(choices.below(end))).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.truncate(1 + choices.below(8) as usize / 7);
+    if choices.below(16) == 15 {
+        keys.clear();
+    }
+    Keys(keys)
+}
