@@ -2,7 +2,7 @@
 //!
 //! The policy proposes; the mechanism lets the main copy move only when no node other than the receiver holds a replica.
 
-use crate::id::{Key, NodeId, Version};
+use crate::id::{Counter, Key, NodeId, Version};
 use crate::node::Node;
 use crate::node::pending::GrantDraft;
 use crate::node_set::NodeSet;
@@ -16,14 +16,16 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn grant(&mut self, key: Key, origin: NodeId, localize: bool, draft: &mut GrantDraft) {
         self.fold(key);
         let owner_has_intent = self.interests.contains_key(&key) && !planted!(self, HideOwnIntent);
+        let movable = self.is_movable(key);
         let none = NodeSet::new();
         let holders = self.holdings.get(&key).map_or(&none, |holding| &holding.nodes);
         let placement = if localize {
             // The worker's own decision, under every policy (Lapse §3.2).
-            if holders.is_empty() { Placement::Relocate } else { Placement::Replicate }
+            if holders.is_empty() && movable { Placement::Relocate } else { Placement::Replicate }
         } else {
             let wanted = self.policy.place(&View { key, requester: origin, holders, owner_has_intent });
-            let safe = holders.is_empty() && (!owner_has_intent || self.policy.relocates_under_intent());
+            let safe =
+                movable && holders.is_empty() && (!owner_has_intent || self.policy.relocates_under_intent());
             match wanted {
                 Placement::Relocate if !safe => {
                     self.stats.coerced += 1;
@@ -54,9 +56,14 @@ impl<S: Store, P: Policy> Node<S, P> {
             return;
         }
         let view = View { key, requester: holder, holders: &NodeSet::new(), owner_has_intent: false };
-        if self.policy.place(&view) == Placement::Relocate {
+        if self.is_movable(key) && self.policy.place(&view) == Placement::Relocate {
             self.decide_hand_over(key, holder);
         }
+    }
+
+    /// Whether the key's relocation counter has room: a peer may have given it any.
+    pub(super) fn is_movable(&self, key: Key) -> bool {
+        self.word(key).counter() < Counter::MAX
     }
 
     /// The key goes to its single holder with the response to that node's next request.

@@ -125,7 +125,8 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// `localized` are keys of which `to` holds a replica and asked to become owner.
     fn respond(&mut self, to: NodeId, request: &SyncRequest, draft: GrantDraft, mut localized: Vec<Key>) {
-        localized.retain(|key| self.is_only_holder(*key, to) && request.sets.binary_search(key).is_err());
+        let free = |key: &Key| self.is_movable(*key) && request.sets.binary_search(key).is_err();
+        localized.retain(|key| self.is_only_holder(*key, to) && free(key));
         let decided = self.decided_hand_overs(to, request, &localized);
         let mut handing: Vec<Key> = localized.iter().chain(&decided).copied().collect();
         handing.sort_unstable();
