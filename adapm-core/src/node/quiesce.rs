@@ -192,9 +192,11 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.start_wave(None);
         }
         while let Some(wave) = self.quiesces.probe.take() {
+            // Intents of workers that have ended still have replicas to release.
+            let unretired = !self.quiesces.leave.is_empty() && self.signals.any();
             let report = Quiesce::Report {
                 wave,
-                busy: !self.is_at_rest(),
+                busy: unretired || !self.is_at_rest(),
                 sent: self.stats.messages_sent,
                 applied: self.stats.messages_applied,
             };
