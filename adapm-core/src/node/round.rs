@@ -97,11 +97,16 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Entries of intents and localizes for keys that are wanted and not here. Level-triggered: a key that left, or whose
     /// release was answered, is simply found again.
     fn draft_requests(&mut self, drafts: &mut [Draft]) {
+        let rests = self.intents_rest();
         for key in sorted(&mut self.agenda.request) {
             let Some(interest) = self.interests.get(&key).filter(|interest| interest.is_wanted()) else {
                 continue;
             };
             let localize = interest.wish.as_ref().is_some_and(|wish| wish.unsent);
+            if rests && !localize {
+                self.agenda.request.push(key);
+                continue;
+            }
             let word = self.word(key);
             let waiting_set = self.queues.get(&key).is_some();
             let unanswered = self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some());

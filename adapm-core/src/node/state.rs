@@ -227,10 +227,11 @@ pub(crate) struct Agenda {
 
 impl Agenda {
     pub(crate) fn is_empty(&self) -> bool {
-        self.request.is_empty()
-            && self.release.is_empty()
-            && self.dirty.is_empty()
-            && self.set.is_empty()
-            && self.resend.is_empty()
+        self.request.is_empty() && self.has_requests_only()
+    }
+
+    /// Whether there is nothing but keys to be requested.
+    pub(crate) fn has_requests_only(&self) -> bool {
+        self.release.is_empty() && self.dirty.is_empty() && self.set.is_empty() && self.resend.is_empty()
     }
 }
