@@ -1,0 +1,268 @@
+//! The thread of one channel of one node: feeds the engine, drains it, and sleeps in the transport.
+//!
+//! ```text
+//!   commands of workers ─┐                             ┌─> frames to peers
+//!   dirtied keys ────────┤  one input, all its outputs │
+//!   frames of peers ─────┼──────────> Node ────────────┼─> ends of operations, told after the totals are published
+//!   clocks when due ─────┘                             └─> when to wake up
+//! ```
+//!
+//! The mailbox is taken before the dirty queues are drained, and the engine gets the dirtied keys first: whatever a worker
+//! dirtied before it posted an operation is known to the engine when the operation is.
+//!
+//! Not here: decisions of any kind; a lost peer (one process holds all nodes: they fail together).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use adapm_core::error::{InputError, OpError};
+use adapm_core::node::{Event, Input, Node, Op, OpBody, OpId, Output};
+use adapm_core::policy::SystemPolicy;
+use adapm_core::store::Store;
+use adapm_core::transport::Received;
+use adapm_core::{ChannelId, Clock, Instant, Key, NodeId};
+use foldhash::fast::FixedState;
+
+use crate::failure::Failure;
+use crate::link::Link;
+use crate::node::{Command, NodeShared, Port};
+use crate::ticket::Waiter;
+use crate::{Notice, RunError};
+
+/// Receives what happens outside of any call of a worker.
+pub(crate) type Report = Arc<dyn Fn(Notice) + Send + Sync>;
+
+/// An operation that has ended, with whom to tell how.
+type Ended<V> = (Waiter<V>, Result<Vec<V>, OpError>);
+
+/// What one channel thread owns.
+pub(crate) struct Channel<S: Store> {
+    pub(crate) id: ChannelId,
+    pub(crate) shared: Arc<NodeShared<S>>,
+    pub(crate) engine: Node<Arc<S>, SystemPolicy>,
+    pub(crate) link: Link,
+    pub(crate) failure: Arc<Failure>,
+    pub(crate) report: Report,
+    /// The origin of time, one for the cluster.
+    pub(crate) origin: std::time::Instant,
+    pub(crate) state: State<S::Value>,
+}
+
+/// What a channel thread keeps between inputs.
+pub(crate) struct State<V> {
+    ops: HashMap<OpId, Waiter<V>, FixedState>,
+    next_op: u64,
+    /// The operation that ends this thread.
+    leave: Option<OpId>,
+    has_left: bool,
+    until: Option<Instant>,
+    ended: Vec<Ended<V>>,
+    commands: Vec<Command<V>>,
+    dirty: Vec<Key>,
+    clocks: Vec<Clock>,
+}
+
+impl<V> Default for State<V> {
+    fn default() -> Self {
+        Self {
+            ops: HashMap::default(),
+            next_op: 0,
+            leave: None,
+            has_left: false,
+            until: None,
+            ended: Vec::new(),
+            commands: Vec::new(),
+            dirty: Vec::new(),
+            clocks: Vec::new(),
+        }
+    }
+}
+
+impl<S: Store> Channel<S> {
+    /// Creates the main copies this node is home of, tells `ready`, and serves until the node has left or the cluster fails.
+    pub(crate) fn run(mut self, ready: Waiter<S::Value>) {
+        self.engine.populate();
+        ready.tell(Ok(Vec::new()));
+        if let Err(error) = self.serve() {
+            self.failure.raise(error);
+        }
+    }
+
+    fn serve(&mut self) -> Result<(), RunError> {
+        while !self.failure.is_raised() {
+            self.handle_commands()?;
+            let now = self.now();
+            if self.state.until.is_some_and(|until| until <= now) {
+                self.read_clocks();
+                let clocks = std::mem::take(&mut self.state.clocks);
+                self.feed_own(Input::Timeout(&clocks))?;
+                self.state.clocks = clocks;
+            }
+            self.tell();
+            if self.state.has_left && self.link.is_flushed() {
+                break;
+            }
+            self.receive()?;
+        }
+        Ok(())
+    }
+
+    fn handle_commands(&mut self) -> Result<(), RunError> {
+        let mut commands = std::mem::take(&mut self.state.commands);
+        let mut dirty = std::mem::take(&mut self.state.dirty);
+        let port = self.port();
+        port.mailbox.take(&mut commands);
+        port.dirty.iter().for_each(|queue| queue.drain_into(&mut dirty));
+        if !dirty.is_empty() {
+            self.feed_own(Input::Dirty(&dirty))?;
+            dirty.clear();
+        }
+        for command in commands.drain(..) {
+            match command {
+                Command::Intent(intent) => self.feed_own(Input::Intent(intent))?,
+                Command::Op { waiter, worker, body } => {
+                    self.state.next_op += 1;
+                    let id = OpId(self.state.next_op);
+                    if matches!(body, OpBody::Leave) {
+                        self.state.leave = Some(id);
+                    }
+                    self.state.ops.insert(id, waiter);
+                    let fed = self.engine.handle_input(self.now(), Input::Op(Op { id, worker, body }));
+                    if let Err(InputError::Caller(error)) = fed {
+                        self.end_op(id, Err(error));
+                    }
+                    self.drain()?;
+                }
+            }
+        }
+        (self.state.commands, self.state.dirty) = (commands, dirty);
+        Ok(())
+    }
+
+    /// Sleeps until a frame comes, somebody wakes the thread, or the engine wants to; handles the frames that are there.
+    fn receive(&mut self) -> Result<(), RunError> {
+        let now = self.now();
+        let mut wait = self.state.until.map(|until| Duration::from_nanos(until.nanos_since(now)));
+        let port = Arc::clone(self.port());
+        let long = wait.is_none_or(|wait| wait > SHORT_SLEEP);
+        if long {
+            port.doorbell.doze_off();
+            if port.has_work() {
+                wait = Some(Duration::ZERO);
+            }
+        }
+        let mut received = self.recv(wait)?;
+        if long {
+            port.doorbell.get_up();
+        }
+        for _ in 0..FRAMES_AT_ONCE {
+            let Received::Frame(from) = received else { break };
+            self.handle_frame(from)?;
+            received = self.recv(Some(Duration::ZERO))?;
+        }
+        if let Received::Frame(from) = received {
+            self.handle_frame(from)?;
+        }
+        self.link.flush().map_err(|message| self.broken(message))
+    }
+
+    fn handle_frame(&mut self, from: NodeId) -> Result<(), RunError> {
+        let node = self.shared.node;
+        let message = self.link.message().map_err(|error| RunError::Frame { node, from, error })?;
+        let fed = self.engine.handle_input(self.now(), Input::Message(from, message));
+        if let Err(InputError::Peer(error)) = fed {
+            return Err(RunError::Protocol { node, error });
+        }
+        self.drain()
+    }
+
+    /// Feeds an input that this crate has checked.
+    fn feed_own(&mut self, input: Input<'_, S::Value>) -> Result<(), RunError> {
+        let fed = self.engine.handle_input(self.now(), input);
+        fed.expect("workers check keys and windows, and clocks are read for all workers");
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Result<(), RunError> {
+        loop {
+            match self.engine.poll_output() {
+                Output::Transmit(to, message) => {
+                    self.link.send(to, message).map_err(|message| self.broken(message))?;
+                }
+                Output::Event(Event::Done { op, values }) => self.end_op(op, Ok(values)),
+                Output::Event(Event::Failed { op, error }) => self.end_op(op, Err(error)),
+                Output::Event(Event::BarrierMissing { nodes }) => {
+                    (self.report)(Notice::BarrierMissing { nodes: nodes.iter().collect() });
+                }
+                Output::Event(_) => {}
+                Output::Wait { until, .. } => {
+                    self.state.until = until;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn end_op(&mut self, op: OpId, outcome: Result<Vec<S::Value>, OpError>) {
+        self.state.has_left |= self.state.leave == Some(op);
+        let waiter = self.state.ops.remove(&op).expect("an operation ends once");
+        self.state.ended.push((waiter, outcome));
+    }
+
+    /// Publishes the totals, then tells workers, who so find their own operations counted.
+    fn tell(&mut self) {
+        self.port().published.publish(self.engine.stats(), self.link.sent());
+        for (waiter, outcome) in self.state.ended.drain(..) {
+            waiter.tell(outcome);
+        }
+    }
+
+    fn read_clocks(&mut self) {
+        let clocks = &mut self.state.clocks;
+        self.shared.clocks.read(clocks);
+        if self.shared.replicates_fully && clocks.iter().any(|clock| !clock.is_ended()) {
+            // The node's intent for everything was signaled by this worker, and lasts as long as anybody works here.
+            clocks[0] = Clock(0);
+        }
+    }
+
+    fn recv(&mut self, wait: Option<Duration>) -> Result<Received, RunError> {
+        self.link.recv(wait).map_err(|message| self.broken(message))
+    }
+
+    fn broken(&self, message: String) -> RunError {
+        RunError::Transport { node: self.shared.node, channel: self.id, message }
+    }
+
+    fn now(&self) -> Instant {
+        let nanos = self.origin.elapsed().as_nanos();
+        Instant::from_nanos(u64::try_from(nanos).expect("a run ends within 584 years"))
+    }
+
+    fn port(&self) -> &Arc<Port<S::Value>> {
+        &self.shared.ports[self.id.index()]
+    }
+}
+
+impl<S: Store> Drop for Channel<S> {
+    /// Whatever ended the thread, nobody waits for it in vain.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.failure.raise(RunError::ChannelPanicked { node: self.shared.node, channel: self.id });
+        }
+        let port = Arc::clone(self.port());
+        port.mailbox.close();
+        // Waiters that are dropped say that the cluster has ended.
+        port.mailbox.take(&mut Vec::new());
+        self.tell();
+        port.published.end();
+    }
+}
+
+/// The longest sleep during which intents and dirtied keys wait: about two rounds.
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
+
+/// Frames handled before the thread looks at its mailbox again.
+const FRAMES_AT_ONCE: usize = 16;

@@ -1,0 +1,244 @@
+//! All nodes of a cluster in one process, from the first worker to the last message.
+
+use std::fmt;
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::thread;
+
+use adapm_core::layout::{Kind, Layout};
+use adapm_core::slot::State;
+use adapm_core::store::Store;
+use adapm_core::{Key, NodeId, WorkerId};
+
+use crate::error::RunError;
+use crate::failure::Failure;
+use crate::manager::Manager;
+use crate::stats::Stats;
+use crate::sync::{AtomicBool, Ordering};
+use crate::worker::Worker;
+
+/// A cluster whose nodes live in this process, joined by transports; made by [`crate::Builder`].
+///
+/// Dropping it shuts it down.
+pub struct Cluster<S: Store + Send + Sync + 'static> {
+    nodes: Vec<Manager<S>>,
+    layout: Layout,
+    failure: Arc<Failure>,
+    has_run: AtomicBool,
+    is_at_rest: AtomicBool,
+}
+
+impl<S: Store + Send + Sync + 'static> Cluster<S> {
+    pub(crate) fn new(nodes: Vec<Manager<S>>, layout: Layout, failure: Arc<Failure>) -> Self {
+        Self { nodes, layout, failure, has_run: AtomicBool::new(false), is_at_rest: AtomicBool::new(true) }
+    }
+
+    /// Runs `work` on one thread for each worker of each node, and returns the results by (node, worker) once all workers have
+    /// ended and everything they sent is applied everywhere.
+    ///
+    /// Under [`crate::System::Full`] the workers start when every node has its replicas. Workers exist once: do everything in
+    /// one run.
+    ///
+    /// # Errors
+    /// [`RunError::AlreadyRun`], or what made the cluster fail; the operations of workers then answer [`OpError::Ended`](adapm_core::error::OpError::Ended).
+    ///
+    /// # Panics
+    /// With the payload of the first worker that panicked, after the others have ended: nobody waits for a worker that panics.
+    pub fn run<R, F>(&self, work: F) -> Result<Vec<R>, RunError>
+    where
+        R: Send,
+        F: Fn(Worker<S>) -> R + Sync,
+    {
+        if self.has_run.swap(true, Ordering::AcqRel) {
+            return Err(RunError::AlreadyRun);
+        }
+        self.is_at_rest.store(false, Ordering::Release);
+        if self.nodes[0].shared.replicates_fully {
+            self.nodes.iter().for_each(Manager::replicate_everything);
+            self.nodes.iter().for_each(Manager::wait_for_replicas);
+        }
+        let outcomes = self.run_workers(&work);
+        let left = self.leave();
+        let mut results = Vec::with_capacity(outcomes.len());
+        let mut refused = None;
+        for outcome in outcomes {
+            match outcome {
+                Ok(Ok(result)) => results.push(result),
+                Ok(Err(payload)) => panic::resume_unwind(payload),
+                Err(kind) => refused = Some(RunError::Thread(kind)),
+            }
+        }
+        left?;
+        refused.map_or(Ok(results), Err)
+    }
+
+    /// Totals over all nodes since the cluster was built; also while it runs.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        self.nodes.iter().for_each(|node| stats.merge(&node.shared.stats()));
+        stats
+    }
+
+    /// Totals of one node; also while the cluster runs. `None` if there is no such node.
+    #[must_use]
+    pub fn node_stats(&self, node: NodeId) -> Option<Stats> {
+        self.nodes.get(node.index()).map(|node| node.shared.stats())
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Number of workers of each node.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.nodes[0].shared.workers.len()
+    }
+
+    /// The layout.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Calls `visit` with every main copy, in key order: for checkpoints and evaluation. In a sparse layout these are the keys
+    /// that were ever accessed.
+    ///
+    /// # Errors
+    /// [`RunError::Running`] between start and end of [`Cluster::run`], or what made the cluster fail: some main copy may be
+    /// on its way then.
+    pub fn visit_main(&self, mut visit: impl FnMut(Key, &[S::Value])) -> Result<(), RunError> {
+        self.check_rest()?;
+        let keys = self.layout.keys();
+        let step = if self.layout.kind() == Kind::Dense { KEYS_AT_ONCE } else { u64::MAX };
+        let mut owned: Vec<(Key, usize)> = Vec::new();
+        let mut value = Vec::new();
+        let mut start = keys.start;
+        while start < keys.end {
+            let end = Key(start.0.saturating_add(step)).min(keys.end);
+            for (index, node) in self.nodes.iter().enumerate() {
+                node.shared.store.visit(start..end, |key, slot| {
+                    if slot.word.state() == State::Main {
+                        owned.push((key, index));
+                    }
+                });
+            }
+            owned.sort_unstable();
+            for (key, index) in owned.drain(..) {
+                value.clear();
+                self.nodes[index].shared.store.with_slot(key, |slot| value.extend_from_slice(slot.value));
+                visit(key, &value);
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Reads the main copies of `keys` into `values` `[sum of value_len]`. A key of a sparse layout that was never accessed
+    /// leaves its place as it is.
+    ///
+    /// # Errors
+    /// As [`Cluster::visit_main`], and [`RunError::Caller`] if a key or the length is wrong.
+    pub fn read(&self, keys: &[Key], values: &mut [S::Value]) -> Result<(), RunError> {
+        self.check_rest()?;
+        self.nodes[0].shared.check(keys, values.len())?;
+        let mut rest = values;
+        for key in keys {
+            let len = self.layout.value_len(*key).expect("the keys were checked");
+            let (value, behind) = std::mem::take(&mut rest).split_at_mut(len);
+            self.nodes.iter().any(|node| {
+                node.shared.store.with_slot(*key, |slot| slot.word.state() == State::Main && slot.pull(value))
+            });
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Ends the cluster in order: everything sent is applied, all threads have ended. Dropping does the same, silently.
+    ///
+    /// # Errors
+    /// What made the cluster fail, if it did.
+    pub fn shutdown(mut self) -> Result<(), RunError> {
+        self.end()
+    }
+
+    /// How each worker ended, or why its thread did not start.
+    fn run_workers<R, F>(&self, work: &F) -> Vec<Result<thread::Result<R>, io::ErrorKind>>
+    where
+        R: Send,
+        F: Fn(Worker<S>) -> R + Sync,
+    {
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for node in &self.nodes {
+                for index in 0..node.shared.workers.len() {
+                    let id = WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide"));
+                    let shared = &node.shared;
+                    let thread = move || {
+                        let worker = Worker::new(Arc::clone(shared), id);
+                        let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(worker)));
+                        // Also if `work` has kept its worker: nobody waits for one whose work is done.
+                        shared.end(id);
+                        outcome
+                    };
+                    let name = format!("adapm {} {id}", shared.node);
+                    let thread = thread::Builder::new().name(name).spawn_scoped(scope, thread);
+                    if thread.is_err() {
+                        shared.end(id);
+                    }
+                    threads.push(thread);
+                }
+            }
+            let joined = threads.into_iter().map(|thread| match thread {
+                Ok(thread) => Ok(thread.join().and_then(|outcome| outcome)),
+                Err(error) => Err(error.kind()),
+            });
+            joined.collect()
+        })
+    }
+
+    /// Waits until everything is applied everywhere and the channel threads end.
+    fn leave(&self) -> Result<(), RunError> {
+        let promises: Vec<_> = self.nodes.iter().map(Manager::leave).collect();
+        for promise in promises {
+            // `Ended` says that the cluster has failed, or has left before.
+            let _ = promise.wait();
+        }
+        self.failure.check()?;
+        self.is_at_rest.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn check_rest(&self) -> Result<(), RunError> {
+        self.failure.check()?;
+        if self.is_at_rest.load(Ordering::Acquire) { Ok(()) } else { Err(RunError::Running) }
+    }
+
+    fn end(&mut self) -> Result<(), RunError> {
+        let left = self.leave();
+        for node in &mut self.nodes {
+            // A panic of a channel thread is told as the cluster's failure.
+            let _ = node.join();
+        }
+        left
+    }
+}
+
+impl<S: Store + Send + Sync + 'static> Drop for Cluster<S> {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+impl<S: Store + Send + Sync + 'static> fmt::Debug for Cluster<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cluster of {} nodes x {} workers", self.nodes(), self.workers())
+    }
+}
+
+/// Keys of a dense layout that are listed before they are visited.
+const KEYS_AT_ONCE: u64 = 1 << 16;

@@ -1,0 +1,150 @@
+//! What building or running a cluster can refuse; operations have [`adapm_core::error::OpError`].
+
+use std::fmt;
+
+use adapm_core::error::{ConfigError, DecodeError, OpError, ProtocolError};
+use adapm_core::{ChannelId, Key, NodeId};
+
+/// A cluster that cannot be built: the caller is to blame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Numbers that cannot work.
+    Config(ConfigError),
+    /// The keys to sample from are no keys of the layout, or none.
+    SampleKeys {
+        /// First key of the range.
+        start: Key,
+        /// Key behind the range.
+        end: Key,
+        /// The layout's keys are `0..keys_end`.
+        keys_end: Key,
+    },
+    /// The keys to sample from differ in value length.
+    SampleLens {
+        /// The first key with another length than the range's first.
+        key: Key,
+    },
+    /// A sparse layout cannot be replicated in full: nobody knows which keys will exist.
+    SparseFull,
+    /// A transport did not come with one endpoint per node.
+    Endpoints {
+        /// The channel.
+        channel: ChannelId,
+        /// Endpoints given.
+        given: usize,
+        /// Endpoints needed.
+        nodes: usize,
+    },
+    /// The operating system refused a thread.
+    Thread(std::io::ErrorKind),
+}
+
+impl From<ConfigError> for BuildError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::SampleKeys { start, end, keys_end } => {
+                write!(
+                    f,
+                    "cannot sample from keys {}..{}: use a range that is not empty within 0..{}",
+                    start.0, end.0, keys_end.0
+                )
+            }
+            Self::SampleLens { key } => {
+                write!(f, "cannot sample from keys of several value lengths: key {} differs", key.0)
+            }
+            Self::SparseFull => f.write_str("system full needs a dense layout: use Layout::dense"),
+            Self::Endpoints { channel, given, nodes } => {
+                write!(
+                    f,
+                    "transport of channel {channel} has {given} endpoints: give one for each of {nodes} nodes"
+                )
+            }
+            Self::Thread(kind) => {
+                write!(f, "cannot start a thread ({kind}): use fewer nodes, workers or channels")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// Why a cluster did not run to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunError {
+    /// `run` was called before: workers exist once.
+    AlreadyRun,
+    /// The cluster is running.
+    Running,
+    /// The caller asked for something that cannot be.
+    Caller(OpError),
+    /// The operating system refused a worker thread; the others have run.
+    Thread(std::io::ErrorKind),
+    /// A peer broke the protocol, as seen by `node`.
+    Protocol {
+        /// Who noticed.
+        node: NodeId,
+        /// What happened.
+        error: ProtocolError,
+    },
+    /// A frame could not be decoded.
+    Frame {
+        /// Who received it.
+        node: NodeId,
+        /// Who sent it.
+        from: NodeId,
+        /// What is wrong with it.
+        error: DecodeError,
+    },
+    /// A transport failed; the message is the transport's.
+    Transport {
+        /// Whose endpoint.
+        node: NodeId,
+        /// Of which channel.
+        channel: ChannelId,
+        /// One line.
+        message: String,
+    },
+    /// A channel thread panicked; its message went to standard error.
+    ChannelPanicked {
+        /// Whose.
+        node: NodeId,
+        /// Which.
+        channel: ChannelId,
+    },
+}
+
+impl From<OpError> for RunError {
+    fn from(error: OpError) -> Self {
+        Self::Caller(error)
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AlreadyRun => f.write_str("the cluster has run: build another one"),
+            Self::Running => f.write_str("the cluster is running: wait until run returns"),
+            Self::Caller(error) => error.fmt(f),
+            Self::Thread(kind) => write!(f, "cannot start a worker thread ({kind}): use fewer workers"),
+            Self::Protocol { node, error } => write!(f, "node {node}: {error}"),
+            Self::Frame { node, from, error } => write!(f, "node {node}, frame of node {from}: {error}"),
+            Self::Transport { node, channel, message } => {
+                write!(f, "transport of node {node}, channel {channel}: {message}")
+            }
+            Self::ChannelPanicked { node, channel } => {
+                write!(f, "the thread of channel {channel} of node {node} panicked: see its message above")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

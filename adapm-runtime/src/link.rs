@@ -1,0 +1,110 @@
+//! Messages of one channel to and from its peers: encoding, counting, and waiting frames of a full way.
+//!
+//! Not here: what a transport is ([`adapm_core::transport`]) and what messages mean.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapm_core::NodeId;
+use adapm_core::error::DecodeError;
+use adapm_core::transport::{Frame, Received, SendError, Transport, Wake};
+use adapm_core::wire::{self, Message};
+
+use crate::stats::Traffic;
+
+/// Ends the wait of a channel thread.
+pub(crate) type WakeFn = Arc<dyn Fn() + Send + Sync>;
+
+/// A [`Transport`] without associated types, so that a cluster's type does not name it.
+pub(crate) trait Endpoint: Send {
+    /// Whether the frame was taken; false: the way is full.
+    fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<bool, String>;
+    fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, String>;
+    fn wake_fn(&self) -> WakeFn;
+}
+
+impl<T: Transport + Send> Endpoint for T {
+    fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<bool, String> {
+        match Transport::send(self, to, frame) {
+            Ok(()) => Ok(true),
+            Err(SendError::Full) => Ok(false),
+            Err(SendError::Transport(error)) => Err(error.to_string()),
+        }
+    }
+
+    fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, String> {
+        Transport::recv(self, wait, frame).map_err(|error| error.to_string())
+    }
+
+    fn wake_fn(&self) -> WakeFn {
+        let waker = self.waker();
+        Arc::new(move || waker.wake())
+    }
+}
+
+/// One channel's endpoint with what it has sent, and what waits for room, in order per peer.
+///
+/// The backlog is bounded by what the engine has unanswered: a request per peer and the operations of own workers.
+pub(crate) struct Link {
+    endpoint: Box<dyn Endpoint>,
+    backlog: Vec<VecDeque<Frame>>,
+    sent: Vec<Traffic>,
+    outgoing: Frame,
+    incoming: Frame,
+}
+
+impl Link {
+    pub(crate) fn new(endpoint: Box<dyn Endpoint>, nodes: usize) -> Self {
+        Self {
+            endpoint,
+            backlog: (0..nodes).map(|_| VecDeque::new()).collect(),
+            sent: vec![Traffic::default(); nodes],
+            outgoing: Frame::default(),
+            incoming: Frame::default(),
+        }
+    }
+
+    pub(crate) fn send(&mut self, to: NodeId, message: Message) -> Result<(), String> {
+        wire::encode(message, &mut self.outgoing);
+        let sent = &mut self.sent[to.index()];
+        sent.messages += 1;
+        sent.bytes += self.outgoing.len() as u64;
+        let backlog = &mut self.backlog[to.index()];
+        if !backlog.is_empty() || !self.endpoint.send(to, &mut self.outgoing)? {
+            backlog.push_back(std::mem::take(&mut self.outgoing));
+        }
+        Ok(())
+    }
+
+    /// Sends what waits, as far as there is room.
+    pub(crate) fn flush(&mut self) -> Result<(), String> {
+        for (index, backlog) in self.backlog.iter_mut().enumerate() {
+            while let Some(frame) = backlog.front_mut() {
+                let to = NodeId(u16::try_from(index).expect("node ids are 16 bits wide"));
+                if !self.endpoint.send(to, frame)? {
+                    break;
+                }
+                backlog.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.backlog.iter().all(VecDeque::is_empty)
+    }
+
+    /// Waits at most `wait` for a frame; its message is then taken by [`Link::message`].
+    pub(crate) fn recv(&mut self, wait: Option<Duration>) -> Result<Received, String> {
+        self.endpoint.recv(wait, &mut self.incoming)
+    }
+
+    pub(crate) fn message(&mut self) -> Result<Message, DecodeError> {
+        wire::decode(&mut self.incoming)
+    }
+
+    pub(crate) fn sent(&self) -> &[Traffic] {
+        &self.sent
+    }
+}

@@ -1,0 +1,148 @@
+//! One node: its store, its channel threads, its workers' shared state. Several in one process share nothing.
+//!
+//! Not here: how the nodes of a cluster find each other ([`crate::Builder`]) and run together ([`crate::Cluster`]).
+
+use std::any::Any;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use adapm_core::config::NodeConfig;
+use adapm_core::layout::Layout;
+use adapm_core::node::{Initial, Node, OpBody};
+use adapm_core::policy::SystemPolicy;
+use adapm_core::store::Store;
+use adapm_core::{ChannelId, Clock, Key, NodeId, WorkerId};
+
+use crate::channel::{Channel, Report};
+use crate::clocks::Clocks;
+use crate::error::BuildError;
+use crate::failure::Failure;
+use crate::link::{Endpoint, Link};
+use crate::node::{NodeShared, Port, WorkerShared};
+use crate::sampling::Sampling;
+use crate::ticket::{Promise, Waiter};
+
+/// A node with running channel threads.
+pub(crate) struct Manager<S: Store> {
+    pub(crate) shared: Arc<NodeShared<S>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the nodes of a cluster have in common.
+pub(crate) struct Plan<V> {
+    pub(crate) layout: Layout,
+    pub(crate) nodes: usize,
+    pub(crate) workers: usize,
+    pub(crate) location_caches: bool,
+    pub(crate) initial: Initial<V>,
+    pub(crate) sampling: Option<Arc<Sampling>>,
+    pub(crate) heeds_intents: bool,
+    pub(crate) replicates_fully: bool,
+    pub(crate) failure: Arc<Failure>,
+    pub(crate) report: Report,
+    pub(crate) origin: std::time::Instant,
+}
+
+impl<S: Store + Send + Sync + 'static> Manager<S> {
+    /// Starts the channel threads of `node`, one per endpoint. Each ends its part of `ready`, counted from `first_part`, when
+    /// its main copies exist.
+    pub(crate) fn start(
+        plan: &Plan<S::Value>,
+        node: NodeId,
+        store: S,
+        endpoints: Vec<Box<dyn Endpoint>>,
+        mut policy: impl FnMut(ChannelId) -> SystemPolicy,
+        ready: &Arc<Promise<S::Value>>,
+    ) -> Result<Self, BuildError> {
+        let channels = endpoints.len();
+        let shared = Arc::new(NodeShared {
+            node,
+            nodes: plan.nodes,
+            layout: plan.layout.clone(),
+            store: Arc::new(store),
+            ports: endpoints.iter().map(|end| Arc::new(Port::new(plan.workers, end.wake_fn()))).collect(),
+            clocks: Arc::new(Clocks::new(plan.workers)),
+            workers: (0..plan.workers).map(|_| WorkerShared::default()).collect(),
+            sampling: plan.sampling.clone(),
+            heeds_intents: plan.heeds_intents,
+            replicates_fully: plan.replicates_fully,
+        });
+        let mut manager = Self { shared: Arc::clone(&shared), threads: Vec::new() };
+        for (index, endpoint) in endpoints.into_iter().enumerate() {
+            let id = ChannelId(u16::try_from(index).expect("the builder checked the number of channels"));
+            let mut config = NodeConfig::new(node, plan.nodes, plan.workers).on_channel(id, channels);
+            config.location_caches = plan.location_caches;
+            let store = Arc::clone(&shared.store);
+            let engine =
+                Node::new(config, plan.layout.clone(), store, policy(id), Arc::clone(&plan.initial))?;
+            let channel = Channel {
+                id,
+                shared: Arc::clone(&shared),
+                engine,
+                link: Link::new(endpoint, plan.nodes),
+                failure: Arc::clone(&plan.failure),
+                report: Arc::clone(&plan.report),
+                origin: plan.origin,
+                state: Default::default(),
+            };
+            let ready = Waiter::new(Arc::clone(ready), node.index() * channels + index);
+            let thread = thread::Builder::new().name(format!("adapm {node} {id}"));
+            let thread = thread.spawn(move || channel.run(ready));
+            manager.threads.push(thread.map_err(|error| BuildError::Thread(error.kind()))?);
+        }
+        Ok(manager)
+    }
+
+    /// Signals intent of the whole node for everything, for the whole run.
+    pub(crate) fn replicate_everything(&self) {
+        let keys = self.shared.layout.keys();
+        let mut start = keys.start.0;
+        while start < keys.end.0 {
+            let end = keys.end.0.min(start + KEYS_AT_ONCE);
+            let block: Vec<Key> = (start..end).map(Key).collect();
+            // The mailbox is open: a cluster that has failed is noticed by whoever waits for the replicas.
+            let _ = self.shared.signal(WorkerId(0), &block, Clock(0)..Clock::INFINITY);
+            start = end;
+        }
+    }
+
+    /// Blocks until every key that is not at home here has a replica here.
+    pub(crate) fn wait_for_replicas(&self) {
+        let mut foreign = vec![0_u64; self.shared.ports.len()];
+        let keys = self.shared.layout.keys();
+        for key in (keys.start.0..keys.end.0).map(Key) {
+            if Layout::home(key, self.shared.nodes) != self.shared.node {
+                foreign[self.shared.channel(key).index()] += 1;
+            }
+        }
+        for (port, replicas) in self.shared.ports.iter().zip(foreign) {
+            port.published.wait_for_replicas(replicas);
+        }
+    }
+
+    /// Ends all workers, and asks all channel threads to leave once everything sent is applied everywhere.
+    pub(crate) fn leave(&self) -> Arc<Promise<S::Value>> {
+        for index in 0..self.shared.workers.len() {
+            self.shared.end(WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide")));
+        }
+        let promise = Arc::new(Promise::new(self.shared.ports.len(), None));
+        for (part, port) in self.shared.ports.iter().enumerate() {
+            port.post_op(&promise, part, WorkerId(0), OpBody::Leave);
+        }
+        promise
+    }
+}
+
+impl<S: Store> Manager<S> {
+    /// Waits for the channel threads, which must have been told to end; the payload of the first that panicked.
+    pub(crate) fn join(&mut self) -> Option<Box<dyn Any + Send>> {
+        let mut payload = None;
+        for thread in self.threads.drain(..) {
+            payload = thread.join().err().or(payload);
+        }
+        payload
+    }
+}
+
+/// Keys of one signal of a node that replicates everything.
+const KEYS_AT_ONCE: u64 = 1 << 14;

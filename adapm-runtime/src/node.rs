@@ -1,0 +1,223 @@
+//! What the threads of one node share: the store, clocks and counters of workers, and a port to each channel thread.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use adapm_core::error::OpError;
+use adapm_core::layout::Layout;
+use adapm_core::node::{Intent, OpBody};
+use adapm_core::store::Store;
+use adapm_core::{ChannelId, Clock, Key, NodeId, Value, WorkerId};
+
+use crate::clocks::Clocks;
+use crate::link::WakeFn;
+use crate::mailbox::{DirtyQueue, Doorbell, Mailbox, Urgency};
+use crate::sampling::Sampling;
+use crate::stats::{Published, Stats, WorkerCounters};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::ticket::{Promise, Waiter};
+
+/// What workers, loader threads and channel threads of a node have in common.
+pub(crate) struct NodeShared<S: Store> {
+    pub(crate) node: NodeId,
+    pub(crate) nodes: usize,
+    pub(crate) layout: Layout,
+    pub(crate) store: Arc<S>,
+    pub(crate) ports: Vec<Arc<Port<S::Value>>>,
+    pub(crate) clocks: Arc<Clocks>,
+    pub(crate) workers: Vec<WorkerShared>,
+    pub(crate) sampling: Option<Arc<Sampling>>,
+    /// Whether the policy of this node's engines acts on intents at all.
+    pub(crate) heeds_intents: bool,
+    /// Whether this node holds a replica of everything for the whole run.
+    pub(crate) replicates_fully: bool,
+}
+
+/// What others may know of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerShared {
+    pub(crate) counters: WorkerCounters,
+    /// Number of random streams handed out; the worker's own is stream 0.
+    pub(crate) streams: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// The ways to one channel thread.
+pub(crate) struct Port<V> {
+    pub(crate) mailbox: Mailbox<Command<V>>,
+    pub(crate) dirty: Vec<DirtyQueue>,
+    pub(crate) doorbell: Doorbell,
+    pub(crate) published: Published,
+    pub(crate) wake: WakeFn,
+}
+
+/// What a channel thread is asked to do.
+pub(crate) enum Command<V> {
+    /// An operation, and who is told how it ends.
+    Op { waiter: Waiter<V>, worker: WorkerId, body: OpBody<V> },
+    /// A signal.
+    Intent(Intent),
+}
+
+impl<V: Value> Port<V> {
+    pub(crate) fn new(workers: usize, wake: WakeFn) -> Self {
+        Self {
+            mailbox: Mailbox::new(),
+            dirty: (0..workers).map(|_| DirtyQueue::new()).collect(),
+            doorbell: Doorbell::new(),
+            published: Published::default(),
+            wake,
+        }
+    }
+
+    /// Hands over an operation; if the channel thread has ended, its promise ends here.
+    pub(crate) fn post_op(&self, promise: &Arc<Promise<V>>, part: usize, worker: WorkerId, body: OpBody<V>) {
+        let command = Command::Op { waiter: Waiter::new(Arc::clone(promise), part), worker, body };
+        // A command that comes back is dropped, and tells its waiter so.
+        if let Ok(true) = self.mailbox.post(command, Urgency::AtOnce) {
+            (self.wake)();
+        }
+    }
+
+    /// Hands over a signal, which is looked at when the next round begins.
+    pub(crate) fn post_intent(&self, intent: Intent) -> Result<(), OpError> {
+        self.mailbox.post(Command::Intent(intent), Urgency::NextRound).map_err(|_| OpError::Ended)?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Hands over keys that `worker` made dirty.
+    pub(crate) fn append_dirty(&self, worker: WorkerId, keys: impl Iterator<Item = Key>) {
+        self.dirty[worker.index()].append(keys);
+        self.ring();
+    }
+
+    /// Whether a worker has left something that the channel thread has not taken.
+    pub(crate) fn has_work(&self) -> bool {
+        self.mailbox.has_items() || self.dirty.iter().any(|queue| !queue.is_empty())
+    }
+
+    fn ring(&self) {
+        if self.doorbell.must_ring() {
+            (self.wake)();
+        }
+    }
+}
+
+impl<S: Store> NodeShared<S> {
+    /// The port of `key`'s channel.
+    pub(crate) fn port_of(&self, key: Key) -> &Port<S::Value> {
+        &self.ports[self.channel(key).index()]
+    }
+
+    /// The channel of `key`.
+    #[inline]
+    pub(crate) fn channel(&self, key: Key) -> ChannelId {
+        if self.ports.len() == 1 { ChannelId(0) } else { Layout::channel(key, self.ports.len()) }
+    }
+
+    /// Elements that the values of `keys` have together.
+    pub(crate) fn elements(&self, keys: &[Key]) -> Result<usize, OpError> {
+        let end = self.layout.keys().end;
+        if let [extent] = self.layout.extents() {
+            return match keys.iter().find(|key| **key >= end) {
+                None => Ok(keys.len() * extent.value_len),
+                Some(key) => Err(OpError::UnknownKey { key: *key, end }),
+            };
+        }
+        keys.iter().try_fold(0, |sum, key| {
+            Ok(sum + self.layout.value_len(*key).ok_or(OpError::UnknownKey { key: *key, end })?)
+        })
+    }
+
+    /// Checks that the values of `keys` have `given` elements together.
+    #[inline]
+    pub(crate) fn check(&self, keys: &[Key], given: usize) -> Result<(), OpError> {
+        let expected = self.elements(keys)?;
+        if expected == given { Ok(()) } else { Err(OpError::ValueLen { expected, given }) }
+    }
+
+    /// Signals that `worker` will access `keys` in `clocks`.
+    pub(crate) fn intend(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
+        self.elements(keys)?;
+        check_window(&clocks)?;
+        if self.has_ended(worker) {
+            return Err(OpError::Ended);
+        }
+        if !self.heeds_intents || keys.is_empty() || clocks.end <= self.clocks.clock(worker) {
+            return Ok(());
+        }
+        self.signal(worker, keys, clocks)
+    }
+
+    /// Hands a checked signal to the engines.
+    pub(crate) fn signal(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
+        for (channel, keys) in self.by_channel(keys) {
+            self.ports[channel].post_intent(Intent { worker, keys, clocks: clocks.clone() })?;
+        }
+        Ok(())
+    }
+
+    /// Asks every channel concerned to localize `keys`; `None` if there are none.
+    pub(crate) fn localize(
+        &self,
+        worker: WorkerId,
+        keys: &[Key],
+        promise: impl FnOnce(usize) -> Arc<Promise<S::Value>>,
+    ) -> Option<Arc<Promise<S::Value>>> {
+        let parts = self.by_channel(keys);
+        if parts.is_empty() {
+            return None;
+        }
+        let promise = promise(parts.len());
+        for (part, (channel, keys)) in parts.into_iter().enumerate() {
+            self.ports[channel].post_op(&promise, part, worker, OpBody::Localize { keys });
+        }
+        Some(promise)
+    }
+
+    /// Whether the worker has ended; nothing of it may reach an engine any more.
+    pub(crate) fn has_ended(&self, worker: WorkerId) -> bool {
+        self.workers[worker.index()].ended.load(Ordering::Acquire)
+    }
+
+    /// Ends `worker`, once: all its intents expire, and nobody waits for it. Does not wait for operations in flight.
+    pub(crate) fn end(&self, worker: WorkerId) {
+        if self.workers[worker.index()].ended.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.clocks.set(worker, Clock::INFINITY);
+        let promise = Arc::new(Promise::new(self.ports.len(), None));
+        for (part, port) in self.ports.iter().enumerate() {
+            port.post_op(&promise, part, worker, OpBody::End);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        self.ports.iter().for_each(|port| port.published.add_to(&mut stats));
+        self.workers.iter().for_each(|worker| worker.counters.add_to(&mut stats));
+        stats
+    }
+
+    fn by_channel(&self, keys: &[Key]) -> Vec<(usize, Vec<Key>)> {
+        if self.ports.len() == 1 {
+            return if keys.is_empty() { Vec::new() } else { vec![(0, keys.to_vec())] };
+        }
+        let mut parts: Vec<(usize, Vec<Key>)> =
+            (0..self.ports.len()).map(|port| (port, Vec::new())).collect();
+        for key in keys {
+            parts[self.channel(*key).index()].1.push(*key);
+        }
+        parts.retain(|(_, keys)| !keys.is_empty());
+        parts
+    }
+}
+
+pub(crate) fn check_window(clocks: &Range<Clock>) -> Result<(), OpError> {
+    if clocks.start < clocks.end {
+        Ok(())
+    } else {
+        Err(OpError::Window { start: clocks.start, end: clocks.end })
+    }
+}

@@ -1,0 +1,196 @@
+//! The order rule: a worker with an operation in flight on a key does not use the fast path for that key (protocol, section 7).
+//!
+//! Else its own later access could overtake the operation: a pull would miss the worker's own push once a copy has arrived.
+//! [`InFlight`] is the worker's side and belongs to its thread; [`Completions`] is what channel threads tell it.
+//!
+//! ```text
+//!   worker                                    channel thread
+//!     mark(key); track(seq, keys); post  --->   carries out, then finish(seq)
+//!     blocks(key)? yes: slow path     <-------   Release: everything the operation did
+//!     blocks(key)? no:  fast path                is visible to a worker that is let through
+//! ```
+//!
+//! Not here: the rule that a *node* has one unanswered operation a key, which the engine keeps.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use adapm_core::Key;
+use adapm_core::error::OpError;
+use foldhash::fast::FixedState;
+
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
+
+/// Names a call of a worker that has operations in flight; counts up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallId(pub u64);
+
+/// Finished calls of one worker that the worker has not taken note of. Written by channel threads, read by the worker.
+///
+/// # Ordering
+/// [`Completions::finish`] publishes under the mutex and raises `any` with `Release` before it lets go of it. The worker looks
+/// at `any` with `Acquire` and takes the list under the mutex, so the operation's effects happen before the worker's next access.
+#[derive(Debug, Default)]
+pub struct Completions {
+    any: AtomicBool,
+    finished: Mutex<Vec<(CallId, Option<OpError>)>>,
+    more: Condvar,
+}
+
+impl Completions {
+    /// Notes that all operations of `call` are done, and what went wrong if the caller will not see it otherwise.
+    pub fn finish(&self, call: CallId, error: Option<OpError>) {
+        let mut finished = lock(&self.finished);
+        finished.push((call, error));
+        self.any.store(true, Ordering::Release);
+        drop(finished);
+        self.more.notify_one();
+    }
+}
+
+/// The operations a worker has in flight, by key and by call.
+///
+/// Costs nothing while there are none: [`InFlight::blocks`] is one comparison then.
+#[derive(Debug)]
+pub struct InFlight {
+    keys: HashMap<Key, u32, FixedState>,
+    calls: HashMap<CallId, Vec<Key>, FixedState>,
+    next: u64,
+    completions: Arc<Completions>,
+    taken: Vec<(CallId, Option<OpError>)>,
+    error: Option<OpError>,
+}
+
+impl InFlight {
+    /// No operation in flight; `completions` is where channel threads report.
+    #[must_use]
+    pub fn new(completions: Arc<Completions>) -> Self {
+        Self {
+            keys: HashMap::default(),
+            calls: HashMap::default(),
+            next: 0,
+            completions,
+            taken: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Whether the fast path is closed for `key`. Takes note of finished calls only where that could open it.
+    #[inline]
+    pub fn blocks(&mut self, key: Key) -> bool {
+        !self.keys.is_empty() && self.blocks_now(key)
+    }
+
+    /// Closes the fast path for `key` on behalf of the call that [`InFlight::track`] names next: from the first refusal on,
+    /// so that a duplicate of the key in the same call cannot overtake it either.
+    pub fn mark(&mut self, key: Key) {
+        *self.keys.entry(key).or_default() += 1;
+    }
+
+    /// The name of the next call.
+    pub fn next_call(&mut self) -> CallId {
+        self.next += 1;
+        CallId(self.next)
+    }
+
+    /// Notes that `call` is in flight with `keys`, each marked as often as it stands there.
+    pub fn track(&mut self, call: CallId, keys: Vec<Key>) {
+        self.calls.insert(call, keys);
+    }
+
+    /// Takes note of finished calls.
+    pub fn reap(&mut self) {
+        if !self.completions.any.load(Ordering::Acquire) {
+            return;
+        }
+        let mut finished = lock(&self.completions.finished);
+        self.completions.any.store(false, Ordering::Relaxed);
+        std::mem::swap(&mut *finished, &mut self.taken);
+        drop(finished);
+        self.note_taken();
+    }
+
+    /// Blocks until at most `calls` calls are in flight.
+    pub fn wait_until_at_most(&mut self, calls: usize) {
+        while self.calls.len() > calls {
+            let mut finished = lock(&self.completions.finished);
+            while finished.is_empty() {
+                finished = wait(&self.completions.more, finished);
+            }
+            self.completions.any.store(false, Ordering::Relaxed);
+            std::mem::swap(&mut *finished, &mut self.taken);
+            drop(finished);
+            self.note_taken();
+        }
+    }
+
+    /// The first error of an asynchronous call since this was last asked.
+    pub fn take_error(&mut self) -> Option<OpError> {
+        self.error.take()
+    }
+
+    /// Where channel threads report.
+    #[must_use]
+    pub fn completions(&self) -> &Arc<Completions> {
+        &self.completions
+    }
+
+    #[cold]
+    fn blocks_now(&mut self, key: Key) -> bool {
+        if !self.keys.contains_key(&key) {
+            return false;
+        }
+        self.reap();
+        self.keys.contains_key(&key)
+    }
+
+    fn note_taken(&mut self) {
+        for (call, error) in self.taken.drain(..) {
+            let keys = self.calls.remove(&call).expect("a call finishes once, after it was tracked");
+            for key in keys {
+                let count = self.keys.get_mut(&key).expect("a tracked key is marked");
+                *count -= 1;
+                if *count == 0 {
+                    self.keys.remove(&key);
+                }
+            }
+            if self.error.is_none() {
+                self.error = error;
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(adapm_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fast_path_opens_when_the_last_operation_on_the_key_is_done() {
+        let mut order = InFlight::new(Arc::default());
+        let (a, b) = (order.next_call(), order.next_call());
+        for (call, keys) in [(a, vec![Key(1), Key(2), Key(1)]), (b, vec![Key(1)])] {
+            keys.iter().for_each(|key| order.mark(*key));
+            order.track(call, keys);
+        }
+        order.completions().finish(a, None);
+        assert!(order.blocks(Key(1)) && !order.blocks(Key(2)) && !order.blocks(Key(3)));
+        order.completions().finish(b, None);
+        assert!(!order.blocks(Key(1)));
+    }
+
+    #[test]
+    fn waiting_takes_note_of_every_call_and_keeps_the_first_error() {
+        let mut order = InFlight::new(Arc::default());
+        for error in [None, Some(OpError::Ended), Some(OpError::NoSampling)] {
+            let call = order.next_call();
+            order.mark(Key(9));
+            order.track(call, vec![Key(9)]);
+            order.completions().finish(call, error);
+        }
+        order.wait_until_at_most(0);
+        assert!(!order.blocks(Key(9)));
+        assert_eq!(order.take_error(), Some(OpError::Ended));
+        assert_eq!(order.take_error(), None);
+    }
+}

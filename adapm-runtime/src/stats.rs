@@ -1,0 +1,257 @@
+//! Totals over engines, links and workers, readable while a cluster runs (protocol, section 7).
+//!
+//! Nobody shares a counter on a hot path: a worker counts for itself, a channel thread publishes a copy of its engine's
+//! totals each time before it tells workers anything or sleeps.
+
+use adapm_core::NodeId;
+use adapm_core::stats::{Histogram, Stats as EngineStats};
+
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
+
+/// Totals of a node or a cluster since it was built.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Accesses (one per key of a pull, push or set) served at once from a local copy.
+    pub local: u64,
+    /// Accesses that waited for a copy on its way.
+    pub waited: u64,
+    /// Accesses that needed another node.
+    pub remote: u64,
+    /// Main copies that moved.
+    pub relocations: u64,
+    /// Replicas set up.
+    pub replicas: u64,
+    /// Replicas given up.
+    pub releases: u64,
+    /// Refreshes sent to holders.
+    pub refreshes: u64,
+    /// Relocations a policy wanted and the mechanism turned into replicas.
+    pub coerced: u64,
+    /// Intents that the owner answered with `Remote`.
+    pub refusals: u64,
+    /// Rounds started, over all channels.
+    pub rounds: u64,
+    /// Encoded bytes sent: heads and values, in process too.
+    pub bytes_sent: u64,
+    /// Frames sent.
+    pub messages_sent: u64,
+    /// Sampled keys of scheme `local` that had to be pulled from another node, as no key in the range was local.
+    pub sample_fallbacks: u64,
+    /// Forwards of an entry before it was served.
+    pub hops: Histogram,
+    /// Staleness in nanoseconds: time since the oldest change a replica lacked when its refresh left the owner.
+    pub staleness: Histogram,
+    /// Nanoseconds between two refresh opportunities of a holder (the measure of AdaPM §5.6).
+    pub check_age: Histogram,
+    /// Traffic *to* each node, by node id.
+    pub peers: Vec<Traffic>,
+}
+
+/// Encoded traffic in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Frames.
+    pub messages: u64,
+    /// Bytes of heads and values.
+    pub bytes: u64,
+}
+
+impl Stats {
+    /// Accesses of workers: local, waited and remote.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.local + self.waited + self.remote
+    }
+
+    /// Share of accesses that were local, in 0..=1; 1 if there was none.
+    #[must_use]
+    pub fn local_share(&self) -> f64 {
+        let all = self.accesses();
+        if all == 0 { 1.0 } else { self.local as f64 / all as f64 }
+    }
+
+    /// Mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
+    #[must_use]
+    pub fn staleness_mean(&self) -> f64 {
+        self.staleness.mean() / 1e9
+    }
+
+    /// An upper bound of the 99th percentile of staleness in seconds, at most twice the percentile.
+    #[must_use]
+    pub fn staleness_p99_bound(&self) -> f64 {
+        self.staleness.quantile_bound(0.99) as f64 / 1e9
+    }
+
+    /// Traffic to `node`, zero if the cluster has no such node.
+    #[must_use]
+    pub fn traffic_to(&self, node: NodeId) -> Traffic {
+        self.peers.get(node.index()).copied().unwrap_or_default()
+    }
+
+    /// Adds other totals.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.local, other.local),
+            (&mut self.waited, other.waited),
+            (&mut self.remote, other.remote),
+            (&mut self.relocations, other.relocations),
+            (&mut self.replicas, other.replicas),
+            (&mut self.releases, other.releases),
+            (&mut self.refreshes, other.refreshes),
+            (&mut self.coerced, other.coerced),
+            (&mut self.refusals, other.refusals),
+            (&mut self.rounds, other.rounds),
+            (&mut self.bytes_sent, other.bytes_sent),
+            (&mut self.messages_sent, other.messages_sent),
+            (&mut self.sample_fallbacks, other.sample_fallbacks),
+        ] {
+            *mine += theirs;
+        }
+        self.hops.merge(&other.hops);
+        self.staleness.merge(&other.staleness);
+        self.check_age.merge(&other.check_age);
+        self.add_traffic(&other.peers);
+    }
+
+    pub(crate) fn add_engine(&mut self, engine: &EngineStats) {
+        self.merge(&Self {
+            local: engine.local,
+            waited: engine.waited,
+            remote: engine.remote,
+            relocations: engine.relocations,
+            replicas: engine.replicas,
+            releases: engine.releases,
+            refreshes: engine.refreshes,
+            coerced: engine.coerced,
+            refusals: engine.refusals,
+            rounds: engine.rounds,
+            hops: engine.hops,
+            staleness: engine.staleness,
+            check_age: engine.check_age,
+            ..Self::default()
+        });
+    }
+
+    pub(crate) fn add_link(&mut self, sent: &[Traffic]) {
+        self.add_traffic(sent);
+        for traffic in sent {
+            self.messages_sent += traffic.messages;
+            self.bytes_sent += traffic.bytes;
+        }
+    }
+
+    fn add_traffic(&mut self, sent: &[Traffic]) {
+        if self.peers.len() < sent.len() {
+            self.peers.resize(sent.len(), Traffic::default());
+        }
+        for (mine, theirs) in self.peers.iter_mut().zip(sent) {
+            mine.messages += theirs.messages;
+            mine.bytes += theirs.bytes;
+        }
+    }
+}
+
+/// Counters of one worker: it alone writes, anybody reads. On cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct WorkerCounters {
+    local: AtomicU64,
+    sample_fallbacks: AtomicU64,
+}
+
+impl WorkerCounters {
+    /// Counts accesses served by the fast path. A plain load and store: there is one writer.
+    #[inline]
+    pub(crate) fn add_local(&self, accesses: u64) {
+        self.local.store(self.local.load(Ordering::Relaxed) + accesses, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_sample_fallbacks(&self, keys: u64) {
+        self.sample_fallbacks.store(self.sample_fallbacks.load(Ordering::Relaxed) + keys, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_to(&self, stats: &mut Stats) {
+        stats.local += self.local.load(Ordering::Relaxed);
+        stats.sample_fallbacks += self.sample_fallbacks.load(Ordering::Relaxed);
+    }
+}
+
+/// The latest totals of one channel thread.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    totals: Mutex<Totals>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    engine: EngineStats,
+    sent: Vec<Traffic>,
+    ended: bool,
+}
+
+impl Published {
+    pub(crate) fn publish(&self, engine: &EngineStats, sent: &[Traffic]) {
+        let mut totals = lock(&self.totals);
+        let more_replicas = engine.replicas != totals.engine.replicas;
+        totals.engine = *engine;
+        totals.sent.clear();
+        totals.sent.extend_from_slice(sent);
+        drop(totals);
+        if more_replicas {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Nothing is published from here on.
+    pub(crate) fn end(&self) {
+        lock(&self.totals).ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Blocks until `replicas` replicas have been set up, or the channel thread has ended.
+    pub(crate) fn wait_for_replicas(&self, replicas: u64) {
+        let mut totals = lock(&self.totals);
+        while totals.engine.replicas < replicas && !totals.ended {
+            totals = wait(&self.changed, totals);
+        }
+    }
+
+    pub(crate) fn add_to(&self, stats: &mut Stats) {
+        let totals = lock(&self.totals);
+        stats.add_engine(&totals.engine);
+        stats.add_link(&totals.sent);
+    }
+}
+
+#[cfg(all(test, not(adapm_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_add_up_over_engines_links_and_workers() {
+        let mut engine = EngineStats::default();
+        (engine.local, engine.remote, engine.replicas) = (1, 4, 2);
+        engine.staleness.record(1_000);
+        let sent = [Traffic::default(), Traffic { messages: 3, bytes: 70 }];
+        let published = Published::default();
+        published.publish(&engine, &sent);
+        let worker = WorkerCounters::default();
+        worker.add_local(5);
+        worker.add_local(6);
+
+        let mut node = Stats::default();
+        published.add_to(&mut node);
+        worker.add_to(&mut node);
+        let mut all = node.clone();
+        all.merge(&node);
+
+        assert_eq!((node.local, node.remote, node.accesses()), (12, 4, 16));
+        assert_eq!(node.local_share(), 0.75);
+        assert_eq!((node.messages_sent, node.bytes_sent), (3, 70));
+        assert_eq!(all.traffic_to(NodeId(1)), Traffic { messages: 6, bytes: 140 });
+        assert_eq!(all.staleness_mean(), 1e-6);
+        assert_eq!(Stats::default().local_share(), 1.0);
+    }
+}

@@ -1,0 +1,72 @@
+//! The store that fits a layout, so that most users never name one.
+
+use std::fmt;
+use std::ops::Range;
+
+use adapm_core::layout::Layout;
+use adapm_core::slot::Slot;
+use adapm_core::store::Store;
+use adapm_core::{Key, Value};
+use adapm_store::DenseStore;
+
+macro_rules! each {
+    ($self:ident, $store:ident => $call:expr) => {
+        match &$self.0 {
+            Inner::Dense($store) => $call,
+        }
+    };
+}
+
+/// The default of [`crate::Builder`].
+///
+/// Costs one predicted branch per access.
+pub struct LayoutStore<V: Value>(Inner<V>);
+
+enum Inner<V: Value> {
+    Dense(DenseStore<V>),
+}
+
+impl<V: Value> LayoutStore<V> {
+    /// The store for `layout`, which holds nothing.
+    #[must_use]
+    pub fn new(layout: &Layout) -> Self {
+        Self(Inner::Dense(DenseStore::new(layout)))
+    }
+}
+
+impl<V: Value> fmt::Debug for LayoutStore<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        each!(self, store => store.fmt(f))
+    }
+}
+
+impl<V: Value> Store for LayoutStore<V> {
+    type Value = V;
+
+    #[inline]
+    fn value_len(&self, key: Key) -> usize {
+        each!(self, store => store.value_len(key))
+    }
+
+    #[inline]
+    fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
+        each!(self, store => store.with_slot(key, f))
+    }
+
+    fn reserve(&self, key: Key, with_delta: bool) {
+        each!(self, store => store.reserve(key, with_delta));
+    }
+
+    fn release(&self, key: Key) {
+        each!(self, store => store.release(key));
+    }
+
+    fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, V>)) {
+        each!(self, store => store.visit(keys, f));
+    }
+
+    #[inline]
+    fn prefetch(&self, key: Key) {
+        each!(self, store => store.prefetch(key));
+    }
+}

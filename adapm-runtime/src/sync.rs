@@ -1,0 +1,27 @@
+//! Primitives of the crate: those of std, or loom's under `--cfg adapm_loom`.
+//!
+//! Not here: threads, which are started in [`crate::manager`] only and never inside a model, and `Arc`, which is std's in
+//! both cases: loom's knows no unsized contents.
+
+#[cfg(adapm_loom)]
+pub(crate) use loom::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+#[cfg(not(adapm_loom))]
+pub(crate) use std::sync::{
+    Condvar, Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use std::sync::PoisonError;
+
+/// Locks `mutex`. A panic of another holder is its own affair: everything guarded in this crate is whole between statements.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for a notification of `condvar`; may return without one.
+pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
