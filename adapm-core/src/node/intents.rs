@@ -88,10 +88,16 @@ impl<S: Store, P: Policy> Node<S, P> {
             let worker = WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide"));
             let clock = self.clocks[index];
             let before = if clock.is_ended() { clock } else { self.policy.act_before(worker, clock) };
-            let acts = |batch: &Batch| batch.at < before || clock.is_ended();
-            while self.signals.workers[index].inactive.peek().is_some_and(|Reverse(batch)| acts(batch)) {
+            // Whatever has started is looked at, so that what a policy never acts on is forgotten when it expires.
+            let mut late = Vec::new();
+            let due = |batch: &Batch| batch.at < before || batch.at <= clock;
+            while self.signals.workers[index].inactive.peek().is_some_and(|Reverse(batch)| due(batch)) {
                 let Some(Reverse(mut batch)) = self.signals.workers[index].inactive.pop() else { break };
                 if batch.end <= clock {
+                    continue;
+                }
+                if batch.at >= before {
+                    late.push(Reverse(batch));
                     continue;
                 }
                 for &key in &batch.keys {
@@ -100,6 +106,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 batch.at = batch.end;
                 self.signals.workers[index].active.push(Reverse(batch));
             }
+            self.signals.workers[index].inactive.extend(late);
             let active =
                 |signals: &Signals| signals.workers[index].active.peek().map(|Reverse(batch)| batch.at);
             while active(&self.signals).is_some_and(|end| end <= clock) {
@@ -118,6 +125,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             Some((_, latest)) => *latest = end.max(*latest),
             None => interest.ends.push((worker, end)),
         }
+        self.schedule_wish(key, None);
         if first {
             self.agenda.request.push(key);
             self.observe(|observer, now| observer.on_intent(now, key, true));
@@ -130,17 +138,16 @@ impl<S: Store, P: Policy> Node<S, P> {
         if !interest.ends.is_empty() {
             return;
         }
-        match &mut interest.wish {
-            Some(wish) => {
-                wish.alone_since = self.round.number;
-                self.agenda.wishes.push_back((self.round.number + WISH_ROUNDS, key));
-            }
-            None => self.lose_interest(key),
+        if interest.wish.is_some() {
+            self.schedule_wish(key, Some(self.round.number + WISH_ROUNDS));
+        } else {
+            self.lose_interest(key);
         }
     }
 
     /// The reference count of `key` has reached zero.
     pub(super) fn lose_interest(&mut self, key: Key) {
+        self.schedule_wish(key, None);
         if self.interests.remove(&key).is_none() {
             return;
         }
@@ -155,36 +162,42 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// A worker wants `key` here; `waiter` ends when it is local.
     pub(super) fn wish(&mut self, key: Key, waiter: crate::node::OpId) {
-        let round = self.round.number;
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
-        let wish = interest
-            .wish
-            .get_or_insert_with(|| super::state::Wish { alone_since: round, ..Default::default() });
+        let due = interest.ends.is_empty().then_some(self.round.number + WISH_ROUNDS);
+        let wish = interest.wish.get_or_insert_default();
         wish.unsent = true;
         wish.waiters.push(waiter);
         self.agenda.request.push(key);
-        self.agenda.wishes.push_back((round + WISH_ROUNDS, key));
+        self.schedule_wish(key, due);
         if first {
             self.observe(|observer, now| observer.on_intent(now, key, true));
         }
     }
 
+    /// Notes when the localize of `key` may end, if there is one.
+    pub(super) fn schedule_wish(&mut self, key: Key, due: Option<u64>) {
+        let Some(wish) = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut()) else {
+            return;
+        };
+        if let Some(due) = core::mem::replace(&mut wish.due, due) {
+            self.agenda.wishes.remove(&(due, key));
+        }
+        self.agenda.wishes.extend(due.map(|due| (due, key)));
+    }
+
     /// Ends localizes that have brought no ownership for long while nothing else wants the key.
     pub(super) fn expire_wishes(&mut self) {
-        while self.agenda.wishes.front().is_some_and(|(due, _)| *due <= self.round.number) {
-            let Some((_, key)) = self.agenda.wishes.pop_front() else { break };
-            let Some(interest) = self.interests.get_mut(&key) else { continue };
-            let Some(wish) = &interest.wish else { continue };
-            if !interest.ends.is_empty() {
-                continue;
+        while let Some(&(due, key)) = self.agenda.wishes.first() {
+            if due > self.round.number {
+                break;
             }
-            let due = wish.alone_since + WISH_ROUNDS;
-            if due > self.round.number || wish.unsent || !wish.waiters.is_empty() {
-                self.agenda.wishes.push_back((due.max(self.round.number + 1), key));
-                continue;
+            let wish = self.interests.get(&key).and_then(|interest| interest.wish.as_ref());
+            if wish.is_some_and(|wish| wish.unsent || !wish.waiters.is_empty()) {
+                self.schedule_wish(key, Some(self.round.number + 1));
+            } else {
+                self.lose_interest(key);
             }
-            self.lose_interest(key);
         }
     }
 }

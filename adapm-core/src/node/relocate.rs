@@ -110,6 +110,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         self.stats.relocations += 1;
         self.end_waiters(key);
+        self.schedule_wish(key, None);
         if let Some(interest) = self.interests.get_mut(&key) {
             interest.wish = None;
             if interest.count() == 0 {

@@ -8,7 +8,7 @@
 //! | `queues` | operations of this node wait or are unanswered |
 //! | `parked` | entries of other nodes wait for a grant |
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use crate::clock::Clock;
@@ -52,8 +52,8 @@ pub(crate) struct Wish {
     pub(crate) waiters: Vec<OpId>,
     /// Whether the owner still has to be asked.
     pub(crate) unsent: bool,
-    /// The round since which there is no other intent for the key.
-    pub(crate) alone_since: u64,
+    /// The round in which it may end, its place in [`Agenda::wishes`]; `None` while other intent lasts.
+    pub(crate) due: Option<u64>,
 }
 
 impl Interest {
@@ -221,8 +221,8 @@ pub(crate) struct Agenda {
     pub(crate) set: Vec<Key>,
     /// Keys whose operation found no room to park.
     pub(crate) resend: Vec<Key>,
-    /// Localizes held as replicas, by the round in which they may end.
-    pub(crate) wishes: VecDeque<(u64, Key)>,
+    /// Localizes without ownership and without other intent, by the round in which they may end; a key at most once.
+    pub(crate) wishes: BTreeSet<(u64, Key)>,
 }
 
 impl Agenda {
