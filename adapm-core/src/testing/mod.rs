@@ -1,10 +1,38 @@
-//! Lockstep cluster, scenario runner, oracle, reference store and conformance suites.
+//! Tools that prove things about the protocol: usable by whoever plugs in a store, a transport or a policy.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`ReferenceStore`] | the simplest store |
+//! | [`store_suite`], [`transport_suite`] | the contracts of plug-ins, checked in one line |
+//! | [`arb`] | any message, for property tests |
+//! | [`cluster`], [`call`], [`member`], [`air`], [`setup`] | whole clusters in lockstep, one thread, virtual time |
+//! | [`oracle`], [`digits`] | values that tell which pushes they contain, and the judge of reads |
+//! | [`invariants`], [`violation`] | one checker for each invariant of the protocol |
+//! | [`random`], [`rng`] | schedules from seeds |
+//! | [`flight`] | what a message says, entry by entry |
+//! | [`bug`] | planted mistakes |
 
+pub mod air;
 pub mod arb;
 pub mod bug;
+pub mod call;
+pub mod cluster;
+pub mod digits;
+pub mod flight;
+pub mod invariants;
+pub mod member;
+pub mod oracle;
+pub mod random;
 mod reference_store;
+pub mod rng;
+pub mod setup;
 pub mod store_suite;
 pub mod transport_suite;
+mod view;
+pub mod violation;
 
 pub use bug::Bug;
+pub use cluster::Cluster;
 pub use reference_store::ReferenceStore;
+pub use setup::{Checks, Setup};
+pub use violation::Violation;

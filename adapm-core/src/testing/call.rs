@@ -1,0 +1,310 @@
+//! Operations of workers: fast path first, the rest to the engine, as the runtime does it.
+
+use alloc::vec::Vec;
+
+use crate::id::Key;
+use crate::node::{Input, Op, OpBody, OpId};
+use crate::testing::cluster::Cluster;
+use crate::testing::digits::{self, Seen};
+use crate::testing::invariants;
+use crate::testing::oracle::{AccessId, Who};
+use crate::testing::violation::{Violation, hold};
+
+/// All operations of all workers.
+#[derive(Default)]
+pub struct Calls {
+    calls: Vec<Call>,
+    unfinished: usize,
+}
+
+/// One operation.
+struct Call {
+    who: Who,
+    kind: CallKind,
+    /// The accesses that the engine does, in the order of the operation's keys.
+    slow: Vec<AccessId>,
+    /// What a pull read, in the order of its keys.
+    read: Vec<Option<Seen>>,
+    /// The places of the engine's accesses among the keys.
+    places: Vec<usize>,
+    done: bool,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum CallKind {
+    Pull,
+    Write,
+    Localize,
+    /// What each main copy contained when it was called, and which pushes of the node were made.
+    WaitSync {
+        mains: Vec<Option<Seen>>,
+        own: Vec<u128>,
+    },
+    /// Which pushes of the whole cluster were made when it was called.
+    Quiesce {
+        pushes: Vec<u128>,
+    },
+    Control,
+}
+
+impl Calls {
+    /// Operations not yet done.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.unfinished
+    }
+
+    /// Whether the operation is done.
+    #[must_use]
+    pub fn is_done(&self, op: OpId) -> bool {
+        self.calls[op.0 as usize].done
+    }
+
+    /// The unfinished operations, with their workers.
+    pub fn open(&self) -> impl Iterator<Item = (OpId, Who)> + '_ {
+        let calls = self.calls.iter().enumerate().filter(|(_, call)| !call.done);
+        calls.map(|(id, call)| (OpId(id as u64), call.who))
+    }
+
+    /// Whether the operation waits for other workers.
+    #[must_use]
+    pub fn is_collective(&self, op: OpId) -> bool {
+        matches!(self.calls[op.0 as usize].kind, CallKind::Quiesce { .. } | CallKind::Control)
+    }
+
+    /// Keys named by unfinished operations, by worker; a key may occur more than once.
+    pub fn open_keys(&self) -> impl Iterator<Item = (Who, Key)> + '_ {
+        let open = self.calls.iter().filter(|call| !call.done);
+        open.flat_map(|call| call.slow.iter().map(|access| (call.who, access.key)))
+    }
+
+    fn begin(&mut self, who: Who, kind: CallKind) -> OpId {
+        let call = Call { who, kind, slow: Vec::new(), read: Vec::new(), places: Vec::new(), done: false };
+        self.calls.push(call);
+        self.unfinished += 1;
+        OpId(self.calls.len() as u64 - 1)
+    }
+
+    fn finish(&mut self, op: OpId) {
+        self.calls[op.0 as usize].done = true;
+        self.unfinished -= 1;
+    }
+}
+
+impl Cluster {
+    /// Reads `keys`; [`Cluster::read`] has the result once the operation is done.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn pull(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+        let op = self.calls.begin(who, CallKind::Pull);
+        let mut slow = Vec::new();
+        for (place, &key) in keys.iter().enumerate() {
+            let access = self.oracle.issue_pull(who, key, self.step);
+            let mut value = alloc::vec![0; self.setup.value_len(key)];
+            let fast = self.members[who.0.index()].fast_pull(who.1, key, &mut value);
+            self.calls.calls[op.0 as usize].read.push(None);
+            if fast {
+                self.note_read(op, place, access, &value)?;
+            } else {
+                slow.push(key);
+                self.queue(op, place, access);
+            }
+        }
+        self.submit(op, who, slow.is_empty(), |_| OpBody::Pull { keys: slow })
+    }
+
+    /// Adds a push of its own to each of `keys`; keys whose digits are used up are left out.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn push(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+        let op = self.calls.begin(who, CallKind::Write);
+        let mut slow = Vec::new();
+        let mut updates = Vec::new();
+        for (place, &key) in keys.iter().enumerate() {
+            let Some((access, digit)) = self.oracle.issue_push(who, key, self.step) else { continue };
+            let update = digits::update(self.setup.value_len(key), digit);
+            if self.members[who.0.index()].fast_push(who.1, key, &update) {
+                self.oracle.complete(access, self.step);
+            } else {
+                slow.push(key);
+                updates.extend_from_slice(&update);
+                self.queue(op, place, access);
+            }
+        }
+        self.submit(op, who, slow.is_empty(), |_| OpBody::Push { keys: slow, updates })
+    }
+
+    /// Overwrites `keys`.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn set(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+        let op = self.calls.begin(who, CallKind::Write);
+        let mut values = Vec::new();
+        for (place, &key) in keys.iter().enumerate() {
+            let (access, set) = self.oracle.issue_set(who, key, self.step);
+            values.extend_from_slice(&digits::set_value(self.setup.value_len(key), set));
+            self.queue(op, place, access);
+        }
+        self.submit(op, who, keys.is_empty(), |_| OpBody::Set { keys: keys.to_vec(), values })
+    }
+
+    /// Asks for the main copies of `keys`.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn localize(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+        self.localized.extend(keys.iter().map(|key| (who.0, *key)));
+        let op = self.calls.begin(who, CallKind::Localize);
+        self.submit(op, who, keys.is_empty(), |_| OpBody::Localize { keys: keys.to_vec() })
+    }
+
+    /// Waits for all pushes of the node to arrive and its replicas to be refreshed.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn wait_sync(&mut self, who: Who) -> Result<OpId, Violation> {
+        let mains = self.keys().map(|key| self.judged_main(key)).collect::<Result<Vec<_>, _>>()?;
+        let own = self.keys().map(|key| self.pushes_of_node(who, key)).collect();
+        let op = self.calls.begin(who, CallKind::WaitSync { mains, own });
+        self.submit(op, who, false, |_| OpBody::WaitSync)
+    }
+
+    /// Waits for all live workers.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn barrier(&mut self, who: Who) -> Result<OpId, Violation> {
+        let op = self.calls.begin(who, CallKind::Control);
+        self.submit(op, who, false, |_| OpBody::Barrier)
+    }
+
+    /// Waits for all live workers, and until everything sent is applied everywhere.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn quiesce(&mut self, who: Who) -> Result<OpId, Violation> {
+        let pushes = self.keys().map(|key| (1 << self.oracle.pushes(key)) - 1).collect();
+        let op = self.calls.begin(who, CallKind::Quiesce { pushes });
+        self.submit(op, who, false, |_| OpBody::Quiesce)
+    }
+
+    /// Ends a worker.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn end(&mut self, who: Who) -> Result<OpId, Violation> {
+        self.members[who.0.index()].workers[who.1.index()].ended = true;
+        let op = self.calls.begin(who, CallKind::Control);
+        self.submit(op, who, false, |_| OpBody::End)
+    }
+
+    /// Announces that no operation follows on the worker's node.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn leave(&mut self, who: Who) -> Result<OpId, Violation> {
+        let op = self.calls.begin(who, CallKind::Control);
+        self.submit(op, who, false, |_| OpBody::Leave)
+    }
+
+    /// Lets the worker do nothing until `op` is done.
+    pub fn block(&mut self, who: Who, op: OpId) {
+        if !self.calls.is_done(op) {
+            self.members[who.0.index()].workers[who.1.index()].blocked = Some(op);
+        }
+    }
+
+    /// What a pull that is done has read, in the order of its keys.
+    ///
+    /// # Panics
+    /// If it is not done.
+    #[must_use]
+    pub fn read(&self, op: OpId) -> Vec<Seen> {
+        let read = &self.calls.calls[op.0 as usize].read;
+        read.iter().map(|seen| seen.expect("only a pull that is done has read")).collect()
+    }
+
+    /// Runs the whole cluster until `op` is done.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn wait(&mut self, op: OpId) -> Result<(), Violation> {
+        self.settle()?;
+        hold!(6, self.is_done(op), "{op:?} has not ended");
+        Ok(())
+    }
+
+    /// Takes the result of an operation from the engine.
+    pub(super) fn done(&mut self, op: OpId, values: &[i64]) -> Result<(), Violation> {
+        let known = self.calls.calls.get(op.0 as usize).is_some_and(|call| !call.done);
+        hold!(6, known, "{op:?} ends, but it is none or has ended before");
+        let call = &self.calls.calls[op.0 as usize];
+        let (who, kind) = (call.who, call.kind.clone());
+        let (slow, places) = (call.slow.clone(), call.places.clone());
+        let mut rest = values;
+        for (access, place) in slow.into_iter().zip(places) {
+            let worker = &mut self.members[who.0.index()].workers[who.1.index()];
+            let at = worker.slow.iter().position(|key| *key == access.key).expect("a queued key is noted");
+            worker.slow.remove(at);
+            if kind == CallKind::Pull {
+                let (value, behind) = rest.split_at(self.setup.value_len(access.key));
+                rest = behind;
+                self.note_read(op, place, access, value)?;
+            } else {
+                self.oracle.complete(access, self.step);
+            }
+        }
+        let worker = &mut self.members[who.0.index()].workers[who.1.index()];
+        if worker.blocked == Some(op) {
+            worker.blocked = None;
+        }
+        self.calls.finish(op);
+        match kind {
+            CallKind::WaitSync { mains, own } => self.check_synced(who, &mains, &own),
+            CallKind::Quiesce { pushes } => self.check_quiet(op, &pushes),
+            _ => Ok(()),
+        }
+    }
+
+    fn submit(
+        &mut self,
+        op: OpId,
+        who: Who,
+        is_done: bool,
+        body: impl FnOnce(&mut Self) -> OpBody<i64>,
+    ) -> Result<OpId, Violation> {
+        if is_done {
+            self.calls.finish(op);
+        } else {
+            self.drain_quietly(who.0)?;
+            let body = body(self);
+            self.feed(who.0, Input::Op(Op { id: op, worker: who.1, body }))?;
+        }
+        self.finish_step(who.0)?;
+        Ok(op)
+    }
+
+    fn queue(&mut self, op: OpId, place: usize, access: AccessId) {
+        let call = &mut self.calls.calls[op.0 as usize];
+        call.slow.push(access);
+        call.places.push(place);
+        let (node, worker) = call.who;
+        self.members[node.index()].workers[worker.index()].slow.push(access.key);
+    }
+
+    fn note_read(
+        &mut self,
+        op: OpId,
+        place: usize,
+        access: AccessId,
+        value: &[i64],
+    ) -> Result<(), Violation> {
+        self.oracle.complete_pull(access, value, self.step)?;
+        let seen = self.oracle.judge(access.key, value)?;
+        self.calls.calls[op.0 as usize].read[place] = Some(seen);
+        invariants::check_read(self, access)
+    }
+}

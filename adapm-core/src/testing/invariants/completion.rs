@@ -1,0 +1,31 @@
+//! Invariant 6: every operation completes, and hops are bounded (protocol, section 5).
+
+use alloc::vec::Vec;
+
+use crate::testing::cluster::Cluster;
+use crate::testing::member::Told;
+use crate::testing::violation::{Violation, hold};
+
+/// Hops are at most the main copy's counter when the entry is served minus the counter the entry first left with.
+pub(super) fn check_hops(cluster: &Cluster) -> Result<(), Violation> {
+    for &(owner, told) in &cluster.told {
+        let Told::Served(key, origin, hops) = told else { continue };
+        // If the owner gave the key away since, its word has the next counter: one more than when it served.
+        let counter = cluster.row(owner, key).view.word.counter().0;
+        let left = cluster.air.first_left(origin, key).map_or(0, |counter| counter.0);
+        // A home that has given nothing away forwards once: its record has the counter 0 that the entry left with.
+        let bound = counter.saturating_sub(left).max(u64::from(left == 0));
+        hold!(
+            6,
+            u64::from(hops) <= bound,
+            "{key} for {origin} is served at {owner} after {hops} hops; it left with r{left} and is at r{counter}"
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
+    let open: Vec<_> = cluster.calls.open().collect();
+    hold!(6, open.is_empty(), "operations have not ended: {open:?}");
+    Ok(())
+}

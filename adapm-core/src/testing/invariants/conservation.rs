@@ -1,0 +1,101 @@
+//! Invariant 2: every push is counted exactly once, wherever it is.
+//!
+//! At every step, the main copy (here or granted and in flight), the deltas of all replicas and the updates in flight are
+//! summed. A push that is acknowledged to its worker must be in that sum once; one that still waits in an engine may be
+//! missing, and none may be there twice. At rest all are in the main copy.
+
+use crate::id::Key;
+use crate::node::OpId;
+use crate::slot::State;
+use crate::testing::cluster::Cluster;
+use crate::testing::digits::{self, Seen};
+use crate::testing::violation::{Violation, hold};
+use crate::value::accumulate;
+
+pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
+    for key in cluster.keys() {
+        // A set erases older pushes: what must be left is judged at rest.
+        if cluster.oracle.pushes(key) == 0 || cluster.oracle.was_set(key) {
+            continue;
+        }
+        let mut sum = alloc::vec![0; cluster.setup.value_len(key)];
+        add_copies(cluster, key, &mut sum);
+        add_flight(cluster, key, &mut sum);
+        let pushes = match digits::pushes(&sum) {
+            Ok(pushes) => pushes,
+            Err(unsound) => {
+                hold!(2, false, "{key} counts a push twice: {unsound:?}");
+                return Ok(());
+            }
+        };
+        let lost = cluster.oracle.acknowledged(key) & !pushes;
+        hold!(2, lost == 0, "{key} has lost push p{}", lost.trailing_zeros());
+    }
+    Ok(())
+}
+
+fn add_copies(cluster: &Cluster, key: Key, sum: &mut [i64]) {
+    for node in cluster.nodes() {
+        let row = cluster.row(node, key);
+        match row.state() {
+            State::Main => accumulate(sum, &row.value),
+            State::Replica => accumulate(sum, &row.delta),
+            State::None | State::Requested | State::Releasing => {}
+        }
+    }
+}
+
+fn add_flight(cluster: &Cluster, key: Key, sum: &mut [i64]) {
+    for aloft in cluster.air.about(key) {
+        if aloft.entry.kind.is_update() {
+            accumulate(sum, &aloft.entry.value);
+        } else if aloft.entry.kind.is_ownership() {
+            accumulate(sum, &cluster.granted_value(aloft.to, &aloft.entry));
+        }
+    }
+}
+
+pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
+    for key in cluster.keys() {
+        if let Some(seen) = cluster.judged_main(key)? {
+            cluster.oracle.check_final(key, seen)?;
+        }
+    }
+    Ok(())
+}
+
+impl Cluster {
+    /// What the main copy of `key` contains, `None` if there is none.
+    pub(in crate::testing) fn judged_main(&self, key: Key) -> Result<Option<Seen>, Violation> {
+        self.main_value(key).map(|value| self.oracle.judge(key, &value)).transpose()
+    }
+
+    /// When a quiesce ends, every operation issued before the call has ended, and its pushes are everywhere.
+    pub(in crate::testing) fn check_quiet(&self, quiesce: OpId, pushes: &[u128]) -> Result<(), Violation> {
+        let checks = self.setup.checks;
+        let waiting = self.calls.open().find(|(op, _)| *op < quiesce && !self.calls.is_collective(*op));
+        hold!(6, waiting.is_none() || !checks.contains(6), "{quiesce:?}, a quiesce, ends before {waiting:?}");
+        for key in self.keys().filter(|key| !self.oracle.was_set(*key)) {
+            let made = pushes[key.0 as usize];
+            if let Some(main) = self.judged_main(key)? {
+                let lost = made & !main.pushes;
+                hold!(
+                    2,
+                    lost == 0 || !checks.contains(2),
+                    "a quiesce ends before p{} of {key} has arrived",
+                    lost.trailing_zeros()
+                );
+            }
+            for node in self.nodes().filter(|node| self.state(*node, key) == State::Replica) {
+                let lost = made & !self.oracle.judge(key, &self.row(node, key).value)?.pushes;
+                hold!(
+                    4,
+                    lost == 0 || !checks.contains(4),
+                    "a quiesce ends before p{} of {key} is at {node}",
+                    lost.trailing_zeros()
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Invariant 4: at rest every replica equals its main copy; a `wait_sync` that ends has brought its node up to date.
+
+use alloc::vec::Vec;
+
+use crate::id::Key;
+use crate::slot::State;
+use crate::testing::cluster::Cluster;
+use crate::testing::digits::Seen;
+use crate::testing::oracle::{What, Who};
+use crate::testing::violation::{Violation, hold};
+
+pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
+    for key in cluster.keys() {
+        let Some(main) = cluster.main_value(key) else { continue };
+        for node in cluster.nodes() {
+            let row = cluster.row(node, key);
+            if row.state() != State::Replica {
+                continue;
+            }
+            let replica = || cluster.oracle.judge(key, &row.value);
+            let owner = || cluster.oracle.judge(key, &main);
+            hold!(
+                4,
+                row.value == main,
+                "replica of {key} at {node} has {:?}, main copy {:?}",
+                replica(),
+                owner()
+            );
+            let clean = row.delta.iter().all(|element| *element == 0);
+            hold!(4, clean, "replica of {key} at {node} has updates not sent");
+        }
+    }
+    Ok(())
+}
+
+impl Cluster {
+    /// The pushes that workers of the node of `who` have made to `key`.
+    pub(in crate::testing) fn pushes_of_node(&self, who: Who, key: Key) -> u128 {
+        let of_node = self.oracle.accesses(key).iter().filter(|access| access.who.0 == who.0);
+        of_node.fold(0, |mask, access| match access.what {
+            What::Push(digit) => mask | 1 << digit,
+            What::Pull(_) | What::Set(_) => mask,
+        })
+    }
+
+    /// When a `wait_sync` ends, the pushes that its node had made are in the main copies, and its replicas have what the
+    /// main copies had.
+    pub(in crate::testing) fn check_synced(
+        &self,
+        who: Who,
+        mains: &[Option<Seen>],
+        own: &[u128],
+    ) -> Result<(), Violation> {
+        if !self.setup.checks.contains(4) {
+            return Ok(());
+        }
+        let plain: Vec<Key> = self.keys().filter(|key| !self.oracle.was_set(*key)).collect();
+        for key in plain {
+            let before = mains[key.0 as usize].map_or(0, |seen| seen.pushes);
+            if let Some(main) = self.judged_main(key)? {
+                let missing = own[key.0 as usize] & !main.pushes;
+                hold!(
+                    4,
+                    missing == 0,
+                    "wait_sync of {who:?} ends before p{} of {key}",
+                    missing.trailing_zeros()
+                );
+            }
+            let row = self.row(who.0, key);
+            if row.state() == State::Replica {
+                let missing = before & !self.oracle.judge(key, &row.value)?.pushes;
+                hold!(
+                    4,
+                    missing == 0,
+                    "wait_sync of {who:?} ends without p{} in its replica of {key}",
+                    missing.trailing_zeros()
+                );
+            }
+        }
+        Ok(())
+    }
+}

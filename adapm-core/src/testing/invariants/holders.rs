@@ -1,0 +1,65 @@
+//! Invariant 3: owner and holders agree about who holds a replica, but for what is on its way between them.
+
+use crate::id::{Key, NodeId};
+use crate::slot::State;
+use crate::testing::cluster::Cluster;
+use crate::testing::flight::Kind;
+use crate::testing::violation::{Violation, hold};
+
+pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
+    for key in cluster.keys() {
+        match cluster.owner(key) {
+            Some(owner) => check_owned(cluster, key, owner)?,
+            None => check_moving(cluster, key)?,
+        }
+    }
+    Ok(())
+}
+
+fn check_owned(cluster: &Cluster, key: Key, owner: NodeId) -> Result<(), Violation> {
+    let view = &cluster.row(owner, key).view;
+    for node in cluster.nodes().filter(|node| *node != owner) {
+        let state = cluster.state(node, key);
+        let known = view.holders.contains(&node);
+        hold!(
+            3,
+            known || state != State::Replica,
+            "{node} holds a replica of {key} unknown to owner {owner}"
+        );
+        let granted = cluster.is_aloft(Kind::GrantReplica, key, owner, node);
+        let expected = state == State::Replica || state == State::Releasing || granted;
+        hold!(
+            3,
+            !known || expected,
+            "owner {owner} takes {node} for a holder of {key}, which is {state:?} there"
+        );
+        let releasing = cluster.is_aloft(Kind::Release, key, node, owner);
+        let answered = known && state == State::Releasing && !releasing && !granted;
+        hold!(
+            3,
+            !answered,
+            "owner {owner} has read the release of {key} by {node}, and keeps it as a holder"
+        );
+    }
+    let stray = view.stale.iter().find(|node| !view.holders.contains(node));
+    hold!(3, stray.is_none(), "owner {owner} marks {stray:?} stale for {key}, which is no holder");
+    let watched = view.word.is_watched();
+    hold!(
+        3,
+        watched != view.holders.is_empty(),
+        "{key} has holders {:?} and watched is {watched}",
+        view.holders
+    );
+    Ok(())
+}
+
+/// The main copy moves only when no node other than the receiver holds a replica.
+fn check_moving(cluster: &Cluster, key: Key) -> Result<(), Violation> {
+    let grant = cluster.air.about(key).iter().find(|aloft| aloft.entry.kind.is_ownership());
+    let Some(receiver) = grant.map(|aloft| aloft.to) else { return Ok(()) };
+    for node in cluster.nodes().filter(|node| *node != receiver) {
+        let state = cluster.state(node, key);
+        hold!(3, state != State::Replica, "{key} moves to {receiver} while {node} holds a replica");
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Invariant 10: a node's memory for protocol state is bounded by its own intents, operations and copies, and a constant per
+//! peer.
+
+use crate::id::{Key, NodeId};
+use crate::slot::State;
+use crate::testing::cluster::Cluster;
+use crate::testing::violation::{Violation, hold};
+
+/// Entries that a node may keep for each of its intents, operations and copies at the same time.
+const PER_ITEM: usize = 4;
+/// Entries that a node may keep per peer whatever it does itself.
+const PER_PEER: usize = 8;
+
+pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
+    let operations = cluster.calls.open_keys().count() + cluster.calls.open().count();
+    // What is parked here for a peer is an unanswered entry of the peer, of which it has at most one per key.
+    let parked = cluster.keys().count() * (cluster.setup.nodes - 1);
+    let localized = cluster.localized.iter().filter(|(localizer, _)| *localizer == node).count();
+    let items = signalled(cluster, node) + operations + localized;
+    let bound = PER_ITEM * items + 2 * copies(cluster, node) + parked + PER_PEER * cluster.setup.nodes;
+    let entries = cluster.member(node).node.side_entries();
+    hold!(10, entries <= bound, "{node} keeps {entries} entries where {bound} are allowed");
+    Ok(())
+}
+
+/// At rest nothing is kept but for live intents and for copies that have company.
+pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
+    let members = &cluster.members;
+    cluster
+        .signalled
+        .retain(|(node, intent)| members[node.index()].clocks()[intent.worker.index()] < intent.clocks.end);
+    for node in cluster.nodes() {
+        let is_replica = |key: &Key| cluster.state(node, *key) == State::Replica;
+        // A localize that ended in a replica counts as intent.
+        let localized =
+            cluster.keys().filter(|key| is_replica(key) && cluster.localized.contains(&(node, *key)));
+        let bound = PER_ITEM * (signalled(cluster, node) + localized.count()) + copies(cluster, node);
+        let entries = cluster.member(node).node.side_entries();
+        hold!(
+            10,
+            entries <= bound,
+            "{node} is at rest and keeps {entries} entries where {bound} are allowed"
+        );
+    }
+    Ok(())
+}
+
+/// Keys in the intents that the node may remember.
+fn signalled(cluster: &Cluster, node: NodeId) -> usize {
+    let of_node = cluster.signalled.iter().filter(|(signaller, _)| *signaller == node);
+    of_node.map(|(_, intent)| intent.keys.len()).sum()
+}
+
+/// A main copy with company: itself, each holder, and each holder again if it is stale. A replica: itself.
+fn copies(cluster: &Cluster, node: NodeId) -> usize {
+    let rows = cluster.keys().map(|key| cluster.row(node, key));
+    rows.map(|row| match row.state() {
+        State::Main if row.view.holders.is_empty() => 0,
+        State::Main => 1 + row.view.holders.len() + row.view.stale.len(),
+        State::None => 0,
+        State::Requested | State::Replica | State::Releasing => 1,
+    })
+    .sum()
+}

@@ -1,0 +1,14 @@
+//! Invariant 1: every key has exactly one owner, or exactly one ownership grant in flight.
+
+use crate::slot::State;
+use crate::testing::cluster::Cluster;
+use crate::testing::violation::{Violation, hold};
+
+pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
+    for key in cluster.keys() {
+        let owners = cluster.nodes().filter(|node| cluster.state(*node, key) == State::Main).count();
+        let grants = cluster.air.about(key).iter().filter(|aloft| aloft.entry.kind.is_ownership()).count();
+        hold!(1, owners + grants == 1, "{key} has {owners} owners and {grants} ownership grants in flight");
+    }
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! Schedules from seeds: phase 1 is hardship (any step, any order), phase 2 drains the cluster and checks it at rest.
+//!
+//! Everything about a run follows from its seed: nodes, workers, keys, system, bounds and every step.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::clock::Clock;
+use crate::id::{Key, NodeId, WorkerId};
+use crate::layout::Layout;
+use crate::node::OpId;
+use crate::policy::{Placement, Policy, System, SystemPolicy, View};
+use crate::testing::air::Pairs;
+use crate::testing::cluster::Cluster;
+use crate::testing::invariants::refusal;
+use crate::testing::oracle::Who;
+use crate::testing::rng::Rng;
+use crate::testing::setup::Setup;
+use crate::testing::violation::Violation;
+
+/// Steps of the first phase of a run that counts.
+pub const STEPS: usize = 200;
+
+/// A policy that decides anything: it must not break any invariant.
+#[derive(Clone, Debug)]
+pub struct RandomPolicy {
+    rng: Rng,
+    under_intent: bool,
+}
+
+impl RandomPolicy {
+    /// The policy of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let under_intent = rng.chance(50);
+        Self { rng, under_intent }
+    }
+}
+
+impl Policy for RandomPolicy {
+    fn place(&mut self, _view: &View<'_>) -> Placement {
+        self.rng.choose(&[Placement::Keep, Placement::Relocate, Placement::Replicate])
+    }
+
+    fn act_before(&mut self, _worker: WorkerId, clock: Clock) -> Clock {
+        match self.rng.within(0..3) {
+            0 => Clock(0),
+            1 => Clock::INFINITY,
+            _ => clock.plus(self.rng.within(0..60) as u64),
+        }
+    }
+
+    fn relocates_under_intent(&self) -> bool {
+        self.under_intent
+    }
+}
+
+/// The cluster of a seed: at least 3 nodes, 2 workers a node, 8 keys.
+#[must_use]
+pub fn setup(seed: u64) -> Setup {
+    let mut rng = Rng::new(seed ^ SETUP_SALT);
+    let nodes = rng.within(3..5);
+    let workers = rng.within(2..4);
+    let at = rng.within(0..System::ALL.len() + 2);
+    let system = System::ALL.get(at).copied();
+    let mut setup = Setup::new(system.unwrap_or_default(), nodes, workers, 8);
+    setup.layout = Layout::dense(&[(4, 2), (4, 4)]).expect("a cluster has keys");
+    if system.is_none() {
+        setup.policy =
+            Arc::new(move |node| Box::new(RandomPolicy::new(seed ^ u64::from(node.0))) as SystemPolicy);
+        (setup.adaptive, setup.sequential) = (false, false);
+    }
+    setup.location_caches = rng.chance(67);
+    setup.block_bytes_max = rng.choose(&[4 << 20, 64, 16]);
+    setup.parked_max = rng.choose(&[1 << 16, 1, 0]);
+    setup
+}
+
+/// Runs the schedule of `seed` in `setup` with `steps` steps of hardship; what was met is added to `pairs`.
+///
+/// # Errors
+/// The first violation.
+pub fn run(setup: Setup, seed: u64, steps: usize, pairs: &mut Pairs) -> Result<(), Violation> {
+    let mut schedule = Schedule::new(setup, seed);
+    let result = schedule.hardship(steps).and_then(|()| schedule.drain());
+    pairs.merge(schedule.cluster.pairs());
+    result
+}
+
+/// Runs the schedule of `seed` and calls `tell` with each step in words.
+///
+/// # Errors
+/// The first violation.
+pub fn tell(
+    setup: Setup,
+    seed: u64,
+    steps: usize,
+    tell: impl FnMut(&str) + 'static,
+) -> Result<(), Violation> {
+    let mut schedule = Schedule::new(setup, seed);
+    schedule.cluster.tell_steps(tell);
+    schedule.hardship(steps).and_then(|()| schedule.drain())
+}
+
+struct Schedule {
+    cluster: Cluster,
+    rng: Rng,
+    keys: Vec<Key>,
+    sets: bool,
+    localizes: bool,
+}
+
+impl Schedule {
+    fn new(setup: Setup, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let cluster = Cluster::new(setup);
+        let keys = cluster.keys().collect();
+        let (sets, localizes) = (rng.chance(30), rng.chance(60));
+        Self { cluster, rng, keys, sets, localizes }
+    }
+
+    fn hardship(&mut self, steps: usize) -> Result<(), Violation> {
+        for _ in 0..steps {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// Barrier, quiesce, end, leave: at rest after each.
+    fn drain(&mut self) -> Result<(), Violation> {
+        // Without replication, nodes with concurrent intent take turns for as long as it lasts.
+        for who in self.live() {
+            self.cluster.advance_clock(who, 1_000);
+        }
+        self.cluster.settle()?;
+        self.all_call(Cluster::barrier)?;
+        self.cluster.settle()?;
+        self.all_call(Cluster::quiesce)?;
+        self.cluster.settle()?;
+        self.all_call(Cluster::end)?;
+        self.cluster.settle()?;
+        for node in self.cluster.nodes() {
+            self.cluster.leave((node, WorkerId(0)))?;
+        }
+        self.cluster.settle()
+    }
+
+    fn step(&mut self) -> Result<(), Violation> {
+        match self.rng.within(0..100) {
+            0..40 => self.deliver(),
+            40..64 => self.access(),
+            64..72 => self.signal(),
+            72..80 => {
+                let who = self.worker();
+                let clocks = if self.rng.chance(10) { 30 } else { 1 };
+                self.cluster.advance_clock(who, clocks);
+                Ok(())
+            }
+            80..92 => {
+                let node = self.node();
+                self.cluster.round(node)
+            }
+            92..94 => {
+                let node = self.node();
+                self.cluster.drain(node)
+            }
+            94..97 => {
+                let (from, to) = self.two_nodes();
+                let message = refusal::bad_message(&self.cluster, &mut self.rng, from, to);
+                if self.cluster.setup().checks.contains(11) {
+                    self.cluster.feed_bad(from, to, message)
+                } else {
+                    Ok(())
+                }
+            }
+            97 => self.end_one(),
+            98 => self.barrier(),
+            _ => self.timeout_early(),
+        }
+    }
+
+    fn deliver(&mut self) -> Result<(), Violation> {
+        let loaded = self.cluster.air().loaded();
+        if loaded.is_empty() {
+            let node = self.node();
+            return self.cluster.round(node);
+        }
+        let (from, to) = self.rng.choose(&loaded);
+        let nanos = self.rng.within(0..200_000) as u64;
+        self.cluster.advance_time(nanos);
+        self.cluster.deliver(from, to).map(|_| ())
+    }
+
+    fn access(&mut self) -> Result<(), Violation> {
+        let Some(who) = self.free_worker() else { return self.deliver() };
+        let keys = self.some_keys();
+        let op = match self.rng.within(0..100) {
+            0..40 => self.cluster.pull(who, &keys),
+            40..80 => self.cluster.push(who, &keys),
+            80..88 if self.sets => {
+                let settable: Vec<Key> = keys.iter().copied().filter(|key| key.0 % 4 == 1).collect();
+                self.cluster.set(who, &settable)
+            }
+            88..96 if self.localizes => self.cluster.localize(who, &keys),
+            96..98 => self.cluster.wait_sync(who),
+            _ => self.cluster.pull(who, &keys[..1]),
+        }?;
+        if self.rng.chance(50) {
+            self.cluster.block(who, op);
+        }
+        Ok(())
+    }
+
+    fn signal(&mut self) -> Result<(), Violation> {
+        let who = self.worker();
+        if self.cluster.member(who.0).workers[who.1.index()].ended {
+            return Ok(());
+        }
+        let clock = self.cluster.member(who.0).workers[who.1.index()].clock.0;
+        let ahead =
+            if self.rng.chance(30) { self.rng.within(0..60) as u64 } else { self.rng.within(0..4) as u64 };
+        let start = clock + ahead;
+        let end = start + 1 + self.rng.within(0..6) as u64;
+        let keys = self.some_keys();
+        self.cluster.intent(who, &keys, start..end)
+    }
+
+    fn end_one(&mut self) -> Result<(), Violation> {
+        match self.free_worker() {
+            Some(who) if self.rng.chance(20) => self.cluster.end(who).map(|_| ()),
+            _ => self.deliver(),
+        }
+    }
+
+    /// All live workers meet, if none of them waits for something else.
+    fn barrier(&mut self) -> Result<(), Violation> {
+        let blocked = self.live().into_iter().any(|who| !self.is_free(who));
+        if blocked || self.rng.chance(50) {
+            return self.deliver();
+        }
+        let call = if self.rng.chance(50) { Cluster::barrier } else { Cluster::quiesce };
+        for (who, op) in self.all_call(call)? {
+            self.cluster.block(who, op);
+        }
+        Ok(())
+    }
+
+    fn timeout_early(&mut self) -> Result<(), Violation> {
+        let node = self.node();
+        self.cluster.timeout(node)
+    }
+
+    fn all_call(
+        &mut self,
+        call: fn(&mut Cluster, Who) -> Result<OpId, Violation>,
+    ) -> Result<Vec<(Who, OpId)>, Violation> {
+        self.live().into_iter().map(|who| Ok((who, call(&mut self.cluster, who)?))).collect()
+    }
+
+    fn live(&self) -> Vec<Who> {
+        let ended = |who: &Who| self.cluster.member(who.0).workers[who.1.index()].ended;
+        self.cluster.workers().filter(|who| !ended(who)).collect()
+    }
+
+    fn is_free(&self, who: Who) -> bool {
+        self.cluster.member(who.0).workers[who.1.index()].blocked.is_none()
+    }
+
+    fn free_worker(&mut self) -> Option<Who> {
+        let free: Vec<Who> = self.live().into_iter().filter(|who| self.is_free(*who)).collect();
+        if free.is_empty() { None } else { Some(self.rng.choose(&free)) }
+    }
+
+    fn worker(&mut self) -> Who {
+        let workers: Vec<Who> = self.cluster.workers().collect();
+        self.rng.choose(&workers)
+    }
+
+    fn node(&mut self) -> NodeId {
+        NodeId(self.rng.within(0..self.cluster.setup().nodes) as u16)
+    }
+
+    fn two_nodes(&mut self) -> (NodeId, NodeId) {
+        let nodes = self.cluster.setup().nodes;
+        let from = self.rng.within(0..nodes);
+        let to = (from + self.rng.within(1..nodes)) % nodes;
+        (NodeId(from as u16), NodeId(to as u16))
+    }
+
+    /// One to three keys, most of them among the few that everybody wants; rarely one of them twice.
+    fn some_keys(&mut self) -> Vec<Key> {
+        let count = self.rng.within(1..4);
+        let mut keys: Vec<Key> = Vec::new();
+        for _ in 0..count {
+            let hot = self.rng.chance(60);
+            let key = if hot { self.rng.choose(&self.keys[..3]) } else { self.rng.choose(&self.keys) };
+            if !keys.contains(&key) || self.rng.chance(20) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+}
+
+const SETUP_SALT: u64 = 0x5e70_95a1_7000_0001;

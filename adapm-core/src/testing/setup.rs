@@ -1,0 +1,107 @@
+//! What a [`super::Cluster`] consists of, and which invariants it checks.
+
+use alloc::sync::Arc;
+
+use crate::id::{Key, NodeId};
+use crate::layout::Layout;
+use crate::policy::{System, SystemPolicy};
+use crate::testing::Bug;
+
+/// Makes the policy of a node.
+pub type MakePolicy = Arc<dyn Fn(NodeId) -> SystemPolicy + Send + Sync>;
+
+/// Which invariants are checked: all unless said otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checks(u16);
+
+impl Checks {
+    /// All of them.
+    pub const ALL: Self = Self(u16::MAX);
+
+    /// Only the one with this number.
+    #[must_use]
+    pub fn only(invariant: u8) -> Self {
+        Self(1 << invariant)
+    }
+
+    /// Whether the invariant is checked.
+    #[must_use]
+    pub fn contains(self, invariant: u8) -> bool {
+        self.0 >> invariant & 1 == 1
+    }
+}
+
+/// The shape of a cluster.
+#[derive(Clone)]
+pub struct Setup {
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Number of workers of each node.
+    pub workers: usize,
+    /// Keys and value lengths; a dense layout.
+    pub layout: Layout,
+    /// The policy of each node.
+    pub policy: MakePolicy,
+    /// Whether invariant 5 holds: the policies `adapm*`.
+    pub adaptive: bool,
+    /// Whether invariant 9 holds: replication is off.
+    pub sequential: bool,
+    /// Whether nodes route by what they learn.
+    pub location_caches: bool,
+    /// As [`crate::config::NodeConfig::block_bytes_max`].
+    pub block_bytes_max: usize,
+    /// As [`crate::config::NodeConfig::parked_max`].
+    pub parked_max: usize,
+    /// Whether messages travel as encoded frames.
+    pub codec: bool,
+    /// The mistake planted in every node.
+    pub bug: Option<Bug>,
+    /// The invariants that are checked.
+    pub checks: Checks,
+}
+
+impl Setup {
+    /// A cluster of `nodes` nodes with `workers` workers each under `system`, with `keys` keys of 2 elements.
+    ///
+    /// # Panics
+    /// If there is no key.
+    #[must_use]
+    pub fn new(system: System, nodes: usize, workers: usize, keys: u64) -> Self {
+        Self {
+            nodes,
+            workers,
+            layout: Layout::dense(&[(keys, 2)]).expect("a cluster has keys"),
+            policy: Arc::new(move |_| system.policy(workers)),
+            adaptive: matches!(system, System::Adapm | System::AdapmNoRelocation | System::AdapmImmediate),
+            sequential: !system.replicates(),
+            location_caches: true,
+            block_bytes_max: 4 << 20,
+            parked_max: 1 << 16,
+            codec: true,
+            bug: None,
+            checks: Checks::ALL,
+        }
+    }
+
+    /// The home of `key`.
+    #[must_use]
+    pub fn home(&self, key: Key) -> NodeId {
+        Layout::home(key, self.nodes)
+    }
+
+    /// The first key whose home is `node`.
+    ///
+    /// # Panics
+    /// If the layout has too few keys to have one.
+    #[must_use]
+    pub fn key_of(&self, node: NodeId) -> Key {
+        let keys = self.layout.keys().end.0;
+        (0..keys).map(Key).find(|key| self.home(*key) == node).expect("every node is home of a key")
+    }
+
+    /// Elements of the value of `key`, which is a key of the layout.
+    #[must_use]
+    pub fn value_len(&self, key: Key) -> usize {
+        self.layout.value_len(key).expect("the cluster knows its keys")
+    }
+}

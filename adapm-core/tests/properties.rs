@@ -1,0 +1,122 @@
+//! Random schedules over all policies, a random one among them: no order of steps breaks an invariant.
+//!
+//! A failure prints one line with its seed and the command that runs it again, step by step. More seeds:
+//! `ADAPM_SEEDS=200000 cargo test -p adapm-core --test properties`.
+
+use std::env;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use adapm_core::slot::State;
+use adapm_core::testing::air::{Pairs, STATES};
+use adapm_core::testing::flight::Kind;
+use adapm_core::testing::random::{self, STEPS};
+
+const SEEDS: u64 = 10_000;
+const THREADS: usize = 2;
+
+#[test]
+fn random_schedules_keep_every_invariant() {
+    let seeds = number("ADAPM_SEEDS").unwrap_or(SEEDS);
+    let next = AtomicU64::new(0);
+    let failures = Mutex::new(Vec::new());
+    let pairs = Mutex::new(Pairs::default());
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let mut met = Pairs::default();
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds {
+                        break;
+                    }
+                    if let Err(failure) = run(seed, &mut met) {
+                        failures.lock().expect("no thread panics").push((seed, failure));
+                    }
+                }
+                pairs.lock().expect("no thread panics").merge(&met);
+            });
+        }
+    });
+    let pairs = pairs.into_inner().expect("no thread panics");
+    println!(
+        "{seeds} schedules of {STEPS} steps; how often which entry met which state of its key:\n{pairs}"
+    );
+    let mut failures = failures.into_inner().expect("no thread panics");
+    failures.sort();
+    for (seed, failure) in &failures {
+        println!(
+            "ADAPM_SEED={seed} cargo test -p adapm-core --test properties one_seed -- --nocapture # {failure}"
+        );
+    }
+    assert_eq!(failures.len(), 0, "schedules that break an invariant");
+    assert_pairs(&pairs);
+}
+
+/// Tells one schedule step by step: that of `ADAPM_SEED`.
+#[test]
+fn one_seed() {
+    let seed = number("ADAPM_SEED");
+    let setup = random::setup(seed.unwrap_or_default());
+    let result = random::tell(setup, seed.unwrap_or_default(), STEPS, move |line| {
+        if seed.is_some() {
+            println!("{line}");
+        }
+    });
+    assert_eq!(result, Ok(()));
+}
+
+/// The schedules are what they claim to be: large enough to count.
+#[test]
+fn schedules_have_three_nodes_two_workers_eight_keys() {
+    for seed in 0..SEEDS {
+        let setup = random::setup(seed);
+        assert!(setup.nodes >= 3 && setup.workers >= 2 && setup.layout.keys().end.0 >= 8 && STEPS >= 200);
+    }
+}
+
+fn run(seed: u64, pairs: &mut Pairs) -> Result<(), String> {
+    let run = || random::run(random::setup(seed), seed, STEPS, pairs);
+    match panic::catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result.map_err(|violation| violation.to_string()),
+        Err(_) => Err(String::from("panicked")),
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}: give a number")))
+}
+
+/// Every listed pair of (state, message entry) must have occurred, and those that cannot must not.
+fn assert_pairs(pairs: &Pairs) {
+    use State::{Main, None, Releasing, Replica, Requested};
+    for kind in Kind::ALL {
+        let (listed, possible): (&[State], &[State]) = match kind {
+            Kind::Delta | Kind::SetEntry | Kind::Release => (&[Main], &[]),
+            Kind::Intent => (&[None, Requested, Main, Replica], &[Releasing]),
+            Kind::Localize => (&[None, Requested, Main, Replica, Releasing], &[]),
+            Kind::GrantReplica | Kind::GrantOwner | Kind::GrantRemote | Kind::RetryIntent => {
+                (&[Requested], &[])
+            }
+            Kind::Refresh | Kind::HandOver => (&[Replica], &[]),
+            Kind::ForwardIntent | Kind::ForwardLocalize => (&[None, Requested, Main], &[Replica, Releasing]),
+            Kind::Pull | Kind::Push => (&[None, Requested, Replica, Main, Releasing], &[]),
+            Kind::Set => (&[None, Requested, Replica, Main], &[Releasing]),
+            Kind::ForwardPull | Kind::ForwardPush => (&[None, Requested, Main], &[Replica, Releasing]),
+            Kind::ForwardSet => (&[None, Main], &[Requested, Replica, Releasing]),
+            Kind::AnswerPull | Kind::AnswerDone | Kind::RetryOperation => (&[None], &[]),
+            Kind::Residence => (&[None, Requested], &[Replica, Main, Releasing]),
+        };
+        for state in STATES {
+            let count = pairs.count(state, kind);
+            if listed.contains(&state) {
+                assert_ne!(count, 0, "no {kind:?} ever met {state:?}: the schedules have become too tame");
+            } else if !possible.contains(&state) {
+                assert_eq!(count, 0, "a {kind:?} met {state:?}, which cannot be");
+            }
+        }
+    }
+}
