@@ -50,13 +50,13 @@ pub(crate) enum Verb {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TrainTask {
-    /// Knowledge graph embeddings: predict the missing end of a fact
+    /// Knowledge graph embeddings: predict the missing end of a triple
     Kge(Box<TrainArgs>),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalTask {
-    /// Knowledge graph embeddings: filtered ranks of held-out facts
+    /// Knowledge graph embeddings: filtered ranks of held-out triples
     Kge(EvalArgs),
 }
 
@@ -129,7 +129,7 @@ pub(crate) struct TrainArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Function that scores a fact
+    /// Function that scores a triple
     #[arg(long, value_name = "NAME", default_value_t = ModelKind::Complex, value_parser = one_of::<ModelKind>(&["complex", "rescal"]))]
     pub(crate) model: ModelKind,
     /// Length of an entity's vector, in reals (complex: half real, half imaginary parts)
@@ -155,25 +155,25 @@ pub(crate) struct TrainingArgs {
     /// What is minimised: cross entropy over the negatives (softmax) or of each (logistic)
     #[arg(long, value_name = "NAME", default_value_t = LossKind::Softmax, value_parser = one_of::<LossKind>(&["softmax", "logistic"]))]
     pub(crate) loss: LossKind,
-    /// Negatives: one set for a whole chunk of facts, or a set for each fact
+    /// Negatives: one set for a whole chunk of triples, or a set for each triple
     #[arg(long, value_name = "WAY", default_value_t = Negatives::Shared, value_parser = one_of::<Negatives>(&["shared", "independent"]))]
     pub(crate) negatives: Negatives,
-    /// Negatives of a chunk (shared), or of each side of a fact (independent) [default: 1000, or 50]
+    /// Negatives of a chunk (shared), or of each side of a triple (independent) [default: 1000, or 50]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) negative_count: Option<usize>,
-    /// Facts of a chunk, with shared negatives
-    #[arg(long, value_name = "FACTS", default_value_t = TrainConfig::default().chunk, value_parser = at_least_one)]
+    /// Triples of a chunk, with shared negatives
+    #[arg(long, value_name = "TRIPLES", default_value_t = TrainConfig::default().chunk, value_parser = at_least_one)]
     pub(crate) chunk: usize,
     /// Learning rate of AdaGrad
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().learning_rate, allow_negative_numbers = true)]
     pub(crate) learning_rate: f32,
-    /// Weight of the squared norm of a fact's entities
+    /// Weight of the squared norm of a triple's entities
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().l2_entity, allow_negative_numbers = true)]
     pub(crate) l2_entity: f32,
-    /// Weight of the squared norm of a fact's relation
+    /// Weight of the squared norm of a triple's relation
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().l2_relation, allow_negative_numbers = true)]
     pub(crate) l2_relation: f32,
-    /// Weight of the cubed absolute values of a fact's vectors
+    /// Weight of the cubed absolute values of a triple's vectors
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().n3, allow_negative_numbers = true)]
     pub(crate) n3: f32,
     /// Do not evaluate: neither select the epoch on valid nor report on test
@@ -208,7 +208,7 @@ pub(crate) struct EvalArgs {
     pub(crate) split: Split,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-    /// Write the ranks to FILE, one a line: of each fact its object's, then its subject's
+    /// Write the ranks to FILE, one a line: of each triple its object's, then its subject's
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) ranks: Option<PathBuf>,
     /// Print one JSON object; tables go to stderr

@@ -42,6 +42,7 @@ pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure>
     }
     output.text(&comparison(&outcomes, output))?;
     if let Some(code) = interrupt.exit_code() {
+        output.text("\nstopped: the last column is of what was done until then\n")?;
         return Err(Failure::Interrupted(code));
     }
     output.text(&verdict::sentences(&outcomes, args.nodes, output))?;
@@ -82,24 +83,16 @@ fn comparison(outcomes: &[Outcome], output: Output) -> String {
         (
             "test MRR",
             &|run| run.test.map_or_else(|| "-".into(), |test| format::figure(test.mrr)),
-            "quality: 1 is perfect",
+            "at best 1",
         ),
         ("training time", &|run| format::seconds(seconds(run)), "without evaluation"),
-        (
-            "local accesses",
-            &|run| format::share(run.stats.local_share()),
-            "served at once, without another node",
-        ),
-        ("waited", &|run| format::count(run.stats.waited), "for a parameter on its way"),
-        ("remote", &|run| format::count(run.stats.remote), "a question to another node, and a wait"),
-        ("bytes sent", &|run| format::bytes(run.stats.bytes_sent), "between nodes, as encoded"),
-        (
-            "relocations",
-            &|run| format::count(run.stats.relocations),
-            "parameters moved to where they are used",
-        ),
-        ("replicas", &|run| format::count(run.stats.replicas), "copies set up where several nodes use one"),
-        ("staleness", &staleness, "mean age of what a copy lacked when refreshed"),
+        ("local accesses", &|run| format::share(run.stats.local_share()), "needed no other node"),
+        ("waited", &|run| format::count(run.stats.waited), "for a key on its way"),
+        ("remote", &|run| format::count(run.stats.remote), "asked another node"),
+        ("bytes sent", &|run| format::bytes(run.stats.bytes_sent), "between the nodes"),
+        ("relocations", &|run| format::count(run.stats.relocations), "moved to their users"),
+        ("replicas", &|run| format::count(run.stats.replicas), "copies set up"),
+        ("staleness", &staleness, "mean age of a copy"),
     ];
     for (name, cell, note) in rows {
         let cells = outcomes.iter().map(|outcome| cell(&outcome.report));
@@ -110,7 +103,7 @@ fn comparison(outcomes: &[Outcome], output: Output) -> String {
 
 /// Seconds of training, all epochs.
 pub(crate) fn seconds(report: &TrainReport) -> f64 {
-    report.epochs.iter().map(|epoch| epoch.seconds).sum()
+    report.epochs.iter().fold(0.0, |sum, epoch| sum + epoch.seconds)
 }
 
 fn staleness(report: &TrainReport) -> String {
@@ -122,9 +115,9 @@ const SYSTEMS: [System; 3] = [System::Adapm, System::Classic, System::Full];
 /// The graph of the demo is also that of `train kge` without data.
 const GRAPH_SEED: u64 = 1;
 
-const NEXT: &str = "\
-  adapm train kge --nodes 4 --system lapse          another system on the same graph
-  adapm train kge --data PATH --nodes 2             your own graph: a folder with train.txt, one `h r t` a line
-  adapm train kge --help                            everything that can be chosen
-  from a clone, write `cargo run --release --` for `adapm`
+const NEXT: &str = "  adapm train kge --nodes 4 --system lapse    another system, the same graph
+  adapm train kge --data FOLDER --nodes 2     your own: train.txt, lines `h r t`
+  adapm train kge --help                      everything that can be chosen
+
+  From a clone, write `cargo run --release --` for `adapm`.
 ";

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &EvalArgs, given: &Given, interrupt: &Interrupt) -> Resu
         })?;
     }
     shown?;
-    output.text(&report::evaluation_result(output, config.split.name(), &evaluated))?;
+    output.text(&report::evaluation_result(output, &graph, config.split, &evaluated))?;
     output.object(&json::Evaluation::new(&plan, &evaluated))?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }

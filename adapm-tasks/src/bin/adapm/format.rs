@@ -1,5 +1,6 @@
 //! Numbers as people read them.
 
+use console::measure_text_width;
 use indicatif::{DecimalBytes, HumanCount};
 
 /// `272,115`.
@@ -22,7 +23,7 @@ pub(crate) fn figure(value: f64) -> String {
     format!("{value:.4}")
 }
 
-/// A duration given in seconds: `850 us`, `12 ms`, `4.3 s`, `2 min 05 s`, `1 h 02 min`.
+/// A duration given in seconds: `850 us`, `12 ms`, `4.32 s`, `2 min 05 s`, `1 h 02 min`.
 pub(crate) fn seconds(seconds: f64) -> String {
     let whole = seconds.round();
     if !seconds.is_finite() {
@@ -42,9 +43,34 @@ pub(crate) fn seconds(seconds: f64) -> String {
     }
 }
 
+/// A duration in seconds, rounded up to whole ones: `4 s`, `2 min 05 s`.
+pub(crate) fn whole_seconds(duration: f64) -> String {
+    let whole = duration.ceil();
+    if whole < 60.0 { format!("{whole:.0} s") } else { seconds(whole) }
+}
+
 /// `1 node`, `4 nodes`.
 pub(crate) fn plural(number: usize, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Breaks `text` between words into lines of at most `width` characters, those after the first indented by two.
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    let mut wrapped = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = measure_text_width(word);
+        if column > 0 && column + 1 + length > width {
+            wrapped.push_str("\n  ");
+            column = 2;
+        } else if column > 0 {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped.push_str(word);
+        column += length;
+    }
+    wrapped
 }
 
 #[cfg(test)]
@@ -65,11 +91,19 @@ mod tests {
         let expected =
             ["0 us", "85 us", "12 ms", "4.32 s", "12.3 s", "1 min 00 s", "2 min 05 s", "1 h 02 min", "?"];
         assert_eq!(texts, expected);
+        assert_eq!([0.2, 59.5, 100.1].map(whole_seconds), ["1 s", "1 min 00 s", "1 min 41 s"]);
     }
 
     #[test]
     fn counts_and_bytes_are_grouped() {
         assert_eq!((count(272_115), bytes(12_340_000)), ("272,115".to_owned(), "12.34 MB".to_owned()));
         assert_eq!((plural(1, "node"), plural(4, "node")), ("1 node".to_owned(), "4 nodes".to_owned()));
+    }
+
+    #[test]
+    fn text_wraps_between_words() {
+        assert_eq!(wrapped("one two three", 9), "one two\n  three");
+        assert_eq!(wrapped("a-word-too-long x", 4), "a-word-too-long\n  x");
+        assert_eq!(wrapped("", 4), "");
     }
 }

@@ -93,14 +93,14 @@ impl Progress for Screen<'_> {
     fn training(&self, moment: &Training) {
         let all = u64::from(moment.epochs) * moment.total;
         let done = u64::from(moment.epoch.saturating_sub(1)) * moment.total + moment.done;
-        let eta = self.remaining(done, all).map_or_else(String::new, format::seconds);
+        let eta = self.remaining(done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
         let message = format!(
-            "epoch {}/{}  loss {:.4}  {} facts/s  ETA {eta}\n  {}",
+            "epoch {}/{}  loss {:.4}  ETA {eta}\n  {}  {} triples/s",
             moment.epoch,
             moment.epochs,
             moment.loss,
-            format::count(moment.throughput() as u64),
             manager(&moment.stats),
+            format::count(moment.throughput() as u64),
         );
         self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
     }
@@ -123,6 +123,7 @@ impl Progress for Screen<'_> {
         self.bar.suspend(|| printed = self.output.object(&json::Epoch::from(report)));
         if let Err(failure) = printed {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+            self.told.store(true, Ordering::Relaxed);
             self.stop.store(true, Ordering::Relaxed);
         }
         self.tell_interrupt();
@@ -133,7 +134,7 @@ fn epoch_line(report: &EpochReport) -> String {
     let throughput = report.triples as f64 / report.seconds.max(1e-9);
     let valid = report.valid.map_or_else(String::new, |metrics| format!("   valid MRR {:.4}", metrics.mrr));
     format!(
-        "epoch {:>3}   loss {:.4}   {:>7}   {:>9} facts/s   local {:>8}{valid}",
+        "epoch {:>3}   loss {:.4}   {:>7}   {:>9} triples/s   local {:>8}{valid}",
         report.epoch,
         report.loss,
         format::seconds(report.seconds),
@@ -142,10 +143,10 @@ fn epoch_line(report: &EpochReport) -> String {
     )
 }
 
-/// The manager's counts in one line.
+/// The manager's counts in one line, short enough for 80 columns with what follows.
 fn manager(stats: &ManagerStats) -> String {
     format!(
-        "local {}   relocations {}   replicas {}   sent {}",
+        "local {}  relocations {}  replicas {}  sent {}",
         format::share(stats.local_share()),
         format::count(stats.relocations),
         format::count(stats.replicas),

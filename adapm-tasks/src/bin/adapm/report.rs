@@ -1,6 +1,6 @@
 //! The tables of a run: what is about to be done, and what came out.
 
-use adapm_tasks::kge::{EvalReport, Graph, ManagerStats, Negatives, TrainConfig, TrainReport};
+use adapm_tasks::kge::{EvalReport, Graph, ManagerStats, Negatives, Split, TrainConfig, TrainReport};
 use adapm_tasks::metric::RankMetrics;
 
 use crate::args::Given;
@@ -12,7 +12,7 @@ use crate::table::{Align, Table};
 pub(crate) fn describe_data(table: &mut Table, graph: &Graph, origin: String) {
     table.row(["data".to_owned(), graph.source().to_string(), origin]);
     let splits = format!(
-        "{} train, {} valid, {} test facts; {} entities, {} relations",
+        "{} train, {} valid, {} test triples; {} entities, {} relations",
         format::count(graph.train().len() as u64),
         format::count(graph.valid().len() as u64),
         format::count(graph.test().len() as u64),
@@ -49,9 +49,9 @@ pub(crate) fn training_plan(table: &mut Table, config: &TrainConfig, workers: us
     table.row(["training".into(), training, flags]);
     let negatives = match (config.negatives, config.negative_count) {
         (Negatives::Shared, count) => {
-            format!("{} shared by a chunk of {} facts", count.unwrap_or(1000), config.chunk)
+            format!("{} shared by a chunk of {} triples", count.unwrap_or(1000), config.chunk)
         }
-        (_, count) => format!("{} for each side of a fact", count.unwrap_or(50)),
+        (_, count) => format!("{} for each side of a triple", count.unwrap_or(50)),
     };
     table.row(["negatives".into(), negatives, given.among(&["negatives", "negative-count", "chunk"])]);
     let epochs = match config.evaluate {
@@ -73,29 +73,41 @@ pub(crate) fn cluster(nodes: usize, workers: usize) -> String {
 }
 
 /// What came out of a training run.
-pub(crate) fn training_result(output: Output, report: &TrainReport, config: &TrainConfig) -> String {
-    let mut text = String::from("\n");
+pub(crate) fn training_result(
+    output: Output,
+    graph: &Graph,
+    config: &TrainConfig,
+    report: &TrainReport,
+) -> String {
+    let mut text = format!("\n{}", heading(output, graph));
     let finished = report.epochs.len();
     let ended = if report.stopped {
-        format!(", stopped after {finished} of {}", config.epochs)
+        format!(", stopped after {finished} of {} epochs", config.epochs)
     } else {
         String::new()
     };
-    text.push_str(&format!("{}{ended}\n", output.bold("result")));
+    text.push_str(&format!("{ended}\n"));
     text.push_str(&quality(&[("valid", chosen_valid(report)), ("test", report.test.as_ref())]));
     let mut table = Table::new(&[Align::Left]);
     if config.evaluate {
         table.row(["selected", &format!("epoch {}", report.chosen_epoch)]);
     }
     let seconds: Vec<f64> = report.epochs.iter().map(|epoch| epoch.seconds).collect();
-    table.row(["training", &format!("{} in {}", format::seconds(seconds.iter().sum()), each(&seconds))]);
-    let evaluation = report.epochs.iter().map(|epoch| epoch.evaluation_seconds).sum::<f64>();
+    table.row([
+        "training",
+        &format!(
+            "{} in {}",
+            format::seconds(seconds.iter().fold(0.0, |sum, second| sum + second)),
+            each(&seconds)
+        ),
+    ]);
+    let evaluation = report.epochs.iter().fold(0.0, |sum, epoch| sum + epoch.evaluation_seconds);
     if config.evaluate {
-        let evaluation = format!(
-            "{}, of it test {}",
-            format::seconds(evaluation + report.test_seconds),
-            format::seconds(report.test_seconds)
-        );
+        let test = match report.test {
+            Some(_) => format!(", of it test {}", format::seconds(report.test_seconds)),
+            None => String::new(),
+        };
+        let evaluation = format!("{}{test}", format::seconds(evaluation + report.test_seconds));
         table.row(["evaluation", &evaluation]);
     }
     manager(&mut table, &report.stats);
@@ -103,14 +115,14 @@ pub(crate) fn training_result(output: Output, report: &TrainReport, config: &Tra
 }
 
 /// What came out of an evaluation.
-pub(crate) fn evaluation_result(output: Output, split: &str, report: &EvalReport) -> String {
-    let mut text = format!("\n{}", output.bold("result"));
+pub(crate) fn evaluation_result(output: Output, graph: &Graph, split: Split, report: &EvalReport) -> String {
+    let mut text = format!("\n{}", heading(output, graph));
     if report.stopped {
         text.push_str(", stopped before it was complete: no figures\n");
         return text;
     }
     text.push('\n');
-    text.push_str(&quality(&[(split, Some(&report.metrics))]));
+    text.push_str(&quality(&[(split.name(), Some(&report.metrics))]));
     let mut table = Table::new(&[Align::Left]);
     table.row([
         "queries",
@@ -124,6 +136,11 @@ pub(crate) fn evaluation_result(output: Output, split: &str, report: &EvalReport
 pub(crate) fn chosen_valid(report: &TrainReport) -> Option<&RankMetrics> {
     let chosen = report.epochs.iter().find(|epoch| epoch.epoch == report.chosen_epoch)?;
     chosen.valid.as_ref()
+}
+
+/// Figures of generated data are not to be mistaken for others.
+fn heading(output: Output, graph: &Graph) -> String {
+    format!("{} on {}", output.bold("result"), graph.source())
 }
 
 /// A row per split that was evaluated; empty if none was.
@@ -142,7 +159,7 @@ fn quality(splits: &[(&str, Option<&RankMetrics>)]) -> String {
         );
         if metrics.has_ties() {
             let (worst, best) = (metrics.mrr_pessimistic, metrics.mrr_optimistic);
-            row.push(format!("ties put MRR in {worst:.4} to {best:.4}"));
+            row.push(format!("MRR {worst:.4} if ties are lost, {best:.4} if won"));
         }
         table.row(row);
     }

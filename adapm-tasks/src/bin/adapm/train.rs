@@ -33,7 +33,7 @@ pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Res
         None => None,
     };
     shown?;
-    output.text(&report::training_result(output, &trained, &config))?;
+    output.text(&report::training_result(output, &graph, &config, &trained))?;
     if let Some(path) = &saved {
         output.text(&format!("  parameters of epoch {} are in {path}\n", trained.chosen_epoch))?;
     }
