@@ -29,13 +29,15 @@ pub(crate) struct Outcome {
 pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let output = Output::new(false);
     let graph = Graph::family(GRAPH_SEED);
-    output.text(&introduction(args, &graph, output))?;
+    let mut opening = Some(introduction(args, &graph, output));
     let mut outcomes = Vec::new();
     for system in SYSTEMS {
         let screen = Screen::new(&format!("{system:<8}"), output, interrupt.stop()).without_lines();
-        let trained = kge::train(&graph, &config(args, system), &screen, interrupt.stop());
+        let screen = screen.opening(opening.take().unwrap_or_default());
+        let report = kge::train(&graph, &config(args, system), &screen, interrupt.stop())?;
+        screen.open();
         screen.finish()?;
-        outcomes.push(Outcome { system, report: trained? });
+        outcomes.push(Outcome { system, report });
         if interrupt.exit_code().is_some() {
             break;
         }

@@ -38,12 +38,12 @@ pub(crate) fn run(args: &EvalArgs, given: &Given, interrupt: &Interrupt) -> Resu
     let checkpoint = Checkpoint::load(&args.load).map_err(TaskError::Checkpoint)?;
     let graph = input::graph(&args.data)?;
     let plan = Plan { graph: &graph, checkpoint: &checkpoint, config: &config };
-    output.text(&describe(&plan, args, given, output))?;
+    let opening = describe(&plan, args, given, output);
 
-    let screen = Screen::new("eval", output, interrupt.stop());
-    let evaluated = kge::evaluate(&graph, &checkpoint, &config, &screen, interrupt.stop());
+    let screen = Screen::new("eval", output, interrupt.stop()).opening(opening);
+    let evaluated = kge::evaluate(&graph, &checkpoint, &config, &screen, interrupt.stop())?;
+    screen.open();
     let shown = screen.finish();
-    let evaluated = evaluated?;
     if let Some(path) = args.ranks.as_deref().filter(|_| !evaluated.stopped) {
         write_ranks(path, &evaluated.ranks).map_err(|error| Failure::Unwritable {
             flag: "--ranks",

@@ -4,11 +4,11 @@
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use adapm_tasks::kge::{EpochReport, ManagerStats, Progress, Stage, Training};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::format;
@@ -24,13 +24,15 @@ pub(crate) struct Screen<'a> {
     started: Instant,
     stop: &'a AtomicBool,
     told: AtomicBool,
+    opening: Mutex<Option<String>>,
     failure: Mutex<Option<Failure>>,
 }
 
 impl<'a> Screen<'a> {
     /// A screen for a run called `name`. Raises `stop` if nobody takes the results.
     pub(crate) fn new(name: &str, output: Output, stop: &'a AtomicBool) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+            .with_finish(ProgressFinish::AndClear);
         Self {
             bar,
             output,
@@ -39,6 +41,7 @@ impl<'a> Screen<'a> {
             started: Instant::now(),
             stop,
             told: AtomicBool::new(false),
+            opening: Mutex::new(None),
             failure: Mutex::new(None),
         }
     }
@@ -47,6 +50,19 @@ impl<'a> Screen<'a> {
     pub(crate) fn without_lines(mut self) -> Self {
         self.lines = false;
         self
+    }
+
+    /// Opens with `text` on the first sign of life: a run that is refused shows the reason only.
+    pub(crate) fn opening(mut self, text: String) -> Self {
+        self.opening = Mutex::new(Some(text));
+        self
+    }
+
+    /// Prints the opening if that is still to do.
+    pub(crate) fn open(&self) {
+        if let Some(text) = lock(&self.opening).take() {
+            self.print(|| self.output.text(&text));
+        }
     }
 
     /// Shows that something goes on whose length is not known, such as reading data.
@@ -63,12 +79,22 @@ impl<'a> Screen<'a> {
     }
 
     fn show(&self, template: &str, position: u64, length: u64, message: String) {
+        self.open();
         self.bar.disable_steady_tick();
         self.bar.set_style(style(template));
         self.bar.set_length(length.max(1));
         self.bar.set_position(position);
         self.bar.set_message(message);
         self.tell_interrupt();
+    }
+
+    /// Prints results above the bar, and ends the run if nobody takes them.
+    fn print(&self, print: impl FnOnce() -> Result<(), Failure>) {
+        if let Err(failure) = self.bar.suspend(print) {
+            lock(&self.failure).get_or_insert(failure);
+            self.told.store(true, Ordering::Relaxed);
+            self.stop.store(true, Ordering::Relaxed);
+        }
     }
 
     fn tell_interrupt(&self) {
@@ -116,18 +142,18 @@ impl Progress for Screen<'_> {
     }
 
     fn epoch(&self, report: &EpochReport) {
+        self.open();
         if self.lines {
             self.line(&epoch_line(report));
         }
-        let mut printed = Ok(());
-        self.bar.suspend(|| printed = self.output.object(&json::Epoch::from(report)));
-        if let Err(failure) = printed {
-            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
-            self.told.store(true, Ordering::Relaxed);
-            self.stop.store(true, Ordering::Relaxed);
-        }
+        self.print(|| self.output.object(&json::Epoch::from(report)));
         self.tell_interrupt();
     }
+}
+
+/// A panic elsewhere leaves texts and failures as good as they were.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn epoch_line(report: &EpochReport) -> String {

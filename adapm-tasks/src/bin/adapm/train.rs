@@ -18,12 +18,12 @@ pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Res
     let config = config(args);
     input::probe_writable("--save", args.output.save.as_deref())?;
     let graph = read(args, output, interrupt)?;
-    output.text(&plan(args, &graph, &config, given, output))?;
+    let opening = plan(args, &graph, &config, given, output);
 
-    let screen = Screen::new("train", output, interrupt.stop());
-    let trained = kge::train(&graph, &config, &screen, interrupt.stop());
+    let screen = Screen::new("train", output, interrupt.stop()).opening(opening);
+    let trained = kge::train(&graph, &config, &screen, interrupt.stop())?;
+    screen.open();
     let shown = screen.finish();
-    let trained = trained?;
     // Parameters first: they are worth more than the tables if one of the two fails.
     let saved = match &args.output.save {
         Some(path) => {
