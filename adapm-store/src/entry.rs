@@ -18,7 +18,7 @@ use core::ptr;
 
 use adapm_core::slot::Word;
 
-use crate::sync::{AtomicPtr, Ordering, pause};
+use crate::sync::{AtomicPtr, Ordering, pause, replace};
 
 /// What one key has, behind its latch. It is a pointer, so that a slot's address keeps its provenance.
 pub(crate) struct Entry(AtomicPtr<u8>);
@@ -53,7 +53,7 @@ impl Entry {
     /// Waits for the latch and takes it.
     #[inline]
     pub(crate) fn latch(&self) -> Latched<'_> {
-        let mut now = self.0.swap(ptr::without_provenance_mut(LATCHED), Ordering::Acquire);
+        let mut now = replace(&self.0, ptr::without_provenance_mut(LATCHED), Ordering::Acquire);
         if now.addr() == LATCHED {
             now = self.await_latch();
         }
@@ -79,12 +79,9 @@ impl Entry {
         loop {
             pause(attempt);
             attempt = attempt.saturating_add(1);
-            // Only read while it is taken: a swap would take the line away from who is to let go of it.
-            if self.0.load(Ordering::Relaxed).addr() != LATCHED {
-                let seen = self.0.swap(ptr::without_provenance_mut(LATCHED), Ordering::Acquire);
-                if seen.addr() != LATCHED {
-                    return seen;
-                }
+            let seen = replace(&self.0, ptr::without_provenance_mut(LATCHED), Ordering::Acquire);
+            if seen.addr() != LATCHED {
+                return seen;
             }
         }
     }

@@ -12,6 +12,12 @@ mod primitives {
     pub(crate) use std::sync::atomic::{AtomicPtr, Ordering};
     pub(crate) use std::sync::{Mutex, MutexGuard};
 
+    /// Swaps `new` in and returns what was there.
+    #[inline(always)]
+    pub(crate) fn replace(entry: &AtomicPtr<u8>, new: *mut u8, order: Ordering) -> *mut u8 {
+        entry.swap(new, order)
+    }
+
     /// Lets the holder of a latch finish: spins longer each `attempt`, then leaves the processor to others.
     pub(crate) fn pause(attempt: u32) {
         if attempt < SPINNING_ATTEMPTS {
@@ -47,6 +53,22 @@ mod primitives {
 mod primitives {
     pub(crate) use loom::sync::atomic::{AtomicPtr, Ordering};
     pub(crate) use loom::sync::{Mutex, MutexGuard};
+
+    /// Swaps `new` in and returns what was there; does not write if that was `new`.
+    ///
+    /// # Departure
+    /// A swap of a value for the same would be a store, which loom may take for later than the store of a holder that lets
+    /// go, for ever: no processor does that, but the model would not end.
+    pub(crate) fn replace(entry: &AtomicPtr<u8>, new: *mut u8, order: Ordering) -> *mut u8 {
+        let mut expected = std::ptr::null_mut();
+        loop {
+            match entry.compare_exchange(expected, new, order, Ordering::Relaxed) {
+                Ok(seen) => return seen,
+                Err(seen) if seen == new => return seen,
+                Err(seen) => expected = seen,
+            }
+        }
+    }
 
     /// Lets another thread of the model run.
     pub(crate) fn pause(_attempt: u32) {

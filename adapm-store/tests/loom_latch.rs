@@ -1,0 +1,47 @@
+//! Loom: the latch of the dense store lets one thread in at a time, and the next sees what the one before wrote.
+//!
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test 'loom_*'`
+#![cfg(adapm_loom)]
+
+use adapm_core::slot::{Pushed, Word};
+use adapm_core::store::Store;
+use adapm_core::{Key, Layout, Version};
+use adapm_store::DenseStore;
+use loom::sync::Arc;
+use loom::thread;
+
+const KEY: Key = Key(0);
+
+#[test]
+fn two_pushes_of_a_held_key_add_up() {
+    loom::model(|| {
+        let store = Arc::new(DenseStore::<i64>::new(&Layout::dense(&[(1, 2)]).expect("a legal layout")));
+        store.reserve(KEY, false);
+        store.with_slot(KEY, |mut slot| slot.found());
+        let push = |store: &DenseStore<i64>| store.with_slot(KEY, |mut slot| slot.push(&[1, 1]));
+        let other = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || assert_eq!(push(&store), Pushed::Done))
+        };
+        assert_eq!(push(&store), Pushed::Done);
+        other.join().expect("the push is done");
+        store.with_slot(KEY, |slot| assert_eq!((&*slot.value, *slot.version), (&[2, 2][..], Version(2))));
+    });
+}
+
+#[test]
+fn two_changes_of_an_absent_keys_word_both_count() {
+    loom::model(|| {
+        let store = Arc::new(DenseStore::<i64>::new(&Layout::dense(&[(1, 2)]).expect("a legal layout")));
+        let count = |store: &DenseStore<i64>| {
+            store.with_slot(KEY, |slot| *slot.word = Word::from_bits(slot.word.bits() + 1));
+        };
+        let other = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || count(&store))
+        };
+        count(&store);
+        other.join().expect("the word is changed");
+        store.with_slot(KEY, |slot| assert_eq!(slot.word.bits(), 2));
+    });
+}
