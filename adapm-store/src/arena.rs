@@ -298,6 +298,11 @@ impl Chunk {
         self.base.as_ptr().wrapping_add(slot * self.slot_bytes)
     }
 
+    /// How many slots it has.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots
+    }
+
     /// Where the chunk begins.
     pub(crate) fn addr(&self) -> usize {
         self.base.addr().get()

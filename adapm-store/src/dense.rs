@@ -21,8 +21,9 @@ use crate::arena::Arena;
 ///
 /// # Memory
 /// An absent key has its directory entry, 8 B. A main copy adds 16 B and the value, `4 len + 24` B in all for `f32`. A replica
-/// adds 16 B, value and delta, rounded up to 16 B: at most `8 len + 36` B in all. Chunks add one bit a slot and 48 B
-/// each; see [`DenseStore::memory`].
+/// adds 16 B, value and delta, rounded up to 16 B: at most `8 len + 36` B in all. The book about the chunks adds less than half
+/// a byte a copy, and one and a half chunks (64 KiB to 2 MiB each) per value length may have room; see
+/// [`DenseStore::memory`].
 ///
 /// # Departure
 /// The top bits of a word stay unused: words are shifted by three bits instead, which leaves room for tags
@@ -108,5 +109,57 @@ impl<V: Value> Store for DenseStore<V> {
 impl<V: Value> fmt::Debug for DenseStore<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DenseStore({} keys, {} bytes)", self.arena.keys(), self.memory())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use adapm_core::Version;
+    use adapm_core::slot::Word;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_lets_go_of_the_latch_and_keeps_what_was_written() {
+        let store = DenseStore::<i64>::new(&Layout::dense(&[(2, 3)]).expect("a legal layout"));
+        store.reserve(Key(1), false);
+        for key in [Key(0), Key(1)] {
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                store.with_slot(key, |slot| {
+                    *slot.word = Word::MAIN_AT_HOME;
+                    *slot.version = Version(5);
+                    slot.value.fill(9);
+                    panic!("in the middle of a transition");
+                })
+            }));
+            assert!(panicked.is_err());
+        }
+        store.with_slot(Key(0), |slot| {
+            assert_eq!((*slot.word, *slot.version), (Word::MAIN_AT_HOME, Version(0)))
+        });
+        store.with_slot(Key(1), |slot| {
+            assert_eq!((*slot.word, *slot.version), (Word::MAIN_AT_HOME, Version(5)));
+            assert_eq!(slot.value, [9; 3]);
+        });
+    }
+
+    #[test]
+    fn values_of_whole_16_byte_units_are_aligned_to_16_bytes() {
+        let store = DenseStore::<f32>::new(&Layout::dense(&[(100, 4), (100, 25)]).expect("a legal layout"));
+        (0..100).for_each(|key| store.reserve(Key(key), false));
+        (100..200).for_each(|key| store.reserve(Key(key), true));
+        store.visit(Key(0)..Key(200), |_, slot| assert!(slot.value.as_ptr().addr().is_multiple_of(16)));
+    }
+
+    #[test]
+    fn many_extents_have_their_lengths() {
+        let extents: Vec<_> = (1..=40).map(|len| (len as u64, len % 5 + 1)).collect();
+        let layout = Layout::dense(&extents).expect("a legal layout");
+        let store = DenseStore::<f32>::new(&layout);
+        for key in (0..layout.keys().end.0 + 3).map(Key) {
+            assert_eq!(store.value_len(key), layout.value_len(key).unwrap_or(0), "{key}");
+        }
     }
 }

@@ -1,4 +1,72 @@
-//! Stores of latched slots for adapm.
+//! Stores of latched slots: where a node keeps its local copies.
+//!
+//! | store | for | an absent key takes | a pull or push of a held key |
+//! | --- | --- | --- | --- |
+//! | [`DenseStore`] | dense layouts | 8 B | one atomic swap, two places in memory |
+//! | [`SparseStore`] | any `u64` as key, of which few exist | nothing, or 16 B in a map while its location is known | one mutex, one look-up |
+//!
+//! Both keep the contract of [`adapm_core::store::Store`] and are shared by the workers of a node and by its
+//! [`adapm_core::node::Node`]s. A store knows slots, not messages: what happens to a slot is decided by the transitions
+//! of [`adapm_core::slot`].
+//!
+//! ```
+//! use adapm_core::slot::Pushed;
+//! use adapm_core::store::Store;
+//! use adapm_core::{Key, Layout};
+//! use adapm_store::DenseStore;
+//!
+//! // 1,000 keys of 64 elements, then 10 of 4,096.
+//! let store = DenseStore::<f32>::new(&Layout::dense(&[(1_000, 64), (10, 4_096)])?);
+//!
+//! // A node makes this the owner of a key: memory first, then the transition.
+//! store.reserve(Key(7), false);
+//! store.with_slot(Key(7), |mut slot| slot.found());
+//!
+//! // Workers push and pull, from as many threads as they like.
+//! std::thread::scope(|scope| {
+//!     for _ in 0..2 {
+//!         scope.spawn(|| {
+//!             let pushed = store.with_slot(Key(7), |mut slot| slot.push(&[0.5; 64]));
+//!             assert_eq!(pushed, Pushed::Done);
+//!         });
+//!     }
+//! });
+//! let mut value = [0.0; 64];
+//! assert!(store.with_slot(Key(7), |slot| slot.pull(&mut value)));
+//! assert_eq!(value, [1.0; 64]);
+//!
+//! // A key of which there is no local copy refuses: the worker's slow path takes it.
+//! assert!(!store.with_slot(Key(8), |slot| slot.pull(&mut value)));
+//! # Ok::<(), adapm_core::error::ConfigError>(())
+//! ```
+//!
+//! # A store of your own
+//!
+//! Implement [`Store`](adapm_core::store::Store) for your type: `with_slot`, `reserve`, `release`, `visit` and `value_len`. The
+//! element type is the trait's; everything else, from the latch to where values lie, is yours. Four rules are easily missed:
+//!
+//! - A word outlives its value: `release` keeps it, and an absent key has one, too, that `with_slot` may change.
+//! - `reserve` of a held key keeps value, word and version and changes the delta alone.
+//! - Memory that `release` frees may not be touched by a thread that has just looked the key up: look up under the
+//!   latch, or check again once you have it.
+//! - `prefetch` must be legal for any key at any time; leave it out if it would need the latch.
+//!
+//! Then run the whole contract in one line (the feature `testing` of adapm-core, as a dev-dependency). Here the store is
+//! the simplest there is, a map behind a mutex; its source is a good start:
+//!
+//! ```
+//! use adapm_core::testing::ReferenceStore;
+//!
+//! adapm_core::store_suite!(my_store, |layout| ReferenceStore::<f32>::new(layout));
+//! # fn main() {}
+//! ```
+//!
+//! # Checked by
+//!
+//! `tests/suite.rs` runs that suite on the stores here, `tests/memory.rs` counts bytes, `tests/loom_*.rs` model the latch and
+//! the reuse of slots, `benches/access.rs` measures access beside plain arrays.
+//!
+//! Deliberately absent: messages, policies, eviction (a node decides what is held), persistence.
 
 mod arena;
 mod dense;

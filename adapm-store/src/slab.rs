@@ -13,6 +13,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// Slots of one size.
 pub(crate) struct Slab {
     slot_bytes: usize,
+    slots_max: usize,
     chunk_slots: usize,
     chunks: Mutex<Chunks>,
 }
@@ -23,8 +24,12 @@ struct Chunks {
     list: Vec<Occupied>,
     /// Chunks before this one are full.
     roomy: usize,
+    /// Slots of all chunks.
+    slots: usize,
     /// Slots in use.
     used: usize,
+    /// Chunks with no slot in use.
+    empty: usize,
 }
 
 /// A chunk and which of its slots are in use.
@@ -36,59 +41,65 @@ struct Occupied {
 }
 
 impl Slab {
-    /// No chunk yet, for at most `slots_max` slots of `slot_bytes`.
+    /// No chunk yet, for at most `slots_max` slots of `slot_bytes` in use at a time.
     ///
-    /// A chunk is a 64th of what all slots need, within [`CHUNK_BYTES_MIN`] and [`CHUNK_BYTES_MAX`] (one slot if that is
-    /// larger): few chunks, and little in the last one that is not used.
+    /// A chunk is a 32nd of what all slots need, within 64 KiB and 2 MiB (one slot if that is larger): few chunks, which
+    /// yet empty when copies leave. All chunks together have `slots_max` slots at most, so a full store wastes none.
     pub(crate) fn new(slot_bytes: usize, slots_max: usize) -> Self {
-        let bytes = slot_bytes.saturating_mul(slots_max) / 64;
-        let slots = (bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) / slot_bytes).clamp(1, slots_max);
-        let chunks = slots_max.div_ceil(slots);
-        Self { slot_bytes, chunk_slots: slots_max.div_ceil(chunks), chunks: Mutex::default() }
+        let bytes = slot_bytes.saturating_mul(slots_max) / 32;
+        let chunk_slots = (bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) / slot_bytes).clamp(1, slots_max);
+        Self { slot_bytes, slots_max, chunk_slots, chunks: Mutex::default() }
     }
 
     /// Takes a slot, whose content is arbitrary.
     pub(crate) fn take(&self) -> *mut u8 {
         let mut chunks = self.chunks();
-        let Chunks { list, roomy, used } = &mut *chunks;
-        while list.get(*roomy).is_some_and(|chunk| chunk.used == self.chunk_slots) {
+        let Chunks { list, roomy, slots, used, empty } = &mut *chunks;
+        while list.get(*roomy).is_some_and(|chunk| chunk.used == chunk.chunk.slots()) {
             *roomy += 1;
         }
         if *roomy == list.len() {
-            let chunk = Chunk::new(self.slot_bytes, self.chunk_slots);
+            let chunk = Chunk::new(self.slot_bytes, self.chunk_slots.min(self.slots_max - *slots));
+            *slots += chunk.slots();
+            *empty += 1;
             *roomy = list.partition_point(|other| other.chunk.addr() < chunk.addr());
-            let bits = vec![0; self.chunk_slots.div_ceil(64)].into();
+            let bits = vec![0; chunk.slots().div_ceil(64)].into();
             list.insert(*roomy, Occupied { chunk, used: 0, bits });
         }
         *used += 1;
+        *empty -= usize::from(list[*roomy].used == 0);
         list[*roomy].take()
     }
 
-    /// Takes back a slot that [`Slab::take`] gave. Frees its chunk if that is empty; of the empty chunks one is kept
-    /// as long as any slot is in use and no other chunk has room, so that a copy that comes and goes does not cost a chunk
-    /// each time.
+    /// Takes back a slot that [`Slab::take`] gave.
+    ///
+    /// An empty chunk is freed as soon as the others have room for half a chunk, so that a copy that comes and goes does not
+    /// cost a chunk each time; or when no slot is in use.
     pub(crate) fn give_back(&self, slot: *mut u8) {
         let mut chunks = self.chunks();
-        let Chunks { list, roomy, used } = &mut *chunks;
+        let Chunks { list, roomy, slots, used, empty } = &mut *chunks;
         let at = list.partition_point(|chunk| chunk.chunk.addr() <= slot.addr());
         let at = at.checked_sub(1).expect("a slot lies in a chunk of its slab");
         let chunk = &mut list[at];
         chunk.give_back((slot.addr() - chunk.chunk.addr()) / self.slot_bytes);
-        *used -= 1;
         *roomy = at.min(*roomy);
+        *used -= 1;
+        *empty += usize::from(chunk.used == 0);
         if *used == 0 {
             *chunks = Chunks::default();
-        } else if chunk.used == 0 && list.len() * self.chunk_slots - *used > self.chunk_slots {
-            list.remove(at);
+        } else if *empty > 0 && *slots - *used >= self.chunk_slots + self.chunk_slots / 2 {
+            let at = list.iter().rposition(|chunk| chunk.used == 0).expect("an empty chunk was counted");
+            *slots -= list.remove(at).chunk.slots();
+            *empty -= 1;
+            *roomy = at.min(*roomy);
         }
     }
 
     /// Bytes of all chunks and of the book about them.
     pub(crate) fn memory(&self) -> usize {
         let chunks = self.chunks();
-        let chunk_bytes =
-            self.slot_bytes * self.chunk_slots + self.chunk_slots.div_ceil(64) * size_of::<u64>();
-        chunks.list.capacity() * size_of::<Occupied>() + chunks.list.len() * chunk_bytes
+        let bits: usize = chunks.list.iter().map(|chunk| size_of_val(&*chunk.bits)).sum();
+        chunks.list.capacity() * size_of::<Occupied>() + bits + chunks.slots * self.slot_bytes
     }
 
     fn chunks(&self) -> MutexGuard<'_, Chunks> {
@@ -135,7 +146,7 @@ mod tests {
         slab.give_back(slots[9]);
         assert_eq!([slab.take(), slab.take()], [slots[1], slots[9]]);
 
-        slots[4..].iter().for_each(|slot| slab.give_back(*slot));
+        slots[4..].iter().rev().for_each(|slot| slab.give_back(*slot));
         let two = slab.memory();
         assert!(two < three, "one empty chunk of two is kept");
         assert_eq!(slab.take(), slots[4]);
@@ -146,14 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn chunks_fit_the_slots_there_can_be() {
-        for (slot_bytes, slots) in
-            [(1, 1), (116, 10_000), (416, 1_000_000), (1 << 24, 3), (48, usize::MAX >> 3)]
-        {
+    fn a_full_slab_has_no_free_slot() {
+        for (slot_bytes, slots) in [(1 << 24, 3), (417, 10_000), (20, 70_000), (16, 1)] {
             let slab = Slab::new(slot_bytes, slots);
-            assert!((1..=slots).contains(&slab.chunk_slots));
-            let waste = slots.div_ceil(slab.chunk_slots) * slab.chunk_slots - slots;
-            assert!(waste * 100 <= slots, "{waste} slots of {slots} in no use");
+            let all: Vec<_> = (0..slots).map(|_| slab.take()).collect();
+            assert_eq!(slab.chunks().slots, slots);
+            all.iter().for_each(|slot| slab.give_back(*slot));
+            assert_eq!(slab.memory(), 0);
         }
     }
 }
