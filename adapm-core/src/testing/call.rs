@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use crate::id::Key;
 use crate::node::{Input, Op, OpBody, OpId};
+use crate::slot::State;
 use crate::testing::cluster::Cluster;
 use crate::testing::digits::{self, Seen};
 use crate::testing::invariants;
@@ -35,7 +36,7 @@ enum CallKind {
     Pull,
     Write,
     Localize,
-    /// What each main copy contained when it was called, and which pushes of the node were made.
+    /// What the main copy of each replica of the node contained when it was called, and which pushes of the node were made.
     WaitSync {
         mains: Vec<Option<Seen>>,
         own: Vec<u128>,
@@ -166,7 +167,10 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn wait_sync(&mut self, who: Who) -> Result<OpId, Violation> {
-        let mains = self.keys().map(|key| self.judged_main(key)).collect::<Result<Vec<_>, _>>()?;
+        // A replica whose grant is on its way left its owner before the call.
+        let held = |key: &Key| self.state(who.0, *key) == State::Replica;
+        let main = |key: Key| if held(&key) { self.judged_main(key) } else { Ok(None) };
+        let mains = self.keys().map(main).collect::<Result<Vec<_>, _>>()?;
         let own = self.keys().map(|key| self.pushes_of_node(who, key)).collect();
         let op = self.calls.begin(who, CallKind::WaitSync { mains, own });
         self.submit(op, who, false, |_| OpBody::WaitSync)

@@ -18,6 +18,9 @@ impl Checks {
     /// All of them.
     pub const ALL: Self = Self(u16::MAX);
 
+    /// None of them.
+    pub const NONE: Self = Self(0);
+
     /// Only the one with this number.
     #[must_use]
     pub fn only(invariant: u8) -> Self {
