@@ -9,6 +9,7 @@
 //! | [`oracle`], [`digits`] | values that tell which pushes they contain, and the judge of reads |
 //! | [`invariants`], [`violation`] | one checker for each invariant of the protocol |
 //! | [`random`], [`rng`] | schedules from seeds |
+//! | [`script`] | scenarios in text files |
 //! | [`flight`] | what a message says, entry by entry |
 //! | [`bug`] | planted mistakes |
 
@@ -25,6 +26,7 @@ pub mod oracle;
 pub mod random;
 mod reference_store;
 pub mod rng;
+pub mod script;
 pub mod setup;
 pub mod store_suite;
 pub mod transport_suite;
