@@ -7,11 +7,13 @@
 
 #![forbid(unsafe_code)]
 
+mod cluster;
 mod decode;
 mod inputs;
 mod peer;
 mod slot;
 
+pub use cluster::cluster;
 pub use decode::decode;
 pub use inputs::inputs;
 pub use slot::slot;
@@ -20,4 +22,5 @@ pub use slot::slot;
 pub type Target = fn(&[u8]) -> bool;
 
 /// Every target by the name of its corpus folder and its libFuzzer entry point.
-pub const TARGETS: [(&str, Target); 3] = [("decode", decode), ("inputs", inputs), ("slot", slot)];
+pub const TARGETS: [(&str, Target); 4] =
+    [("cluster", cluster), ("decode", decode), ("inputs", inputs), ("slot", slot)];
