@@ -12,15 +12,17 @@ mod decode;
 mod inputs;
 mod peer;
 mod slot;
+mod store;
 
 pub use cluster::cluster;
 pub use decode::decode;
 pub use inputs::inputs;
 pub use slot::slot;
+pub use store::store;
 
 /// A target: panics on a finding, else whether the input was deep enough to test anything.
 pub type Target = fn(&[u8]) -> bool;
 
 /// Every target by the name of its corpus folder and its libFuzzer entry point.
-pub const TARGETS: [(&str, Target); 4] =
-    [("cluster", cluster), ("decode", decode), ("inputs", inputs), ("slot", slot)];
+pub const TARGETS: [(&str, Target); 5] =
+    [("cluster", cluster), ("decode", decode), ("inputs", inputs), ("slot", slot), ("store", store)];
