@@ -1,5 +1,5 @@
 //! What happens to the local copy of one key: pure transitions, called under the key's latch by the worker's fast path and
-//! by [`crate::node::Node`] alike (AdaPM §4.1, §B.1.2; Lapse §3.2).
+//! by [`crate::node::Node`] alike (AdaPM §4.1, AdaPM §B.1.2; Lapse §3.2).
 //!
 //! | state | holds | pull, push | left by |
 //! | --- | --- | --- | --- |

@@ -1,5 +1,5 @@
 //! Target `slot`: any legal sequence of transitions on the two copies of one key keeps what they say of themselves and
-//! loses no update (AdaPM §4.1, §B.1.2; Lapse §3.2).
+//! loses no update (AdaPM §4.1, AdaPM §B.1.2; Lapse §3.2).
 //!
 //! The input chooses the steps; a step that the protocol never takes in the current state is passed over, as the
 //! transitions' own rules forbid it. A model of plain integers says after every step what must be in memory. Not here:

@@ -1,4 +1,4 @@
-//! Signals of own workers, aggregated per node and key (AdaPM §3, §B.2.1).
+//! Signals of own workers, aggregated per node and key (AdaPM §3, AdaPM §B.2.1).
 //!
 //! A node keeps inactive intents to itself. What the action timer lets through (AdaPM §4.2.1) raises the key's reference
 //! count, what expires lowers it; others learn only that the count has left or reached zero.

@@ -1,5 +1,5 @@
 //! Outgoing entries of one input, grouped per receiver (AdaPM §B.2.2), and entries of other nodes that are passed on or
-//! wait here for a grant (Lapse §3.2, §3.3; protocol, section 5).
+//! wait here for a grant (Lapse §3.2, Lapse §3.3; protocol, section 5).
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

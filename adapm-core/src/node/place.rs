@@ -1,4 +1,5 @@
-//! Decisions: the owner chooses between relocation and replication (AdaPM §4.1, §B.1.1, §B.2.4; protocol, section 4).
+//! Decisions: the owner chooses between relocation and replication (AdaPM §4.1, AdaPM §B.1.1, AdaPM §B.2.4; protocol,
+//! section 4).
 //!
 //! The policy proposes; the mechanism lets the main copy move only when no node other than the receiver holds a replica.
 

@@ -1,4 +1,4 @@
-//! Relocation: the main copy moves, and with it the responsibility for the key (AdaPM §B.1, §B.2.4; Lapse §3.2).
+//! Relocation: the main copy moves, and with it the responsibility for the key (AdaPM §B.1, AdaPM §B.2.4; Lapse §3.2).
 //!
 //! # Departure
 //! In Lapse the home starts a relocation. Here the owner gives the key away and tells the home afterwards, so that a node

@@ -1,4 +1,4 @@
-//! Replication: the owner is the hub of all replicas of its keys (AdaPM §4.1, §B.1.2; protocol, section 3).
+//! Replication: the owner is the hub of all replicas of its keys (AdaPM §4.1, AdaPM §B.1.2; protocol, section 3).
 
 use crate::error::Fault;
 use crate::id::{Key, NodeId};

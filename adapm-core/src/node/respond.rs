@@ -1,4 +1,5 @@
-//! The owner's half of a round: fold, deltas, sets, releases, decisions, then one grouped response (AdaPM §B.1.2, §B.2.2).
+//! The owner's half of a round: fold, deltas, sets, releases, decisions, then one grouped response (AdaPM §B.1.2,
+//! AdaPM §B.2.2).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

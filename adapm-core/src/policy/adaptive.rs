@@ -1,4 +1,4 @@
-//! AdaPM's own policy: adaptive choice of technique (AdaPM §4.1, §B.2.4) and adaptive action timing (AdaPM §4.2).
+//! AdaPM's own policy: adaptive choice of technique (AdaPM §4.1, AdaPM §B.2.4) and adaptive action timing (AdaPM §4.2).
 
 use crate::clock::Clock;
 use crate::id::WorkerId;

@@ -1,4 +1,4 @@
-//! Taste, not safety: which technique a key gets, and when to act on a signal (AdaPM §4.1, §4.2).
+//! Taste, not safety: which technique a key gets, and when to act on a signal (AdaPM §4.1, AdaPM §4.2).
 //!
 //! A bad policy may be slow, never incorrect: the mechanism relocates only where that is safe (protocol, section 4), and a
 //! random policy keeps every invariant.

@@ -1,4 +1,4 @@
-//! When to act on an intent: Algorithm 1, exactly (AdaPM §4.2.1, §4.2.2, AdaPM Alg. 1).
+//! When to act on an intent: Algorithm 1, exactly (AdaPM §4.2.1, AdaPM §4.2.2, AdaPM Alg. 1).
 //!
 //! The number of clocks that a worker takes in a round is assumed to be Poisson distributed; a high quantile of two rounds
 //! is a soft upper bound of the clocks that can pass before the *next* round has ended. Acting too late costs remote
