@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::{fmt, thread};
 
 use adapm_core::config::NodeConfig;
+use adapm_core::error::ConfigError;
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::node::Initial;
 use adapm_core::policy::{Policy, System, SystemPolicy};
@@ -208,8 +209,11 @@ where
         let channels = self.channels.unwrap_or_else(|| default_channels(self.nodes));
         // Which node and channel is asked for does not matter: the numbers are the same for all.
         NodeConfig::new(NodeId(0), self.nodes, self.workers)
-            .on_channel(ChannelId(0), channels.min(usize::from(u16::MAX)))
+            .on_channel(ChannelId(0), channels)
             .check(&self.layout)?;
+        if channels > usize::from(u16::MAX) {
+            return Err(ConfigError::Channels { channels }.into());
+        }
         self.check_sampling()?;
         let full = matches!(self.decisions, Decisions::System(System::Full));
         if full && self.layout.kind() == Kind::Sparse {

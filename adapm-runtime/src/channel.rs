@@ -112,9 +112,7 @@ impl<S: Store> Channel<S> {
     fn handle_commands(&mut self) -> Result<(), RunError> {
         let mut commands = std::mem::take(&mut self.state.commands);
         let mut dirty = std::mem::take(&mut self.state.dirty);
-        let port = self.port();
-        port.mailbox.take(&mut commands);
-        port.dirty.iter().for_each(|queue| queue.drain_into(&mut dirty));
+        self.port().mailbox.take(&mut commands, &mut dirty);
         if !dirty.is_empty() {
             self.feed_own(Input::Dirty(&dirty))?;
             dirty.clear();
@@ -148,14 +146,11 @@ impl<S: Store> Channel<S> {
         let port = Arc::clone(self.port());
         let long = wait.is_none_or(|wait| wait > SHORT_SLEEP);
         if long {
-            port.doorbell.doze_off();
-            if port.has_work() {
-                wait = Some(Duration::ZERO);
-            }
+            wait = if port.mailbox.doze_off() { wait } else { Some(Duration::ZERO) };
         }
         let mut received = self.recv(wait)?;
         if long {
-            port.doorbell.get_up();
+            port.mailbox.get_up();
         }
         for _ in 0..FRAMES_AT_ONCE {
             let Received::Frame(from) = received else { break };
@@ -255,7 +250,7 @@ impl<S: Store> Drop for Channel<S> {
         let port = Arc::clone(self.port());
         port.mailbox.close();
         // Waiters that are dropped say that the cluster has ended.
-        port.mailbox.take(&mut Vec::new());
+        port.mailbox.take(&mut Vec::new(), &mut Vec::new());
         self.tell();
         port.published.end();
     }

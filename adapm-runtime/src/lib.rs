@@ -36,7 +36,7 @@ pub use worker::{IntentHandle, IntentKind, Worker};
 pub mod model {
     //! The parts that the loom suites check.
     pub use crate::clocks::Clocks;
-    pub use crate::mailbox::{DirtyQueue, Doorbell, Mailbox, Urgency};
+    pub use crate::mailbox::{Mailbox, Urgency};
     pub use crate::order::{CallId, Completions, InFlight};
     pub use crate::ticket::{Promise, Report, Waiter};
 }

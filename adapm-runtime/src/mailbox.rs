@@ -10,17 +10,23 @@
 //!
 //! Not here: what the commands mean; see `channel.rs`.
 
-use adapm_core::Key;
+use adapm_core::{Key, WorkerId};
 
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
 
-/// Commands of many threads for one, in the order in which they came.
+/// Commands of many threads for one, and the keys that workers made dirty.
 ///
-/// At [`Mailbox::CAPACITY`] a poster waits until the channel thread has taken what is there.
+/// # Ordering
+/// A thread that is about to sleep for long raises `asleep` and *then* looks for work; a worker leaves its work and *then* looks
+/// at `asleep`. Both look at the work under the same mutex: either the thread finds the work, or the worker finds the flag.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     inner: Mutex<Inner<T>>,
     room: Condvar,
+    /// One queue per worker. A key enters when its dirty bit is set, so a queue is bounded by the copies held here. The mutex
+    /// is uncontended but for the moment in which the channel thread drains.
+    dirty: Vec<Mutex<Vec<Key>>>,
+    asleep: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -40,19 +46,21 @@ pub enum Urgency {
 }
 
 impl<T> Mailbox<T> {
-    /// Commands that wait at most.
+    /// Commands that wait at most: then a poster waits until the channel thread has taken what is there.
     pub const CAPACITY: usize = 1 << 16;
 
-    /// An empty mailbox.
+    /// An empty mailbox for `workers` workers.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(workers: usize) -> Self {
         Self {
             inner: Mutex::new(Inner { items: Vec::new(), urgent: false, closed: false }),
             room: Condvar::new(),
+            dirty: (0..workers).map(|_| Mutex::new(Vec::new())).collect(),
+            asleep: AtomicBool::new(false),
         }
     }
 
-    /// Appends `item`; whether the channel thread must be woken even if it sleeps for a short time only.
+    /// Appends `item`; whether the caller must wake the channel thread.
     ///
     /// # Errors
     /// The item, if the mailbox is closed.
@@ -65,13 +73,20 @@ impl<T> Mailbox<T> {
             return Err(item);
         }
         inner.items.push(item);
-        let wake = urgency == Urgency::AtOnce && !inner.urgent;
-        inner.urgent |= wake;
-        Ok(wake)
+        let first = urgency == Urgency::AtOnce && !inner.urgent;
+        inner.urgent |= first;
+        drop(inner);
+        Ok(first || self.must_wake())
     }
 
-    /// Moves everything into `items`, which must be empty.
-    pub fn take(&self, items: &mut Vec<T>) {
+    /// Appends keys that `worker` made dirty; whether the caller must wake the channel thread.
+    pub fn append_dirty(&self, worker: WorkerId, keys: impl Iterator<Item = Key>) -> bool {
+        lock(&self.dirty[worker.index()]).extend(keys);
+        self.must_wake()
+    }
+
+    /// Moves all commands into `items`, which must be empty, *then* all dirtied keys behind those in `keys`.
+    pub fn take(&self, items: &mut Vec<T>, keys: &mut Vec<Key>) {
         debug_assert!(items.is_empty(), "what was taken before has been handled");
         let mut inner = lock(&self.inner);
         std::mem::swap(&mut inner.items, items);
@@ -80,6 +95,21 @@ impl<T> Mailbox<T> {
         if items.len() >= Self::CAPACITY {
             self.room.notify_all();
         }
+        for queue in &self.dirty {
+            keys.append(&mut lock(queue));
+        }
+    }
+
+    /// Prepares for a long sleep; false if there is something to take, and no need to sleep.
+    #[must_use]
+    pub fn doze_off(&self) -> bool {
+        self.asleep.store(true, Ordering::Release);
+        lock(&self.inner).items.is_empty() && self.dirty.iter().all(|queue| lock(queue).is_empty())
+    }
+
+    /// Ends a long sleep.
+    pub fn get_up(&self) {
+        self.asleep.store(false, Ordering::Relaxed);
     }
 
     /// Refuses everything from here on; what is still in it can be taken.
@@ -88,82 +118,8 @@ impl<T> Mailbox<T> {
         self.room.notify_all();
     }
 
-    /// Whether there is something to take.
-    #[must_use]
-    pub fn has_items(&self) -> bool {
-        !lock(&self.inner).items.is_empty()
-    }
-}
-
-impl<T> Default for Mailbox<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// Keys that one worker has made dirty on one channel.
-///
-/// A key enters when its dirty bit is set, so the queue is bounded by the copies held here. The mutex is uncontended but
-/// for the moment in which the channel thread drains.
-#[derive(Debug, Default)]
-pub struct DirtyQueue {
-    keys: Mutex<Vec<Key>>,
-}
-
-impl DirtyQueue {
-    /// An empty queue.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { keys: Mutex::new(Vec::new()) }
-    }
-
-    /// Appends `keys`.
-    pub fn append(&self, keys: impl Iterator<Item = Key>) {
-        lock(&self.keys).extend(keys);
-    }
-
-    /// Moves all keys behind those in `keys`.
-    pub fn drain_into(&self, keys: &mut Vec<Key>) {
-        keys.append(&mut lock(&self.keys));
-    }
-
-    /// Whether there is no key.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        lock(&self.keys).is_empty()
-    }
-}
-
-/// Whether a channel thread sleeps for long, so that even what is not urgent must wake it.
-///
-/// # Ordering
-/// The thread raises the flag and *then* looks into mailbox and queues; a worker fills them and *then* looks at the flag. Both
-/// look under the mutex of the same queue: either the thread finds the entry, or the worker finds the flag.
-#[derive(Debug, Default)]
-pub struct Doorbell {
-    asleep: AtomicBool,
-}
-
-impl Doorbell {
-    /// The thread is awake.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { asleep: AtomicBool::new(false) }
-    }
-
-    /// The thread is about to sleep for long; it must look for work once more after this call.
-    pub fn doze_off(&self) {
-        self.asleep.store(true, Ordering::Release);
-    }
-
-    /// The thread is awake.
-    pub fn get_up(&self) {
-        self.asleep.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether the caller, who has just left something, must wake the thread. At most one caller is told so.
-    #[must_use]
-    pub fn must_ring(&self) -> bool {
+    /// Whether the channel thread sleeps for long; one caller is told so.
+    fn must_wake(&self) -> bool {
         self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel)
     }
 }

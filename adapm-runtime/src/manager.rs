@@ -15,7 +15,7 @@ use adapm_core::{ChannelId, Clock, Key, NodeId, WorkerId};
 
 use crate::channel::{Channel, Report};
 use crate::clocks::Clocks;
-use crate::error::BuildError;
+use crate::error::{BuildError, RunError};
 use crate::failure::Failure;
 use crate::link::{Endpoint, Link};
 use crate::node::{NodeShared, Port, WorkerShared};
@@ -73,8 +73,8 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             let mut config = NodeConfig::new(node, plan.nodes, plan.workers).on_channel(id, channels);
             config.location_caches = plan.location_caches;
             let store = Arc::clone(&shared.store);
-            let engine =
-                Node::new(config, plan.layout.clone(), store, policy(id), Arc::clone(&plan.initial))?;
+            let engine = Node::new(config, plan.layout.clone(), store, policy(id), Arc::clone(&plan.initial))
+                .expect("the builder checked the configuration");
             let channel = Channel {
                 id,
                 shared: Arc::clone(&shared),
@@ -87,8 +87,14 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             };
             let ready = Waiter::new(Arc::clone(ready), node.index() * channels + index);
             let thread = thread::Builder::new().name(format!("adapm {node} {id}"));
-            let thread = thread.spawn(move || channel.run(ready));
-            manager.threads.push(thread.map_err(|error| BuildError::Thread(error.kind()))?);
+            match thread.spawn(move || channel.run(ready)) {
+                Ok(thread) => manager.threads.push(thread),
+                Err(error) => {
+                    // Ends the threads that run; dropping their managers waits for them.
+                    plan.failure.raise(RunError::Thread(error.kind()));
+                    return Err(BuildError::Thread(error.kind()));
+                }
+            }
         }
         Ok(manager)
     }
@@ -141,6 +147,13 @@ impl<S: Store> Manager<S> {
             payload = thread.join().err().or(payload);
         }
         payload
+    }
+}
+
+impl<S: Store> Drop for Manager<S> {
+    fn drop(&mut self) {
+        // A panic of a channel thread was told as the cluster's failure.
+        let _ = self.join();
     }
 }
 

@@ -11,7 +11,7 @@ use adapm_core::{ChannelId, Clock, Key, NodeId, Value, WorkerId};
 
 use crate::clocks::Clocks;
 use crate::link::WakeFn;
-use crate::mailbox::{DirtyQueue, Doorbell, Mailbox, Urgency};
+use crate::mailbox::{Mailbox, Urgency};
 use crate::sampling::Sampling;
 use crate::stats::{Published, Stats, WorkerCounters};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
@@ -45,8 +45,6 @@ pub(crate) struct WorkerShared {
 /// The ways to one channel thread.
 pub(crate) struct Port<V> {
     pub(crate) mailbox: Mailbox<Command<V>>,
-    pub(crate) dirty: Vec<DirtyQueue>,
-    pub(crate) doorbell: Doorbell,
     pub(crate) published: Published,
     pub(crate) wake: WakeFn,
 }
@@ -61,13 +59,7 @@ pub(crate) enum Command<V> {
 
 impl<V: Value> Port<V> {
     pub(crate) fn new(workers: usize, wake: WakeFn) -> Self {
-        Self {
-            mailbox: Mailbox::new(),
-            dirty: (0..workers).map(|_| DirtyQueue::new()).collect(),
-            doorbell: Doorbell::new(),
-            published: Published::default(),
-            wake,
-        }
+        Self { mailbox: Mailbox::new(workers), published: Published::default(), wake }
     }
 
     /// Hands over an operation; if the channel thread has ended, its promise ends here.
@@ -81,24 +73,15 @@ impl<V: Value> Port<V> {
 
     /// Hands over a signal, which is looked at when the next round begins.
     pub(crate) fn post_intent(&self, intent: Intent) -> Result<(), OpError> {
-        self.mailbox.post(Command::Intent(intent), Urgency::NextRound).map_err(|_| OpError::Ended)?;
-        self.ring();
+        if self.mailbox.post(Command::Intent(intent), Urgency::NextRound).map_err(|_| OpError::Ended)? {
+            (self.wake)();
+        }
         Ok(())
     }
 
     /// Hands over keys that `worker` made dirty.
     pub(crate) fn append_dirty(&self, worker: WorkerId, keys: impl Iterator<Item = Key>) {
-        self.dirty[worker.index()].append(keys);
-        self.ring();
-    }
-
-    /// Whether a worker has left something that the channel thread has not taken.
-    pub(crate) fn has_work(&self) -> bool {
-        self.mailbox.has_items() || self.dirty.iter().any(|queue| !queue.is_empty())
-    }
-
-    fn ring(&self) {
-        if self.doorbell.must_ring() {
+        if self.mailbox.append_dirty(worker, keys) {
             (self.wake)();
         }
     }

@@ -1,0 +1,103 @@
+//! Bad input is a clear error at the caller, at once, and changes nothing.
+
+use adapm_core::error::{ConfigError, OpError};
+use adapm_core::{Clock, Key, Layout};
+use adapm_runtime::{BuildError, Builder, RunError, Sampling, Scheme, System};
+
+fn layout(keys: u64) -> Layout {
+    Layout::dense(&[(keys, 2)]).expect("a valid layout")
+}
+
+fn refusal(builder: Builder<i64>) -> BuildError {
+    builder.build().map(drop).expect_err("it cannot work")
+}
+
+#[test]
+fn calls_that_cannot_be_done_are_refused_at_once_and_change_nothing() {
+    for (nodes, channels) in [(1, 1), (2, 3)] {
+        let cluster = Builder::<i64>::new(layout(10)).nodes(nodes).channels(channels).build().expect("valid");
+        let outcome = cluster.run(|mut worker| {
+            let all: Vec<Key> = (0..10).map(Key).collect();
+            let bad = [Key(0), Key(10)];
+            let unknown = || Err(OpError::UnknownKey { key: Key(10), end: Key(10) });
+            assert_eq!(worker.pull(&bad, &mut [7; 4]), unknown());
+            assert_eq!(worker.push(&bad, &[7; 4]), unknown());
+            assert_eq!(worker.set(&bad, &[7; 4]), unknown());
+            assert_eq!(worker.localize(&bad), unknown());
+            assert_eq!(worker.intent(&bad, Clock(0)..Clock(1)), unknown());
+            assert_eq!(worker.intent_handle().intent(&bad, Clock(0)..Clock(1)), unknown());
+            assert_eq!(worker.intent_handle().localize(&bad), unknown());
+            assert_eq!(worker.pull_if_local(Key(u64::MAX), &mut [7; 2]).map(drop), {
+                Err(OpError::UnknownKey { key: Key(u64::MAX), end: Key(10) })
+            });
+            assert_eq!(worker.pull_async(&bad).map(drop), unknown());
+            assert_eq!(worker.push_async(&bad, &[7; 4]).map(drop), unknown());
+            assert_eq!(worker.set_async(&bad, &[7; 4]).map(drop), unknown());
+            assert_eq!(worker.localize_async(&bad).map(drop), unknown());
+
+            let length = |expected, given| Err(OpError::ValueLen { expected, given });
+            assert_eq!(worker.pull(&all, &mut [7; 19]), length(20, 19));
+            assert_eq!(worker.push(&all, &[7; 21]), length(20, 21));
+            assert_eq!(worker.set(&all[..1], &[]), length(2, 0));
+            assert_eq!(worker.push_async(&all, &[7]).map(drop), length(20, 1));
+            assert_eq!(worker.pull_if_local(Key(1), &mut [7]).map(drop), length(2, 1));
+
+            for (start, end) in [(5, 5), (5, 4)].map(|(start, end)| (Clock(start), Clock(end))) {
+                assert_eq!(worker.intent(&all, start..end), Err(OpError::Window { start, end }));
+            }
+            assert_eq!(worker.prepare_sample(1, Clock(0)..Clock(1)).map(drop), Err(OpError::NoSampling));
+
+            worker.quiesce().expect("no failure");
+            let mut values = [7; 20];
+            assert_eq!(worker.pull(&all, &mut values), Ok(()));
+            assert_eq!(values, [0; 20]);
+        });
+        assert_eq!(outcome, Ok(vec![(); nodes]));
+        assert_eq!(cluster.read(&[Key(10)], &mut [0; 2]), {
+            Err(RunError::Caller(OpError::UnknownKey { key: Key(10), end: Key(10) }))
+        });
+        assert_eq!(cluster.read(&[Key(1)], &mut [0; 3]), {
+            Err(RunError::Caller(OpError::ValueLen { expected: 2, given: 3 }))
+        });
+    }
+}
+
+#[test]
+fn clusters_that_cannot_work_are_not_built() {
+    let new = || Builder::<i64>::new(layout(10));
+    let config = |error| BuildError::Config(error);
+    assert_eq!(refusal(new().nodes(0)), config(ConfigError::Nodes { nodes: 0 }));
+    assert_eq!(refusal(new().workers(0)), config(ConfigError::Workers { workers: 0 }));
+    assert_eq!(refusal(new().channels(0)), config(ConfigError::Channels { channels: 0 }));
+    assert_eq!(refusal(new().channels(70_000)), config(ConfigError::Channels { channels: 70_000 }));
+    let crowd = ConfigError::MoreNodesThanKeys { nodes: 11, keys: 10 };
+    assert_eq!(refusal(new().nodes(11)), config(crowd));
+
+    let sampling = |start, end| Sampling::uniform(Scheme::Local, Key(start)..Key(end), 0);
+    for (start, end) in [(3, 3), (4, 3), (5, 11)] {
+        let expected = BuildError::SampleKeys { start: Key(start), end: Key(end), keys_end: Key(10) };
+        assert_eq!(refusal(new().sampling(sampling(start, end))), expected);
+    }
+    let mixed = Layout::dense(&[(4, 2), (4, 3), (4, 2)]).expect("a valid layout");
+    let mixed = |start, end| Builder::<i64>::new(mixed.clone()).sampling(sampling(start, end));
+    assert_eq!(refusal(mixed(2, 6)), BuildError::SampleLens { key: Key(4) });
+    assert!(mixed(4, 8).build().is_ok());
+
+    let sparse = Layout::sparse(&[(1 << 40, 2)]).expect("a valid layout");
+    assert_eq!(refusal(Builder::new(sparse).system(System::Full)), BuildError::SparseFull);
+    let endpoints = BuildError::Endpoints { channel: adapm_core::ChannelId(0), given: 1, nodes: 2 };
+    assert_eq!(refusal(new().nodes(2).transport(|_, _| adapm_transport::inproc::network(1))), endpoints);
+}
+
+#[test]
+fn messages_say_what_and_what_to_do_in_one_line() {
+    let errors = [
+        refusal(Builder::new(layout(10)).nodes(11)),
+        refusal(Builder::new(layout(10)).sampling(Sampling::uniform(Scheme::Naive, Key(3)..Key(3), 0))),
+    ];
+    let texts = errors.map(|error| error.to_string());
+    assert_eq!(texts[0], "11 nodes for 10 keys: use at most as many nodes as keys");
+    assert_eq!(texts[1], "cannot sample from keys 3..3: use a range that is not empty within 0..10");
+    let unknown = "adapn".parse::<System>().expect_err("no such system").to_string();
+    assert!(System::ALL.iter().all(|system| unknown.contains(system.name())), "{unknown}");
+}

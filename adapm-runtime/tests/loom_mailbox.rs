@@ -1,0 +1,150 @@
+//! The ways to a channel thread under loom: nothing is lost, nobody overtakes, and a thread that sleeps is woken.
+
+#![cfg(adapm_loom)]
+
+use std::sync::Arc;
+
+use adapm_core::{Key, WorkerId};
+use adapm_runtime::model::{Mailbox, Urgency};
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+
+/// The wait of a transport: `wake` ends the current or the next `sleep`.
+#[derive(Default)]
+struct Bed {
+    woken: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Bed {
+    fn wake(&self) {
+        *self.woken.lock().expect("no panic") = true;
+        self.changed.notify_one();
+    }
+
+    fn sleep(&self) {
+        let mut woken = self.woken.lock().expect("no panic");
+        while !*woken {
+            woken = self.changed.wait(woken).expect("no panic");
+        }
+        *woken = false;
+    }
+}
+
+/// What a worker and a channel thread share.
+struct Shared {
+    mailbox: Mailbox<u32>,
+    bed: Bed,
+}
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { mailbox: Mailbox::new(1), bed: Bed::default() })
+    }
+
+    fn post(&self, item: u32, urgency: Urgency) {
+        if self.mailbox.post(item, urgency).expect("open") {
+            self.bed.wake();
+        }
+    }
+
+    fn dirty(&self, key: Key) {
+        if self.mailbox.append_dirty(WorkerId(0), [key].into_iter()) {
+            self.bed.wake();
+        }
+    }
+
+    fn take(&self) -> (Vec<u32>, Vec<Key>) {
+        let (mut items, mut keys) = (Vec::new(), Vec::new());
+        self.mailbox.take(&mut items, &mut keys);
+        (items, keys)
+    }
+}
+
+#[test]
+fn operations_of_two_workers_wake_a_short_sleeper_and_keep_their_orders() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let workers = [[10, 11], [20, 21]].map(|items| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || items.into_iter().for_each(|item| shared.post(item, Urgency::AtOnce)))
+        });
+        let mut got = Vec::new();
+        while got.len() < 4 {
+            let (mut items, _) = shared.take();
+            if items.is_empty() {
+                shared.bed.sleep();
+            }
+            got.append(&mut items);
+        }
+        for first in [10, 20] {
+            let own: Vec<u32> = got.iter().copied().filter(|item| item / 10 == first / 10).collect();
+            assert_eq!(own, [first, first + 1]);
+        }
+        for worker in workers {
+            worker.join().expect("no panic");
+        }
+    });
+}
+
+#[test]
+fn what_is_not_urgent_wakes_a_long_sleeper() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let worker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.dirty(Key(1));
+                shared.post(7, Urgency::NextRound);
+            })
+        };
+        let mut got = (Vec::new(), Vec::new());
+        while got.0.is_empty() || got.1.is_empty() {
+            if shared.mailbox.doze_off() {
+                shared.bed.sleep();
+            }
+            shared.mailbox.get_up();
+            let (items, keys) = shared.take();
+            got.0.extend(items);
+            got.1.extend(keys);
+        }
+        assert_eq!(got, (vec![7], vec![Key(1)]));
+        worker.join().expect("no panic");
+    });
+}
+
+#[test]
+fn what_was_dirtied_before_an_operation_is_taken_with_it() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let worker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.dirty(Key(1));
+                shared.post(7, Urgency::AtOnce);
+            })
+        };
+        let (items, keys) = shared.take();
+        assert!(items.is_empty() || !keys.is_empty(), "an operation has overtaken a dirtied key");
+        worker.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_closed_mailbox_returns_what_is_posted() {
+    loom::model(|| {
+        let mailbox = Arc::new(Mailbox::new(0));
+        let channel = {
+            let mailbox = Arc::clone(&mailbox);
+            thread::spawn(move || {
+                mailbox.close();
+                let mut items = Vec::new();
+                mailbox.take(&mut items, &mut Vec::new());
+                items
+            })
+        };
+        let posted = mailbox.post(1, Urgency::AtOnce).is_ok();
+        let taken = channel.join().expect("no panic");
+        assert_eq!(taken, if posted { vec![1] } else { vec![] }, "an item is taken or returned");
+    });
+}

@@ -1,0 +1,118 @@
+//! The order rule under loom: the fast path for a key opens only after the operation in flight on it is done *and visible*.
+//!
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime --test 'loom_*'`
+
+#![cfg(adapm_loom)]
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use adapm_core::Key;
+use adapm_core::error::OpError;
+use adapm_runtime::model::{CallId, InFlight};
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::AtomicU64;
+use loom::thread;
+
+const KEY: Key = Key(7);
+
+/// A value without a latch: loom reports an access that is not ordered behind the last change.
+struct Bare {
+    access: UnsafeCell<()>,
+    value: AtomicU64,
+}
+
+impl Bare {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { access: UnsafeCell::new(()), value: AtomicU64::new(0) })
+    }
+
+    fn add(&self, update: u64) {
+        self.access.with_mut(|_| self.value.store(self.value.load(Relaxed) + update, Relaxed));
+    }
+
+    fn read(&self) -> u64 {
+        self.access.with(|_| self.value.load(Relaxed))
+    }
+}
+
+fn begin(order: &mut InFlight) -> CallId {
+    let call = order.next_call();
+    order.mark(KEY);
+    order.track(call, vec![KEY]);
+    call
+}
+
+#[test]
+fn an_open_fast_path_sees_the_operation() {
+    let (open, closed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counts = (Arc::clone(&open), Arc::clone(&closed));
+    loom::model(move || {
+        let mut order = InFlight::new(Arc::default());
+        let value = Bare::new();
+        let call = begin(&mut order);
+        let channel = {
+            let (completions, value) = (Arc::clone(order.completions()), Arc::clone(&value));
+            thread::spawn(move || {
+                value.add(1);
+                completions.finish(call, None);
+            })
+        };
+        if order.blocks(KEY) {
+            counts.1.fetch_add(1, Relaxed);
+        } else {
+            assert_eq!(value.read(), 1, "the worker's own push was overtaken");
+            counts.0.fetch_add(1, Relaxed);
+        }
+        channel.join().expect("no panic");
+    });
+    assert!(open.load(Relaxed) > 0 && closed.load(Relaxed) > 0, "both outcomes occur");
+}
+
+#[test]
+fn the_fast_path_stays_closed_until_the_last_of_two_operations() {
+    loom::model(|| {
+        let mut order = InFlight::new(Arc::default());
+        let value = Bare::new();
+        let calls = [begin(&mut order), begin(&mut order)];
+        let channel = {
+            let (completions, value) = (Arc::clone(order.completions()), Arc::clone(&value));
+            thread::spawn(move || {
+                for call in calls {
+                    value.add(1);
+                    completions.finish(call, None);
+                }
+            })
+        };
+        for _ in 0..2 {
+            if !order.blocks(KEY) {
+                assert_eq!(value.read(), 2, "one of two pushes was overtaken");
+            }
+        }
+        channel.join().expect("no panic");
+        assert!(!order.blocks(KEY), "nothing is in flight");
+    });
+}
+
+#[test]
+fn waiting_for_all_calls_ends_and_sees_them() {
+    loom::model(|| {
+        let mut order = InFlight::new(Arc::default());
+        let value = Bare::new();
+        let calls = [begin(&mut order), begin(&mut order)];
+        let channel = {
+            let (completions, value) = (Arc::clone(order.completions()), Arc::clone(&value));
+            thread::spawn(move || {
+                value.add(1);
+                completions.finish(calls[0], None);
+                value.add(1);
+                completions.finish(calls[1], Some(OpError::Ended));
+            })
+        };
+        order.wait_until_at_most(0);
+        assert_eq!(value.read(), 2);
+        assert_eq!(order.take_error(), Some(OpError::Ended));
+        channel.join().expect("no panic");
+    });
+}

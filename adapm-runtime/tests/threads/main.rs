@@ -1,0 +1,61 @@
+//! Whole clusters in threads: totals are exact whatever the schedule, under every system, on 1 to 4 nodes.
+//!
+//! Values are integers. What is visible when is asked with `quiesce` and `wait_sync`; what happens eventually is asked
+//! again and again, round by round. Nothing depends on time.
+
+mod counting;
+mod locality;
+mod many_keys;
+mod sampling;
+mod sets;
+
+use adapm_core::{Key, Layout, NodeId};
+use adapm_runtime::{Builder, Cluster, LayoutStore, System, Worker};
+
+type Ints = Cluster<LayoutStore<i64>>;
+type IntWorker = Worker<LayoutStore<i64>>;
+
+/// Nodes, workers and channels of a cluster.
+#[derive(Clone, Copy, Debug)]
+struct Size(usize, usize, usize);
+
+/// Settings for `keys` keys of length `len`.
+fn builder(system: System, size: Size, keys: u64, len: usize) -> Builder<i64> {
+    let layout = Layout::dense(&[(keys, len)]).expect("a valid layout");
+    Builder::new(layout).nodes(size.0).workers(size.1).channels(size.2).system(system)
+}
+
+fn cluster(system: System, size: Size, keys: u64, len: usize) -> Ints {
+    builder(system, size, keys, len).build().expect("a valid cluster")
+}
+
+/// A number that differs between workers, for their random sequences.
+fn seed(worker: &IntWorker) -> u64 {
+    u64::from(worker.node().0) << 8 | u64::from(worker.id().0)
+}
+
+/// The first `N` keys that `node` of `nodes` is home of.
+fn keys_at<const N: usize>(node: u16, nodes: usize) -> [Key; N] {
+    let mut keys = (0..).map(Key).filter(|key| Layout::home(*key, nodes) == NodeId(node));
+    std::array::from_fn(|_| keys.next().expect("every node is home of some keys"))
+}
+
+/// Whether `key` can be read here without another node; leaves its value alone if not.
+fn is_local(worker: &mut IntWorker, key: Key) -> bool {
+    let mut value = [i64::MIN];
+    let local = worker.pull_if_local(key, &mut value).expect("a known key");
+    assert!(local || value == [i64::MIN], "a refused pull has written to the buffer");
+    local
+}
+
+/// Asks round by round until `holds` does.
+fn eventually(worker: &mut IntWorker, claim: &str, mut holds: impl FnMut(&mut IntWorker) -> bool) {
+    for _ in 0..20_000 {
+        if holds(worker) {
+            return;
+        }
+        worker.wait_sync().expect("no failure");
+        std::thread::yield_now();
+    }
+    panic!("{claim}: not in 20,000 attempts");
+}
