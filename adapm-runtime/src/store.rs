@@ -3,34 +3,39 @@
 use std::fmt;
 use std::ops::Range;
 
-use adapm_core::layout::Layout;
+use adapm_core::layout::{Kind, Layout};
 use adapm_core::slot::Slot;
 use adapm_core::store::Store;
 use adapm_core::{Key, Value};
-use adapm_store::DenseStore;
+use adapm_store::{DenseStore, SparseStore};
 
 macro_rules! each {
     ($self:ident, $store:ident => $call:expr) => {
         match &$self.0 {
             Inner::Dense($store) => $call,
+            Inner::Sparse($store) => $call,
         }
     };
 }
 
-/// The default of [`crate::Builder`].
+/// A [`DenseStore`] or a [`SparseStore`], as the layout says; the default of [`crate::Builder`].
 ///
 /// Costs one predicted branch per access.
 pub struct LayoutStore<V: Value>(Inner<V>);
 
 enum Inner<V: Value> {
     Dense(DenseStore<V>),
+    Sparse(SparseStore<V>),
 }
 
 impl<V: Value> LayoutStore<V> {
     /// The store for `layout`, which holds nothing.
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
-        Self(Inner::Dense(DenseStore::new(layout)))
+        Self(match layout.kind() {
+            Kind::Dense => Inner::Dense(DenseStore::new(layout)),
+            Kind::Sparse => Inner::Sparse(SparseStore::new(layout)),
+        })
     }
 }
 

@@ -22,7 +22,7 @@ impl Bed {
         self.changed.notify_one();
     }
 
-    fn sleep(&self) {
+    fn rest(&self) {
         let mut woken = self.woken.lock().expect("no panic");
         while !*woken {
             woken = self.changed.wait(woken).expect("no panic");
@@ -73,7 +73,7 @@ fn operations_of_two_workers_wake_a_short_sleeper_and_keep_their_orders() {
         while got.len() < 4 {
             let (mut items, _) = shared.take();
             if items.is_empty() {
-                shared.bed.sleep();
+                shared.bed.rest();
             }
             got.append(&mut items);
         }
@@ -101,7 +101,7 @@ fn what_is_not_urgent_wakes_a_long_sleeper() {
         let mut got = (Vec::new(), Vec::new());
         while got.0.is_empty() || got.1.is_empty() {
             if shared.mailbox.doze_off() {
-                shared.bed.sleep();
+                shared.bed.rest();
             }
             shared.mailbox.get_up();
             let (items, keys) = shared.take();

@@ -143,6 +143,29 @@ fn values_of_several_lengths_land_at_their_places() {
 }
 
 #[test]
+fn keys_of_a_sparse_layout_come_into_being_on_access() {
+    let layout = Layout::sparse(&[(u64::MAX, 2)]).expect("a valid layout");
+    for system in [System::Adapm, System::Classic, System::Lapse] {
+        let builder = Builder::<i64>::new(layout.clone()).nodes(3).system(system);
+        let cluster = builder.initial(|key, value| value[0] = (key.0 >> 40) as i64).build().expect("valid");
+        let keys: Vec<Key> = (0..50).map(|i: u64| Key(i * (u64::MAX / 50))).collect();
+        let outcome = cluster.run(|mut worker| {
+            let clock = worker.advance_clock();
+            worker.intent(&keys[20..], clock..clock.plus(2)).expect("a window");
+            worker.push(&keys, &[1; 100]).expect("known keys");
+            worker.localize(&keys[..3]).expect("known keys");
+        });
+        assert_eq!(outcome, Ok(vec![(); 3]));
+        let mut seen = Vec::new();
+        let visited = cluster.visit_main(|key, value| {
+            assert_eq!(value, [(key.0 >> 40) as i64 + 3, 3], "{system}");
+            seen.push(key);
+        });
+        assert_eq!((visited, seen), (Ok(()), keys));
+    }
+}
+
+#[test]
 fn calls_without_keys_are_done_at_once() {
     let cluster = cluster(System::Adapm, Size(2, 1, 1), 4, 1);
     let outcome = cluster.run(|mut worker| {
