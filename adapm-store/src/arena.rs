@@ -154,8 +154,14 @@ impl<V: Value> Arena<V> {
     /// Asks for the first lines of the slot of `key`; ignores keys that the layout has not.
     #[inline]
     pub(crate) fn prefetch(&self, key: Key) {
-        if let Some(slot) = self.entries.get(key.0 as usize).and_then(Entry::slot_hint) {
-            prefetch_lines(slot);
+        if let Some(extent) = self.extent(key)
+            && let Some(slot) = self.entries[key.0 as usize].slot_hint()
+        {
+            // Two fixed numbers of lines: a loop up to the slot's end costs more than a line too many.
+            prefetch_lines::<0, 4>(slot);
+            if HEADER_BYTES + extent.value_len * V::WIDTH > 4 * LINE_BYTES {
+                prefetch_lines::<4, 8>(slot);
+            }
         }
     }
 
@@ -341,10 +347,11 @@ fn no_such_key(key: Key) -> ! {
     panic!("{key} is no key of the layout")
 }
 
+/// Beyond 8 lines the processor has noticed the pattern.
 #[inline]
-fn prefetch_lines(slot: *const u8) {
+fn prefetch_lines<const START: usize, const END: usize>(slot: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    for line in 0..PREFETCHED_LINES {
+    for line in START..END {
         // SAFETY: a hint about an address, which need not be valid; SSE belongs to x86_64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(slot.wrapping_add(line * LINE_BYTES).cast()) };
     }
@@ -358,9 +365,5 @@ const HEADER_BYTES: usize = size_of::<Header>() + size_of::<Watch>();
 const SCANNED_EXTENTS: usize = 8;
 /// The budget of a replica allows what the one of a main copy does not: every value aligned for SIMD.
 const REPLICA_ALIGN: usize = 16;
-const CHUNK_ALIGN: usize = 64;
-#[cfg(target_arch = "x86_64")]
+const CHUNK_ALIGN: usize = LINE_BYTES;
 const LINE_BYTES: usize = 64;
-/// Beyond them the processor has noticed the pattern.
-#[cfg(target_arch = "x86_64")]
-const PREFETCHED_LINES: usize = 4;
