@@ -40,3 +40,7 @@ pub mod model {
     pub use crate::order::{CallId, Completions, InFlight};
     pub use crate::ticket::{Promise, Report, Waiter};
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
