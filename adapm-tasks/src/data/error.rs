@@ -63,6 +63,8 @@ pub enum Malformation {
     NotAnInteger,
     /// An integer is above the largest id that is supported, or names nothing in the list of names.
     IdOutOfRange,
+    /// An id is listed a second time.
+    DuplicateId,
 }
 
 impl std::error::Error for DataError {}
@@ -109,7 +111,10 @@ impl fmt::Display for Malformation {
             Self::NotAnInteger => {
                 f.write_str("not a decimal id; name the file .txt or .tsv if it holds names")
             }
-            Self::IdOutOfRange => f.write_str("this id is too large; ids count from 0 without large gaps"),
+            Self::IdOutOfRange => {
+                f.write_str("this id is too large; ids count from 0 and are in the list of names")
+            }
+            Self::DuplicateId => f.write_str("this id has a name already; list every id once"),
         }
     }
 }

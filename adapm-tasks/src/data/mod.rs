@@ -8,6 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 mod error;
+pub(crate) mod family;
+pub(crate) mod lines;
+pub(crate) mod triples;
 
 pub use error::{DataError, Malformation};
 
