@@ -1,0 +1,259 @@
+//! Products of small dense matrices in f32, on plain slices that the compiler vectorises.
+//!
+//! Every element of a product is one sum in the order of the inner index, a multiplication and an addition per term,
+//! never contracted and never split: the same bits whatever the shape of the matrices, the machine or the instruction
+//! set. Evaluation counts on it: a candidate's score must not depend on the block it was pulled in.
+
+use crate::simd;
+
+/// Columns of a panel.
+pub(crate) const PANEL: usize = 16;
+
+/// The right-hand matrix of a product, `[inner x columns]`, stored as panels of [`PANEL`] columns, the last one padded
+/// with zeros.
+#[derive(Debug, Default)]
+pub(crate) struct Panels {
+    data: Vec<f32>,
+    inner: usize,
+    columns: usize,
+}
+
+impl Panels {
+    /// Stores the rows of `source` (`stride` apart, `inner` long) as the columns of the matrix.
+    pub(crate) fn fill_transposed(&mut self, source: &[f32], stride: usize, inner: usize, columns: usize) {
+        self.reset(inner, columns);
+        for (column, row) in source.chunks(stride).take(columns).enumerate() {
+            let start = column / PANEL * PANEL * inner + column % PANEL;
+            for (cell, value) in self.data[start..].iter_mut().step_by(PANEL).zip(&row[..inner]) {
+                *cell = *value;
+            }
+        }
+    }
+
+    /// Stores the rows of `source` (`stride` apart, `columns` long) as the rows of the matrix.
+    pub(crate) fn fill(&mut self, source: &[f32], stride: usize, inner: usize, columns: usize) {
+        self.reset(inner, columns);
+        for (k, row) in source.chunks(stride).take(inner).enumerate() {
+            for (panel, part) in row[..columns].chunks(PANEL).enumerate() {
+                let start = (panel * inner + k) * PANEL;
+                self.data[start..start + part.len()].copy_from_slice(part);
+            }
+        }
+    }
+
+    fn reset(&mut self, inner: usize, columns: usize) {
+        self.inner = inner;
+        self.columns = columns;
+        self.data.clear();
+        self.data.resize(columns.div_ceil(PANEL) * PANEL * inner, 0.0);
+    }
+}
+
+/// The left-hand matrix of a product, element `(row, k)` at `row * row_stride + k * inner_stride`.
+#[derive(Clone, Copy)]
+pub(crate) struct Left<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) rows: usize,
+    pub(crate) row_stride: usize,
+    pub(crate) inner_stride: usize,
+}
+
+/// Overwrites `product` (`[left.rows x columns]`, row-major) with `left * right`. `scratch` is kept for its memory.
+pub(crate) fn multiply(left: Left<'_>, right: &Panels, product: &mut [f32], scratch: &mut Vec<f32>) {
+    simd::multiply(left, right, product, scratch);
+}
+
+/// The loop behind [`multiply`], for `ROWS` rows at a time; inlined into one function per instruction set.
+#[inline(always)]
+pub(crate) fn multiply_blocks<const ROWS: usize>(
+    left: Left<'_>,
+    right: &Panels,
+    product: &mut [f32],
+    scratch: &mut Vec<f32>,
+) {
+    let (inner, columns) = (right.inner, right.columns);
+    if inner == 0 || columns == 0 {
+        product.fill(0.0);
+        return;
+    }
+    let block_len = ROWS * inner;
+    scratch.clear();
+    scratch.resize(left.rows.div_ceil(ROWS) * block_len, 0.0);
+    for (block, first) in scratch.chunks_exact_mut(block_len).zip((0..left.rows).step_by(ROWS)) {
+        gather::<ROWS>(left, first, ROWS.min(left.rows - first), block);
+    }
+    // A panel stays in the nearest cache while the blocks of rows stream by.
+    for (panel, right) in right.data.chunks_exact(PANEL * inner).enumerate() {
+        let column = panel * PANEL;
+        let width = PANEL.min(columns - column);
+        for (block, first) in scratch.chunks_exact(block_len).zip((0..left.rows).step_by(ROWS)) {
+            let sums = tile::<ROWS>(block, right);
+            for (row, sums) in sums.iter().take(left.rows - first).enumerate() {
+                let at = (first + row) * columns + column;
+                product[at..at + width].copy_from_slice(&sums[..width]);
+            }
+        }
+    }
+}
+
+/// Copies `rows` rows of `left` next to each other, inner index outermost; missing rows stay as they are.
+#[inline(always)]
+fn gather<const ROWS: usize>(left: Left<'_>, first: usize, rows: usize, block: &mut [f32]) {
+    let (blocks, _) = block.as_chunks_mut::<ROWS>();
+    if left.row_stride == 1 {
+        for (k, cells) in blocks.iter_mut().enumerate() {
+            let at = first + k * left.inner_stride;
+            cells[..rows].copy_from_slice(&left.data[at..at + rows]);
+        }
+    } else {
+        for row in 0..rows {
+            let values = left.data[(first + row) * left.row_stride..].iter().step_by(left.inner_stride);
+            for (cells, value) in blocks.iter_mut().zip(values) {
+                cells[row] = *value;
+            }
+        }
+    }
+}
+
+/// One tile of the product: `ROWS` rows by one panel.
+#[inline(always)]
+fn tile<const ROWS: usize>(left: &[f32], right: &[f32]) -> [[f32; PANEL]; ROWS] {
+    let mut sums = [[0.0; PANEL]; ROWS];
+    let (left, _) = left.as_chunks::<ROWS>();
+    let (right, _) = right.as_chunks::<PANEL>();
+    for (left, right) in left.iter().zip(right) {
+        for row in 0..ROWS {
+            // A copy in and out lets the compiler keep all sums in registers.
+            let mut lane = sums[row];
+            for (sum, value) in lane.iter_mut().zip(right) {
+                *sum += left[row] * value;
+            }
+            sums[row] = lane;
+        }
+    }
+    sums
+}
+
+/// Adds `factor * row` to `sum`.
+pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
+    for (sum, value) in sum.iter_mut().zip(row) {
+        *sum += factor * value;
+    }
+}
+
+/// The inner product, in lanes that the compiler vectorises; the order of the sum depends on the length alone.
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    const LANES: usize = 8;
+    let mut sums = [0.0; LANES];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    sums.iter().sum::<f32>() + rest
+}
+
+/// The inner product as [`multiply`] computes it: one sum in order, the same bits as an element of a product.
+pub(crate) fn ordered_dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b)
+}
+
+/// Replaces `x` by `exp(x - max)` and returns the sum; relative error below 1e-6. Values above `max` are not allowed.
+pub(crate) fn exponentiate(values: &mut [f32], max: f32) -> f32 {
+    simd::exponentiate(values, max)
+}
+
+/// The loop behind [`exponentiate`], inlined into one function per instruction set.
+#[inline(always)]
+pub(crate) fn exponentiate_lanes(values: &mut [f32], max: f32) -> f32 {
+    let mut sums = [0.0f32; PANEL];
+    let (lanes, rest) = values.as_chunks_mut::<PANEL>();
+    for lane in lanes {
+        for (value, sum) in lane.iter_mut().zip(&mut sums) {
+            *value = exp(*value - max);
+            *sum += *value;
+        }
+    }
+    for (value, sum) in rest.iter_mut().zip(&mut sums) {
+        *value = exp(*value - max);
+        *sum += *value;
+    }
+    sums.iter().sum()
+}
+
+/// `e^x` for `x <= 0` without a branch: `2^n * e^r` with `|r| <= ln 2 / 2`, `e^r` by its Taylor polynomial.
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    const ROUND: f32 = 12_582_912.0;
+    const LN_2_HIGH: f32 = 0.693_359_4;
+    const LN_2_LOW: f32 = -2.121_944_4e-4;
+    // Below, the result is no normal number; NaN is kept by the comparison.
+    let x = if x < -87.0 { -87.0 } else { x };
+    let n = (x * core::f32::consts::LOG2_E + ROUND) - ROUND;
+    let r = (x - n * LN_2_HIGH) - n * LN_2_LOW;
+    let high = 1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0));
+    let low = 0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * high));
+    let mantissa = 1.0 + r * (1.0 + r * low);
+    // SSE2 has no saturating conversion to i32; the sum's low bits hold n already.
+    let exponent = (n + ROUND).to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23;
+    mantissa * f32::from_bits(exponent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(n: usize, mut state: u32) -> Vec<f32> {
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / 16_777_216.0 - 0.5
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn every_element_is_one_sum_in_order_whatever_the_shape() {
+        let mut scratch = Vec::new();
+        for (rows, inner, columns) in [(1, 1, 1), (3, 7, 5), (13, 33, 16), (30, 64, 50), (12, 5, 48)] {
+            let (a, b) = (numbers(rows * inner, 1), numbers(columns * inner, 2));
+            let mut right = Panels::default();
+            right.fill_transposed(&b, inner, inner, columns);
+            let mut product = vec![f32::NAN; rows * columns];
+            let left = Left { data: &a, rows, row_stride: inner, inner_stride: 1 };
+            multiply(left, &right, &mut product, &mut scratch);
+            for row in 0..rows {
+                for column in 0..columns {
+                    let expected = ordered_dot(&a[row * inner..][..inner], &b[column * inner..][..inner]);
+                    assert_eq!(product[row * columns + column].to_bits(), expected.to_bits());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn transposed_left_and_plain_right_are_read_by_their_strides() {
+        // left^T is [2 x 3], right is [2 x 3]: product [3 x 3].
+        let (left, right) = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0, 0.0, 1.0, 0.0, 1.0, 1.0]);
+        let mut panels = Panels::default();
+        panels.fill(&right, 3, 2, 3);
+        let mut product = [0.0; 9];
+        let left = Left { data: &left, rows: 3, row_stride: 1, inner_stride: 3 };
+        multiply(left, &panels, &mut product, &mut Vec::new());
+        assert_eq!(product, [1.0, 4.0, 5.0, 2.0, 5.0, 7.0, 3.0, 6.0, 9.0]);
+    }
+
+    #[test]
+    fn exponentials_are_accurate_and_keep_nan() {
+        let mut values: Vec<f32> = (0..2000).map(|i| -(i as f32) * 0.04).collect();
+        let exact: Vec<f64> = values.iter().map(|x| f64::from(*x).exp()).collect();
+        let sum = exponentiate(&mut values, 0.0);
+        for (value, exact) in values.iter().zip(&exact) {
+            assert!((f64::from(*value) / exact - 1.0).abs() < 1e-6, "{value} is not {exact}");
+        }
+        assert!((f64::from(sum) / exact.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+        assert!(exponentiate(&mut [0.0, f32::NAN], 0.0).is_nan());
+        assert!(exponentiate(&mut [f32::NEG_INFINITY], 0.0) < 1e-37);
+    }
+}

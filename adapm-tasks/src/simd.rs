@@ -1,0 +1,63 @@
+//! Picks the widest instruction set of the machine for the inner loops.
+//!
+//! The loops are the safe, plain ones of [`matrix`](crate::matrix), compiled once per instruction set; their results
+//! are the same bits under each, since no multiplication is contracted with an addition.
+#![expect(unsafe_code, reason = "a function compiled for an instruction set is unsafe to call without it")]
+
+use crate::matrix::{Left, Panels, exponentiate_lanes, multiply_blocks};
+
+/// [`matrix::multiply`](crate::matrix::multiply) with the machine's instructions.
+pub(crate) fn multiply(left: Left<'_>, right: &Panels, product: &mut [f32], scratch: &mut Vec<f32>) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { multiply_avx512(left, right, product, scratch) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { multiply_avx2(left, right, product, scratch) };
+        }
+    }
+    multiply_blocks::<2>(left, right, product, scratch);
+}
+
+/// [`matrix::exponentiate`](crate::matrix::exponentiate) with the machine's instructions.
+pub(crate) fn exponentiate(values: &mut [f32], max: f32) -> f32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { exponentiate_avx512(values, max) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { exponentiate_avx2(values, max) };
+        }
+    }
+    exponentiate_lanes(values, max)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn multiply_avx512(left: Left<'_>, right: &Panels, product: &mut [f32], scratch: &mut Vec<f32>) {
+    multiply_blocks::<4>(left, right, product, scratch);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn multiply_avx2(left: Left<'_>, right: &Panels, product: &mut [f32], scratch: &mut Vec<f32>) {
+    multiply_blocks::<4>(left, right, product, scratch);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn exponentiate_avx512(values: &mut [f32], max: f32) -> f32 {
+    exponentiate_lanes(values, max)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn exponentiate_avx2(values: &mut [f32], max: f32) -> f32 {
+    exponentiate_lanes(values, max)
+}
