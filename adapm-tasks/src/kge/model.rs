@@ -1,0 +1,185 @@
+//! The score functions behind one interface: pure functions on slices.
+//!
+//! Both models score a candidate by the inner product of its vector and a query, made of the relation and the entity
+//! that is given. A step and an evaluation need no more than the query and what a query's gradient means for its parts.
+
+use crate::kge::config::ModelKind;
+use crate::kge::{complex, rescal};
+
+/// Which end of a triple is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// `(s, r, ?)`: the subject is given.
+    Object,
+    /// `(?, r, o)`: the object is given.
+    Subject,
+}
+
+/// A score function for vectors of `dim` reals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Model {
+    pub(crate) kind: ModelKind,
+    pub(crate) dim: usize,
+}
+
+impl Model {
+    /// Reals of a relation's parameter.
+    pub(crate) fn relation_len(self) -> usize {
+        match self.kind {
+            ModelKind::Complex => self.dim,
+            ModelKind::Rescal => self.dim * self.dim,
+        }
+    }
+
+    /// Writes the query: `score = query . candidate`.
+    pub(crate) fn query(self, side: Side, given: &[f32], relation: &[f32], query: &mut [f32]) {
+        match (self.kind, side) {
+            (ModelKind::Complex, Side::Object) => complex::object_query(given, relation, query),
+            (ModelKind::Complex, Side::Subject) => complex::subject_query(given, relation, query),
+            (ModelKind::Rescal, Side::Object) => rescal::object_query(given, relation, query),
+            (ModelKind::Rescal, Side::Subject) => rescal::subject_query(given, relation, query),
+        }
+    }
+
+    /// Adds to the gradients of the query's parts what the query's gradient `slope` means for them.
+    pub(crate) fn query_gradient(
+        self,
+        side: Side,
+        (given, relation): (&[f32], &[f32]),
+        slope: &[f32],
+        (given_gradient, relation_gradient): (&mut [f32], &mut [f32]),
+    ) {
+        let gradient = match (self.kind, side) {
+            (ModelKind::Complex, Side::Object) => complex::object_query_gradient,
+            (ModelKind::Complex, Side::Subject) => complex::subject_query_gradient,
+            (ModelKind::Rescal, Side::Object) => rescal::object_query_gradient,
+            (ModelKind::Rescal, Side::Subject) => rescal::subject_query_gradient,
+        };
+        gradient(given, relation, slope, given_gradient, relation_gradient);
+    }
+
+    /// Adds the gradient of `weight * sum |x|^3` of a positive's vector; moduli of complex numbers under ComplEx.
+    pub(crate) fn n3_gradient(self, weight: f32, vector: &[f32], gradient: &mut [f32]) {
+        match self.kind {
+            ModelKind::Complex => {
+                let half = vector.len() / 2;
+                let (real, imaginary) = vector.split_at(half);
+                let (d_real, d_imaginary) = gradient.split_at_mut(half);
+                for i in 0..half {
+                    let factor = 3.0 * weight * (real[i] * real[i] + imaginary[i] * imaginary[i]).sqrt();
+                    d_real[i] += factor * real[i];
+                    d_imaginary[i] += factor * imaginary[i];
+                }
+            }
+            ModelKind::Rescal => {
+                for (slope, x) in gradient.iter_mut().zip(vector) {
+                    *slope += 3.0 * weight * x.abs() * x;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::dot;
+
+    const DIM: usize = 6;
+
+    fn vector(len: usize, seed: usize) -> Vec<f32> {
+        (0..len).map(|i| ((i * 37 + seed * 101) % 17) as f32 / 8.0 - 1.0).collect()
+    }
+
+    fn score(model: Model, side: Side, given: &[f32], relation: &[f32], candidate: &[f32]) -> f32 {
+        let mut query = vec![0.0; DIM];
+        model.query(side, given, relation, &mut query);
+        dot(&query, candidate)
+    }
+
+    /// The derivative by central differences; exact for the bilinear scores but for rounding.
+    fn difference(at: &[f32], i: usize, f: impl Fn(&[f32]) -> f32) -> f32 {
+        let mut moved = at.to_vec();
+        let mut eval = |step: f32| {
+            moved[i] = at[i] + step;
+            f(&moved)
+        };
+        (eval(0.5) - eval(-0.5)) / 1.0
+    }
+
+    #[test]
+    fn gradients_equal_finite_differences() {
+        for kind in [ModelKind::Complex, ModelKind::Rescal] {
+            let model = Model { kind, dim: DIM };
+            let (given, candidate) = (vector(DIM, 1), vector(DIM, 2));
+            let relation = vector(model.relation_len(), 3);
+            for side in [Side::Object, Side::Subject] {
+                // The gradient of the score in the query is the candidate.
+                let (mut d_given, mut d_relation) = (vec![0.0; DIM], vec![0.0; relation.len()]);
+                let parts = (given.as_slice(), relation.as_slice());
+                model.query_gradient(side, parts, &candidate, (&mut d_given, &mut d_relation));
+                for (i, slope) in d_given.iter().enumerate() {
+                    let expected = difference(&given, i, |x| score(model, side, x, &relation, &candidate));
+                    assert!((slope - expected).abs() < 1e-4, "{kind} {side:?} given {i}: {slope} {expected}");
+                }
+                for (i, slope) in d_relation.iter().enumerate() {
+                    let expected = difference(&relation, i, |x| score(model, side, &given, x, &candidate));
+                    assert!(
+                        (slope - expected).abs() < 1e-4,
+                        "{kind} {side:?} relation {i}: {slope} {expected}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_sides_of_a_triple_have_the_same_score() {
+        for kind in [ModelKind::Complex, ModelKind::Rescal] {
+            let model = Model { kind, dim: DIM };
+            let (subject, object) = (vector(DIM, 4), vector(DIM, 5));
+            let relation = vector(model.relation_len(), 6);
+            let object_side = score(model, Side::Object, &subject, &relation, &object);
+            let subject_side = score(model, Side::Subject, &object, &relation, &subject);
+            assert!((object_side - subject_side).abs() < 1e-4);
+        }
+    }
+
+    #[test]
+    fn complex_is_asymmetric_through_the_imaginary_part_of_the_relation() {
+        let model = Model { kind: ModelKind::Complex, dim: 2 };
+        // s = 1, r = i, o = i: Re<s, r, conj o> = Re(i * -i) = 1; swapped: Re(i * i * 1) = -1.
+        let (s, r, o) = ([1.0, 0.0], [0.0, 1.0], [0.0, 1.0]);
+        let score = |s: &[f32], o: &[f32]| {
+            let mut query = [0.0; 2];
+            model.query(Side::Object, s, &r, &mut query);
+            dot(&query, o)
+        };
+        assert_eq!((score(&s, &o), score(&o, &s)), (1.0, -1.0));
+    }
+
+    #[test]
+    fn n3_gradient_equals_finite_differences() {
+        for kind in [ModelKind::Complex, ModelKind::Rescal] {
+            let model = Model { kind, dim: DIM };
+            let x = vector(DIM, 7);
+            let penalty = |x: &[f32]| -> f64 {
+                let cube = |square: f32| f64::from(square).powf(1.5) * 0.1;
+                match kind {
+                    ModelKind::Complex => (0..3).map(|i| cube(x[i] * x[i] + x[i + 3] * x[i + 3])).sum(),
+                    ModelKind::Rescal => x.iter().map(|x| cube(x * x)).sum(),
+                }
+            };
+            let mut gradient = vec![0.0; DIM];
+            model.n3_gradient(0.1, &x, &mut gradient);
+            for i in 0..DIM {
+                let mut moved = x.clone();
+                moved[i] = x[i] + 1e-3;
+                let above = penalty(&moved);
+                moved[i] = x[i] - 1e-3;
+                let expected = (above - penalty(&moved)) / 2e-3;
+                assert!((f64::from(gradient[i]) - expected).abs() < 1e-3, "{kind} {i}");
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a step does, whichever way its negatives are drawn: model, loss, penalties, update rule.
+
+use adapm_core::Key;
+
+use crate::kge::config::{LossKind, TrainConfig};
+use crate::kge::model::{Model, Side};
+use crate::kge::parameters::Shape;
+use crate::matrix::add_scaled;
+use crate::optim::AdaGrad;
+
+/// Why a step failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepError<E> {
+    /// An operation on the parameters failed.
+    Access(E),
+    /// The loss or an update of this key is no finite number; nothing was pushed.
+    NotFinite(Key),
+}
+
+impl<E> From<E> for StepError<E> {
+    fn from(error: E) -> Self {
+        Self::Access(error)
+    }
+}
+
+/// What a step does, the same for every chunk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recipe {
+    pub(crate) model: Model,
+    pub(crate) shape: Shape,
+    pub(crate) loss: LossKind,
+    pub(crate) optimizer: AdaGrad,
+    pub(crate) l2_entity: f32,
+    pub(crate) l2_relation: f32,
+    pub(crate) n3: f32,
+    /// Inverse relations predict subjects.
+    pub(crate) reciprocal: bool,
+    /// Negatives of a chunk, or of each side of a positive.
+    pub(crate) negatives: usize,
+}
+
+impl Recipe {
+    /// The recipe of a configuration for parameters of `shape`.
+    pub(crate) fn new(config: &TrainConfig, shape: Shape) -> Self {
+        Self {
+            model: Model { kind: config.model, dim: config.dim },
+            shape,
+            loss: config.loss,
+            optimizer: AdaGrad { learning_rate: config.learning_rate },
+            l2_entity: config.l2_entity,
+            l2_relation: config.l2_relation,
+            n3: config.n3,
+            reciprocal: config.reciprocal,
+            negatives: config.negatives_of_a_set(),
+        }
+    }
+
+    /// The side a query is computed as: with inverse relations every query asks for an object.
+    pub(crate) fn side(self, side: Side) -> Side {
+        if self.reciprocal { Side::Object } else { side }
+    }
+
+    /// Adds the gradient of the penalties of one occurrence of a positive's vector.
+    pub(crate) fn penalize(self, l2: f32, vector: &[f32], gradient: &mut [f32]) {
+        if l2 != 0.0 {
+            add_scaled(gradient, 2.0 * l2, vector);
+        }
+        if self.n3 != 0.0 {
+            self.model.n3_gradient(self.n3, vector, gradient);
+        }
+    }
+
+    /// Computes the updates of `keys` from their values and gradients, which are half as long. Returns the first key with
+    /// an update that is no finite number.
+    pub(crate) fn updates(
+        self,
+        keys: &[Key],
+        values: &[f32],
+        gradients: &[f32],
+        updates: &mut [f32],
+    ) -> Option<Key> {
+        let mut start = 0;
+        let mut blamed = None;
+        for key in keys {
+            let len = self.shape.len_of(*key);
+            let update = &mut updates[start..start + len];
+            self.optimizer.update(&values[start..start + len], &gradients[start / 2..][..len / 2], update);
+            // One sum finds any number that is none: infinities of both signs give NaN.
+            if blamed.is_none() && !update.iter().sum::<f32>().is_finite() {
+                blamed = Some(*key);
+            }
+            start += len;
+        }
+        blamed
+    }
+}
