@@ -1,0 +1,117 @@
+//! Ranks against a brute-force oracle that follows the definition word by word.
+
+use adapm_core::Key;
+
+use super::*;
+use crate::kge::config::ModelKind;
+use crate::kge::graph::{Graph, GraphCounts, GraphSource, Names};
+use crate::kge::parameters::Arrays;
+
+/// More candidates than a block, so that ranks are counted over several.
+const ENTITIES: u32 = 2500;
+
+fn graph() -> Graph {
+    let triple = |i: u32| Triple { subject: i * 7 % 50, relation: i % 2, object: i * 13 % ENTITIES };
+    Graph {
+        train: (0..900).map(triple).collect(),
+        valid: (900..950).map(triple).collect(),
+        test: (950..1010).map(triple).collect(),
+        entities: Names::default(),
+        relations: Names::default(),
+        counts: GraphCounts::default(),
+        source: GraphSource::Generated { seed: 0 },
+    }
+}
+
+/// Small integers, so that many candidates tie; entity 3 is NaN.
+fn parameters(shape: Shape) -> Arrays {
+    Arrays::new(shape, 0, |key, value| {
+        for (i, cell) in value.iter_mut().enumerate() {
+            let nan = key.0 == 3;
+            *cell = if nan { f32::NAN } else { ((key.0 * 31 + i as u64 * 17) % 5) as f32 - 2.0 };
+        }
+    })
+}
+
+/// `rank = 1 + G + floor(T / 2)`, by the definition.
+fn oracle(scores: &[f32], answer: u32, others_known: &[u32]) -> Rank {
+    let of = |candidate: u32| {
+        if scores[candidate as usize].is_nan() { f32::NEG_INFINITY } else { scores[candidate as usize] }
+    };
+    let competitors = (0..scores.len() as u32).filter(|c| *c != answer && !others_known.contains(c));
+    let (mut better, mut tied) = (0, 0);
+    for candidate in competitors {
+        better += u32::from(of(candidate) > of(answer));
+        tied += u32::from(of(candidate) == of(answer));
+    }
+    Rank { better, tied }
+}
+
+#[test]
+fn ranks_equal_those_of_the_definition_with_ties_and_nan() {
+    for (kind, dim) in [(ModelKind::Complex, 4), (ModelKind::Rescal, 3)] {
+        let model = Model { kind, dim };
+        let (entity_len, relation_len) = (dim, model.relation_len());
+        let shape = Shape { entities: u64::from(ENTITIES), relations: 2, entity_len, relation_len };
+        let (graph, mut parameters) = (graph(), parameters(shape));
+        let filter = Filter::new(&graph, &graph.test);
+        let mut ranks = Vec::new();
+        Ranker::new(model, shape, false)
+            .rank(&graph.test, &filter, &mut parameters, &mut ranks)
+            .expect("infallible");
+
+        let mut value = |key: u64| {
+            let mut value = vec![0.0; shape.len_of(Key(key))];
+            parameters.pull(&[Key(key)], &mut value).expect("infallible");
+            value
+        };
+        let facts: Vec<Triple> = graph.train.iter().chain(&graph.valid).chain(&graph.test).copied().collect();
+        let mut ties = 0;
+        for (triple, ranks) in graph.test.iter().zip(ranks.chunks(2)) {
+            let relation = value(u64::from(ENTITIES + triple.relation));
+            let mut scores = |side, given: u32| -> Vec<f32> {
+                let mut query = vec![0.0; dim];
+                model.query(side, &value(u64::from(given)), &relation, &mut query);
+                (0..ENTITIES).map(|candidate| ordered_dot(&query, &value(u64::from(candidate)))).collect()
+            };
+            let of_objects = scores(Side::Object, triple.subject);
+            let known = facts.iter().filter(|f| (f.subject, f.relation) == (triple.subject, triple.relation));
+            let known: Vec<u32> =
+                known.map(|fact| fact.object).filter(|object| *object != triple.object).collect();
+            assert_eq!(ranks[0], oracle(&of_objects, triple.object, &known));
+            let of_subjects = scores(Side::Subject, triple.object);
+            let known = facts.iter().filter(|f| (f.relation, f.object) == (triple.relation, triple.object));
+            let known: Vec<u32> =
+                known.map(|fact| fact.subject).filter(|subject| *subject != triple.subject).collect();
+            assert_eq!(ranks[1], oracle(&of_subjects, triple.subject, &known));
+            ties += ranks[0].tied;
+        }
+        assert!(ties > 1000, "the numbers are to tie often");
+    }
+}
+
+#[test]
+fn nan_ranks_last() {
+    assert_eq!(standing(f32::NAN, -1e30), (0, 0));
+    assert_eq!(standing(-1e30, f32::NAN), (1, 0));
+    assert_eq!(standing(f32::NAN, f32::NAN), (0, 1));
+}
+
+#[test]
+fn ranks_do_not_depend_on_how_triples_are_batched() {
+    let model = Model { kind: ModelKind::Complex, dim: 10 };
+    let shape = Shape { entities: u64::from(ENTITIES), relations: 2, entity_len: 20, relation_len: 20 };
+    let graph = graph();
+    let filter = Filter::new(&graph, &graph.test);
+    let initial = |key: Key, value: &mut [f32]| crate::kge::initial::value(1, 0.1, key, value);
+    let mut parameters = Arrays::new(shape, 0, initial);
+    let mut ranker = Ranker::new(model, shape, false);
+    let mut ranks = |size: usize| {
+        let mut ranks = Vec::new();
+        for batch in graph.test.chunks(size) {
+            ranker.rank(batch, &filter, &mut parameters, &mut ranks).expect("infallible");
+        }
+        ranks
+    };
+    assert_eq!(ranks(60), ranks(7));
+}
