@@ -8,7 +8,9 @@
 
 pub mod data;
 pub mod kge;
+mod matrix;
 pub mod metric;
-mod system;
+pub mod optim;
+mod simd;
 
-pub use system::System;
+pub use adapm_runtime::{System, UnknownSystem};

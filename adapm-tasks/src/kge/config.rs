@@ -66,7 +66,7 @@ pub struct TrainConfig {
     pub model: ModelKind,
     /// Length of an entity's vector, in reals (ComplEx: half real, half imaginary). Defaults to 128.
     pub dim: usize,
-    /// Passes over the training data; 0 evaluates the initial values. Defaults to 20.
+    /// Passes over the training data; 0 evaluates the initial values. Defaults to 10.
     pub epochs: u32,
     /// How negatives are drawn. Defaults to shared.
     pub negatives: Negatives,
@@ -82,7 +82,7 @@ pub struct TrainConfig {
     pub l2_entity: f32,
     /// Weight of the squared norm of a positive's relation in its loss. Defaults to 0.
     pub l2_relation: f32,
-    /// Weight of the cubed absolute values (ComplEx: moduli) of a positive's vectors in its loss. Defaults to 0.
+    /// Weight of the cubed absolute values (ComplEx: moduli) of a positive's vectors in its loss. Defaults to 0.05.
     pub n3: f32,
     /// Standard deviation of the initial values. Defaults to 0.1.
     pub initial_deviation: f32,
@@ -105,7 +105,7 @@ impl Default for TrainConfig {
             seed: 1,
             model: ModelKind::Complex,
             dim: 128,
-            epochs: 20,
+            epochs: 10,
             negatives: Negatives::Shared,
             negative_count: None,
             chunk: 256,
@@ -113,13 +113,24 @@ impl Default for TrainConfig {
             learning_rate: 0.1,
             l2_entity: 0.0,
             l2_relation: 0.0,
-            n3: 0.0,
+            n3: 0.05,
             initial_deviation: 0.1,
             reciprocal: false,
             localize_ahead: 8,
             evaluate: true,
             valid_every: 5,
         }
+    }
+}
+
+impl TrainConfig {
+    /// Negatives of a chunk (shared) or of each side of a positive (independent).
+    #[must_use]
+    pub fn negatives_of_a_set(&self) -> usize {
+        self.negative_count.unwrap_or(match self.negatives {
+            Negatives::Shared => 1000,
+            Negatives::Independent => 50,
+        })
     }
 }
 
@@ -158,7 +169,7 @@ pub enum ConfigError {
         /// Entities and relations of the graph.
         keys: u64,
     },
-    /// Dimension 0, or odd for ComplEx.
+    /// Dimension 0 or above 65536, or odd for ComplEx.
     Dimension {
         /// The dimension asked for.
         dim: usize,
@@ -170,8 +181,11 @@ pub enum ConfigError {
     },
     /// The graph has no triple to train on.
     NothingToTrain,
-    /// Inverse relations asked of a loss or a scheme that has no use for them.
-    ReciprocalWithIndependent,
+    /// A weight is negative or no finite number.
+    Negative {
+        /// Name of the field of the configuration.
+        field: &'static str,
+    },
 }
 
 impl std::error::Error for ConfigError {}
@@ -185,15 +199,13 @@ impl fmt::Display for ConfigError {
                 write!(f, "{nodes} nodes for {keys} keys: some would own nothing; give at most {keys} nodes")
             }
             Self::Dimension { dim } => {
-                write!(f, "dimension {dim} is impossible; give a positive one, even for complex")
+                write!(f, "dimension {dim} is impossible; give 1 to 65536, an even one for complex")
             }
             Self::NotPositive { field } => write!(f, "{field} has to be a positive number"),
             Self::NothingToTrain => {
                 f.write_str("the graph has no training triple; give data with at least one")
             }
-            Self::ReciprocalWithIndependent => {
-                f.write_str("reciprocal relations need shared negatives; drop one of the two")
-            }
+            Self::Negative { field } => write!(f, "{field} has to be 0 or a positive number"),
         }
     }
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::data::DataError;
+use crate::data::{DataError, family};
+use crate::kge::reader;
 
 /// A fact, or a claim: subject, relation, object, each as its index into the graph's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,22 +115,14 @@ impl Graph {
     ///
     /// A folder or file that is missing or unreadable, a malformed line (with file, line, column), no training triple.
     pub fn load(path: &Path) -> Result<Self, DataError> {
-        Err(DataError::MissingSplit { folder: path.to_path_buf(), split: "train" })
+        reader::load(path)
     }
 
     /// Generates family trees: facts of kinship in which every held-out fact follows from training facts, so that the
     /// best possible filtered MRR is 1. The same seed gives the same graph.
     #[must_use]
     pub fn family(seed: u64) -> Self {
-        Self {
-            train: Vec::new(),
-            valid: Vec::new(),
-            test: Vec::new(),
-            entities: Names::default(),
-            relations: Names::default(),
-            counts: GraphCounts::default(),
-            source: GraphSource::Generated { seed },
-        }
+        family::graph(seed, FAMILIES)
     }
 
     /// Facts to train on, without duplicates.
@@ -180,3 +173,6 @@ impl Graph {
         matches!(self.source, GraphSource::Generated { .. })
     }
 }
+
+/// Families of the generated graph.
+const FAMILIES: usize = 60;

@@ -8,11 +8,30 @@
 //!
 //! The task of AdaPM §5.1 and Lapse §4.1. Entity `e` is key `e`, relation `r` is key `entities + r`.
 
+mod board;
 mod checkpoint;
+mod complex;
 mod config;
+mod filter;
 mod graph;
+mod independent;
+mod initial;
+mod loader;
+mod loss;
+mod managed;
+mod model;
+mod order;
+mod parameters;
+mod plan;
+mod rank;
+mod reader;
+mod recipe;
 mod report;
+mod rescal;
 mod run;
+mod session;
+mod share;
+mod step;
 
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use config::{

@@ -1,6 +1,10 @@
 //! What a run tells while it goes and when it is done, and how it fails.
 
+use std::convert::Infallible;
 use std::fmt;
+
+use adapm_core::error::OpError;
+use adapm_runtime::{BuildError, RunError};
 
 use crate::data::DataError;
 use crate::kge::checkpoint::{Checkpoint, CheckpointError};
@@ -36,6 +40,34 @@ pub struct ManagerStats {
 }
 
 impl ManagerStats {
+    /// What was counted since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        self.with(earlier, u64::saturating_sub)
+    }
+
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    fn with(&self, other: &Self, combine: fn(u64, u64) -> u64) -> Self {
+        Self {
+            local: combine(self.local, other.local),
+            waited: combine(self.waited, other.waited),
+            remote: combine(self.remote, other.remote),
+            relocations: combine(self.relocations, other.relocations),
+            replicas: combine(self.replicas, other.replicas),
+            bytes_sent: combine(self.bytes_sent, other.bytes_sent),
+            messages_sent: combine(self.messages_sent, other.messages_sent),
+            refreshes: combine(self.refreshes, other.refreshes),
+            staleness_nanoseconds: combine(self.staleness_nanoseconds, other.staleness_nanoseconds),
+            served: combine(self.served, other.served),
+            forwards: combine(self.forwards, other.forwards),
+        }
+    }
+
     /// Share of accesses served locally at once, in 0..=1; 1 if there was no access.
     #[must_use]
     pub fn local_share(&self) -> f64 {
@@ -112,7 +144,7 @@ pub struct EpochReport {
     pub valid: Option<RankMetrics>,
     /// Seconds of evaluation.
     pub evaluation_seconds: f64,
-    /// The manager's counts after the epoch's training, from the start of the run.
+    /// The manager's counts of training, evaluation not counted, from the start of the run to the end of this epoch.
     pub stats: ManagerStats,
     /// The manager's counts of this epoch's training alone.
     pub epoch_stats: ManagerStats,
@@ -196,6 +228,12 @@ pub enum TaskError {
     Data(DataError),
     /// The checkpoint cannot be used.
     Checkpoint(CheckpointError),
+    /// The cluster cannot be built.
+    Build(BuildError),
+    /// The cluster failed while it ran.
+    Run(RunError),
+    /// An operation of a worker failed.
+    Access(OpError),
     /// Training produced a number that is none.
     NotFinite {
         /// Key whose update, or whose triple's loss, was not finite.
@@ -213,6 +251,9 @@ impl std::error::Error for TaskError {
             Self::Config(error) => Some(error),
             Self::Data(error) => Some(error),
             Self::Checkpoint(error) => Some(error),
+            Self::Build(error) => Some(error),
+            Self::Run(error) => Some(error),
+            Self::Access(error) => Some(error),
             Self::NotFinite { .. } => None,
         }
     }
@@ -224,6 +265,9 @@ impl fmt::Display for TaskError {
             Self::Config(error) => error.fmt(f),
             Self::Data(error) => error.fmt(f),
             Self::Checkpoint(error) => error.fmt(f),
+            Self::Build(error) => error.fmt(f),
+            Self::Run(error) => error.fmt(f),
+            Self::Access(error) => error.fmt(f),
             Self::NotFinite { key, step, learning_rate } => {
                 write!(
                     f,
@@ -250,5 +294,29 @@ impl From<DataError> for TaskError {
 impl From<CheckpointError> for TaskError {
     fn from(error: CheckpointError) -> Self {
         Self::Checkpoint(error)
+    }
+}
+
+impl From<BuildError> for TaskError {
+    fn from(error: BuildError) -> Self {
+        Self::Build(error)
+    }
+}
+
+impl From<RunError> for TaskError {
+    fn from(error: RunError) -> Self {
+        Self::Run(error)
+    }
+}
+
+impl From<OpError> for TaskError {
+    fn from(error: OpError) -> Self {
+        Self::Access(error)
+    }
+}
+
+impl From<Infallible> for TaskError {
+    fn from(error: Infallible) -> Self {
+        match error {}
     }
 }

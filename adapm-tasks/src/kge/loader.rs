@@ -1,0 +1,176 @@
+//! The loader thread of a worker: prepares chunks ahead, draws their samples and announces their keys (AdaPM §3, Fig. 2).
+//!
+//! The queue between loader and worker bounds how far ahead it is: a chunk is announced, then queued, so its keys are
+//! announced as many chunks before their use as the queue holds. The loader runs on through ends of epochs, for the
+//! first chunks of an epoch to be announced as early as any.
+
+use std::sync::mpsc::SyncSender;
+
+use adapm_core::Clock;
+
+use crate::kge::config::{Negatives, TrainConfig};
+use crate::kge::graph::Triple;
+use crate::kge::order::Order;
+use crate::kge::parameters::Announcer;
+use crate::kge::plan::{Chunk, Planner};
+
+/// What a loader prepares.
+#[derive(Clone, Debug)]
+pub(crate) struct Loader<'a> {
+    pub(crate) train: &'a [Triple],
+    pub(crate) order: Order,
+    pub(crate) planner: Planner,
+    pub(crate) epochs: u32,
+    /// Positives of a chunk.
+    pub(crate) chunk: usize,
+    /// Keys of a sample per step: with independent negatives, of both sides.
+    pub(crate) sampled: usize,
+}
+
+impl Loader<'_> {
+    /// Chunks that a worker with this part of the data trains on in an epoch.
+    pub(crate) fn chunks(&self) -> usize {
+        self.order.len().div_ceil(self.chunk)
+    }
+
+    /// Prepares all chunks of all epochs. Ends early when the worker takes no more or has ended.
+    pub(crate) fn run<A: Announcer>(mut self, mut announcer: A, queue: &SyncSender<Chunk<A::Sample>>) {
+        let mut clock = Clock(0);
+        for _ in 0..self.epochs {
+            for positions in self.order.next_epoch().chunks(self.chunk) {
+                let triples = positions.iter().map(|position| self.train[*position as usize]);
+                let Ok(chunk) = prepare(self.planner, self.sampled, triples, clock, &mut announcer) else {
+                    return;
+                };
+                clock = clock.plus(self.planner.steps(&chunk));
+                if queue.send(chunk).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn prepare<A: Announcer>(
+    planner: Planner,
+    sampled: usize,
+    triples: impl Iterator<Item = Triple> + Clone,
+    clock: Clock,
+    announcer: &mut A,
+) -> Result<Chunk<A::Sample>, adapm_core::error::OpError> {
+    let chunk = planner.chunk(triples, clock, ());
+    let steps = planner.steps(&chunk);
+    let sample = announcer.prepare_sample(sampled * steps as usize, clock..clock.plus(steps))?;
+    let keys_of_step = chunk.keys.len() / steps as usize;
+    for (step, keys) in (0..).zip(chunk.keys.chunks(keys_of_step.max(1))) {
+        announcer.announce(keys, clock.plus(step)..clock.plus(step + 1))?;
+    }
+    let Chunk { positives, keys, floats, relation_floats, clock, sample: () } = chunk;
+    Ok(Chunk { positives, keys, floats, relation_floats, clock, sample })
+}
+
+/// Positives of a chunk, and chunks that wait in the queue, for a configuration.
+///
+/// Shared negatives: a chunk is a step, and the queue holds the larger of 1000 positives and 16 chunks. Independent: a
+/// step is one positive, chunks only spare hand-overs between threads. A task that localizes chooses the distance.
+pub(crate) fn pace(config: &TrainConfig, localizes: bool) -> (usize, usize) {
+    let steps = |points: usize| if localizes { config.localize_ahead as usize } else { points };
+    match config.negatives {
+        Negatives::Shared => (config.chunk, steps(POINTS_AHEAD.div_ceil(config.chunk).max(CLOCKS_AHEAD))),
+        Negatives::Independent => {
+            let ahead = steps(POINTS_AHEAD);
+            let chunk = (ahead / 8).clamp(1, POINTS_AT_ONCE);
+            (chunk, ahead.div_ceil(chunk))
+        }
+    }
+}
+
+const POINTS_AHEAD: usize = 1000;
+const CLOCKS_AHEAD: usize = 16;
+const POINTS_AT_ONCE: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+    use std::sync::mpsc::sync_channel;
+
+    use adapm_core::Key;
+    use adapm_core::error::OpError;
+
+    use super::*;
+    use crate::kge::parameters::Shape;
+
+    /// Writes down what is announced.
+    struct Notes(Vec<(Vec<Key>, Range<Clock>)>, usize);
+
+    impl Announcer for &mut Notes {
+        type Sample = usize;
+
+        fn announce(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
+            self.0.push((keys.to_vec(), clocks));
+            Ok(())
+        }
+
+        fn prepare_sample(&mut self, n: usize, _: Range<Clock>) -> Result<usize, OpError> {
+            self.1 += n;
+            Ok(n)
+        }
+    }
+
+    fn run(negatives: Negatives) -> (Notes, Vec<Chunk<usize>>) {
+        let train: Vec<Triple> = (0..10).map(|i| Triple { subject: i, relation: 0, object: i + 1 }).collect();
+        let shape = Shape { entities: 11, relations: 1, entity_len: 2, relation_len: 2 };
+        let planner = Planner { shape, negatives, inverse_offset: None };
+        let order = Order::new(1, train.len(), 0, 1);
+        let loader = Loader { train: &train, order, planner, epochs: 2, chunk: 4, sampled: 6 };
+        assert_eq!(loader.chunks(), 3);
+        let (mut notes, (sender, receiver)) = (Notes(Vec::new(), 0), sync_channel(100));
+        loader.run(&mut notes, &sender);
+        drop(sender);
+        (notes, receiver.into_iter().collect())
+    }
+
+    #[test]
+    fn a_shared_chunk_is_one_clock_and_its_keys_are_announced_for_it() {
+        let (notes, chunks) = run(Negatives::Shared);
+        assert_eq!(chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+        for (chunk, (keys, clocks)) in chunks.iter().zip(&notes.0) {
+            assert_eq!((keys, clocks), (&chunk.keys, &(chunk.clock..chunk.clock.plus(1))));
+        }
+        assert_eq!((notes.0.len(), notes.1), (6, 36));
+    }
+
+    #[test]
+    fn independent_positives_are_a_clock_each() {
+        let (notes, chunks) = run(Negatives::Independent);
+        assert_eq!(chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(), [0, 4, 8, 10, 14, 18]);
+        let clocks: Vec<u64> = notes.0.iter().map(|(_, clocks)| clocks.start.0).collect();
+        assert_eq!(clocks, (0..20).collect::<Vec<_>>());
+        assert!(notes.0.iter().all(|(keys, clocks)| keys.len() == 3 && clocks.end == clocks.start.plus(1)));
+        assert_eq!(notes.1, 120);
+    }
+
+    #[test]
+    fn a_loader_ends_when_its_worker_takes_no_more() {
+        let train = [Triple { subject: 0, relation: 0, object: 1 }];
+        let shape = Shape { entities: 2, relations: 1, entity_len: 2, relation_len: 2 };
+        let planner = Planner { shape, negatives: Negatives::Shared, inverse_offset: None };
+        let order = Order::new(1, 1, 0, 1);
+        let loader = Loader { train: &train, order, planner, epochs: u32::MAX, chunk: 4, sampled: 6 };
+        let (sender, receiver) = sync_channel(1);
+        drop(receiver);
+        loader.run(&mut Notes(Vec::new(), 0), &sender);
+    }
+
+    #[test]
+    fn the_queue_is_as_long_as_the_papers_look_ahead() {
+        let mut config = TrainConfig { chunk: 256, ..TrainConfig::default() };
+        assert_eq!(pace(&config, false), (256, 16));
+        assert_eq!(pace(&config, true), (256, 8));
+        config.chunk = 10;
+        assert_eq!(pace(&config, false), (10, 100));
+        config.negatives = Negatives::Independent;
+        assert_eq!(pace(&config, false), (64, 16));
+        assert_eq!(pace(&config, true), (1, 8));
+    }
+}

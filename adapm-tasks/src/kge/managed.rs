@@ -1,0 +1,130 @@
+//! The task on the parameter manager: workers as [`Parameters`], their intent handles as [`Announcer`]s.
+
+use std::ops::Range;
+
+use adapm_core::error::OpError;
+use adapm_core::{Clock, Key, Layout};
+use adapm_runtime::{
+    Builder, Cluster, IntentHandle, LayoutStore, Sample, Sampling, Scheme, Stats, System, Worker,
+};
+
+use crate::kge::parameters::{Announcer, Parameters, Shape};
+use crate::kge::report::{ManagerStats, TaskError};
+
+/// The cluster of a task.
+pub(crate) type Nodes = Cluster<LayoutStore<f32>>;
+
+/// What a cluster consists of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) system: System,
+    pub(crate) nodes: usize,
+    pub(crate) workers: usize,
+    pub(crate) seed: u64,
+}
+
+impl Setup {
+    /// Starts a cluster for parameters of `shape`.
+    pub(crate) fn start(
+        self,
+        shape: Shape,
+        initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
+    ) -> Result<Nodes, TaskError> {
+        let layout = shape.layout()?;
+        let scheme = if self.system == System::Classic { Scheme::Naive } else { Scheme::Local };
+        let cluster = Builder::<f32>::new(layout)
+            .nodes(self.nodes)
+            .workers(self.workers)
+            .system(self.system)
+            .initial(initial)
+            .sampling(Sampling::uniform(scheme, Key(0)..Key(shape.entities), self.seed))
+            .build()?;
+        Ok(cluster)
+    }
+}
+
+impl Shape {
+    /// The manager's layout.
+    pub(crate) fn layout(self) -> Result<Layout, TaskError> {
+        let layout = Layout::dense(&[(self.entities, self.entity_len), (self.relations, self.relation_len)]);
+        layout.map_err(|error| TaskError::Build(error.into()))
+    }
+}
+
+impl Parameters for Worker<LayoutStore<f32>> {
+    type Error = OpError;
+    type Sample = Sample;
+
+    fn pull(&mut self, keys: &[Key], values: &mut [f32]) -> Result<(), OpError> {
+        Worker::pull(self, keys, values)
+    }
+
+    fn push(&mut self, keys: &[Key], updates: &[f32]) -> Result<(), OpError> {
+        Worker::push(self, keys, updates)
+    }
+
+    fn pull_sample(
+        &mut self,
+        sample: &mut Sample,
+        keys: &mut [Key],
+        values: &mut [f32],
+    ) -> Result<(), OpError> {
+        Worker::pull_sample(self, sample, keys, values)
+    }
+
+    fn advance_clock(&mut self) {
+        Worker::advance_clock(self);
+    }
+
+    fn quiesce(&mut self) -> Result<(), OpError> {
+        Worker::quiesce(self)
+    }
+
+    fn settle(&mut self) -> Result<(), OpError> {
+        Worker::wait_sync(self)
+    }
+}
+
+/// The way a system learns of accesses ahead of time.
+pub(crate) enum Announcement {
+    /// Intent with its window (AdaPM §3); ignored by systems that do not heed it.
+    Intent(IntentHandle<LayoutStore<f32>>),
+    /// The keys are brought here at once (Lapse §3.2).
+    Localize(IntentHandle<LayoutStore<f32>>),
+}
+
+impl Announcer for Announcement {
+    type Sample = Sample;
+
+    fn announce(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
+        match self {
+            Self::Intent(handle) => handle.intent(keys, clocks),
+            // Nobody waits for it: an access waits for a key that is on its way.
+            Self::Localize(handle) => handle.localize_async(keys).map(drop),
+        }
+    }
+
+    fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
+        let (Self::Intent(handle) | Self::Localize(handle)) = self;
+        handle.prepare_sample(n, clocks)
+    }
+}
+
+impl From<Stats> for ManagerStats {
+    fn from(stats: Stats) -> Self {
+        let served = stats.hops.count();
+        Self {
+            local: stats.local,
+            waited: stats.waited,
+            remote: stats.remote,
+            relocations: stats.relocations,
+            replicas: stats.replicas,
+            bytes_sent: stats.bytes_sent,
+            messages_sent: stats.messages_sent,
+            refreshes: stats.staleness.count(),
+            staleness_nanoseconds: stats.staleness.sum,
+            served,
+            forwards: stats.hops.sum,
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A worker's life in a training run: epochs, evaluation of valid in between, a copy of its part of the best parameters.
+//!
+//! ```text
+//!   quiesce | train a chunk ... | quiesce | first worker: epoch report | rank a share of valid | quiesce |
+//!           first worker: is it the best? | quiesce | copy a part of the parameters | next epoch
+//! ```
+//!
+//! A phase ends with a quiesce, which is a barrier too. Only the first worker decides, between two of them, and writes
+//! the decision on the [`Board`].
+
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+use std::time::Instant;
+
+use adapm_core::Key;
+
+use crate::kge::board::Board;
+use crate::kge::config::{Negatives, Split, TrainConfig};
+use crate::kge::filter::Filter;
+use crate::kge::graph::Graph;
+use crate::kge::independent::IndependentStep;
+use crate::kge::loader::{Loader, pace};
+use crate::kge::order::Order;
+use crate::kge::parameters::{Announcer, Parameters, Shape};
+use crate::kge::plan::{Chunk, Planner};
+use crate::kge::rank::Ranker;
+use crate::kge::recipe::{Recipe, StepError};
+use crate::kge::report::{EpochReport, ManagerStats, TaskError, Training};
+use crate::kge::share::Share;
+use crate::kge::step::SharedStep;
+use crate::metric::RankMetrics;
+
+/// What all workers of a run know.
+#[derive(Clone, Copy)]
+pub(crate) struct Job<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) config: &'a TrainConfig,
+    pub(crate) shape: Shape,
+    /// Filter of valid; `None` if valid is not evaluated.
+    pub(crate) filter: Option<&'a Filter>,
+    pub(crate) board: &'a Board<'a>,
+    pub(crate) localizes: bool,
+}
+
+/// One worker of a run, by its number over all nodes.
+pub(crate) struct Session<'a, P: Parameters> {
+    job: Job<'a>,
+    worker: usize,
+    workers: usize,
+    parameters: P,
+    step: Step,
+    ranker: Ranker,
+    /// Copied parameters of this worker's range of keys, without accumulators.
+    part: Vec<f32>,
+    /// Phases that have ended.
+    phase: u64,
+}
+
+enum Step {
+    Shared(SharedStep),
+    Independent(IndependentStep),
+}
+
+impl<'a, P> Session<'a, P>
+where
+    P: Parameters,
+    P::Sample: Send,
+    TaskError: From<P::Error>,
+{
+    pub(crate) fn new(job: Job<'a>, worker: usize, workers: usize, parameters: P) -> Self {
+        let recipe = Recipe::new(job.config, job.shape);
+        let step = match job.config.negatives {
+            Negatives::Shared => Step::Shared(SharedStep::new(recipe)),
+            Negatives::Independent => Step::Independent(IndependentStep::new(recipe)),
+        };
+        let ranker = Ranker::new(recipe.model, job.shape, recipe.reciprocal);
+        Self { job, worker, workers, parameters, step, ranker, part: Vec::new(), phase: 0 }
+    }
+
+    /// Lives through the run and returns the chosen parameters of this worker's range of keys.
+    pub(crate) fn run<A>(mut self, announcer: A) -> Result<Vec<f32>, TaskError>
+    where
+        A: Announcer<Sample = P::Sample> + Send,
+    {
+        let job = self.job;
+        let recipe = Recipe::new(job.config, job.shape);
+        let inverse_offset = recipe.reciprocal.then_some(job.graph.relations.len() as u64);
+        let planner = Planner { shape: job.shape, negatives: job.config.negatives, inverse_offset };
+        let (chunk, ahead) = pace(job.config, job.localizes);
+        let order = Order::new(job.config.seed, job.graph.train.len(), self.worker, self.workers);
+        let sides = if job.config.negatives == Negatives::Independent { 2 } else { 1 };
+        let sampled = sides * recipe.negatives;
+        let train = job.graph.train.as_slice();
+        let loader = Loader { train, order, planner, epochs: job.config.epochs, chunk, sampled };
+        let chunks = loader.chunks();
+        // The loader holds the chunk behind those in the queue.
+        let (sender, receiver) = sync_channel(ahead.saturating_sub(1));
+        thread::scope(|scope| {
+            scope.spawn(move || loader.run(announcer, &sender));
+            self.epochs(chunks, receiver)
+        })?;
+        Ok(self.part)
+    }
+
+    /// Runs all epochs. Takes the queue, so that the loader ends when this does.
+    #[expect(clippy::needless_pass_by_value, reason = "dropping the queue ends the loader")]
+    fn epochs(&mut self, chunks: usize, queue: Receiver<Chunk<P::Sample>>) -> Result<(), TaskError> {
+        let config = self.job.config;
+        for epoch in 1..=config.epochs {
+            // What is due of what was announced meanwhile, above all before the first epoch.
+            self.parameters.settle()?;
+            if self.worker == 0 {
+                let stats = self.job.board.stats();
+                self.job.board.verdicts().started = Some((Instant::now(), stats));
+            }
+            self.end_phase()?;
+            self.train(epoch, chunks, &queue)?;
+            self.parameters.quiesce()?;
+            let is_cut = self.job.board.is_cut(self.phase);
+            if self.worker == 0 && !is_cut {
+                self.report(epoch);
+            }
+            self.end_phase()?;
+            if is_cut {
+                break;
+            }
+            self.select(epoch)?;
+            if self.job.board.is_cut(self.phase) {
+                break;
+            }
+        }
+        self.keep_something()
+    }
+
+    /// Ends a phase: all workers have come here, and everything pushed is applied everywhere.
+    fn end_phase(&mut self) -> Result<(), TaskError> {
+        self.parameters.quiesce()?;
+        self.phase += 1;
+        Ok(())
+    }
+
+    /// Trains on this worker's part of the data.
+    fn train(
+        &mut self,
+        epoch: u32,
+        chunks: usize,
+        queue: &Receiver<Chunk<P::Sample>>,
+    ) -> Result<(), TaskError> {
+        let board = self.job.board;
+        board.reset(self.worker);
+        let (mut done, mut loss, mut told) = (0, 0.0, Instant::now());
+        for mut chunk in queue.iter().take(chunks) {
+            if board.must_stop(self.phase) {
+                return Ok(());
+            }
+            let clock = chunk.clock;
+            let outcome = match &mut self.step {
+                Step::Shared(step) => step.train(&mut chunk, &mut self.parameters),
+                Step::Independent(step) => step.train(&mut chunk, &mut self.parameters),
+            };
+            loss += outcome.map_err(|error| {
+                board.cut(self.phase);
+                match error {
+                    StepError::Access(error) => error.into(),
+                    StepError::NotFinite(key) => {
+                        let learning_rate = self.job.config.learning_rate;
+                        TaskError::NotFinite { key: key.0, step: clock.0, learning_rate }
+                    }
+                }
+            })?;
+            done += chunk.positives.len() as u64;
+            board.tally(self.worker, done, loss);
+            if self.worker == 0 && told.elapsed().as_millis() >= PROGRESS_MILLIS {
+                told = Instant::now();
+                self.tell(epoch);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the observer how far training is.
+    fn tell(&self, epoch: u32) {
+        let board = self.job.board;
+        let (done, loss) = board.totals();
+        let started = board.verdicts().started;
+        board.progress.training(&Training {
+            epoch,
+            epochs: self.job.config.epochs,
+            done,
+            total: self.job.graph.train.len() as u64,
+            loss: loss / done.max(1) as f64,
+            seconds: started.map_or(0.0, |(at, _)| at.elapsed().as_secs_f64()),
+            stats: board.stats(),
+        });
+    }
+
+    /// Writes the report of an epoch's training.
+    fn report(&self, epoch: u32) {
+        self.tell(epoch);
+        let board = self.job.board;
+        let (triples, loss) = board.totals();
+        let stats = board.stats();
+        let mut verdicts = board.verdicts();
+        let (at, before) = verdicts.started.unwrap_or((Instant::now(), ManagerStats::default()));
+        let seconds = at.elapsed().as_secs_f64();
+        let epoch_stats = stats.since(&before);
+        let so_far = verdicts.epochs.last().map_or(ManagerStats::default(), |last| last.stats);
+        verdicts.epochs.push(EpochReport {
+            epoch,
+            seconds,
+            loss: loss / triples.max(1) as f64,
+            triples,
+            valid: None,
+            evaluation_seconds: 0.0,
+            stats: so_far.plus(&epoch_stats),
+            epoch_stats,
+        });
+        let is_due = self.is_due(epoch);
+        verdicts.ranks.clear();
+        verdicts.ranks.resize(if is_due { 2 * self.job.graph.valid.len() } else { 0 }, Default::default());
+        if !is_due {
+            self.job.board.progress.epoch(verdicts.epochs.last().expect("pushed above"));
+        }
+    }
+
+    fn is_due(&self, epoch: u32) -> bool {
+        let config = self.job.config;
+        let due = epoch == config.epochs || epoch.is_multiple_of(config.valid_every);
+        self.job.filter.is_some() && due
+    }
+
+    /// Evaluates valid if that is due, and copies the parameters if they are the best so far.
+    fn select(&mut self, epoch: u32) -> Result<(), TaskError> {
+        let job = self.job;
+        let Some(filter) = job.filter.filter(|_| self.is_due(epoch)) else { return Ok(()) };
+        let began = Instant::now();
+        let triples = job.graph.valid.as_slice();
+        let (worker, workers, phase) = (self.worker, self.workers, self.phase);
+        let share = Share { split: Split::Valid, triples, filter, worker, workers, phase };
+        share.rank(&mut self.ranker, &mut self.parameters, job.board)?;
+        self.parameters.quiesce()?;
+        if job.board.is_cut(self.phase) {
+            return Ok(());
+        }
+        if self.worker == 0 {
+            let mut verdicts = job.board.verdicts();
+            let metrics = RankMetrics::of(&verdicts.ranks);
+            if verdicts.best.is_none_or(|best| metrics.mrr > best) {
+                (verdicts.best, verdicts.chosen) = (Some(metrics.mrr), Some(epoch));
+            }
+            let report = verdicts.epochs.last_mut().expect("the epoch was reported");
+            (report.valid, report.evaluation_seconds) = (Some(metrics), began.elapsed().as_secs_f64());
+            job.board.progress.epoch(report);
+        }
+        self.end_phase()?;
+        let chosen = job.board.verdicts().chosen;
+        if chosen == Some(epoch) { self.copy() } else { Ok(()) }
+    }
+
+    /// Copies the current parameters if none were chosen.
+    fn keep_something(&mut self) -> Result<(), TaskError> {
+        if self.job.board.verdicts().chosen.is_some() {
+            return Ok(());
+        }
+        // Nobody chooses before all have looked.
+        self.end_phase()?;
+        self.copy()
+    }
+
+    /// Pulls the parameters of this worker's range of keys, in blocks.
+    fn copy(&mut self) -> Result<(), TaskError> {
+        let shape = self.job.shape;
+        let range = |worker: usize| shape.keys() * worker as u64 / self.workers as u64;
+        self.part.clear();
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        let mut next = range(self.worker);
+        while next < range(self.worker + 1) {
+            keys.clear();
+            let mut floats = 0;
+            while next < range(self.worker + 1) && (keys.is_empty() || floats < COPY_FLOATS) {
+                floats += shape.len_of(Key(next));
+                keys.push(Key(next));
+                next += 1;
+            }
+            values.resize(floats, 0.0);
+            self.parameters.pull(&keys, &mut values)?;
+            let mut rest = values.as_slice();
+            for key in &keys {
+                let (value, behind) = rest.split_at(shape.len_of(*key));
+                self.part.extend_from_slice(&value[..value.len() / 2]);
+                rest = behind;
+            }
+        }
+        Ok(())
+    }
+}
+
+const PROGRESS_MILLIS: u128 = 200;
+
+/// Floats that are pulled at once for a copy.
+const COPY_FLOATS: usize = 1 << 18;
