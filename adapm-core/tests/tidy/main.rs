@@ -1,6 +1,6 @@
 //! House rules that no compiler checks, over all files of the workspace: sizes of files, functions and inline tests;
 //! an opening `//!` in each file; `unsafe` in its few files only; no ignored or sleeping tests, nothing unfinished;
-//! the words of the glossary in the core; the names at the top level. What is a matter of taste is not here.
+//! the words of the glossary in the core; the names at the top level; code and tests for the papers' sections. What is a matter of taste is not here.
 
 mod rules;
 #[cfg(test)]
@@ -8,6 +8,9 @@ mod rules_tests;
 mod scan;
 #[cfg(test)]
 mod scan_tests;
+mod sections;
+#[cfg(test)]
+mod sections_tests;
 mod tree;
 
 use std::fs;
@@ -33,6 +36,23 @@ fn the_top_level_holds_what_the_architecture_names() {
         let may = expected().any(|expected| expected == name) || name.starts_with('.') || name == "target";
         assert!(may, "{name} may not lie at the top level: put it into a crate");
     }
+}
+
+#[test]
+fn every_section_of_the_papers_leads_to_code_and_test() {
+    let files = tree::files();
+    let mut missing = Vec::new();
+    for section in sections::SECTIONS {
+        let cited = sections::cited(section, &files);
+        println!("{section}: {} in code, {} in tests", cited.code.len(), cited.tests.len());
+        if cited.code.is_empty() {
+            missing.push(format!("{section}: cited by no code"));
+        }
+        if cited.tests.is_empty() {
+            missing.push(format!("{section}: cited by no test"));
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
 /// What version control knows of, so that a file a user saved there breaks nothing; without it, what lies there.
