@@ -152,8 +152,11 @@ fn a_channel_thread_that_panics_ends_the_cluster() {
     let errors = Arc::new(Mutex::new(Vec::new()));
     let outcome = cluster.run(|mut worker| {
         let keys: Vec<Key> = (0..100).map(Key).collect();
-        worker.intent(&keys, Clock(0)..Clock(9)).expect("a window");
-        errors.lock().expect("no panic").push(worker.barrier().and_then(|()| worker.quiesce()));
+        let signaled = worker.intent(&keys, Clock(0)..Clock(9));
+        // Sooner or later a round acts on the intent.
+        let waited = (0..100_000).try_fold((), |(), _| worker.wait_sync());
+        let waited = signaled.and(waited).and_then(|()| worker.barrier());
+        errors.lock().expect("no panic").push(waited);
     });
     assert!(matches!(outcome, Err(RunError::ChannelPanicked { .. })), "{outcome:?}");
     assert_eq!(*errors.lock().expect("no panic"), [Err(OpError::Ended), Err(OpError::Ended)]);
