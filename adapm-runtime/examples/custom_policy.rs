@@ -1,0 +1,56 @@
+//! A policy of your own: hot keys get replicas, all others move to whoever wants them.
+//!
+//! A policy is taste, not safety: a bad one may be slow, never wrong. `cargo run -p adapm-runtime --example custom_policy`
+
+use adapm_core::policy::timing::ActionTimer;
+use adapm_core::policy::{Placement, Policy, View};
+use adapm_core::{Clock, Key, Layout, WorkerId};
+use adapm_runtime::{Builder, Random};
+
+const WORKERS: usize = 1;
+const HOT: u64 = 10;
+
+/// Replicates the first keys, whoever else wants them; relocates the rest, as soon as that is safe.
+struct HotKeys {
+    timer: ActionTimer,
+}
+
+impl Policy for HotKeys {
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        if view.key.0 < HOT { Placement::Replicate } else { Placement::Relocate }
+    }
+
+    fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock {
+        self.timer.act_before(worker, clock)
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let cluster = Builder::<i64>::new(Layout::dense(&[(1_000, 1)])?)
+        .nodes(3)
+        .workers(WORKERS)
+        .policy(|_node, _channel| HotKeys { timer: ActionTimer::new(WORKERS) })
+        .build()?;
+    let outcome: Result<Vec<_>, _> = cluster
+        .run(|mut worker| {
+            let mut random = Random::new(u64::from(worker.node().0));
+            for _ in 0..3_000 {
+                let keys = [Key(random.below(HOT)), Key(HOT + random.below(1_000 - HOT))];
+                let clock = worker.advance_clock();
+                worker.intent(&keys, clock..clock.plus(10))?;
+                worker.push(&keys, &[1, 1])?;
+            }
+            Ok::<(), adapm_core::error::OpError>(())
+        })?
+        .into_iter()
+        .collect();
+    outcome?;
+    let mut sums = [0; 2];
+    cluster.visit_main(|key, value| sums[usize::from(key.0 >= HOT)] += value[0])?;
+    assert_eq!(sums, [9_000, 9_000], "no policy loses an update");
+    let stats = cluster.stats();
+    println!("pushes that arrived: {} to hot keys, {} to the others", sums[0], sums[1]);
+    println!("{} replicas set up, {} main copies moved", stats.replicas, stats.relocations);
+    println!("{} relocations were not safe and became replicas", stats.coerced);
+    Ok(())
+}
