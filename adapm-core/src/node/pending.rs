@@ -148,7 +148,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         match hop {
             Hop::Here => unreachable!("an owner serves what reaches it"),
             Hop::Next(location) => {
-                let entry = Entry { key, counter: location.counter, asked, value: Vec::new() };
+                let forgetful = planted!(self, ForgetForwardCounter);
+                let counter = if forgetful { Counter(0) } else { location.counter };
+                let entry = Entry { key, counter, asked, value: Vec::new() };
                 let group = (location.node, origin, hops.saturating_add(1));
                 self.drafts.forwards.entry(group).or_default().push(entry);
             }

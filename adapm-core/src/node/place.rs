@@ -22,7 +22,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         let holders = self.holdings.get(&key).map_or(&none, |holding| &holding.nodes);
         let placement = if localize {
             // The worker's own decision, under every policy (Lapse §3.2).
-            if holders.is_empty() && movable { Placement::Relocate } else { Placement::Replicate }
+            let alone = holders.is_empty() || planted!(self, RelocateUnderHolders);
+            if alone && movable { Placement::Relocate } else { Placement::Replicate }
         } else {
             let wanted = self.policy.place(&View { key, requester: origin, holders, owner_has_intent });
             let safe =

@@ -202,7 +202,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             let unretired = !self.quiesces.leave.is_empty() && self.signals.any();
             let report = Quiesce::Report {
                 wave,
-                busy: unretired || !self.is_at_rest(),
+                busy: (unretired || !self.is_at_rest()) && !planted!(self, QuiesceWhileBusy),
                 sent: self.stats.messages_sent,
                 applied: self.stats.messages_applied,
             };

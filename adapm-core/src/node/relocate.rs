@@ -67,7 +67,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let there = Location { node: to, counter: self.word(key).counter().next() };
         let stale = self.holdings.get(&key).is_some_and(|holding| !holding.stale.is_empty());
         let (version, with_value) = self.store.with_slot(key, |mut slot| {
-            let with_value = stale || slot.word.is_dirty();
+            let with_value = stale || (slot.word.is_dirty() && !planted!(self, HandOverUnread));
             if with_value {
                 block.push(slot.value);
             }

@@ -91,7 +91,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 self.fold(*key);
             }
         }
-        if request.sync {
+        if request.sync && !planted!(self, IgnoreSyncMark) {
             let dirty: Vec<Key> =
                 self.agenda.dirty.iter().copied().filter(|key| self.is_holder(*key, from)).collect();
             for key in dirty {

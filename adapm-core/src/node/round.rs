@@ -183,6 +183,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             return;
         }
         let lost = release && planted!(self, DropDeltaOnRelease);
+        let twice = planted!(self, SendDeltaTwice);
         if word.is_dirty() && !lost {
             draft.request.deltas.push(key);
         }
@@ -190,7 +191,12 @@ impl<S: Store, P: Policy> Node<S, P> {
             if word.is_dirty() && lost {
                 slot.take_delta(&mut alloc::vec![S::Value::default(); len]);
             } else if word.is_dirty() {
-                draft.values.push_with(len, |room| slot.take_delta(room));
+                draft.values.push_with(len, |room| {
+                    slot.take_delta(room);
+                    if twice {
+                        slot.delta.copy_from_slice(room);
+                    }
+                });
             }
             // A worker that pushed since the word was read keeps the replica for one more round.
             let released = release && !slot.word.is_dirty();

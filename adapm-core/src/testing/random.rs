@@ -66,7 +66,7 @@ pub fn setup(seed: u64) -> Setup {
     let at = rng.within(0..System::ALL.len() + 2);
     let system = System::ALL.get(at).copied();
     let mut setup = Setup::new(system.unwrap_or_default(), nodes, workers, 8);
-    setup.layout = Layout::dense(&[(4, 2), (4, 4)]).expect("a cluster has keys");
+    setup.layout = Layout::dense(&[(4, 5), (4, 3)]).expect("a cluster has keys");
     if system.is_none() {
         setup.policy =
             Arc::new(move |node| Box::new(RandomPolicy::new(seed ^ u64::from(node.0))) as SystemPolicy);
@@ -110,6 +110,8 @@ struct Schedule {
     keys: Vec<Key>,
     sets: bool,
     localizes: bool,
+    /// Keys that everybody wants, and how many percent of the accesses go to them.
+    hot: (usize, u64),
 }
 
 impl Schedule {
@@ -118,7 +120,8 @@ impl Schedule {
         let cluster = Cluster::new(setup);
         let keys = cluster.keys().collect();
         let (sets, localizes) = (rng.chance(30), rng.chance(60));
-        Self { cluster, rng, keys, sets, localizes }
+        let hot = (rng.within(1..4), rng.choose(&[40, 60, 90]));
+        Self { cluster, rng, keys, sets, localizes, hot }
     }
 
     fn hardship(&mut self, steps: usize) -> Result<(), Violation> {
@@ -149,12 +152,12 @@ impl Schedule {
 
     fn step(&mut self) -> Result<(), Violation> {
         match self.rng.within(0..100) {
-            0..40 => self.deliver(),
-            40..64 => self.access(),
-            64..72 => self.signal(),
-            72..80 => {
+            0..38 => self.deliver(),
+            38..58 => self.access(),
+            58..67 => self.signal(),
+            67..80 => {
                 let who = self.worker();
-                let clocks = if self.rng.chance(10) { 30 } else { 1 };
+                let clocks = if self.rng.chance(10) { 30 } else { self.rng.within(1..5) as u64 };
                 self.cluster.advance_clock(who, clocks);
                 Ok(())
             }
@@ -194,6 +197,9 @@ impl Schedule {
     }
 
     fn access(&mut self) -> Result<(), Violation> {
+        if self.rng.chance(15) && self.push_under_holders()? {
+            return Ok(());
+        }
         let Some(who) = self.free_worker() else { return self.deliver() };
         let keys = self.some_keys();
         let op = match self.rng.within(0..100) {
@@ -211,6 +217,24 @@ impl Schedule {
             self.cluster.block(who, op);
         }
         Ok(())
+    }
+
+    /// An owner whose key is held elsewhere pushes to it: whether there was one.
+    fn push_under_holders(&mut self) -> Result<bool, Violation> {
+        let keys = || self.cluster.keys().filter_map(|key| Some((key, self.cluster.owner(key)?)));
+        let held = |(key, owner): &(Key, NodeId)| !self.cluster.row(*owner, *key).view.holders.is_empty();
+        let held: Vec<(Key, NodeId)> = keys().filter(held).collect();
+        if held.is_empty() {
+            return Ok(false);
+        }
+        let (key, owner) = self.rng.choose(&held);
+        let free: Vec<Who> =
+            self.live().into_iter().filter(|who| who.0 == owner && self.is_free(*who)).collect();
+        if free.is_empty() {
+            return Ok(false);
+        }
+        let who = self.rng.choose(&free);
+        self.cluster.push(who, &[key]).map(|_| true)
     }
 
     fn signal(&mut self) -> Result<(), Violation> {
@@ -294,8 +318,9 @@ impl Schedule {
         let count = self.rng.within(1..4);
         let mut keys: Vec<Key> = Vec::new();
         for _ in 0..count {
-            let hot = self.rng.chance(60);
-            let key = if hot { self.rng.choose(&self.keys[..3]) } else { self.rng.choose(&self.keys) };
+            let (hot, percent) = self.hot;
+            let among = if self.rng.chance(percent) { hot } else { self.keys.len() };
+            let key = self.rng.choose(&self.keys[..among]);
             if !keys.contains(&key) || self.rng.chance(20) {
                 keys.push(key);
             }

@@ -190,3 +190,24 @@ fn handed_over(play: &mut Play) -> Result<usize, adapm_core::testing::Violation>
     play.run()?;
     Ok(elements.expect("the response is on its way"))
 }
+
+/// AdaPM §B.2.4: nor does one whose owner has written since it was last told: the value travels.
+#[test]
+fn a_write_of_the_old_owner_travels_with_the_hand_over() -> Claim {
+    let mut play = Play::new(System::Adapm);
+    let key = play.key();
+    play.signal(N1, key, 0..2)?;
+    play.signal(N2, key, 0..9)?;
+    play.advance_clock(of(N1), 2);
+    play.round(N1)?;
+    play.deliver(N1, N2)?;
+    play.round(N2)?;
+    play.push(of(N1), &[key])?;
+    play.deliver(N2, N1)?;
+    let elements = play.air().first(N1, N2).and_then(|message| message.values.len_as::<i64>());
+    assert_eq!(elements, Some(2));
+    play.run()?;
+    let pull = play.pull(of(N2), &[key])?;
+    assert_eq!(play.read(pull)[0].pushes, 1);
+    Ok(())
+}
