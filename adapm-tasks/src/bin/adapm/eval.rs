@@ -36,7 +36,7 @@ pub(crate) fn run(args: &EvalArgs, given: &Given, interrupt: &Interrupt) -> Resu
     config.split = args.split;
     input::probe_writable("--ranks", args.ranks.as_deref())?;
     let checkpoint = Checkpoint::load(&args.load).map_err(TaskError::Checkpoint)?;
-    let graph = input::graph(&args.data)?;
+    let graph = input::graph(&args.data, output, interrupt)?;
     let plan = Plan { graph: &graph, checkpoint: &checkpoint, config: &config };
     let opening = describe(&plan, args, given, output);
 

@@ -9,14 +9,23 @@ use adapm_tasks::kge::{Graph, TaskError};
 
 use crate::args::{DataArgs, Given};
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::progress::Screen;
 
 /// Reads the graph that is asked for, or generates one.
-pub(crate) fn graph(args: &DataArgs) -> Result<Graph, Failure> {
-    let Some(name) = &args.data else {
-        return Ok(Graph::family(args.data_seed));
+pub(crate) fn graph(args: &DataArgs, output: Output, interrupt: &Interrupt) -> Result<Graph, Failure> {
+    let screen = Screen::new("read", output, interrupt.stop());
+    screen.waiting("reading data");
+    let graph = match &args.data {
+        None => Graph::family(args.data_seed),
+        Some(name) => {
+            let folder = data::locate("kge", name).map_err(unknown)?;
+            Graph::load(&folder).map_err(TaskError::Data)?
+        }
     };
-    let folder = data::locate("kge", name).map_err(unknown)?;
-    Graph::load(&folder).map_err(|error| TaskError::Data(error).into())
+    screen.finish()?;
+    Ok(graph)
 }
 
 /// The flags that chose the data, and where its name was looked up.

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Res
     let output = Output::new(args.output.json);
     let config = config(args);
     input::probe_writable("--save", args.output.save.as_deref())?;
-    let graph = read(args, output, interrupt)?;
+    let graph = input::graph(&args.data, output, interrupt)?;
     let opening = plan(args, &graph, &config, given, output);
 
     let screen = Screen::new("train", output, interrupt.stop()).opening(opening);
@@ -39,14 +39,6 @@ pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Res
     }
     output.object(&json::Run::new(graph.source(), &config, &trained, saved.as_deref()))?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
-}
-
-fn read(args: &TrainArgs, output: Output, interrupt: &Interrupt) -> Result<Graph, Failure> {
-    let screen = Screen::new("read", output, interrupt.stop());
-    screen.waiting("reading data");
-    let graph = input::graph(&args.data);
-    screen.finish()?;
-    graph
 }
 
 fn plan(args: &TrainArgs, graph: &Graph, config: &TrainConfig, given: &Given, output: Output) -> String {
