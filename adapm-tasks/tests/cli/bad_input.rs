@@ -2,19 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Ran, adapm, finish, folder, ring, run, text, write};
-
-/// Checks that a run was refused in one line that holds all of `words`.
-#[track_caller]
-fn assert_refused(ran: &Ran, words: &[&str]) {
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert_eq!(ran.stdout, "", "{ran:?}");
-    let line = ran.stderr.strip_suffix('\n').unwrap_or(&ran.stderr);
-    assert!(line.starts_with("error: ") && !line.contains('\n'), "{ran:?}");
-    for word in words {
-        assert!(line.contains(word), "no {word:?} in {line}");
-    }
-}
+use crate::harness::{adapm, assert_refused, finish, folder, ring, run, text, write};
 
 #[test]
 fn an_unknown_verb_task_or_flag_is_answered_with_the_nearest() {

@@ -46,6 +46,18 @@ pub(crate) fn finish(mut child: Child) -> Ran {
     Ran { code, stdout, stderr }
 }
 
+/// Checks that a run was refused in one line that holds all of `words`.
+#[track_caller]
+pub(crate) fn assert_refused(ran: &Ran, words: &[&str]) {
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert_eq!(ran.stdout, "", "{ran:?}");
+    let line = ran.stderr.strip_suffix('\n').unwrap_or(&ran.stderr);
+    assert!(line.starts_with("error: ") && !line.contains('\n'), "{ran:?}");
+    for word in words {
+        assert!(line.contains(word), "no {word:?} in {line}");
+    }
+}
+
 /// An empty folder of this name for the files of one test.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);
@@ -77,7 +89,8 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("the target folder has a name in UTF-8")
 }
 
-fn collect(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+/// Reads a stream to its end in the background.
+pub(crate) fn collect(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();

@@ -2,5 +2,8 @@
 //!
 //! Nothing here looks inside; what the figures are is the library's to test.
 
+mod bad_data;
 mod bad_input;
 mod harness;
+mod interrupted;
+mod runs;

@@ -1,0 +1,148 @@
+//! What runs print: tables for people, JSON lines for programs, one rank a line.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::{Ran, folder, ring, run, text};
+
+/// The arguments of a quick training of the data in `folder`, and more of them.
+fn train<'a>(folder: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    let quick =
+        ["train", "kge", "--data", text(folder), "--dim", "8", "--epochs", "3", "--negative-count", "8"];
+    [quick.as_slice(), more].concat()
+}
+
+#[track_caller]
+fn succeeded(ran: Ran) -> Ran {
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.stderr.contains("error"), "{ran:?}");
+    ran
+}
+
+#[track_caller]
+fn objects(ran: &Ran) -> Vec<Value> {
+    ran.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line of stdout is an object"))
+        .collect()
+}
+
+#[track_caller]
+fn assert_numbers(object: &Value, fields: &[&str]) {
+    for field in fields {
+        assert!(object[field].is_number(), "{field} in {object}");
+    }
+}
+
+#[test]
+fn json_holds_an_object_per_epoch_and_one_of_the_run() {
+    let folder = folder("json");
+    ring(&folder);
+    let flags = ["--json", "--nodes", "2", "--workers", "1", "--seed", "7", "--valid-every", "2"];
+    let ran = succeeded(run(&train(&folder, &flags)));
+    let objects = objects(&ran);
+    let [epochs @ .., last] = objects.as_slice() else { panic!("{ran:?}") };
+
+    assert_eq!(epochs.iter().map(|epoch| &epoch["epoch"]).collect::<Vec<_>>(), [1, 2, 3]);
+    for epoch in epochs {
+        assert_numbers(epoch, &["seconds", "loss", "local_share", "bytes_sent", "relocations", "replicas"]);
+        assert_eq!(epoch["triples"], 42);
+    }
+    assert!(epochs[0]["valid_mrr"].is_null() && epochs[1]["valid_mrr"].is_number(), "{ran:?}");
+    assert_eq!((&last["task"], &last["system"]), (&Value::from("kge"), &Value::from("adapm")));
+    assert_eq!([&last["nodes"], &last["workers"], &last["seed"]], [2, 1, 7]);
+    let seconds = last["epoch_seconds"].as_array().expect("a list");
+    assert!(seconds.len() == 3 && seconds.iter().all(Value::is_number), "{last}");
+    assert_numbers(last, &["mrr", "hits_at_1", "hits_at_3", "hits_at_10", "local_share"]);
+    assert_numbers(last, &["bytes_sent", "relocations", "replicas", "staleness_mean", "hops_mean"]);
+    assert!(last["bytes_sent"].as_u64() > Some(0), "{last}");
+    assert_eq!((&last["generated"], &last["stopped"]), (&Value::from(false), &Value::from(false)));
+    assert!(ran.stderr.contains("epoch   3"), "{ran:?}");
+}
+
+#[test]
+fn without_evaluation_there_are_no_figures() {
+    let folder = folder("no_eval");
+    ring(&folder);
+    let ran = succeeded(run(&train(&folder, &["--json", "--no-eval"])));
+    let objects = objects(&ran);
+    let last = objects.last().expect("an object of the run");
+    assert!(last["mrr"].is_null() && last["valid_mrr"].is_null(), "{last}");
+    assert_eq!(last["chosen_epoch"], 3);
+}
+
+#[test]
+fn tables_say_what_is_done_who_chose_it_and_what_came_out() {
+    let folder = folder("tables");
+    ring(&folder);
+    let ran = succeeded(run(&train(&folder, &["--nodes", "2", "--system", "classic"])));
+    for words in [
+        "42 train, 3 valid, 3 test triples; 24 entities, 2 relations",
+        "complex, 8 reals an entity",
+        "2 nodes x ",
+        "--nodes",
+        "classic",
+        "--system",
+        "MRR",
+        "valid",
+        "test",
+        "selected",
+        "3 epochs",
+        "local (",
+        "messages",
+        "relocations",
+    ] {
+        assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
+    }
+    assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "colours in {ran:?}");
+    assert_eq!(ran.stderr.lines().count(), 3, "a line an epoch in {ran:?}");
+}
+
+#[test]
+fn saved_parameters_give_the_ranks_of_training_on_any_number_of_nodes() {
+    let folder = folder("saved");
+    ring(&folder);
+    let model = folder.join("model.adapm");
+    let ran = succeeded(run(&train(&folder, &["--json", "--save", text(&model)])));
+    let trained = objects(&ran).pop().expect("an object of the run");
+    assert_eq!(trained["saved"], text(&model));
+
+    let evaluate = |nodes: &str| {
+        let ranks = folder.join(format!("ranks{nodes}"));
+        let args = ["eval", "kge", "--load", text(&model), "--data", text(&folder), "--nodes", nodes];
+        let ran = succeeded(run(&[args.as_slice(), &["--json", "--ranks", text(&ranks)]].concat()));
+        let object = objects(&ran).pop().expect("an object");
+        (object["mrr"].clone(), fs::read_to_string(ranks).expect("ranks were written"))
+    };
+    let (mrr, ranks) = evaluate("1");
+    assert_eq!(mrr, trained["mrr"]);
+    let numbers: Vec<u32> = ranks.lines().map(|line| line.parse().expect("a rank a line")).collect();
+    assert!(numbers.len() == 6 && numbers.iter().all(|rank| (1..=24).contains(rank)), "{numbers:?}");
+    assert_eq!(evaluate("2"), (mrr, ranks));
+}
+
+#[test]
+fn the_demo_compares_three_systems() {
+    let ran = succeeded(run(&["demo", "--epochs", "1", "--dim", "8", "--nodes", "2"]));
+    for words in ["generated", "adapm", "classic", "full", "test MRR", "training time", "local accesses"] {
+        assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
+    }
+    for words in
+        ["bytes sent", "relocations", "replicas", "staleness", "was fastest", "adapm train kge --help"]
+    {
+        assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
+    }
+}
+
+#[test]
+fn help_and_version_go_to_stdout() {
+    let help = succeeded(run(&["help"]));
+    assert!(help.stdout.contains("demo") && help.stdout.contains("Examples:"), "{help:?}");
+    let train = succeeded(run(&["train", "kge", "--help"]));
+    for flag in ["--data", "--nodes", "--system", "--localize-ahead", "--save", "--json", "[default: 128]"] {
+        assert!(train.stdout.contains(flag), "no {flag} in {train:?}");
+    }
+    assert!(succeeded(run(&["--version"])).stdout.starts_with("adapm "));
+}
