@@ -1,7 +1,7 @@
 //! What can be asked for on the command line, with defaults and units.
 //!
 //! Defaults are those of the library's configurations, read from them. Whether values make sense together is the library's
-//! to say; here are only words that are no value at all.
+//! to say; here are only words that are no value at all. Of a flag given twice the last counts, as scripts expect.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -61,6 +61,7 @@ pub(crate) enum EvalTask {
 }
 
 #[derive(Debug, Args)]
+#[command(args_override_self = true)]
 pub(crate) struct DemoArgs {
     /// Nodes, all in this process
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
@@ -109,7 +110,7 @@ pub(crate) struct ClusterArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = TRAIN_EXAMPLES)]
+#[command(after_help = TRAIN_EXAMPLES, args_override_self = true)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
@@ -196,7 +197,7 @@ pub(crate) struct TrainOutputArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EVAL_EXAMPLES)]
+#[command(after_help = EVAL_EXAMPLES, args_override_self = true)]
 pub(crate) struct EvalArgs {
     /// Parameters written by `train kge --save FILE`
     #[arg(long, value_name = "FILE", help_heading = "Model")]
