@@ -22,7 +22,7 @@ use crate::kge::model::Model;
 use crate::kge::parameters::Shape;
 
 /// Parameters of a trained model, in key order, with what is needed to use them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Checkpoint {
     pub(crate) model: ModelKind,
     pub(crate) dim: usize,
@@ -30,6 +30,15 @@ pub struct Checkpoint {
     pub(crate) entities: Names,
     pub(crate) relations: Names,
     pub(crate) values: Arc<Vec<f32>>,
+}
+
+impl fmt::Debug for Checkpoint {
+    /// Sizes instead of millions of numbers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { model, dim, reciprocal, entities, relations, values } = self;
+        write!(f, "Checkpoint of {model} {dim} (inverse relations: {reciprocal}), ")?;
+        write!(f, "{} entities, {} relations, {} floats", entities.len(), relations.len(), values.len())
+    }
 }
 
 /// A checkpoint file that cannot be written, read or used. Its text is one line: what, where, what to do.

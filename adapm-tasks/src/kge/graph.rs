@@ -19,7 +19,7 @@ pub struct Triple {
 }
 
 /// Names in one buffer, by index. A name is any bytes without tab and line end.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Names {
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -56,6 +56,12 @@ impl Names {
     #[must_use]
     pub fn text(&self, index: usize) -> Option<Cow<'_, str>> {
         self.bytes(index).map(String::from_utf8_lossy)
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} names", self.len())
     }
 }
 
@@ -97,7 +103,7 @@ pub struct GraphCounts {
 }
 
 /// A knowledge graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Graph {
     pub(crate) train: Vec<Triple>,
     pub(crate) valid: Vec<Triple>,
@@ -106,6 +112,15 @@ pub struct Graph {
     pub(crate) relations: Names,
     pub(crate) counts: GraphCounts,
     pub(crate) source: GraphSource,
+}
+
+impl fmt::Debug for Graph {
+    /// Sizes instead of all facts.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [train, valid, test] = [&self.train, &self.valid, &self.test].map(Vec::len);
+        write!(f, "Graph of {train} / {valid} / {test} triples, {} entities, ", self.entities.len())?;
+        write!(f, "{} relations, {}", self.relations.len(), self.source)
+    }
 }
 
 impl Graph {
@@ -122,7 +137,13 @@ impl Graph {
     /// best possible filtered MRR is 1. The same seed gives the same graph.
     #[must_use]
     pub fn family(seed: u64) -> Self {
-        family::graph(seed, FAMILIES)
+        Self::families(seed, FAMILIES)
+    }
+
+    /// [`Graph::family`] with another number of families than 60, at least one; a family has about 44 people.
+    #[must_use]
+    pub fn families(seed: u64, families: usize) -> Self {
+        family::graph(seed, families.max(1))
     }
 
     /// Facts to train on, without duplicates.

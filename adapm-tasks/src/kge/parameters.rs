@@ -64,7 +64,7 @@ impl Announcer for Unannounced {
 }
 
 /// Which key has a value of which length: entities first, then relations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) entities: u64,
     pub(crate) relations: u64,

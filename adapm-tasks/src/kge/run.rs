@@ -205,9 +205,13 @@ impl Crew {
         self.system.map(|system| Setup { system, nodes: self.nodes, workers: self.workers, seed })
     }
 
-    fn check(self, shape: Shape) -> Result<(), ConfigError> {
+    /// Checks that parameters of this shape can be laid out over the nodes, also if no manager does it.
+    fn check(self, shape: Shape) -> Result<(), TaskError> {
         let (nodes, keys) = (self.nodes, shape.keys());
-        if nodes as u64 > keys { Err(ConfigError::MoreNodesThanKeys { nodes, keys }) } else { Ok(()) }
+        if nodes as u64 > keys {
+            return Err(ConfigError::MoreNodesThanKeys { nodes, keys }.into());
+        }
+        shape.layout().map(drop)
     }
 }
 

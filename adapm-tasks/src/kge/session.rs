@@ -107,7 +107,8 @@ where
     fn epochs(&mut self, chunks: usize, queue: Receiver<Chunk<P::Sample>>) -> Result<(), TaskError> {
         let config = self.job.config;
         for epoch in 1..=config.epochs {
-            // What is due of what was announced meanwhile, above all before the first epoch.
+            // All have copied what they wanted to, and what was announced meanwhile and is due has been acted on.
+            self.parameters.quiesce()?;
             self.parameters.settle()?;
             if self.worker == 0 {
                 let stats = self.job.board.stats();

@@ -201,3 +201,6 @@ impl SharedStep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

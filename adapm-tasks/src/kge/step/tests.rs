@@ -1,0 +1,182 @@
+//! Both steps against finite differences of their loss, in all parameters.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use adapm_core::{Clock, Key};
+
+use super::*;
+use crate::kge::config::{LossKind, ModelKind, Negatives, TrainConfig};
+use crate::kge::graph::Triple;
+use crate::kge::independent::IndependentStep;
+use crate::kge::initial;
+use crate::kge::parameters::{Arrays, Shape};
+use crate::kge::plan::Planner;
+
+const ENTITIES: u64 = 12;
+const RELATIONS: u64 = 2;
+
+/// Arrays that keep what is pushed apart: the gradient of each key, summed over all its places in a push.
+struct Recorder {
+    arrays: Arrays,
+    shape: Shape,
+    gradients: BTreeMap<Key, Vec<f32>>,
+    steps: u64,
+}
+
+impl Parameters for Recorder {
+    type Error = Infallible;
+    type Sample = ();
+
+    fn pull(&mut self, keys: &[Key], values: &mut [f32]) -> Result<(), Infallible> {
+        self.arrays.pull(keys, values)
+    }
+
+    /// An update is `[-lr g / sqrt(..) | g^2]`: the root of the second half, with the sign of the first turned, is `g`.
+    fn push(&mut self, keys: &[Key], updates: &[f32]) -> Result<(), Infallible> {
+        let mut start = 0;
+        for key in keys {
+            let len = self.shape.len_of(*key);
+            let (steps, squares) = updates[start..start + len].split_at(len / 2);
+            let gradient = self.gradients.entry(*key).or_insert_with(|| vec![0.0; len / 2]);
+            for ((slope, step), square) in gradient.iter_mut().zip(steps).zip(squares) {
+                *slope -= square.sqrt().copysign(*step);
+            }
+            start += len;
+        }
+        Ok(())
+    }
+
+    fn pull_sample(
+        &mut self,
+        sample: &mut (),
+        keys: &mut [Key],
+        values: &mut [f32],
+    ) -> Result<(), Infallible> {
+        self.arrays.pull_sample(sample, keys, values)
+    }
+
+    fn advance_clock(&mut self) {
+        self.steps += 1;
+    }
+
+    fn quiesce(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+fn config(model: ModelKind, negatives: Negatives) -> TrainConfig {
+    let (negative_count, initial_deviation) = (Some(5), 0.7);
+    TrainConfig {
+        model,
+        negatives,
+        dim: 4,
+        negative_count,
+        initial_deviation,
+        n3: 0.0,
+        ..TrainConfig::default()
+    }
+}
+
+/// Trains on four positives; `moved` parameters are added to the initial ones before.
+fn train(config: &TrainConfig, moved: Option<(Key, usize, f32)>) -> (Result<f64, Key>, Recorder) {
+    let relation_len = Recipe::new(config, Shape::default()).model.relation_len();
+    let relations = if config.reciprocal { 2 * RELATIONS } else { RELATIONS };
+    let shape =
+        Shape { entities: ENTITIES, relations, entity_len: 2 * config.dim, relation_len: 2 * relation_len };
+    // The same seed each time: the same negatives.
+    let mut arrays =
+        Arrays::new(shape, 7, |key, value| initial::value(3, config.initial_deviation, key, value));
+    if let Some((key, place, step)) = moved {
+        let mut update = vec![0.0; shape.len_of(key)];
+        update[place] = step;
+        arrays.push(&[key], &update).expect("infallible");
+    }
+    let triple = |subject, relation, object| Triple { subject, relation, object };
+    let triples = [triple(0, 0, 1), triple(2, 1, 3), triple(0, 1, 4), triple(1, 0, 1)];
+    let inverse_offset = config.reciprocal.then_some(RELATIONS);
+    let planner = Planner { shape, negatives: config.negatives, inverse_offset };
+    let mut chunk = planner.chunk(triples.into_iter(), Clock(0), ());
+    let recipe = Recipe::new(config, shape);
+    let mut recorder = Recorder { arrays, shape, gradients: BTreeMap::new(), steps: 0 };
+    let outcome = match config.negatives {
+        Negatives::Shared => SharedStep::new(recipe).train(&mut chunk, &mut recorder),
+        Negatives::Independent => IndependentStep::new(recipe).train(&mut chunk, &mut recorder),
+    };
+    let outcome = outcome.map_err(|error| match error {
+        StepError::NotFinite(key) => key,
+        StepError::Access(never) => match never {},
+    });
+    (outcome, recorder)
+}
+
+#[test]
+fn pushed_gradients_equal_finite_differences_of_the_loss() {
+    const STEP: f32 = 1.0 / 64.0;
+    for negatives in [Negatives::Shared, Negatives::Independent] {
+        for (model, loss) in
+            [(ModelKind::Complex, LossKind::Softmax), (ModelKind::Rescal, LossKind::Logistic)]
+        {
+            for reciprocal in [false, true] {
+                let config = TrainConfig { loss, reciprocal, ..config(model, negatives) };
+                let (_, recorder) = train(&config, None);
+                let zeros = |key: Key| vec![0.0; recorder.shape.len_of(key) / 2];
+                for key in (0..recorder.shape.keys()).map(Key) {
+                    let gradient = recorder.gradients.get(&key).cloned().unwrap_or_else(|| zeros(key));
+                    for (place, slope) in gradient.iter().enumerate() {
+                        let loss = |step| train(&config, Some((key, place, step))).0.expect("finite");
+                        let expected = (loss(STEP) - loss(-STEP)) / f64::from(2.0 * STEP);
+                        let error = (f64::from(*slope) - expected).abs();
+                        assert!(
+                            error < 2e-3 * (1.0 + expected.abs()),
+                            "{negatives} {model} {key} {place}: {slope} {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn penalties_pull_the_parts_of_positives_towards_zero() {
+    for negatives in [Negatives::Shared, Negatives::Independent] {
+        let plain = config(ModelKind::Complex, negatives);
+        let penalized = TrainConfig { l2_entity: 0.5, l2_relation: 0.25, ..plain.clone() };
+        let ((_, without), (_, with)) = (train(&plain, None), train(&penalized, None));
+        // Entity 3 is part of one positive, relation 0 (key 12) of two, entity 11 of none.
+        for (key, weight) in [(Key(3), 2.0 * 0.5), (Key(ENTITIES), 2.0 * 2.0 * 0.25), (Key(11), 0.0)] {
+            let mut value = [0.0; 8];
+            let mut arrays = train(&plain, None).1.arrays;
+            arrays.pull(&[key], &mut value).expect("infallible");
+            let zeros = vec![0.0; 4];
+            let (a, b) =
+                (with.gradients.get(&key).unwrap_or(&zeros), without.gradients.get(&key).unwrap_or(&zeros));
+            for ((with, without), x) in a.iter().zip(b).zip(&value) {
+                assert!((with - without - weight * x).abs() < 1e-4, "{negatives} {key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_clock_counts_chunks_or_positives() {
+    let steps = |negatives| train(&config(ModelKind::Complex, negatives), None).1.steps;
+    assert_eq!((steps(Negatives::Shared), steps(Negatives::Independent)), (1, 4));
+}
+
+#[test]
+fn a_number_that_is_none_is_blamed_on_a_key_and_nothing_is_pushed() {
+    for negatives in [Negatives::Shared, Negatives::Independent] {
+        let (outcome, recorder) = train(&config(ModelKind::Complex, negatives), Some((Key(2), 1, f32::NAN)));
+        assert!(outcome.is_err(), "{negatives}");
+        let pushed_nan = recorder.gradients.values().flatten().any(|slope| slope.is_nan());
+        assert!(!pushed_nan);
+        let (outcome, _) = train(&config(ModelKind::Complex, negatives), Some((Key(2), 1, f32::INFINITY)));
+        assert!(outcome.is_err(), "{negatives}");
+    }
+}

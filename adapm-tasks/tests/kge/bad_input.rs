@@ -1,0 +1,53 @@
+//! What makes no sense is refused before anything starts; what diverges stops.
+
+use adapm_tasks::System;
+use adapm_tasks::kge::{ConfigError, ModelKind, Negatives, TaskError, TrainConfig};
+
+use crate::{graph, run, small};
+
+fn refusal(change: impl FnOnce(&mut TrainConfig)) -> ConfigError {
+    match run(&graph(), &small(change)) {
+        Err(TaskError::Config(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn impossible_configurations_are_refused() {
+    let keys = graph().entities().len() as u64 + graph().relations().len() as u64;
+    assert_eq!(refusal(|config| config.nodes = 0), ConfigError::NoNodes);
+    assert_eq!(refusal(|config| config.workers = Some(0)), ConfigError::NoWorkers);
+    let refused = refusal(|config| (config.system, config.nodes) = (Some(System::Adapm), 5000));
+    assert_eq!(refused, ConfigError::MoreNodesThanKeys { nodes: 5000, keys });
+    assert_eq!(refusal(|config| config.dim = 0), ConfigError::Dimension { dim: 0 });
+    assert_eq!(refusal(|config| config.dim = 7), ConfigError::Dimension { dim: 7 });
+    assert_eq!(refusal(|config| config.chunk = 0), ConfigError::NotPositive { field: "chunk" });
+    let refused = refusal(|config| config.learning_rate = f32::NAN);
+    assert_eq!(refused, ConfigError::NotPositive { field: "learning_rate" });
+    assert_eq!(refusal(|config| config.n3 = -1.0), ConfigError::Negative { field: "n3" });
+}
+
+#[test]
+fn a_value_that_the_manager_cannot_hold_is_refused() {
+    let outcome = run(&graph(), &small(|config| (config.model, config.dim) = (ModelKind::Rescal, 1025)));
+    assert!(matches!(outcome, Err(TaskError::Build(_))), "{outcome:?}");
+}
+
+#[test]
+fn training_that_diverges_stops_and_names_key_step_and_rate() {
+    for (system, nodes) in [(None, 1), (Some(System::Adapm), 2)] {
+        for negatives in [Negatives::Shared, Negatives::Independent] {
+            let config = small(|config| {
+                (config.system, config.nodes, config.negatives) = (system, nodes, negatives);
+                (config.learning_rate, config.negative_count) = (1e30, Some(8));
+            });
+            match run(&graph(), &config) {
+                Err(error @ TaskError::NotFinite { learning_rate: 1e30, .. }) => {
+                    let text = error.to_string();
+                    assert!(text.contains("key") && text.contains("step") && !text.contains('\n'), "{text}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

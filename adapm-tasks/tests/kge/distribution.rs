@@ -1,0 +1,56 @@
+//! The same task on several nodes, under every system.
+
+use adapm_tasks::System;
+use adapm_tasks::kge::Negatives;
+
+use crate::{graph, run, small};
+
+#[test]
+fn every_system_trains_on_three_nodes() {
+    let graph = graph();
+    for system in System::ALL {
+        for negatives in [Negatives::Shared, Negatives::Independent] {
+            let config = small(|config| {
+                (config.system, config.nodes, config.negatives) = (Some(system), 3, negatives);
+                config.workers = Some(2);
+                config.negative_count = Some(16);
+                config.epochs = 2;
+                config.chunk = 64;
+            });
+            let report = run(&graph, &config).unwrap_or_else(|error| panic!("{system} {negatives}: {error}"));
+            let losses = [report.epochs[0].loss, report.epochs[1].loss];
+            assert!(losses[1] < losses[0], "{system} {negatives}: {losses:?}");
+            assert_eq!(report.epochs[1].triples, graph.train().len() as u64, "{system}");
+            assert!(report.test.is_some() && report.stats.bytes_sent > 0, "{system}");
+        }
+    }
+}
+
+#[test]
+fn a_static_partition_of_four_nodes_is_local_for_a_quarter() {
+    let config = small(|config| {
+        (config.system, config.nodes, config.negatives) = (Some(System::Classic), 4, Negatives::Independent);
+        (config.epochs, config.evaluate, config.negative_count) = (1, false, Some(20));
+    });
+    let stats = run(&graph(), &config).expect("trains").stats;
+    assert!((stats.local_share() - 0.25).abs() < 0.02, "{}", stats.local_share());
+    assert_eq!((stats.relocations, stats.replicas), (0, 0));
+}
+
+#[test]
+fn counts_are_of_training_alone_and_add_up_over_epochs() {
+    let config = small(|config| {
+        (config.system, config.nodes, config.negatives) = (Some(System::Classic), 2, Negatives::Independent);
+        (config.epochs, config.negative_count) = (2, Some(4));
+    });
+    let graph = graph();
+    let report = run(&graph, &config).expect("trains");
+    // Three keys and eight negatives a positive, pulled and pushed.
+    let of_epoch = 2 * 11 * graph.train().len() as u64;
+    for (epoch, number) in report.epochs.iter().zip(1..) {
+        let accesses = |stats: &adapm_tasks::kge::ManagerStats| stats.local + stats.waited + stats.remote;
+        assert_eq!(accesses(&epoch.epoch_stats), of_epoch);
+        assert_eq!(accesses(&epoch.stats), number * of_epoch);
+    }
+    assert_eq!(report.stats, report.epochs[1].stats);
+}

@@ -1,0 +1,37 @@
+//! The task through its public door: training and evaluation under every system, on one node and on several.
+
+mod bad_input;
+mod checkpoints;
+mod distribution;
+mod files;
+mod real_data;
+mod stopping;
+mod training;
+
+use std::sync::atomic::AtomicBool;
+
+use adapm_tasks::kge::{Graph, NoProgress, TaskError, TrainConfig, TrainReport, train};
+
+/// A job that takes a moment: a small graph's worth of parameters, few negatives.
+fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
+    let mut config = TrainConfig::default();
+    config.system = None;
+    config.workers = Some(1);
+    config.dim = 16;
+    config.chunk = 128;
+    config.negative_count = Some(64);
+    config.epochs = 3;
+    config.n3 = 0.001;
+    config.valid_every = 1;
+    change(&mut config);
+    config
+}
+
+/// The smallest family graph: a few hundred people.
+fn graph() -> Graph {
+    Graph::families(1, 8)
+}
+
+fn run(graph: &Graph, config: &TrainConfig) -> Result<TrainReport, TaskError> {
+    train(graph, config, &NoProgress, &AtomicBool::new(false))
+}

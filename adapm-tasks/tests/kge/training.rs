@@ -1,0 +1,68 @@
+//! What training achieves.
+
+use adapm_tasks::System;
+use adapm_tasks::kge::{LossKind, ModelKind, Negatives};
+
+use crate::{graph, run, small};
+
+#[test]
+fn loss_falls_and_the_planted_structure_is_found() {
+    let graph = graph();
+    let report = run(&graph, &small(|config| config.epochs = 15)).expect("trains");
+    let losses: Vec<f64> = report.epochs.iter().map(|epoch| epoch.loss).collect();
+    assert!(losses[14] < losses[2] && losses[2] < losses[0], "{losses:?}");
+    let mrr = report.test.expect("evaluated").mrr;
+    assert!(mrr > 0.8, "the optimum is 1, got {mrr}");
+    let best = report.epochs.iter().max_by(|a, b| mrr_of(a).total_cmp(&mrr_of(b))).expect("epochs");
+    assert_eq!(mrr_of(best), mrr_of(&report.epochs[report.chosen_epoch as usize - 1]));
+    let triples = graph.train().len() as u64;
+    assert!(report.epochs.iter().all(|epoch| epoch.triples == triples));
+}
+
+fn mrr_of(epoch: &adapm_tasks::kge::EpochReport) -> f64 {
+    epoch.valid.expect("each epoch was evaluated").mrr
+}
+
+#[test]
+fn plain_arrays_give_the_same_run_twice() {
+    let graph = graph();
+    let config = small(|config| config.epochs = 2);
+    let (first, second) = (run(&graph, &config).expect("trains"), run(&graph, &config).expect("trains"));
+    assert_eq!(first.checkpoint, second.checkpoint);
+    assert_eq!(first.test, second.test);
+    let other = run(&graph, &small(|config| (config.epochs, config.seed) = (2, 2))).expect("trains");
+    assert_ne!(first.checkpoint, other.checkpoint);
+}
+
+#[test]
+fn every_model_loss_and_way_to_sample_learns() {
+    let graph = graph();
+    for model in [ModelKind::Complex, ModelKind::Rescal] {
+        for (loss, negatives) in [
+            (LossKind::Softmax, Negatives::Shared),
+            (LossKind::Logistic, Negatives::Shared),
+            (LossKind::Softmax, Negatives::Independent),
+            (LossKind::Logistic, Negatives::Independent),
+        ] {
+            let config = small(|config| {
+                (config.model, config.loss, config.negatives) = (model, loss, negatives);
+                config.system = Some(System::Adapm);
+                config.negative_count = Some(16);
+                config.evaluate = false;
+                config.reciprocal = loss == LossKind::Logistic;
+            });
+            let report = run(&graph, &config).expect("trains");
+            let (first, last) = (report.epochs[0].loss, report.epochs[2].loss);
+            assert!(last < 0.9 * first, "{model} {loss} {negatives}: {first} {last}");
+            assert_eq!((report.chosen_epoch, report.test), (3, None));
+        }
+    }
+}
+
+#[test]
+fn no_epochs_evaluate_the_initial_values() {
+    let report = run(&graph(), &small(|config| config.epochs = 0)).expect("evaluates");
+    assert!(report.epochs.is_empty());
+    assert_eq!(report.chosen_epoch, 0);
+    assert!(report.test.expect("evaluated").mrr < 0.2);
+}
