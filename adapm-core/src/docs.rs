@@ -1,7 +1,13 @@
 //! Pages about the project rather than about one item.
 
+#[doc = include_str!("../docs/architecture.md")]
+pub mod architecture {}
+
 #[doc = include_str!("../docs/protocol.md")]
 pub mod protocol {}
 
 #[doc = include_str!("../docs/glossary.md")]
 pub mod glossary {}
+
+#[doc = include_str!("../docs/testing.md")]
+pub mod testing {}

@@ -19,7 +19,7 @@
 //! | [`route`] | next hop of a key |
 //! | [`policy`] | decisions: technique and action timing |
 //! | [`wire`] | messages and frames |
-//! | [`docs`] | pages: the protocol, the words |
+//! | [`docs`] | pages: architecture, protocol, words, tests |
 
 #![no_std]
 #![forbid(unsafe_code)]
