@@ -3,7 +3,7 @@
 //! | scheme | keys are chosen | distribution |
 //! | --- | --- | --- |
 //! | `Naive` | when a sample is prepared | exactly the drawing function's |
-//! | `Local` | when they are pulled: the drawn key if it is local, else the next local one, scanning upward with wrap | favours keys behind gaps |
+//! | `Local` | when they are pulled, or one step before by [`crate::Worker::choose_sample`]: the drawn key if it is local, else the next local one, scanning upward with wrap | favours keys behind gaps |
 //!
 //! Every scheme terminates: where no key of the range is local (or none that the sample has not used), `Local` pulls the drawn
 //! key from its owner and counts it in [`crate::Stats::sample_fallbacks`].
@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::error::OpError;
-use adapm_core::{Key, Layout, NodeId, WorkerId};
+use adapm_core::{Clock, Key, Layout, NodeId, WorkerId};
 use foldhash::fast::FixedState;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -152,7 +152,7 @@ impl Sampler {
         Self { sampling, seeds }
     }
 
-    pub(crate) fn prepare(&mut self, n: usize) -> Result<Sample, OpError> {
+    pub(crate) fn prepare(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
         let sampling = self.sampling.clone().ok_or(OpError::NoSampling)?;
         if !sampling.with_replacement && n as u64 > sampling.len() {
             return Err(OpError::SampleExhausted { left: sampling.len() as usize, asked: n });
@@ -160,6 +160,7 @@ impl Sampler {
         let mut sample = Sample {
             random: Random::new(self.seeds.bits()),
             sampling,
+            clocks,
             left: n,
             drawn: Vec::new(),
             used: HashMap::default(),
@@ -178,7 +179,9 @@ impl Sampler {
 pub struct Sample {
     sampling: Arc<Sampling>,
     random: Random,
+    clocks: Range<Clock>,
     left: usize,
+    /// Keys that are chosen already, the next one last.
     drawn: Vec<Key>,
     used: HashMap<Key, (), FixedState>,
 }
@@ -213,9 +216,33 @@ impl Sample {
         self.drawn.pop().expect("a naive sample has as many keys as are left")
     }
 
-    /// The next key of scheme `Local`: the first for which `try_local` returns true, from a drawn one upward; else the drawn
-    /// one and false.
+    /// The window in which the sample is pulled.
+    pub(crate) fn clocks(&self) -> Range<Clock> {
+        self.clocks.clone()
+    }
+
+    /// Chooses all keys that are left under scheme `Local`, and returns those chosen by this call.
+    pub(crate) fn choose(&mut self, mut is_local: impl FnMut(Key) -> bool) -> &[Key] {
+        let before = self.drawn.len();
+        let mut chosen: Vec<Key> =
+            (before..self.left).map(|_| self.next_free_local(&mut is_local).0).collect();
+        chosen.reverse();
+        chosen.append(&mut self.drawn);
+        self.drawn = chosen;
+        &self.drawn[..self.left - before]
+    }
+
+    /// The next key of scheme `Local`: a chosen one if `try_local` returns true for it, else the first for which it does, from
+    /// a drawn one upward; else the drawn one and false.
     pub(crate) fn next_local(&mut self, mut try_local: impl FnMut(Key) -> bool) -> (Key, bool) {
+        match self.drawn.pop() {
+            Some(chosen) if try_local(chosen) => (chosen, true),
+            // It has left since.
+            Some(_) | None => self.next_free_local(&mut try_local),
+        }
+    }
+
+    fn next_free_local(&mut self, try_local: &mut impl FnMut(Key) -> bool) -> (Key, bool) {
         let drawn = self.draw_free();
         let mut key = drawn;
         for _ in 0..self.sampling.len() {

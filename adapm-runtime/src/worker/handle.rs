@@ -91,7 +91,7 @@ impl<S: Store> IntentHandle<S> {
     /// As [`crate::Worker::prepare_sample`].
     pub fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
         check_window(&clocks)?;
-        self.sampler.prepare(n)
+        self.sampler.prepare(n, clocks)
     }
 
     /// The worker's clock; [`Clock::INFINITY`] once it has ended.
