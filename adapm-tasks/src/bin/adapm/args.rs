@@ -265,8 +265,9 @@ fn epochs(text: &str) -> Result<u32, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("give a whole number of at least 1")
 }
 
-const DEMO_EPOCHS: u32 = 10;
-const DEMO_DIM: usize = 32;
+/// Chosen so that all three systems together take about 20 seconds on two cores.
+const DEMO_EPOCHS: u32 = 8;
+const DEMO_DIM: usize = 64;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,7 +3,7 @@
 //! Nothing is delayed and nothing is left out: every figure is of the run at hand, also where adapting loses.
 
 use adapm_tasks::System;
-use adapm_tasks::kge::{self, Graph, TrainConfig, TrainReport};
+use adapm_tasks::kge::{self, Graph, LossKind, Negatives, TrainConfig, TrainReport};
 
 use crate::args::DemoArgs;
 use crate::failure::Failure;
@@ -58,6 +58,11 @@ fn config(args: &DemoArgs, system: System) -> TrainConfig {
     config.seed = args.seed;
     config.dim = args.dim;
     config.epochs = args.epochs;
+    // The papers' way to draw negatives (AdaPM §5.1): many small accesses, which is what a parameter manager is for.
+    config.negatives = Negatives::Independent;
+    config.negative_count = Some(NEGATIVES);
+    config.loss = LossKind::Logistic;
+    config.n3 = 0.0;
     // Quality is compared at the end: selecting an epoch on the way would take longer than the training.
     config.valid_every = args.epochs;
     config
@@ -66,9 +71,10 @@ fn config(args: &DemoArgs, system: System) -> TrainConfig {
 fn introduction(args: &DemoArgs, graph: &Graph, output: Output) -> String {
     let mut table = Table::new(&[]);
     report::describe_data(&mut table, graph, String::new());
-    let model =
-        format!("{}, {} reals an entity, {} epochs", TrainConfig::default().model, args.dim, args.epochs);
-    table.row(["model", &model]);
+    let model = TrainConfig::default().model;
+    table.row(["model", &format!("{model}, {} reals an entity, {} loss", args.dim, LossKind::Logistic)]);
+    table.row(["negatives", &format!("{NEGATIVES} for each side of a triple")]);
+    table.row(["epochs", &args.epochs.to_string()]);
     table.row(["cluster", &report::cluster(args.nodes, train::workers(None, args.nodes))]);
     let names = SYSTEMS.map(System::name).join(", ");
     format!("{}: the same job under {names}\n{}\n", output.bold("adapm demo"), table.render(),)
@@ -116,6 +122,9 @@ const SYSTEMS: [System; 3] = [System::Adapm, System::Classic, System::Full];
 
 /// The graph of the demo is also that of `train kge` without data.
 const GRAPH_SEED: u64 = 1;
+
+/// Negatives of each side of a triple.
+const NEGATIVES: usize = 16;
 
 const NEXT: &str = "  adapm train kge --nodes 4 --system lapse    another system, the same graph
   adapm train kge --data FOLDER --nodes 2     your own: train.txt, lines `h r t`

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use adapm_runtime::BuildError;
 use adapm_tasks::data::DataError;
 use adapm_tasks::kge::TaskError;
 use clap::error::ErrorKind;
@@ -44,7 +45,10 @@ impl Failure {
 
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Task(TaskError::Config(_) | TaskError::Data(_) | TaskError::Checkpoint(_))
+            Self::Task(TaskError::Build(BuildError::Thread(_))) => 1,
+            Self::Task(
+                TaskError::Config(_) | TaskError::Data(_) | TaskError::Checkpoint(_) | TaskError::Build(_),
+            )
             | Self::UnknownData { .. }
             | Self::Unwritable { .. } => 2,
             Self::Task(_) | Self::Stdout(_) | Self::Signals(_) => 1,

@@ -81,7 +81,12 @@ fn accesses(stats: &ManagerStats) -> u64 {
 
 /// `3.20 times the bytes`, or what can be said if adapm had none.
 fn compared(own: f64, adapm: f64, what: &str) -> String {
-    if adapm > 0.0 { format!("{:.2} times {what}", own / adapm) } else { format!("more than {what}") }
+    let ratio = own / adapm;
+    match ratio {
+        _ if adapm <= 0.0 => format!("more than {what}"),
+        10.0.. => format!("{ratio:.0} times {what}"),
+        _ => format!("{ratio:.2} times {what}"),
+    }
 }
 
 /// Longer lines are hard to read.
@@ -94,6 +99,7 @@ mod tests {
     #[test]
     fn ratios_are_of_adapm() {
         assert_eq!(compared(3.0, 2.0, "the time"), "1.50 times the time");
+        assert_eq!(compared(31.0, 2.0, "the time"), "16 times the time");
         assert_eq!(compared(3.0, 0.0, "the bytes"), "more than the bytes");
     }
 }
