@@ -1,4 +1,4 @@
-//! A transport of your own: here a channel of the standard library per node, which carries frames and wake-ups (`None`).
+//! A transport of your own: here a channel of the standard library per node, which carries frames and wake-ups.
 //! Test a new transport with `adapm_core::transport_suite!`. `cargo run -p adapm-runtime --example custom_transport`
 
 use std::convert::Infallible;
@@ -9,7 +9,8 @@ use adapm_core::transport::{Frame, Received, SendError, Transport, Wake};
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::Builder;
 
-type Post = Option<(NodeId, Frame)>;
+/// What `recv` returns next.
+type Post = (Received, Frame);
 
 struct Endpoint {
     node: NodeId,
@@ -22,7 +23,7 @@ struct Waker(Sender<Post>);
 
 impl Wake for Waker {
     fn wake(&self) {
-        self.0.send(None).ok();
+        self.0.send((Received::Woken, Frame::default())).ok();
     }
 }
 
@@ -31,17 +32,15 @@ impl Transport for Endpoint {
     type Waker = Waker;
 
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Infallible>> {
-        self.peers[to.index()].send(Some((self.node, std::mem::take(frame)))).ok();
+        self.peers[to.index()].send((Received::Frame(self.node), std::mem::take(frame))).ok();
         Ok(())
     }
 
     fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, Infallible> {
-        let Ok(post) = self.inbox.recv_timeout(wait.unwrap_or(Duration::MAX)) else {
-            return Ok(Received::TimedOut);
-        };
-        let Some((from, received)) = post else { return Ok(Received::Woken) };
-        *frame = received;
-        Ok(Received::Frame(from))
+        let nothing = (Received::TimedOut, Frame::default());
+        let (received, content) = self.inbox.recv_timeout(wait.unwrap_or(Duration::MAX)).unwrap_or(nothing);
+        *frame = content;
+        Ok(received)
     }
 
     fn waker(&self) -> Waker {

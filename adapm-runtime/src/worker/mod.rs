@@ -307,7 +307,8 @@ impl<S: Store> Worker<S> {
     }
 
     /// Blocks until all workers of all nodes that have not ended have called this, and everything sent is applied everywhere:
-    /// all copies of a key are equal then. First waits for this worker's asynchronous calls.
+    /// all copies of a key are equal then. First waits for this worker's asynchronous calls. Does not wait until intents are
+    /// acted on: that is the action timer's to choose.
     ///
     /// # Errors
     /// The cluster has failed.
