@@ -76,6 +76,13 @@ impl Parameters for Worker<LayoutStore<f32>> {
         Worker::pull_sample(self, sample, keys, values)
     }
 
+    /// A key that happens to be local when it is sampled may leave before the step ends, with the push then remote: an
+    /// intent keeps it, or brings it back meanwhile.
+    fn hold(&mut self, keys: &[Key]) -> Result<(), OpError> {
+        let clock = self.clock();
+        if self.nodes() == 1 { Ok(()) } else { self.intent(keys, clock..clock.plus(1)) }
+    }
+
     fn advance_clock(&mut self) {
         Worker::advance_clock(self);
     }

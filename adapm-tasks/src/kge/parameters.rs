@@ -33,6 +33,8 @@ pub(crate) trait Parameters {
         keys: &mut [Key],
         values: &mut [f32],
     ) -> Result<(), Self::Error>;
+    /// Announces that `keys`, sampled for the running step, will be pushed at its end.
+    fn hold(&mut self, keys: &[Key]) -> Result<(), Self::Error>;
     /// Ends a step.
     fn advance_clock(&mut self);
     /// Waits until everything that any worker pushed is applied everywhere, and all workers have called this.
@@ -150,6 +152,10 @@ impl Parameters for Arrays {
         let entities = self.shape.entities;
         keys.fill_with(|| Key(self.random.random_range(0..entities)));
         self.pull(keys, values)
+    }
+
+    fn hold(&mut self, _: &[Key]) -> Result<(), Infallible> {
+        Ok(())
     }
 
     fn advance_clock(&mut self) {}
