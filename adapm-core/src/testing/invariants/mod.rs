@@ -10,7 +10,7 @@
 //! | 6 | `completion` | hops after every step, the rest at rest |
 //! | 7 | `residence` | at rest |
 //! | 8 | `session` | after every read |
-//! | 9 | `order` | after every read, where replication is off |
+//! | 9 | `order`, [`linear`] | after every read and at rest, where replication is off |
 //! | 10 | `memory` | after every step, tightly at rest |
 //! | 11 | `refusal` | whenever a bad message is fed |
 
@@ -19,6 +19,7 @@ mod conservation;
 mod contention;
 mod convergence;
 mod holders;
+pub mod linear;
 mod memory;
 mod one_owner;
 mod order;
@@ -69,6 +70,9 @@ pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
     }
     if checks.contains(7) {
         residence::check_at_rest(cluster)?;
+    }
+    if cluster.setup.sequential && checks.contains(9) {
+        linear::check_at_rest(cluster)?;
     }
     if checks.contains(10) {
         memory::check_at_rest(cluster)?;
