@@ -22,6 +22,7 @@ use adapm_core::node::{Event, Input, Node, Op, OpBody, OpId, Output};
 use adapm_core::policy::SystemPolicy;
 use adapm_core::store::Store;
 use adapm_core::transport::Received;
+use adapm_core::wire::message::Body;
 use adapm_core::{ChannelId, Clock, Instant, Key, NodeId};
 use foldhash::fast::FixedState;
 
@@ -166,6 +167,10 @@ impl<S: Store> Channel<S> {
     fn handle_frame(&mut self, from: NodeId) -> Result<(), RunError> {
         let node = self.shared.node;
         let message = self.link.message().map_err(|error| RunError::Frame { node, from, error })?;
+        if matches!(&*message.body, Body::SyncRequest(request) if request.sync) {
+            // What was pushed here before that `wait_sync` began must be known to the engine that answers it.
+            self.handle_commands()?;
+        }
         let fed = self.engine.handle_input(self.now(), Input::Message(from, message));
         if let Err(InputError::Peer(error)) = fed {
             return Err(RunError::Protocol { node, error });
