@@ -17,6 +17,9 @@ pub enum Input<'a, V> {
     /// A signal of a worker of this node.
     Intent(Intent),
     /// Keys that workers made dirty ([`crate::slot::Pushed::Dirtied`]) since the last such input.
+    ///
+    /// Feed it before operations and timeouts, and before a `SyncRequest` with the mark `sync`: its sender waits for every
+    /// push that any worker had made. At other times a late one only delays refreshes.
     Dirty(&'a [Key]),
     /// The wait is over or workers moved on; the clocks of all workers, in order. Begins a round if one is due.
     Timeout(&'a [Clock]),
