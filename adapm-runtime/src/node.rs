@@ -114,7 +114,6 @@ impl<S: Store> NodeShared<S> {
     }
 
     /// Checks that the values of `keys` have `given` elements together.
-    #[inline]
     pub(crate) fn check(&self, keys: &[Key], given: usize) -> Result<(), OpError> {
         let expected = self.elements(keys)?;
         if expected == given { Ok(()) } else { Err(OpError::ValueLen { expected, given }) }

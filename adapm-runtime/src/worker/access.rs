@@ -36,6 +36,18 @@ enum Waits {
 type Submitted<V> = (Arc<Promise<V>>, Vec<Vec<Place>>);
 
 impl<S: Store> Worker<S> {
+    /// Checks that `keys` are known and that their values have `given` elements together.
+    #[inline]
+    pub(super) fn check(&self, keys: &[Key], given: usize) -> Result<(), OpError> {
+        if let Some(extent) = &self.uniform
+            && given == keys.len() * extent.value_len
+            && keys.iter().all(|key| *key < extent.keys.end)
+        {
+            return Ok(());
+        }
+        self.shared.check(keys, given)
+    }
+
     /// Copies what is local to `values`; the rest is in `self.slow` afterwards.
     #[inline]
     pub(super) fn pull_local(&mut self, keys: &[Key], values: &mut [S::Value]) {
@@ -196,9 +208,9 @@ impl<S: Store> Worker<S> {
 
     #[inline]
     fn value_len(&self, key: Key) -> usize {
-        match self.shared.layout.extents() {
-            [extent] => extent.value_len,
-            _ => self.store.value_len(key),
+        match &self.uniform {
+            Some(extent) => extent.value_len,
+            None => self.store.value_len(key),
         }
     }
 

@@ -18,6 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::error::OpError;
+use adapm_core::layout::Extent;
 use adapm_core::node::OpBody;
 use adapm_core::store::Store;
 use adapm_core::{Clock, Key, NodeId, WorkerId};
@@ -36,6 +37,8 @@ use access::Access;
 pub struct Worker<S: Store> {
     shared: Arc<NodeShared<S>>,
     store: Arc<S>,
+    /// The only extent of the layout, if it has one only: kept here, as each call looks at it.
+    uniform: Option<Extent>,
     id: WorkerId,
     clock: Clock,
     order: InFlight,
@@ -50,6 +53,10 @@ impl<S: Store> Worker<S> {
     pub(crate) fn new(shared: Arc<NodeShared<S>>, id: WorkerId) -> Self {
         Self {
             store: Arc::clone(&shared.store),
+            uniform: match shared.layout.extents() {
+                [extent] => Some(extent.clone()),
+                _ => None,
+            },
             id,
             clock: Clock(0),
             order: InFlight::new(Arc::default()),
@@ -74,7 +81,7 @@ impl<S: Store> Worker<S> {
     /// # Errors
     /// An unknown key, a wrong length, or the cluster has failed.
     pub fn pull(&mut self, keys: &[Key], values: &mut [S::Value]) -> Result<(), OpError> {
-        self.shared.check(keys, values.len())?;
+        self.check(keys, values.len())?;
         self.pull_local(keys, values);
         if self.slow.is_empty() {
             return Ok(());
@@ -88,7 +95,7 @@ impl<S: Store> Worker<S> {
     /// # Errors
     /// As [`Worker::pull`].
     pub fn push(&mut self, keys: &[Key], updates: &[S::Value]) -> Result<(), OpError> {
-        self.shared.check(keys, updates.len())?;
+        self.check(keys, updates.len())?;
         self.push_local(keys, updates);
         if self.slow.is_empty() {
             return Ok(());
@@ -103,7 +110,7 @@ impl<S: Store> Worker<S> {
     /// # Errors
     /// As [`Worker::pull`].
     pub fn set(&mut self, keys: &[Key], values: &[S::Value]) -> Result<(), OpError> {
-        self.shared.check(keys, values.len())?;
+        self.check(keys, values.len())?;
         self.refuse_all(keys);
         if self.slow.is_empty() {
             return Ok(());
@@ -126,7 +133,7 @@ impl<S: Store> Worker<S> {
     /// # Errors
     /// An unknown key or a wrong length.
     pub fn push_async(&mut self, keys: &[Key], updates: &[S::Value]) -> Result<Ticket<S::Value>, OpError> {
-        self.shared.check(keys, updates.len())?;
+        self.check(keys, updates.len())?;
         self.push_local(keys, updates);
         Ok(self.ticket(Access::Push, updates, Vec::new()))
     }
@@ -136,7 +143,7 @@ impl<S: Store> Worker<S> {
     /// # Errors
     /// An unknown key or a wrong length.
     pub fn set_async(&mut self, keys: &[Key], values: &[S::Value]) -> Result<Ticket<S::Value>, OpError> {
-        self.shared.check(keys, values.len())?;
+        self.check(keys, values.len())?;
         self.refuse_all(keys);
         Ok(self.ticket(Access::Set, values, Vec::new()))
     }
@@ -147,7 +154,7 @@ impl<S: Store> Worker<S> {
     /// # Errors
     /// An unknown key or a wrong length.
     pub fn pull_if_local(&mut self, key: Key, value: &mut [S::Value]) -> Result<bool, OpError> {
-        self.shared.check(&[key], value.len())?;
+        self.check(&[key], value.len())?;
         let local = self.try_pull(key, value);
         if local {
             self.counters().add_local(1);
