@@ -228,27 +228,10 @@ impl<S: Store> Worker<S> {
         self.sampler.prepare(n, clocks)
     }
 
-    /// Chooses the keys of a sample that will be pulled soon, best one step before, and signals intent for them in the
-    /// sample's clocks. Sends nothing by itself. Scheme `Naive` has chosen already: nothing happens.
-    ///
-    /// # Departure
-    /// Local sampling (NuPS; AdaPM §A.5) chooses while it pulls, from whatever happens to be here. Such a key may leave
-    /// before its update is pushed, which then is a remote access: about one update in thirty for steps of 20 ms on four
-    /// nodes. Intent for chosen keys keeps them.
-    ///
-    /// # Errors
-    /// The cluster has failed.
-    pub fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
-        if sample.scheme() == Scheme::Naive {
-            return Ok(());
-        }
-        let clocks = sample.clocks();
-        let store = &self.shared.store;
-        let chosen = sample.choose(|key| store.with_slot(key, |slot| slot.word.is_local()));
-        self.shared.intend(self.id, chosen, clocks)
-    }
-
     /// Pulls the next `keys.len()` keys of a sample into `keys`, their values into `values` `[keys.len() × value_len]`.
+    ///
+    /// Under scheme `Local`, also signals intent for the chosen keys until the sample's window ends: keys that happen to be
+    /// here stay for the push of their updates.
     ///
     /// # Errors
     /// [`OpError::SampleExhausted`] if fewer keys are left, a wrong length, or the cluster has failed.
@@ -275,6 +258,10 @@ impl<S: Store> Worker<S> {
                 fallbacks += 1;
                 self.refuse(chosen, Place { offset: index * len, len });
             }
+        }
+        let clocks = self.clock..sample.clocks().end;
+        if self.shared.nodes > 1 && clocks.start < clocks.end {
+            self.shared.intend(self.id, keys, clocks)?;
         }
         self.counters().add_local(keys.len() as u64 - fallbacks);
         if fallbacks == 0 {

@@ -63,10 +63,6 @@ impl Parameters for Worker<LayoutStore<f32>> {
         Worker::push(self, keys, updates)
     }
 
-    fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
-        Worker::choose_sample(self, sample)
-    }
-
     fn pull_sample(
         &mut self,
         sample: &mut Sample,
@@ -74,13 +70,6 @@ impl Parameters for Worker<LayoutStore<f32>> {
         values: &mut [f32],
     ) -> Result<(), OpError> {
         Worker::pull_sample(self, sample, keys, values)
-    }
-
-    /// A key that happens to be local when it is sampled may leave before the step ends, with the push then remote: an
-    /// intent keeps it, or brings it back meanwhile.
-    fn hold(&mut self, keys: &[Key]) -> Result<(), OpError> {
-        let clock = self.clock();
-        if self.nodes() == 1 { Ok(()) } else { self.intent(keys, clock..clock.plus(1)) }
     }
 
     fn advance_clock(&mut self) {

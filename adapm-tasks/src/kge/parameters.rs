@@ -21,11 +21,6 @@ pub(crate) trait Parameters {
     fn pull(&mut self, keys: &[Key], values: &mut [f32]) -> Result<(), Self::Error>;
     /// Adds `updates`, concatenated in the order of `keys`.
     fn push(&mut self, keys: &[Key], updates: &[f32]) -> Result<(), Self::Error>;
-    /// May choose the keys of a sample that is pulled in the next step, so that they are here then.
-    fn choose_sample(&mut self, sample: &mut Self::Sample) -> Result<(), Self::Error> {
-        let _ = sample;
-        Ok(())
-    }
     /// Writes the next `keys.len()` keys of a sample and reads their values.
     fn pull_sample(
         &mut self,
@@ -33,8 +28,6 @@ pub(crate) trait Parameters {
         keys: &mut [Key],
         values: &mut [f32],
     ) -> Result<(), Self::Error>;
-    /// Announces that `keys`, sampled for the running step, will be pushed at its end.
-    fn hold(&mut self, keys: &[Key]) -> Result<(), Self::Error>;
     /// Ends a step.
     fn advance_clock(&mut self);
     /// Waits until everything that any worker pushed is applied everywhere, and all workers have called this.
@@ -152,10 +145,6 @@ impl Parameters for Arrays {
         let entities = self.shape.entities;
         keys.fill_with(|| Key(self.random.random_range(0..entities)));
         self.pull(keys, values)
-    }
-
-    fn hold(&mut self, _: &[Key]) -> Result<(), Infallible> {
-        Ok(())
     }
 
     fn advance_clock(&mut self) {}

@@ -95,7 +95,6 @@ impl SharedStep {
         let (mine, sampled) = self.values.split_at_mut(chunk.floats);
         parameters.pull(&chunk.keys, mine)?;
         parameters.pull_sample(&mut chunk.sample, &mut self.keys[chunk.keys.len()..], sampled)?;
-        parameters.hold(&self.keys[chunk.keys.len()..])?;
         self.order.clear();
         self.order.extend(self.keys[chunk.keys.len()..].iter().enumerate().map(|(at, key)| (*key, at)));
         self.order.sort_unstable();
