@@ -47,6 +47,9 @@ pub enum Bug {
 }
 
 impl Bug {
+    /// Number of invariants; that many bugs stand first in [`Bug::ALL`], one for each.
+    pub const INVARIANTS: usize = 11;
+
     /// All bugs: one for each invariant, in their order, then more.
     pub const ALL: [Self; 17] = [
         Self::KeepMainCopy,
