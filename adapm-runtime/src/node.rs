@@ -132,6 +132,11 @@ impl<S: Store> NodeShared<S> {
         self.signal(worker, keys, clocks)
     }
 
+    /// Keeps sampled keys where they are until the window ends; nothing if it has, or on a single node.
+    pub(crate) fn hold(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
+        if self.nodes == 1 || clocks.start >= clocks.end { Ok(()) } else { self.intend(worker, keys, clocks) }
+    }
+
     /// Hands a checked signal to the engines.
     pub(crate) fn signal(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
         for (channel, keys) in self.by_channel(keys) {

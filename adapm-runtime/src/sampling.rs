@@ -3,14 +3,15 @@
 //! | scheme | keys are chosen | distribution |
 //! | --- | --- | --- |
 //! | `Naive` | when a sample is prepared | exactly the drawing function's |
-//! | `Local` | when they are pulled: the drawn key if it is local, else the next local one, scanning upward with wrap | favours keys behind gaps |
+//! | `Local` | when they are pulled, or a step before by [`crate::Worker::choose_sample`]: the drawn key if it is local, else the next local one, scanning upward with wrap | favours keys behind gaps |
 //!
 //! Every scheme terminates: where no key of the range is local (or none that the sample has not used), `Local` pulls the drawn
 //! key from its owner and counts it in [`crate::Stats::sample_fallbacks`].
 //!
 //! # Departure
 //! In NuPS and AdaPM a key that `Local` chose may leave again before its update is pushed, which then is a remote access. Here
-//! the pull signals intent for the chosen keys until the sample's window ends, so that they stay, or are back for the push.
+//! the worker signals intent for the chosen keys until the sample's window ends, so that they stay, or are back for the push;
+//! best a step before the pull, as a key may still leave before the engine has seen the intent.
 //!
 //! Deterministic: the draws of a worker depend on the seed, its node and id, and which samples it prepared before, never on
 //! other threads. Which key stands in for a drawn one under `Local` depends on what is local at that moment.
@@ -185,6 +186,7 @@ pub struct Sample {
     random: Random,
     clocks: Range<Clock>,
     left: usize,
+    /// Keys that are chosen already, the next one last.
     drawn: Vec<Key>,
     used: HashMap<Key, (), FixedState>,
 }
@@ -224,9 +226,28 @@ impl Sample {
         self.drawn.pop().expect("a naive sample has as many keys as are left")
     }
 
-    /// The next key of scheme `Local`: the first for which `try_local` returns true, from a drawn one upward; else the drawn
-    /// one and false.
+    /// Chooses all keys that are left under scheme `Local`, and returns those that this call chose.
+    pub(crate) fn choose(&mut self, mut is_local: impl FnMut(Key) -> bool) -> &[Key] {
+        let before = self.drawn.len();
+        let mut chosen: Vec<Key> =
+            (before..self.left).map(|_| self.next_free_local(&mut is_local).0).collect();
+        chosen.reverse();
+        chosen.append(&mut self.drawn);
+        self.drawn = chosen;
+        &self.drawn[..self.left - before]
+    }
+
+    /// The next key of scheme `Local`: a chosen one if `try_local` returns true for it, else the first for which it does, from
+    /// a drawn one upward; else the drawn one and false.
     pub(crate) fn next_local(&mut self, mut try_local: impl FnMut(Key) -> bool) -> (Key, bool) {
+        match self.drawn.pop() {
+            Some(chosen) if try_local(chosen) => (chosen, true),
+            // It has left since.
+            Some(_) | None => self.next_free_local(&mut try_local),
+        }
+    }
+
+    fn next_free_local(&mut self, try_local: &mut impl FnMut(Key) -> bool) -> (Key, bool) {
         let drawn = self.draw_free();
         let mut key = drawn;
         for _ in 0..self.sampling.len() {

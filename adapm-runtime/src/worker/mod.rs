@@ -228,6 +228,22 @@ impl<S: Store> Worker<S> {
         self.sampler.prepare(n, clocks)
     }
 
+    /// Chooses the keys of a sample that will be pulled in the next step, and signals intent for them until the sample's
+    /// window ends. Sends nothing by itself. Early: more keys have left again by the pull. Never: the pull does it. Under
+    /// scheme `Naive` nothing happens: its keys are chosen when the sample is prepared.
+    ///
+    /// # Errors
+    /// The cluster has failed.
+    pub fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
+        if sample.scheme() == Scheme::Naive {
+            return Ok(());
+        }
+        let end = sample.clocks().end;
+        let store = &self.shared.store;
+        let chosen = sample.choose(|key| store.with_slot(key, |slot| slot.word.is_local()));
+        self.shared.hold(self.id, chosen, self.clock..end)
+    }
+
     /// Pulls the next `keys.len()` keys of a sample into `keys`, their values into `values` `[keys.len() × value_len]`.
     ///
     /// Under scheme `Local`, also signals intent for the chosen keys until the sample's window ends: keys that happen to be
@@ -259,10 +275,7 @@ impl<S: Store> Worker<S> {
                 self.refuse(chosen, Place { offset: index * len, len });
             }
         }
-        let clocks = self.clock..sample.clocks().end;
-        if self.shared.nodes > 1 && clocks.start < clocks.end {
-            self.shared.intend(self.id, keys, clocks)?;
-        }
+        self.shared.hold(self.id, keys, self.clock..sample.clocks().end)?;
         self.counters().add_local(keys.len() as u64 - fallbacks);
         if fallbacks == 0 {
             return Ok(());

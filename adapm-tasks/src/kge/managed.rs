@@ -63,6 +63,10 @@ impl Parameters for Worker<LayoutStore<f32>> {
         Worker::push(self, keys, updates)
     }
 
+    fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
+        Worker::choose_sample(self, sample)
+    }
+
     fn pull_sample(
         &mut self,
         sample: &mut Sample,

@@ -21,6 +21,11 @@ pub(crate) trait Parameters {
     fn pull(&mut self, keys: &[Key], values: &mut [f32]) -> Result<(), Self::Error>;
     /// Adds `updates`, concatenated in the order of `keys`.
     fn push(&mut self, keys: &[Key], updates: &[f32]) -> Result<(), Self::Error>;
+    /// May choose the keys of a sample that is pulled in the next step, so that they are here then.
+    fn choose_sample(&mut self, sample: &mut Self::Sample) -> Result<(), Self::Error> {
+        let _ = sample;
+        Ok(())
+    }
     /// Writes the next `keys.len()` keys of a sample and reads their values.
     fn pull_sample(
         &mut self,

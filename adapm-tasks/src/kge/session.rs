@@ -150,7 +150,10 @@ where
         let board = self.job.board;
         board.reset(self.worker);
         let (mut done, mut loss, mut told) = (0, 0.0, Instant::now());
-        for mut chunk in queue.iter().take(chunks) {
+        let mut chunks = queue.iter().take(chunks);
+        let mut next = self.choose(chunks.next())?;
+        while let Some(mut chunk) = next.take() {
+            next = self.choose(chunks.next())?;
             if board.must_stop(self.phase) {
                 return Ok(());
             }
@@ -177,6 +180,13 @@ where
             }
         }
         Ok(())
+    }
+
+    /// Settles on the negatives of a chunk one step before it is trained on.
+    fn choose(&mut self, chunk: Option<Chunk<P::Sample>>) -> Result<Option<Chunk<P::Sample>>, TaskError> {
+        let Some(mut chunk) = chunk else { return Ok(None) };
+        self.parameters.choose_sample(&mut chunk.sample)?;
+        Ok(Some(chunk))
     }
 
     /// Tells the observer how far training is.
