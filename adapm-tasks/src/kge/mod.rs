@@ -13,6 +13,7 @@ mod checkpoint;
 mod complex;
 mod config;
 mod filter;
+mod frequency;
 mod graph;
 mod independent;
 mod initial;

@@ -1,6 +1,7 @@
 //! What a step does, whichever way its negatives are drawn: model, loss, penalties, update rule.
 
 use adapm_core::Key;
+use adapm_runtime::System;
 
 use crate::kge::config::{LossKind, TrainConfig};
 use crate::kge::model::{Model, Side};
@@ -37,6 +38,8 @@ pub(crate) struct Recipe {
     pub(crate) reciprocal: bool,
     /// Negatives of a chunk, or of each side of a positive.
     pub(crate) negatives: usize,
+    /// Negatives are not uniform: the sampling prefers local keys, and not all are local.
+    pub(crate) prefers_local: bool,
 }
 
 impl Recipe {
@@ -52,12 +55,18 @@ impl Recipe {
             n3: config.n3,
             reciprocal: config.reciprocal,
             negatives: config.negatives_of_a_set(),
+            prefers_local: config.nodes > 1 && config.system.is_some_and(|system| system != System::Classic),
         }
     }
 
     /// The side a query is computed as: with inverse relations every query asks for an object.
     pub(crate) fn side(self, side: Side) -> Side {
         if self.reciprocal { Side::Object } else { side }
+    }
+
+    /// Whether scores are corrected for how often entities are sampled: the theory is softmax's.
+    pub(crate) fn corrects_frequencies(self) -> bool {
+        self.prefers_local && self.loss == LossKind::Softmax
     }
 
     /// Adds the gradient of the penalties of one occurrence of a positive's vector.

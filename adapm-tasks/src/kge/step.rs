@@ -17,6 +17,7 @@
 
 use adapm_core::Key;
 
+use crate::kge::frequency::Frequencies;
 use crate::kge::loss::loss;
 use crate::kge::model::Side;
 use crate::kge::parameters::Parameters;
@@ -42,6 +43,9 @@ pub(crate) struct SharedStep {
     scratch: Vec<f32>,
     /// Negatives by key, to find the answer among them.
     order: Vec<(Key, usize)>,
+    frequencies: Option<Frequencies>,
+    /// What to add to the scores of the negatives; empty if they are uniform.
+    corrections: Vec<f32>,
 }
 
 impl SharedStep {
@@ -59,6 +63,8 @@ impl SharedStep {
             panels: Panels::default(),
             scratch: Vec::new(),
             order: Vec::new(),
+            frequencies: recipe.corrects_frequencies().then(|| Frequencies::new(recipe.shape.entities)),
+            corrections: Vec::new(),
         }
     }
 
@@ -95,6 +101,9 @@ impl SharedStep {
         let (mine, sampled) = self.values.split_at_mut(chunk.floats);
         parameters.pull(&chunk.keys, mine)?;
         parameters.pull_sample(&mut chunk.sample, &mut self.keys[chunk.keys.len()..], sampled)?;
+        if let Some(frequencies) = &mut self.frequencies {
+            frequencies.correct(&self.keys[chunk.keys.len()..], &mut self.corrections);
+        }
         self.order.clear();
         self.order.extend(self.keys[chunk.keys.len()..].iter().enumerate().map(|(at, key)| (*key, at)));
         self.order.sort_unstable();
@@ -141,6 +150,9 @@ impl SharedStep {
                 (positive.subject, positive.subject_key)
             };
             let slopes = &mut self.slopes[row * negatives..][..negatives];
+            for (score, correction) in slopes.iter_mut().zip(&self.corrections) {
+                *score += correction;
+            }
             let first = self.order.partition_point(|(negative, _)| *negative < key);
             for (_, column) in self.order[first..].iter().take_while(|(negative, _)| *negative == key) {
                 slopes[*column] = f32::NEG_INFINITY;

@@ -180,3 +180,29 @@ fn a_number_that_is_none_is_blamed_on_a_key_and_nothing_is_pushed() {
         assert!(outcome.is_err(), "{negatives}");
     }
 }
+
+#[test]
+fn corrections_reach_the_scores_when_samples_prefer_local_keys() {
+    let alone = config(ModelKind::Complex, Negatives::Shared);
+    let (nodes, system) = (2, Some(adapm_runtime::System::Adapm));
+    let together = TrainConfig { nodes, system, ..alone.clone() };
+    let recipe = |config: &TrainConfig| Recipe::new(config, Shape::default());
+    assert!(recipe(&together).corrects_frequencies() && !recipe(&alone).corrects_frequencies());
+    let classic = TrainConfig { system: Some(adapm_runtime::System::Classic), ..together.clone() };
+    let logistic = TrainConfig { loss: LossKind::Logistic, ..together.clone() };
+    assert!(!recipe(&classic).corrects_frequencies() && !recipe(&logistic).corrects_frequencies());
+    // The first sample has nothing to be corrected by; in the second, what was sampled before weighs less.
+    let losses = |config: &TrainConfig| {
+        let (_, mut recorder) = train(config, None);
+        let triples = [Triple { subject: 0, relation: 0, object: 1 }];
+        let planner = Planner { shape: recorder.shape, negatives: Negatives::Shared, inverse_offset: None };
+        let mut step = SharedStep::new(Recipe::new(config, recorder.shape));
+        [0, 1].map(|clock| {
+            let mut chunk = planner.chunk(triples.into_iter(), Clock(clock), ());
+            step.train(&mut chunk, &mut recorder).map_err(drop).expect("finite")
+        })
+    };
+    let (plain, corrected) = (losses(&alone), losses(&together));
+    assert_eq!(plain[0], corrected[0]);
+    assert_ne!(plain[1], corrected[1]);
+}
