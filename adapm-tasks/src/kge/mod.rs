@@ -7,6 +7,26 @@
 //! ```
 //!
 //! The task of AdaPM §5.1 and Lapse §4.1. Entity `e` is key `e`, relation `r` is key `entities + r`.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use adapm_tasks::kge::{EvalConfig, Graph, NoProgress, TaskError, TrainConfig, evaluate, train};
+//!
+//! let graph = Graph::families(1, 2);
+//! let mut config = TrainConfig::default();
+//! (config.nodes, config.dim, config.epochs, config.negative_count) = (2, 8, 3, Some(50));
+//! let stop = AtomicBool::new(false);
+//! let trained = train(&graph, &config, &NoProgress, &stop)?;
+//! assert!(trained.epochs[2].loss < trained.epochs[0].loss);
+//!
+//! // The same parameters give the same ranks on any number of nodes.
+//! let mut config = EvalConfig::default();
+//! config.nodes = 3;
+//! let evaluated = evaluate(&graph, &trained.checkpoint, &config, &NoProgress, &stop)?;
+//! assert_eq!(trained.test, Some(evaluated.metrics));
+//! # Ok::<(), TaskError>(())
+//! ```
 
 mod board;
 mod checkpoint;
