@@ -27,6 +27,8 @@
 //! assert_eq!(trained.test, Some(evaluated.metrics));
 //! # Ok::<(), TaskError>(())
 //! ```
+//!
+#![doc = include_str!("../../docs/kge.md")]
 
 mod board;
 mod checkpoint;
