@@ -108,8 +108,10 @@ impl<S: Store, P: Policy> Node<S, P> {
                 continue;
             }
             let word = self.word(key);
-            let waiting_set = self.queues.get(&key).is_some();
-            let unanswered = self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some());
+            let queue = self.queues.get(&key);
+            // On a replica, only a set can wait.
+            let (waiting_set, unanswered) =
+                (queue.is_some(), queue.is_some_and(|queue| queue.unanswered.is_some()));
             let owner = match word.state() {
                 State::None if !unanswered => self.first_hop(key, word),
                 State::Replica if localize && !waiting_set => {
