@@ -59,20 +59,20 @@ fn unsafe_stays_in_its_files() {
 #[test]
 fn unfinished_work_is_found() {
     assert_one("adapm-core/tests/a.rs", concat!("//! x\n#[test]\n#[igno", "re]\nfn f() {}\n"), 3, "ignored");
-    assert_one("adapm-core/src/a.rs", "//! x\nfn f() { todo!() }\n", 2, "`todo!`");
-    assert_one("adapm-core/src/a.rs", "//! x\nfn f() { dbg!(1); }\n", 2, "`dbg!`");
+    assert_one("adapm-core/src/a.rs", concat!("//! x\nfn f() { to", "do!() }\n"), 2, "`todo!`");
+    assert_one("adapm-core/src/a.rs", concat!("//! x\nfn f() { db", "g!(1); }\n"), 2, "`dbg!`");
     assert_one(
         "adapm-core/src/a.rs",
         concat!("//! x\n/// ```", "ignore\n/// ```\nfn f() {}\n"),
         2,
         "not compiled",
     );
-    assert_none("adapm-core/src/a.rs", "//! x\n// todo!()\nfn todo() { ignore() }\n");
+    assert_none("adapm-core/src/a.rs", concat!("//! x\n// to", "do!()\nfn todo() { ignore() }\n"));
 }
 
 #[test]
 fn tests_do_not_sleep() {
-    let text = "//! x\nfn f() { std::thread::sleep(d) }\n";
+    let text = concat!("//! x\nfn f() { std::thread::", "sleep(d) }\n");
     assert_one("adapm-runtime/tests/a.rs", text, 2, "sleeps");
     assert_one("adapm-runtime/src/worker/tests.rs", text, 2, "sleeps");
     assert_none("adapm-runtime/src/channel.rs", text);
