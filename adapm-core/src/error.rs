@@ -3,6 +3,7 @@
 //! State is unchanged on every error. The text is one line: what, where, what to do.
 
 use core::fmt;
+use core::net::SocketAddr;
 
 use crate::clock::Clock;
 use crate::id::{ChannelId, Key, NodeId, WorkerId};
@@ -129,9 +130,19 @@ pub enum OpError {
     PeerLost {
         /// The node.
         node: NodeId,
+        /// Where it was reached; the engine does not know, drivers may.
+        address: Option<SocketAddr>,
     },
     /// The cluster has been shut down.
     Ended,
+}
+
+impl OpError {
+    /// That node was needed and is gone; its address is for the driver to add.
+    #[must_use]
+    pub const fn lost(node: NodeId) -> Self {
+        Self::PeerLost { node, address: None }
+    }
 }
 
 impl fmt::Display for OpError {
@@ -163,7 +174,11 @@ impl fmt::Display for OpError {
                 write!(f, "sample has {left} keys left, {asked} asked for: prepare a larger sample")
             }
             Self::NoSampling => f.write_str("no sampling was configured: call Builder::sampling"),
-            Self::PeerLost { node } => write!(f, "node {node} was lost: restart it, then the cluster"),
+            Self::PeerLost { node, address } => {
+                write!(f, "node {node}")?;
+                address.map_or(Ok(()), |address| write!(f, " ({address})"))?;
+                f.write_str(" was lost: start the cluster again")
+            }
             Self::Ended => f.write_str("the cluster has been shut down"),
         }
     }

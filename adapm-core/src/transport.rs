@@ -1,10 +1,11 @@
-//! The transport contract: opaque frames between the nodes of one channel.
+//! The transport contract: opaque frames between the nodes of one channel, and word of peers that are lost.
 //!
 //! [`crate::node::Node`] never calls a transport; a driver encodes its messages into frames and hands them over. Check an
 //! implementation with `adapm_core::transport_suite!`.
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::net::SocketAddr;
 use core::time::Duration;
 
 use crate::id::NodeId;
@@ -75,6 +76,46 @@ pub enum Received {
     Woken,
     /// The wait is over.
     TimedOut,
+    /// That node will never be heard of again; told once per node. Frames to it are dropped from here on.
+    Lost(NodeId, Loss),
+}
+
+/// Why a peer is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing was heard of it for this long.
+    Silent(Duration),
+    /// It said that it ends because something failed there; its own error tells what.
+    Failed,
+    /// It was started anew and has forgotten everything.
+    Restarted,
+    /// It sent what no sound node sends.
+    Misbehaved,
+    /// That other node ended because it had lost this one.
+    Reported(NodeId),
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silent(time) => write!(f, "nothing was heard of it for {:.1} s", time.as_secs_f64()),
+            Self::Failed => f.write_str("it ended with an error of its own"),
+            Self::Restarted => f.write_str("it was restarted and has lost its state"),
+            Self::Misbehaved => f.write_str("it sent what no sound node sends"),
+            Self::Reported(by) => write!(f, "node {by} had lost it and ended"),
+        }
+    }
+}
+
+/// What a node tells its peers when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Farewell {
+    /// All work is done: nobody needs this node any more.
+    Finished,
+    /// Something failed here.
+    Failed,
+    /// This node cannot go on without that one.
+    Lost(NodeId),
 }
 
 /// Carries opaque frames between this node and its peers: once, whole, in order per pair of nodes.
@@ -102,4 +143,17 @@ pub trait Transport {
 
     /// A handle that ends a wait from any thread.
     fn waker(&self) -> Self::Waker;
+
+    /// Tells all peers that this node ends, and waits a bounded time until they have what was sent before; called last.
+    ///
+    /// An endpoint that is dropped without it has failed. Nothing to do where peers see each other end.
+    fn leave(&mut self, farewell: Farewell) {
+        let _ = farewell;
+    }
+
+    /// Where a peer is reached, if it has an address; for messages to people.
+    fn address(&self, node: NodeId) -> Option<SocketAddr> {
+        let _ = node;
+        None
+    }
 }

@@ -154,12 +154,17 @@ impl<S: Store> Channel<S> {
             port.mailbox.get_up();
         }
         for _ in 0..FRAMES_AT_ONCE {
-            let Received::Frame(from) = received else { break };
-            self.handle_frame(from)?;
+            match received {
+                Received::Frame(from) => self.handle_frame(from)?,
+                Received::Lost(node, _) => self.feed_own(Input::PeerLost(node))?,
+                Received::Woken | Received::TimedOut => break,
+            }
             received = self.recv(Some(Duration::ZERO))?;
         }
-        if let Received::Frame(from) = received {
-            self.handle_frame(from)?;
+        match received {
+            Received::Frame(from) => self.handle_frame(from)?,
+            Received::Lost(node, _) => self.feed_own(Input::PeerLost(node))?,
+            Received::Woken | Received::TimedOut => {}
         }
         self.link.flush().map_err(|message| self.broken(message))
     }

@@ -29,8 +29,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let collective = matches!(body, OpBody::WaitSync | OpBody::Barrier | OpBody::Quiesce | OpBody::Leave);
         if collective && let Some(lost) = self.peers.iter().position(|peer| peer.lost) {
             let node = NodeId(u16::try_from(lost).expect("node ids are 16 bits wide"));
-            self.outputs
-                .push_back(Output::Event(Event::Failed { op: id, error: OpError::PeerLost { node } }));
+            self.outputs.push_back(Output::Event(Event::Failed { op: id, error: OpError::lost(node) }));
             return Ok(());
         }
         match body {
@@ -226,7 +225,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let unanswered = queue.unanswered.as_ref().expect("only an unanswered operation is transmitted");
         let (access, payload) = (unanswered.access, unanswered.payload.clone());
         if self.peers[location.node.index()].lost {
-            return self.fail_unanswered(key, OpError::PeerLost { node: location.node });
+            return self.fail_unanswered(key, OpError::lost(location.node));
         }
         self.draft_operation(location, key, access, payload);
     }

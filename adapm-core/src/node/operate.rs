@@ -162,16 +162,16 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Fails what can no longer end: every unfinished operation may need the lost node.
     pub(super) fn handle_peer_lost(&mut self, node: NodeId) -> Result<(), OpError> {
         if node.index() >= self.config.nodes || node == self.config.node {
-            return Err(OpError::PeerLost { node });
+            return Err(OpError::lost(node));
         }
         self.peers[node.index()].lost = true;
         let mut ops: Vec<_> = self.ops.keys().copied().collect();
         ops.sort_unstable();
         for op in ops {
-            self.fail(op, OpError::PeerLost { node });
+            self.fail(op, OpError::lost(node));
         }
         for op in self.take_collective_ops() {
-            self.outputs.push_back(Output::Event(Event::Failed { op, error: OpError::PeerLost { node } }));
+            self.outputs.push_back(Output::Event(Event::Failed { op, error: OpError::lost(node) }));
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.end_waiters(key);
         let Some(queue) = self.queues.get_mut(&key) else { return };
         for item in core::mem::take(&mut queue.waiting) {
-            self.fail(item.op, OpError::PeerLost { node: lost });
+            self.fail(item.op, OpError::lost(lost));
         }
         self.advance(key);
     }

@@ -275,6 +275,7 @@ pub fn wakes_starve_no_frames_and_frames_no_wakes<T: Transport>(network: impl Fn
             Received::Frame(_) => arrived += 1,
             Received::Woken => heard += 1,
             Received::TimedOut => panic!("a wake was lost"),
+            Received::Lost(node, loss) => panic!("node {node} lost: {loss}"),
         }
         if arrived == FRAMES {
             break;

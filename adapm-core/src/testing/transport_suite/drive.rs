@@ -77,6 +77,7 @@ impl Party {
             }
             Received::Woken => {}
             Received::TimedOut => panic!("a wait for ever ended"),
+            Received::Lost(node, loss) => panic!("node {node} lost: {loss}"),
         }
     }
 }
