@@ -19,6 +19,7 @@
 //! | [`route`] | next hop of a key |
 //! | [`policy`] | decisions: technique and action timing |
 //! | [`wire`] | messages and frames |
+//! | [`link`] | frames once and in order over pipes that break |
 //! | [`docs`] | pages: architecture, protocol, words, tests |
 
 #![no_std]
@@ -34,6 +35,7 @@ pub mod docs;
 pub mod error;
 pub mod id;
 pub mod layout;
+pub mod link;
 pub mod node;
 pub mod node_set;
 pub mod observe;

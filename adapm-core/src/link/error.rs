@@ -1,0 +1,79 @@
+//! What a link session refuses: from its own side a full way, from the peer what a sound one cannot say.
+
+use core::fmt;
+
+use crate::link::header::Seq;
+
+/// Why a frame was not accepted for sending; it is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendRefusal {
+    /// Too much waits for the peer's acknowledgement: [`crate::link::Event::Room`] tells when to try again.
+    Full,
+    /// The peer is dead or has left, or this side has said goodbye.
+    Ended,
+}
+
+/// A packet or a resumption that cannot be. The session is unchanged; the pipe is to be dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// Packets are missing in between: the pipe has lost them, or the peer never sent them.
+    Gap {
+        /// The number that was to come.
+        expected: Seq,
+        /// The number that came.
+        given: Seq,
+    },
+    /// An acknowledgement of what was never sent.
+    Unsent {
+        /// The number that the next packet will have.
+        next: Seq,
+        /// The number that the peer claims to expect.
+        given: Seq,
+    },
+    /// The peer wants to go on where it cannot: what it asks for was acknowledged before, or was never sent.
+    Resume {
+        /// The first number that is still kept.
+        from: Seq,
+        /// The number behind the last.
+        to: Seq,
+        /// The number that the peer asks for.
+        given: Seq,
+    },
+    /// A numbered packet behind a bye.
+    BehindBye,
+    /// A bye without a reason that can be understood.
+    Farewell,
+    /// A packet on a pipe that is not up.
+    Down,
+}
+
+impl LinkError {
+    /// Whether only a peer that breaks the rules can be the cause; a gap can be the fault of the pipe.
+    #[must_use]
+    pub const fn blames_peer(self) -> bool {
+        !matches!(self, Self::Gap { .. } | Self::Down)
+    }
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gap { expected, given } => {
+                write!(f, "packets are missing: {expected} was to come, {given} came")
+            }
+            Self::Unsent { next, given } => {
+                write!(f, "packets before {given} are acknowledged, but none from {next} on was sent")
+            }
+            Self::Resume { from, to, given } => {
+                write!(f, "the peer asks to go on at {given}, which is not in {from}..={to}")
+            }
+            Self::BehindBye => f.write_str("a packet came behind the last one"),
+            Self::Farewell => f.write_str("a bye gives no reason that can be understood"),
+            Self::Down => f.write_str("a packet came on a pipe that is not up"),
+        }
+    }
+}
+
+impl core::error::Error for LinkError {}

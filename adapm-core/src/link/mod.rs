@@ -1,0 +1,37 @@
+//! The link session: what makes an unreliable pipe to one peer carry each frame once and in order (protocol, section 9).
+//!
+//! A pipe (a TCP connection, a ZeroMQ socket) breaks at any byte and forgets what was on its way. A [`Session`] outlives its
+//! pipes: it numbers frames, keeps them until the peer has acknowledged them, and on a new pipe goes on where the peer
+//! stands. Like the rest of the core it does no I/O:
+//!
+//! ```text
+//!            send ─────────┐                   ┌───────> poll_packet   header and frame, to be written to the pipe
+//!   handle_up, handle_down ┼──>  Session  ─────┼───────> poll_event    suspect, dead, left, room, drained
+//!           handle_packet ─┤                   ├───────> deliver or drop the frame that came with the packet
+//!          handle_timeout ─┘                   └───────> deadline      when to call again at the latest
+//! ```
+//!
+//! What a pipe must do: deliver whole packets in the order in which they were written, or break. A gap in the numbers is an
+//! error after which the pipe is to be dropped and replaced by a new one; so is anything a sound peer cannot say.
+//!
+//! | packet | numbered | sent |
+//! | --- | --- | --- |
+//! | data | yes | for every frame |
+//! | bye | yes | once, as the last: with the reason of the end |
+//! | acknowledgement | no | when a quarter of the window, or [`LinkConfig::ack_delay`], has passed without a packet to carry it |
+//! | heartbeat | no | when nothing else was sent for [`LinkConfig::heartbeat`] |
+//!
+//! Deliberately absent: retransmission on a pipe that is up (pipes do not lose packets without breaking), encryption, the
+//! handshake that says who the peer is, and reconnecting, which are the transport's.
+
+mod config;
+mod error;
+mod header;
+mod outbox;
+mod session;
+mod vigil;
+
+pub use config::LinkConfig;
+pub use error::{LinkError, SendRefusal};
+pub use header::{Header, Kind, Seq};
+pub use session::{Arrival, Event, Packet, Session};
