@@ -143,7 +143,7 @@ impl Session {
             return;
         }
         if self.has_ended() {
-            self.drain();
+            self.end();
         } else {
             let mut frame = Frame { head: farewell_bytes(farewell), ..Frame::default() };
             self.outbox.push(Kind::Bye, &mut frame);
@@ -216,7 +216,8 @@ impl Session {
         self.acknowledge(header.ack.max(self.outbox.base()));
         self.hear(now);
         if self.has_left {
-            self.drain();
+            // What waits stays: a peer whose goodbye was not acknowledged goes on reading until it is.
+            self.end();
         }
         Ok(arrival)
     }
@@ -231,7 +232,8 @@ impl Session {
             Some(Standing::Dead) => {
                 self.is_up = false;
                 self.events.push_back(Event::Dead(self.vigil.silence(now)));
-                self.drain();
+                self.outbox.discard();
+                self.end();
             }
             Some(Standing::Alive) | None => {}
         }
@@ -332,13 +334,12 @@ impl Session {
             self.events.push_back(Event::Room);
         }
         if self.has_closed && self.outbox.frames() == 0 {
-            self.drain();
+            self.end();
         }
     }
 
     /// Nothing more has to reach the peer.
-    fn drain(&mut self) {
-        self.outbox.discard();
+    fn end(&mut self) {
         // Whoever waits for room learns that there is nobody to send to.
         if core::mem::take(&mut self.is_refusing) {
             self.events.push_back(Event::Room);
