@@ -65,5 +65,7 @@
 
 pub mod error;
 pub mod inproc;
+#[cfg(feature = "tcp")]
+pub mod net;
 
 pub use error::Error;

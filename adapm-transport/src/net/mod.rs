@@ -1,0 +1,3 @@
+//! Links between processes.
+
+pub mod packet;
