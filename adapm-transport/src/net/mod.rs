@@ -1,3 +1,4 @@
 //! Links between processes.
 
+pub mod hello;
 pub mod packet;
