@@ -10,7 +10,10 @@
 //! The mailbox is taken before the dirty queues are drained, and the engine gets the dirtied keys first: whatever a worker
 //! dirtied before it posted an operation is known to the engine when the operation is.
 //!
-//! Not here: decisions of any kind; a lost peer (one process holds all nodes: they fail together).
+//! A lost peer is told to the engines of all channels of the process, which fail what can no longer be done; the thread ends when
+//! its node leaves, in vain or not, and only then says farewell to the peers.
+//!
+//! Not here: decisions of any kind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,12 +24,12 @@ use adapm_core::error::{InputError, OpError};
 use adapm_core::node::{Event, Input, Node, Op, OpBody, OpId, Output};
 use adapm_core::policy::SystemPolicy;
 use adapm_core::store::Store;
-use adapm_core::transport::Received;
+use adapm_core::transport::{Farewell, Received};
 use adapm_core::wire::message::Body;
 use adapm_core::{ChannelId, Clock, Instant, Key, NodeId};
 use foldhash::fast::FixedState;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, LostPeer};
 use crate::link::Link;
 use crate::node::{Command, NodeShared, Port};
 use crate::ticket::Waiter;
@@ -57,7 +60,11 @@ pub(crate) struct State<V> {
     next_op: u64,
     /// The operation that ends this thread.
     leave: Option<OpId>,
-    has_left: bool,
+    /// How it ended; told when the peers have heard.
+    left: Option<Ended<V>>,
+    /// Lost peers that the engine knows of.
+    lost_seen: usize,
+    farewell: Farewell,
     until: Option<Instant>,
     ended: Vec<Ended<V>>,
     commands: Vec<Command<V>>,
@@ -71,7 +78,9 @@ impl<V> Default for State<V> {
             ops: HashMap::default(),
             next_op: 0,
             leave: None,
-            has_left: false,
+            left: None,
+            lost_seen: 0,
+            farewell: Farewell::Failed,
             until: None,
             ended: Vec::new(),
             commands: Vec::new(),
@@ -86,13 +95,18 @@ impl<S: Store> Channel<S> {
     pub(crate) fn run(mut self, ready: Waiter<S::Value>) {
         self.engine.populate();
         ready.tell(Ok(Vec::new()));
-        if let Err(error) = self.serve() {
-            self.failure.raise(error);
+        match self.serve() {
+            Ok(farewell) => self.state.farewell = farewell,
+            Err(error) => self.failure.raise(error),
         }
     }
 
-    fn serve(&mut self) -> Result<(), RunError> {
+    /// Serves until the node has left; what to tell the peers then.
+    fn serve(&mut self) -> Result<Farewell, RunError> {
         while !self.failure.is_raised() {
+            if !self.handle_losses()? {
+                break;
+            }
             self.handle_commands()?;
             let now = self.now();
             if self.state.until.is_some_and(|until| until <= now) {
@@ -102,12 +116,31 @@ impl<S: Store> Channel<S> {
                 self.state.clocks = clocks;
             }
             self.tell();
-            if self.state.has_left && self.link.is_flushed() {
-                break;
+            if self.state.left.is_some() {
+                match self.failure.lost(0) {
+                    Some(lost) => return Ok(Farewell::Lost(lost.node)),
+                    None if self.link.is_flushed() => return Ok(Farewell::Finished),
+                    None => {}
+                }
             }
             self.receive()?;
         }
-        Ok(())
+        Ok(Farewell::Failed)
+    }
+
+    /// Tells the engine of peers that any thread of this process has lost; false if this node is given up itself.
+    fn handle_losses(&mut self) -> Result<bool, RunError> {
+        while let Some(LostPeer { node, .. }) = self.failure.lost(self.state.lost_seen) {
+            self.state.lost_seen += 1;
+            // Whoever waits for replicas waits in vain.
+            self.port().published.end();
+            if node == self.shared.node {
+                return Ok(false);
+            }
+            self.link.forget(node);
+            self.feed_own(Input::PeerLost(node))?;
+        }
+        Ok(true)
     }
 
     fn handle_commands(&mut self) -> Result<(), RunError> {
@@ -154,23 +187,38 @@ impl<S: Store> Channel<S> {
             port.mailbox.get_up();
         }
         for _ in 0..FRAMES_AT_ONCE {
-            match received {
-                Received::Frame(from) => self.handle_frame(from)?,
-                Received::Lost(node, _) => self.feed_own(Input::PeerLost(node))?,
-                Received::Woken | Received::TimedOut => break,
+            if !self.handle_received(received)? {
+                return self.flush();
             }
             received = self.recv(Some(Duration::ZERO))?;
         }
+        self.handle_received(received)?;
+        self.flush()
+    }
+
+    /// Whether there may be more to receive at once.
+    fn handle_received(&mut self, received: Received) -> Result<bool, RunError> {
         match received {
             Received::Frame(from) => self.handle_frame(from)?,
-            Received::Lost(node, _) => self.feed_own(Input::PeerLost(node))?,
-            Received::Woken | Received::TimedOut => {}
+            Received::Lost(node, loss) => {
+                self.failure.lose(LostPeer { node, address: self.link.address(node), loss });
+                // The engines hear of it before anything else is received.
+                return Ok(false);
+            }
+            Received::Woken | Received::TimedOut => return Ok(false),
         }
+        Ok(true)
+    }
+
+    fn flush(&mut self) -> Result<(), RunError> {
         self.link.flush().map_err(|message| self.broken(message))
     }
 
     fn handle_frame(&mut self, from: NodeId) -> Result<(), RunError> {
         let node = self.shared.node;
+        if self.link.has_lost(from) {
+            return Ok(());
+        }
         let message = self.link.message().map_err(|error| RunError::Frame { node, from, error })?;
         if matches!(&*message.body, Body::SyncRequest(request) if request.sync) {
             // What was pushed here before that `wait_sync` began must be known to the engine that answers it.
@@ -211,9 +259,23 @@ impl<S: Store> Channel<S> {
     }
 
     fn end_op(&mut self, op: OpId, outcome: Result<Vec<S::Value>, OpError>) {
-        self.state.has_left |= self.state.leave == Some(op);
         let waiter = self.state.ops.remove(&op).expect("an operation ends once");
-        self.state.ended.push((waiter, outcome));
+        let outcome = outcome.map_err(|error| self.with_address(error));
+        if self.state.leave == Some(op) {
+            self.state.left = Some((waiter, outcome));
+        } else {
+            self.state.ended.push((waiter, outcome));
+        }
+    }
+
+    /// The engine does not know where its peers are reached.
+    fn with_address(&self, error: OpError) -> OpError {
+        match error {
+            OpError::PeerLost { node, address: None } => {
+                OpError::PeerLost { node, address: self.link.address(node) }
+            }
+            other => other,
+        }
     }
 
     /// Publishes the totals, then tells workers, who so find their own operations counted.
@@ -263,6 +325,10 @@ impl<S: Store> Drop for Channel<S> {
         port.mailbox.take(&mut Vec::new(), &mut Vec::new());
         self.tell();
         port.published.end();
+        self.link.leave(if thread::panicking() { Farewell::Failed } else { self.state.farewell });
+        if let Some((waiter, outcome)) = self.state.left.take() {
+            waiter.tell(outcome);
+        }
     }
 }
 

@@ -41,7 +41,8 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
     /// one run.
     ///
     /// # Errors
-    /// [`RunError::AlreadyRun`], or what made the cluster fail; the operations of workers then answer [`OpError::Ended`](adapm_core::error::OpError::Ended).
+    /// [`RunError::AlreadyRun`], or what made the cluster fail; the operations of workers then answer
+    /// [`OpError::Ended`](adapm_core::error::OpError::Ended), or name the node if one was lost.
     ///
     /// # Panics
     /// With the payload of the first worker that panicked, after the others have ended: nobody waits for a worker that panics.

@@ -1,8 +1,10 @@
 //! What building or running a cluster can refuse; operations have [`adapm_core::error::OpError`].
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use adapm_core::error::{ConfigError, DecodeError, OpError, ProtocolError};
+use adapm_core::transport::Loss;
 use adapm_core::{ChannelId, Key, NodeId};
 
 /// A cluster that cannot be built: the caller is to blame.
@@ -36,6 +38,11 @@ pub enum BuildError {
         /// Endpoints needed.
         nodes: usize,
     },
+    /// A dense layout whose main copies cannot be kept in this process's memory.
+    Memory {
+        /// Bytes needed by the main copies and the directories of the nodes in this process.
+        bytes: u128,
+    },
     /// The operating system refused a thread.
     Thread(std::io::ErrorKind),
 }
@@ -65,6 +72,14 @@ impl fmt::Display for BuildError {
                 write!(
                     f,
                     "transport of channel {channel} has {given} endpoints: give one for each of {nodes} nodes"
+                )
+            }
+            Self::Memory { bytes } => {
+                write!(
+                    f,
+                    "the layout needs {:.1} GiB of memory here, which cannot be had: use fewer keys, shorter values, more \
+                     processes, or Layout::sparse",
+                    *bytes as f64 / f64::from(1 << 30)
                 )
             }
             Self::Thread(kind) => {
@@ -113,6 +128,15 @@ pub enum RunError {
         /// One line.
         message: String,
     },
+    /// A node that is needed is gone; the operations of workers answer [`OpError::PeerLost`].
+    PeerLost {
+        /// The node that was noticed first to be gone.
+        node: NodeId,
+        /// Where it was reached, if it has an address.
+        address: Option<SocketAddr>,
+        /// Why it is lost.
+        loss: Loss,
+    },
     /// A channel thread panicked; its message went to standard error.
     ChannelPanicked {
         /// Whose.
@@ -139,6 +163,11 @@ impl fmt::Display for RunError {
             Self::Frame { node, from, error } => write!(f, "node {node}, frame of node {from}: {error}"),
             Self::Transport { node, channel, message } => {
                 write!(f, "transport of node {node}, channel {channel}: {message}")
+            }
+            Self::PeerLost { node, address, loss } => {
+                write!(f, "node {node}")?;
+                address.map_or(Ok(()), |address| write!(f, " ({address})"))?;
+                write!(f, " was lost: {loss}; start the cluster again")
             }
             Self::ChannelPanicked { node, channel } => {
                 write!(f, "the thread of channel {channel} of node {node} panicked: see its message above")

@@ -1,17 +1,35 @@
-//! The first thing that went wrong in a cluster; it ends all channel threads.
+//! What went wrong in a cluster: its first error, which ends all channel threads, and the peers that were lost.
+//!
+//! A lost peer does not end the threads at once: they tell their engines ([`adapm_core::node::Input::PeerLost`]), which fail what
+//! can no longer be done, so that workers learn who is missing. The threads end when the workers have.
 
+use std::net::SocketAddr;
 use std::sync::OnceLock;
+
+use adapm_core::NodeId;
+use adapm_core::transport::Loss;
 
 use crate::RunError;
 use crate::link::WakeFn;
-use crate::sync::{AtomicBool, Mutex, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
 
-/// Set once, seen by every channel thread of the process.
+/// Shared by all channel threads of the process.
 #[derive(Default)]
 pub(crate) struct Failure {
     raised: AtomicBool,
     first: Mutex<Option<RunError>>,
+    /// Lost peers in the order in which they were noticed, each once; `lost_count` is their number.
+    lost: Mutex<Vec<LostPeer>>,
+    lost_count: AtomicU64,
     wakes: OnceLock<Vec<WakeFn>>,
+}
+
+/// A peer that will never be heard of again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LostPeer {
+    pub(crate) node: NodeId,
+    pub(crate) address: Option<SocketAddr>,
+    pub(crate) loss: Loss,
 }
 
 impl Failure {
@@ -20,21 +38,47 @@ impl Failure {
         assert!(self.wakes.set(wakes).is_ok(), "the threads of a cluster are named once");
     }
 
-    /// Notes `error` if it is the first, and wakes all channel threads.
+    /// Notes `error` if it is the first, and wakes all channel threads, which end.
     pub(crate) fn raise(&self, error: RunError) {
         lock(&self.first).get_or_insert(error);
         self.raised.store(true, Ordering::Release);
-        for wake in self.wakes.get().into_iter().flatten() {
-            wake();
+        self.wake();
+    }
+
+    /// Notes a lost peer, unless it is known, and wakes all channel threads, which tell their engines.
+    pub(crate) fn lose(&self, peer: LostPeer) {
+        let LostPeer { node, address, loss } = peer;
+        let mut lost = lock(&self.lost);
+        if lost.iter().any(|known| known.node == node) {
+            return;
         }
+        lock(&self.first).get_or_insert(RunError::PeerLost { node, address, loss });
+        lost.push(peer);
+        self.lost_count.store(lost.len() as u64, Ordering::Release);
+        drop(lost);
+        self.wake();
     }
 
     pub(crate) fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Acquire)
     }
 
+    /// The lost peer with that index, if there are so many.
+    pub(crate) fn lost(&self, index: usize) -> Option<LostPeer> {
+        if self.lost_count.load(Ordering::Acquire) <= index as u64 {
+            return None;
+        }
+        lock(&self.lost).get(index).copied()
+    }
+
     /// What went wrong first.
     pub(crate) fn check(&self) -> Result<(), RunError> {
         lock(&self.first).clone().map_or(Ok(()), Err)
+    }
+
+    fn wake(&self) {
+        for wake in self.wakes.get().into_iter().flatten() {
+            wake();
+        }
     }
 }

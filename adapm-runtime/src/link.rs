@@ -3,12 +3,13 @@
 //! Not here: what a transport is ([`adapm_core::transport`]) and what messages mean.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::error::DecodeError;
-use adapm_core::transport::{Frame, Received, SendError, Transport, Wake};
+use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport, Wake};
 use adapm_core::wire::{self, Message};
 
 use crate::stats::Traffic;
@@ -22,6 +23,8 @@ pub(crate) trait Endpoint: Send {
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<bool, String>;
     fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, String>;
     fn wake_fn(&self) -> WakeFn;
+    fn leave(&mut self, farewell: Farewell);
+    fn address(&self, node: NodeId) -> Option<SocketAddr>;
 }
 
 impl<T: Transport + Send> Endpoint for T {
@@ -41,14 +44,24 @@ impl<T: Transport + Send> Endpoint for T {
         let waker = self.waker();
         Arc::new(move || waker.wake())
     }
+
+    fn leave(&mut self, farewell: Farewell) {
+        Transport::leave(self, farewell);
+    }
+
+    fn address(&self, node: NodeId) -> Option<SocketAddr> {
+        Transport::address(self, node)
+    }
 }
 
 /// One channel's endpoint with what it has sent, and what waits for room, in order per peer.
 ///
-/// The backlog is bounded by what the engine has unanswered: a request per peer and the operations of own workers.
+/// The backlog is bounded by what the engine has unanswered: a request per peer and the operations of own workers. Nothing is
+/// kept for a lost peer.
 pub(crate) struct Link {
     endpoint: Box<dyn Endpoint>,
     backlog: Vec<VecDeque<Frame>>,
+    lost: Vec<bool>,
     sent: Vec<Traffic>,
     outgoing: Frame,
     incoming: Frame,
@@ -59,6 +72,7 @@ impl Link {
         Self {
             endpoint,
             backlog: (0..nodes).map(|_| VecDeque::new()).collect(),
+            lost: vec![false; nodes],
             sent: vec![Traffic::default(); nodes],
             outgoing: Frame::default(),
             incoming: Frame::default(),
@@ -66,6 +80,9 @@ impl Link {
     }
 
     pub(crate) fn send(&mut self, to: NodeId, message: Message) -> Result<(), String> {
+        if self.lost[to.index()] {
+            return Ok(());
+        }
         wire::encode(message, &mut self.outgoing);
         let sent = &mut self.sent[to.index()];
         sent.messages += 1;
@@ -93,6 +110,25 @@ impl Link {
 
     pub(crate) fn is_flushed(&self) -> bool {
         self.backlog.iter().all(VecDeque::is_empty)
+    }
+
+    /// Drops what waits for a lost peer, and what will be sent to it.
+    pub(crate) fn forget(&mut self, lost: NodeId) {
+        self.lost[lost.index()] = true;
+        self.backlog[lost.index()] = VecDeque::new();
+    }
+
+    pub(crate) fn has_lost(&self, node: NodeId) -> bool {
+        self.lost[node.index()]
+    }
+
+    /// Tells all peers that this node ends; called last.
+    pub(crate) fn leave(&mut self, farewell: Farewell) {
+        self.endpoint.leave(farewell);
+    }
+
+    pub(crate) fn address(&self, node: NodeId) -> Option<SocketAddr> {
+        self.endpoint.address(node)
     }
 
     /// Waits at most `wait` for a frame; its message is then taken by [`Link::message`].

@@ -33,7 +33,8 @@ use access::Access;
 /// A worker: one training thread of a node. Handed out by [`crate::Cluster::run`]; ends when it is dropped.
 ///
 /// Errors are synchronous and leave everything as it was: an unknown key, a wrong value length, an empty window. After the
-/// worker has ended, or the cluster has failed, whatever needs an engine answers [`OpError::Ended`].
+/// worker has ended, or the cluster has failed, whatever needs an engine answers [`OpError::Ended`]; if a node was lost, it
+/// answers [`OpError::PeerLost`] with that node's id and address.
 pub struct Worker<S: Store> {
     shared: Arc<NodeShared<S>>,
     store: Arc<S>,

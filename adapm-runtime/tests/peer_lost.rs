@@ -1,0 +1,174 @@
+//! A lost node ends the cluster in order: operations name the node and its address, threads end, and peers hear of it.
+//!
+//! The transport here is the in-process one, told by the test which node to call lost. Real processes: `tests/group`.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use adapm_core::error::OpError;
+use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError, Transport, Wake};
+use adapm_core::{Key, Layout, NodeId};
+use adapm_runtime::{Builder, Cluster, LayoutStore, RunError, System, Worker};
+use adapm_transport::inproc::{self, InProc};
+
+/// What the endpoints of one test share.
+#[derive(Default)]
+struct Fate {
+    lost: AtomicBool,
+    wakes: Mutex<Vec<Box<dyn Fn() + Send>>>,
+    farewells: Mutex<Vec<(NodeId, Farewell)>>,
+}
+
+/// An in-process endpoint that calls node n2 lost once fate says so.
+struct Doomed {
+    inner: InProc,
+    fate: Arc<Fate>,
+    told: bool,
+}
+
+const VICTIM: NodeId = NodeId(2);
+const LOSS: Loss = Loss::Silent(Duration::from_secs(1));
+
+fn address() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 4157))
+}
+
+impl Transport for Doomed {
+    type Error = adapm_transport::Error;
+    type Waker = inproc::InProcWaker;
+
+    fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Self::Error>> {
+        let lost = self.fate.lost.load(Ordering::Acquire);
+        if lost && (to == VICTIM || self.inner.node() == VICTIM) {
+            return Ok(());
+        }
+        match self.inner.send(to, frame) {
+            // Survivors end one after another.
+            Err(SendError::Transport(adapm_transport::Error::PeerGone { .. })) => Ok(()),
+            sent => sent,
+        }
+    }
+
+    fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, Self::Error> {
+        if self.fate.lost.load(Ordering::Acquire) && !self.told && self.inner.node() != VICTIM {
+            self.told = true;
+            return Ok(Received::Lost(VICTIM, LOSS));
+        }
+        self.inner.recv(wait, frame)
+    }
+
+    fn waker(&self) -> Self::Waker {
+        self.inner.waker()
+    }
+
+    fn leave(&mut self, farewell: Farewell) {
+        let mut farewells = self.fate.farewells.lock().expect("no panic while it is held");
+        farewells.push((self.inner.node(), farewell));
+    }
+
+    fn address(&self, node: NodeId) -> Option<SocketAddr> {
+        (node == VICTIM).then(address)
+    }
+}
+
+fn cluster(fate: &Arc<Fate>, system: System, channels: usize) -> Cluster<LayoutStore<i64>> {
+    let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
+    let fate = Arc::clone(fate);
+    let builder = Builder::<i64>::new(layout).nodes(3).channels(channels).system(system);
+    let builder = builder.transport(move |_, nodes| {
+        let ends = inproc::network(nodes).into_iter();
+        let ends: Vec<Doomed> =
+            ends.map(|inner| Doomed { inner, fate: Arc::clone(&fate), told: false }).collect();
+        let mut wakes = fate.wakes.lock().expect("no panic while it is held");
+        for end in &ends {
+            let waker = end.waker();
+            wakes.push(Box::new(move || waker.wake()));
+        }
+        ends
+    });
+    builder.build().expect("a valid cluster")
+}
+
+fn lose(fate: &Fate) {
+    fate.lost.store(true, Ordering::Release);
+    fate.wakes.lock().expect("no panic while it is held").iter().for_each(|wake| wake());
+}
+
+type Call = fn(&mut Worker<LayoutStore<i64>>) -> Result<(), OpError>;
+
+/// Does `call` until it fails: the node is lost at some moment before, during or after the first.
+fn until_it_fails(mut worker: Worker<LayoutStore<i64>>, fate: &Fate, call: Call) -> OpError {
+    if worker.node() == NodeId(0) {
+        lose(fate);
+    }
+    loop {
+        if let Err(error) = call(&mut worker) {
+            return error;
+        }
+    }
+}
+
+#[test]
+fn every_wait_ends_and_names_node_and_address() {
+    let calls: [(&str, Call); 3] =
+        [("barrier", Worker::barrier), ("quiesce", Worker::quiesce), ("wait_sync", Worker::wait_sync)];
+    for (name, call) in calls {
+        let fate = Arc::new(Fate::default());
+        let cluster = cluster(&fate, System::Adapm, 2);
+        let errors = Mutex::new(Vec::new());
+        let outcome = cluster.run(|worker| {
+            let node = worker.node();
+            let error = until_it_fails(worker, &fate, call);
+            errors.lock().expect("no panic while it is held").push((node, error));
+        });
+        let lost = RunError::PeerLost { node: VICTIM, address: Some(address()), loss: LOSS };
+        assert_eq!(outcome, Err(lost.clone()), "{name}");
+        for (node, error) in errors.into_inner().expect("no panic") {
+            let named = OpError::PeerLost { node: VICTIM, address: Some(address()) };
+            assert!(error == named || node == VICTIM, "{name} of {node}: {error}");
+        }
+        assert_eq!(cluster.read(&[Key(0)], &mut [0]), Err(lost.clone()));
+        assert_eq!(cluster.shutdown(), Err(lost));
+        let farewells = fate.farewells.lock().expect("no panic while it is held");
+        assert_eq!(farewells.len(), 6, "{name}");
+        for (node, farewell) in farewells.iter() {
+            let expected = if *node == VICTIM { Farewell::Failed } else { Farewell::Lost(VICTIM) };
+            assert_eq!(*farewell, expected, "{name} of {node}");
+        }
+    }
+}
+
+#[test]
+fn a_cluster_that_ends_in_order_says_so() {
+    let fate = Arc::new(Fate::default());
+    let cluster = cluster(&fate, System::Adapm, 2);
+    cluster.run(|mut worker| worker.push(&keys(), &[1; 100])).expect("no failure");
+    let farewells = fate.farewells.lock().expect("no panic while it is held").clone();
+    assert_eq!(farewells.len(), 6, "the peers have heard when run returns");
+    assert!(farewells.iter().all(|(_, farewell)| *farewell == Farewell::Finished), "{farewells:?}");
+}
+
+#[test]
+fn nobody_waits_for_the_replicas_of_a_lost_node() {
+    let fate = Arc::new(Fate::default());
+    let cluster = cluster(&fate, System::Full, 1);
+    lose(&fate);
+    let outcome = cluster.run(|mut worker| worker.quiesce().is_err());
+    assert!(matches!(outcome, Err(RunError::PeerLost { node: VICTIM, .. })), "{outcome:?}");
+}
+
+#[test]
+fn the_message_is_one_line_with_node_address_and_reason() {
+    let lost = RunError::PeerLost { node: VICTIM, address: Some(address()), loss: LOSS };
+    let text =
+        "node n2 (127.0.0.1:4157) was lost: nothing was heard of it for 1.0 s; start the cluster again";
+    assert_eq!(lost.to_string(), text);
+    let lost = RunError::PeerLost { node: VICTIM, address: None, loss: Loss::Reported(NodeId(1)) };
+    assert_eq!(lost.to_string(), "node n2 was lost: node n1 had lost it and ended; start the cluster again");
+}
+
+fn keys() -> Vec<Key> {
+    (0..100).map(Key).collect()
+}
