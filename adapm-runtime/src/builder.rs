@@ -62,6 +62,8 @@ pub struct Builder<V: Value, S = LayoutStore<V>> {
     sampling: Option<Sampling>,
     report: Report,
     store: MakeStore<S>,
+    /// Whether the stores keep everything in memory, as far as this crate knows.
+    in_memory: bool,
     endpoints: MakeEndpoints,
 }
 
@@ -86,6 +88,7 @@ impl<V: Value> Builder<V> {
             sampling: None,
             report: Arc::new(|notice| eprintln!("{notice}")),
             store: Box::new(|layout, _| LayoutStore::new(layout)),
+            in_memory: true,
             endpoints: Box::new(|_, nodes| boxed(inproc::network(nodes))),
         }
     }
@@ -176,6 +179,7 @@ impl<V: Value, S> Builder<V, S> {
             sampling: self.sampling,
             report: self.report,
             store: Box::new(store),
+            in_memory: false,
             endpoints: self.endpoints,
         }
     }
@@ -200,8 +204,8 @@ where
     /// Starts the cluster: returns when all main copies exist.
     ///
     /// # Errors
-    /// Numbers that cannot work, a bad range to sample from, a sparse layout under [`System::Full`], a transport with too
-    /// few endpoints, or a thread that the operating system refuses.
+    /// Numbers that cannot work, a bad range to sample from, a dense layout for which there is no memory, a sparse layout
+    /// under [`System::Full`], a transport with too few endpoints, or a thread that the operating system refuses.
     ///
     /// # Panics
     /// With the payload of the function of initial values, if that panics.
@@ -215,6 +219,7 @@ where
             return Err(ConfigError::Channels { channels }.into());
         }
         self.check_sampling()?;
+        self.check_memory(self.nodes)?;
         let full = matches!(self.decisions, Decisions::System(System::Full));
         if full && self.layout.kind() == Kind::Sparse {
             return Err(BuildError::SparseFull);
@@ -264,6 +269,22 @@ where
             None => Ok(()),
             Some(extent) => Err(BuildError::SampleLens { key: extent.keys.start }),
         }
+    }
+
+    /// Checks that main copies and directories of `here` of the nodes can be had at all; asks for the memory and gives it back.
+    fn check_memory(&self, here: usize) -> Result<(), BuildError> {
+        if !self.in_memory || self.layout.kind() == Kind::Sparse {
+            return Ok(());
+        }
+        let values = self.layout.extents().iter().map(|extent| {
+            let keys = u128::from(extent.keys.end.0 - extent.keys.start.0);
+            keys * (extent.value_len * V::WIDTH + HEADER_BYTES) as u128
+        });
+        let directories = here as u128 * u128::from(self.layout.keys().end.0) * ENTRY_BYTES;
+        let bytes = directories + values.sum::<u128>() * here as u128 / self.nodes as u128;
+        let room =
+            usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+        if room { Ok(()) } else { Err(BuildError::Memory { bytes }) }
     }
 
     /// The endpoints of each node, in channel order.
@@ -317,3 +338,9 @@ fn default_channels(nodes: usize) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     if cores <= 4 * nodes { 1 } else { 4 }
 }
+
+/// Memory of a main copy apart from its value (see `adapm_store::DenseStore`).
+const HEADER_BYTES: usize = 16;
+
+/// Memory of a directory for each key of the layout.
+const ENTRY_BYTES: u128 = 8;

@@ -85,6 +85,11 @@ fn clusters_that_cannot_work_are_not_built() {
 
     let sparse = Layout::sparse(&[(1 << 40, 2)]).expect("a valid layout");
     assert_eq!(refusal(Builder::new(sparse).system(System::Full)), BuildError::SparseFull);
+    for (keys, value_len) in [(1 << 62, 1), (u64::MAX, 1 << 20), (1 << 40, 1 << 18)] {
+        let vast = Layout::dense(&[(keys, value_len)]).expect("a valid layout");
+        let refused = refusal(Builder::new(vast).nodes(2));
+        assert!(matches!(refused, BuildError::Memory { .. }), "{refused}");
+    }
     let endpoints = BuildError::Endpoints { channel: adapm_core::ChannelId(0), given: 1, nodes: 2 };
     assert_eq!(refusal(new().nodes(2).transport(|_, _| adapm_transport::inproc::network(1))), endpoints);
 }

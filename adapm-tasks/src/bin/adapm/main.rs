@@ -12,8 +12,6 @@ mod format;
 mod input;
 mod interrupt;
 mod json;
-#[expect(dead_code, reason = "a process finds its place before it joins others, which comes with the group")]
-mod launcher;
 mod output;
 mod progress;
 mod report;
