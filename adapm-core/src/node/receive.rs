@@ -36,6 +36,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         for &key in &outstanding.sets {
             self.set_installed(key);
+            // Its last intent may have expired meanwhile.
+            self.look_again(key);
         }
         let owners = &response.hand_overs;
         for (((key, counter), &version), &with_value) in

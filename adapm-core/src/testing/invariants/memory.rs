@@ -31,6 +31,11 @@ pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
         .retain(|(node, intent)| members[node.index()].clocks()[intent.worker.index()] < intent.clocks.end);
     for node in cluster.nodes() {
         let is_replica = |key: &Key| cluster.state(node, *key) == State::Replica;
+        let unwanted =
+            cluster.keys().find(|key| is_replica(key) && cluster.row(node, *key).view.intent_count == 0);
+        if let Some(key) = unwanted {
+            hold!(10, false, "{node} is at rest and keeps a replica of {key} without intent");
+        }
         // A localize that ended in a replica counts as intent.
         let localized =
             cluster.keys().filter(|key| is_replica(key) && cluster.localized.contains(&(node, *key)));
