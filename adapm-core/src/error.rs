@@ -133,6 +133,11 @@ pub enum OpError {
         /// Where it was reached; the engine does not know, drivers may.
         address: Option<SocketAddr>,
     },
+    /// A node that is no other node of the cluster was said to be lost.
+    NotAPeer {
+        /// The node.
+        node: NodeId,
+    },
     /// The cluster has been shut down.
     Ended,
 }
@@ -178,6 +183,9 @@ impl fmt::Display for OpError {
                 write!(f, "node {node}")?;
                 address.map_or(Ok(()), |address| write!(f, " ({address})"))?;
                 f.write_str(" was lost: start the cluster again")
+            }
+            Self::NotAPeer { node } => {
+                write!(f, "node {node} cannot be lost: it is no other node of this cluster")
             }
             Self::Ended => f.write_str("the cluster has been shut down"),
         }

@@ -66,7 +66,8 @@ fn a_bug_is_hidden_from_a_checker_that_is_off() {
 /// What the checker of one invariant says of the schedule of `seed`, if it finds anything.
 fn detect(seed: u64, bug: Option<Bug>, checks: Checks) -> Option<Violation> {
     hush_panics();
-    let mut setup = random::setup(seed);
+    let loss = bug.map_or(seed % 2 == 1, Bug::needs_loss);
+    let mut setup = if loss { random::setup_with_losses(seed) } else { random::setup(seed) };
     (setup.bug, setup.checks, setup.codec) = (bug, checks, false);
     let run = || random::run(setup, seed, STEPS, &mut Pairs::default());
     let violation = panic::catch_unwind(AssertUnwindSafe(run)).ok()?.err()?;

@@ -10,10 +10,9 @@
 use alloc::vec::Vec;
 
 use crate::error::OpError;
-use crate::id::{Key, NodeId};
+use crate::id::Key;
 use crate::node::Node;
 use crate::node::input::{Op, OpBody, OpId};
-use crate::node::output::{Event, Output};
 use crate::node::state::{Access, Item, OpState, Unanswered};
 use crate::policy::Policy;
 use crate::slot::{Pushed, State};
@@ -27,9 +26,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         let Op { id, worker, body } = op;
         let collective = matches!(body, OpBody::WaitSync | OpBody::Barrier | OpBody::Quiesce | OpBody::Leave);
-        if collective && let Some(lost) = self.peers.iter().position(|peer| peer.lost) {
-            let node = NodeId(u16::try_from(lost).expect("node ids are 16 bits wide"));
-            self.outputs.push_back(Output::Event(Event::Failed { op: id, error: OpError::lost(node) }));
+        if collective && let Some(node) = self.first_lost {
+            self.fail(id, OpError::lost(node));
             return Ok(());
         }
         match body {
@@ -83,6 +81,9 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn access(&mut self, id: OpId, access: Access, keys: &[Key], values: Vec<S::Value>) {
+        if let Some(node) = self.lost_for(keys, access == Access::Set) {
+            return self.fail(id, OpError::lost(node));
+        }
         let state = OpState { remaining: keys.len() + 1, values, access: Some(access) };
         self.ops.insert(id, state);
         let mut offset = 0;
@@ -224,9 +225,6 @@ impl<S: Store, P: Policy> Node<S, P> {
         let queue = self.queues.get(&key).expect("an unanswered operation has a queue");
         let unanswered = queue.unanswered.as_ref().expect("only an unanswered operation is transmitted");
         let (access, payload) = (unanswered.access, unanswered.payload.clone());
-        if self.peers[location.node.index()].lost {
-            return self.fail_unanswered(key, OpError::lost(location.node));
-        }
         self.draft_operation(location, key, access, payload);
     }
 
@@ -249,21 +247,6 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.advance(key);
     }
 
-    pub(super) fn fail_unanswered(&mut self, key: Key, error: OpError) {
-        let queue = self.queues.get_mut(&key).expect("an unanswered operation has a queue");
-        let items = queue.unanswered.take().map(|unanswered| unanswered.items).unwrap_or_default();
-        for item in items {
-            self.fail(item.op, error.clone());
-        }
-        self.advance(key);
-    }
-
-    pub(super) fn fail(&mut self, op: OpId, error: OpError) {
-        if self.ops.remove(&op).is_some() {
-            self.outputs.push_back(Output::Event(Event::Failed { op, error }));
-        }
-    }
-
     /// One key of the operation is done.
     pub(super) fn finish(&mut self, op: OpId) {
         let Some(state) = self.ops.get_mut(&op) else { return };
@@ -277,9 +260,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.progress_syncs();
     }
 
-    /// The owner has installed the set at the front of the key's queue.
+    /// The owner has installed the set at the front of the key's queue. After a loss the set has failed and is not there.
     pub(super) fn set_installed(&mut self, key: Key) {
-        let queue = self.queues.get_mut(&key).expect("an unanswered set has a queue");
+        let Some(queue) = self.queues.get_mut(&key) else { return };
         debug_assert!(queue.set_sent, "only a set that was sent is installed");
         let item = queue.waiting.pop_front().expect("a sent set stays at the front");
         queue.set_sent = false;

@@ -40,8 +40,13 @@ pub(super) struct Barriers {
 
 impl Barriers {
     pub(super) fn new(workers: usize) -> Self {
+        Self::of(alloc::vec![true; workers])
+    }
+
+    /// No barrier passed, with these workers live.
+    pub(super) fn of(live: Vec<bool>) -> Self {
         Self {
-            live: alloc::vec![true; workers],
+            live,
             calls: Vec::new(),
             number: 0,
             told: false,
@@ -81,7 +86,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn end_worker(&mut self, worker: WorkerId, op: OpId) {
         self.barriers.live[worker.index()] = false;
         self.done(op, Vec::new());
-        if self.barriers.live() == 0 {
+        if self.barriers.live() == 0 && self.first_lost.is_none() {
             self.tell_coordinator(Barrier::Ended);
         }
         self.progress_barrier();

@@ -5,13 +5,12 @@ use alloc::vec::Vec;
 #[cfg(feature = "testing")]
 use crate::id::NodeId;
 use crate::node::Node;
-use crate::node::input::OpId;
 use crate::policy::Policy;
 use crate::store::Store;
 
 /// What an engine keeps for one key, for tests.
 #[cfg(feature = "testing")]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyView {
     /// State, bits and location.
     pub word: crate::slot::Word,
@@ -67,12 +66,6 @@ impl<S: Store, P: Policy> Node<S, P> {
             + self.requested.len()
             + self.ops.len()
             + self.signals.keys()
-    }
-
-    /// Gives up the collective operations that wait.
-    pub(super) fn take_collective_ops(&mut self) -> Vec<OpId> {
-        let syncs = self.syncs.drain(..).map(|sync| sync.op());
-        syncs.chain(self.barriers.take_ops()).chain(self.quiesces.take_ops()).collect()
     }
 
     /// What the engine keeps for `key`.

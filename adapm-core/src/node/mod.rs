@@ -14,6 +14,7 @@
 //! | `relocate`, `replicate` | the two techniques |
 //! | `pending` | grouped outgoing entries, forwarding and parking |
 //! | `barrier`, `quiesce`, `sync` | collective operations |
+//! | `lost` | what the loss of a peer ends |
 //! | `inspect` | what tests and statistics see |
 
 /// Whether a mistake is planted: a run-time value of the feature `testing`, `false` without it.
@@ -32,6 +33,7 @@ mod barrier;
 pub mod input;
 mod inspect;
 mod intents;
+mod lost;
 mod operate;
 pub mod output;
 mod pending;
@@ -99,6 +101,8 @@ pub struct Node<S: Store, P: Policy> {
     parked: KeyMap<Vec<Parked<S::Value>>>,
     ops: OpMap<OpState<S::Value>>,
     peers: Vec<Peer>,
+    /// The first peer that was lost: from then on nothing is asked of other nodes.
+    first_lost: Option<NodeId>,
     round: Round,
     agenda: Agenda,
     drafts: Drafts<S::Value>,
@@ -137,6 +141,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             parked: KeyMap::default(),
             ops: OpMap::default(),
             peers,
+            first_lost: None,
             round: Round::default(),
             agenda: Agenda::default(),
             drafts: Drafts::default(),
@@ -234,6 +239,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         if from == config.node || from.index() >= config.nodes {
             return Err(blame(Fault::UnknownNode(from)));
         }
+        if self.peers[from.index()].lost && !planted!(self, HeedLost) {
+            return Ok(());
+        }
         shape::check::<S::Value>(&message, &self.layout, config.nodes, config.channel, config.channels)
             .map_err(blame)?;
         let control = message.is_control();
@@ -249,6 +257,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             Body::Answer(answer) => self.handle_answer(from, answer, values),
             Body::Retry(retry) => self.handle_retry(retry),
             Body::Residence(residence) => self.handle_residence(residence),
+            Body::Barrier(_) | Body::Quiesce(_) if self.first_lost.is_some() => Ok(()),
             Body::Barrier(barrier) => self.handle_barrier(from, barrier),
             Body::Quiesce(quiesce) => self.handle_quiesce(from, quiesce),
         }

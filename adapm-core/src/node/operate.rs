@@ -4,10 +4,9 @@
 
 use alloc::vec::Vec;
 
-use crate::error::{Fault, OpError};
+use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
-use crate::node::output::{Event, Output};
 use crate::node::state::{Access, AskedFor};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
@@ -28,7 +27,13 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     pub(super) fn handle_forward(&mut self, forward: Forward, values: &[S::Value]) -> Result<(), Fault> {
         let Forward { origin, hops, intents, localizes, operation } = forward;
+        if self.peers[origin.index()].lost {
+            return Ok(());
+        }
         if origin == self.config.node {
+            if self.first_lost.is_some() {
+                return Ok(());
+            }
             self.check_own(&intents, &localizes, &operation)?;
         }
         for (entries, asked) in [(&intents, AskedFor::Intent), (&localizes, AskedFor::Localize)] {
@@ -138,6 +143,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         answer: Answer,
         values: &[S::Value],
     ) -> Result<(), Fault> {
+        if self.first_lost.is_some() && !planted!(self, BlameLateAnswer) {
+            return Ok(());
+        }
         self.check_unanswered(&answer.pulls.keys, |access| access == Access::Pull)?;
         self.check_unanswered(&answer.done.keys, |access| access != Access::Pull)?;
         let mut rest = values;
@@ -157,32 +165,5 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn count_served(&mut self, key: Key, origin: NodeId, hops: u32) {
         self.stats.hops.record(u64::from(hops));
         self.observe(|observer, now| observer.on_served(now, key, origin, hops));
-    }
-
-    /// Fails what can no longer end: every unfinished operation may need the lost node.
-    pub(super) fn handle_peer_lost(&mut self, node: NodeId) -> Result<(), OpError> {
-        if node.index() >= self.config.nodes || node == self.config.node {
-            return Err(OpError::lost(node));
-        }
-        self.peers[node.index()].lost = true;
-        let mut ops: Vec<_> = self.ops.keys().copied().collect();
-        ops.sort_unstable();
-        for op in ops {
-            self.fail(op, OpError::lost(node));
-        }
-        for op in self.take_collective_ops() {
-            self.outputs.push_back(Output::Event(Event::Failed { op, error: OpError::lost(node) }));
-        }
-        Ok(())
-    }
-
-    /// The operations on `key` wait for a grant that cannot come.
-    pub(super) fn fail_waiting(&mut self, key: Key, lost: NodeId) {
-        self.end_waiters(key);
-        let Some(queue) = self.queues.get_mut(&key) else { return };
-        for item in core::mem::take(&mut queue.waiting) {
-            self.fail(item.op, OpError::lost(lost));
-        }
-        self.advance(key);
     }
 }

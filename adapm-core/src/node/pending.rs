@@ -154,6 +154,8 @@ impl<S: Store, P: Policy> Node<S, P> {
                 let group = (location.node, origin, hops.saturating_add(1));
                 self.drafts.forwards.entry(group).or_default().push(entry);
             }
+            // The grant that would let it go on may be gone, and its origin will fail it.
+            Hop::Park if self.first_lost.is_some() => {}
             Hop::Park if self.peers[origin.index()].parked < self.config.parked_max => {
                 self.peers[origin.index()].parked += 1;
                 self.parked.entry(key).or_default().push(Parked { origin, hops, counter, asked });

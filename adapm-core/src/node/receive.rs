@@ -171,6 +171,9 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     pub(super) fn handle_retry(&mut self, retry: Retry) -> Result<(), Fault> {
+        if self.first_lost.is_some() {
+            return Ok(());
+        }
         for &key in retry.intents.iter() {
             if self.state(key) != State::Requested {
                 return Err(Fault::Impossible(key));

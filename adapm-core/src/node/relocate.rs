@@ -4,7 +4,7 @@
 //! In Lapse the home starts a relocation. Here the owner gives the key away and tells the home afterwards, so that a node
 //! that asks the owner directly leaves the home out (AdaPM §B.1.1).
 
-use crate::error::Fault;
+use crate::error::{Fault, OpError};
 use crate::id::{Key, NodeId, Version};
 use crate::layout::Layout;
 use crate::node::Node;
@@ -20,11 +20,15 @@ use crate::wire::message::{GrantKind, Owners, Residence};
 impl<S: Store, P: Policy> Node<S, P> {
     /// `localize` of a worker (Lapse §3.2): done when every key is local.
     pub(super) fn localize(&mut self, id: OpId, keys: &[Key]) {
+        if let Some(node) = self.lost_for(keys, false) {
+            return self.fail(id, OpError::lost(node));
+        }
         self.ops
             .insert(id, OpState { remaining: keys.len() + 1, values: alloc::vec::Vec::new(), access: None });
         for &key in keys {
             match self.state(key) {
                 State::Main => self.finish(id),
+                State::Replica if self.first_lost.is_some() => self.finish(id),
                 State::Replica => {
                     self.wish(key, id);
                     self.end_waiters(key);

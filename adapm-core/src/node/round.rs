@@ -97,6 +97,10 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Entries of intents and localizes for keys that are wanted and not here. Level-triggered: a key that left, or whose
     /// release was answered, is simply found again.
     fn draft_requests(&mut self, drafts: &mut [Draft]) {
+        if self.first_lost.is_some() {
+            self.agenda.request.clear();
+            return;
+        }
         let rests = self.intents_rest();
         for key in sorted(&mut self.agenda.request) {
             let Some(interest) = self.interests.get(&key).filter(|interest| interest.is_wanted()) else {
@@ -127,10 +131,6 @@ impl<S: Store, P: Policy> Node<S, P> {
             let peer = &self.peers[owner.node.index()];
             let bytes = self.value_len(key) * S::Value::WIDTH;
             let draft = &mut drafts[owner.node.index()];
-            if peer.lost {
-                self.fail_waiting(key, owner.node);
-                continue;
-            }
             if peer.outstanding.is_some() || !draft.has_room(bytes, self.config.block_bytes_max) {
                 self.agenda.request.push(key);
                 continue;

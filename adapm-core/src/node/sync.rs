@@ -59,7 +59,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                     .peers
                     .iter()
                     .enumerate()
-                    .filter(|(_, peer)| !peer.lost && (peer.replicas > 0 || peer.outstanding.is_some()));
+                    .filter(|(_, peer)| peer.replicas > 0 || peer.outstanding.is_some());
                 let awaited = concerned.map(|(index, _)| Awaited { node: NodeId(index as u16), sent: false });
                 sync.peers = Some(awaited.collect());
             }

@@ -24,6 +24,10 @@ pub struct Air {
     /// Requests whose answer has not arrived, by the link they took.
     unanswered: Vec<usize>,
     sent: u64,
+    /// Nodes that have vanished: what is sent to them is dropped.
+    closed: Vec<bool>,
+    /// Entries dropped since somebody asked.
+    dropped: Vec<Entry>,
 }
 
 #[derive(Debug)]
@@ -58,6 +62,8 @@ impl Air {
             first_left: BTreeMap::new(),
             unanswered: alloc::vec![0; nodes * nodes],
             sent: 0,
+            closed: alloc::vec![false; nodes],
+            dropped: Vec::new(),
         }
     }
 
@@ -69,16 +75,55 @@ impl Air {
         self.sent += 1;
         let serial = self.sent;
         let message = if self.codec { through_bytes(message) } else { message };
+        let arrives = !self.closed[to.index()];
         let asks = matches!(*message.body, Body::SyncRequest(_) | Body::Operation(_));
         for entry in flight::entries(&message, |key| self.len(key)) {
             if let (true, Some(counter)) = (asks, entry.counter) {
                 self.first_left.insert((from, entry.key), counter);
             }
-            self.keys[entry.key.0 as usize].push(Aloft { serial, from, to, entry });
+            if arrives {
+                self.keys[entry.key.0 as usize].push(Aloft { serial, from, to, entry });
+            } else {
+                self.dropped.push(entry);
+            }
         }
         let link = self.link(from, to);
         self.unanswered[link] += usize::from(matches!(*message.body, Body::SyncRequest(_)));
-        self.links[link].push_back(Parcel { serial, message });
+        if arrives {
+            self.links[link].push_back(Parcel { serial, message });
+        }
+    }
+
+    /// Drops all messages from `from` to `to` but the first `keep`.
+    pub fn cut(&mut self, from: NodeId, to: NodeId, keep: usize) {
+        self.forget(from, to, keep);
+        let link = self.link(from, to);
+        self.links[link].truncate(keep);
+    }
+
+    /// The messages from `from` to `to` will arrive too late: they stay, but what they carry does not count any more.
+    pub fn forsake(&mut self, from: NodeId, to: NodeId) {
+        self.forget(from, to, 0);
+    }
+
+    /// Drops whatever is sent to `node` from here on.
+    pub fn close(&mut self, node: NodeId) {
+        self.closed[node.index()] = true;
+    }
+
+    /// The entries dropped since the last call.
+    pub fn take_dropped(&mut self) -> Vec<Entry> {
+        core::mem::take(&mut self.dropped)
+    }
+
+    fn forget(&mut self, from: NodeId, to: NodeId, keep: usize) {
+        let link = self.link(from, to);
+        for Parcel { serial, message } in self.links[link].iter().skip(keep) {
+            for entry in flight::entries(message, |key| len(&self.layout, key)) {
+                self.keys[entry.key.0 as usize].retain(|aloft| aloft.serial != *serial);
+                self.dropped.push(entry);
+            }
+        }
     }
 
     /// Takes the first message from `from` to `to`, with its entries.
@@ -149,8 +194,12 @@ impl Air {
     }
 
     fn len(&self, key: Key) -> usize {
-        self.layout.value_len(key).expect("messages name keys of the layout")
+        len(&self.layout, key)
     }
+}
+
+fn len(layout: &Layout, key: Key) -> usize {
+    layout.value_len(key).expect("messages name keys of the layout")
 }
 
 fn through_bytes(message: Message) -> Message {

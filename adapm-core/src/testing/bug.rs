@@ -44,6 +44,17 @@ pub enum Bug {
     ForgetForwardCounter,
     /// Invariant 4: a node reports to a quiesce that nothing waits there, so the quiesce ends too early.
     QuiesceWhileBusy,
+    /// Invariant 6: when a peer is lost, operations whose message left for another node are not failed, although that node
+    /// may have forwarded them to the lost one.
+    ForgetForwarded,
+    /// Invariant 6: a round goes on waiting for the answer of a peer that was lost.
+    AwaitLost,
+    /// Invariant 11: a late message of a lost peer is applied.
+    HeedLost,
+    /// Invariant 3: an owner keeps a lost peer among the holders of its keys.
+    KeepLostHolder,
+    /// Invariant 11: a survivor's answer to an operation that has failed already is called a breach of the protocol.
+    BlameLateAnswer,
 }
 
 impl Bug {
@@ -51,7 +62,7 @@ impl Bug {
     pub const INVARIANTS: usize = 11;
 
     /// All bugs: one for each invariant, in their order, then more.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 22] = [
         Self::KeepMainCopy,
         Self::DropDeltaOnRelease,
         Self::ForgetHolder,
@@ -69,7 +80,25 @@ impl Bug {
         Self::IgnoreSyncMark,
         Self::ForgetForwardCounter,
         Self::QuiesceWhileBusy,
+        Self::ForgetForwarded,
+        Self::AwaitLost,
+        Self::HeedLost,
+        Self::KeepLostHolder,
+        Self::BlameLateAnswer,
     ];
+
+    /// Whether it needs a lost peer to show.
+    #[must_use]
+    pub fn needs_loss(self) -> bool {
+        matches!(
+            self,
+            Self::ForgetForwarded
+                | Self::AwaitLost
+                | Self::HeedLost
+                | Self::KeepLostHolder
+                | Self::BlameLateAnswer
+        )
+    }
 
     /// The invariant that the bug breaks: 1 to 11.
     #[must_use]
@@ -77,15 +106,15 @@ impl Bug {
         match self {
             Self::KeepMainCopy => 1,
             Self::DropDeltaOnRelease | Self::HandOverUnread | Self::SendDeltaTwice => 2,
-            Self::ForgetHolder | Self::RelocateUnderHolders => 3,
+            Self::ForgetHolder | Self::RelocateUnderHolders | Self::KeepLostHolder => 3,
             Self::SkipStale | Self::IgnoreSyncMark | Self::QuiesceWhileBusy => 4,
             Self::HideOwnIntent => 5,
-            Self::ForgetParked | Self::ForgetForwardCounter => 6,
+            Self::ForgetParked | Self::ForgetForwardCounter | Self::ForgetForwarded | Self::AwaitLost => 6,
             Self::OlderResidence => 7,
             Self::RefreshOverPending => 8,
             Self::ReverseParked => 9,
             Self::LeakSideEntry => 10,
-            Self::SkipForeignDelta => 11,
+            Self::SkipForeignDelta | Self::HeedLost | Self::BlameLateAnswer => 11,
         }
     }
 }

@@ -29,6 +29,8 @@ struct Call {
     /// The places of the engine's accesses among the keys.
     places: Vec<usize>,
     done: bool,
+    /// It ended without a result.
+    failed: bool,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -55,10 +57,22 @@ impl Calls {
         self.unfinished
     }
 
-    /// Whether the operation is done.
+    /// Whether the operation has ended.
     #[must_use]
     pub fn is_done(&self, op: OpId) -> bool {
         self.calls[op.0 as usize].done
+    }
+
+    /// Whether the operation has failed.
+    #[must_use]
+    pub fn is_failed(&self, op: OpId) -> bool {
+        self.calls[op.0 as usize].failed
+    }
+
+    /// Whether the operation exists and has not ended.
+    #[must_use]
+    pub fn is_open(&self, op: OpId) -> bool {
+        self.calls.get(op.0 as usize).is_some_and(|call| !call.done)
     }
 
     /// The unfinished operations, with their workers.
@@ -80,7 +94,8 @@ impl Calls {
     }
 
     fn begin(&mut self, who: Who, kind: CallKind) -> OpId {
-        let call = Call { who, kind, slow: Vec::new(), read: Vec::new(), places: Vec::new(), done: false };
+        let (slow, read, places) = (Vec::new(), Vec::new(), Vec::new());
+        let call = Call { who, kind, slow, read, places, done: false, failed: false };
         self.calls.push(call);
         self.unfinished += 1;
         OpId(self.calls.len() as u64 - 1)
@@ -89,6 +104,14 @@ impl Calls {
     fn finish(&mut self, op: OpId) {
         self.calls[op.0 as usize].done = true;
         self.unfinished -= 1;
+    }
+
+    /// Ends the operation without a result: whose it was, and what the engine had not done.
+    pub(super) fn give_up(&mut self, op: OpId) -> (Who, Vec<AccessId>) {
+        self.finish(op);
+        let call = &mut self.calls[op.0 as usize];
+        call.failed = true;
+        (call.who, core::mem::take(&mut call.slow))
     }
 }
 
@@ -171,7 +194,7 @@ impl Cluster {
         let held = |key: &Key| self.state(who.0, *key) == State::Replica;
         let main = |key: Key| if held(&key) { self.judged_main(key) } else { Ok(None) };
         let mains = self.keys().map(main).collect::<Result<Vec<_>, _>>()?;
-        let own = self.keys().map(|key| self.pushes_of_node(who, key)).collect();
+        let own = self.keys().map(|key| self.pushes_of_node(who.0, key)).collect();
         let op = self.calls.begin(who, CallKind::WaitSync { mains, own });
         self.submit(op, who, false, |_| OpBody::WaitSync)
     }
@@ -243,8 +266,7 @@ impl Cluster {
 
     /// Takes the result of an operation from the engine.
     pub(super) fn done(&mut self, op: OpId, values: &[i64]) -> Result<(), Violation> {
-        let known = self.calls.calls.get(op.0 as usize).is_some_and(|call| !call.done);
-        hold!(6, known, "{op:?} ends, but it is none or has ended before");
+        hold!(6, self.calls.is_open(op), "{op:?} ends, but it is none or has ended before");
         let call = &self.calls.calls[op.0 as usize];
         let (who, kind) = (call.who, call.kind.clone());
         let (slow, places) = (call.slow.clone(), call.places.clone());
@@ -261,10 +283,7 @@ impl Cluster {
                 self.oracle.complete(access, self.step);
             }
         }
-        let worker = &mut self.members[who.0.index()].workers[who.1.index()];
-        if worker.blocked == Some(op) {
-            worker.blocked = None;
-        }
+        self.unblock(who, op);
         self.calls.finish(op);
         match kind {
             CallKind::WaitSync { mains, own } => self.check_synced(who, &mains, &own),

@@ -15,10 +15,12 @@ use crate::clock::Clock;
 use crate::error::InputError;
 use crate::id::{Key, NodeId};
 use crate::node::{Event, Input, Intent, Output};
+use crate::stats::Stats;
 use crate::testing::air::{Air, Pairs};
 use crate::testing::call::Calls;
 use crate::testing::invariants;
-use crate::testing::member::{Member, Told};
+use crate::testing::loss::Losses;
+use crate::testing::member::{Member, Row, Told};
 use crate::testing::oracle::{Oracle, Who};
 use crate::testing::setup::Setup;
 use crate::testing::violation::{Violation, hold};
@@ -42,6 +44,7 @@ pub struct Cluster {
     pub(super) localized: BTreeSet<(NodeId, Key)>,
     /// Intents signalled and perhaps not yet expired: what invariant 10 allows a node to remember.
     pub(super) signalled: Vec<(NodeId, Intent)>,
+    pub(super) losses: Losses,
     pub(super) step: u64,
     /// Hears every step in words.
     pub(super) tell: Option<Tell>,
@@ -63,6 +66,7 @@ impl Cluster {
             told: Vec::new(),
             localized: BTreeSet::new(),
             signalled: Vec::new(),
+            losses: Losses::default(),
             step: 0,
             tell: None,
             now: Instant::ZERO,
@@ -77,6 +81,10 @@ impl Cluster {
     /// If that breaks an invariant.
     pub fn deliver(&mut self, from: NodeId, to: NodeId) -> Result<bool, Violation> {
         let Some((message, entries)) = self.air.take(from, to) else { return Ok(false) };
+        if self.losses.knows(to, from) {
+            self.deliver_late(to, from, message)?;
+            return Ok(true);
+        }
         for entry in &entries {
             self.pairs.record(self.row(to, entry.key).state(), entry.kind);
         }
@@ -163,14 +171,14 @@ impl Cluster {
                 calm = 0;
             }
             self.now = self.now.plus_nanos(ROUND_NANOS);
-            for node in self.nodes() {
+            for node in self.living() {
                 if self.members[node.index()].until.is_some_and(|until| until > self.now) {
                     self.now = self.members[node.index()].until.unwrap_or(self.now);
                 }
                 self.timeout(node)?;
             }
         }
-        let waiting: Vec<_> = self.nodes().filter(|node| !self.engine_is_at_rest(*node)).collect();
+        let waiting: Vec<_> = self.living().filter(|node| !self.engine_is_at_rest(*node)).collect();
         hold!(6, false, "the cluster does not come to rest: {waiting:?} have something waiting");
         Ok(())
     }
@@ -199,24 +207,30 @@ impl Cluster {
     /// Invariant 11 if it does otherwise.
     pub fn feed_bad(&mut self, from: NodeId, node: NodeId, message: Message) -> Result<(), Violation> {
         let text = format!("{:?}", message.body);
+        let before = self.memory_of(node);
         let member = &mut self.members[node.index()];
-        let before = (member.rows.clone(), member.node.side_entries(), *member.node.stats());
         let result = member.node.handle_input(self.now, Input::Message(from, message));
         let blamed = match &result {
             Err(InputError::Peer(error)) => Some(error.peer),
             Ok(()) | Err(InputError::Caller(_)) => None,
         };
         hold!(11, blamed == Some(from), "{node} answers {text} of {from} with {result:?}");
-        member.refresh();
-        let after = (member.rows.clone(), member.node.side_entries(), *member.node.stats());
+        let after = self.memory_of(node);
         hold!(11, before == after, "{node} refuses {text} of {from} and yet is changed by it");
-        let output = member.node.poll_output();
+        let output = self.members[node.index()].node.poll_output();
         hold!(
             11,
             matches!(output, Output::Wait { .. }),
             "{node} refuses {text} of {from} and yet says {output:?}"
         );
         Ok(())
+    }
+
+    /// All that an input without effect must leave as it was.
+    pub(super) fn memory_of(&mut self, node: NodeId) -> (Vec<Row>, usize, Stats) {
+        let member = &mut self.members[node.index()];
+        member.refresh();
+        (member.rows.clone(), member.node.side_entries(), *member.node.stats())
     }
 
     /// Feeds an input to the engine and collects what it says; no invariant is checked yet.
@@ -242,10 +256,12 @@ impl Cluster {
         let told = self.members[node.index()].take_told();
         self.told.extend(told.into_iter().map(|told| (node, told)));
         self.members[node.index()].refresh();
+        let dropped = self.air.take_dropped();
+        self.losses.note(&dropped);
         for event in events {
             match event {
                 Event::Done { op, values } => self.done(op, &values)?,
-                Event::Failed { op, error } => hold!(6, false, "{node} fails {op:?}: {error}"),
+                Event::Failed { op, error } => self.failed(node, op, &error)?,
                 Event::BarrierMissing { .. } => {}
             }
         }
@@ -271,7 +287,7 @@ impl Cluster {
     pub fn is_at_rest(&self) -> bool {
         self.air.is_empty()
             && self.calls.unfinished() == 0
-            && self.nodes().all(|node| self.engine_is_at_rest(node))
+            && self.living().all(|node| self.engine_is_at_rest(node))
     }
 
     fn engine_is_at_rest(&self, node: NodeId) -> bool {

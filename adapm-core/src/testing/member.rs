@@ -142,6 +142,20 @@ impl Member {
         }
     }
 
+    /// The node is gone: it has nothing of any key, and its workers do nothing.
+    pub fn vanish(&mut self) {
+        for row in &mut self.rows {
+            let view = KeyView::default();
+            *row = Row { view, value: Vec::new(), delta: Vec::new() };
+        }
+        for worker in &mut self.workers {
+            worker.dirty.clear();
+            worker.ended = true;
+        }
+        self.until = None;
+        self.take_told();
+    }
+
     /// What the engine told since the last call.
     pub fn take_told(&mut self) -> Vec<Told> {
         core::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner))

@@ -6,6 +6,7 @@
 //! | [`store_suite`], [`transport_suite`] | the contracts of plug-ins, checked in one line |
 //! | [`arb`] | any message, for property tests |
 //! | [`cluster`], [`call`], [`member`], [`air`], [`setup`] | whole clusters in lockstep, one thread, virtual time |
+//! | [`loss`] | nodes that vanish, and what is gone with them |
 //! | [`oracle`], [`digits`] | values that tell which pushes they contain, and the judge of reads |
 //! | [`invariants`], [`violation`] | one checker for each invariant of the protocol |
 //! | [`random`], [`rng`] | schedules from seeds |
@@ -21,6 +22,7 @@ pub mod cluster;
 pub mod digits;
 pub mod flight;
 pub mod invariants;
+pub mod loss;
 pub mod member;
 pub mod oracle;
 pub mod random;

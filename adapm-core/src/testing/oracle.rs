@@ -35,6 +35,8 @@ pub struct Access {
     pub issued: u64,
     /// The step in which it was done.
     pub done: Option<u64>,
+    /// It failed: whether it was applied, nobody knows.
+    pub failed: bool,
 }
 
 /// Names one access of one key: its place in the key's list.
@@ -108,6 +110,11 @@ impl Oracle {
         if let What::Push(digit) = access.what {
             history.acknowledged |= 1 << digit;
         }
+    }
+
+    /// Notes that an access has failed.
+    pub fn fail(&mut self, id: AccessId) {
+        self.keys[id.key.0 as usize].accesses[id.index].failed = true;
     }
 
     /// Notes what a pull read.
@@ -197,7 +204,7 @@ impl Oracle {
 
     fn issue(&mut self, who: Who, key: Key, what: What, issued: u64) -> AccessId {
         let accesses = &mut self.keys[key.0 as usize].accesses;
-        accesses.push(Access { who, what, issued, done: None });
+        accesses.push(Access { who, what, issued, done: None, failed: false });
         AccessId { key, index: accesses.len() - 1 }
     }
 }

@@ -78,6 +78,14 @@ pub fn setup(seed: u64) -> Setup {
     setup
 }
 
+/// The cluster of a seed, in which one or two nodes vanish.
+#[must_use]
+pub fn setup_with_losses(seed: u64) -> Setup {
+    let mut setup = setup(seed);
+    setup.losses = Rng::new(seed ^ LOSS_SALT).within(1..3);
+    setup
+}
+
 /// Runs the schedule of `seed` in `setup` with `steps` steps of hardship; what was met is added to `pairs`.
 ///
 /// # Errors
@@ -131,8 +139,9 @@ impl Schedule {
         Ok(())
     }
 
-    /// Barrier, quiesce, end, leave: at rest after each.
+    /// Barrier, quiesce, end, leave: at rest after each. After a loss all of them fail.
     fn drain(&mut self) -> Result<(), Violation> {
+        self.tell_all()?;
         // Without replication, nodes with concurrent intent take turns for as long as it lasts.
         for who in self.live() {
             self.cluster.advance_clock(who, 1_000);
@@ -144,13 +153,61 @@ impl Schedule {
         self.cluster.settle()?;
         self.all_call(Cluster::end)?;
         self.cluster.settle()?;
-        for node in self.cluster.nodes() {
+        for node in self.cluster.living() {
             self.cluster.leave((node, WorkerId(0)))?;
         }
         self.cluster.settle()
     }
 
+    /// All survivors hear of all losses; then nothing waits for others any more.
+    fn tell_all(&mut self) -> Result<(), Violation> {
+        let losses = self.cluster.setup().losses;
+        while self.cluster.losses().gone().len() < losses {
+            self.vanish();
+        }
+        while let Some((node, gone)) = self.cluster.untold().pop() {
+            self.cluster.tell_lost(node, gone)?;
+        }
+        for who in self.live() {
+            for key in self.keys.clone().into_iter().filter(|_| losses > 0) {
+                self.cluster.pull(who, &[key])?;
+                self.cluster.push(who, &[key])?;
+                self.cluster.localize(who, &[key])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A node vanishes, or somebody hears of it: whether there was anything of that kind to do.
+    fn lose(&mut self) -> Result<bool, Violation> {
+        let losses = self.cluster.setup().losses;
+        if losses == 0 {
+            return Ok(false);
+        }
+        let gone = self.cluster.losses().gone().len();
+        if gone < losses && self.rng.chance(1) {
+            self.vanish();
+            return Ok(true);
+        }
+        let untold = self.cluster.untold();
+        if untold.is_empty() || !self.rng.chance(5) {
+            return Ok(false);
+        }
+        let (node, gone) = self.rng.choose(&untold);
+        self.cluster.tell_lost(node, gone).map(|()| true)
+    }
+
+    fn vanish(&mut self) {
+        let node = self.node();
+        let all = self.rng.chance(30);
+        let rng = &mut self.rng;
+        self.cluster.vanish(node, |_, count| if all { count } else { rng.within(0..count + 1) });
+    }
+
     fn step(&mut self) -> Result<(), Violation> {
+        if self.lose()? {
+            return Ok(());
+        }
         match self.rng.within(0..100) {
             0..38 => self.deliver(),
             38..58 => self.access(),
@@ -172,7 +229,8 @@ impl Schedule {
             94..97 => {
                 let (from, to) = self.two_nodes();
                 let message = refusal::bad_message(&self.cluster, &mut self.rng, from, to);
-                if self.cluster.setup().checks.contains(11) {
+                // What is impossible otherwise may be late after a loss.
+                if self.cluster.setup().checks.contains(11) && !self.cluster.losses().any() {
                     self.cluster.feed_bad(from, to, message)
                 } else {
                     Ok(())
@@ -298,12 +356,14 @@ impl Schedule {
     }
 
     fn worker(&mut self) -> Who {
-        let workers: Vec<Who> = self.cluster.workers().collect();
+        let gone = |who: &Who| self.cluster.losses().is_gone(who.0);
+        let workers: Vec<Who> = self.cluster.workers().filter(|who| !gone(who)).collect();
         self.rng.choose(&workers)
     }
 
     fn node(&mut self) -> NodeId {
-        NodeId(self.rng.within(0..self.cluster.setup().nodes) as u16)
+        let nodes: Vec<NodeId> = self.cluster.living().collect();
+        self.rng.choose(&nodes)
     }
 
     fn two_nodes(&mut self) -> (NodeId, NodeId) {
@@ -330,3 +390,4 @@ impl Schedule {
 }
 
 const SETUP_SALT: u64 = 0x5e70_95a1_7000_0001;
+const LOSS_SALT: u64 = 0x1055_95a1_7000_0002;

@@ -10,9 +10,12 @@
 //! | `n1 w0 intent a b @0..@5` | signals intent |
 //! | `n1 w0 clock 3` | raises the worker's clock by 3 |
 //! | `n1 w0 pull a b`, `push`, `set`, `localize` | an operation; `waits` if it is not done at once |
-//! | `n1 w0 wait_sync`, `barrier`, `quiesce`, `end` | the same |
+//! | `n1 w0 wait_sync`, `barrier`, `quiesce`, `end`, `leave` | the same |
 //! | `round n1` | a round of n1 begins |
 //! | `deliver n1 n0` | delivers the first message from n1 to n0 |
+//! | `vanish n2` | n2 is gone; what it had sent still arrives, unless its receiver hears of the loss before |
+//! | `lose n1 n2` | n1 hears that n2 is lost |
+//! | `lose n2` | n2 vanishes, if it has not, and all others hear of it |
 //! | `run` | delivers, and lets time pass, until the cluster is at rest |
 //! | `show a` | what every node has of the key |
 
@@ -118,6 +121,16 @@ impl Stage {
                 Ok(Vec::new())
             }
             ["deliver", from, to] => self.deliver(parse_node(from)?, parse_node(to)?),
+            ["vanish", node] => {
+                let node = parse_node(node)?;
+                self.cluster().vanish(node, |_, count| count);
+                Ok(Vec::new())
+            }
+            ["lose", node, gone] => self.lose(parse_node(node)?, parse_node(gone)?),
+            ["lose", node] => {
+                self.cluster().lose(parse_node(node)?)?;
+                Ok(Vec::new())
+            }
             ["run"] => self.run(),
             [node, worker, ref rest @ ..] => {
                 self.act((parse_node(node)?, parse_worker(worker)?), rest, command)
@@ -175,6 +188,15 @@ impl Stage {
         Ok(self.delivered.take())
     }
 
+    fn lose(&mut self, node: NodeId, gone: NodeId) -> Result<Vec<String>, Fault> {
+        let losses = self.cluster().losses();
+        if !losses.is_gone(gone) || losses.is_gone(node) {
+            return Err(Fault::Unreadable("a node that is there and one that has vanished"));
+        }
+        self.cluster().tell_lost(node, gone)?;
+        Ok(Vec::new())
+    }
+
     /// Messages by their ways only: how many there are, and where they go, is the story.
     fn run(&mut self) -> Result<Vec<String>, Fault> {
         self.cluster().settle()?;
@@ -206,6 +228,7 @@ impl Stage {
             ("barrier", []) => cluster.barrier(who)?,
             ("quiesce", []) => cluster.quiesce(who)?,
             ("end", []) => cluster.end(who)?,
+            ("leave", []) => cluster.leave(who)?,
             (verb, names) => {
                 let keys = self.keys(names)?;
                 let cluster = self.cluster();
@@ -248,6 +271,9 @@ impl Stage {
     }
 
     fn outcome(&mut self, op: OpId) -> String {
+        if self.cluster().is_failed(op) {
+            return String::from("fails");
+        }
         let read = self.cluster().read(op);
         if read.is_empty() {
             return String::from("done");

@@ -57,6 +57,8 @@ pub struct Setup {
     pub parked_max: usize,
     /// Whether messages travel as encoded frames.
     pub codec: bool,
+    /// Nodes that random schedules may let vanish; fewer than there are nodes.
+    pub losses: usize,
     /// The mistake planted in every node.
     pub bug: Option<Bug>,
     /// The invariants that are checked.
@@ -81,6 +83,7 @@ impl Setup {
             block_bytes_max: 4 << 20,
             parked_max: 1 << 16,
             codec: true,
+            losses: 0,
             bug: None,
             checks: Checks::ALL,
         }

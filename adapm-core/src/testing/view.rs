@@ -45,6 +45,15 @@ impl Cluster {
         &self.members[node.index()]
     }
 
+    /// The node alone, for inputs that a cluster would not feed.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    #[must_use]
+    pub fn into_member(mut self, node: NodeId) -> Member {
+        self.members.swap_remove(node.index())
+    }
+
     /// What `node` has of `key`.
     #[must_use]
     pub fn row(&self, node: NodeId, key: Key) -> &Row {
@@ -125,10 +134,16 @@ impl Cluster {
             .any(|aloft| aloft.entry.kind == kind && aloft.from == from && aloft.to == to)
     }
 
-    /// Whether the operation is done.
+    /// Whether the operation has ended.
     #[must_use]
     pub fn is_done(&self, op: OpId) -> bool {
         self.calls.is_done(op)
+    }
+
+    /// Whether the operation has failed, because a node was lost.
+    #[must_use]
+    pub fn is_failed(&self, op: OpId) -> bool {
+        self.calls.is_failed(op)
     }
 
     /// Calls `tell` with every step in words, before it is done.

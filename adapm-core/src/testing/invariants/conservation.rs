@@ -18,6 +18,9 @@ pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
         if cluster.oracle.pushes(key) == 0 || cluster.oracle.was_set(key) {
             continue;
         }
+        if cluster.losses.is_doomed(key) {
+            continue;
+        }
         let mut sum = alloc::vec![0; cluster.setup.value_len(key)];
         add_copies(cluster, key, &mut sum);
         add_flight(cluster, key, &mut sum);
@@ -28,7 +31,7 @@ pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
                 return Ok(());
             }
         };
-        let lost = cluster.oracle.acknowledged(key) & !pushes;
+        let lost = cluster.owed(key) & !pushes;
         hold!(2, lost == 0, "{key} has lost push p{}", lost.trailing_zeros());
     }
     Ok(())
@@ -57,8 +60,12 @@ fn add_flight(cluster: &Cluster, key: Key, sum: &mut [i64]) {
 
 pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
     for key in cluster.keys() {
-        if let Some(seen) = cluster.judged_main(key)? {
+        let Some(seen) = cluster.judged_main(key)? else { continue };
+        if !cluster.losses.any() {
             cluster.oracle.check_final(key, seen)?;
+        } else if !cluster.oracle.was_set(key) {
+            let lost = cluster.owed(key) & !seen.pushes;
+            hold!(2, lost == 0, "{key} has lost push p{}, which a survivor made", lost.trailing_zeros());
         }
     }
     Ok(())
@@ -70,6 +77,12 @@ impl Cluster {
         self.main_value(key).map(|value| self.oracle.judge(key, &value)).transpose()
     }
 
+    /// The pushes that must be somewhere: all that are done, but for those of nodes that have vanished.
+    fn owed(&self, key: Key) -> u128 {
+        let gone = self.losses.gone().iter().map(|node| self.pushes_of_node(*node, key));
+        gone.fold(self.oracle.acknowledged(key), |owed, pushes| owed & !pushes)
+    }
+
     /// When a quiesce ends, every operation issued before the call has ended, and its pushes are everywhere.
     pub(in crate::testing) fn check_quiet(&self, quiesce: OpId, pushes: &[u128]) -> Result<(), Violation> {
         let checks = self.setup.checks;
@@ -77,6 +90,7 @@ impl Cluster {
         hold!(6, waiting.is_none() || !checks.contains(6), "{quiesce:?}, a quiesce, ends before {waiting:?}");
         for key in self.keys().filter(|key| !self.oracle.was_set(*key)) {
             let made = pushes[key.0 as usize];
+            let made = if self.losses.any() { made & self.owed(key) } else { made };
             if let Some(main) = self.judged_main(key)? {
                 let lost = made & !main.pushes;
                 hold!(

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::id::Key;
+use crate::id::{Key, NodeId};
 use crate::slot::State;
 use crate::testing::cluster::Cluster;
 use crate::testing::digits::Seen;
@@ -34,9 +34,9 @@ pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
 }
 
 impl Cluster {
-    /// The pushes that workers of the node of `who` have made to `key`.
-    pub(in crate::testing) fn pushes_of_node(&self, who: Who, key: Key) -> u128 {
-        let of_node = self.oracle.accesses(key).iter().filter(|access| access.who.0 == who.0);
+    /// The pushes that workers of `node` have made to `key`.
+    pub(in crate::testing) fn pushes_of_node(&self, node: NodeId, key: Key) -> u128 {
+        let of_node = self.oracle.accesses(key).iter().filter(|access| access.who.0 == node);
         of_node.fold(0, |mask, access| match access.what {
             What::Push(digit) => mask | 1 << digit,
             What::Pull(_) | What::Set(_) => mask,

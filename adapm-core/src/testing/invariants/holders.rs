@@ -12,6 +12,7 @@ pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
             Some(owner) => check_owned(cluster, key, owner)?,
             None => check_moving(cluster, key)?,
         }
+        check_orphans(cluster, key)?;
     }
     Ok(())
 }
@@ -21,6 +22,11 @@ fn check_owned(cluster: &Cluster, key: Key, owner: NodeId) -> Result<(), Violati
     for node in cluster.nodes().filter(|node| *node != owner) {
         let state = cluster.state(node, key);
         let known = view.holders.contains(&node);
+        if cluster.losses().is_gone(node) {
+            let forgotten = !known || !cluster.losses().knows(owner, node);
+            hold!(3, forgotten, "owner {owner} has lost {node}, and keeps it as a holder of {key}");
+            continue;
+        }
         hold!(
             3,
             known || state != State::Replica,
@@ -50,6 +56,17 @@ fn check_owned(cluster: &Cluster, key: Key, owner: NodeId) -> Result<(), Violati
         "{key} has holders {:?} and watched is {watched}",
         view.holders
     );
+    Ok(())
+}
+
+/// What a lost owner granted is gone where its loss is known.
+fn check_orphans(cluster: &Cluster, key: Key) -> Result<(), Violation> {
+    for node in cluster.living() {
+        let word = cluster.row(node, key).view.word;
+        let owner = word.location().map_or(cluster.setup.home(key), |location| location.node);
+        let orphan = word.state() == State::Replica && cluster.losses().knows(node, owner);
+        hold!(3, !orphan, "{node} has lost {owner}, and keeps its replica of {key}");
+    }
     Ok(())
 }
 

@@ -116,7 +116,7 @@ mod tests {
     use crate::id::{NodeId, WorkerId};
 
     fn access(node: u16, what: What, issued: u64, done: u64) -> Access {
-        Access { who: (NodeId(node), WorkerId(0)), what, issued, done: Some(done) }
+        Access { who: (NodeId(node), WorkerId(0)), what, issued, done: Some(done), failed: false }
     }
 
     fn seen(set: u32, pushes: u128) -> Seen {

@@ -29,7 +29,7 @@ pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
     cluster
         .signalled
         .retain(|(node, intent)| members[node.index()].clocks()[intent.worker.index()] < intent.clocks.end);
-    for node in cluster.nodes() {
+    for node in cluster.living() {
         let is_replica = |key: &Key| cluster.state(node, *key) == State::Replica;
         let unwanted =
             cluster.keys().find(|key| is_replica(key) && cluster.row(node, *key).view.intent_count == 0);

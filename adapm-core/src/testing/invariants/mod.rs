@@ -49,6 +49,7 @@ pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
     }
     if checks.contains(6) {
         completion::check_hops(cluster)?;
+        cluster.check_bereaved(node)?;
     }
     if checks.contains(10) {
         memory::check(cluster, node)?;
@@ -71,7 +72,7 @@ pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
     if checks.contains(7) {
         residence::check_at_rest(cluster)?;
     }
-    if cluster.setup.sequential && checks.contains(9) {
+    if cluster.setup.sequential && checks.contains(9) && !cluster.losses.any() {
         linear::check_at_rest(cluster)?;
     }
     if checks.contains(10) {

@@ -24,7 +24,7 @@ pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violatio
 fn check_program_order(oracle: &Oracle, read: AccessId, who: Who, seen: Seen) -> Result<(), Violation> {
     for (index, other) in oracle.accesses(read.key).iter().enumerate() {
         let What::Push(digit) = other.what else { continue };
-        if other.who == who {
+        if other.who == who && !other.failed {
             let contained = seen.pushes >> digit & 1 == 1;
             let expected = index < read.index;
             hold!(
@@ -80,7 +80,7 @@ fn check_writers(oracle: &Oracle, read: AccessId, seen: Seen) -> Result<(), Viol
         for other in oracle.accesses(read.key).iter().filter(|other| other.who == who) {
             let What::Push(digit) = other.what else { continue };
             if seen.pushes >> digit & 1 == 0 {
-                missed = missed.or(Some(digit));
+                missed = missed.or(Some(digit).filter(|_| !other.failed));
             } else {
                 hold!(9, missed.is_none(), "a read of {} has p{digit} without {missed:?}: {seen}", read.key);
             }

@@ -8,7 +8,7 @@ pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
     for key in cluster.keys() {
         let home = cluster.setup.home(key);
         let Some(owner) = cluster.owner(key) else { continue };
-        if owner == home {
+        if owner == home || cluster.losses.is_gone(home) || cluster.losses.is_unrecorded(key) {
             continue;
         }
         let record = cluster.row(home, key).view.word.location();

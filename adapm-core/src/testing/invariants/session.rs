@@ -17,7 +17,12 @@ pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violatio
         match other.what {
             What::Push(digit) => {
                 let contained = seen.pushes >> digit & 1 == 1;
-                hold!(8, contained || !earlier, "{:?} misses its own p{digit} of {key}: {seen}", access.who);
+                hold!(
+                    8,
+                    contained || !earlier || other.failed,
+                    "{:?} misses its own p{digit} of {key}: {seen}",
+                    access.who
+                );
                 hold!(
                     8,
                     !contained || earlier,
@@ -46,7 +51,7 @@ pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violatio
 fn check_set_read(oracle: &Oracle, read: AccessId, access: &Access, seen: Seen) -> Result<(), Violation> {
     let accesses = oracle.accesses(read.key);
     let own = accesses[..read.index].iter().rev().find_map(|other| match other.what {
-        What::Set(set) if other.who == access.who => Some((set, other.issued)),
+        What::Set(set) if other.who == access.who && !other.failed => Some((set, other.issued)),
         _ => None,
     });
     let Some((set, issued)) = own else { return Ok(()) };

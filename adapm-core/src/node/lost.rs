@@ -1,0 +1,161 @@
+//! What the loss of a peer ends (protocol, section 9): operations of this node, its copies of the peer's keys, and every
+//! wait for the peer.
+//!
+//! | what | after a loss |
+//! | --- | --- |
+//! | unfinished operations, collective ones too | fail and name the lost node |
+//! | new operations | served at once where all their keys are local, else fail at once |
+//! | replicas of the lost node's keys | are gone; what they had not sent is gone with them |
+//! | main copies here | stay; the lost node is no holder any more, and is never granted anything |
+//! | a key `Requested` | stays so: a survivor's grant may be on its way, and must not be lost |
+//! | rounds with survivors | go on with deltas, releases, refreshes, hand-overs; nothing new is asked for |
+//! | entries of other nodes | served by an owner, passed on to survivors, never parked |
+//! | barriers, waves | nothing is coordinated or answered any more |
+//! | messages of the lost node | ignored |
+//! | answers to what has failed, own entries that come back | ignored: they are late, nobody is to blame |
+//!
+//! # Why no operation that needs another node begins after a loss
+//! Survivors hear of a loss at different moments. An operation that leaves now may pass a node that has dropped what it
+//! waits for, or be forwarded to the lost node by one that has not heard of it yet, and its answer would never come. To
+//! wait soundly, word of a loss would have to travel ahead of everything that its finder says afterwards: one more message
+//! for a cluster that must be started again anyway. So a node either serves an operation itself or fails it, and whoever
+//! waits for an entry that a survivor has dropped hears of the loss in time, which fails all that it waits for.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use crate::error::OpError;
+use crate::id::{Key, NodeId};
+use crate::node::Node;
+use crate::node::barrier::Barriers;
+use crate::node::input::OpId;
+use crate::node::output::{Event, Output};
+use crate::node::state::{KeyMap, Peer};
+use crate::policy::Policy;
+use crate::slot::State;
+use crate::store::Store;
+
+impl<S: Store, P: Policy> Node<S, P> {
+    /// Costs one look at every held copy of the store, once per lost node.
+    pub(super) fn handle_peer_lost(&mut self, node: NodeId) -> Result<(), OpError> {
+        if node.index() >= self.config.nodes || node == self.config.node {
+            return Err(OpError::NotAPeer { node });
+        }
+        if mem::replace(&mut self.peers[node.index()].lost, true) {
+            return Ok(());
+        }
+        self.first_lost.get_or_insert(node);
+        self.fail_all(node);
+        self.forget_questions();
+        let peer = mem::replace(&mut self.peers[node.index()], Peer { lost: true, ..Peer::default() });
+        if let Some(outstanding) = peer.outstanding {
+            if !planted!(self, AwaitLost) {
+                self.close_round(outstanding.round, 1, 0);
+            }
+            for key in outstanding.releases {
+                self.abandon(key);
+            }
+        }
+        for key in self.replicas_of(node) {
+            self.abandon(key);
+        }
+        if !planted!(self, KeepLostHolder) {
+            self.forget_holder(node);
+        }
+        Ok(())
+    }
+
+    /// The lost node without which an operation on `keys` cannot be done; `None` if all of them are local, or none is lost.
+    pub(super) fn lost_for(&self, keys: &[Key], needs_owner: bool) -> Option<NodeId> {
+        let first = self.first_lost?;
+        let local = |key: &&Key| match self.state(**key) {
+            State::Main => true,
+            State::Replica => !needs_owner,
+            State::None | State::Requested | State::Releasing => false,
+        };
+        let far = keys.iter().find(|key| !local(key))?;
+        let hop = self.first_hop(*far, self.word(*far)).node;
+        Some(if self.peers[hop.index()].lost { hop } else { first })
+    }
+
+    pub(super) fn fail(&mut self, op: OpId, error: OpError) {
+        self.outputs.push_back(Output::Event(Event::Failed { op, error }));
+    }
+
+    /// Every unfinished operation waits for another node: for the lost one, or for one that may have dropped it.
+    fn fail_all(&mut self, node: NodeId) {
+        let spared = if planted!(self, ForgetForwarded) { self.sent_elsewhere(node) } else { Vec::new() };
+        let mut ops: Vec<OpId> = mem::take(&mut self.ops).into_keys().collect();
+        ops.sort_unstable();
+        ops.extend(self.syncs.drain(..).map(|sync| sync.op()));
+        let live = mem::take(&mut self.barriers.live);
+        let mut barriers = mem::replace(&mut self.barriers, Barriers::of(live));
+        ops.extend(barriers.take_ops());
+        ops.extend(mem::take(&mut self.quiesces).take_ops());
+        for op in ops.into_iter().filter(|op| !spared.contains(op)) {
+            self.fail(op, OpError::lost(node));
+        }
+    }
+
+    /// The planted mistake: operations whose message left for a survivor, who may have forwarded it to the lost node.
+    fn sent_elsewhere(&self, node: NodeId) -> Vec<OpId> {
+        let away = |key: &Key| self.first_hop(*key, self.word(*key)).node != node;
+        let queues = self.queues.iter().filter(|(key, _)| away(key));
+        let unanswered = queues.filter_map(|(_, queue)| queue.unanswered.as_ref());
+        unanswered.flat_map(|unanswered| unanswered.items.iter().map(|item| item.op)).collect()
+    }
+
+    /// Drops what waits for answers, here and for others. Requests to survivors stay: they are answered.
+    fn forget_questions(&mut self) {
+        self.queues = KeyMap::default();
+        self.parked = KeyMap::default();
+        self.requested = KeyMap::default();
+        for peer in &mut self.peers {
+            peer.parked = 0;
+        }
+        self.close_round(self.round.number, 0, self.round.grants);
+        for list in [&mut self.agenda.request, &mut self.agenda.set, &mut self.agenda.resend] {
+            *list = Vec::new();
+        }
+        self.agenda.wishes.clear();
+        let mut ended = Vec::new();
+        for (key, interest) in &mut self.interests {
+            if interest.wish.take().is_some() && interest.count() == 0 {
+                ended.push(*key);
+            }
+        }
+        ended.sort_unstable();
+        for key in ended {
+            self.lose_interest(key);
+        }
+    }
+
+    /// Replicas held here of keys that `node` owns: a main copy does not move while somebody else holds a replica.
+    fn replicas_of(&self, node: NodeId) -> Vec<Key> {
+        let mut keys = Vec::new();
+        self.store.visit(self.layout.keys(), |key, slot| {
+            let owner = slot
+                .word
+                .location()
+                .map_or_else(|| crate::route::home(key, self.config.nodes).node, |location| location.node);
+            if slot.word.state() == State::Replica && owner == node && self.is_own_channel(key) {
+                keys.push(key);
+            }
+        });
+        keys
+    }
+
+    fn abandon(&mut self, key: Key) {
+        self.store.with_slot(key, |mut slot| slot.abandon());
+        self.store.release(key);
+    }
+
+    fn forget_holder(&mut self, node: NodeId) {
+        let held = self.holdings.iter().filter(|(_, holding)| holding.nodes.contains(node));
+        let mut keys: Vec<Key> = held.map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.drop_holder(key, node);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What survives the loss of a node, each a story of its own (protocol, section 9; `node/lost.rs`).
+//!
+//! Random orders are in `tests/properties.rs`.
+
+use adapm_core::error::{Fault, InputError, OpError};
+use adapm_core::node::{Event, Input, Op, OpBody, OpId, Output};
+use adapm_core::policy::System;
+use adapm_core::slot::State::{Main, None, Replica, Requested};
+use adapm_core::testing::oracle::Who;
+use adapm_core::testing::{Cluster, Setup, Violation};
+use adapm_core::{Key, NodeId, WorkerId};
+
+type Case = Result<(), Violation>;
+type Call = fn(&mut Cluster, Who) -> Result<OpId, Violation>;
+
+const N0: NodeId = NodeId(0);
+const N1: NodeId = NodeId(1);
+const N2: NodeId = NodeId(2);
+
+fn of(node: NodeId) -> Who {
+    (node, WorkerId(0))
+}
+
+fn cluster(system: System) -> Cluster {
+    Cluster::new(Setup::new(system, 3, 1, 36))
+}
+
+/// The n-th key whose home is `node`.
+fn homed(cluster: &Cluster, node: NodeId, n: usize) -> Key {
+    let mut keys = cluster.keys().filter(|key| cluster.setup().home(*key) == node);
+    keys.nth(n).expect("every node is home of many keys")
+}
+
+/// Moves the main copy of `key` to `node`.
+fn move_to(cluster: &mut Cluster, node: NodeId, key: Key) -> Case {
+    let localize = cluster.localize(of(node), &[key])?;
+    cluster.wait(localize)?;
+    assert_eq!(cluster.owner(key), Some(node));
+    Ok(())
+}
+
+/// An operation that the home forwarded to the lost owner fails at its origin, before or after the home hears of the loss.
+#[test]
+fn an_operation_forwarded_to_the_lost_node_fails() -> Case {
+    for home_hears_first in [true, false] {
+        let mut cluster = cluster(System::Lapse);
+        let key = homed(&cluster, N0, 0);
+        move_to(&mut cluster, N2, key)?;
+        let pull = cluster.pull(of(N1), &[key])?;
+        cluster.vanish(N2, |_, _| 0);
+        if home_hears_first {
+            cluster.tell_lost(N0, N2)?;
+        }
+        cluster.deliver_all()?;
+        assert!(!cluster.is_done(pull), "n1 has not heard of the loss");
+        cluster.tell_lost(N1, N2)?;
+        assert!(cluster.is_failed(pull));
+        let again = cluster.pull(of(N1), &[key])?;
+        assert!(cluster.is_failed(again), "what n1 cannot do alone fails at once");
+        cluster.lose(N2)?;
+        cluster.settle()?;
+    }
+    Ok(())
+}
+
+/// What a survivor has itself goes on: reads and writes of its main copies, and of replicas that survivors own.
+#[test]
+fn what_is_local_goes_on() -> Case {
+    let mut cluster = cluster(System::Adapm);
+    let (mine, shared, gone) = (homed(&cluster, N0, 0), homed(&cluster, N1, 0), homed(&cluster, N2, 0));
+    for node in [N1, N2] {
+        cluster.intent(of(node), &[shared, gone], 0..9)?;
+    }
+    cluster.intent(of(N0), &[shared, gone], 0..9)?;
+    cluster.settle()?;
+    assert_eq!((cluster.state(N0, shared), cluster.state(N0, gone)), (Replica, Replica));
+    cluster.lose(N2)?;
+    assert_eq!((cluster.state(N0, shared), cluster.state(N0, gone)), (Replica, None));
+    for call in [Cluster::pull, Cluster::push, Cluster::localize] {
+        let local = call(&mut cluster, of(N0), &[mine, shared])?;
+        assert!(cluster.is_done(local) && !cluster.is_failed(local));
+        let far = call(&mut cluster, of(N0), &[mine, gone])?;
+        assert!(cluster.is_failed(far));
+    }
+    let (set, set_replica) = (cluster.set(of(N0), &[mine])?, cluster.set(of(N0), &[shared])?);
+    assert!(!cluster.is_failed(set) && cluster.is_failed(set_replica), "a set is the owner's to make");
+    cluster.settle()?;
+    assert_eq!(cluster.member(N1).node.inspect(shared).holders, [N0], "n2 is no holder any more");
+    assert_eq!(cluster.main_value(shared).map(|value| value[1]), Some(1), "n0's push is at n1");
+    Ok(())
+}
+
+/// Whatever waits for all nodes fails, at once from then on, so that the threads of the survivors can end.
+#[test]
+fn what_waits_for_all_fails() -> Case {
+    let calls: [Call; 4] = [Cluster::barrier, Cluster::quiesce, Cluster::wait_sync, Cluster::leave];
+    for call in calls {
+        let mut cluster = cluster(System::Adapm);
+        let gone = homed(&cluster, N2, 0);
+        cluster.intent(of(N2), &[gone], 0..9)?;
+        cluster.intent(of(N0), &[gone], 0..9)?;
+        cluster.settle()?;
+        let before = call(&mut cluster, of(N0))?;
+        assert!(!cluster.is_done(before));
+        cluster.lose(N2)?;
+        assert!(cluster.is_failed(before));
+        let after = call(&mut cluster, of(N0))?;
+        assert!(cluster.is_failed(after));
+        for node in [N0, N1] {
+            let end = cluster.end(of(node))?;
+            assert!(cluster.is_done(end) && !cluster.is_failed(end), "a worker can always end");
+            let leave = cluster.leave(of(node))?;
+            assert!(cluster.is_failed(leave));
+        }
+        cluster.settle()?;
+    }
+    Ok(())
+}
+
+/// Ownership that came from the lost node before its loss was known stands; what comes later is ignored.
+#[test]
+fn a_grant_of_the_lost_node_stands_if_it_came_in_time() -> Case {
+    for in_time in [true, false] {
+        let mut cluster = cluster(System::Lapse);
+        let key = homed(&cluster, N2, 0);
+        cluster.localize(of(N0), &[key])?;
+        cluster.round(N0)?;
+        cluster.deliver(N0, N2)?;
+        cluster.vanish(N2, |_, count| count);
+        if in_time {
+            cluster.deliver(N2, N0)?;
+        }
+        cluster.lose(N2)?;
+        cluster.settle()?;
+        assert_eq!(cluster.state(N0, key), if in_time { Main } else { Requested });
+        let pull = cluster.pull(of(N0), &[key])?;
+        assert_eq!(cluster.is_failed(pull), !in_time);
+    }
+    Ok(())
+}
+
+/// Ownership granted to the lost node is gone with it, and so is what a survivor hands over before it hears of the loss.
+#[test]
+fn a_grant_to_the_lost_node_is_gone_with_it() -> Case {
+    let mut cluster = cluster(System::Lapse);
+    let key = homed(&cluster, N0, 0);
+    cluster.localize(of(N2), &[key])?;
+    cluster.round(N2)?;
+    cluster.vanish(N2, |_, count| count);
+    cluster.deliver(N2, N0)?;
+    assert!(cluster.losses().is_doomed(key));
+    cluster.lose(N2)?;
+    cluster.settle()?;
+    let pull = cluster.pull(of(N0), &[key])?;
+    assert!(cluster.is_failed(pull));
+    Ok(())
+}
+
+/// A survivor that has not heard of the loss asks for a key on behalf of the lost node: it must not be given away.
+#[test]
+fn nothing_is_granted_to_a_node_that_is_known_to_be_lost() -> Case {
+    let mut cluster = cluster(System::Lapse);
+    let key = homed(&cluster, N0, 0);
+    move_to(&mut cluster, N1, key)?;
+    cluster.localize(of(N2), &[key])?;
+    cluster.round(N2)?;
+    cluster.vanish(N2, |_, count| count);
+    cluster.tell_lost(N1, N2)?;
+    cluster.deliver(N2, N0)?;
+    cluster.deliver(N0, N1)?;
+    assert_eq!(cluster.owner(key), Some(N1));
+    cluster.lose(N2)?;
+    cluster.settle()
+}
+
+/// Ownership that travels between survivors arrives, although its receiver has given up what it asked for.
+#[test]
+fn a_grant_between_survivors_arrives() -> Case {
+    let mut cluster = cluster(System::Lapse);
+    let key = homed(&cluster, N0, 0);
+    let localize = cluster.localize(of(N1), &[key])?;
+    cluster.round(N1)?;
+    cluster.deliver(N1, N0)?;
+    cluster.lose(N2)?;
+    assert!(cluster.is_failed(localize));
+    cluster.settle()?;
+    assert_eq!(cluster.owner(key), Some(N1));
+    let pull = cluster.pull(of(N1), &[key])?;
+    assert!(!cluster.is_failed(pull));
+    Ok(())
+}
+
+/// The second loss is as the first; being told twice is as once; the first one lost is named where none is the reason.
+#[test]
+fn several_losses_and_one_told_twice() -> Case {
+    let mut cluster = Cluster::new(Setup::new(System::Adapm, 4, 1, 36));
+    cluster.lose(N2)?;
+    cluster.tell_lost(N0, N2)?;
+    cluster.lose(N1)?;
+    cluster.lose(N1)?;
+    for node in [N0, NodeId(3)] {
+        for key in cluster.keys().collect::<Vec<_>>() {
+            let pull = cluster.pull(of(node), &[key])?;
+            assert_eq!(cluster.is_failed(pull), cluster.setup().home(key) != node);
+        }
+    }
+    cluster.settle()
+}
+
+/// The error names the node without which the operation cannot be done, else the first one that was lost.
+#[test]
+fn the_lost_node_is_named() -> Case {
+    let mut cluster = cluster(System::Adapm);
+    let keys = [N1, N2].map(|node| homed(&cluster, node, 0));
+    for node in [N2, N1] {
+        cluster.lose(node)?;
+    }
+    let mut node = cluster.into_member(N0).node;
+    let mut named = |body| {
+        let op = Op { id: OpId(900), worker: WorkerId(0), body };
+        node.handle_input(adapm_core::Instant::ZERO, Input::Op(op)).expect("a sound operation");
+        match node.poll_output() {
+            Output::Event(Event::Failed { op: OpId(900), error }) => error,
+            output => panic!("it must fail, but {output:?}"),
+        }
+    };
+    for (key, lost) in keys.into_iter().zip([N1, N2]) {
+        assert_eq!(named(OpBody::Pull { keys: vec![key] }), OpError::lost(lost));
+    }
+    assert_eq!(named(OpBody::Barrier), OpError::lost(N2));
+    Ok(())
+}
+
+/// A node cannot lose itself, or one that there is not.
+#[test]
+fn only_a_peer_can_be_lost() {
+    let cluster = cluster(System::Adapm);
+    let mut node = cluster.into_member(N0).node;
+    for no_peer in [N0, NodeId(3), NodeId(u16::MAX)] {
+        let told = node.handle_input(adapm_core::Instant::ZERO, Input::PeerLost(no_peer));
+        assert_eq!(told, Err(InputError::Caller(OpError::NotAPeer { node: no_peer })));
+        assert!(matches!(node.poll_output(), Output::Wait { .. }));
+    }
+    let text = OpError::NotAPeer { node: N0 }.to_string();
+    assert_eq!(text, "node n0 cannot be lost: it is no other node of this cluster");
+}
+
+/// A survivor that breaks the protocol is still blamed: only what may be late is ignored.
+#[test]
+fn a_survivor_is_still_judged() -> Case {
+    use adapm_core::wire::Message;
+    use adapm_core::wire::message::{Body, Keys, SyncRequest, SyncResponse};
+
+    let mut cluster = cluster(System::Adapm);
+    let mine = homed(&cluster, N0, 0);
+    cluster.lose(N2)?;
+    let mut node = cluster.into_member(N0).node;
+    let mut fault = |body| {
+        let message = Message::bare(body);
+        match node.handle_input(adapm_core::Instant::ZERO, Input::Message(N1, message)) {
+            Err(InputError::Peer(error)) => error.fault,
+            verdict => panic!("it must be refused, but {verdict:?}"),
+        }
+    };
+    let releases = Keys(vec![mine]);
+    assert_eq!(
+        fault(Body::SyncRequest(SyncRequest { releases, ..SyncRequest::default() })),
+        Fault::Impossible(mine)
+    );
+    assert_eq!(fault(Body::SyncResponse(SyncResponse::default())), Fault::Unexpected);
+    Ok(())
+}
+
+/// A set that was on its way when the peer was lost has failed; its answer is late, and the replica stays sound.
+#[test]
+fn a_set_on_its_way_fails_and_its_answer_is_accepted() -> Case {
+    let mut cluster = cluster(System::Adapm);
+    let key = homed(&cluster, N1, 0);
+    cluster.intent(of(N1), &[key], 0..9)?;
+    cluster.intent(of(N0), &[key], 0..9)?;
+    cluster.settle()?;
+    let set = cluster.set(of(N0), &[key])?;
+    cluster.round(N0)?;
+    cluster.lose(N2)?;
+    assert!(cluster.is_failed(set));
+    cluster.settle()?;
+    assert_eq!(cluster.state(N0, key), Replica);
+    Ok(())
+}
+
+/// When the workers of the survivors have ended, nothing is kept of what was there before the loss.
+#[test]
+fn a_loss_leaves_no_trace() -> Case {
+    let mut cluster = cluster(System::Adapm);
+    let keys: Vec<Key> = cluster.keys().collect();
+    for node in [N0, N1, N2] {
+        cluster.intent(of(node), &keys, 0..9)?;
+        cluster.pull(of(node), &keys)?;
+        cluster.localize(of(node), &keys[..4])?;
+    }
+    for node in [N0, N1, N2] {
+        cluster.round(node)?;
+    }
+    cluster.lose(N2)?;
+    for node in [N0, N1] {
+        cluster.end(of(node))?;
+    }
+    cluster.settle()?;
+    assert_eq!([N0, N1].map(|node| cluster.member(node).node.side_entries()), [0, 0]);
+    Ok(())
+}
