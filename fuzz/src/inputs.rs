@@ -1,5 +1,5 @@
 //! Target `inputs`: whatever callers and peers feed an engine, it neither panics nor hangs, refuses without changing
-//! anything, ends no operation twice, and says only what its receiver can read (protocol, section 8, invariant 11).
+//! anything, ends no operation twice, leaves none waiting once a peer is lost, and says only what its receiver can read (protocol, section 8, invariant 11).
 //!
 //! One engine among three nodes; the input plays its workers, its clock and both peers, which answer requests sensibly,
 //! make messages up, or spoil them. What peers make up may well lose updates: what honest peers must keep is checked by
@@ -34,6 +34,8 @@ pub fn inputs(bytes: &[u8]) -> bool {
     let mut play = Play::new(&mut choices);
     while !choices.is_exhausted() {
         play.step(&mut choices);
+        let waiting = &play.unfinished;
+        assert!(!play.bereaved || waiting.is_empty(), "after a loss nothing waits, but {waiting:?} does");
     }
     play.taken > 0
 }
@@ -49,6 +51,8 @@ struct Play {
     unfinished: BTreeSet<OpId>,
     heard: Vec<(NodeId, Message)>,
     taken: u32,
+    /// Whether a peer was lost: from then on every operation ends with the input that begins it.
+    bereaved: bool,
 }
 
 /// All that an error must leave as it was.
@@ -81,6 +85,7 @@ impl Play {
             unfinished: BTreeSet::new(),
             heard: Vec::new(),
             taken: 0,
+            bereaved: false,
         }
     }
 
@@ -188,7 +193,9 @@ impl Play {
     fn feed(&mut self, input: Input<'_, i64>) -> bool {
         let before = self.snapshot();
         let is_message = matches!(input, Input::Message(..));
+        let is_loss = matches!(input, Input::PeerLost(_));
         let verdict = self.node.handle_input(self.now, input);
+        self.bereaved |= is_loss && verdict.is_ok();
         if let Err(error) = &verdict {
             assert_eq!(self.snapshot(), before, "an error changes nothing: {error}");
             assert_eq!(
