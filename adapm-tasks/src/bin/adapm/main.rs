@@ -12,6 +12,8 @@ mod format;
 mod input;
 mod interrupt;
 mod json;
+#[expect(dead_code, reason = "a process finds its place before it joins others, which comes with the group")]
+mod launcher;
 mod output;
 mod progress;
 mod report;

@@ -1,0 +1,253 @@
+//! A pipe whose I/O is done elsewhere: two bounded queues between an endpoint and a task.
+//!
+//! ```text
+//!   endpoint:  Carried    push, flush ──> [ out ] ──> poll_take     Porter  :task
+//!                                read <── [ in ]  <── poll_deliver
+//! ```
+//!
+//! The task's half speaks the language of `core::task`, so that any executor can serve it, and so can a thread. Not here:
+//! what a task does with packets.
+
+use core::mem;
+use core::task::{Context, Poll, Waker};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::bell::Bell;
+use super::hello::GREETING_BYTES_MAX;
+use super::packet::{Fault, Outgoing, Packet};
+
+/// The endpoint's half. Dropping it ends the pipe: packets that were flushed are still taken by the task.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    shared: Arc<Shared>,
+    /// Pushed and not flushed.
+    batch: Vec<Outgoing>,
+    batch_bytes: usize,
+}
+
+/// The task's half; clones serve the same pipe, one for each direction. When the last is dropped, the pipe has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Porter {
+    shared: Arc<Shared>,
+    /// Ends the pipe with the last of the task's clones.
+    _hold: Arc<Hold>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    bell: Arc<Bell>,
+    queues: Mutex<Queues>,
+}
+
+#[derive(Debug)]
+struct Queues {
+    outward: VecDeque<Outgoing>,
+    outward_bytes: usize,
+    inward: VecDeque<Packet>,
+    inward_bytes: usize,
+    /// The task that waits for a packet to take.
+    taker: Option<Waker>,
+    /// The task that waits for room to deliver.
+    deliverer: Option<Waker>,
+    /// Largest packet that may be delivered.
+    limit: usize,
+    /// Bytes that the task has received.
+    bytes_in: u64,
+    /// The endpoint has dropped its half.
+    is_dropped: bool,
+    /// Why the task can carry nothing more.
+    fault: Option<Fault>,
+}
+
+#[derive(Debug)]
+struct Hold(Arc<Shared>);
+
+/// Both halves of a new pipe, for the endpoint that `bell` belongs to.
+pub(crate) fn carried(bell: Arc<Bell>) -> (Carried, Porter) {
+    let queues = Queues {
+        outward: VecDeque::new(),
+        outward_bytes: 0,
+        inward: VecDeque::new(),
+        inward_bytes: 0,
+        taker: None,
+        deliverer: None,
+        limit: GREETING_BYTES_MAX,
+        bytes_in: 0,
+        is_dropped: false,
+        fault: None,
+    };
+    let shared = Arc::new(Shared { bell, queues: Mutex::new(queues) });
+    let porter = Porter { shared: Arc::clone(&shared), _hold: Arc::new(Hold(Arc::clone(&shared))) };
+    (Carried { shared, batch: Vec::new(), batch_bytes: 0 }, porter)
+}
+
+impl Carried {
+    pub(super) fn read(&mut self) -> Result<Option<Packet>, Fault> {
+        let mut queues = self.shared.lock();
+        let Some(packet) = queues.inward.pop_front() else {
+            return queues.fault.map_or(Ok(None), Err);
+        };
+        queues.inward_bytes -= packet.frame.len();
+        let deliverer = if queues.has_inward_room() { queues.deliverer.take() } else { None };
+        drop(queues);
+        deliverer.into_iter().for_each(Waker::wake);
+        Ok(Some(packet))
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        let queues = self.shared.lock();
+        let packets = queues.outward.len() + self.batch.len();
+        packets < PACKETS_MAX && queues.outward_bytes + self.batch_bytes < BYTES_MAX
+    }
+
+    pub(super) fn push(&mut self, packet: Outgoing) {
+        self.batch_bytes += packet.len();
+        self.batch.push(packet);
+    }
+
+    /// Hands on what was pushed; returns whether the pipe is broken.
+    pub(super) fn flush(&mut self) -> bool {
+        let mut queues = self.shared.lock();
+        if queues.fault.is_some() || self.batch.is_empty() {
+            return queues.fault.is_some();
+        }
+        queues.outward.extend(self.batch.drain(..));
+        queues.outward_bytes += mem::take(&mut self.batch_bytes);
+        let taker = queues.taker.take();
+        drop(queues);
+        taker.into_iter().for_each(Waker::wake);
+        false
+    }
+
+    pub(super) fn is_flushed(&self) -> bool {
+        let queues = self.shared.lock();
+        queues.fault.is_some() || (self.batch.is_empty() && queues.outward.is_empty())
+    }
+
+    pub(super) fn raise_limit(&mut self, limit: usize) {
+        let mut queues = self.shared.lock();
+        queues.limit = limit;
+        let deliverer = queues.deliverer.take();
+        drop(queues);
+        deliverer.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn bytes_in(&self) -> u64 {
+        self.shared.lock().bytes_in
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        let mut queues = self.shared.lock();
+        queues.is_dropped = true;
+        queues.inward.clear();
+        let waiting = [queues.taker.take(), queues.deliverer.take()];
+        drop(queues);
+        waiting.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+impl Porter {
+    /// The next packet to write. `None`: the endpoint has dropped the pipe, and everything was taken.
+    pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
+        let mut queues = self.shared.lock();
+        if let Some(packet) = queues.outward.pop_front() {
+            let was_full = !queues.has_outward_room();
+            queues.outward_bytes -= packet.len();
+            let has_room = was_full && queues.has_outward_room();
+            let is_drained = queues.outward.is_empty();
+            drop(queues);
+            if has_room || is_drained {
+                self.shared.bell.ring();
+            }
+            return Poll::Ready(Some(packet));
+        }
+        if queues.is_dropped || queues.fault.is_some() {
+            return Poll::Ready(None);
+        }
+        queues.taker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Waits until a packet may be delivered. `false`: the pipe has ended, nobody wants it.
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut queues = self.shared.lock();
+        if queues.is_dropped || queues.fault.is_some() {
+            return Poll::Ready(false);
+        }
+        if queues.has_inward_room() {
+            return Poll::Ready(true);
+        }
+        queues.deliverer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Hands a packet to the endpoint; wait for room before.
+    pub(crate) fn deliver(&self, packet: Packet) {
+        let mut queues = self.shared.lock();
+        if queues.is_dropped || queues.fault.is_some() {
+            return;
+        }
+        queues.inward_bytes += packet.frame.len();
+        queues.inward.push_back(packet);
+        drop(queues);
+        self.shared.bell.ring();
+    }
+
+    /// Tells that bytes have come; a large packet in part shows that the peer lives.
+    pub(crate) fn note_bytes(&self, bytes: u64) {
+        self.shared.lock().bytes_in += bytes;
+    }
+
+    /// The pipe can carry nothing more; the first reason counts. The endpoint still reads what was delivered before.
+    pub(crate) fn end(&self, fault: Fault) {
+        self.shared.end(fault);
+    }
+
+    /// Largest packet, head and values in bytes, that may be delivered at the moment: small until the peer is known. Ask
+    /// before each packet.
+    pub(crate) fn limit(&self) -> usize {
+        self.shared.lock().limit
+    }
+}
+
+impl Shared {
+    fn end(&self, fault: Fault) {
+        let mut queues = self.lock();
+        queues.fault.get_or_insert(fault);
+        let waiting = [queues.taker.take(), queues.deliverer.take()];
+        drop(queues);
+        waiting.into_iter().flatten().for_each(Waker::wake);
+        self.bell.ring();
+    }
+
+    /// The queues; a panic of another thread while it held the lock cannot leave them half changed.
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queues {
+    fn has_outward_room(&self) -> bool {
+        self.outward.len() < PACKETS_MAX && self.outward_bytes < BYTES_MAX
+    }
+
+    fn has_inward_room(&self) -> bool {
+        // A handshake has one message under way.
+        let packets_max = if self.limit <= GREETING_BYTES_MAX { 1 } else { PACKETS_MAX };
+        self.inward.len() < packets_max && self.inward_bytes < BYTES_MAX
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.end(Fault::Ended);
+    }
+}
+
+/// Packets that wait in one direction at most.
+const PACKETS_MAX: usize = 256;
+/// Bytes from which on a direction takes no further packet; the last one may go beyond.
+const BYTES_MAX: usize = 1 << 20;

@@ -1,0 +1,269 @@
+//! What goes over a pipe: packets of a fixed header, a head and values, under one checksum.
+//!
+//! ```text
+//!  0      2      3         4           8             12      20      28      32
+//!  | "aD" | kind | version | head_len  | values_len  |  seq  |  ack  |  crc  | head ... | values ... |
+//! ```
+//!
+//! All little-endian. The checksum is CRC-32C of the first 28 bytes, the head and the values. The first four bytes stay as
+//! they are for ever: by them a node of any version knows that it speaks with one of another. `seq` and `ack` are the link
+//! session's ([`adapm_core::link`]); greetings leave them zero and have no values.
+//!
+//! Not here: what greetings say ([`crate::net::hello`]), sockets, and time.
+
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use core::fmt;
+use std::io;
+
+use adapm_core::link::{self, Seq};
+use adapm_core::transport::Frame;
+
+pub use reader::PacketReader;
+pub use writer::{Outgoing, PacketWriter};
+
+/// Version of everything on the wire between nodes.
+pub const PROTOCOL_VERSION: u8 = 1;
+/// Bytes of a packet's header.
+pub const HEADER_BYTES: usize = 32;
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A packet of the link session.
+    Link(link::Kind),
+    /// Part of the handshake.
+    Greeting(Greeting),
+}
+
+/// The steps of the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Greeting {
+    /// The dialing node says who it is.
+    Hello,
+    /// The listening node says who it is, and proves that it knows the token.
+    Welcome,
+    /// The dialing node proves that it knows the token.
+    Proof,
+    /// The listening node believes it and says where to go on.
+    Ready,
+    /// Either side ends the attempt and says why.
+    Refuse,
+}
+
+/// The header of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What the packet is for.
+    pub kind: Kind,
+    /// Bytes of its head.
+    pub head_len: usize,
+    /// Bytes of its values.
+    pub values_len: usize,
+    /// The link session's number.
+    pub seq: Seq,
+    /// The link session's acknowledgement.
+    pub ack: Seq,
+    /// The checksum over the rest.
+    pub crc: u32,
+}
+
+/// A whole packet with a checksum that is right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// What it is for.
+    pub kind: Kind,
+    /// The link session's number.
+    pub seq: Seq,
+    /// The link session's acknowledgement.
+    pub ack: Seq,
+    /// What it carries.
+    pub frame: Frame,
+}
+
+/// Why a pipe gives no more packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The bytes are not those of a node.
+    Magic,
+    /// The peer speaks another version.
+    Version {
+        /// What it speaks.
+        theirs: u8,
+    },
+    /// A kind of packet that does not exist.
+    Kind(u8),
+    /// A packet above the bound; nothing was allocated for it.
+    Oversize {
+        /// Bytes of head and values that were claimed.
+        bytes: u64,
+        /// The bound.
+        limit: usize,
+    },
+    /// The checksum is wrong.
+    Checksum,
+    /// The pipe ended between two packets.
+    Ended,
+    /// The pipe ended in the middle of a packet.
+    EndedWithin,
+    /// The system reports an error.
+    Io(io::ErrorKind),
+}
+
+/// Memory of frames to be used again: at most a few, and of bounded size.
+#[derive(Debug, Default)]
+pub struct Spares {
+    frames: Vec<Frame>,
+    bytes: usize,
+}
+
+impl Header {
+    /// Reads a header, whose claims may still be false.
+    ///
+    /// # Errors
+    /// If it is not one of this version, or claims more than `limit` bytes.
+    pub fn decode(bytes: &[u8; HEADER_BYTES], limit: usize) -> Result<Self, Fault> {
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        if bytes[..2] != MAGIC {
+            return Err(Fault::Magic);
+        }
+        if bytes[3] != PROTOCOL_VERSION {
+            return Err(Fault::Version { theirs: bytes[3] });
+        }
+        let kind = Kind::of_byte(bytes[2]).ok_or(Fault::Kind(bytes[2]))?;
+        let (head_len, values_len) = (u32_at(4), u32_at(8));
+        let claimed = u64::from(head_len) + u64::from(values_len);
+        if claimed > limit as u64 {
+            return Err(Fault::Oversize { bytes: claimed, limit });
+        }
+        Ok(Self {
+            kind,
+            head_len: head_len as usize,
+            values_len: values_len as usize,
+            seq: Seq(u64_at(12)),
+            ack: Seq(u64_at(20)),
+            crc: u32_at(28),
+        })
+    }
+}
+
+impl Kind {
+    const fn byte(self) -> u8 {
+        match self {
+            Self::Link(link::Kind::Data) => 0,
+            Self::Link(link::Kind::Bye) => 1,
+            Self::Link(link::Kind::Ack) => 2,
+            Self::Link(link::Kind::Heartbeat) => 3,
+            Self::Greeting(Greeting::Hello) => 16,
+            Self::Greeting(Greeting::Welcome) => 17,
+            Self::Greeting(Greeting::Proof) => 18,
+            Self::Greeting(Greeting::Ready) => 19,
+            Self::Greeting(Greeting::Refuse) => 20,
+        }
+    }
+
+    const fn of_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            0 => Self::Link(link::Kind::Data),
+            1 => Self::Link(link::Kind::Bye),
+            2 => Self::Link(link::Kind::Ack),
+            3 => Self::Link(link::Kind::Heartbeat),
+            16 => Self::Greeting(Greeting::Hello),
+            17 => Self::Greeting(Greeting::Welcome),
+            18 => Self::Greeting(Greeting::Proof),
+            19 => Self::Greeting(Greeting::Ready),
+            20 => Self::Greeting(Greeting::Refuse),
+            _ => return None,
+        })
+    }
+}
+
+impl Packet {
+    /// A packet from its three parts, as pipes that keep messages apart deliver them.
+    ///
+    /// # Errors
+    /// If they are not one sound packet of at most `limit` bytes.
+    pub fn of_parts(header: &[u8], frame: Frame, limit: usize) -> Result<Self, Fault> {
+        let bytes = header.try_into().map_err(|_| Fault::Magic)?;
+        let header = Header::decode(bytes, limit)?;
+        if (header.head_len, header.values_len) != (frame.head.len(), frame.values.len()) {
+            return Err(Fault::EndedWithin);
+        }
+        Self::checked(bytes, header, frame)
+    }
+
+    fn checked(bytes: &[u8; HEADER_BYTES], header: Header, frame: Frame) -> Result<Self, Fault> {
+        if checksum(bytes, &frame) != header.crc {
+            return Err(Fault::Checksum);
+        }
+        Ok(Self { kind: header.kind, seq: header.seq, ack: header.ack, frame })
+    }
+}
+
+impl Spares {
+    /// Memory for a frame; its content is what it happens to be.
+    pub fn take(&mut self) -> Frame {
+        let Some(frame) = self.frames.pop() else { return Frame::default() };
+        self.bytes -= held(&frame);
+        frame
+    }
+
+    /// Keeps the memory of `frame` if there is room for it.
+    ///
+    /// Its content is kept as well: memory that is overwritten anyway need not be cleared.
+    pub fn keep(&mut self, frame: Frame) {
+        let bytes = held(&frame);
+        if bytes > 0 && self.frames.len() < SPARES_MAX && self.bytes + bytes <= SPARE_BYTES_MAX {
+            self.bytes += bytes;
+            self.frames.push(frame);
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Magic => f.write_str("what came is not from an adapm node"),
+            Self::Version { theirs } => {
+                write!(f, "the peer speaks version {theirs} of the protocol, this node {PROTOCOL_VERSION}")
+            }
+            Self::Kind(byte) => write!(f, "a packet of unknown kind {byte}"),
+            Self::Oversize { bytes, limit } => {
+                write!(f, "a packet claims {bytes} bytes, {limit} are allowed")
+            }
+            Self::Checksum => f.write_str("a packet arrived corrupt (wrong checksum)"),
+            Self::Ended => f.write_str("the connection was closed"),
+            Self::EndedWithin => f.write_str("the connection was closed within a packet"),
+            Self::Io(kind) => write!(f, "{kind}"),
+        }
+    }
+}
+
+impl core::error::Error for Fault {}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error.kind())
+    }
+}
+
+/// CRC-32C of a header but its last four bytes, and of what follows.
+fn checksum(header: &[u8; HEADER_BYTES], frame: &Frame) -> u32 {
+    let crc = crc32c::crc32c(&header[..HEADER_BYTES - 4]);
+    let crc = if frame.head.is_empty() { crc } else { crc32c::crc32c_append(crc, &frame.head) };
+    if frame.values.is_empty() { crc } else { crc32c::crc32c_append(crc, frame.values.bytes()) }
+}
+
+fn held(frame: &Frame) -> usize {
+    frame.head.capacity() + frame.values.len()
+}
+
+const MAGIC: [u8; 2] = *b"aD";
+const SPARES_MAX: usize = 8;
+/// Two of the largest frames.
+const SPARE_BYTES_MAX: usize = 2 * adapm_core::wire::FRAME_BYTES_MAX;

@@ -1,0 +1,238 @@
+//! Packets from the wire: a reader that can stop and go on at any byte.
+//!
+//! Small packets come through a staging buffer, many with one call. What a large packet still misses is read straight into
+//! its frame, with the staging buffer behind it in the same vectored call, so that large values are copied once, from the
+//! kernel to where they stay. A frame grows by at most 1 MiB ahead of the bytes that have come: a length that is claimed
+//! and not sent costs nothing.
+
+use std::io::{self, IoSliceMut, Read};
+
+use adapm_core::transport::Frame;
+
+use super::{Fault, HEADER_BYTES, Header, Packet, Spares};
+
+/// Cuts a stream of bytes into packets.
+#[derive(Debug)]
+pub struct PacketReader {
+    limit: usize,
+    staging: Vec<u8>,
+    start: usize,
+    end: usize,
+    body: Option<Body>,
+    /// Whether a call that fills less than it could means that nothing is left.
+    trusts_short: bool,
+    was_short: bool,
+    bytes: u64,
+    calls: u64,
+}
+
+/// A packet of which the header has come.
+#[derive(Debug)]
+struct Body {
+    bytes: [u8; HEADER_BYTES],
+    header: Header,
+    frame: Frame,
+    /// Bytes of head and values that have come.
+    got: usize,
+}
+
+impl PacketReader {
+    /// A reader of packets of at most `limit` bytes of head and values.
+    ///
+    /// While the limit is below 4 KiB so is all memory of the reader: raise it once the peer is known.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        let staging = if limit < GREETING_BYTES { GREETING_BYTES - limit } else { STAGING_BYTES };
+        let staging = staging.max(STAGING_BYTES_MIN);
+        Self {
+            limit,
+            staging: vec![0; staging],
+            start: 0,
+            end: 0,
+            body: None,
+            trusts_short: false,
+            was_short: false,
+            bytes: 0,
+            calls: 0,
+        }
+    }
+
+    /// Allows larger packets from the next header on.
+    pub fn raise_limit(&mut self, limit: usize) {
+        self.limit = limit;
+        self.staging.resize(STAGING_BYTES.max(self.end), 0);
+    }
+
+    /// Whether a call that fills less than it could is taken as "would block". Right for a socket that tells of new bytes by
+    /// an edge, until its other side has closed; saves every second call.
+    pub fn trust_short(&mut self, trusts: bool) {
+        self.trusts_short = trusts;
+        self.was_short &= trusts;
+    }
+
+    /// The next packet, `None` if `source` would block first; what has come of it is kept.
+    ///
+    /// # Errors
+    /// If no more packets can come; further calls are of no use.
+    pub fn read(&mut self, source: &mut impl Read, spares: &mut Spares) -> Result<Option<Packet>, Fault> {
+        loop {
+            let Some(body) = &mut self.body else {
+                if self.end - self.start < HEADER_BYTES {
+                    if !self.fill(source)? {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+                let here = &self.staging[self.start..self.start + HEADER_BYTES];
+                let bytes: [u8; HEADER_BYTES] = here.try_into().expect("counted");
+                let header = Header::decode(&bytes, self.limit)?;
+                self.start += HEADER_BYTES;
+                self.body = Some(Body::new(bytes, header, spares.take()));
+                continue;
+            };
+            self.start += body.take(&self.staging[self.start..self.end]);
+            if body.missing() == 0 {
+                let body = self.body.take().expect("it is here");
+                return body.finish().map(Some);
+            }
+            let goes_on =
+                if body.missing() < DIRECT_BYTES_MIN { self.fill(source)? } else { self.fill_body(source)? };
+            if !goes_on {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Bytes read so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Calls of [`Read`] so far.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Whether a packet has come in part.
+    #[must_use]
+    pub fn is_within(&self) -> bool {
+        self.body.is_some() || self.start < self.end
+    }
+
+    /// Reads into the staging buffer, of which less than a header is in use; false: would block.
+    fn fill(&mut self, source: &mut impl Read) -> Result<bool, Fault> {
+        if self.start > 0 {
+            self.staging.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if self.is_drained() {
+            return Ok(false);
+        }
+        let room = self.staging.len() - self.end;
+        let result = source.read(&mut self.staging[self.end..]);
+        let Some(read) = self.settle(result, room)? else { return Ok(false) };
+        self.end += read;
+        Ok(true)
+    }
+
+    /// Reads into the frame, and what comes behind it into the staging buffer, which is empty; false: would block.
+    fn fill_body(&mut self, source: &mut impl Read) -> Result<bool, Fault> {
+        debug_assert_eq!(self.start, self.end, "the body has taken what was there");
+        (self.start, self.end) = (0, 0);
+        if self.is_drained() {
+            return Ok(false);
+        }
+        let body = self.body.as_mut().expect("the caller has seen it");
+        let target = body.room();
+        let wanted = target.len();
+        let room = wanted + self.staging.len();
+        let result = source.read_vectored(&mut [IoSliceMut::new(target), IoSliceMut::new(&mut self.staging)]);
+        let Some(read) = self.settle(result, room)? else { return Ok(false) };
+        let direct = read.min(wanted);
+        self.body.as_mut().expect("it is still there").got += direct;
+        self.end = read - direct;
+        Ok(true)
+    }
+
+    /// Whether the call before has shown that nothing is left.
+    fn is_drained(&mut self) -> bool {
+        core::mem::take(&mut self.was_short)
+    }
+
+    /// What a call of `source` with room for `room` bytes means; `None`: would block.
+    fn settle(&mut self, result: io::Result<usize>, room: usize) -> Result<Option<usize>, Fault> {
+        self.calls += 1;
+        match result {
+            Ok(0) if self.is_within() => Err(Fault::EndedWithin),
+            Ok(0) => Err(Fault::Ended),
+            Ok(read) => {
+                self.bytes += read as u64;
+                self.was_short = self.trusts_short && read < room;
+                Ok(Some(read))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Some(0)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Body {
+    fn new(bytes: [u8; HEADER_BYTES], header: Header, mut frame: Frame) -> Self {
+        frame.head.truncate(header.head_len);
+        if frame.values.len() > header.values_len {
+            frame.values.resize(header.values_len);
+        }
+        Self { bytes, header, frame, got: 0 }
+    }
+
+    fn missing(&self) -> usize {
+        self.header.head_len + self.header.values_len - self.got
+    }
+
+    /// Memory for bytes that come next: of the head until it is whole, then of the values.
+    fn room(&mut self) -> &mut [u8] {
+        let head_len = self.header.head_len;
+        if self.got < head_len {
+            let end = head_len.min(self.got + GROWTH_BYTES);
+            if self.frame.head.len() < end {
+                self.frame.head.resize(end, 0);
+            }
+            return &mut self.frame.head[self.got..];
+        }
+        let got = self.got - head_len;
+        let end = self.header.values_len.min(got + GROWTH_BYTES);
+        if self.frame.values.len() < end {
+            self.frame.values.resize(end);
+        }
+        &mut self.frame.values.bytes_mut()[got..]
+    }
+
+    /// Copies what belongs to this packet out of `bytes`, and returns how much.
+    fn take(&mut self, mut bytes: &[u8]) -> usize {
+        let before = self.got;
+        while !bytes.is_empty() && self.missing() > 0 {
+            let room = self.room();
+            let taken = room.len().min(bytes.len());
+            room[..taken].copy_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken..];
+            self.got += taken;
+        }
+        self.got - before
+    }
+
+    fn finish(self) -> Result<Packet, Fault> {
+        Packet::checked(&self.bytes, self.header, self.frame)
+    }
+}
+
+/// All memory of a reader whose limit is below this.
+const GREETING_BYTES: usize = 4 << 10;
+const STAGING_BYTES: usize = 64 << 10;
+const STAGING_BYTES_MIN: usize = 512;
+/// Missing bytes from which on the frame is read into directly.
+const DIRECT_BYTES_MIN: usize = 16 << 10;
+/// How far a frame grows ahead of its bytes.
+const GROWTH_BYTES: usize = 1 << 20;

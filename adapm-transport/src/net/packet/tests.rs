@@ -1,0 +1,284 @@
+//! Packets against any split of the stream, flipped bits, false claims, and pipes that block or end at any byte.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::sync::Arc;
+
+use adapm_core::link::{self, Seq};
+use adapm_core::transport::Frame;
+use proptest::prelude::*;
+
+use super::*;
+
+const LIMIT: usize = 4 << 20;
+
+/// Gives `bytes` in pieces of the lengths of `cuts`, in turn; a piece of nothing means that the source would block.
+struct Pieces<'a> {
+    bytes: &'a [u8],
+    cuts: Vec<usize>,
+    turn: usize,
+    ends: bool,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let cut = self.cuts[self.turn % self.cuts.len()];
+        self.turn += 1;
+        if self.bytes.is_empty() && self.ends {
+            return Ok(0);
+        }
+        let len = cut.min(room.len()).min(self.bytes.len());
+        if len == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let (now, later) = self.bytes.split_at(len);
+        room[..len].copy_from_slice(now);
+        self.bytes = later;
+        Ok(len)
+    }
+
+    fn read_vectored(&mut self, rooms: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut all = 0;
+        for room in rooms {
+            match self.read(room) {
+                Ok(len) if len == room.len() => all += len,
+                Ok(len) => return Ok(all + len),
+                Err(error) => return if all > 0 { Ok(all) } else { Err(error) },
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Takes bytes in pieces, as [`Pieces`] gives them.
+struct Sink {
+    bytes: Vec<u8>,
+    cuts: Vec<usize>,
+    turn: usize,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let cut = self.cuts[self.turn % self.cuts.len()];
+        self.turn += 1;
+        let taken: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).take(cut).collect();
+        self.bytes.extend_from_slice(&taken);
+        if taken.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn frame(head: usize, values: usize, seed: u8) -> Frame {
+    let mut frame = Frame { head: (0..head).map(|at| at as u8 ^ seed).collect(), ..Frame::default() };
+    frame.values.resize(values);
+    frame.values.bytes_mut().iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 3) as u8 ^ seed);
+    frame
+}
+
+fn packet(number: u64, head: usize, values: usize) -> Packet {
+    let kind = match number % 4 {
+        0 => Kind::Greeting(Greeting::Hello),
+        1 => Kind::Link(link::Kind::Bye),
+        _ => Kind::Link(link::Kind::Data),
+    };
+    Packet { kind, seq: Seq(number), ack: Seq(number << 40), frame: frame(head, values, number as u8) }
+}
+
+fn outgoing(packet: &Packet) -> Outgoing {
+    Outgoing::new(packet.kind, packet.seq, packet.ack, Some(Arc::new(packet.frame.clone())))
+}
+
+fn wire(packets: &[Packet]) -> Vec<u8> {
+    packets.iter().flat_map(|packet| outgoing(packet).parts().concat()).collect()
+}
+
+/// Reads until the fault at the end; blocking may happen at most `patience` times.
+fn read_all(reader: &mut PacketReader, source: &mut Pieces<'_>, patience: usize) -> (Vec<Packet>, Fault) {
+    let (mut spares, mut packets) = (Spares::default(), Vec::new());
+    for _ in 0..patience {
+        match reader.read(source, &mut spares) {
+            Ok(Some(packet)) => {
+                spares.keep(packet.frame.clone());
+                packets.push(packet);
+            }
+            Ok(None) => {}
+            Err(fault) => return (packets, fault),
+        }
+    }
+    panic!("the reader neither reads on nor ends");
+}
+
+fn whole(bytes: &[u8]) -> Pieces<'_> {
+    Pieces { bytes, cuts: vec![usize::MAX], turn: 0, ends: true }
+}
+
+fn sizes() -> impl Strategy<Value = (usize, usize)> {
+    prop_oneof![
+        4 => (0_usize..200, 0_usize..600),
+        1 => (0_usize..80_000, 0_usize..100),
+        1 => (0_usize..100, 0_usize..300_000),
+        1 => (Just(3), Just(3 << 20)),
+    ]
+}
+
+fn cuts() -> impl Strategy<Value = Vec<usize>> {
+    let cut = prop_oneof![2 => Just(0_usize), 3 => 1_usize..40, 3 => 1_usize..5_000, 3 => 1_usize..300_000];
+    // One piece of some length at least, else nothing ever arrives.
+    (prop::collection::vec(cut, 0..12), 100_usize..200_000).prop_map(|(mut cuts, last)| {
+        cuts.push(last);
+        cuts
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_split_of_the_stream_gives_the_same_packets(
+        sizes in prop::collection::vec(sizes(), 1..8),
+        cuts in cuts(),
+        trusts in any::<bool>(),
+    ) {
+        let packets: Vec<Packet> = sizes.iter().enumerate().map(|(at, (head, values))| packet(at as u64, *head, *values)).collect();
+        let bytes = wire(&packets);
+        let mut reader = PacketReader::new(LIMIT);
+        reader.trust_short(trusts);
+        let mut source = Pieces { bytes: &bytes, cuts, turn: 0, ends: true };
+        let (read, fault) = read_all(&mut reader, &mut source, 2_000_000);
+        prop_assert!(read == packets);
+        prop_assert_eq!(fault, Fault::Ended);
+        prop_assert_eq!(reader.bytes(), bytes.len() as u64);
+    }
+
+    #[test]
+    fn any_split_of_writing_gives_the_same_bytes(
+        sizes in prop::collection::vec(sizes(), 1..60),
+        cuts in cuts(),
+    ) {
+        let packets: Vec<Packet> = sizes.iter().enumerate().map(|(at, (head, values))| packet(at as u64, *head, *values % 9_000)).collect();
+        let mut sink = Sink { bytes: Vec::new(), cuts, turn: 0 };
+        let mut writer = PacketWriter::default();
+        let mut turns = 0;
+        for packet in &packets {
+            writer.push(outgoing(packet));
+            writer.write(&mut sink)?;
+        }
+        while !writer.write(&mut sink)? {
+            turns += 1;
+            prop_assert!(turns < 2_000_000, "the writer does not end");
+        }
+        prop_assert_eq!((writer.packets(), writer.bytes()), (0, 0));
+        prop_assert!(sink.bytes == wire(&packets));
+    }
+
+    #[test]
+    fn a_flipped_bit_is_an_error(head in 0_usize..60, values in 0_usize..90, at in any::<prop::sample::Index>(), bit in 0_u8..8) {
+        let packets = [packet(2, head, values), packet(3, 1, 1)];
+        let mut bytes = outgoing(&packets[0]).parts().concat();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        bytes.extend(wire(&packets[1..]));
+        let (read, fault) = read_all(&mut PacketReader::new(LIMIT), &mut whole(&bytes), 100);
+        prop_assert!(read.is_empty(), "{read:?} of a corrupt packet, flipped at {at}");
+        prop_assert!(fault != Fault::Ended);
+    }
+
+    #[test]
+    fn garbage_is_an_error_without_growth(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut reader = PacketReader::new(1 << 10);
+        let (read, _) = read_all(&mut reader, &mut whole(&bytes), 100);
+        prop_assert!(read.is_empty());
+    }
+}
+
+#[test]
+fn a_claim_above_the_limit_is_refused_before_it_costs_anything() {
+    let mut bytes = outgoing(&packet(2, 4, 4)).parts().concat();
+    bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+    let mut spares = Spares::default();
+    spares.keep(frame(10, 0, 0));
+    let fault = PacketReader::new(LIMIT).read(&mut whole(&bytes), &mut spares);
+    assert_eq!(fault, Err(Fault::Oversize { bytes: u64::from(u32::MAX) + 4, limit: LIMIT }));
+    assert!(spares.take().head.capacity() > 0, "no memory was taken");
+}
+
+#[test]
+fn a_claim_within_the_limit_allocates_what_arrives_and_a_step_more() {
+    let sent = packet(2, 10, LIMIT - 10);
+    let bytes = &wire(&[sent])[..HEADER_BYTES + 10 + 100_000];
+    let mut reader = PacketReader::new(LIMIT);
+    let mut source = Pieces { bytes, cuts: vec![50_000], turn: 0, ends: false };
+    while !source.bytes.is_empty() {
+        assert_eq!(reader.read(&mut source, &mut Spares::default()), Ok(None));
+    }
+    assert!(reader.is_within());
+    let text = format!("{reader:?}");
+    let held: usize = text
+        .split("Block(")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .and_then(|len| len.parse().ok())
+        .expect("a block");
+    assert!((100_000..=(1 << 20) + 100_000).contains(&held), "{held} bytes held for 100,000 that came");
+}
+
+#[test]
+fn an_end_within_a_packet_is_told_from_one_between_two() {
+    let bytes = wire(&[packet(2, 5, 5)]);
+    for len in 0..=bytes.len() {
+        let (read, fault) = read_all(&mut PacketReader::new(LIMIT), &mut whole(&bytes[..len]), 100);
+        let expected = if len == 0 || len == bytes.len() { Fault::Ended } else { Fault::EndedWithin };
+        assert_eq!((read.len(), fault), (usize::from(len == bytes.len()), expected), "cut at {len}");
+    }
+}
+
+#[test]
+fn another_version_is_named() {
+    let mut bytes = wire(&[packet(0, 5, 0)]);
+    bytes[3] = 9;
+    let (_, fault) = read_all(&mut PacketReader::new(LIMIT), &mut whole(&bytes), 100);
+    assert_eq!(fault, Fault::Version { theirs: 9 });
+}
+
+#[test]
+fn parts_of_a_message_are_checked_like_a_stream() {
+    let sent = packet(2, 5, 9);
+    let packet = outgoing(&sent);
+    let [header, head, values] = packet.parts();
+    assert_eq!(Packet::of_parts(header, sent.frame.clone(), LIMIT).as_ref(), Ok(&sent));
+    assert_eq!((head, values), (&sent.frame.head[..], sent.frame.values.bytes()));
+    assert_eq!(Packet::of_parts(&header[1..], sent.frame.clone(), LIMIT), Err(Fault::Magic));
+    assert_eq!(Packet::of_parts(header, frame(5, 8, 2), LIMIT), Err(Fault::EndedWithin));
+    assert_eq!(Packet::of_parts(header, frame(5, 9, 3), LIMIT), Err(Fault::Checksum));
+}
+
+#[test]
+fn small_packets_come_many_in_a_call_and_large_values_are_not_staged() {
+    let small: Vec<Packet> = (0..100).map(|number| packet(number, 20, 30)).collect();
+    let bytes = wire(&small);
+    let mut reader = PacketReader::new(LIMIT);
+    assert_eq!(read_all(&mut reader, &mut whole(&bytes), 200).0.len(), 100);
+    assert_eq!(reader.calls(), 2, "one for all packets, one for the end");
+    let bytes = wire(&[packet(2, 20, 1 << 20), packet(3, 20, 40)]);
+    let mut reader = PacketReader::new(LIMIT);
+    assert_eq!(read_all(&mut reader, &mut whole(&bytes), 200).0.len(), 2);
+    assert!(reader.calls() <= 4, "{} calls for a large packet and a small one", reader.calls());
+}
+
+#[test]
+fn spares_are_bounded() {
+    let mut spares = Spares::default();
+    for _ in 0..100 {
+        spares.keep(frame(1, 6 << 20, 0));
+    }
+    let kept = (0..100).filter(|_| spares.take().values.len() > 0).count();
+    assert_eq!(kept, 5, "32 MiB in all");
+    spares.keep(Frame::default());
+    assert_eq!(spares.take().head.capacity(), 0);
+}

@@ -1,0 +1,124 @@
+//! What carries packets to one peer: whole and in order until it breaks, then never again.
+//!
+//! | | [`Pipe::Stream`] | [`Pipe::Carried`] |
+//! | --- | --- | --- |
+//! | carries | TCP, Unix sockets | anything with threads or tasks of its own |
+//! | does its I/O | inside calls of the endpoint | elsewhere, behind two bounded queues ([`carried`](super::carried)) |
+//! | tells of news | through mio | by ringing the endpoint's [`Bell`](super::bell::Bell) |
+//!
+//! A pipe is usable at once, connected or not: what is pushed waits; a failure to connect is a [`Fault`] of the next call.
+//! Everything else about a peer (handshake, session, dialing again) is the endpoint's, and the same for all kinds.
+
+use core::fmt;
+use core::net::SocketAddr;
+
+use super::address::Address;
+use super::carried::Carried;
+use super::packet::{Fault, Outgoing, Packet, Spares};
+use crate::tcp::StreamPipe;
+
+/// A pipe of any kind.
+#[derive(Debug)]
+pub(crate) enum Pipe {
+    Stream(Box<StreamPipe>),
+    Carried(Carried),
+}
+
+/// Makes pipes of a kind that has threads or tasks of its own, for one endpoint.
+///
+/// An endpoint has at most one carrier of each kind; it is made with the endpoint's [`Bell`](super::bell::Bell), which it must
+/// ring when there is something to accept (pipes ring by themselves). Dropping it ends everything it has made, without waiting.
+pub(crate) trait Carrier: fmt::Debug + Send {
+    /// Where others dial it; `None` if it does not listen.
+    fn address(&self) -> Option<Address>;
+
+    /// Starts to connect to `to` and returns at once.
+    ///
+    /// # Errors
+    /// If that is not even tried.
+    fn dial(&mut self, to: &Address) -> Result<Carried, Fault>;
+
+    /// The next pipe that somebody else has dialed, and from where; never waits. At most 64 may wait to be taken: close
+    /// further ones at once.
+    fn accept(&mut self) -> Option<(Carried, Option<SocketAddr>)>;
+}
+
+impl Pipe {
+    /// The next packet, `None` if none has come.
+    ///
+    /// # Errors
+    /// If the pipe is broken.
+    pub(super) fn read(&mut self, spares: &mut Spares) -> Result<Option<Packet>, Fault> {
+        match self {
+            Self::Stream(stream) => stream.read(spares),
+            Self::Carried(carried) => carried.read(),
+        }
+    }
+
+    /// Whether another packet may be pushed.
+    pub(super) fn has_room(&self) -> bool {
+        match self {
+            Self::Stream(stream) => stream.has_room(),
+            Self::Carried(carried) => carried.has_room(),
+        }
+    }
+
+    /// Appends a packet; it goes out with the next flush.
+    pub(super) fn push(&mut self, packet: Outgoing) {
+        match self {
+            Self::Stream(stream) => stream.push(packet),
+            Self::Carried(carried) => carried.push(packet),
+        }
+    }
+
+    /// Writes as much as goes without waiting. Returns whether the pipe is broken: then read until the fault shows.
+    pub(super) fn flush(&mut self) -> bool {
+        match self {
+            Self::Stream(stream) => {
+                stream.flush();
+                stream.is_broken()
+            }
+            Self::Carried(carried) => carried.flush(),
+        }
+    }
+
+    /// Whether everything pushed was handed to the system.
+    pub(super) fn is_flushed(&self) -> bool {
+        match self {
+            Self::Stream(stream) => stream.is_flushed(),
+            Self::Carried(carried) => carried.is_flushed(),
+        }
+    }
+
+    /// Tells the other side that nothing more comes, where the kind can.
+    pub(super) fn shutdown(&mut self) {
+        match self {
+            Self::Stream(stream) => stream.shutdown(),
+            Self::Carried(_) => {}
+        }
+    }
+
+    /// Allows packets of `limit` bytes from the next one on: the peer is known.
+    pub(super) fn raise_limit(&mut self, limit: usize) {
+        match self {
+            Self::Stream(stream) => stream.raise_limit(limit),
+            Self::Carried(carried) => carried.raise_limit(limit),
+        }
+    }
+
+    /// Bytes that have come so far, those of packets in part included.
+    pub(super) fn bytes_in(&self) -> u64 {
+        match self {
+            Self::Stream(stream) => stream.bytes_in(),
+            Self::Carried(carried) => carried.bytes_in(),
+        }
+    }
+
+    /// Calls of the system for reading and writing.
+    pub(super) fn calls(&self) -> (u64, u64) {
+        match self {
+            Self::Stream(stream) => stream.calls(),
+            Self::Carried(_) => (0, 0),
+        }
+    }
+}

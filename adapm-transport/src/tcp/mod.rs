@@ -1,0 +1,143 @@
+//! Streams of the system, TCP and Unix sockets, through mio: no threads, no blocking.
+//!
+//! A [`StreamPipe`] is one connection with what was read and not yet understood, and what is to be written. Its I/O happens
+//! in calls of the endpoint that owns it. Not here: who is at the other end, and what happens when a connection breaks.
+
+mod listener;
+mod stream;
+
+use core::net::SocketAddr;
+use std::io;
+
+use mio::{Registry, Token};
+
+use crate::net::address::Address;
+use crate::net::hello::GREETING_BYTES_MAX;
+use crate::net::packet::{Fault, Outgoing, Packet, PacketReader, PacketWriter, Spares};
+
+#[expect(unused_imports, reason = "used by the endpoint, which comes next")]
+pub(crate) use listener::Listener;
+use stream::Stream;
+
+/// A connection that carries packets.
+#[derive(Debug)]
+pub(crate) struct StreamPipe {
+    stream: Stream,
+    reader: PacketReader,
+    writer: PacketWriter,
+    is_connecting: bool,
+    /// The system takes nothing more until it says so.
+    is_blocked: bool,
+    /// Writing failed; what has come is still read.
+    fault: Option<Fault>,
+}
+
+impl StreamPipe {
+    /// Starts to connect.
+    pub(crate) fn dial(to: &Address) -> io::Result<Self> {
+        Ok(Self::new(Stream::dial(to)?, true))
+    }
+
+    fn new(stream: Stream, is_connecting: bool) -> Self {
+        let mut reader = PacketReader::new(GREETING_BYTES_MAX);
+        reader.trust_short(true);
+        Self {
+            stream,
+            reader,
+            writer: PacketWriter::default(),
+            is_connecting,
+            is_blocked: false,
+            fault: None,
+        }
+    }
+
+    /// From here on, mio tells of news under `token`.
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        self.stream.register(registry, token)
+    }
+
+    /// Mio has told of news; `has_closed`: the other side writes nothing more, or all is over.
+    pub(crate) fn handle_event(&mut self, has_closed: bool) {
+        if has_closed {
+            self.reader.trust_short(false);
+        }
+        self.is_blocked = false;
+        if self.is_connecting {
+            match self.stream.is_connected() {
+                Ok(is_connected) => self.is_connecting = !is_connected,
+                Err(error) => self.fail(&error),
+            }
+        }
+        self.flush();
+    }
+
+    pub(crate) fn read(&mut self, spares: &mut Spares) -> Result<Option<Packet>, Fault> {
+        if self.is_connecting {
+            return self.fault.map_or(Ok(None), Err);
+        }
+        match self.reader.read(&mut self.stream, spares)? {
+            None => self.fault.map_or(Ok(None), Err),
+            packet => Ok(packet),
+        }
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.fault.is_none() && self.writer.packets() < PACKETS_MAX && self.writer.bytes() < BYTES_MAX
+    }
+
+    pub(crate) fn push(&mut self, packet: Outgoing) {
+        self.writer.push(packet);
+    }
+
+    /// Writes as much as goes; a failure is told by [`StreamPipe::read`] once everything that came was read.
+    pub(crate) fn flush(&mut self) {
+        if self.is_connecting || self.is_blocked || self.fault.is_some() {
+            return;
+        }
+        match self.writer.write(&mut self.stream) {
+            Ok(is_done) => self.is_blocked = !is_done,
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    /// Tells the other side that nothing more comes.
+    pub(crate) fn shutdown(&mut self) {
+        self.stream.shutdown();
+    }
+
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.writer.packets() == 0 || self.fault.is_some()
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.fault.is_some()
+    }
+
+    pub(crate) fn raise_limit(&mut self, limit: usize) {
+        self.reader.raise_limit(limit);
+    }
+
+    pub(crate) fn bytes_in(&self) -> u64 {
+        self.reader.bytes()
+    }
+
+    pub(crate) fn calls(&self) -> (u64, u64) {
+        (self.reader.calls(), self.writer.calls())
+    }
+
+    /// Where the other side is.
+    pub(crate) fn remote(&self) -> Option<SocketAddr> {
+        self.stream.remote()
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        self.fault.get_or_insert(Fault::Io(error.kind()));
+        // The end may have come with the bytes that were read last.
+        self.reader.trust_short(false);
+    }
+}
+
+/// Packets that wait to be written at most.
+const PACKETS_MAX: usize = 128;
+/// Bytes from which on no further packet is taken; the last one may go beyond.
+const BYTES_MAX: usize = 1 << 20;
