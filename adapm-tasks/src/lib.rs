@@ -1,12 +1,14 @@
 //! Machine learning tasks with sparse access, on top of the adaptive parameter manager.
 //!
 //! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`]) holds model, step,
-//! training loop and evaluation, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported.
+//! training loop and evaluation, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported,
+//! [`exchange`] what nodes tell each other if they are processes.
 //! Tasks use the public API of `adapm-runtime` only and run unchanged under every system, on one node or many.
 //!
 //! Not here: the command line, which is the binary `adapm` of this package.
 
 pub mod data;
+pub mod exchange;
 pub mod kge;
 mod matrix;
 pub mod metric;

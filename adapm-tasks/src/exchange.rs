@@ -1,0 +1,85 @@
+//! How the processes of a run talk about it, beside the parameters: short notes, everybody's to everybody.
+//!
+//! A task whose nodes are processes of their own agrees on decisions (is this epoch the best, does the run stop) by
+//! exchanging notes between two of its phases. Parameters never pass here, but for those that are saved.
+
+use std::fs;
+use std::thread;
+
+use crate::kge::TaskError;
+
+/// Notes between the processes of a run, one process a node.
+///
+/// Every call is collective: all processes make the same calls in the same order, from one thread at a time each.
+pub trait Exchange: Sync {
+    /// The node that this process is.
+    fn node(&self) -> usize;
+
+    /// Number of nodes, that is of processes.
+    fn nodes(&self) -> usize;
+
+    /// Gives `bytes` to all nodes and returns what all gave, by node.
+    ///
+    /// # Errors
+    ///
+    /// A node is lost or has left: nobody waits for it.
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TaskError>;
+
+    /// Gives `bytes` to node 0, where it returns what all gave, by node; `None` elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`Exchange::all_gather`].
+    fn gather(&self, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, TaskError> {
+        let all = self.all_gather(bytes)?;
+        Ok((self.node() == 0).then_some(all))
+    }
+}
+
+/// Workers that every node can have: the fewest that any has cores for, when the nodes on one set of cores share it evenly;
+/// at least one. Collective.
+///
+/// # Errors
+///
+/// As [`Exchange::all_gather`].
+pub fn workers_for_all(exchange: &dyn Exchange) -> Result<usize, TaskError> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let mut note = (cores as u64).to_le_bytes().to_vec();
+    note.extend_from_slice(place().as_bytes());
+    let notes = exchange.all_gather(&note)?;
+    Ok(workers_of(&notes))
+}
+
+fn workers_of(notes: &[Vec<u8>]) -> usize {
+    let workers = notes.iter().map(|note| {
+        let (cores, place) = note.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        let sharing = notes.iter().filter(|other| other.get(size_of::<u64>()..) == Some(place)).count();
+        usize::try_from(u64::from_le_bytes(*cores)).unwrap_or(usize::MAX) / sharing.max(1)
+    });
+    workers.min().unwrap_or(1).max(1)
+}
+
+/// Names the cores this process may use: those of the running system, as far as it is restricted to some. Empty where the
+/// operating system does not tell: such nodes count as sharing.
+fn place() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let allowed = status.lines().find(|line| line.starts_with("Cpus_allowed_list:")).unwrap_or_default();
+    format!("{}{allowed}", boot.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_on_the_same_cores_share_them_and_the_fewest_decide() {
+        let note = |cores: u64, place: &str| [&cores.to_le_bytes(), place.as_bytes()].concat();
+        assert_eq!(workers_of(&[note(8, "a")]), 8);
+        assert_eq!(workers_of(&[note(8, "a"), note(8, "a")]), 4);
+        assert_eq!(workers_of(&[note(8, "a"), note(8, "b")]), 8);
+        assert_eq!(workers_of(&[note(8, "a"), note(8, "b"), note(9, "b"), note(9, "b")]), 2);
+        assert_eq!(workers_of(&[note(1, "a"), note(1, "a")]), 1);
+        assert_eq!(workers_of(&[note(8, "a"), vec![1, 2]]), 1, "what is no note is no reason to panic");
+    }
+}
