@@ -1,23 +1,35 @@
-//! What the workers of a run share beside the parameters: progress, where a phase was cut short, ranks, decisions.
+//! What the workers of a process share beside the parameters: progress, where a phase was cut short, ranks, decisions.
 //!
-//! Parameters never pass here. A worker writes before a barrier of the parameter manager, the others read behind it.
+//! Parameters never pass here. A worker writes before a barrier of the parameter manager, the others read behind it. If
+//! nodes are processes each has a board; the first workers make all say the same between two barriers, by a [`Note`] each.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use adapm_core::NodeId;
+
+use crate::kge::error::TaskError;
+use crate::kge::note::{Note, Totals};
+use crate::kge::peers::Peers;
 use crate::kge::report::{EpochReport, ManagerStats, Progress};
+use crate::kge::share::places;
 use crate::metric::Rank;
 
-/// Shared by the workers of one run.
+/// Shared by the workers of one run in one process.
 pub(crate) struct Board<'a> {
     pub(crate) progress: &'a dyn Progress,
+    pub(crate) peers: &'a Peers<'a>,
     stop: &'a AtomicBool,
     stats: &'a (dyn Fn() -> ManagerStats + Sync),
-    /// One per worker.
+    /// One per worker of this process.
     tallies: Vec<Tally>,
     /// The first phase that some worker did not complete.
     cut: AtomicU64,
+    /// Why, with the worker that says so, the first of them.
+    failure: Mutex<Option<(usize, TaskError)>>,
+    /// The exchange told that the run fails.
+    has_failed: AtomicBool,
     verdicts: Mutex<Verdicts>,
 }
 
@@ -44,24 +56,26 @@ pub(crate) struct Verdicts {
 }
 
 impl<'a> Board<'a> {
+    /// A board for the `workers` workers of this process.
     pub(crate) fn new(
         workers: usize,
+        peers: &'a Peers<'a>,
         progress: &'a dyn Progress,
         stop: &'a AtomicBool,
         stats: &'a (dyn Fn() -> ManagerStats + Sync),
     ) -> Self {
         let tallies = (0..workers).map(|_| Tally::default()).collect();
-        let (cut, verdicts) = (AtomicU64::new(u64::MAX), Mutex::default());
-        Self { progress, stop, stats, tallies, cut, verdicts }
+        let (cut, failure, verdicts) = (AtomicU64::new(u64::MAX), Mutex::default(), Mutex::default());
+        let has_failed = AtomicBool::new(false);
+        Self { progress, peers, stop, stats, tallies, cut, failure, has_failed, verdicts }
     }
 
     /// Asks whether this worker has to leave `phase` here; tells the others if so.
     pub(crate) fn must_stop(&self, phase: u64) -> bool {
-        let stops = self.stop.load(Ordering::Relaxed);
-        if stops {
+        if self.stop.load(Ordering::Relaxed) {
             self.cut(phase);
         }
-        stops
+        self.is_cut(phase)
     }
 
     /// Declares that `phase` will not be complete.
@@ -74,9 +88,25 @@ impl<'a> Board<'a> {
         self.cut.fetch_min(phase, Ordering::Relaxed);
     }
 
-    /// Tells, behind the barrier that ends `phase`, whether some worker left it early.
+    /// Tells, behind the barrier that ends `phase`, whether some worker left it early: of this process behind the first
+    /// barrier, of any behind that which follows the exchange.
     pub(crate) fn is_cut(&self, phase: u64) -> bool {
         self.cut.load(Ordering::Relaxed) <= phase
+    }
+
+    /// Declares that the run fails in `phase`, by the worker of this index.
+    pub(crate) fn fail(&self, phase: u64, worker: usize, error: TaskError) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.as_ref().is_none_or(|(other, _)| worker < *other) {
+            *failure = Some((worker, error));
+        }
+        drop(failure);
+        self.cut(phase);
+    }
+
+    /// Tells, behind a barrier that follows an exchange, whether the run fails.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
     }
 
     /// Starts the count of a worker for a phase.
@@ -91,14 +121,38 @@ impl<'a> Board<'a> {
         self.tallies[worker].loss.store(loss.to_bits(), Ordering::Relaxed);
     }
 
-    /// What all workers have done, and the sum of their losses in the order of the workers.
+    /// What all workers of this process have done, and the sum of their losses.
     pub(crate) fn totals(&self) -> (u64, f64) {
-        let done = self.tallies.iter().map(|tally| tally.done.load(Ordering::Relaxed)).sum();
-        let loss = self.tallies.iter().map(|tally| f64::from_bits(tally.loss.load(Ordering::Relaxed))).sum();
-        (done, loss)
+        self.tallies().fold((0, 0.0), |(done, loss), (d, l)| (done + d, loss + l))
     }
 
-    /// The manager's counts.
+    /// What all workers have done, as far as this process can know: all nodes have equal parts of `total`.
+    pub(crate) fn estimate(&self, total: u64) -> u64 {
+        let (done, _) = self.totals();
+        (done * self.peers.processes() as u64).min(total)
+    }
+
+    /// Makes the boards of all processes say the same about `phase`, which has ended: where it was cut, and if `ranking`
+    /// the ranks. By the first worker of each process, between two barriers.
+    ///
+    /// # Errors
+    ///
+    /// If the run fails in any process: the same reason in all as far as they know.
+    pub(crate) fn conclude(
+        &self,
+        phase: u64,
+        stats: ManagerStats,
+        ranking: bool,
+    ) -> Result<Totals, TaskError> {
+        let totals = self.merge(phase, stats, ranking);
+        if totals.is_err() {
+            self.has_failed.store(true, Ordering::Relaxed);
+            self.cut(phase);
+        }
+        totals
+    }
+
+    /// The manager's counts of the nodes in this process.
     pub(crate) fn stats(&self) -> ManagerStats {
         (self.stats)()
     }
@@ -112,5 +166,61 @@ impl<'a> Board<'a> {
     pub(crate) fn verdicts(&self) -> MutexGuard<'_, Verdicts> {
         // A worker that panicked brings the run down itself.
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tallies(&self) -> impl Iterator<Item = (u64, f64)> {
+        self.tallies.iter().map(|tally| {
+            (tally.done.load(Ordering::Relaxed), f64::from_bits(tally.loss.load(Ordering::Relaxed)))
+        })
+    }
+
+    fn merge(&self, phase: u64, stats: ManagerStats, ranking: bool) -> Result<Totals, TaskError> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let own = failure.map_or(Ok(()), |(_, error)| Err(error)).map(|()| self.note(phase, stats, ranking));
+        let notes = self.peers.share(own)?;
+        let mut verdicts = self.verdicts();
+        for (node, note) in (0..).zip(&notes) {
+            let taken = self.take(node, note, phase, if ranking { &mut verdicts.ranks } else { &mut [] });
+            let id = NodeId(u16::try_from(node).unwrap_or(u16::MAX));
+            taken.ok_or(TaskError::Unintelligible { node: id })?;
+        }
+        Ok(Totals::of(&notes))
+    }
+
+    /// What this process has to say about a phase.
+    fn note(&self, phase: u64, stats: ManagerStats, ranking: bool) -> Note {
+        let verdicts = self.verdicts();
+        let places = self.places(self.peers.node(), if ranking { verdicts.ranks.len() } else { 0 });
+        let ranks = places.flat_map(|place| &verdicts.ranks[place]);
+        Note {
+            phase,
+            is_cut: self.is_cut(phase),
+            tallies: self.tallies().collect(),
+            stats: stats.counts(),
+            ranks: ranks.map(|rank| (rank.better, rank.tied)).collect(),
+        }
+    }
+
+    /// Takes over what process `node` says; `None` if that makes no sense.
+    fn take(&self, node: usize, note: &Note, phase: u64, ranks: &mut [Rank]) -> Option<()> {
+        (note.phase == phase && note.tallies.len() == self.tallies.len()).then_some(())?;
+        if note.is_cut {
+            self.cut(phase);
+        }
+        let mut rest = note.ranks.as_slice();
+        for place in self.places(node, ranks.len()) {
+            let (told, behind) = rest.split_at_checked(place.len())?;
+            for (rank, (better, tied)) in ranks[place].iter_mut().zip(told) {
+                *rank = Rank { better: *better, tied: *tied };
+            }
+            rest = behind;
+        }
+        rest.is_empty().then_some(())
+    }
+
+    /// Where the ranks are that the workers of process `node` compute, of `len`.
+    fn places(&self, node: usize, len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let (here, all) = (self.tallies.len(), self.tallies.len() * self.peers.processes());
+        (node * here..(node + 1) * here).flat_map(move |worker| places(len, worker, all))
     }
 }

@@ -56,9 +56,10 @@ pub enum Split {
 pub struct TrainConfig {
     /// The parameter management system; `None`: plain arrays, one node, one worker, no manager. Defaults to adapm.
     pub system: Option<System>,
-    /// Nodes, all in this process. Defaults to 1.
+    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
     pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes). Defaults to `None`.
+    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores they share, and as many
+    /// for all nodes. Defaults to `None`.
     pub workers: Option<usize>,
     /// Seed of initial values, order of the data and negatives. Defaults to 1.
     pub seed: u64,
@@ -94,6 +95,9 @@ pub struct TrainConfig {
     pub evaluate: bool,
     /// Epochs between two evaluations of valid; the last epoch is always evaluated. Defaults to 5.
     pub valid_every: u32,
+    /// Puts the chosen parameters into the report; where nodes are processes they are brought together on node 0, whose
+    /// choice counts. Defaults to true.
+    pub checkpoint: bool,
 }
 
 impl Default for TrainConfig {
@@ -119,6 +123,7 @@ impl Default for TrainConfig {
             localize_ahead: 8,
             evaluate: true,
             valid_every: 5,
+            checkpoint: true,
         }
     }
 }
@@ -140,9 +145,10 @@ impl TrainConfig {
 pub struct EvalConfig {
     /// The parameter management system; `None`: plain arrays. Defaults to adapm.
     pub system: Option<System>,
-    /// Nodes, all in this process. Defaults to 1.
+    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
     pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes). Defaults to `None`.
+    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores they share, and as many
+    /// for all nodes. Defaults to `None`.
     pub workers: Option<usize>,
     /// What is evaluated. Defaults to test.
     pub split: Split,
@@ -179,6 +185,8 @@ pub enum ConfigError {
         /// Name of the field of the configuration.
         field: &'static str,
     },
+    /// Nodes are processes and there is no manager that joins them.
+    NoSystem,
     /// The graph has no triple to train on.
     NothingToTrain,
     /// A weight is negative or no finite number.
@@ -202,6 +210,9 @@ impl fmt::Display for ConfigError {
                 write!(f, "dimension {dim} is impossible; give 1 to 65536, an even one for complex")
             }
             Self::NotPositive { field } => write!(f, "{field} has to be a positive number"),
+            Self::NoSystem => {
+                f.write_str("plain arrays are in one process; choose a system, or start one process")
+            }
             Self::NothingToTrain => {
                 f.write_str("the graph has no training triple; give data with at least one")
             }

@@ -8,8 +8,9 @@ use adapm_runtime::{
     Builder, Cluster, IntentHandle, LayoutStore, Sample, Sampling, Scheme, Stats, System, Worker,
 };
 
+use crate::kge::error::TaskError;
 use crate::kge::parameters::{Announcer, Parameters, Shape};
-use crate::kge::report::{ManagerStats, TaskError};
+use crate::kge::report::ManagerStats;
 
 /// The cluster of a task.
 pub(crate) type Nodes = Cluster<LayoutStore<f32>>;

@@ -23,28 +23,39 @@
 //! // The same parameters give the same ranks on any number of nodes.
 //! let mut config = EvalConfig::default();
 //! config.nodes = 3;
-//! let evaluated = evaluate(&graph, &trained.checkpoint, &config, &NoProgress, &stop)?;
+//! let checkpoint = trained.checkpoint.expect("is asked for by default");
+//! let evaluated = evaluate(&graph, &checkpoint, &config, &NoProgress, &stop)?;
 //! assert_eq!(trained.test, Some(evaluated.metrics));
 //! # Ok::<(), TaskError>(())
 //! ```
 //!
 #![doc = include_str!("../../docs/kge.md")]
 
+mod agreement;
 mod board;
 mod checkpoint;
+#[cfg(test)]
+mod circle;
 mod complex;
 mod config;
+mod crew;
+mod digest;
+mod error;
+mod evaluation;
 mod filter;
 mod frequency;
 mod graph;
 mod independent;
 mod initial;
+mod kept;
 mod loader;
 mod loss;
 mod managed;
 mod model;
+mod note;
 mod order;
 mod parameters;
+mod peers;
 mod plan;
 mod rank;
 mod reader;
@@ -52,16 +63,18 @@ mod recipe;
 mod report;
 mod rescal;
 mod run;
+mod seat;
 mod session;
 mod share;
 mod step;
 
+pub use agreement::Disagreement;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use config::{
     ConfigError, EvalConfig, LossKind, ModelKind, Negatives, Split, TrainConfig, UnknownChoice,
 };
+pub use error::TaskError;
+pub use evaluation::evaluate;
 pub use graph::{Graph, GraphCounts, GraphSource, Names, Triple};
-pub use report::{
-    EpochReport, EvalReport, ManagerStats, NoProgress, Progress, Stage, TaskError, TrainReport, Training,
-};
-pub use run::{evaluate, train};
+pub use report::{EpochReport, EvalReport, ManagerStats, NoProgress, Progress, Stage, TrainReport, Training};
+pub use run::train;

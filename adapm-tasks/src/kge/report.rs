@@ -1,14 +1,7 @@
-//! What a run tells while it goes and when it is done, and how it fails.
+//! What a run tells while it goes and when it is done. How it fails is told by [`crate::kge::TaskError`].
 
-use std::convert::Infallible;
-use std::fmt;
-
-use adapm_core::error::OpError;
-use adapm_runtime::{BuildError, RunError};
-
-use crate::data::DataError;
-use crate::kge::checkpoint::{Checkpoint, CheckpointError};
-use crate::kge::config::{ConfigError, Split};
+use crate::kge::checkpoint::Checkpoint;
+use crate::kge::config::Split;
 use crate::metric::{Rank, RankMetrics};
 
 /// Counts of the parameter manager, summed over all nodes from the start of the run. All are 0 without a manager.
@@ -52,20 +45,48 @@ impl ManagerStats {
         self.with(other, u64::saturating_add)
     }
 
-    fn with(&self, other: &Self, combine: fn(u64, u64) -> u64) -> Self {
+    /// All counts, in the order of the fields.
+    pub(crate) fn counts(&self) -> [u64; COUNTS] {
+        [
+            self.local,
+            self.waited,
+            self.remote,
+            self.relocations,
+            self.replicas,
+            self.bytes_sent,
+            self.messages_sent,
+            self.refreshes,
+            self.staleness_nanoseconds,
+            self.served,
+            self.forwards,
+        ]
+    }
+
+    /// The opposite of [`counts`](Self::counts).
+    pub(crate) fn from_counts(counts: [u64; COUNTS]) -> Self {
+        let [local, waited, remote, relocations, replicas, bytes_sent, messages_sent, ..] = counts;
+        let [.., refreshes, staleness_nanoseconds, served, forwards] = counts;
         Self {
-            local: combine(self.local, other.local),
-            waited: combine(self.waited, other.waited),
-            remote: combine(self.remote, other.remote),
-            relocations: combine(self.relocations, other.relocations),
-            replicas: combine(self.replicas, other.replicas),
-            bytes_sent: combine(self.bytes_sent, other.bytes_sent),
-            messages_sent: combine(self.messages_sent, other.messages_sent),
-            refreshes: combine(self.refreshes, other.refreshes),
-            staleness_nanoseconds: combine(self.staleness_nanoseconds, other.staleness_nanoseconds),
-            served: combine(self.served, other.served),
-            forwards: combine(self.forwards, other.forwards),
+            local,
+            waited,
+            remote,
+            relocations,
+            replicas,
+            bytes_sent,
+            messages_sent,
+            refreshes,
+            staleness_nanoseconds,
+            served,
+            forwards,
         }
+    }
+
+    fn with(&self, other: &Self, combine: fn(u64, u64) -> u64) -> Self {
+        let mut counts = self.counts();
+        for (mine, theirs) in counts.iter_mut().zip(other.counts()) {
+            *mine = combine(*mine, theirs);
+        }
+        Self::from_counts(counts)
     }
 
     /// Share of accesses served locally at once, in 0..=1; 1 if there was no access.
@@ -100,15 +121,16 @@ pub struct Training {
     pub epoch: u32,
     /// Epochs of the run.
     pub epochs: u32,
-    /// Training triples done in this epoch, over all workers.
+    /// Training triples done in this epoch, over all workers. While an epoch runs and nodes are processes, what this node
+    /// has done, times the number of nodes: all have equal parts.
     pub done: u64,
     /// Training triples of an epoch.
     pub total: u64,
-    /// Mean loss per training triple so far in this epoch.
+    /// Mean loss per training triple so far in this epoch; while it runs, over the workers of this process.
     pub loss: f64,
     /// Seconds of training in this epoch so far.
     pub seconds: f64,
-    /// The manager's counts.
+    /// The manager's counts, of the nodes in this process.
     pub stats: ManagerStats,
 }
 
@@ -150,7 +172,7 @@ pub struct EpochReport {
     pub epoch_stats: ManagerStats,
 }
 
-/// Result of a training run, complete or stopped.
+/// Result of a training run, complete or stopped: the same on all nodes if they are processes, but for `checkpoint`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TrainReport {
@@ -164,8 +186,9 @@ pub struct TrainReport {
     pub test_seconds: f64,
     /// The manager's counts of training, evaluation not counted.
     pub stats: ManagerStats,
-    /// Parameters of the chosen epoch.
-    pub checkpoint: Checkpoint,
+    /// Parameters of the chosen epoch, if [`TrainConfig::checkpoint`](crate::kge::TrainConfig::checkpoint) asks for them; on
+    /// node 0 only if nodes are processes.
+    pub checkpoint: Option<Checkpoint>,
     /// The stop flag ended the run early.
     pub stopped: bool,
     /// Nodes that took part.
@@ -174,7 +197,7 @@ pub struct TrainReport {
     pub workers: usize,
 }
 
-/// Result of an evaluation.
+/// Result of an evaluation, the same on all nodes if they are processes.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EvalReport {
@@ -194,7 +217,8 @@ pub struct EvalReport {
     pub workers: usize,
 }
 
-/// Observer of a run. Called on a thread of the run, a few times a second; a slow observer slows one worker.
+/// Observer of a run, one for each process. Called on a thread of the run, a few times a second; a slow observer slows one
+/// worker.
 pub trait Progress: Sync {
     /// Training goes on.
     fn training(&self, moment: &Training) {
@@ -218,105 +242,5 @@ pub struct NoProgress;
 
 impl Progress for NoProgress {}
 
-/// Why a run failed. Its text is one line: what, where, what to do.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum TaskError {
-    /// The caller asked for something impossible.
-    Config(ConfigError),
-    /// The data cannot be used.
-    Data(DataError),
-    /// The checkpoint cannot be used.
-    Checkpoint(CheckpointError),
-    /// The cluster cannot be built.
-    Build(BuildError),
-    /// The cluster failed while it ran.
-    Run(RunError),
-    /// An operation of a worker failed.
-    Access(OpError),
-    /// Training produced a number that is none.
-    NotFinite {
-        /// Key whose update, or whose triple's loss, was not finite.
-        key: u64,
-        /// Chunk (shared negatives) or data point (independent ones) of the worker, from the start of the run.
-        step: u64,
-        /// The learning rate.
-        learning_rate: f32,
-    },
-}
-
-impl std::error::Error for TaskError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Config(error) => Some(error),
-            Self::Data(error) => Some(error),
-            Self::Checkpoint(error) => Some(error),
-            Self::Build(error) => Some(error),
-            Self::Run(error) => Some(error),
-            Self::Access(error) => Some(error),
-            Self::NotFinite { .. } => None,
-        }
-    }
-}
-
-impl fmt::Display for TaskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(error) => error.fmt(f),
-            Self::Data(error) => error.fmt(f),
-            Self::Checkpoint(error) => error.fmt(f),
-            Self::Build(error) => error.fmt(f),
-            Self::Run(error) => error.fmt(f),
-            Self::Access(error) => error.fmt(f),
-            Self::NotFinite { key, step, learning_rate } => {
-                write!(
-                    f,
-                    "training diverged: the update of key {key} at step {step} is not a finite number"
-                )?;
-                write!(f, " with learning rate {learning_rate}; lower it")
-            }
-        }
-    }
-}
-
-impl From<ConfigError> for TaskError {
-    fn from(error: ConfigError) -> Self {
-        Self::Config(error)
-    }
-}
-
-impl From<DataError> for TaskError {
-    fn from(error: DataError) -> Self {
-        Self::Data(error)
-    }
-}
-
-impl From<CheckpointError> for TaskError {
-    fn from(error: CheckpointError) -> Self {
-        Self::Checkpoint(error)
-    }
-}
-
-impl From<BuildError> for TaskError {
-    fn from(error: BuildError) -> Self {
-        Self::Build(error)
-    }
-}
-
-impl From<RunError> for TaskError {
-    fn from(error: RunError) -> Self {
-        Self::Run(error)
-    }
-}
-
-impl From<OpError> for TaskError {
-    fn from(error: OpError) -> Self {
-        Self::Access(error)
-    }
-}
-
-impl From<Infallible> for TaskError {
-    fn from(error: Infallible) -> Self {
-        match error {}
-    }
-}
+/// Fields of [`ManagerStats`].
+const COUNTS: usize = 11;

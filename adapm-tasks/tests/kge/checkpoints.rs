@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
 use adapm_tasks::kge::{
-    Checkpoint, CheckpointError, EvalConfig, Graph, ModelKind, NoProgress, TaskError, evaluate,
+    Checkpoint, CheckpointError, EvalConfig, Graph, ModelKind, NoProgress, TaskError, TrainConfig, evaluate,
 };
 
 use crate::{graph, run, small};
@@ -26,6 +26,17 @@ impl Drop for Scratch {
     }
 }
 
+fn trained(graph: &Graph, config: &TrainConfig) -> Checkpoint {
+    run(graph, config).expect("trains").checkpoint.expect("asked for")
+}
+
+#[test]
+fn parameters_are_kept_only_if_asked_for() {
+    let config = small(|config| (config.epochs, config.checkpoint) = (1, false));
+    let report = run(&graph(), &config).expect("trains");
+    assert!(report.checkpoint.is_none() && report.test.is_some());
+}
+
 #[test]
 fn initial_values_are_the_same_bytes_from_any_number_of_nodes() {
     let graph = graph();
@@ -37,7 +48,7 @@ fn initial_values_are_the_same_bytes_from_any_number_of_nodes() {
             (config.nodes, config.system, config.epochs, config.evaluate) = (nodes, system, 0, false);
         });
         let file = Scratch::new(&format!("initial-{nodes}"));
-        run(&graph, &config).expect("runs").checkpoint.save(&file.0).expect("saves");
+        trained(&graph, &config).save(&file.0).expect("saves");
         saved.push(fs::read(&file.0).expect("is there"));
     }
     assert!(saved.windows(2).all(|pair| pair[0] == pair[1]));
@@ -48,11 +59,12 @@ fn ranks_are_the_same_on_any_number_of_nodes() {
     let graph = graph();
     for model in [ModelKind::Complex, ModelKind::Rescal] {
         let config = small(|config| (config.model, config.epochs, config.reciprocal) = (model, 1, true));
-        let trained = run(&graph, &config).expect("trains");
+        let report = run(&graph, &config).expect("trains");
+        let checkpoint = report.checkpoint.expect("asked for");
         let file = Scratch::new(model.name());
-        trained.checkpoint.save(&file.0).expect("saves");
+        checkpoint.save(&file.0).expect("saves");
         let loaded = Checkpoint::load(&file.0).expect("loads");
-        assert_eq!(loaded, trained.checkpoint);
+        assert_eq!(loaded, checkpoint);
 
         let ranks = |system, nodes| {
             let mut config = EvalConfig::default();
@@ -63,7 +75,7 @@ fn ranks_are_the_same_on_any_number_of_nodes() {
             (report.metrics, report.ranks)
         };
         let expected = ranks(None, 1);
-        assert_eq!(Some(expected.0), trained.test);
+        assert_eq!(Some(expected.0), report.test);
         for nodes in [1, 2, 4] {
             assert_eq!(ranks(Some(System::Adapm), nodes), expected, "{nodes} nodes");
         }
@@ -73,7 +85,7 @@ fn ranks_are_the_same_on_any_number_of_nodes() {
 #[test]
 fn parameters_of_other_data_are_refused() {
     let config = small(|config| (config.epochs, config.evaluate) = (0, false));
-    let checkpoint = run(&graph(), &config).expect("runs").checkpoint;
+    let checkpoint = trained(&graph(), &config);
     let other = Graph::families(1, 5);
     let outcome = evaluate(&other, &checkpoint, &EvalConfig::default(), &NoProgress, &AtomicBool::new(false));
     assert!(matches!(outcome, Err(TaskError::Checkpoint(CheckpointError::OtherData { .. }))));
@@ -83,7 +95,7 @@ fn parameters_of_other_data_are_refused() {
 fn a_damaged_file_is_an_error_of_one_line() {
     let config = small(|config| (config.epochs, config.evaluate) = (0, false));
     let file = Scratch::new("damaged");
-    run(&Graph::families(1, 1), &config).expect("runs").checkpoint.save(&file.0).expect("saves");
+    trained(&Graph::families(1, 1), &config).save(&file.0).expect("saves");
     let bytes = fs::read(&file.0).expect("is there");
     let load = |bytes: &[u8]| {
         fs::write(&file.0, bytes).expect("writes");

@@ -38,7 +38,7 @@ fn a_stopped_run_keeps_its_epochs_and_best_parameters() {
         });
         let report = train(&graph(), &config, &StopAfter { epoch: 2, stop: &stop }, &stop).expect("stops");
         assert!(report.stopped && report.test.is_none());
-        assert_eq!((report.epochs.len(), report.checkpoint.dim()), (2, config.dim));
+        assert_eq!((report.epochs.len(), report.checkpoint.expect("asked for").dim()), (2, config.dim));
         assert!((1..=2).contains(&report.chosen_epoch));
     }
 }

@@ -28,6 +28,7 @@ fn plain_arrays_give_the_same_run_twice() {
     let graph = graph();
     let config = small(|config| config.epochs = 2);
     let (first, second) = (run(&graph, &config).expect("trains"), run(&graph, &config).expect("trains"));
+    assert!(first.checkpoint.is_some());
     assert_eq!(first.checkpoint, second.checkpoint);
     assert_eq!(first.test, second.test);
     let other = run(&graph, &small(|config| (config.epochs, config.seed) = (2, 2))).expect("trains");

@@ -25,9 +25,9 @@ pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Res
     screen.open();
     let shown = screen.finish();
     // Parameters first: they are worth more than the tables if one of the two fails.
-    let saved = match &args.output.save {
-        Some(path) => {
-            trained.checkpoint.save(path).map_err(TaskError::Checkpoint)?;
+    let saved = match args.output.save.as_ref().zip(trained.checkpoint.as_ref()) {
+        Some((path, checkpoint)) => {
+            checkpoint.save(path).map_err(TaskError::Checkpoint)?;
             Some(path.display().to_string())
         }
         None => None,
@@ -76,5 +76,6 @@ fn config(args: &TrainArgs) -> TrainConfig {
     config.n3 = args.training.n3;
     config.evaluate = !args.training.no_eval;
     config.valid_every = args.training.valid_every;
+    config.checkpoint = args.output.save.is_some();
     config
 }

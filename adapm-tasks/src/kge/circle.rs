@@ -1,0 +1,83 @@
+//! An exchange between the threads of a test, each of which plays a process.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use crate::exchange::Exchange;
+use crate::kge::error::TaskError;
+
+/// One process's place in a circle. Dropping it is what the end of the process is to the others.
+#[derive(Debug)]
+pub(crate) struct Place {
+    node: usize,
+    circle: Arc<Circle>,
+}
+
+#[derive(Debug)]
+struct Circle {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// What each node has given in this round.
+    given: Vec<Option<Vec<u8>>>,
+    /// What all gave in the round before.
+    complete: Vec<Vec<u8>>,
+    rounds: u64,
+    gone: Option<usize>,
+}
+
+/// The places of `nodes` processes.
+pub(crate) fn places(nodes: usize) -> Vec<Place> {
+    let state = State { given: vec![None; nodes], complete: Vec::new(), rounds: 0, gone: None };
+    let circle = Arc::new(Circle { state: Mutex::new(state), changed: Condvar::new() });
+    (0..nodes).map(|node| Place { node, circle: Arc::clone(&circle) }).collect()
+}
+
+impl Place {
+    /// Complete exchanges so far.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.state().rounds
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.circle.state.lock().expect("nobody panics with the lock")
+    }
+}
+
+impl Exchange for Place {
+    fn node(&self) -> usize {
+        self.node
+    }
+
+    fn nodes(&self) -> usize {
+        self.state().given.len()
+    }
+
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TaskError> {
+        let mut state = self.state();
+        let round = state.rounds;
+        assert!(state.given[self.node].replace(bytes.to_vec()).is_none(), "one call at a time");
+        if state.given.iter().all(Option::is_some) {
+            state.complete = state.given.iter_mut().filter_map(Option::take).collect();
+            state.rounds += 1;
+            self.circle.changed.notify_all();
+        }
+        while state.rounds == round {
+            if let Some(gone) = state.gone {
+                return Err(TaskError::Exchange(format!("node n{gone} is gone").into()));
+            }
+            state = self.circle.changed.wait(state).expect("nobody panics with the lock");
+        }
+        Ok(state.complete.clone())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.state();
+        state.gone.get_or_insert(self.node);
+        self.circle.changed.notify_all();
+    }
+}

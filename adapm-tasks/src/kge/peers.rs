@@ -1,0 +1,179 @@
+//! The other processes of a run, and what happens to all if one of them fails.
+//!
+//! Whoever can go on gives a note, whoever cannot gives the reason instead: at the exchange that the others are at, or come
+//! to next. All processes count the same exchanges, so a failure is the last one of all; nobody is left waiting.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::OnceLock;
+
+use adapm_core::NodeId;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::exchange::Exchange;
+use crate::kge::error::TaskError;
+
+/// This process among those of the run.
+pub(crate) struct Peers<'a> {
+    exchange: Option<&'a dyn Exchange>,
+    /// Who failed first, and why, as told at the last exchange.
+    failed: OnceLock<(NodeId, Reason)>,
+}
+
+/// What crosses between processes in an exchange.
+#[derive(Serialize, Deserialize)]
+enum Told<T> {
+    Note(T),
+    Failed(Reason),
+}
+
+/// A failure as others learn of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Reason {
+    NotFinite { key: u64, step: u64, learning_rate: f32 },
+    Text(String),
+}
+
+impl<'a> Peers<'a> {
+    /// All nodes are in this process.
+    pub(crate) fn alone() -> Self {
+        Self { exchange: None, failed: OnceLock::new() }
+    }
+
+    /// Each node is a process of its own.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a cluster of processes needs a group"))]
+    pub(crate) fn among(exchange: &'a dyn Exchange) -> Self {
+        Self { exchange: Some(exchange), failed: OnceLock::new() }
+    }
+
+    /// Gives this process's note to all, or why it has none; returns the notes of all processes in order.
+    ///
+    /// # Errors
+    ///
+    /// If any process had none. Training that diverged is the same error everywhere; else a process that failed returns
+    /// its own error, and the others one that names the first that did.
+    pub(crate) fn share<T>(&self, own: Result<T, TaskError>) -> Result<Vec<T>, TaskError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let Some(exchange) = self.exchange else { return Ok(vec![own?]) };
+        if let Some((node, reason)) = self.failed.get() {
+            return Err(own.err().unwrap_or_else(|| reason.error(*node)));
+        }
+        let (told, own_error) = match own {
+            Ok(note) => (Told::Note(note), None),
+            Err(error) => (Told::Failed(Reason::of(&error)), Some(error)),
+        };
+        match self.notes(exchange, &told) {
+            Ok(Ok(notes)) => Ok(notes),
+            Ok(Err((node, reason))) => {
+                let is_for_all = matches!(reason, Reason::NotFinite { .. });
+                let error = own_error.filter(|_| !is_for_all).unwrap_or_else(|| reason.error(node));
+                let _ = self.failed.set((node, reason));
+                Err(error)
+            }
+            Err(error) => {
+                let _ = self.failed.set((self.id(), Reason::of(&error)));
+                Err(own_error.unwrap_or(error))
+            }
+        }
+    }
+
+    /// Does `work`, of which the other processes learn if it fails or panics.
+    pub(crate) fn told_of<R>(&self, work: impl FnOnce() -> Result<R, TaskError>) -> Result<R, TaskError> {
+        match panic::catch_unwind(AssertUnwindSafe(work)) {
+            Ok(outcome) => outcome.map_err(|error| self.fail(error)),
+            Err(payload) => {
+                self.fail(TaskError::Panicked);
+                panic::resume_unwind(payload)
+            }
+        }
+    }
+
+    /// Tells the others that this process fails, unless all are failing; returns the error to end with.
+    fn fail(&self, error: TaskError) -> TaskError {
+        match self.share::<()>(Err(error)) {
+            Err(error) => error,
+            // An exchange that lost what it was given.
+            Ok(_) => TaskError::Unintelligible { node: self.id() },
+        }
+    }
+
+    /// Gives bytes to node 0: what all gave in one process, `None` on other nodes. Collective.
+    pub(crate) fn gather(&self, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, TaskError> {
+        self.exchange.map_or_else(|| Ok(Some(vec![bytes.to_vec()])), |exchange| exchange.gather(bytes))
+    }
+
+    /// Which process this is.
+    pub(crate) fn node(&self) -> usize {
+        self.exchange.map_or(0, Exchange::node)
+    }
+
+    /// Number of processes.
+    pub(crate) fn processes(&self) -> usize {
+        self.exchange.map_or(1, Exchange::nodes)
+    }
+
+    /// Number of nodes: of processes if nodes are such, else as `asked`.
+    pub(crate) fn nodes(&self, asked: usize) -> usize {
+        self.exchange.map_or(asked, Exchange::nodes)
+    }
+
+    /// Where notes go, if nodes are processes.
+    pub(crate) fn exchange(&self) -> Option<&'a dyn Exchange> {
+        self.exchange
+    }
+
+    fn id(&self) -> NodeId {
+        NodeId(u16::try_from(self.node()).unwrap_or(u16::MAX))
+    }
+
+    /// The notes of all processes, or the first failure that counts.
+    fn notes<T>(
+        &self,
+        exchange: &dyn Exchange,
+        own: &Told<T>,
+    ) -> Result<Result<Vec<T>, (NodeId, Reason)>, TaskError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let bytes = postcard::to_allocvec(own).expect("a note has no part that cannot be encoded");
+        let (mut notes, mut failures) = (Vec::new(), Vec::new());
+        let all = exchange.all_gather(&bytes)?;
+        if all.len() != exchange.nodes() {
+            return Err(TaskError::Unintelligible { node: self.id() });
+        }
+        for (node, bytes) in (0..).map(NodeId).zip(all) {
+            // A failure reads the same whatever note was to be sent: its place among the variants comes first.
+            match postcard::from_bytes(&bytes) {
+                Ok(Told::Note(note)) => notes.push(note),
+                Ok(Told::Failed(reason)) => failures.push((node, reason)),
+                Err(_) => return Err(TaskError::Unintelligible { node }),
+            }
+        }
+        let diverged = failures.iter().position(|(_, reason)| matches!(reason, Reason::NotFinite { .. }));
+        if failures.is_empty() {
+            return Ok(Ok(notes));
+        }
+        Ok(Err(failures.swap_remove(diverged.unwrap_or(0))))
+    }
+}
+
+impl Reason {
+    fn of(error: &TaskError) -> Self {
+        match *error {
+            TaskError::NotFinite { key, step, learning_rate } => Self::NotFinite { key, step, learning_rate },
+            _ => Self::Text(error.to_string()),
+        }
+    }
+
+    fn error(&self, node: NodeId) -> TaskError {
+        match self.clone() {
+            Self::NotFinite { key, step, learning_rate } => TaskError::NotFinite { key, step, learning_rate },
+            Self::Text(reason) => TaskError::Elsewhere { node, reason },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

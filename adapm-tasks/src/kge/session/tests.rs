@@ -1,0 +1,237 @@
+//! Several boards, one for each node, as if nodes were processes; the cluster itself is in this process.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use adapm_runtime::System;
+
+use super::*;
+use crate::kge::board::Verdicts;
+use crate::kge::circle::{Place, places};
+use crate::kge::crew;
+use crate::kge::initial;
+use crate::kge::kept::Kept;
+use crate::kge::managed::{Announcement, Setup};
+use crate::kge::model::Model;
+use crate::kge::peers::Peers;
+use crate::kge::report::{NoProgress, Progress};
+
+const NODES: usize = 3;
+const WORKERS: usize = 2;
+
+fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
+    let mut config = TrainConfig {
+        system: Some(System::Classic),
+        nodes: NODES,
+        workers: Some(WORKERS),
+        dim: 8,
+        chunk: 64,
+        negative_count: Some(16),
+        epochs: 3,
+        valid_every: 1,
+        ..TrainConfig::default()
+    };
+    change(&mut config);
+    config
+}
+
+/// What one process has in the end.
+struct Ended {
+    outcome: Result<Vec<Vec<f32>>, TaskError>,
+    epochs: Vec<EpochReport>,
+    best: Option<f64>,
+    chosen: Option<u32>,
+    rounds: u64,
+}
+
+/// Trains with a board for each node; `progress` and `stops` are those of each.
+fn train(config: &TrainConfig, progress: &[&dyn Progress], stops: &[AtomicBool]) -> Vec<Ended> {
+    let graph = Graph::families(1, 4);
+    let model = Model { kind: config.model, dim: config.dim };
+    let shape = crew::shape(&graph, model, config.reciprocal, 2);
+    let system = config.system.expect("a manager");
+    let setup = Setup { system, nodes: NODES, workers: WORKERS, seed: config.seed };
+    let (seed, deviation) = (config.seed, config.initial_deviation);
+    let initial = move |key, value: &mut [f32]| initial::value(seed, deviation, key, value);
+    let cluster = setup.start(shape, initial).expect("starts");
+    let filter = Filter::new(&graph, &graph.valid);
+    let places: Vec<Place> = places(NODES);
+    let peers: Vec<Peers<'_>> = places.iter().map(|place| Peers::among(place)).collect();
+    let nodes = || (0..).map(adapm_core::NodeId).take(NODES);
+    let stats: Vec<_> = nodes()
+        .map(|node| {
+            let cluster = &cluster;
+            move || cluster.node_stats(node).expect("exists").into()
+        })
+        .collect();
+    let boards: Vec<Board<'_>> =
+        (0..NODES).map(|n| Board::new(WORKERS, &peers[n], progress[n], &stops[n], &stats[n])).collect();
+    let results = cluster.run(|worker| {
+        let (node, index) = (worker.node().index(), worker.id().index());
+        let (number, all) = (node * WORKERS + index, NODES * WORKERS);
+        let seat = Seat { number, all, index, here: WORKERS };
+        let announcer = Announcement::Intent(worker.intent_handle());
+        let board = &boards[node];
+        let job = Job { graph: &graph, config, shape, filter: Some(&filter), board, localizes: false };
+        Session::new(job, seat, worker).run(announcer)
+    });
+    let mut results = results.expect("the cluster holds").into_iter();
+    let outcomes: Vec<_> =
+        (0..NODES).map(|_| crew::first_error(results.by_ref().take(WORKERS).collect())).collect();
+    let rounds = places[0].rounds();
+    let ended = boards.into_iter().zip(outcomes).map(|(board, outcome)| {
+        let Verdicts { epochs, best, chosen, .. } = board.into_verdicts();
+        Ended { outcome, epochs, best, chosen, rounds }
+    });
+    ended.collect()
+}
+
+fn flags() -> Vec<AtomicBool> {
+    (0..NODES).map(|_| AtomicBool::new(false)).collect()
+}
+
+#[test]
+fn all_processes_decide_the_same_and_report_totals() {
+    let config = config(|_| {});
+    let progress: [&dyn Progress; NODES] = [&NoProgress; NODES];
+    let ended = train(&config, &progress, &flags());
+    let triples = Graph::families(1, 4).train.len() as u64;
+    for process in &ended {
+        assert_eq!((process.best, process.chosen), (ended[0].best, ended[0].chosen));
+        assert_eq!(process.epochs.len(), 3);
+        for (epoch, first) in process.epochs.iter().zip(&ended[0].epochs) {
+            assert_eq!((epoch.loss, epoch.valid, epoch.triples), (first.loss, first.valid, triples));
+            assert_eq!((epoch.stats, epoch.epoch_stats), (first.stats, first.epoch_stats));
+        }
+        // Training and ranking of each epoch.
+        assert_eq!(process.rounds, 6);
+    }
+    let epochs = &ended[0].epochs;
+    assert!(epochs[2].loss < epochs[0].loss && epochs[0].epoch_stats.local > 0);
+    // A static partition of three nodes: a third is local, so counts of all nodes are in the total.
+    assert!((epochs[0].epoch_stats.local_share() - 1.0 / 3.0).abs() < 0.1);
+    assert!(ended[0].best.is_some_and(|mrr| mrr > 0.0));
+}
+
+#[test]
+fn parts_of_processes_make_up_the_parameters_of_one() {
+    let config = config(|config| config.epochs = 0);
+    let progress: [&dyn Progress; NODES] = [&NoProgress; NODES];
+    let ended = train(&config, &progress, &flags());
+    let graph = Graph::families(1, 4);
+    let model = Model { kind: config.model, dim: config.dim };
+    let (with, without) = (crew::shape(&graph, model, false, 2), crew::shape(&graph, model, false, 1));
+    let mut expected = Vec::new();
+    for key in (0..with.keys()).map(adapm_core::Key) {
+        let mut value = vec![0.0; with.len_of(key)];
+        initial::value(config.seed, config.initial_deviation, key, &mut value);
+        expected.extend_from_slice(&value[..value.len() / 2]);
+    }
+
+    let gathered: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = places(NODES)
+            .into_iter()
+            .zip(&ended)
+            .map(|(place, process)| {
+                scope.spawn(move || {
+                    let parts = process.outcome.as_ref().expect("trained");
+                    let peers = Peers::among(&place);
+                    let kept = Kept::new(without, parts, &peers);
+                    // What is here is written, what is elsewhere is left alone.
+                    let initial = kept.initial();
+                    let mut written = vec![f32::NAN; without.offset(adapm_core::Key(without.keys()))];
+                    for key in (0..without.keys()).map(adapm_core::Key) {
+                        let start = without.offset(key);
+                        initial(key, &mut written[start..start + without.len_of(key)]);
+                    }
+                    // Pieces of a few keys each.
+                    (written, kept.gather(&peers, 40).expect("all take part"))
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("does not panic")).collect()
+    });
+    let (values, rest) = (gathered[0].1.as_ref().expect("on node 0"), &gathered[1..]);
+    assert_eq!(**values, expected);
+    assert!(rest.iter().all(|(_, values)| values.is_none()));
+    let writers = (0..expected.len()).map(|at| {
+        let mut here = gathered.iter().map(|(written, _)| written[at]).filter(|value| !value.is_nan());
+        (here.next(), here.next())
+    });
+    assert!(writers.eq(expected.iter().map(|value| (Some(*value), None))));
+}
+
+/// Raises its flag when the epoch is over.
+struct StopAfter<'a>(u32, &'a AtomicBool);
+
+impl Progress for StopAfter<'_> {
+    fn epoch(&self, report: &EpochReport) {
+        if report.epoch == self.0 {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Raises its flag in the middle of a ranking.
+struct StopInRanking<'a>(&'a AtomicBool);
+
+impl Progress for StopInRanking<'_> {
+    fn stage(&self, _: crate::kge::report::Stage) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_stop_raised_in_one_process_ends_all_at_the_same_point() {
+    let stops = flags();
+    let stopper = StopAfter(2, &stops[1]);
+    let progress: [&dyn Progress; NODES] = [&NoProgress, &stopper, &NoProgress];
+    for process in train(&config(|config| config.epochs = 1000), &progress, &stops) {
+        assert_eq!(process.epochs.len(), 2);
+        assert!(process.epochs[1].valid.is_some() && process.chosen.is_some());
+        assert!(process.outcome.expect("a stop is no failure").iter().any(|part| !part.is_empty()));
+    }
+    assert!(!stops[0].load(Ordering::Relaxed), "it was raised in one process only");
+
+    let stops = flags();
+    let stopper = StopInRanking(&stops[2]);
+    let progress: [&dyn Progress; NODES] = [&NoProgress, &NoProgress, &stopper];
+    let config = config(|config| config.valid_every = 2);
+    for process in train(&config, &progress, &stops) {
+        // Some share of the ranks may be complete, but the next epoch is not.
+        assert_eq!(process.epochs.len(), 2);
+    }
+}
+
+#[test]
+fn training_that_diverges_ends_all_processes_with_the_same_reason() {
+    let stops = flags();
+    let progress: [&dyn Progress; NODES] = [&NoProgress; NODES];
+    let config = config(|config| config.learning_rate = 1e30);
+    let texts: Vec<String> = train(&config, &progress, &stops)
+        .into_iter()
+        .map(|process| match process.outcome {
+            Err(error @ TaskError::NotFinite { .. }) => error.to_string(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+}
+
+/// Panics when an epoch is over.
+struct Panics;
+
+impl Progress for Panics {
+    fn epoch(&self, _: &EpochReport) {
+        panic::panic_any("of the test");
+    }
+}
+
+#[test]
+fn a_panic_in_one_process_leaves_no_other_waiting() {
+    let progress: [&dyn Progress; NODES] = [&NoProgress, &NoProgress, &Panics];
+    let config = config(|config| config.epochs = 1000);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| train(&config, &progress, &flags()).len()));
+    let payload = outcome.expect_err("the panic comes out in the end");
+    assert_eq!(payload.downcast_ref(), Some(&"of the test"));
+}
