@@ -1,0 +1,83 @@
+//! Follows the packets in a stream of bytes by their headers, to tell where in a packet it was cut.
+//!
+//! It believes the lengths it reads: what follows a corrupted header is not known until the next connection.
+
+/// Bytes of a packet's header; the lengths of its head and of its values lie in it, little-endian, at 4 and 8.
+const HEADER_BYTES: usize = 32;
+
+/// One direction of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Follower {
+    header: [u8; HEADER_BYTES],
+    header_bytes: usize,
+    /// Of head and values, still to come.
+    body_bytes: u64,
+    packets: u64,
+}
+
+impl Follower {
+    /// Takes the next bytes of the stream.
+    pub(crate) fn feed(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if self.body_bytes > 0 {
+                let skipped = bytes.len().min(usize::try_from(self.body_bytes).unwrap_or(usize::MAX));
+                self.body_bytes -= skipped as u64;
+                bytes = &bytes[skipped..];
+            } else {
+                let taken = bytes.len().min(HEADER_BYTES - self.header_bytes);
+                self.header[self.header_bytes..self.header_bytes + taken].copy_from_slice(&bytes[..taken]);
+                self.header_bytes += taken;
+                bytes = &bytes[taken..];
+                if self.header_bytes < HEADER_BYTES {
+                    return;
+                }
+                self.header_bytes = 0;
+                self.body_bytes = self.length(4) + self.length(8);
+            }
+            self.packets += u64::from(self.body_bytes == 0);
+        }
+    }
+
+    /// Whether a packet has begun and has not ended.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.header_bytes > 0 || self.body_bytes > 0
+    }
+
+    /// Whether a packet with a head or values has begun, and its header is whole.
+    pub(crate) fn is_inside_body(&self) -> bool {
+        self.body_bytes > 0
+    }
+
+    /// Packets that are whole.
+    pub(crate) fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    fn length(&self, at: usize) -> u64 {
+        let bytes = self.header[at..at + 4].try_into().expect("four bytes of a header");
+        u64::from(u32::from_le_bytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Follower, HEADER_BYTES};
+
+    #[test]
+    fn knows_where_a_packet_ends_however_it_comes() {
+        let mut packet = vec![0; HEADER_BYTES];
+        packet[4] = 3;
+        packet[8] = 2;
+        packet.extend([0xee; 5]);
+        packet.extend([0; HEADER_BYTES]);
+        for cut in 1..packet.len() {
+            let mut follower = Follower::default();
+            follower.feed(&packet[..cut]);
+            assert_eq!(follower.is_inside(), cut != HEADER_BYTES + 5, "after {cut} bytes");
+            assert_eq!(follower.is_inside_body(), (HEADER_BYTES..HEADER_BYTES + 5).contains(&cut));
+            follower.feed(&packet[cut..]);
+            assert!(!follower.is_inside());
+            assert_eq!(follower.packets(), 2);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What tests of links need beside the links: a network that misbehaves by a plan, and counts what it did.
+//!
+//! Shared by the tests of several crates (`#[path]`); none of them uses all of it.
+
+#![allow(dead_code, unused_imports, reason = "each test binary that includes this folder uses a part of it")]
+
+pub(crate) mod follow;
+pub(crate) mod proxy;
+mod relay;
+
+pub(crate) use proxy::{Counts, Faults, Proxy};
