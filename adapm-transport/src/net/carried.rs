@@ -50,8 +50,12 @@ struct Queues {
     taker: Option<Waker>,
     /// The task that waits for room to deliver.
     deliverer: Option<Waker>,
+    /// The task that waits for the end or another limit.
+    watcher: Option<Waker>,
     /// Largest packet that may be delivered.
     limit: usize,
+    /// The endpoint has looked for a packet since the last one came, and has found none.
+    has_looked: bool,
     /// Bytes that the task has received.
     bytes_in: u64,
     /// The endpoint has dropped its half.
@@ -72,7 +76,9 @@ pub(crate) fn carried(bell: Arc<Bell>) -> (Carried, Porter) {
         inward_bytes: 0,
         taker: None,
         deliverer: None,
+        watcher: None,
         limit: GREETING_BYTES_MAX,
+        has_looked: true,
         bytes_in: 0,
         is_dropped: false,
         fault: None,
@@ -86,7 +92,11 @@ impl Carried {
     pub(super) fn read(&mut self) -> Result<Option<Packet>, Fault> {
         let mut queues = self.shared.lock();
         let Some(packet) = queues.inward.pop_front() else {
-            return queues.fault.map_or(Ok(None), Err);
+            queues.has_looked = true;
+            let (fault, deliverer) = (queues.fault, queues.deliverer.take());
+            drop(queues);
+            deliverer.into_iter().for_each(Waker::wake);
+            return fault.map_or(Ok(None), Err);
         };
         queues.inward_bytes -= packet.frame.len();
         let deliverer = if queues.has_inward_room() { queues.deliverer.take() } else { None };
@@ -128,9 +138,9 @@ impl Carried {
     pub(super) fn raise_limit(&mut self, limit: usize) {
         let mut queues = self.shared.lock();
         queues.limit = limit;
-        let deliverer = queues.deliverer.take();
+        let waiting = [queues.deliverer.take(), queues.watcher.take()];
         drop(queues);
-        deliverer.into_iter().for_each(Waker::wake);
+        waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
     pub(super) fn bytes_in(&self) -> u64 {
@@ -143,7 +153,7 @@ impl Drop for Carried {
         let mut queues = self.shared.lock();
         queues.is_dropped = true;
         queues.inward.clear();
-        let waiting = [queues.taker.take(), queues.deliverer.take()];
+        let waiting = [queues.taker.take(), queues.deliverer.take(), queues.watcher.take()];
         drop(queues);
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
@@ -172,6 +182,8 @@ impl Porter {
     }
 
     /// Waits until a packet may be delivered. `false`: the pipe has ended, nobody wants it.
+    ///
+    /// While the peer is not known, until the endpoint has dealt with the packet before: it may raise the limit.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut queues = self.shared.lock();
         if queues.is_dropped || queues.fault.is_some() {
@@ -192,8 +204,22 @@ impl Porter {
         }
         queues.inward_bytes += packet.frame.len();
         queues.inward.push_back(packet);
+        queues.has_looked = false;
         drop(queues);
         self.shared.bell.ring();
+    }
+
+    /// Waits until the limit is another than `limit`, and returns it; `None` once the pipe has ended. One task at a time.
+    pub(crate) fn poll_change(&self, cx: &mut Context<'_>, limit: usize) -> Poll<Option<usize>> {
+        let mut queues = self.shared.lock();
+        if queues.is_dropped || queues.fault.is_some() {
+            return Poll::Ready(None);
+        }
+        if queues.limit != limit {
+            return Poll::Ready(Some(queues.limit));
+        }
+        queues.watcher = Some(cx.waker().clone());
+        Poll::Pending
     }
 
     /// Tells that bytes have come; a large packet in part shows that the peer lives.
@@ -217,7 +243,7 @@ impl Shared {
     fn end(&self, fault: Fault) {
         let mut queues = self.lock();
         queues.fault.get_or_insert(fault);
-        let waiting = [queues.taker.take(), queues.deliverer.take()];
+        let waiting = [queues.taker.take(), queues.deliverer.take(), queues.watcher.take()];
         drop(queues);
         waiting.into_iter().flatten().for_each(Waker::wake);
         self.bell.ring();
@@ -235,9 +261,9 @@ impl Queues {
     }
 
     fn has_inward_room(&self) -> bool {
-        // A handshake has one message under way.
-        let packets_max = if self.limit <= GREETING_BYTES_MAX { 1 } else { PACKETS_MAX };
-        self.inward.len() < packets_max && self.inward_bytes < BYTES_MAX
+        // A handshake has one message under way, and behind its last one the limit is another.
+        let may_go_on = self.limit > GREETING_BYTES_MAX || self.has_looked;
+        may_go_on && self.inward.len() < PACKETS_MAX && self.inward_bytes < BYTES_MAX
     }
 }
 
@@ -251,3 +277,71 @@ impl Drop for Hold {
 const PACKETS_MAX: usize = 256;
 /// Bytes from which on a direction takes no further packet; the last one may go beyond.
 const BYTES_MAX: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use adapm_core::link::Seq;
+    use adapm_core::transport::Frame;
+
+    use crate::net::packet::{Greeting, Kind};
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn pipe() -> (mio::Poll, Carried, Porter) {
+        let poll = mio::Poll::new().expect("a poll");
+        let bell = Bell::new(poll.registry(), mio::Token(0)).expect("a bell");
+        let (carried, porter) = carried(Arc::new(bell));
+        (poll, carried, porter)
+    }
+
+    fn packet() -> Packet {
+        Packet { kind: Kind::Greeting(Greeting::Hello), seq: Seq(0), ack: Seq(0), frame: Frame::default() }
+    }
+
+    #[test]
+    fn an_unknown_peer_waits_until_its_packet_was_dealt_with() {
+        let (_poll, mut carried, porter) = pipe();
+        let wakes = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut cx = Context::from_waker(&waker);
+        assert_eq!(porter.poll_room(&mut cx), Poll::Ready(true));
+        porter.deliver(packet());
+        assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
+        assert_eq!(carried.read(), Ok(Some(packet())));
+        assert_eq!(porter.poll_room(&mut cx), Poll::Pending, "the endpoint may still raise the limit");
+        assert_eq!(carried.read(), Ok(None));
+        assert_eq!((wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)), (1, Poll::Ready(true)));
+        porter.deliver(packet());
+        assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
+        assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
+        carried.raise_limit(1 << 20);
+        assert_eq!((wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)), (3, Poll::Ready(true)));
+        assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(Some(1 << 20)));
+    }
+
+    #[test]
+    fn a_dropped_pipe_gives_what_was_flushed_and_then_its_end() {
+        let (_poll, mut carried, porter) = pipe();
+        let mut cx = Context::from_waker(Waker::noop());
+        carried.push(Outgoing::new(Kind::Greeting(Greeting::Hello), Seq(0), Seq(0), None));
+        assert!(!carried.flush());
+        assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
+        drop(carried);
+        assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(None));
+        assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(Some(_))));
+        assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(None)));
+        assert_eq!(porter.poll_room(&mut cx), Poll::Ready(false));
+    }
+}
