@@ -11,7 +11,7 @@ fn an_unknown_verb_task_or_flag_is_answered_with_the_nearest() {
     assert_refused(&run(&["train", "kgee"]), &["kgee", "'kge'"]);
     assert_refused(
         &run(&["train", "kge", "--nodse", "2"]),
-        &["--nodse", "'--nodes'", "adapm train kge --help"],
+        &["--nodse", "'--node'", "adapm train kge --help"],
     );
     assert_refused(&run(&["demo", "more"]), &["more", "adapm demo --help"]);
     assert_refused(&run(&["eval", "kge"]), &["--load <FILE>"]);

@@ -1,5 +1,6 @@
 //! Runs the binary, with a bound on how long it may take, and folders for its files.
 
+use std::env;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,13 @@ pub(crate) struct Ran {
 /// The binary, not yet started, without the variables of whoever runs the tests.
 pub(crate) fn adapm(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_adapm"));
-    command.args(args).env_remove("ADAPM_DATA").env_remove("CLICOLOR_FORCE");
+    command.args(args).env_remove("CLICOLOR_FORCE");
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if FOREIGN.iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -99,6 +106,10 @@ pub(crate) fn collect(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<
     });
     receiver
 }
+
+/// How variables begin that say where data is or who started a process.
+const FOREIGN: [&str; 9] =
+    ["ADAPM_", "RANK", "WORLD_SIZE", "MASTER_", "SLURM_", "OMPI_", "PMI", "MV2_", "JOB_COMPLETION_INDEX"];
 
 /// Far longer than anything here takes, also on a busy machine.
 pub(crate) const HANG: Duration = Duration::from_secs(300);

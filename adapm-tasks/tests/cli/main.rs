@@ -6,4 +6,5 @@ mod bad_data;
 mod bad_input;
 mod harness;
 mod interrupted;
+mod launch;
 mod runs;

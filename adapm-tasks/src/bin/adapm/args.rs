@@ -3,6 +3,9 @@
 //! Defaults are those of the library's configurations, read from them. Whether values make sense together is the library's
 //! to say; here are only words that are no value at all. Of a flag given twice the last counts, as scripts expect.
 
+mod launch;
+mod processes;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -12,6 +15,9 @@ use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+pub(crate) use launch::LaunchArgs;
+pub(crate) use processes::{ProcessArgs, seconds};
 
 /// Trains models with sparse access on an adaptive parameter manager.
 #[derive(Debug, Parser)]
@@ -46,6 +52,8 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         task: EvalTask,
     },
+    /// Run a verb as several processes, on this host or on others
+    Launch(LaunchArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -98,10 +106,10 @@ pub(crate) struct DataArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Cluster")]
 pub(crate) struct ClusterArgs {
-    /// Nodes, all in this process
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
-    pub(crate) nodes: usize,
-    /// Workers (threads) of each node [default: cores / nodes, at least 1]
+    /// Nodes: processes if there are several (see Processes), else all in this one [default: 1, or as many as there are processes]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) nodes: Option<usize>,
+    /// Workers (threads) of each node [default: cores / nodes of the host, at least 1]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) workers: Option<usize>,
     /// Parameter management system
@@ -125,6 +133,8 @@ pub(crate) struct TrainArgs {
     pub(crate) training: TrainingArgs,
     #[command(flatten)]
     pub(crate) output: TrainOutputArgs,
+    #[command(flatten)]
+    pub(crate) processes: ProcessArgs,
 }
 
 #[derive(Debug, Args)]
@@ -215,6 +225,8 @@ pub(crate) struct EvalArgs {
     /// Print one JSON object; tables go to stderr
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) processes: ProcessArgs,
 }
 
 /// Which flags were given; all others have their default.
@@ -275,6 +287,7 @@ Examples:
   adapm train kge --nodes 4 --system classic       train it on 4 nodes without adapting
   adapm train kge --data FB15k-237 --save m.adapm  train on $ADAPM_DATA/kge/FB15k-237, keep the model
   adapm eval kge --data FB15k-237 --load m.adapm   evaluate it again
+  adapm launch --nodes 4 -- train kge              each node a process of its own
   adapm train kge --help                           everything that can be chosen";
 
 const TRAIN_EXAMPLES: &str = "\

@@ -13,7 +13,9 @@ use crate::format;
 use crate::input;
 use crate::interrupt::Interrupt;
 use crate::json;
+use crate::launcher::Placement;
 use crate::output::Output;
+use crate::processes;
 use crate::progress::Screen;
 use crate::report;
 use crate::table::Table;
@@ -28,10 +30,13 @@ pub(crate) struct Plan<'a> {
 
 /// Evaluates the parameters of a file, prints the figures and writes the ranks if asked to.
 pub(crate) fn run(args: &EvalArgs, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Placement::Member(member) = processes::place(&args.processes, args.cluster.nodes, interrupt)?.0 {
+        return Err(Failure::Apart(Box::new(member)));
+    }
     let output = Output::new(args.json);
     let mut config = EvalConfig::default();
     config.system = Some(args.cluster.system);
-    config.nodes = args.cluster.nodes;
+    config.nodes = args.cluster.nodes.unwrap_or(1);
     config.workers = args.cluster.workers;
     config.split = args.split;
     input::probe_writable("--ranks", args.ranks.as_deref())?;

@@ -1,7 +1,9 @@
 //! How a verb ends badly: one line on stderr that says what, where and what to do, and an exit code.
 //!
-//! 2: the command line or its input is wrong. 1: the run failed. 128 + signal: a signal ended it (130 after Ctrl-C).
+//! 2: the command line or its input is wrong. 1: the run failed. 75: another process was lost or did not join; starting again may help.
+//! 128 + signal: a signal ended it (130 after Ctrl-C).
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,6 +12,10 @@ use adapm_runtime::BuildError;
 use adapm_tasks::data::DataError;
 use adapm_tasks::kge::TaskError;
 use clap::error::ErrorKind;
+
+use crate::launch::LaunchError;
+use crate::launcher::{LauncherError, Member};
+use crate::token::TokenError;
 
 /// Why a verb could not do what it was asked for.
 #[derive(Debug)]
@@ -24,8 +30,24 @@ pub(crate) enum Failure {
     Stdout(io::Error),
     /// Signals cannot be handled.
     Signals(io::Error),
+    /// The command after `--` of a launch is wrong; the command.
+    Usage { error: clap::Error, words: Vec<OsString> },
+    /// Several processes could not be launched, or one of them failed.
+    Launch(LaunchError),
+    /// Who started this process left half of what is needed.
+    Launcher(LauncherError),
+    /// This is one of several processes, which is not possible yet.
+    Apart(Box<Member>),
+    /// The secret cannot be used.
+    Token(TokenError),
     /// A signal ended the run; the exit code it asks for.
     Interrupted(u8),
+}
+
+impl From<LauncherError> for Failure {
+    fn from(error: LauncherError) -> Self {
+        Self::Launcher(error)
+    }
 }
 
 impl From<TaskError> for Failure {
@@ -37,6 +59,9 @@ impl From<TaskError> for Failure {
 impl Failure {
     /// Prints the line, if there is one to print, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
+        if let Self::Usage { error, words } = self {
+            return usage(error, words.iter().map(|word| word.to_string_lossy().into_owned()));
+        }
         if let Some(text) = self.text() {
             print_line(&text);
         }
@@ -50,8 +75,12 @@ impl Failure {
                 TaskError::Config(_) | TaskError::Data(_) | TaskError::Checkpoint(_) | TaskError::Build(_),
             )
             | Self::UnknownData { .. }
-            | Self::Unwritable { .. } => 2,
-            Self::Task(_) | Self::Stdout(_) | Self::Signals(_) => 1,
+            | Self::Unwritable { .. }
+            | Self::Usage { .. }
+            | Self::Launcher(_)
+            | Self::Token(_) => 2,
+            Self::Launch(error) => error.exit_code(),
+            Self::Task(_) | Self::Stdout(_) | Self::Signals(_) | Self::Apart(_) => 1,
             Self::Interrupted(code) => *code,
         }
     }
@@ -72,22 +101,28 @@ impl Failure {
             Self::Signals(error) => {
                 Some(format!("cannot handle Ctrl-C: {error}; check the limits of this process"))
             }
-            Self::Interrupted(_) => None,
+            Self::Launch(error) => Some(error.to_string()),
+            Self::Launcher(error) => Some(error.to_string()),
+            Self::Token(error) => Some(error.to_string()),
+            Self::Apart(member) => Some(format!(
+                "{} makes this one of {} nodes: this build runs all nodes in one process",
+                member.nodes.origin, member.nodes.value
+            )),
+            Self::Usage { .. } | Self::Interrupted(_) => None,
         }
     }
 }
 
-/// Prints what clap has to say: help as it is, errors as one line.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+/// Prints what clap has to say of `words`, which do not name the program: help as it is, errors as one line.
+pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         // Help that nobody reads is no failure.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
     let said = joined(&error.render().to_string());
-    let verbs: Vec<String> = std::env::args()
-        .skip(1)
-        .take_while(|word| ["demo", "train", "eval", "kge"].contains(&word.as_str()))
+    let verbs: Vec<String> = words
+        .take_while(|word| ["demo", "train", "eval", "launch", "kge"].contains(&word.as_str()))
         .collect();
     let help = ["adapm"].into_iter().chain(verbs.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
     print_line(&format!("{said}; see `{help} --help`"));

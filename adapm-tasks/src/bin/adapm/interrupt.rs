@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// What signals have asked for so far.
+/// What signals have asked for so far. Clones share it.
+#[derive(Clone)]
 pub(crate) struct Interrupt {
     stop: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
@@ -30,6 +31,14 @@ impl Interrupt {
             flag::register(signal, Arc::clone(&interrupt.stop))?;
         }
         Ok(interrupt)
+    }
+
+    /// Does what `signal` would do the first time.
+    pub(crate) fn raise(&self, signal: i32) {
+        let number = usize::try_from(signal).unwrap_or(0);
+        // The first signal is the reason, whatever comes after it.
+        let _ = self.signal.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
     }
 
     /// The flag that ends a run when raised.

@@ -1,6 +1,6 @@
-//! The adapm command line: `demo`, `train kge`, `eval kge`.
+//! The adapm command line: `demo`, `train kge`, `eval kge`, `launch`.
 //!
-//! A verb a file ([`demo`], [`train`], [`eval`]); what they share: [`args`] what can be asked for, [`progress`] what is shown
+//! A verb a file ([`demo`], [`train`], [`eval`], [`launch`]); what they share: [`args`] what can be asked for, [`progress`] what is shown
 //! while a run goes, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends badly, [`interrupt`] how
 //! it ends early. Tables go to stdout, progress and errors to stderr; with `--json` stdout holds JSON lines only.
 
@@ -12,12 +12,15 @@ mod format;
 mod input;
 mod interrupt;
 mod json;
-#[expect(dead_code, reason = "a process finds its place before it joins others, which comes with the group")]
+mod launch;
+mod launched;
 mod launcher;
 mod output;
+mod processes;
 mod progress;
 mod report;
 mod table;
+mod token;
 mod train;
 mod verdict;
 
@@ -30,7 +33,7 @@ use crate::interrupt::Interrupt;
 fn main() -> ExitCode {
     let (cli, given) = match Cli::from_command_line() {
         Ok(parsed) => parsed,
-        Err(error) => return failure::usage(&error),
+        Err(error) => return failure::usage(&error, std::env::args().skip(1)),
     };
     match run(&cli, &given) {
         Ok(()) => ExitCode::SUCCESS,
@@ -39,10 +42,15 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
+    if let Some(Verb::Launch(args)) = &cli.verb {
+        // It passes signals on instead of ending by them.
+        return launch::run(args);
+    }
     let interrupt = Interrupt::install().map_err(Failure::Signals)?;
     match &cli.verb {
         None => demo::run(&args::DemoArgs::default_values(), &interrupt),
         Some(Verb::Demo(args)) => demo::run(args, &interrupt),
+        Some(Verb::Launch(args)) => launch::run(args),
         Some(Verb::Train { task: TrainTask::Kge(args) }) => train::run(args, given, &interrupt),
         Some(Verb::Eval { task: EvalTask::Kge(args) }) => eval::run(args, given, &interrupt),
     }

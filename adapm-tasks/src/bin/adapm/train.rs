@@ -7,13 +7,18 @@ use crate::failure::Failure;
 use crate::input;
 use crate::interrupt::Interrupt;
 use crate::json;
+use crate::launcher::Placement;
 use crate::output::Output;
+use crate::processes;
 use crate::progress::Screen;
 use crate::report;
 use crate::table::Table;
 
 /// Trains what `args` ask for, prints what came out and keeps the parameters if asked to.
 pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Placement::Member(member) = processes::place(&args.processes, args.cluster.nodes, interrupt)?.0 {
+        return Err(Failure::Apart(Box::new(member)));
+    }
     let output = Output::new(args.output.json);
     let config = config(args);
     input::probe_writable("--save", args.output.save.as_deref())?;
@@ -57,7 +62,7 @@ pub(crate) fn workers(asked: Option<usize>, nodes: usize) -> usize {
 fn config(args: &TrainArgs) -> TrainConfig {
     let mut config = TrainConfig::default();
     config.system = Some(args.cluster.system);
-    config.nodes = args.cluster.nodes;
+    config.nodes = args.cluster.nodes.unwrap_or(1);
     config.workers = args.cluster.workers;
     config.localize_ahead = args.localize_ahead;
     config.seed = args.model.seed;

@@ -27,9 +27,9 @@ mod slurm;
 mod tests;
 mod torchrun;
 
-pub(crate) use environment::Environment;
+pub(crate) use environment::{Environment, process_parent, process_variable};
 pub(crate) use error::LauncherError;
-pub(crate) use placement::{Asked, Meeting, Placement, Sourced};
+pub(crate) use placement::{Asked, Meeting, Member, Placement, Sourced};
 
 /// What a launcher says. Any part may be missing.
 #[derive(Debug, Default)]

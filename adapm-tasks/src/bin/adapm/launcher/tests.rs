@@ -1,7 +1,6 @@
 //! Environments as launchers leave them, and broken ones, each with the place that follows.
 
 use super::*;
-use crate::launcher::placement::Member;
 
 /// `2 of 4 at HOST:PORT [node, nodes, rendezvous]`, `alone`, or what is wrong.
 fn told(flags: &Asked, variables: &str) -> String {

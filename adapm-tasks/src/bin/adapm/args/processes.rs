@@ -1,0 +1,64 @@
+//! What can be said about the processes of a cluster: the same for all verbs that may be one of several processes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser as _;
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Processes")]
+pub(crate) struct ProcessArgs {
+    /// This process is node I of --nodes processes [default: as torchrun, mpirun, srun or Kubernetes say]
+    #[arg(long, value_name = "I")]
+    pub(crate) node: Option<usize>,
+    /// Where the processes meet: node 0 listens at HOST:PORT, or writes its address to a file that all see
+    #[arg(long, value_name = "HOST:PORT|file:PATH")]
+    pub(crate) rendezvous: Option<String>,
+    /// What carries frames between the processes [default: tcp]
+    #[arg(long, value_name = "NAME", value_parser = transport())]
+    pub(crate) transport: Option<TransportName>,
+    /// File with the secret of the processes, 32 bytes or more; nobody else may read it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Go without a secret although other hosts can connect
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Host or address to listen at [default: this host's on the way to the rendezvous]
+    #[arg(long, value_name = "HOST")]
+    pub(crate) bind: Option<String>,
+    /// Host or address by which the others reach this process [default: that of --bind]
+    #[arg(long, value_name = "HOST")]
+    pub(crate) advertise: Option<String>,
+    /// Seconds without a sign of life after which a node counts as lost [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) dead_after: Option<Duration>,
+    /// Seconds to wait for all processes to join [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) join_timeout: Option<Duration>,
+}
+
+/// A way to carry frames, one of [`TRANSPORTS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransportName(pub(crate) &'static str);
+
+/// One of the ways to carry frames.
+pub(super) fn transport() -> impl clap::builder::TypedValueParser<Value = TransportName> {
+    PossibleValuesParser::new(TRANSPORTS).try_map(|name| transport_named(&name).ok_or("unknown transport"))
+}
+
+/// The transport of this name.
+pub(crate) fn transport_named(name: &str) -> Option<TransportName> {
+    TRANSPORTS.into_iter().find(|known| *known == name).map(TransportName)
+}
+
+/// A time that a person can mean: more than nothing, at most a day.
+pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds <= SECONDS_MAX);
+    seconds.map(Duration::from_secs_f64).ok_or("give seconds, more than 0 and at most 86400")
+}
+
+const TRANSPORTS: [&str; 4] = ["tcp", "tokio", "zmq", "unix"];
+
+const SECONDS_MAX: f64 = 86_400.0;

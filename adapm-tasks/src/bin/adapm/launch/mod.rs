@@ -1,0 +1,259 @@
+//! The verb `launch`: one process a node, on this host or by ssh on others, and one ending for all of them.
+//!
+//! [`inner`] reads the command, [`node`] is one process, [`relay`] what they print, [`supervise`] what is done when one ends, [`ending`]
+//! who was to blame, [`secret`] what they share. Not here: how the processes find each other, which is theirs to do, nor what a
+//! process does once its launcher is gone (`crate::launched`).
+
+mod ending;
+mod inner;
+mod node;
+mod relay;
+mod secret;
+mod supervise;
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use console::{Color, Style};
+
+use crate::args::LaunchArgs;
+use crate::failure::Failure;
+use crate::launch::ending::Ending;
+use crate::launch::node::{Node, Start};
+use crate::launch::relay::Relays;
+use crate::launch::secret::{PrivateFolder, Secret};
+use crate::launch::supervise::Watch;
+use crate::token;
+
+/// Why nothing was launched, or why it ended badly.
+#[derive(Debug)]
+pub(crate) enum LaunchError {
+    /// A verb that knows nothing of other processes.
+    Verb(String),
+    /// The command names a place that is the launcher's to give.
+    Placed,
+    /// The command counts other nodes than the launcher.
+    OtherNodes { own: usize, nodes: usize },
+    /// Not enough hosts, or names that are none.
+    Host(String),
+    /// The others could not reach the first host by this name.
+    LoopbackHost(String),
+    /// The system refuses what a run needs.
+    System { what: &'static str, error: io::Error },
+    /// A process did not start.
+    Start { node: usize, program: OsString, error: io::Error },
+    /// A process failed.
+    Ended(Ending),
+}
+
+/// Starts the processes, passes on what they print and what is asked of them, and tells how they ended.
+pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
+    check_hosts(&args.hosts)?;
+    let nodes = args.nodes.unwrap_or(args.hosts.len());
+    let inner = inner::check(args, nodes)?;
+    let secret = match &args.token_file {
+        Some(path) => Secret::of(token::read_text("--token-file", path)?),
+        None => Secret::fresh().map_err(system("random bytes"))?,
+    };
+    // Before the first process: its end must not be missed.
+    let watch = Watch::install().map_err(Failure::Signals)?;
+    let folder = PrivateFolder::new().map_err(system("a folder for temporary files"))?;
+    let dead_after = inner.dead_after.or(args.dead_after).unwrap_or(DEAD_AFTER);
+    let relays = Relays::new();
+    let plan = Plan { args, words: &inner.words, nodes, secret: &secret, folder: &folder };
+    let mut running = plan.start(&relays)?;
+    let outcome = supervise::supervise(&mut running, &watch, dead_after);
+    relays.finish();
+    match (outcome.ending, outcome.interrupted) {
+        (None, None) => Ok(()),
+        (Some(ending), None) => Err(LaunchError::Ended(ending).into()),
+        (Some(ending), Some(_)) if !ending.is_stop() => Err(LaunchError::Ended(ending).into()),
+        (_, Some(signal)) => Err(Failure::Interrupted(128 + signal)),
+    }
+}
+
+/// What all processes of a run have in common.
+struct Plan<'a> {
+    args: &'a LaunchArgs,
+    words: &'a [OsString],
+    nodes: usize,
+    secret: &'a Secret,
+    folder: &'a PrivateFolder,
+}
+
+impl Plan<'_> {
+    /// Starts all processes; if one cannot be started, those before it end.
+    fn start(&self, relays: &Relays) -> Result<Vec<Node>, Failure> {
+        let common = self.common_variables()?;
+        let program = match self.args.hosts.is_empty() {
+            true => env::current_exe().map_err(system("the path of this program"))?.into_os_string(),
+            false => self.args.remote_program.clone(),
+        };
+        let mut running = Vec::new();
+        for number in 0..self.nodes {
+            let host = self.args.hosts.get(number % self.args.hosts.len().max(1));
+            let mut variables = vec![("ADAPM_NODE", number.to_string().into())];
+            variables.extend_from_slice(&common);
+            let start = Start {
+                host: host.map(String::as_str),
+                program: &program,
+                words: self.words,
+                variables,
+                secret: self.secret,
+            };
+            let failed = |error| LaunchError::Start { node: number, program: start.program(), error };
+            let mut node = Node::start(&start).map_err(failed)?;
+            self.relay(number, &mut node, relays).map_err(system("a thread"))?;
+            running.push(node);
+        }
+        Ok(running)
+    }
+
+    /// The variables that are the same for all. They name a run apart from others, so that nobody joins the wrong one.
+    fn common_variables(&self) -> Result<Vec<(&'static str, OsString)>, Failure> {
+        let rendezvous = match self.args.hosts.first() {
+            None => {
+                let mut text = OsString::from("file:");
+                text.push(self.folder.path().join("rendezvous"));
+                text
+            }
+            Some(host) => format!("{}:{}", host_name(host), self.args.port).into(),
+        };
+        let run = secret::random_text().map_err(system("random bytes"))?;
+        let mut variables = vec![
+            ("ADAPM_NODES", self.nodes.to_string().into()),
+            ("ADAPM_RENDEZVOUS", rendezvous),
+            ("ADAPM_JOB", run[..16].into()),
+            ("ADAPM_LAUNCHED", "1".into()),
+        ];
+        if let Some(transport) = self.args.transport {
+            variables.push(("ADAPM_TRANSPORT", transport.0.into()));
+        }
+        if let Some(dead_after) = self.args.dead_after {
+            variables.push(("ADAPM_DEAD_AFTER", dead_after.as_secs_f64().to_string().into()));
+        }
+        Ok(variables)
+    }
+
+    fn relay(&self, number: usize, node: &mut Node, relays: &Relays) -> io::Result<()> {
+        let (stdout, stderr) = node.output();
+        let prefix = self.prefix(number);
+        if let Some(stdout) = stdout {
+            match number {
+                0 => relays.verbatim(stdout)?,
+                _ => relays.prefixed(stdout, prefix.clone())?,
+            }
+        }
+        stderr.map_or(Ok(()), |stderr| relays.prefixed(stderr, prefix))
+    }
+
+    /// `n2 | `, as wide for all nodes, with a colour of its own on a terminal.
+    fn prefix(&self, number: usize) -> String {
+        let width = self.nodes.saturating_sub(1).to_string().len() + 1;
+        let name = format!("{:<width$} |", format!("n{number}"));
+        let style = Style::new().fg(COLORS[number % COLORS.len()]).for_stderr();
+        format!("{} ", style.apply_to(name))
+    }
+}
+
+impl Start<'_> {
+    /// What would be run, for people.
+    fn program(&self) -> OsString {
+        if self.host.is_some() {
+            env::var_os("ADAPM_SSH").unwrap_or_else(|| "ssh".into())
+        } else {
+            self.program.to_owned()
+        }
+    }
+}
+
+/// Names that ssh would take for flags, and names that mean another host on each host.
+fn check_hosts(hosts: &[String]) -> Result<(), LaunchError> {
+    let odd = |host: &&String| {
+        let name = host_name(host);
+        name.is_empty()
+            || host.starts_with('-')
+            || name.contains(|c: char| c.is_whitespace() || c == '/' || c.is_control())
+    };
+    if let Some(host) = hosts.iter().find(odd) {
+        return Err(LaunchError::Host(host.clone()));
+    }
+    let local = |host: &&String| matches!(host_name(host), "localhost" | "127.0.0.1" | "::1" | "[::1]");
+    match hosts.first().filter(local) {
+        Some(first) if !hosts.iter().all(|host| local(&host)) => {
+            Err(LaunchError::LoopbackHost(first.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The host in `user@host`.
+fn host_name(host: &str) -> &str {
+    host.rsplit_once('@').map_or(host, |(_, name)| name)
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
+    move |error| LaunchError::System { what, error }
+}
+
+impl LaunchError {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::System { .. } | Self::Start { .. } => 1,
+            Self::Ended(ending) => ending.exit_code(),
+            _ => 2,
+        }
+    }
+}
+
+impl From<LaunchError> for Failure {
+    fn from(error: LaunchError) -> Self {
+        Self::Launch(error)
+    }
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Verb(verb) => {
+                write!(
+                    f,
+                    "'{verb}' does not run on several processes: after --, give train kge, eval kge or check-net"
+                )
+            }
+            Self::Placed => {
+                f.write_str("--node and --rendezvous are the launcher's to give: leave them out after --")
+            }
+            Self::OtherNodes { own, nodes } => {
+                write!(
+                    f,
+                    "--nodes is {own} after -- but {nodes} processes are launched: give it before -- only"
+                )
+            }
+            Self::Host(host) => write!(f, "'{host}' in --hosts is no name of a host: give HOST or USER@HOST"),
+            Self::LoopbackHost(host) => {
+                write!(f, "'{host}' in --hosts: give the name by which the other hosts reach the first")
+            }
+            Self::System { what, error } => write!(f, "cannot get {what}: {error}"),
+            Self::Start { node, program, error } => {
+                let program = PathBuf::from(program);
+                write!(
+                    f,
+                    "cannot start node n{node} with {}: {error}; nothing was left running",
+                    program.display()
+                )
+            }
+            Self::Ended(ending) => ending.fmt(f),
+        }
+    }
+}
+
+/// The time after which a node counts as lost, if nobody says otherwise.
+pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(10);
+
+/// Told apart on light and dark terminals; red is for errors.
+const COLORS: [Color; 5] = [Color::Cyan, Color::Green, Color::Magenta, Color::Yellow, Color::Blue];

@@ -1,0 +1,197 @@
+//! What the processes print: whole lines, each after the name of its node; node 0's stdout as it is.
+//!
+//! Two lines are never mixed: each goes out in one write under the lock of the stream. A line without an end is cut after
+//! [`LINE_MAX`] bytes, so that memory stays bounded.
+
+use std::io::{self, Read, Write};
+use std::mem;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Threads that carry output, and their end.
+pub(super) struct Relays {
+    alive: Option<mpsc::Sender<()>>,
+    all_ended: mpsc::Receiver<()>,
+}
+
+impl Relays {
+    pub(super) fn new() -> Self {
+        let (alive, all_ended) = mpsc::channel();
+        Self { alive: Some(alive), all_ended }
+    }
+
+    /// Prints the lines of `stream` to stderr, each after `prefix`.
+    pub(super) fn prefixed(&self, stream: impl Read + Send + 'static, prefix: String) -> io::Result<()> {
+        self.start(move || {
+            let mut lines = Lines::new(prefix.into_bytes());
+            // Whoever closed stderr does not want to hear; the process must be able to go on all the same.
+            read_all(stream, |bytes| {
+                let _ = io::stderr().lock().write_all(lines.feed(bytes));
+                true
+            });
+            let _ = io::stderr().lock().write_all(lines.finish());
+        })
+    }
+
+    /// Prints `stream` to stdout. Once nobody takes it, the stream is closed, and the process that writes it learns that.
+    pub(super) fn verbatim(&self, stream: impl Read + Send + 'static) -> io::Result<()> {
+        self.start(move || {
+            let mut whole = WholeLines::default();
+            let print = |bytes: &[u8]| {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok()
+            };
+            read_all(stream, |bytes| print(&whole.feed(bytes)));
+            print(&whole.rest);
+        })
+    }
+
+    /// Waits until all streams have ended; for a moment only, as a stream may live on in what a process started.
+    pub(super) fn finish(mut self) {
+        self.alive = None;
+        // Nothing is ever sent: this ends when the last thread lets go, or when it has been too long.
+        let _ = self.all_ended.recv_timeout(FINISH_MAX);
+    }
+
+    fn start(&self, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let alive = self.alive.clone();
+        thread::Builder::new().name("relay".to_owned()).spawn(move || {
+            work();
+            drop(alive);
+        })?;
+        Ok(())
+    }
+}
+
+/// Reads to the end, or until `take` has enough.
+fn read_all(mut stream: impl Read, mut take: impl FnMut(&[u8]) -> bool) {
+    let mut buffer = [0; 16 * 1024];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(bytes) if take(&buffer[..bytes]) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+/// Turns pieces of text into whole lines with a prefix.
+struct Lines {
+    prefix: Vec<u8>,
+    line: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl Lines {
+    fn new(prefix: Vec<u8>) -> Self {
+        Self { prefix, line: Vec::new(), out: Vec::new() }
+    }
+
+    /// The lines that `bytes` completes.
+    fn feed(&mut self, bytes: &[u8]) -> &[u8] {
+        self.out.clear();
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            for part in piece.chunks(LINE_MAX) {
+                if self.line.len() + part.len() > LINE_MAX {
+                    self.end_line();
+                }
+                self.line.extend_from_slice(part);
+                if part.ends_with(b"\n") {
+                    self.line.pop();
+                    self.end_line();
+                }
+            }
+        }
+        &self.out
+    }
+
+    /// The line that never ended, if there is one.
+    fn finish(&mut self) -> &[u8] {
+        self.out.clear();
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        &self.out
+    }
+
+    fn end_line(&mut self) {
+        self.out.extend_from_slice(&self.prefix);
+        self.out.append(&mut self.line);
+        self.out.push(b'\n');
+    }
+}
+
+/// Holds back what is no whole line, so that lines of stderr fall between lines on a terminal; but not for ever.
+#[derive(Default)]
+struct WholeLines {
+    rest: Vec<u8>,
+}
+
+impl WholeLines {
+    fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.rest.extend_from_slice(bytes);
+        let whole = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let endless = whole == 0 && self.rest.len() > LINE_MAX;
+        let rest = self.rest.split_off(if endless { self.rest.len() } else { whole });
+        mem::replace(&mut self.rest, rest)
+    }
+}
+
+/// Bytes of a line that are kept until its end comes.
+const LINE_MAX: usize = 16 * 1024;
+
+/// Output that is still in the pipes of a process that has ended is read in far less.
+const FINISH_MAX: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefixed(pieces: &[&[u8]]) -> Vec<u8> {
+        let mut lines = Lines::new(b"n1 | ".to_vec());
+        let mut text: Vec<u8> = pieces.iter().flat_map(|piece| lines.feed(piece).to_vec()).collect();
+        text.extend_from_slice(lines.finish());
+        text
+    }
+
+    #[test]
+    fn lines_get_their_prefix_wherever_they_are_cut() {
+        let text = b"one\n\ntwo\nthree";
+        let expected = b"n1 | one\nn1 | \nn1 | two\nn1 | three\n";
+        for cut in 0..=text.len() {
+            let (first, second) = text.split_at(cut);
+            assert_eq!(prefixed(&[first, second]), expected, "cut at {cut}");
+        }
+        assert_eq!(prefixed(&[b""]), b"");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_cut() {
+        let mut lines = Lines::new(b"> ".to_vec());
+        let mut text = Vec::new();
+        for _ in 0..100 {
+            text.extend_from_slice(lines.feed(&[b'x'; 1000]));
+            assert!(lines.line.len() <= LINE_MAX);
+        }
+        text.extend_from_slice(lines.finish());
+        assert_eq!(text.iter().filter(|byte| **byte == b'x').count(), 100_000);
+        let longest = text.split(|byte| *byte == b'\n').map(<[u8]>::len).max();
+        assert!(longest <= Some(LINE_MAX + 2), "{longest:?}");
+    }
+
+    #[test]
+    fn stdout_passes_unchanged_and_whole_lines_at_a_time() {
+        let mut whole = WholeLines::default();
+        assert_eq!(whole.feed(b"{\"a\""), b"");
+        assert_eq!(whole.feed(b":1}\n{"), b"{\"a\":1}\n");
+        assert_eq!(whole.feed(b"}\n"), b"{}\n");
+        let mut passed = 0;
+        for _ in 0..50 {
+            passed += whole.feed(&[b'y'; 1000]).len();
+            assert!(whole.rest.len() <= LINE_MAX);
+        }
+        assert_eq!(passed + whole.rest.len(), 50_000, "no line feed was added");
+    }
+}

@@ -1,0 +1,52 @@
+//! What a process does that `adapm launch` started: it ends when its launcher is gone.
+//!
+//! Its stdin is a pipe from the launcher. Lines on it pass on signals (`signal 2`), which ssh does not carry; its end means that nobody
+//! is there to print what this process finds out or to end it.
+
+use std::io::{self, BufRead as _, Read as _};
+use std::process;
+use std::thread;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+
+/// Whether `adapm launch` started this process.
+pub(crate) fn is_launched() -> bool {
+    std::env::var_os("ADAPM_LAUNCHED").is_some()
+}
+
+/// Follows the launcher, if there is one: when it is gone the run is asked to stop, and after `grace` the process ends anyway.
+pub(crate) fn follow(interrupt: &Interrupt, grace: Duration) -> Result<(), Failure> {
+    if !is_launched() {
+        return Ok(());
+    }
+    let interrupt = interrupt.clone();
+    let follow = move || {
+        while let Some(line) = read_line() {
+            match line.strip_prefix("signal ").and_then(|number| number.parse().ok()) {
+                Some(signal) => interrupt.raise(signal),
+                None => continue,
+            }
+        }
+        interrupt.raise(HANGUP);
+        thread::sleep(grace);
+        process::exit(128 + HANGUP);
+    };
+    thread::Builder::new().name("launcher".to_owned()).spawn(follow).map(drop).map_err(Failure::Signals)
+}
+
+/// The next line of stdin, without its end; `None` at the end, and for a line that no launcher writes.
+pub(crate) fn read_line() -> Option<String> {
+    let mut line = Vec::new();
+    let mut stdin = io::stdin().lock();
+    let read = stdin.by_ref().take(LINE_MAX).read_until(b'\n', &mut line);
+    let whole = read.is_ok() && line.pop() == Some(b'\n');
+    whole.then(|| String::from_utf8(line).ok()).flatten()
+}
+
+/// SIGHUP, which a process gets whose terminal is gone.
+const HANGUP: i32 = 1;
+
+/// Longer than a token in hexadecimal.
+const LINE_MAX: u64 = 4096;
