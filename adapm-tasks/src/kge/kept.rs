@@ -25,13 +25,15 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// What the workers of this process copied, one behind the other; `shape` is that of values without accumulators.
-    pub(crate) fn new(shape: Shape, parts: &[Vec<f32>], peers: &Peers<'_>) -> Self {
+    pub(crate) fn new(shape: Shape, mut parts: Vec<Vec<f32>>, peers: &Peers<'_>) -> Self {
         let (node, processes) = (peers.node(), peers.processes());
         let keys = (processes > 1).then(|| {
             let keys = (0..shape.keys()).map(Key).filter(|key| is_here(*key, node, processes));
             Arc::new(keys.collect())
         });
-        Self { shape, keys, values: Arc::new(parts.concat()) }
+        // One worker's part is not copied again.
+        let values = if parts.len() == 1 { parts.swap_remove(0) } else { parts.concat() };
+        Self { shape, keys, values: Arc::new(values) }
     }
 
     /// All parameters of a checkpoint, which has this shape.

@@ -54,7 +54,7 @@ pub(crate) fn run(
     crew.check(crew::shape(graph, model, config.reciprocal, 2))?;
     let training = Training { graph, config: &config, model, crew, progress, stop };
     let (parts, verdicts) = training.epochs()?;
-    training.conclude(&parts, verdicts, agreed)
+    training.conclude(parts, verdicts, agreed)
 }
 
 /// A training run whose processes have agreed on it.
@@ -99,7 +99,7 @@ impl Training<'_> {
     /// Evaluates the chosen parameters on test, and puts the report together.
     fn conclude(
         &self,
-        parts: &[Vec<f32>],
+        parts: Vec<Vec<f32>>,
         verdicts: Verdicts,
         agreed: Agreed,
     ) -> Result<TrainReport, TaskError> {

@@ -131,10 +131,10 @@ fn parts_of_processes_make_up_the_parameters_of_one() {
     let gathered: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = places(NODES)
             .into_iter()
-            .zip(&ended)
+            .zip(ended)
             .map(|(place, process)| {
                 scope.spawn(move || {
-                    let parts = process.outcome.as_ref().expect("trained");
+                    let parts = process.outcome.expect("trained");
                     let peers = Peers::among(&place);
                     let kept = Kept::new(without, parts, &peers);
                     // What is here is written, what is elsewhere is left alone.
