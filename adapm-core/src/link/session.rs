@@ -222,6 +222,15 @@ impl Session {
         Ok(arrival)
     }
 
+    /// A part of a packet has come: a large one on a slow pipe shows that the peer lives long before it is whole.
+    ///
+    /// The endpoint judges how much of it is a sign of life.
+    pub fn handle_progress(&mut self, now: Instant) {
+        if self.is_up {
+            self.hear(now);
+        }
+    }
+
     /// Time has passed; harmless at any time.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.has_ended() {
