@@ -88,7 +88,10 @@ where
             }
             let mut frame = Frame::default();
             while done.load(Ordering::SeqCst) < NODES {
-                assert_eq!(expect(end.recv(None, &mut frame)), Received::Woken, "all frames are here");
+                let received = expect(end.recv(None, &mut frame));
+                // Once all are done, endpoints are dropped, and may say so before the wake arrives.
+                let is_over = done.load(Ordering::SeqCst) == NODES;
+                assert!(received == Received::Woken || is_over, "all frames are here, and not {received:?}");
             }
             finished.send(()).expect("the test waits for its threads");
         });
