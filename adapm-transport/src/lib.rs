@@ -68,7 +68,6 @@ pub mod inproc;
 #[cfg(feature = "tcp")]
 pub mod net;
 #[cfg(feature = "tcp")]
-#[expect(dead_code, reason = "used by the endpoint, which comes next")]
 mod tcp;
 
 pub use error::Error;

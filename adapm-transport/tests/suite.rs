@@ -3,3 +3,25 @@
 mod inproc {
     adapm_core::transport_suite!(adapm_transport::inproc::network);
 }
+
+#[cfg(feature = "tcp")]
+mod tcp {
+    use adapm_transport::net::{Kind, Net, network};
+
+    fn over_tcp(nodes: usize) -> Vec<Net> {
+        network(nodes, Kind::Tcp).expect("this machine has a loopback address")
+    }
+
+    adapm_core::transport_suite!(over_tcp);
+}
+
+#[cfg(feature = "tcp")]
+mod unix {
+    use adapm_transport::net::{Kind, Net, network};
+
+    fn over_unix(nodes: usize) -> Vec<Net> {
+        network(nodes, Kind::Unix).expect("this machine has a folder for sockets")
+    }
+
+    adapm_core::transport_suite!(over_unix);
+}

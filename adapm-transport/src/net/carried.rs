@@ -344,4 +344,32 @@ mod tests {
         assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(None)));
         assert_eq!(porter.poll_room(&mut cx), Poll::Ready(false));
     }
+
+    #[test]
+    fn both_directions_are_bounded_and_a_fault_comes_behind_what_was_delivered() {
+        let (_poll, mut carried, porter) = pipe();
+        let mut cx = Context::from_waker(Waker::noop());
+        let large = || Frame { head: vec![1; 64 << 10], ..Frame::default() };
+        carried.raise_limit(1 << 24);
+        let mut delivered = 0;
+        while porter.poll_room(&mut cx).is_ready() {
+            porter.deliver(Packet { frame: large(), ..packet() });
+            delivered += 1;
+        }
+        let mut pushed = 0;
+        while carried.has_room() {
+            carried.push(Outgoing::greeting(Kind::Greeting(Greeting::Hello), large().head));
+            assert!(!carried.flush());
+            pushed += 1;
+        }
+        assert_eq!((delivered, pushed), (16, 16), "1 MiB each way");
+        porter.note_bytes(77);
+        assert_eq!((porter.limit(), carried.bytes_in()), (1 << 24, 77));
+        porter.end(Fault::Magic);
+        assert!(carried.flush());
+        for _ in 0..delivered {
+            assert!(carried.read().is_ok_and(|packet| packet.is_some()));
+        }
+        assert_eq!(carried.read(), Err(Fault::Magic));
+    }
 }

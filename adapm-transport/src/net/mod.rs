@@ -1,11 +1,42 @@
-//! Links between processes.
+//! Links between processes: the same frames, once and in order, over connections that may break.
+//!
+//! ```text
+//!   Net (an endpoint: one node on one channel)
+//!    ├── per peer: a Session of adapm_core::link, which outlives its pipes ── retransmission, resume, heartbeats
+//!    ├── per connection: a pipe ── packets with checksums (packet), the handshake (hello)
+//!    └── what carries pipes: streams of the system through mio, or a carrier with tasks of its own
+//! ```
+//!
+//! Each node listens, and tells the others its [`Address`]; of two nodes, the one with the higher id dials. A connection
+//! that breaks is dialed again for ever, until the peer has been silent for so long that it counts as lost
+//! ([`LinkConfig::dead_after`](adapm_core::link::LinkConfig)).
+//!
+//! Not here: how nodes learn each other's addresses; encryption; names of hosts.
 
 pub mod address;
-#[expect(dead_code, reason = "used by the endpoint, which comes next")]
 pub(crate) mod bell;
-#[expect(dead_code, reason = "used by the endpoint, which comes next")]
+#[cfg_attr(
+    not(any(test, feature = "tokio", feature = "zmq")),
+    expect(dead_code, reason = "the halves of tasks belong to carriers, which are behind features")
+)]
 pub(crate) mod carried;
+mod carriers;
+mod clock;
+mod config;
+mod connection;
+mod endpoint;
+mod error;
 pub mod hello;
+mod mesh;
 pub mod packet;
-#[expect(dead_code, reason = "used by the endpoint, which comes next")]
+mod peer;
 pub(crate) mod pipe;
+mod status;
+
+pub use address::{Address, AddressError, Kind};
+pub use config::NetConfig;
+pub use endpoint::{Net, NetWaker};
+pub use error::{NetError, NetNotice, Trouble};
+pub use hello::{ClusterId, Refusal, Token, TokenFault, TokenLength};
+pub use mesh::{network, network_with};
+pub use status::{NetStats, PeerState, PeerStatus};

@@ -15,7 +15,6 @@ use crate::net::address::Address;
 use crate::net::hello::GREETING_BYTES_MAX;
 use crate::net::packet::{Fault, Outgoing, Packet, PacketReader, PacketWriter, Spares};
 
-#[expect(unused_imports, reason = "used by the endpoint, which comes next")]
 pub(crate) use listener::Listener;
 use stream::Stream;
 

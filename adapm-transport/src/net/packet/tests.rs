@@ -277,7 +277,7 @@ fn spares_are_bounded() {
     for _ in 0..100 {
         spares.keep(frame(1, 6 << 20, 0));
     }
-    let kept = (0..100).filter(|_| spares.take().values.len() > 0).count();
+    let kept = (0..100).filter(|_| !spares.take().values.is_empty()).count();
     assert_eq!(kept, 5, "32 MiB in all");
     spares.keep(Frame::default());
     assert_eq!(spares.take().head.capacity(), 0);

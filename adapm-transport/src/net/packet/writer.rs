@@ -40,6 +40,13 @@ impl Outgoing {
         Self { header, frame }
     }
 
+    /// A message of a handshake.
+    #[must_use]
+    pub fn greeting(kind: Kind, bytes: Vec<u8>) -> Self {
+        let frame = Frame { head: bytes, ..Frame::default() };
+        Self::new(kind, Seq::default(), Seq::default(), Some(Arc::new(frame)))
+    }
+
     /// Header, head and values, as they follow each other on the wire.
     #[must_use]
     pub fn parts(&self) -> [&[u8]; 3] {

@@ -1,0 +1,280 @@
+//! Waiting for news of pipes and for times to come, and dialing.
+
+use core::time::Duration;
+use std::io;
+
+use adapm_core::{Instant, NodeId};
+use mio::Token;
+
+use super::Net;
+use super::open::{nonce, system};
+use crate::net::address::{Address, Kind};
+use crate::net::carriers;
+use crate::net::clock::later;
+use crate::net::connection::{Connection, Role, Slot};
+use crate::net::error::{NetError, Trouble};
+use crate::net::hello::{Dialing, Listening};
+use crate::net::packet::Fault;
+use crate::net::pipe::Pipe;
+use crate::tcp::StreamPipe;
+
+/// The source of news that other threads cause.
+pub(super) const BELL: Token = Token(0);
+/// The listening socket.
+pub(super) const LISTENER: Token = Token(1);
+/// The connection of slot 0.
+const FIRST: usize = 2;
+
+impl Net {
+    /// Waits until there is news, a time has come, or `wait` is over; then looks at everything.
+    ///
+    /// Does not wait while pipes may have packets.
+    pub(super) fn look(&mut self, wait: Option<Duration>) -> Result<(), NetError> {
+        self.since_look = 0;
+        let mut wait = match (wait, self.until_due()) {
+            (Some(wait), Some(due)) => Some(wait.min(due)),
+            (wait, due) => wait.or(due),
+        };
+        if wait != Some(Duration::ZERO) && (!self.ready.is_empty() || !self.bell.start_wait()) {
+            wait = Some(Duration::ZERO);
+        }
+        self.clock.plan(wait);
+        let polled = self.poll.poll(&mut self.events, wait);
+        self.bell.end_wait();
+        match polled {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(system(error)),
+            Err(_) => self.events.clear(),
+            Ok(()) => {}
+        }
+        let now = self.clock.look();
+        self.take_news(now);
+        if self.bell.take_ring() {
+            self.answer_ring(now);
+        }
+        if self.accept_at.is_some_and(|at| at <= now) {
+            self.accept(now);
+        }
+        self.keep_times(now);
+        Ok(())
+    }
+
+    /// How long until a time comes; `None`: none will.
+    fn until_due(&self) -> Option<Duration> {
+        let now = self.clock.now();
+        let blocked_until = later(now, BLOCKED_WAIT);
+        let links =
+            self.peers.iter().filter(|peer| !peer.is_lost || peer.session.has_left()).filter_map(|peer| {
+                let due = peer.session.deadline()?;
+                let pipe = peer.pipe.and_then(|slot| self.connections.get(slot));
+                // What is due and cannot be written waits for the pipe.
+                let is_blocked = pipe.is_some_and(|connection| !connection.pipe.has_room());
+                Some(if is_blocked { due.max(blocked_until) } else { due })
+            });
+        let dials = self.peers.iter().filter_map(|peer| peer.dial_at);
+        let pipes = self.connections.iter().filter_map(|(_, connection)| connection.deadline);
+        let due = links.chain(dials).chain(pipes).chain(self.accept_at).min()?;
+        Some(Duration::from_nanos(due.nanos_since(now)))
+    }
+
+    /// Takes what mio has found.
+    fn take_news(&mut self, now: Instant) {
+        for event in self.events.iter() {
+            let token = event.token();
+            if token == LISTENER {
+                self.accept_at = Some(now);
+            } else if let Some(slot) = token.0.checked_sub(FIRST)
+                && let Some(connection) = self.connections.at(slot)
+                && let Pipe::Stream(stream) = &mut connection.pipe
+            {
+                stream.handle_event(event.is_read_closed() || event.is_write_closed() || event.is_error());
+                if !core::mem::replace(&mut connection.is_ready, true) {
+                    self.ready.push_back(slot);
+                }
+            }
+        }
+        // Pipes that took nothing more may take something again.
+        for at in 0..self.peers.len() {
+            if self.peers[at].pipe.is_some() && self.peers[at].session.wants_to_write() {
+                self.pump(self.peers[at].node);
+            }
+        }
+    }
+
+    /// Pipes with threads of their own have news.
+    fn answer_ring(&mut self, now: Instant) {
+        if !self.carriers.is_empty() {
+            self.accept_at = Some(now);
+        }
+        let carried = |(slot, connection): (Slot, &Connection)| {
+            matches!(connection.pipe, Pipe::Carried(_)).then_some(slot)
+        };
+        let slots: Vec<Slot> = self.connections.iter().filter_map(carried).collect();
+        for slot in slots {
+            self.mark_ready(slot);
+        }
+    }
+
+    /// Takes in whoever has dialed.
+    fn accept(&mut self, now: Instant) {
+        self.accept_at = None;
+        while let Some(listener) = &mut self.listener {
+            match listener.accept() {
+                Ok(Some(stream)) => {
+                    let remote = stream.remote();
+                    self.admit(Pipe::Stream(Box::new(stream)), remote, now);
+                }
+                Ok(None) => break,
+                // Typically, too many open files: connections wait in the system until there is room.
+                Err(_) => {
+                    self.accept_at = Some(later(now, ACCEPT_AGAIN));
+                    break;
+                }
+            }
+        }
+        for at in 0..self.carriers.len() {
+            while let Some((carried, remote)) = self.carriers[at].1.accept() {
+                self.admit(Pipe::Carried(carried), remote, now);
+            }
+        }
+    }
+
+    fn admit(&mut self, pipe: Pipe, remote: Option<core::net::SocketAddr>, now: Instant) {
+        if self.connections.strangers() >= STRANGERS_MAX {
+            self.notices.push(remote, Trouble::Crowded);
+            return;
+        }
+        // Without random bytes nobody can be trusted.
+        let Ok(nonce) = nonce() else { return };
+        let exchange = Listening::new(self.own, self.token.clone(), nonce);
+        let deadline = later(now, self.greeting_time);
+        self.insert(pipe, Role::Listening(Box::new(exchange)), remote, deadline);
+    }
+
+    /// Dials `node`.
+    fn dial(&mut self, node: NodeId) {
+        let now = self.clock.now();
+        let peer = &mut self.peers[node.index()];
+        peer.dial_at = None;
+        let (Some(address), None, None) = (peer.address.clone(), peer.pipe, peer.dialing) else { return };
+        let (pipe, nonce) = match (self.pipe_to(&address), nonce()) {
+            (Ok(pipe), Ok(nonce)) => (pipe, nonce),
+            (Err(fault), _) => return self.put_off(node, Trouble::Fault(fault)),
+            (_, Err(_)) => return self.put_off(node, Trouble::Fault(Fault::Io(io::ErrorKind::Other))),
+        };
+        let peer = &self.peers[node.index()];
+        let (knows, expects) = (peer.incarnation, peer.session.expects());
+        let (exchange, hello) = Dialing::new(self.own, self.token.clone(), node, knows, expects, nonce);
+        let deadline = later(now, self.greeting_time);
+        let slot = self.insert(pipe, Role::Dialing(node, Box::new(exchange)), address.socket(), deadline);
+        if let Some(slot) = slot {
+            self.peers[node.index()].dialing = Some(slot);
+            self.say(slot, hello);
+        } else {
+            self.put_off(node, Trouble::Fault(Fault::Io(io::ErrorKind::Other)));
+        }
+    }
+
+    /// A pipe to `address`, by whatever carries it.
+    fn pipe_to(&mut self, address: &Address) -> Result<Pipe, Fault> {
+        let kind = match (address.kind(), self.kind) {
+            // Both speak the same bytes: a node of one kind dials with its own.
+            (Kind::Tcp | Kind::Tokio, own @ (Kind::Tcp | Kind::Tokio)) => own,
+            (Kind::Tokio, _) => Kind::Tcp,
+            (other, _) => other,
+        };
+        if matches!(kind, Kind::Tcp | Kind::Unix) {
+            return Ok(Pipe::Stream(Box::new(StreamPipe::dial(address)?)));
+        }
+        let known = self.carriers.iter().position(|(carried, _)| *carried == kind);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                self.carriers.push((kind, carriers::open(kind, None, &self.bell)?));
+                self.carriers.len() - 1
+            }
+        };
+        self.carriers[at].1.dial(address).map(Pipe::Carried)
+    }
+
+    /// Takes a pipe in; `None` if the system does not watch it.
+    fn insert(
+        &mut self,
+        mut pipe: Pipe,
+        role: Role,
+        remote: Option<core::net::SocketAddr>,
+        deadline: Instant,
+    ) -> Option<Slot> {
+        let slot = self.connections.vacant();
+        if let Pipe::Stream(stream) = &mut pipe {
+            stream.register(self.poll.registry(), Token(FIRST + slot)).ok()?;
+        }
+        let asked = self.clock.now();
+        let deadline = Some(deadline);
+        let connection = Connection { pipe, role, remote, deadline, asked, is_ready: false, bytes_noted: 0 };
+        self.connections.insert(slot, connection);
+        // Something may have come before the system was asked to watch.
+        self.mark_ready(slot);
+        Some(slot)
+    }
+
+    pub(super) fn mark_ready(&mut self, slot: Slot) {
+        if let Some(connection) = self.connections.at(slot)
+            && !core::mem::replace(&mut connection.is_ready, true)
+        {
+            self.ready.push_back(slot);
+        }
+    }
+
+    /// Does what is due.
+    fn keep_times(&mut self, now: Instant) {
+        for at in 0..self.peers.len() {
+            let node = self.peers[at].node;
+            if node == self.own.node {
+                continue;
+            }
+            if !self.is_unread(node) && !self.peers[at].is_lost {
+                self.note_progress(node, now);
+                self.peers[at].session.handle_timeout(now);
+                self.tend(node);
+            }
+            if self.peers[at].session.deadline().is_some_and(|due| due <= now) {
+                self.pump(node);
+            }
+            if self.peers[at].dial_at.is_some_and(|due| due <= now) {
+                self.dial(node);
+            }
+        }
+        let is_late = |connection: &Connection| connection.deadline.is_some_and(|due| due <= now);
+        let late = |(slot, connection): (Slot, &Connection)| is_late(connection).then_some(slot);
+        let slots: Vec<Slot> = self.connections.iter().filter_map(late).collect();
+        for slot in slots {
+            self.give_up(slot, Trouble::Slow);
+        }
+    }
+
+    /// Whether the pipe in use may hold packets of that node: then it is not known how long it was silent.
+    fn is_unread(&self, node: NodeId) -> bool {
+        let pipe = self.peers[node.index()].pipe.and_then(|slot| self.connections.get(slot));
+        pipe.is_some_and(|connection| connection.is_ready)
+    }
+
+    /// Much of a large packet shows that its sender lives. A little does not: a length that arrived corrupt makes a packet
+    /// of which the end never comes, fed by heartbeats.
+    fn note_progress(&mut self, node: NodeId, now: Instant) {
+        let peer = &mut self.peers[node.index()];
+        if let Some(connection) = peer.pipe.and_then(|slot| self.connections.at(slot)) {
+            let bytes = connection.pipe.bytes_in();
+            if bytes >= connection.bytes_noted + PROGRESS_BYTES {
+                connection.bytes_noted = bytes;
+                peer.session.handle_progress(now);
+            }
+        }
+    }
+}
+
+/// Connections from outside that may be unknown at a time.
+const STRANGERS_MAX: usize = 64;
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// How long what is due may wait for a pipe that takes nothing, before times are looked at again.
+const BLOCKED_WAIT: Duration = Duration::from_millis(20);
+const PROGRESS_BYTES: u64 = 64 << 10;

@@ -1,0 +1,150 @@
+//! Handshakes: who may have the link, and what becomes of those who may not.
+
+use core::time::Duration;
+
+use adapm_core::NodeId;
+use adapm_core::transport::Loss;
+use adapm_core::wire::FRAME_BYTES_MAX;
+
+use super::Net;
+use crate::net::clock::later;
+use crate::net::connection::{Role, Slot};
+use crate::net::error::Trouble;
+use crate::net::hello::{Ending, Listening, Message, Met, Refusal, Step};
+use crate::net::packet::{Greeting, Kind, Outgoing};
+
+impl Net {
+    /// A message of a handshake has come.
+    pub(super) fn greet(&mut self, slot: Slot, greeting: Greeting, bytes: &[u8]) {
+        let now = self.clock.now();
+        let Some(connection) = self.connections.at(slot) else { return };
+        let rtt = Duration::from_nanos(now.nanos_since(connection.asked));
+        let (step, dialed) = match &mut connection.role {
+            Role::Dialing(node, exchange) => (exchange.handle(greeting, bytes), Some(*node)),
+            Role::Listening(exchange) => (exchange.handle(greeting, bytes), None),
+            Role::Attached(_) | Role::Closing => return,
+        };
+        match (step, dialed) {
+            (Ok(Step::Send(message)), _) => self.say(slot, message),
+            (Ok(Step::Met(met)), Some(_)) => self.meet_dialed(slot, met, rtt),
+            (Ok(Step::Met(met)), None) => self.meet_caller(slot, met, rtt),
+            (Err(Ending::Ours(refusal)), _) => self.refuse(slot, refusal),
+            (Err(Ending::Theirs(refusal)), Some(node)) => {
+                self.remove(slot);
+                self.handle_refused(node, refusal);
+            }
+            (Err(Ending::Theirs(refusal)), None) => self.give_up(slot, Trouble::Refused(refusal)),
+        }
+    }
+
+    /// Sends a message of a handshake.
+    pub(super) fn say(&mut self, slot: Slot, message: Message) {
+        let now = self.clock.now();
+        let Some(connection) = self.connections.at(slot) else { return };
+        connection.asked = now;
+        connection.pipe.push(Outgoing::greeting(Kind::Greeting(message.greeting), message.bytes));
+        if connection.pipe.flush() {
+            self.mark_ready(slot);
+        }
+    }
+
+    /// Ends a handshake for a reason of this node's, tells the other side and whoever uses this one.
+    pub(super) fn refuse(&mut self, slot: Slot, refusal: Refusal) {
+        let now = self.clock.now();
+        self.say(slot, Message::refuse(refusal));
+        let Some(connection) = self.connections.at(slot) else { return };
+        let remote = connection.remote;
+        connection.pipe.shutdown();
+        connection.deadline = Some(later(now, CLOSING_TIME));
+        match core::mem::replace(&mut connection.role, Role::Closing) {
+            Role::Dialing(node, _) => {
+                self.peers[node.index()].dialing = None;
+                self.handle_refused(node, refusal);
+            }
+            Role::Attached(node) => {
+                // Not a handshake any more: the peer should know better.
+                self.remove(slot);
+                self.count_fault(node);
+            }
+            Role::Listening(_) => self.notices.push(remote, Trouble::Refused(refusal)),
+            Role::Closing => {}
+        }
+    }
+
+    /// The peer that was dialed has proven itself.
+    fn meet_dialed(&mut self, slot: Slot, met: Met, rtt: Duration) {
+        let peer = &mut self.peers[met.node.index()];
+        peer.dialing = None;
+        if peer.incarnation.is_some_and(|known| known != met.incarnation) {
+            self.remove(slot);
+            return self.lose(met.node, Loss::Restarted);
+        }
+        self.attach(slot, met, rtt);
+    }
+
+    /// Somebody who has dialed has proven to be a node of this cluster.
+    fn meet_caller(&mut self, slot: Slot, met: Met, rtt: Duration) {
+        let peer = &self.peers[met.node.index()];
+        if peer.incarnation.is_some_and(|known| known != met.incarnation) {
+            if peer.pipe.is_some() && !peer.session.is_suspect() {
+                let refusal = Refusal::NodeTaken { node: met.node, address: peer.remote };
+                return self.refuse(slot, refusal);
+            }
+            self.refuse(slot, Refusal::Restarted);
+            return self.lose(met.node, Loss::Restarted);
+        }
+        if met.knows.is_some_and(|known| known != self.own.incarnation) {
+            return self.refuse(slot, Refusal::Restarted);
+        }
+        if peer.is_lost && !peer.session.has_left() {
+            return self.refuse(slot, Refusal::GivenUp);
+        }
+        // The old pipe goes first: what it still holds would move the point that the peer is told to go on from.
+        self.break_pipe(met.node);
+        let expects = self.peers[met.node.index()].session.expects();
+        self.say(slot, Listening::accept(expects));
+        if let Some(connection) = self.connections.get(slot) {
+            self.peers[met.node.index()].remote = connection.remote;
+        }
+        self.attach(slot, met, rtt);
+    }
+
+    /// The link goes on on this pipe.
+    fn attach(&mut self, slot: Slot, met: Met, rtt: Duration) {
+        let now = self.clock.now();
+        let peer = &mut self.peers[met.node.index()];
+        let Some(connection) = self.connections.at(slot) else { return };
+        connection.role = Role::Attached(met.node);
+        connection.deadline = None;
+        connection.pipe.raise_limit(FRAME_BYTES_MAX);
+        peer.pipe = Some(slot);
+        if peer.session.handle_up(now, met.expects).is_err() {
+            return self.lose(met.node, Loss::Misbehaved);
+        }
+        if peer.incarnation.replace(met.incarnation).is_some() {
+            peer.resumed += 1;
+            self.stats.resumes += 1;
+        }
+        self.stats.greetings += 1;
+        peer.rtt = Some(rtt);
+        peer.trouble = None;
+        peer.forget_backoff();
+        self.tend(met.node);
+        self.pump(met.node);
+    }
+
+    /// One of both has refused the other, which this node had dialed.
+    fn handle_refused(&mut self, node: NodeId, refusal: Refusal) {
+        self.put_off(node, Trouble::Refused(refusal));
+        let peer = &mut self.peers[node.index()];
+        if refusal == Refusal::Restarted && peer.incarnation.is_some() {
+            self.lose(node, Loss::Restarted);
+        } else if refusal.is_final() {
+            peer.dial_at = None;
+            self.fail(node, refusal);
+        }
+    }
+}
+
+/// How long a refused peer may take to read why.
+const CLOSING_TIME: Duration = Duration::from_secs(1);

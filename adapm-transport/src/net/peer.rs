@@ -1,0 +1,141 @@
+//! What an endpoint remembers of one peer, across all its pipes.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use adapm_core::link::{LinkConfig, Session};
+use adapm_core::{Instant, NodeId};
+
+use super::address::Address;
+use super::clock::later;
+use super::connection::Slot;
+use super::error::Trouble;
+use super::hello::Incarnation;
+use super::status::{PeerState, PeerStatus};
+
+/// One peer.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) node: NodeId,
+    pub(super) session: Session,
+    /// Whether this node dials it; else it dials this node.
+    is_dialed: bool,
+    /// Where it listens.
+    pub(super) address: Option<Address>,
+    /// Where it dialed from.
+    pub(super) remote: Option<SocketAddr>,
+    /// Its life, once it was met.
+    pub(super) incarnation: Option<Incarnation>,
+    /// The pipe in use.
+    pub(super) pipe: Option<Slot>,
+    /// The pipe on which this node says hello.
+    pub(super) dialing: Option<Slot>,
+    /// When to dial next.
+    pub(super) dial_at: Option<Instant>,
+    backoff: Duration,
+    /// Dials that are left after the peer has said goodbye: it may not know yet that it was heard.
+    parting_dials: u32,
+    pub(super) rtt: Option<Duration>,
+    pub(super) resumed: u64,
+    /// Faults of pipes since the last frame that arrived whole.
+    pub(super) faults: u32,
+    pub(super) trouble: Option<Trouble>,
+    /// It will never be heard of again, and whoever uses the endpoint knows or is about to.
+    pub(super) is_lost: bool,
+    /// The goodbye of this node needs nothing more.
+    pub(super) is_drained: bool,
+    /// Frames were sent since the last `recv`: `Some` bytes of them were not written at once.
+    pub(super) batched: Option<usize>,
+}
+
+impl Peer {
+    pub(super) fn new(node: NodeId, is_dialed: bool, link: LinkConfig) -> Self {
+        Self {
+            node,
+            session: Session::new(link),
+            is_dialed,
+            address: None,
+            remote: None,
+            incarnation: None,
+            pipe: None,
+            dialing: None,
+            dial_at: None,
+            backoff: BACKOFF_MIN,
+            parting_dials: PARTING_DIALS,
+            rtt: None,
+            resumed: 0,
+            faults: 0,
+            trouble: None,
+            is_lost: false,
+            is_drained: false,
+            batched: None,
+        }
+    }
+
+    /// The peer has been met: the next dial, if there has to be one, is not put off.
+    pub(super) fn forget_backoff(&mut self) {
+        self.backoff = BACKOFF_MIN;
+    }
+
+    /// Dials at once if there is sense in it.
+    pub(super) fn dial_now(&mut self, now: Instant) {
+        self.dial_at = self.may_dial().then_some(now);
+    }
+
+    /// Dials again, later each time.
+    pub(super) fn dial_later(&mut self, now: Instant) {
+        self.dial_at = self.may_dial().then(|| later(now, self.backoff));
+        self.backoff = (2 * self.backoff).min(BACKOFF_MAX);
+    }
+
+    fn may_dial(&mut self) -> bool {
+        let is_settled = self.pipe.is_some() || self.dialing.is_some();
+        if !self.is_dialed
+            || self.address.is_none()
+            || is_settled
+            || (self.is_lost && !self.session.has_left())
+        {
+            return false;
+        }
+        if self.session.has_left() {
+            self.parting_dials = self.parting_dials.saturating_sub(1);
+            return self.parting_dials > 0;
+        }
+        !self.is_drained
+    }
+
+    /// Where it is, for people.
+    pub(super) fn socket(&self) -> Option<SocketAddr> {
+        self.address.as_ref().and_then(Address::socket).or(self.remote)
+    }
+
+    pub(super) fn status(&self) -> PeerStatus {
+        let state = if self.is_lost {
+            PeerState::Lost
+        } else if self.session.has_left() {
+            PeerState::Left
+        } else if self.session.is_suspect() {
+            PeerState::Suspect
+        } else if self.pipe.is_some() {
+            PeerState::Up
+        } else if self.address.is_some() || self.incarnation.is_some() {
+            PeerState::Connecting
+        } else {
+            PeerState::Missing
+        };
+        let refused =
+            if self.pipe.is_some() { None } else { self.trouble.map(|trouble| trouble.to_string()) };
+        PeerStatus {
+            node: self.node,
+            state,
+            address: self.socket(),
+            rtt: self.rtt,
+            resumed: self.resumed,
+            refused,
+        }
+    }
+}
+
+const BACKOFF_MIN: Duration = Duration::from_millis(10);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+const PARTING_DIALS: u32 = 6;
