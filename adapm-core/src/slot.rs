@@ -296,12 +296,9 @@ impl<V: Value> Slot<'_, V> {
         self.word.set_state(State::None);
     }
 
-    /// `Replica` or `Releasing` to `None`: the owner is lost, and with it what has not been sent.
+    /// `Replica` to `None`: the owner is lost, and with it what has not been sent.
     pub fn abandon(&mut self) {
-        debug_assert!(
-            matches!(self.word.state(), State::Replica | State::Releasing),
-            "only what an owner granted is abandoned"
-        );
+        self.expect(State::Replica, "only a replica is abandoned");
         self.delta.fill(V::default());
         self.word.set_flag(DIRTY, false);
         self.word.set_state(State::None);

@@ -82,6 +82,8 @@ fn what_is_local_goes_on() -> Case {
         let far = call(&mut cluster, of(N0), &[mine, gone])?;
         assert!(cluster.is_failed(far));
     }
+    let wishes = cluster.member(N0).node.inspect(shared).intent_count - 1;
+    assert_eq!(wishes, 0, "a localize that was done at once wants nothing more");
     let (set, set_replica) = (cluster.set(of(N0), &[mine])?, cluster.set(of(N0), &[shared])?);
     assert!(!cluster.is_failed(set) && cluster.is_failed(set_replica), "a set is the owner's to make");
     cluster.settle()?;
@@ -171,6 +173,37 @@ fn nothing_is_granted_to_a_node_that_is_known_to_be_lost() -> Case {
     assert_eq!(cluster.owner(key), Some(N1));
     cluster.lose(N2)?;
     cluster.settle()
+}
+
+/// A survivor waits for a grant that is gone: whoever asks it for the key, because the home was told, is not kept waiting
+/// in it, nor blamed for being turned away too late.
+#[test]
+fn a_key_whose_grant_is_gone_keeps_no_question() -> Case {
+    for (receiver_hears, parked_max) in [(true, 9), (false, 9), (false, 0)] {
+        let mut cluster = Cluster::new(Setup { parked_max, ..Setup::new(System::Lapse, 4, 1, 36) });
+        let key = homed(&cluster, N0, 0);
+        move_to(&mut cluster, N2, key)?;
+        let localize = cluster.localize(of(N1), &[key])?;
+        cluster.round(N1)?;
+        cluster.deliver(N1, N0)?;
+        cluster.deliver(N0, N2)?;
+        // The home learns where the key went, its new owner never gets it.
+        cluster.vanish(N2, |to, count| if to == N0 { count } else { 0 });
+        cluster.deliver(N2, N0)?;
+        if receiver_hears {
+            cluster.tell_lost(N1, N2)?;
+        }
+        let pull = cluster.pull(of(N0), &[key])?;
+        while cluster.deliver(N0, N1)? {}
+        assert_eq!(cluster.row(N1, key).view.parked, usize::from(!receiver_hears && parked_max > 0));
+        assert!(!cluster.is_done(pull));
+        cluster.tell_lost(N0, N2)?;
+        assert!(cluster.is_failed(pull));
+        cluster.lose(N2)?;
+        assert!(cluster.is_failed(localize));
+        cluster.settle()?;
+    }
+    Ok(())
 }
 
 /// Ownership that travels between survivors arrives, although its receiver has given up what it asked for.
@@ -294,15 +327,25 @@ fn a_loss_leaves_no_trace() -> Case {
     let mut cluster = cluster(System::Adapm);
     let keys: Vec<Key> = cluster.keys().collect();
     for node in [N0, N1, N2] {
-        cluster.intent(of(node), &keys, 0..9)?;
+        cluster.intent(of(node), &keys[4..], 0..9)?;
+    }
+    cluster.settle()?;
+    for node in [N0, N1, N2] {
         cluster.pull(of(node), &keys)?;
-        cluster.localize(of(node), &keys[..4])?;
+        cluster.set(of(node), &keys[8..12])?;
+        cluster.localize(of(node), &keys[..8])?;
     }
     for node in [N0, N1, N2] {
         cluster.round(node)?;
     }
     cluster.lose(N2)?;
+    cluster.settle()?;
     for node in [N0, N1] {
+        let held: Vec<Key> =
+            keys.iter().copied().filter(|key| cluster.state(node, *key) == Replica).collect();
+        assert!(!held.is_empty(), "survivors share some keys");
+        let localize = cluster.localize(of(node), &held)?;
+        assert!(!cluster.is_failed(localize), "they are local already");
         cluster.end(of(node))?;
     }
     cluster.settle()?;

@@ -8,6 +8,7 @@
 //! | replicas of the lost node's keys | are gone; what they had not sent is gone with them |
 //! | main copies here | stay; the lost node is no holder any more, and is never granted anything |
 //! | a key `Requested` | stays so: a survivor's grant may be on its way, and must not be lost |
+//! | a key `Releasing` | stays so until the release is answered, for ever if nobody is left to answer |
 //! | rounds with survivors | go on with deltas, releases, refreshes, hand-overs; nothing new is asked for |
 //! | entries of other nodes | served by an owner, passed on to survivors, never parked |
 //! | barriers, waves | nothing is coordinated or answered any more |
@@ -48,16 +49,14 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.fail_all(node);
         self.forget_questions();
         let peer = mem::replace(&mut self.peers[node.index()], Peer { lost: true, ..Peer::default() });
-        if let Some(outstanding) = peer.outstanding {
-            if !planted!(self, AwaitLost) {
-                self.close_round(outstanding.round, 1, 0);
-            }
-            for key in outstanding.releases {
-                self.abandon(key);
-            }
+        if let Some(outstanding) = peer.outstanding
+            && !planted!(self, AwaitLost)
+        {
+            self.close_round(outstanding.round, 1, 0);
         }
         for key in self.replicas_of(node) {
-            self.abandon(key);
+            self.store.with_slot(key, |mut slot| slot.abandon());
+            self.store.release(key);
         }
         if !planted!(self, KeepLostHolder) {
             self.forget_holder(node);
@@ -143,11 +142,6 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
         });
         keys
-    }
-
-    fn abandon(&mut self, key: Key) {
-        self.store.with_slot(key, |mut slot| slot.abandon());
-        self.store.release(key);
     }
 
     fn forget_holder(&mut self, node: NodeId) {

@@ -244,7 +244,10 @@ impl Cluster {
         let mut events = Vec::new();
         loop {
             match self.members[node.index()].node.poll_output() {
-                Output::Transmit(to, message) => self.air.send(node, to, message),
+                Output::Transmit(to, message) => {
+                    hold!(6, !self.losses.knows(node, to), "{node} writes to {to}, which it has lost");
+                    self.air.send(node, to, message);
+                }
                 Output::Event(event) => events.push(event),
                 Output::Wait { until, reason } => {
                     let member = &mut self.members[node.index()];

@@ -20,6 +20,11 @@ pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
     let bound = PER_ITEM * items + 2 * copies(cluster, node) + parked + PER_PEER * cluster.setup.nodes;
     let entries = cluster.member(node).node.side_entries();
     hold!(10, entries <= bound, "{node} keeps {entries} entries where {bound} are allowed");
+    let has_copy = |key: &Key| matches!(cluster.state(node, *key), State::Main | State::Replica);
+    let stray = cluster.keys().find(|key| !has_copy(key) && !cluster.row(node, *key).value.is_empty());
+    if let Some(key) = stray {
+        hold!(10, false, "{node} keeps a value of {key}, of which it holds no copy");
+    }
     Ok(())
 }
 
