@@ -69,5 +69,9 @@ pub mod inproc;
 pub mod net;
 #[cfg(feature = "tcp")]
 mod tcp;
+#[cfg(feature = "tokio")]
+pub mod tokio;
+#[cfg(feature = "zmq")]
+mod zmq;
 
 pub use error::Error;

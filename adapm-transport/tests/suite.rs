@@ -25,3 +25,25 @@ mod unix {
 
     adapm_core::transport_suite!(over_unix);
 }
+
+#[cfg(feature = "tokio")]
+mod tokio {
+    use adapm_transport::net::{Kind, Net, network};
+
+    fn over_tokio(nodes: usize) -> Vec<Net> {
+        network(nodes, Kind::Tokio).expect("this machine has a loopback address")
+    }
+
+    adapm_core::transport_suite!(over_tokio);
+}
+
+#[cfg(feature = "zmq")]
+mod zmq {
+    use adapm_transport::net::{Kind, Net, network};
+
+    fn over_zmq(nodes: usize) -> Vec<Net> {
+        network(nodes, Kind::Zmq).expect("this machine has a loopback address")
+    }
+
+    adapm_core::transport_suite!(over_zmq);
+}

@@ -15,8 +15,14 @@ use super::pipe::Carrier;
 /// # Errors
 /// `Unsupported` if this build has none, else what the system says.
 pub(super) fn open(kind: Kind, bind: Option<SocketAddr>, bell: &Arc<Bell>) -> io::Result<Box<dyn Carrier>> {
-    let _ = (bind, bell);
     match kind {
-        Kind::Tcp | Kind::Unix | Kind::Tokio | Kind::Zmq => Err(io::ErrorKind::Unsupported.into()),
+        #[cfg(feature = "tokio")]
+        Kind::Tokio => Ok(Box::new(crate::tokio::TokioCarrier::new(bind, Arc::clone(bell))?)),
+        #[cfg(feature = "zmq")]
+        Kind::Zmq => Ok(Box::new(crate::zmq::ZmqCarrier::new(bind, Arc::clone(bell))?)),
+        _ => {
+            let _ = (bind, bell);
+            Err(io::ErrorKind::Unsupported.into())
+        }
     }
 }

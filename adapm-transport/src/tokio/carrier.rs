@@ -1,0 +1,117 @@
+//! Dials and accepts connections for one endpoint.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use super::door::Door;
+use super::runtime;
+use super::stream;
+use crate::net::address::Address;
+use crate::net::bell::Bell;
+use crate::net::carried::{Carried, carried};
+use crate::net::packet::Fault;
+use crate::net::pipe::Carrier;
+
+/// Carries the pipes of one endpoint over TCP, on tasks.
+#[derive(Debug)]
+pub(crate) struct TokioCarrier {
+    runtime: Handle,
+    bell: Arc<Bell>,
+    listening: Option<Listening>,
+}
+
+#[derive(Debug)]
+struct Listening {
+    address: SocketAddr,
+    door: Arc<Door>,
+    task: AbortHandle,
+}
+
+impl TokioCarrier {
+    /// A carrier that dials, and listens if `bind` says where.
+    ///
+    /// # Errors
+    /// If the system refuses a runtime or to listen.
+    pub(crate) fn new(bind: Option<SocketAddr>, bell: Arc<Bell>) -> io::Result<Self> {
+        let runtime = runtime::shared()?;
+        let listening = bind.map(|bind| Listening::start(&runtime, &bell, bind)).transpose()?;
+        Ok(Self { runtime, bell, listening })
+    }
+}
+
+impl Carrier for TokioCarrier {
+    fn address(&self) -> Option<Address> {
+        self.listening.as_ref().map(|listening| Address::Tokio(listening.address))
+    }
+
+    fn dial(&mut self, to: &Address) -> Result<Carried, Fault> {
+        let to = to.socket().ok_or(Fault::Io(io::ErrorKind::Unsupported))?;
+        let (pipe, porter) = carried(Arc::clone(&self.bell));
+        self.runtime.spawn(async move {
+            match stream::unless(TcpStream::connect(to), stream::ended(&porter)).await {
+                Some(Ok(connected)) => stream::serve(connected, porter).await,
+                Some(Err(error)) => porter.end(error.into()),
+                None => {}
+            }
+        });
+        Ok(pipe)
+    }
+
+    fn accept(&mut self) -> Option<(Carried, Option<SocketAddr>)> {
+        self.listening.as_ref()?.door.take()
+    }
+}
+
+impl Listening {
+    fn start(runtime: &Handle, bell: &Arc<Bell>, bind: SocketAddr) -> io::Result<Self> {
+        let _entered = runtime.enter();
+        let listener = listen(bind)?;
+        let address = listener.local_addr()?;
+        let door = Arc::new(Door::new(Arc::clone(bell)));
+        let (accepting, bell) = (Arc::clone(&door), Arc::clone(bell));
+        let task = runtime.spawn(async move {
+            loop {
+                let Some((connected, from)) = next_connection(&listener).await else { continue };
+                let (pipe, porter) = carried(Arc::clone(&bell));
+                // Whoever finds the queue full is closed with what is dropped here.
+                if accepting.offer(pipe, Some(from)) {
+                    tokio::spawn(stream::serve(connected, porter));
+                }
+            }
+        });
+        Ok(Self { address, door, task: task.abort_handle() })
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Listens within the runtime that was entered.
+pub(crate) fn listen(bind: SocketAddr) -> io::Result<TcpListener> {
+    let listener = std::net::TcpListener::bind(bind)?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
+/// The next connection; `None` after a failure, which is not repeated in haste.
+pub(crate) async fn next_connection(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    match listener.accept().await {
+        Ok(accepted) => Some(accepted),
+        Err(_) => {
+            // Out of descriptors, most likely: a connection in the queue stays there until there are some.
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            None
+        }
+    }
+}
+
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

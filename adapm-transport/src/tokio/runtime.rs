@@ -1,0 +1,83 @@
+//! The runtime that carries: one for all endpoints of the process, the program's own if it lends one.
+//!
+//! Not here: what runs on it.
+
+use core::fmt;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Lends a runtime to all endpoints that are opened from here on; call it before the first.
+///
+/// Without it, the first endpoint that needs a runtime starts one with two threads, which stays until the process ends. What
+/// is lent must have I/O and time enabled and outlive the endpoints, and somebody must drive it: a link on a runtime that
+/// stands still looks to its peer like a node that has died. ZeroMQ wants several threads; where what is lent has but one,
+/// its sockets get the runtime of the process.
+///
+/// ```
+/// let runtime = tokio::runtime::Runtime::new()?;
+/// adapm_transport::tokio::lend(runtime.handle().clone())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If one was lent before; it stays.
+pub fn lend(handle: Handle) -> Result<(), AlreadyLent> {
+    let mut lent = lock(&LENT);
+    if lent.is_some() {
+        return Err(AlreadyLent);
+    }
+    *lent = Some(handle);
+    Ok(())
+}
+
+/// A runtime was lent before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlreadyLent;
+
+impl fmt::Display for AlreadyLent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a runtime was lent before: lend one, once, before the first endpoint is opened")
+    }
+}
+
+impl core::error::Error for AlreadyLent {}
+
+/// What was lent, else the runtime of the process.
+pub(super) fn shared() -> io::Result<Handle> {
+    let lent = lock(&LENT).clone();
+    lent.map_or_else(own, Ok)
+}
+
+/// Like [`shared`], but with several threads in any case.
+#[cfg(feature = "zmq")]
+pub(crate) fn threaded() -> io::Result<Handle> {
+    let has_threads = |lent: &Handle| lent.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread;
+    let lent = lock(&LENT).clone().filter(has_threads);
+    lent.map_or_else(own, Ok)
+}
+
+/// The runtime of the process; the first call starts it.
+fn own() -> io::Result<Handle> {
+    let mut own = lock(&OWN);
+    if let Some(runtime) = &*own {
+        return Ok(runtime.handle().clone());
+    }
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("adapm-link")
+        .enable_io()
+        .enable_time()
+        .build()?;
+    Ok(own.insert(runtime).handle().clone())
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+static LENT: Mutex<Option<Handle>> = Mutex::new(None);
+static OWN: Mutex<Option<Runtime>> = Mutex::new(None);
+/// Reading and writing of a link can go on at once.
+const THREADS: usize = 2;

@@ -1,0 +1,158 @@
+//! One connection: a task that reads and one that writes, until either side ends it.
+
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::net::carried::Porter;
+use crate::net::packet::{Fault, PacketReader, PacketWriter, Spares};
+
+/// Carries packets between `porter` and `stream` until one of them ends.
+pub(super) async fn serve(stream: TcpStream, porter: Porter) {
+    if let Err(error) = stream.set_nodelay(true) {
+        return porter.end(error.into());
+    }
+    let (reading, writing) = stream.into_split();
+    let mut reader = tokio::spawn(read(reading, porter.clone()));
+    if let Some(Err(fault)) = unless(write(&writing, &porter), close_after(&porter)).await {
+        porter.end(fault);
+    }
+    // Tells the peer that nothing more comes. To close with bytes unread would take from it what it has not read yet.
+    drop(writing);
+    if tokio::time::timeout(LINGER, &mut reader).await.is_err() {
+        reader.abort();
+    }
+}
+
+/// Waits until the endpoint has dropped the pipe, or the pipe has broken.
+pub(crate) async fn ended(porter: &Porter) {
+    let mut limit = porter.limit();
+    while let Some(raised) = poll_fn(|cx| porter.poll_change(cx, limit)).await {
+        limit = raised;
+    }
+}
+
+/// Waits until the pipe has ended, and then for as long as packets on their way may take to leave.
+pub(crate) async fn close_after(porter: &Porter) {
+    ended(porter).await;
+    tokio::time::sleep(LINGER).await;
+}
+
+/// What `work` results in, `None` if `end` comes first.
+pub(crate) async fn unless<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>) -> Option<T> {
+    let (mut work, mut end) = (pin!(work), pin!(end));
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending => end.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
+/// Reads packets until the connection ends; once nobody wants them, only its end.
+async fn read(stream: OwnedReadHalf, porter: Porter) {
+    let mut limit = porter.limit();
+    let mut reader = PacketReader::new(limit);
+    let mut spares = Spares::default();
+    let mut noted = 0;
+    let fault = loop {
+        if !poll_fn(|cx| porter.poll_room(cx)).await {
+            return drain(&stream).await;
+        }
+        if limit != porter.limit() {
+            limit = porter.limit();
+            reader.raise_limit(limit);
+        }
+        let read = reader.read(&mut Now(&stream), &mut spares);
+        porter.note_bytes(reader.bytes() - noted);
+        noted = reader.bytes();
+        match read {
+            Ok(Some(packet)) => {
+                porter.deliver(packet);
+                tokio::task::consume_budget().await;
+            }
+            Ok(None) => {
+                if let Err(error) = stream.readable().await {
+                    break error.into();
+                }
+            }
+            Err(fault) => break fault,
+        }
+    };
+    porter.end(fault);
+}
+
+/// Reads what comes until nothing more does.
+async fn drain(stream: &OwnedReadHalf) {
+    let mut nowhere = [0; DRAIN_BYTES];
+    while stream.readable().await.is_ok() {
+        match stream.try_read(&mut nowhere) {
+            Ok(0) => return,
+            Ok(_) => tokio::task::consume_budget().await,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Writes packets until there are no more to come.
+async fn write(stream: &OwnedWriteHalf, porter: &Porter) -> Result<(), Fault> {
+    let mut writer = PacketWriter::default();
+    while poll_fn(|cx| poll_batch(porter, &mut writer, cx)).await {
+        while !writer.write(&mut Now(stream))? {
+            stream.writable().await?;
+        }
+        tokio::task::consume_budget().await;
+    }
+    Ok(())
+}
+
+/// Takes as many packets as fit well into one call, at least one; `false`: there are no more to come.
+fn poll_batch(porter: &Porter, writer: &mut PacketWriter, cx: &mut Context<'_>) -> Poll<bool> {
+    while writer.packets() < BATCH_PACKETS_MAX && writer.bytes() < BATCH_BYTES_MAX {
+        match porter.poll_take(cx) {
+            Poll::Ready(Some(packet)) => writer.push(packet),
+            Poll::Ready(None) => return Poll::Ready(writer.packets() > 0),
+            Poll::Pending if writer.packets() > 0 => return Poll::Ready(true),
+            Poll::Pending => return Poll::Pending,
+        }
+    }
+    Poll::Ready(true)
+}
+
+/// What a stream can do at once; else it would block.
+struct Now<'a, S>(&'a S);
+
+impl Read for Now<'_, OwnedReadHalf> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(bytes)
+    }
+
+    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.0.try_read_vectored(slices)
+    }
+}
+
+impl Write for Now<'_, OwnedWriteHalf> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write_vectored(slices)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Time for packets on their way, and for the peer to close its side, once the pipe is dropped.
+const LINGER: Duration = Duration::from_secs(1);
+const BATCH_PACKETS_MAX: usize = 32;
+const BATCH_BYTES_MAX: usize = 1 << 20;
+const DRAIN_BYTES: usize = 4 << 10;

@@ -1,0 +1,126 @@
+//! Dials and accepts ZeroMQ connections for one endpoint.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::net::{TcpStream, UnixListener};
+use tokio::runtime::Handle;
+use zeromq::util::PeerIdentity;
+use zeromq::{DealerRecvHalf, DealerSocket, Socket, SocketOptions, SocketRecv};
+
+use super::courier;
+use super::hall::Hall;
+use super::home::Home;
+use super::relay;
+use crate::net::address::Address;
+use crate::net::bell::Bell;
+use crate::net::carried::{Carried, Porter, carried};
+use crate::net::packet::Fault;
+use crate::net::pipe::Carrier;
+use crate::tokio::{ended, threaded, unless};
+
+/// Carries the pipes of one endpoint over ZeroMQ.
+#[derive(Debug)]
+pub(crate) struct ZmqCarrier {
+    runtime: Handle,
+    bell: Arc<Bell>,
+    home: Arc<Home>,
+    hall: Option<Hall>,
+    /// Nobody else has it: names begin with it.
+    incarnation: [u8; 16],
+    attempts: u64,
+}
+
+impl ZmqCarrier {
+    /// A carrier that dials, and listens if `bind` says where.
+    ///
+    /// # Errors
+    /// If the system refuses a runtime, a directory for sockets, or to listen.
+    pub(crate) fn new(bind: Option<SocketAddr>, bell: Arc<Bell>) -> io::Result<Self> {
+        // Sockets of ZeroMQ may hold up a thread for a moment: they are not to stop a runtime that has but one.
+        let runtime = threaded()?;
+        let home = Arc::new(Home::new()?);
+        let hall = bind.map(|bind| Hall::open(&runtime, &bell, &home, bind)).transpose()?;
+        let mut incarnation = [0; 16];
+        getrandom::fill(&mut incarnation).map_err(io::Error::other)?;
+        Ok(Self { runtime, bell, home, hall, incarnation, attempts: 0 })
+    }
+
+    /// A name that no other connection has, or can guess.
+    fn next_name(&mut self) -> Bytes {
+        self.attempts += 1;
+        // Names that begin with a zero are ZeroMQ's own.
+        [b"adapm ".as_slice(), &self.incarnation, &self.attempts.to_be_bytes()].concat().into()
+    }
+}
+
+impl Carrier for ZmqCarrier {
+    fn address(&self) -> Option<Address> {
+        self.hall.as_ref().map(|hall| Address::Zmq(hall.address()))
+    }
+
+    fn dial(&mut self, to: &Address) -> Result<Carried, Fault> {
+        let to = to.socket().ok_or(Fault::Io(io::ErrorKind::Unsupported))?;
+        let (pipe, porter) = carried(Arc::clone(&self.bell));
+        let (name, home) = (self.next_name(), Arc::clone(&self.home));
+        self.runtime.spawn(async move {
+            match unless(TcpStream::connect(to), ended(&porter)).await {
+                Some(Ok(stream)) => {
+                    if let Err(error) = serve(stream, name, &home, &porter).await {
+                        porter.end(error.into());
+                    }
+                }
+                Some(Err(error)) => porter.end(error.into()),
+                None => {}
+            }
+        });
+        Ok(pipe)
+    }
+
+    fn accept(&mut self) -> Option<(Carried, Option<SocketAddr>)> {
+        self.hall.as_ref()?.take()
+    }
+}
+
+/// Puts a DEALER behind a connection, and serves it to its end.
+async fn serve(stream: TcpStream, name: Bytes, home: &Home, porter: &Porter) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let path = home.socket();
+    let inner = UnixListener::bind(&path)?;
+    let relaying = porter.clone();
+    tokio::spawn(async move {
+        match inner.accept().await {
+            Ok((inner, _)) => relay::run(stream, inner, &relaying, |_| Ok(())).await,
+            Err(error) => relaying.end(error.into()),
+        }
+    });
+    let mut options = SocketOptions::default();
+    options.peer_identity(PeerIdentity::try_from(name).map_err(io::Error::other)?);
+    options.connect_timeout(CONNECT_TIME);
+    let mut dealer = DealerSocket::with_options(options);
+    let connected = dealer.connect(&format!("ipc://{}", path.display())).await;
+    std::fs::remove_file(&path)?;
+    if connected.is_err() {
+        // Of all that can be wrong, the relay has seen it before: its reason counts, if there is one.
+        return Err(io::ErrorKind::ConnectionAborted.into());
+    }
+    let (mut sending, receiving) = dealer.split();
+    let receiving = tokio::spawn(receive(receiving, porter.clone()));
+    courier::send_all(porter, &mut sending, None).await;
+    receiving.abort();
+    Ok(())
+}
+
+async fn receive(mut socket: DealerRecvHalf, porter: Porter) {
+    // The end of the connection is the relay's to notice: the socket waits for ever then.
+    while let Ok(message) = socket.recv().await {
+        courier::deliver(&porter, &message.into_vec());
+        tokio::task::consume_budget().await;
+    }
+}
+
+/// Above the time that the relay gives a connection to become one of ZeroMQ.
+const CONNECT_TIME: Duration = Duration::from_secs(10);

@@ -1,0 +1,121 @@
+//! Packets to messages and back.
+
+use core::future::poll_fn;
+use std::sync::Arc;
+
+use adapm_core::transport::Frame;
+use adapm_core::wire::FRAME_BYTES_MAX;
+use bytes::Bytes;
+use zeromq::{SocketSend, ZmqMessage};
+
+use super::credit::{Credit, Loan};
+use crate::net::carried::Porter;
+use crate::net::packet::{Fault, Outgoing, Packet};
+
+/// Sends what the endpoint gives until it gives no more; `to` goes in front of each message, if there is a name.
+pub(super) async fn send_all(porter: &Porter, socket: &mut impl SocketSend, to: Option<Bytes>) {
+    let credit = Arc::new(Credit::default());
+    loop {
+        poll_fn(|cx| credit.poll_ready(cx)).await;
+        let Some(packet) = poll_fn(|cx| porter.poll_take(cx)).await else { return };
+        let message = message_of(packet, to.clone(), &credit);
+        // With credit there is room in the socket's queue: this does not wait.
+        if socket.send(message).await.is_err() {
+            return porter.end(Fault::Ended);
+        }
+    }
+}
+
+/// Hands a message to the endpoint; one that is no packet ends the pipe.
+pub(super) fn deliver(porter: &Porter, parts: &[Bytes]) {
+    match packet_of(parts) {
+        Ok(packet) => porter.deliver(packet),
+        Err(fault) => porter.end(fault),
+    }
+}
+
+fn message_of(packet: Outgoing, to: Option<Bytes>, credit: &Arc<Credit>) -> ZmqMessage {
+    let loan = credit.lend(packet.len());
+    let [header, head, values] = packet.parts().map(<[u8]>::len);
+    let packet = Arc::new(packet);
+    let part = |index: usize, len: usize| {
+        let shared = Part { packet: Arc::clone(&packet), index, loan: None };
+        if len == 0 { Bytes::new() } else { Bytes::from_owner(shared) }
+    };
+    debug_assert!(header > 0, "the loan rides on the header");
+    let first = Bytes::from_owner(Part { packet: Arc::clone(&packet), index: 0, loan: Some(loan) });
+    let mut message = ZmqMessage::from(first);
+    message.push_back(part(1, head));
+    message.push_back(part(2, values));
+    if let Some(to) = to {
+        message.push_front(to);
+    }
+    message
+}
+
+fn packet_of(parts: &[Bytes]) -> Result<Packet, Fault> {
+    let [header, head, values] = parts else { return Err(Fault::Magic) };
+    if head.len() + values.len() > FRAME_BYTES_MAX {
+        return Err(Fault::Oversize { bytes: (head.len() + values.len()) as u64, limit: FRAME_BYTES_MAX });
+    }
+    let mut frame = Frame { head: head.to_vec(), ..Frame::default() };
+    frame.values.resize(values.len());
+    frame.values.bytes_mut().copy_from_slice(values);
+    Packet::of_parts(header, frame, FRAME_BYTES_MAX)
+}
+
+/// One part of a packet, which stays where it is.
+struct Part {
+    packet: Arc<Outgoing>,
+    index: usize,
+    #[expect(dead_code, reason = "returns with the drop")]
+    loan: Option<Loan>,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        self.packet.parts()[self.index]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use adapm_core::link::{self, Seq};
+
+    use crate::net::packet::Kind;
+
+    #[test]
+    fn packets_come_out_of_messages_as_they_went_in() {
+        let credit = Arc::new(Credit::default());
+        for (head, values) in [(0, 0), (3, 0), (0, 8), (70_000, 100_004)] {
+            let mut frame = Frame { head: vec![3; head], ..Frame::default() };
+            frame.values.resize(values);
+            frame.values.bytes_mut().fill(7);
+            let kind = Kind::Link(link::Kind::Data);
+            let packet = Outgoing::new(kind, Seq(5), Seq(6), Some(Arc::new(frame.clone())));
+            let message = message_of(packet, None, &credit);
+            let received = packet_of(&message.into_vec()).expect("a packet");
+            assert_eq!(received, Packet { kind, seq: Seq(5), ack: Seq(6), frame });
+        }
+    }
+
+    #[test]
+    fn messages_of_another_shape_are_no_packets() {
+        let packet = Outgoing::new(Kind::Link(link::Kind::Ack), Seq(0), Seq(0), None);
+        let header = Bytes::copy_from_slice(packet.parts()[0]);
+        let (none, some) = (Bytes::new(), Bytes::from_static(b"x"));
+        assert!(packet_of(&[header.clone(), none.clone(), none.clone()]).is_ok());
+        for parts in [
+            vec![],
+            vec![header.clone()],
+            vec![header.clone(), none.clone(), none.clone(), none.clone()],
+            vec![header.clone(), some.clone(), none.clone()],
+            vec![header.slice(1..), none.clone(), none.clone()],
+            vec![none.clone(), header, none],
+        ] {
+            packet_of(&parts).expect_err("no packet");
+        }
+    }
+}

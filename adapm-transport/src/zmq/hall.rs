@@ -1,0 +1,176 @@
+//! The listening side: one ROUTER, and in front of it everybody who has dialed.
+
+use core::net::SocketAddr;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
+use zeromq::util::PeerIdentity;
+use zeromq::{MultiPeerBackend, RouterRecvHalf, RouterSendHalf, RouterSocket, Socket, SocketRecv};
+
+use super::courier;
+use super::home::Home;
+use super::relay;
+use crate::net::bell::Bell;
+use crate::net::carried::{Carried, Porter, carried};
+use crate::net::packet::Fault;
+use crate::tokio::{Door, WAITING_MAX, listen, next_connection};
+
+/// Accepts for one endpoint. Dropping it closes the listener; pipes end by themselves.
+#[derive(Debug)]
+pub(super) struct Hall {
+    address: SocketAddr,
+    door: Arc<Door>,
+    task: AbortHandle,
+}
+
+/// What the tasks of a hall share.
+struct Shared {
+    bell: Arc<Bell>,
+    door: Arc<Door>,
+    /// Those who have said their names.
+    guests: Mutex<HashMap<Bytes, Porter>>,
+    /// Room for those who have not.
+    strangers: Arc<Semaphore>,
+    home: Arc<Home>,
+    path: PathBuf,
+}
+
+/// A hall's ROUTER, but for its receiving side.
+#[derive(Clone)]
+struct Router {
+    sending: RouterSendHalf,
+    backend: Arc<dyn MultiPeerBackend>,
+}
+
+impl Hall {
+    /// Opens one at `bind`.
+    pub(super) fn open(
+        runtime: &Handle,
+        bell: &Arc<Bell>,
+        home: &Arc<Home>,
+        bind: SocketAddr,
+    ) -> io::Result<Self> {
+        let _entered = runtime.enter();
+        let listener = listen(bind)?;
+        let address = listener.local_addr()?;
+        let door = Arc::new(Door::new(Arc::clone(bell)));
+        let path = home.socket();
+        let inner = std::os::unix::net::UnixListener::bind(&path)?;
+        let shared = Arc::new(Shared {
+            bell: Arc::clone(bell),
+            door: Arc::clone(&door),
+            guests: Mutex::new(HashMap::new()),
+            strangers: Arc::new(Semaphore::new(WAITING_MAX)),
+            home: Arc::clone(home),
+            path,
+        });
+        let task = runtime.spawn(async move {
+            let mut router = RouterSocket::new();
+            // The socket can refuse a listener only if the runtime does, which has taken the other one.
+            if router.bind_listener(zeromq::Listener::Ipc(inner)).await.is_err() {
+                return;
+            }
+            let backend = router.backend();
+            let (sending, receiving) = router.split();
+            let router = Router { sending, backend };
+            relay::both(receive(receiving, &shared), accept(listener, &shared, router)).await;
+        });
+        Ok(Self { address, door, task: task.abort_handle() })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn take(&self) -> Option<(Carried, Option<SocketAddr>)> {
+        self.door.take()
+    }
+}
+
+impl Drop for Hall {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn receive(mut socket: RouterRecvHalf, shared: &Shared) {
+    // It waits for ever while nobody is there, and fails never.
+    while let Ok(message) = socket.recv().await {
+        let parts = message.into_vec();
+        let Some((name, parts)) = parts.split_first() else { continue };
+        let porter = shared.guests().get(name).cloned();
+        if let Some(porter) = porter {
+            courier::deliver(&porter, parts);
+        }
+        tokio::task::consume_budget().await;
+    }
+}
+
+async fn accept(listener: TcpListener, shared: &Arc<Shared>, router: Router) {
+    loop {
+        let Some((stream, from)) = next_connection(&listener).await else { continue };
+        // Whoever finds no room is closed here.
+        let Ok(room) = Arc::clone(&shared.strangers).try_acquire_owned() else { continue };
+        tokio::spawn(welcome(stream, from, room, Arc::clone(shared), router.clone()));
+    }
+}
+
+/// Serves one connection to its end.
+async fn welcome(
+    stream: TcpStream,
+    from: SocketAddr,
+    room: OwnedSemaphorePermit,
+    shared: Arc<Shared>,
+    router: Router,
+) {
+    let Ok(()) = stream.set_nodelay(true) else { return };
+    let Ok(inner) = UnixStream::connect(&shared.path).await else { return };
+    let (pipe, porter) = carried(Arc::clone(&shared.bell));
+    let mut name = None;
+    let introduce = |identity: Option<&[u8]>| {
+        let identity =
+            Bytes::copy_from_slice(identity.filter(|identity| !identity.is_empty()).ok_or(Fault::Magic)?);
+        match shared.guests().entry(identity.clone()) {
+            Entry::Occupied(_) => return Err(Fault::Magic),
+            Entry::Vacant(vacant) => vacant.insert(porter.clone()),
+        };
+        name = Some(identity.clone());
+        drop(room);
+        tokio::spawn(serve(porter.clone(), identity, router));
+        if shared.door.offer(pipe, Some(from)) { Ok(()) } else { Err(Fault::Ended) }
+    };
+    relay::run(stream, inner, &porter, introduce).await;
+    if let Some(name) = name {
+        shared.guests().remove(&name);
+    }
+}
+
+/// Sends to one guest as long as there is something to send, then lets go of it.
+async fn serve(porter: Porter, name: Bytes, mut router: Router) {
+    courier::send_all(&porter, &mut router.sending, Some(name.clone())).await;
+    if let Ok(identity) = PeerIdentity::try_from(name) {
+        router.backend.peer_disconnected(&identity);
+    }
+}
+
+impl Shared {
+    fn guests(&self) -> MutexGuard<'_, HashMap<Bytes, Porter>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Nobody connects to it any more; the directory goes with the last that needs it.
+        let _ = std::fs::remove_file(&self.path);
+        let _ = &self.home;
+    }
+}

@@ -1,0 +1,34 @@
+//! Links over ZeroMQ: one DEALER for each node that is dialed, one ROUTER for all that dial.
+//!
+//! Every packet is one message of three parts: header, head, values. Sockets of the `zeromq` crate are used as pipes that may
+//! lose what they carry, never more: numbers, acknowledgements, heartbeats and dialing again are the endpoint's, as for every
+//! kind. What such a socket lacks is added around it:
+//!
+//! ```text
+//!  dialing node                                                        listening node
+//!  porter ─ courier ─> DEALER <─unix─> relay <══ ZMTP over TCP ══> relay <─unix─> ROUTER <─ courier ─ porter
+//!            credit                    guard                       guard                     credit
+//! ```
+//!
+//! | of the socket | what is done about it |
+//! | --- | --- |
+//! | allocates what a frame claims, and ends the process if it cannot | a [`guard`] reads all lengths first, on both sides |
+//! | any number of strangers, for any time | 64 that have not introduced themselves, 5 s each |
+//! | queues 100,000 messages a peer, of any size; waits for ever, or with a lock held, on a full queue | a [`credit`] of few messages and bytes is always below that |
+//! | a DEALER does not reconnect, and does not notice that its peer has gone | the relay does; the endpoint dials anew, with a new socket |
+//! | of two peers with one name, the newer takes over | the older keeps it: names are random, and the newer is closed |
+//! | says nothing of why it could not connect | the relay connects, and says |
+//!
+//! The relay is one more copy of all bytes, through a Unix socket in a directory that only this user can open, and the
+//! socket copies them twice: of all kinds this one is the slowest. Without a token anybody who reaches the port can join, as with all
+//! kinds. Not here: authentication and encryption by ZeroMQ, which the crate has not.
+
+mod carrier;
+mod courier;
+mod credit;
+mod guard;
+mod hall;
+mod home;
+mod relay;
+
+pub(crate) use carrier::ZmqCarrier;
