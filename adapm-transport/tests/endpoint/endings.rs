@@ -1,0 +1,117 @@
+//! Leaving and being dropped: who is told what, and how long it takes.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use adapm_core::NodeId;
+use adapm_core::transport::{Farewell, Frame, Loss, SendError, Transport};
+use adapm_transport::net::PeerState;
+
+use crate::cluster::{Cluster, DEAD_AFTER, PATIENCE};
+
+#[test]
+fn an_orderly_end_is_no_loss_and_all_frames_arrive_before() {
+    let mut cluster = Cluster::new(3, |_| {});
+    for number in 0..100 {
+        cluster.send(2, 0, &[number]);
+    }
+    let mut leaving = cluster.take(2);
+    let leaver = thread::spawn(move || leaving.leave(Farewell::Finished));
+    cluster.until("it has left", |cluster| [0, 1].iter().all(|at| cluster.state(*at, 2) == PeerState::Left));
+    leaver.join().expect("no panic");
+    let numbers: Vec<(u16, Vec<u8>)> = (0..100).map(|number| (2, vec![number])).collect();
+    assert_eq!(cluster.told[0].frames, numbers);
+    // Frames to it are dropped, without a bound and without a word.
+    for _ in 0..10_000 {
+        cluster.send(0, 2, &[1; 100]);
+    }
+    cluster.check_all_ways();
+    cluster.pass(2 * DEAD_AFTER);
+    assert!(cluster.told.iter().all(|told| told.losses.is_empty() && told.errors.is_empty()));
+}
+
+#[test]
+fn all_can_leave_at_once() {
+    let mut cluster = Cluster::new(4, |config| config.link.dead_after = PATIENCE);
+    for from in 0..4 {
+        for to in (0..4).filter(|to| usize::from(*to) != from) {
+            cluster.send(from, to, &[9; 1_000]);
+        }
+    }
+    let start = Instant::now();
+    let leavers: Vec<_> = (0..4)
+        .map(|node| {
+            let mut end = cluster.take(node);
+            thread::spawn(move || end.leave(Farewell::Finished))
+        })
+        .collect();
+    leavers.into_iter().for_each(|leaver| leaver.join().expect("no panic"));
+    assert!(start.elapsed() < PATIENCE / 2, "somebody waits for one that has left");
+}
+
+#[test]
+fn a_failure_is_told_with_its_cause() {
+    let mut cluster = Cluster::new(4, |_| {});
+    // Node 3 says that it has lost node 1.
+    let mut failing = cluster.take(3);
+    let leaver = thread::spawn(move || failing.leave(Farewell::Lost(NodeId(1))));
+    cluster.until("both are told", |cluster| {
+        [0, 2].iter().all(|at| cluster.told[*at].losses.len() == 2) && cluster.told[1].losses.len() == 1
+    });
+    leaver.join().expect("no panic");
+    for at in [0, 2] {
+        assert_eq!(cluster.told[at].losses, [(1, Loss::Reported(NodeId(3))), (3, Loss::Failed)]);
+        assert_eq!((cluster.state(at, 1), cluster.state(at, 3)), (PeerState::Lost, PeerState::Lost));
+    }
+    // The one that was given up hears why.
+    assert_eq!(cluster.told[1].losses, [(3, Loss::Failed)]);
+    let error = cluster.told[1].errors.first().expect("it is told").to_string();
+    assert!(error.contains("node n3") && error.contains("silent for too long"), "{error}");
+}
+
+#[test]
+fn an_endpoint_that_is_dropped_has_failed() {
+    let mut cluster = Cluster::new(3, |config| config.link.dead_after = PATIENCE);
+    let start = Instant::now();
+    drop(cluster.take(0));
+    cluster.until("both are told", |cluster| [1, 2].iter().all(|at| cluster.told[*at].losses.len() == 1));
+    assert!(start.elapsed() < PATIENCE / 2, "silence had to tell it");
+    for at in [1, 2] {
+        assert_eq!(cluster.told[at].losses, [(0, Loss::Failed)]);
+    }
+    cluster.check_all_ways();
+}
+
+#[test]
+fn leaving_ends_though_nobody_listens() {
+    for farewell in [Farewell::Finished, Farewell::Failed] {
+        let mut cluster = Cluster::new(3, |_| {});
+        // Node 1 is there and does nothing; node 2 was never met by a fourth that does not exist.
+        let start = Instant::now();
+        cluster.end(0).leave(farewell);
+        assert!(start.elapsed() < DEAD_AFTER + PATIENCE / 4, "leaving has no bound");
+    }
+    let mut cluster = Cluster::apart(2, |config| config.link.dead_after = PATIENCE);
+    let start = Instant::now();
+    cluster.end(1).leave(Farewell::Finished);
+    assert!(start.elapsed() < PATIENCE / 2, "nobody waits long for a peer that was never met");
+}
+
+#[test]
+fn nothing_is_sent_after_leaving() {
+    let mut cluster = Cluster::new(2, |_| {});
+    let mut end = cluster.take(0);
+    let leaver = thread::spawn(move || {
+        end.leave(Farewell::Finished);
+        let mut frame = Frame { head: vec![1], ..Frame::default() };
+        for _ in 0..10_000 {
+            assert!(!matches!(end.send(NodeId(1), &mut frame), Err(SendError::Transport(_))));
+        }
+        end.leave(Farewell::Failed);
+        end
+    });
+    cluster.until("it has left", |cluster| cluster.state(1, 0) == PeerState::Left);
+    drop(leaver.join().expect("no panic"));
+    cluster.pass(Duration::from_millis(50));
+    assert!(cluster.told[1].losses.is_empty() && cluster.told[1].frames.is_empty());
+}

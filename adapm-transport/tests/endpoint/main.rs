@@ -1,0 +1,10 @@
+//! What `Net` adds to the transport contract: handshakes, resumption, losses, goodbyes, and what it tells of itself.
+#![cfg(feature = "tcp")]
+
+mod cluster;
+mod endings;
+mod losses;
+mod opening;
+mod refusals;
+mod resuming;
+mod silence;

@@ -1,0 +1,115 @@
+//! Nodes that do not belong together: the reason on both sides, and a cluster that goes on.
+
+use std::time::Duration;
+
+use adapm_core::NodeId;
+use adapm_core::link::LinkConfig;
+use adapm_core::transport::{Frame, Transport};
+use adapm_transport::net::{Address, ClusterId, Net, NetConfig, PeerState, Token};
+
+use crate::cluster::{Cluster, DEAD_AFTER};
+
+fn token(byte: u8) -> Option<Token> {
+    Some(Token::new(&[byte; 40]).expect("long enough"))
+}
+
+/// The error of a node 2 with such settings that dials node 0 of a cluster in which only nodes 0 and 1 have met, and what
+/// node 0 says.
+fn refused(base: impl Fn(&mut NetConfig), spoil: impl Fn(&mut NetConfig)) -> (String, String) {
+    let mut cluster = Cluster::apart(3, &base);
+    drop(cluster.take(2));
+    cluster.until("both are up", |cluster| {
+        cluster.state(0, 1) == PeerState::Up && cluster.state(1, 0) == PeerState::Up
+    });
+    let mut config = NetConfig::new(NodeId(2), 3);
+    config.link = LinkConfig::dead_after(DEAD_AFTER);
+    base(&mut config);
+    spoil(&mut config);
+    let mut stranger = Net::listen(config).expect("a free port");
+    stranger.connect(&[Some(cluster.end(0).address().clone())]);
+    let mut frame = Frame::default();
+    let error = (0..2_000).find_map(|_| {
+        cluster.turn();
+        stranger.recv(Some(Duration::from_millis(1)), &mut frame).err()
+    });
+    let error = error.expect("the dialing side is told").to_string();
+    let notice = (0..2_000).find_map(|_| {
+        cluster.turn();
+        cluster.end(0).poll_notice()
+    });
+    let notice = notice.expect("the listening side is told").to_string();
+    assert!(error.starts_with("node n0 at tcp://127.0.0.1:"), "{error}");
+    assert!(notice.starts_with("refused 127.0.0.1:"), "{notice}");
+    cluster.ends.pop();
+    cluster.check_all_ways();
+    (error, notice)
+}
+
+#[test]
+fn tokens() {
+    let differ = "the tokens differ: give all nodes the same token";
+    let (there, here) = refused(|config| config.token = token(1), |config| config.token = token(2));
+    assert!(there.ends_with(differ) && here.ends_with(differ), "{there} / {here}");
+    let (there, here) = refused(|config| config.token = token(1), |config| config.token = None);
+    assert!(there.contains("the peer has a token, this node has none"), "{there}");
+    assert!(here.contains("the peer has no token, this node has one"), "{here}");
+    let (there, here) = refused(|_| {}, |config| config.token = token(2));
+    assert!(there.contains("the peer has no token, this node has one"), "{there}");
+    assert!(here.contains("the peer has a token, this node has none"), "{here}");
+}
+
+#[test]
+fn clusters_channels_and_layouts() {
+    let (there, here) = refused(|_| {}, |config| config.cluster = ClusterId(5));
+    assert!(there.contains("another cluster") && here.contains("another cluster"), "{there} / {here}");
+    let (there, here) = refused(|_| {}, |config| config.channel = 4);
+    assert!(there.contains("channels differ (4 here, 0 there)"), "{there}");
+    assert!(here.contains("channels differ (0 here, 4 there)"), "{here}");
+    let (there, here) = refused(|config| config.token = token(1), |config| config.layout_digest = 4);
+    assert!(there.contains("the layouts differ") && here.contains("the layouts differ"), "{there} / {here}");
+}
+
+#[test]
+fn node_counts() {
+    let (there, here) = refused(|_| {}, |config| config.nodes = 4);
+    assert!(there.contains("node counts differ (4 here, 3 there)"), "{there}");
+    assert!(here.contains("node counts differ (3 here, 4 there)"), "{here}");
+}
+
+#[test]
+fn an_address_of_another_node() {
+    let mut cluster = Cluster::apart(3, |_| {});
+    let wrong = cluster.end(1).address().clone();
+    let mut config = NetConfig::new(NodeId(2), 3);
+    config.link = LinkConfig::dead_after(DEAD_AFTER);
+    let mut lost = Net::listen(config).expect("a free port");
+    lost.connect(&[Some(wrong)]);
+    let mut frame = Frame::default();
+    let error = (0..2_000).find_map(|_| {
+        cluster.turn();
+        lost.recv(Some(Duration::from_millis(1)), &mut frame).err()
+    });
+    let text = error.expect("it is told").to_string();
+    assert!(text.contains("node n1 is where node n0 was to be"), "{text}");
+}
+
+#[test]
+fn a_peer_that_is_not_up_yet_is_awaited_and_the_reason_is_known() {
+    let mut cluster = Cluster::apart(2, |_| {});
+    let address = cluster.end(0).address().clone();
+    drop(cluster.take(0));
+    cluster.until("the reason is known", |cluster| {
+        let end = cluster.ends[1].as_ref().expect("it has not ended");
+        end.peers().all(|peer| peer.refused.as_deref() == Some("connection refused"))
+    });
+    let socket = address.socket().expect("a network address");
+    assert_eq!(Transport::address(cluster.end(1), NodeId(0)), Some(socket));
+    let mut config = NetConfig::new(NodeId(0), 2);
+    config.link = LinkConfig::dead_after(DEAD_AFTER);
+    config.bind = socket.to_string();
+    let late = Net::listen(config).expect("the port is free again");
+    assert_eq!(late.address(), &Address::Tcp(socket));
+    cluster.ends[0] = Some(late);
+    cluster.until("both are up", Cluster::are_all_up);
+    cluster.check_all_ways();
+}
