@@ -14,7 +14,7 @@ fn a_cluster_of_all_kinds_keeps_every_update() {
     let layout = Layout::dense(&[(KEYS, LENGTH)]).expect("a valid layout");
     let builder = Builder::<i64>::new(layout).nodes(KINDS.len()).transport(|channel, nodes| {
         let kinds = |config: &mut adapm_transport::net::NetConfig| {
-            config.channel = channel.0.into();
+            config.channel = channel.0;
             config.kind = KINDS[config.node.index()];
         };
         network_with(nodes, kinds).expect("this machine has a loopback address")
