@@ -112,8 +112,15 @@ fn until_it_fails(mut worker: Worker<LayoutStore<i64>>, fate: &Fate, call: Call)
 
 #[test]
 fn every_wait_ends_and_names_node_and_address() {
-    let calls: [(&str, Call); 3] =
-        [("barrier", Worker::barrier), ("quiesce", Worker::quiesce), ("wait_sync", Worker::wait_sync)];
+    let calls: [(&str, Call); 7] = [
+        ("pull", |worker| worker.pull(&keys(), &mut [0; 100])),
+        ("push", |worker| worker.push(&keys(), &[1; 100])),
+        ("set", |worker| worker.set(&keys(), &[1; 100])),
+        ("localize", |worker| worker.localize(&keys())),
+        ("barrier", Worker::barrier),
+        ("quiesce", Worker::quiesce),
+        ("wait_sync", Worker::wait_sync),
+    ];
     for (name, call) in calls {
         let fate = Arc::new(Fate::default());
         let cluster = cluster(&fate, System::Adapm, 2);
