@@ -85,11 +85,13 @@ impl Net {
 
     /// Tells where peers listen, by node id, and starts to dial those with lower ids; returns at once.
     ///
-    /// May be called again once more of them are known; an address that is known stays.
+    /// May be called again once more of them are known. The address of a peer that was met stays; another one for a peer that
+    /// was not met replaces the first.
     pub fn connect(&mut self, addresses: &[Option<Address>]) {
         let now = self.clock.look();
         for (peer, address) in self.peers.iter_mut().zip(addresses) {
-            if peer.node != self.own.node && peer.address.is_none() && address.is_some() {
+            let is_news = address.is_some() && peer.address != *address && peer.incarnation.is_none();
+            if peer.node != self.own.node && is_news {
                 peer.address.clone_from(address);
                 peer.dial_now(now);
             }
