@@ -64,6 +64,8 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+#[cfg(feature = "tcp")]
+pub mod group;
 pub mod inproc;
 #[cfg(feature = "tcp")]
 pub mod net;

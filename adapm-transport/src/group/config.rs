@@ -1,0 +1,84 @@
+//! What a process is told to find the others.
+
+use core::fmt;
+use core::time::Duration;
+use std::path::PathBuf;
+
+use adapm_core::NodeId;
+
+use crate::net::{ClusterId, Kind, Token};
+
+/// Settings of one process of a group. Those of all processes agree in everything but `node`, `bind` and `advertise`.
+///
+/// ```
+/// use adapm_core::NodeId;
+/// use adapm_transport::group::{GroupConfig, Rendezvous};
+///
+/// let mut config = GroupConfig::new(NodeId(1), 4, Rendezvous::Address("10.0.0.1:4157".to_owned()));
+/// config.insecure = true;
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct GroupConfig {
+    /// Which node this process is.
+    pub node: NodeId,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Where they meet.
+    pub rendezvous: Rendezvous,
+    /// The cluster; processes of different ones refuse each other. Defaults to 0.
+    pub cluster: ClusterId,
+    /// The secret that all processes share. Defaults to none.
+    pub token: Option<Token>,
+    /// What carries the links of parameters; those between control threads are always TCP. Defaults to TCP.
+    pub kind: Kind,
+    /// Address or host name of this machine to listen at. Defaults to the address by which node 0 is reached from here; on
+    /// node 0 to that of the rendezvous, or the loopback address if that is a file.
+    pub bind: Option<String>,
+    /// Address or host name that others are to dial, if it is not the one to listen at. Defaults to that.
+    pub advertise: Option<String>,
+    /// Whether to listen beyond this machine without a token. Defaults to no.
+    pub insecure: bool,
+    /// Silence after which a node is lost. Defaults to 10 s.
+    pub dead_after: Duration,
+    /// Longest wait for all to join. Defaults to 60 s.
+    pub join_timeout: Duration,
+}
+
+/// Where the processes of a group meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rendezvous {
+    /// `host:port`: node 0 listens there.
+    Address(String),
+    /// A file that all can read, in which node 0 writes where it listens; for processes on one machine or a shared disk.
+    File(PathBuf),
+}
+
+impl GroupConfig {
+    /// The defaults for `node` of `nodes`.
+    #[must_use]
+    pub fn new(node: NodeId, nodes: usize, rendezvous: Rendezvous) -> Self {
+        Self {
+            node,
+            nodes,
+            rendezvous,
+            cluster: ClusterId::default(),
+            token: None,
+            kind: Kind::default(),
+            bind: None,
+            advertise: None,
+            insecure: false,
+            dead_after: Duration::from_secs(10),
+            join_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+impl fmt::Display for Rendezvous {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => f.write_str(address),
+            Self::File(path) => write!(f, "file:{}", path.display()),
+        }
+    }
+}

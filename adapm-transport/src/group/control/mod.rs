@@ -1,0 +1,344 @@
+//! The control thread of a process: owns the control endpoint, joins, carries collectives, stop and farewell.
+//!
+//! ```text
+//!   calls of any thread ──requests──> shared ──> control thread ──frames──> control threads of the others
+//!                       <──results───        <──               <──
+//! ```
+//!
+//! It alone touches the endpoint, so that links stay alive however busy the rest of the process is.
+//!
+//! Not here: how the nodes find each other (`meeting`).
+
+mod meeting;
+
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use adapm_core::NodeId;
+use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError};
+
+use crate::group::collective::{Collectives, Fault, ROOT};
+use crate::group::error::{GroupError, PeerLoss};
+use crate::group::mesh::Mesh;
+use crate::group::message::{Card, Message};
+use crate::group::shared::Shared;
+
+pub(super) struct Control<T: Mesh> {
+    node: NodeId,
+    mesh: T,
+    shared: Arc<Shared>,
+    collectives: Collectives,
+    /// Who has started, by node.
+    cards: Vec<Option<Card>>,
+    peers: Vec<Peer>,
+    frame: Frame,
+    /// Whether all links are up.
+    joined: bool,
+    stop: Option<u8>,
+    farewell: Option<(Farewell, Instant)>,
+}
+
+/// What waits for one peer.
+#[derive(Default)]
+struct Peer {
+    /// Messages of few kinds, each at most once but for tables.
+    queue: VecDeque<Message>,
+    /// The next one of these is for this peer, encoded already; the way was full.
+    frame: Option<Frame>,
+    gone: bool,
+}
+
+impl<T: Mesh> Control<T> {
+    pub(super) fn new(node: NodeId, nodes: usize, mesh: T, shared: Arc<Shared>) -> Self {
+        let mut cards = vec![None; nodes];
+        cards[node.index()] = mesh.card().map(Card::own);
+        let mut control = Self {
+            node,
+            mesh,
+            shared,
+            collectives: Collectives::new(node, nodes),
+            cards,
+            peers: (0..nodes).map(|_| Peer::default()).collect(),
+            frame: Frame::default(),
+            joined: false,
+            stop: None,
+            farewell: None,
+        };
+        if node != ROOT
+            && let Some(card) = control.cards[node.index()].clone()
+        {
+            control.peers[ROOT.index()].queue.push_back(Message::Here(card));
+        }
+        control
+    }
+
+    /// Serves until this node leaves.
+    pub(super) fn run(mut self) {
+        let served = self.serve();
+        let farewell = match &served {
+            Ok(farewell) => *farewell,
+            Err(error) => self.own_farewell(error),
+        };
+        if let Err(error) = served {
+            self.shared.fail(error);
+        }
+        self.mesh.leave(farewell);
+        // `Drop` tells that the thread has ended, also after a panic.
+    }
+
+    fn serve(&mut self) -> Result<Farewell, GroupError> {
+        loop {
+            self.take_requests()?;
+            self.progress_join();
+            self.send()?;
+            if let Some((farewell, deadline)) = self.farewell
+                && (self.is_flushed() || Instant::now() >= deadline)
+            {
+                return Ok(farewell);
+            }
+            let mut wait = self.patience();
+            for _ in 0..FRAMES_AT_ONCE {
+                match self.receive(wait)? {
+                    Received::Frame(from) => self.handle_frame(from)?,
+                    Received::Lost(node, loss) => self.lose(node, loss),
+                    Received::Woken | Received::TimedOut => break,
+                }
+                wait = Some(Duration::ZERO);
+            }
+        }
+    }
+
+    /// How long to wait for a frame: short while something is to be seen that no frame tells.
+    fn patience(&self) -> Option<Duration> {
+        let watched = !self.shared.lock().flags.is_empty();
+        match (self.joined && self.farewell.is_none(), watched) {
+            (false, _) => Some(JOIN_LOOK),
+            (true, true) => Some(FLAG_LOOK),
+            (true, false) => None,
+        }
+    }
+
+    fn take_requests(&mut self) -> Result<(), GroupError> {
+        let mut state = self.shared.lock();
+        if state.flags.iter().any(|flag| flag.load(Ordering::Acquire)) {
+            state.stop(STOP_BY_FLAG);
+        }
+        let news = if state.stop == self.stop { None } else { state.stop };
+        let request = state.request.take();
+        let give_up = state.give_up.take();
+        let meet = state.meet.take();
+        let leave = if self.farewell.is_none() { state.leave } else { None };
+        drop(state);
+        if let Some(code) = news {
+            self.stop = news;
+            self.shared.tell(|_| ());
+            self.broadcast(&Message::Stop { code });
+        }
+        if meet.is_some() {
+            self.mesh.meet(&[meet]);
+        }
+        if let Some((missing, waited)) = give_up
+            && self.node == ROOT
+        {
+            let waited_millis = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+            self.broadcast(&Message::GiveUp { missing, waited_millis });
+        }
+        if let Some(request) = request {
+            let begun = self.collectives.begin(request.label, request.to_all, request.bytes);
+            self.judge(begun)?;
+            self.check_needed();
+            self.publish_outcome();
+        }
+        if let Some(farewell) = leave {
+            if farewell == Farewell::Finished {
+                self.broadcast(&Message::Left);
+            }
+            self.farewell = Some((farewell, Instant::now() + FLUSH_TIME));
+        }
+        Ok(())
+    }
+
+    /// Leaves a message for every peer; those that are not there yet get it when they come.
+    fn broadcast(&mut self, message: &Message) {
+        for (index, peer) in self.peers.iter_mut().enumerate() {
+            if index != self.node.index() && !peer.gone {
+                peer.queue.push_back(message.clone());
+            }
+        }
+    }
+
+    /// Sends what waits for each peer, as far as there is room.
+    fn send(&mut self) -> Result<(), GroupError> {
+        for index in 0..self.peers.len() {
+            let to = id(index);
+            while to != self.node && !self.peers[index].gone {
+                let mut frame = match self.peers[index].frame.take() {
+                    Some(frame) => frame,
+                    None if self.write_next(to) => std::mem::take(&mut self.frame),
+                    None => break,
+                };
+                match self.mesh.send(to, &mut frame) {
+                    Ok(()) => self.frame = frame,
+                    Err(SendError::Full) => {
+                        self.peers[index].frame = Some(frame);
+                        break;
+                    }
+                    Err(SendError::Transport(error)) => {
+                        return Err(GroupError::Network { message: error.to_string() });
+                    }
+                }
+            }
+        }
+        self.publish_outcome();
+        Ok(())
+    }
+
+    /// Encodes the next message to `to` into `self.frame`; false if there is none.
+    fn write_next(&mut self, to: NodeId) -> bool {
+        let reachable = self.is_reachable(to);
+        let queue = &mut self.peers[to.index()].queue;
+        if let Some(message) = if reachable { queue.pop_front() } else { None } {
+            message.encode(&[], &mut self.frame);
+            return true;
+        }
+        match self.collectives.poll_send(to) {
+            Some((message, bytes)) => {
+                message.encode(bytes, &mut self.frame);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn is_flushed(&self) -> bool {
+        let mut peers = (0..).map(id).zip(&self.peers).filter(|(node, _)| *node != self.node);
+        peers.all(|(node, peer)| {
+            let nothing = peer.queue.is_empty() && peer.frame.is_none();
+            nothing || peer.gone || !self.is_reachable(node)
+        })
+    }
+
+    fn is_reachable(&self, node: NodeId) -> bool {
+        self.joined || self.mesh.is_up(node)
+    }
+
+    fn receive(&mut self, wait: Option<Duration>) -> Result<Received, GroupError> {
+        let received = self.mesh.recv(wait, &mut self.frame);
+        received.map_err(|error| GroupError::Network { message: error.to_string() })
+    }
+
+    fn handle_frame(&mut self, from: NodeId) -> Result<(), GroupError> {
+        let Ok(message) = Message::decode(&self.frame) else {
+            self.lose(from, Loss::Misbehaved);
+            return Ok(());
+        };
+        let bytes = self.frame.values.bytes();
+        let judged = match message {
+            Message::Here(card) => {
+                self.handle_here(from, card);
+                Ok(())
+            }
+            Message::Table(cards) => {
+                self.handle_table(from, cards);
+                Ok(())
+            }
+            Message::GiveUp { missing, waited_millis } => {
+                return Err(self.missing(missing, Duration::from_millis(waited_millis)));
+            }
+            Message::Begin(begin) => self.collectives.handle_begin(from, begin, bytes),
+            Message::Piece { number } => self.collectives.handle_piece(from, number, bytes),
+            Message::Stop { code } => {
+                // It has told everybody: there is nothing to pass on.
+                self.stop = self.shared.tell(|state| {
+                    state.stop(code);
+                    state.stop
+                });
+                Ok(())
+            }
+            Message::Left => {
+                self.peers[from.index()].gone = true;
+                self.check_needed();
+                Ok(())
+            }
+        };
+        self.judge(judged)?;
+        self.publish_outcome();
+        Ok(())
+    }
+
+    /// A node that has broken the rules is lost; calls in another order end the group.
+    fn judge(&mut self, judged: Result<(), Fault>) -> Result<(), GroupError> {
+        match judged {
+            Ok(()) => Ok(()),
+            Err(Fault::Misbehaved { node }) => {
+                self.lose(node, Loss::Misbehaved);
+                Ok(())
+            }
+            Err(Fault::Differs { node, ours, theirs }) => {
+                // The others find it out by themselves, once they hear what this node calls.
+                self.send()?;
+                Err(GroupError::Differs { node, ours, theirs })
+            }
+        }
+    }
+
+    fn publish_outcome(&mut self) {
+        if let Some(outcome) = self.collectives.poll_outcome() {
+            self.shared.tell(|state| state.outcome = Some(outcome));
+        }
+    }
+
+    /// A collective cannot end if it needs somebody who has left.
+    fn check_needed(&mut self) {
+        let left =
+            (0..self.peers.len()).find(|index| self.peers[*index].gone && self.collectives.needs(id(*index)));
+        if let Some(index) = left {
+            self.shared.fail(GroupError::Left { node: id(index) });
+        }
+    }
+
+    fn lose(&mut self, node: NodeId, loss: Loss) {
+        self.peers[node.index()].gone = true;
+        let card = self.cards[node.index()].as_ref().map(|card| card.address);
+        let address = card.or_else(|| self.mesh.address(node));
+        self.shared.fail(GroupError::PeerLost(PeerLoss { node, address, loss }));
+    }
+
+    /// What the others should know when this node ends by an error.
+    fn own_farewell(&self, error: &GroupError) -> Farewell {
+        let first = self.shared.lock().failure.clone();
+        match first.as_ref().unwrap_or(error).lost() {
+            Some(loss) => Farewell::Lost(loss.node),
+            None => Farewell::Failed,
+        }
+    }
+}
+
+impl<T: Mesh> Drop for Control<T> {
+    /// However the thread ends, nobody waits for it in vain.
+    fn drop(&mut self) {
+        self.shared.tell(|state| state.ended = true);
+    }
+}
+
+fn id(index: usize) -> NodeId {
+    NodeId(u16::try_from(index).expect("node ids are 16 bits wide"))
+}
+
+/// The code of a stop that was asked for by a flag.
+pub(super) const STOP_BY_FLAG: u8 = 0;
+
+/// How often the state of links is looked at while joining.
+const JOIN_LOOK: Duration = Duration::from_millis(10);
+
+/// How often flags are looked at.
+const FLAG_LOOK: Duration = Duration::from_millis(50);
+
+/// How long a node that leaves waits for room for its last messages.
+const FLUSH_TIME: Duration = Duration::from_secs(1);
+
+/// Frames handled before requests are looked at.
+const FRAMES_AT_ONCE: usize = 64;

@@ -1,0 +1,185 @@
+//! Why a group of processes cannot start or go on: one line each, with node, address and what to do.
+
+use core::fmt;
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io;
+use std::path::PathBuf;
+
+use adapm_core::NodeId;
+use adapm_core::transport::Loss;
+
+/// Why a group cannot start or go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// Not all nodes have joined in time.
+    Missing {
+        /// How many have.
+        joined: usize,
+        /// Those that have not.
+        missing: Vec<NodeId>,
+        /// How long they were waited for.
+        waited: Duration,
+        /// Where they were to join.
+        rendezvous: String,
+    },
+    /// A node could not be reached in time.
+    Unreached {
+        /// The node.
+        node: NodeId,
+        /// Where it was to be.
+        address: String,
+        /// How long it was tried.
+        waited: Duration,
+        /// What went wrong last.
+        reason: String,
+    },
+    /// A node is gone.
+    PeerLost(PeerLoss),
+    /// A node has left the group in order, and is needed.
+    Left {
+        /// The node.
+        node: NodeId,
+    },
+    /// A node calls other collectives than this one, or in another order.
+    Differs {
+        /// The node.
+        node: NodeId,
+        /// What this node calls.
+        ours: String,
+        /// What that node calls.
+        theirs: String,
+    },
+    /// The node id is not one of the cluster's.
+    NodeOutOfRange {
+        /// The id.
+        node: NodeId,
+        /// Number of nodes.
+        nodes: usize,
+    },
+    /// An address or host name of this node's own configuration cannot be used.
+    Address {
+        /// What was given.
+        given: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The rendezvous file cannot be written or read.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A link failed or was refused; the message is the transport's.
+    Network {
+        /// One line.
+        message: String,
+    },
+    /// The operating system refused the control thread.
+    Thread(io::ErrorKind),
+    /// This node has left the group.
+    Ended,
+}
+
+/// A node that is gone for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerLoss {
+    /// The node.
+    pub node: NodeId,
+    /// Where it was reached.
+    pub address: Option<SocketAddr>,
+    /// Why it is lost.
+    pub loss: Loss,
+}
+
+impl GroupError {
+    /// The lost node, if that is the reason.
+    #[must_use]
+    pub fn lost(&self) -> Option<&PeerLoss> {
+        match self {
+            Self::PeerLost(loss) => Some(loss),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for PeerLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.node)?;
+        self.address.map_or(Ok(()), |address| write!(f, " ({address})"))?;
+        write!(f, " was lost: {}; start the cluster again", self.loss)
+    }
+}
+
+impl fmt::Display for GroupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { joined, missing, waited, rendezvous } => {
+                let nodes = joined + missing.len();
+                let seconds = waited.as_secs_f64();
+                write!(f, "{joined} of {nodes} nodes joined within {seconds:.0} s; missing:")?;
+                for (index, node) in missing.iter().enumerate() {
+                    write!(f, "{} {node}", if index == 0 { "" } else { "," })?;
+                }
+                let them = if missing.len() == 1 { "it" } else { "them" };
+                write!(f, "; start {them} with --rendezvous {rendezvous}")
+            }
+            Self::Unreached { node, address, waited, reason } => {
+                let seconds = waited.as_secs_f64();
+                write!(f, "node {node} could not be reached at {address} within {seconds:.0} s: {reason}")
+            }
+            Self::PeerLost(loss) => loss.fmt(f),
+            Self::Left { node } => {
+                write!(f, "node {node} has ended and is still needed: run the same program on all nodes")
+            }
+            Self::Differs { node, ours, theirs } => {
+                write!(
+                    f,
+                    "node {node} is at `{theirs}` while this node is at `{ours}`: run the same program on all nodes"
+                )
+            }
+            Self::NodeOutOfRange { node, nodes } => {
+                write!(
+                    f,
+                    "node {node} is not in a cluster of {nodes} nodes: node ids are 0 to {}",
+                    nodes.max(&1) - 1
+                )
+            }
+            Self::Address { given, reason } => write!(f, "`{given}` cannot be used as an address: {reason}"),
+            Self::File { path, reason } => write!(f, "rendezvous file {}: {reason}", path.display()),
+            Self::Network { message } => f.write_str(message),
+            Self::Thread(kind) => write!(f, "cannot start the control thread ({kind})"),
+            Self::Ended => f.write_str("this node has left the group"),
+        }
+    }
+}
+
+impl core::error::Error for GroupError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_line_and_say_what_to_do() {
+        let missing = GroupError::Missing {
+            joined: 2,
+            missing: vec![NodeId(2), NodeId(3)],
+            waited: Duration::from_secs(60),
+            rendezvous: "10.0.0.1:4157".to_owned(),
+        };
+        let text =
+            "2 of 4 nodes joined within 60 s; missing: n2, n3; start them with --rendezvous 10.0.0.1:4157";
+        assert_eq!(missing.to_string(), text);
+        let loss = PeerLoss {
+            node: NodeId(3),
+            address: Some(SocketAddr::from(([10, 0, 0, 7], 51_234))),
+            loss: Loss::Silent(Duration::from_secs(10)),
+        };
+        let text =
+            "node n3 (10.0.0.7:51234) was lost: nothing was heard of it for 10.0 s; start the cluster again";
+        assert_eq!(GroupError::PeerLost(loss).to_string(), text);
+    }
+}

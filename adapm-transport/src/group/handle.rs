@@ -1,0 +1,129 @@
+//! What a program holds of its group: collectives, stop, farewell.
+
+use core::fmt;
+use core::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use adapm_core::NodeId;
+use adapm_core::transport::Farewell;
+
+use super::control::Control;
+use super::error::{GroupError, PeerLoss};
+use super::mesh::Mesh;
+use super::roster::Roster;
+use super::shared::{LossWatch, Request, Shared};
+
+/// The part of a group that needs no network of its own: made over any [`Mesh`].
+pub(super) struct Handle {
+    pub(super) shared: Arc<Shared>,
+    /// Held during a collective: they are one after another.
+    calls: Mutex<()>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Handle {
+    /// Starts the control thread of `roster.node()`.
+    pub(super) fn start<T>(mesh: T, roster: Roster) -> Result<Self, GroupError>
+    where
+        T: Mesh + Send + 'static,
+    {
+        use adapm_core::transport::Wake;
+
+        let (node, nodes) = (roster.node(), roster.nodes());
+        let shared = Arc::new(Shared::new(roster));
+        let waker = mesh.waker();
+        shared.wakes(Box::new(move || waker.wake()));
+        let control = Control::new(node, nodes, mesh, Arc::clone(&shared));
+        let thread = thread::Builder::new().name(format!("adapm {node} control"));
+        let thread = thread.spawn(move || control.run()).map_err(|error| GroupError::Thread(error.kind()))?;
+        Ok(Self { shared, calls: Mutex::new(()), thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) fn collect(
+        &self,
+        label: &str,
+        to_all: bool,
+        bytes: &[u8],
+    ) -> Result<Vec<Vec<u8>>, GroupError> {
+        let _one = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let label = label.chars().take(LABEL_CHARS_MAX).collect();
+        let request = Request { label, to_all, bytes: bytes.to_vec() };
+        self.shared.ask(|state| match state.refusal() {
+            Some(error) => Err(error),
+            None => {
+                state.request = Some(request);
+                Ok(())
+            }
+        })?;
+        self.shared.wait(|state| match state.outcome.take() {
+            Some(parts) => Some(Ok(parts)),
+            None => state.refusal().map(Err),
+        })
+    }
+
+    /// Says where node 0 is to be dialed.
+    pub(super) fn meet(&self, root: SocketAddr) {
+        self.shared.ask(|state| state.meet = Some(root));
+    }
+
+    pub(super) fn stop(&self, code: u8) {
+        self.shared.ask(|state| state.stop(code));
+    }
+
+    pub(super) fn on_stop(&self, flag: Arc<AtomicBool>) {
+        self.shared.ask(|state| {
+            if state.stop.is_some() {
+                flag.store(true, std::sync::atomic::Ordering::Release);
+            }
+            state.flags.push(flag);
+        });
+    }
+
+    pub(super) fn watch(&self, watch: &Arc<LossWatch>) {
+        self.shared.watch(watch);
+    }
+
+    pub(super) fn report(&self, loss: PeerLoss) {
+        self.shared.fail(GroupError::PeerLost(loss));
+    }
+
+    pub(super) fn failure(&self) -> Option<GroupError> {
+        self.shared.lock().failure.clone()
+    }
+
+    /// Leaves and waits for the control thread. A node that has lost another names it, whatever `farewell` says.
+    pub(super) fn leave(&self, farewell: Farewell) {
+        self.shared.ask(|state| {
+            let lost: Option<NodeId> =
+                state.failure.as_ref().and_then(GroupError::lost).map(|loss| loss.node);
+            let farewell = lost.map_or(farewell, Farewell::Lost);
+            state.leave.get_or_insert(farewell);
+        });
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic there has ended everybody's wait, and has printed its message.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.leave(Farewell::Failed);
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+/// Characters of a label that count.
+const LABEL_CHARS_MAX: usize = 64;
+
+#[cfg(test)]
+#[path = "handle_tests.rs"]
+mod tests;

@@ -1,0 +1,240 @@
+//! Tests of the control thread over the in-process network: collectives, stop, loss and farewell.
+
+use core::time::Duration;
+use std::sync::atomic::Ordering;
+
+use adapm_core::transport::{Frame, Loss, Received, SendError, Transport, Wake};
+
+use super::*;
+use crate::inproc::{self, InProc, InProcWaker};
+
+/// An in-process endpoint that calls a node lost once it is told to.
+struct Doomed {
+    inner: InProc,
+    lost: Arc<Mutex<Option<NodeId>>>,
+    told: bool,
+}
+
+impl Transport for Doomed {
+    type Error = crate::Error;
+    type Waker = InProcWaker;
+
+    fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Self::Error>> {
+        match self.inner.send(to, frame) {
+            // Members end one after another.
+            Err(SendError::Transport(crate::Error::PeerGone { .. })) => Ok(()),
+            sent => sent,
+        }
+    }
+
+    fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, Self::Error> {
+        let lost = self.lost.lock().expect("no panic while it is held");
+        if let Some(lost) = lost.filter(|lost| !self.told && *lost != self.inner.node()) {
+            self.told = true;
+            return Ok(Received::Lost(lost, Loss::Failed));
+        }
+        drop(lost);
+        self.inner.recv(wait, frame)
+    }
+
+    fn waker(&self) -> InProcWaker {
+        self.inner.waker()
+    }
+
+    fn address(&self, _: NodeId) -> Option<SocketAddr> {
+        Some(SocketAddr::from(([127, 0, 0, 1], 4157)))
+    }
+}
+
+impl Mesh for Doomed {
+    fn card(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn meet(&mut self, _: &[Option<SocketAddr>]) {}
+
+    fn is_up(&self, _: NodeId) -> bool {
+        true
+    }
+
+    fn rtt(&self, _: NodeId) -> Option<Duration> {
+        None
+    }
+
+    fn trouble(&self, _: NodeId) -> Option<String> {
+        None
+    }
+
+    fn poll_refusal(&mut self) -> Option<String> {
+        None
+    }
+}
+
+struct Cluster {
+    handles: Vec<Handle>,
+    lost: Arc<Mutex<Option<NodeId>>>,
+    wakes: Vec<InProcWaker>,
+}
+
+impl Cluster {
+    fn new(nodes: usize) -> Self {
+        let lost = Arc::new(Mutex::new(None));
+        let ends: Vec<InProc> = inproc::network(nodes);
+        let wakes = ends.iter().map(InProc::waker).collect();
+        let handles = ends.into_iter().map(|inner| {
+            let node = inner.node();
+            let mesh = Doomed { inner, lost: Arc::clone(&lost), told: false };
+            let members = vec![None; nodes];
+            let (rendezvous, refused) = (String::new(), Vec::new());
+            Handle::start(mesh, Roster { node, members, rendezvous, refused, trouble: None })
+                .expect("a thread")
+        });
+        Self { handles: handles.collect(), lost, wakes }
+    }
+
+    fn lose(&self, node: NodeId) {
+        *self.lost.lock().expect("no panic while it is held") = Some(node);
+        self.wakes.iter().for_each(Wake::wake);
+    }
+
+    /// What `call` returns on each node, called by a thread each.
+    fn each<R: Send>(&self, call: impl Fn(usize, &Handle) -> R + Sync) -> Vec<R> {
+        let call = &call;
+        thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .handles
+                .iter()
+                .enumerate()
+                .map(|(n, handle)| scope.spawn(move || call(n, handle)))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        })
+    }
+}
+
+fn part(node: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|index| (index * 3 + node) as u8).collect()
+}
+
+#[test]
+fn all_get_what_all_give_whatever_its_size() {
+    for nodes in 1..=4 {
+        let cluster = Cluster::new(nodes);
+        for bytes in [0, 1, 70_000, 5 << 20] {
+            let expected: Vec<_> = (0..nodes).map(|node| part(node, bytes / (node + 1))).collect();
+            for parts in
+                cluster.each(|node, handle| handle.collect("all", true, &part(node, bytes / (node + 1))))
+            {
+                assert!(parts.as_ref() == Ok(&expected), "{nodes} nodes, {bytes} bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_node_0_gets_what_is_gathered() {
+    let cluster = Cluster::new(3);
+    let gathered = cluster.each(|node, handle| handle.collect("some", false, &part(node, 100_000)));
+    let expected: Vec<_> = (0..3).map(|node| part(node, 100_000)).collect();
+    assert!(gathered == [Ok(expected), Ok(Vec::new()), Ok(Vec::new())]);
+}
+
+#[test]
+fn another_call_is_an_error_on_all_that_names_the_node() {
+    let cluster = Cluster::new(3);
+    let labels = ["ranks", "ranks", "loss"];
+    for (node, outcome) in
+        cluster.each(|node, handle| handle.collect(labels[node], true, &[])).iter().enumerate()
+    {
+        match outcome {
+            Err(GroupError::Differs { node: other, ours, theirs }) => {
+                assert_eq!((ours.as_str(), theirs.as_str()), (labels[node], labels[other.index()]));
+                assert_ne!(ours, theirs);
+            }
+            // Somebody has found it out before and has left.
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_loss_ends_every_wait_and_names_node_and_address() {
+    let cluster = Cluster::new(3);
+    let outcomes = cluster.each(|node, handle| match node {
+        // Node 2 never comes.
+        2 => Err(GroupError::Ended),
+        0 => {
+            cluster.lose(NodeId(2));
+            handle.collect("all", true, &[1])
+        }
+        _ => handle.collect("all", true, &[1]),
+    });
+    let text =
+        "node n2 (127.0.0.1:4157) was lost: it ended with an error of its own; start the cluster again";
+    for (node, outcome) in outcomes.into_iter().enumerate().take(2) {
+        assert_eq!(outcome.expect_err("it is needed").to_string(), text);
+        assert_eq!(cluster.handles[node].failure().expect("a loss").to_string(), text);
+        let later = cluster.handles[node].collect("all", true, &[]);
+        assert_eq!(later.expect_err("it is needed").to_string(), text);
+    }
+}
+
+#[test]
+fn watches_hear_of_a_loss_before_and_after_it() {
+    let cluster = Cluster::new(2);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let watch = || -> Arc<LossWatch> {
+        let heard = Arc::clone(&heard);
+        Arc::new(move |loss: PeerLoss| heard.lock().expect("no panic while it is held").push(loss.node))
+    };
+    let (early, late, dropped) = (watch(), watch(), watch());
+    cluster.handles[0].watch(&early);
+    cluster.handles[0].watch(&dropped);
+    drop(dropped);
+    cluster.handles[0].report(PeerLoss { node: NodeId(1), address: None, loss: Loss::Restarted });
+    cluster.handles[0].watch(&late);
+    assert_eq!(*heard.lock().expect("no panic while it is held"), [NodeId(1), NodeId(1)]);
+}
+
+#[test]
+fn a_stop_reaches_all_by_flag_or_by_code() {
+    for code in [None, Some(15)] {
+        let cluster = Cluster::new(3);
+        let flags: Vec<Arc<AtomicBool>> = (0..3).map(|_| Arc::default()).collect();
+        for (handle, flag) in cluster.handles.iter().zip(&flags) {
+            handle.on_stop(Arc::clone(flag));
+        }
+        match code {
+            Some(code) => cluster.handles[1].stop(code),
+            None => flags[1].store(true, Ordering::Release),
+        }
+        for (handle, flag) in cluster.handles.iter().zip(&flags) {
+            while !flag.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            let seen = handle.shared.wait(|state| state.stop.map(Some));
+            assert_eq!(seen, Some(code.unwrap_or(0)));
+        }
+        let late = Arc::new(AtomicBool::new(false));
+        cluster.handles[2].on_stop(Arc::clone(&late));
+        assert!(late.load(Ordering::Acquire), "who comes late stops too");
+    }
+}
+
+#[test]
+fn whoever_leaves_in_order_is_missed_only_if_needed() {
+    let cluster = Cluster::new(3);
+    let outcomes = cluster.each(|node, handle| {
+        let all = handle.collect("all", true, &[node as u8]);
+        if node == 1 {
+            handle.leave(Farewell::Finished);
+            assert_eq!(handle.collect("more", true, &[]), Err(GroupError::Ended));
+            return (all, None);
+        }
+        (all, Some(handle.collect("more", true, &[])))
+    });
+    for (all, more) in outcomes {
+        assert_eq!(all, Ok(vec![vec![0], vec![1], vec![2]]));
+        assert!(more.is_none_or(|more| more == Err(GroupError::Left { node: NodeId(1) })));
+    }
+}

@@ -1,0 +1,100 @@
+//! What the processes of a group tell each other: one message a frame, the bytes of collectives in its value block.
+
+use core::net::SocketAddr;
+
+use adapm_core::NodeId;
+use adapm_core::transport::Frame;
+use serde::{Deserialize, Serialize};
+
+/// Where a process is and which one it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Card {
+    pub(super) address: SocketAddr,
+    pub(super) host: String,
+    pub(super) pid: u32,
+}
+
+/// One message. The order of the variants is part of the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Message {
+    /// To node 0: this process has started.
+    Here(Card),
+    /// Of node 0: who has started, by node.
+    Table(Vec<Option<Card>>),
+    /// Of node 0: these have not started in time; the attempt is over.
+    GiveUp { missing: Vec<NodeId>, waited_millis: u64 },
+    /// The sender has entered a collective; its first bytes for the receiver are in the value block.
+    Begin(Begin),
+    /// The next bytes of the sender's part, in the value block.
+    Piece { number: u64 },
+    /// Everybody is to stop, for a reason that the code tells.
+    Stop { code: u8 },
+    /// The sender leaves in order: it takes part in nothing more.
+    Left,
+}
+
+/// How a node enters a collective.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Begin {
+    /// Collectives are numbered from 1.
+    pub(super) number: u64,
+    /// What the callers call it, and whether all or only node 0 get the result: the same on all nodes.
+    pub(super) label: String,
+    pub(super) to_all: bool,
+    /// Bytes that the sender has for the receiver.
+    pub(super) total: u64,
+}
+
+/// Bytes of a frame that is no message of a sound node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+impl Message {
+    /// Writes the message and `bytes` over `frame`.
+    pub(super) fn encode(&self, bytes: &[u8], frame: &mut Frame) {
+        frame.clear();
+        let head = std::mem::take(&mut frame.head);
+        frame.head = postcard::to_extend(self, head).expect("a vector takes every message");
+        frame.values.resize(bytes.len());
+        frame.values.bytes_mut().copy_from_slice(bytes);
+    }
+
+    /// The message of a frame; its bytes are `frame.values`.
+    pub(super) fn decode(frame: &Frame) -> Result<Self, Malformed> {
+        match postcard::take_from_bytes(&frame.head) {
+            Ok((message, [])) => Ok(message),
+            _ => Err(Malformed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_are_written_and_nothing_else_is() {
+        let card =
+            Card { address: SocketAddr::from(([10, 0, 0, 7], 4157)), host: "a".repeat(60), pid: 4_000_000 };
+        let begin = Begin { number: 3, label: "ranks".to_owned(), to_all: true, total: 1 << 40 };
+        let messages = [
+            Message::Here(card.clone()),
+            Message::Table(vec![None, Some(card)]),
+            Message::GiveUp { missing: vec![NodeId(3)], waited_millis: 60_000 },
+            Message::Begin(begin),
+            Message::Piece { number: u64::MAX },
+            Message::Stop { code: 15 },
+            Message::Left,
+        ];
+        let mut frame = Frame::default();
+        for message in messages {
+            message.encode(&[1, 2, 3], &mut frame);
+            assert_eq!(Message::decode(&frame).as_ref(), Ok(&message));
+            assert_eq!(frame.values.bytes(), [1, 2, 3]);
+            frame.head.push(0);
+            assert_eq!(Message::decode(&frame), Err(Malformed), "a byte too many");
+            frame.head.truncate(frame.head.len() - 2);
+            assert_eq!(Message::decode(&frame), Err(Malformed), "a byte too few");
+        }
+    }
+}

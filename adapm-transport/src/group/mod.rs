@@ -1,0 +1,55 @@
+//! The processes of one cluster: they find each other through node 0, know who is missing, and exchange bytes.
+//!
+//! ```
+//! use adapm_core::NodeId;
+//! use adapm_core::transport::Farewell;
+//! use adapm_transport::group::{Group, GroupConfig, GroupError, Rendezvous};
+//!
+//! // Each node is a process of its own; here they are threads.
+//! let file = std::env::temp_dir().join(format!("adapm-doc-{}", std::process::id()));
+//! let member = |node: u16| {
+//!     let config = GroupConfig::new(NodeId(node), 2, Rendezvous::File(file.clone()));
+//!     let group = Group::join(config, &mut |roster| eprintln!("{} of 2 joined", roster.joined()))?;
+//!     let all = group.all_gather(&[node as u8])?;
+//!     group.leave(Farewell::Finished);
+//!     Ok::<_, GroupError>(all)
+//! };
+//! let [here, there] = std::thread::scope(|scope| {
+//!     let members = [0, 1].map(|node| scope.spawn(move || member(node)));
+//!     members.map(|member| member.join().expect("no panic"))
+//! });
+//! assert_eq!(here?, [[0], [1]]);
+//! assert_eq!(there?, [[0], [1]]);
+//! # Ok::<(), GroupError>(())
+//! ```
+//!
+//! | file | subject |
+//! | --- | --- |
+//! | `config`, `place`, `join` | from settings to a process that has joined |
+//! | `control`, `shared`, `handle` | the control thread, and what calls of other threads ask of it |
+//! | `collective` | bytes of all for all or for node 0, without I/O |
+//! | `message`, `mesh`, `net_mesh` | frames, and the endpoint that carries them |
+//! | `roster`, `error` | who is there, and what went wrong |
+//!
+//! Not here: parameters, which go over endpoints of their own, one for each channel ([`Group::listen`]); encryption; a group
+//! that goes on without a node that it has lost.
+
+mod collective;
+mod config;
+mod control;
+mod error;
+mod handle;
+mod join;
+mod member;
+mod mesh;
+mod message;
+mod net_mesh;
+mod place;
+mod roster;
+mod shared;
+
+pub use config::{GroupConfig, Rendezvous};
+pub use error::{GroupError, PeerLoss};
+pub use member::Group;
+pub use roster::{Member, Roster};
+pub use shared::LossWatch;

@@ -1,0 +1,79 @@
+//! The control endpoint: a [`Net`] over TCP, on a channel of its own.
+
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+
+use adapm_core::NodeId;
+use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
+
+use super::mesh::Mesh;
+use crate::net::{Address, Net, NetError, NetWaker, PeerState, PeerStatus};
+
+pub(super) struct NetMesh {
+    net: Net,
+    /// What others are to dial.
+    advertise: IpAddr,
+}
+
+impl NetMesh {
+    pub(super) fn new(net: Net, advertise: IpAddr) -> Self {
+        Self { net, advertise }
+    }
+
+    fn status(&self, node: NodeId) -> Option<PeerStatus> {
+        self.net.peers().find(|peer| peer.node == node)
+    }
+}
+
+impl Transport for NetMesh {
+    type Error = NetError;
+    type Waker = NetWaker;
+
+    fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<NetError>> {
+        self.net.send(to, frame)
+    }
+
+    fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, NetError> {
+        self.net.recv(wait, frame)
+    }
+
+    fn waker(&self) -> NetWaker {
+        self.net.waker()
+    }
+
+    fn leave(&mut self, farewell: Farewell) {
+        self.net.leave(farewell);
+    }
+
+    fn address(&self, node: NodeId) -> Option<SocketAddr> {
+        Transport::address(&self.net, node)
+    }
+}
+
+impl Mesh for NetMesh {
+    fn card(&self) -> Option<SocketAddr> {
+        let port = self.net.address().socket()?.port();
+        Some(SocketAddr::new(self.advertise, port))
+    }
+
+    fn meet(&mut self, addresses: &[Option<SocketAddr>]) {
+        let addresses: Vec<_> = addresses.iter().map(|address| address.map(Address::Tcp)).collect();
+        self.net.connect(&addresses);
+    }
+
+    fn is_up(&self, node: NodeId) -> bool {
+        self.status(node).is_some_and(|peer| matches!(peer.state, PeerState::Up | PeerState::Suspect))
+    }
+
+    fn rtt(&self, node: NodeId) -> Option<Duration> {
+        self.status(node).and_then(|peer| peer.rtt)
+    }
+
+    fn trouble(&self, node: NodeId) -> Option<String> {
+        self.status(node).and_then(|peer| peer.refused)
+    }
+
+    fn poll_refusal(&mut self) -> Option<String> {
+        self.net.poll_notice().map(|notice| notice.to_string())
+    }
+}

@@ -1,0 +1,185 @@
+//! Where a process listens and what it tells others, and the file in which node 0 says so.
+
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::fs;
+use std::io::{self, Write};
+use std::net::{ToSocketAddrs, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use super::error::GroupError;
+
+/// Checks that the text has the form `host:port`.
+pub(super) fn check(text: &str) -> Result<(), GroupError> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() && !host.is_empty() => Ok(()),
+        _ => Err(GroupError::Address {
+            given: text.to_owned(),
+            reason: "write it as host:port, with a port in 1..=65535".to_owned(),
+        }),
+    }
+}
+
+/// The network address of `host:port`. Can take long if the host is a name.
+pub(super) fn resolve(text: &str) -> Result<SocketAddr, GroupError> {
+    check(text)?;
+    let unusable = |reason: String| GroupError::Address { given: text.to_owned(), reason };
+    let found = text.to_socket_addrs().map_err(|error| unusable(format!("the host is unknown ({error})")))?;
+    prefer_v4(found).ok_or_else(|| unusable("the host has no address".to_owned()))
+}
+
+/// The network address of a host name or address without port; a port is ignored.
+pub(super) fn resolve_host(text: &str) -> Result<IpAddr, GroupError> {
+    if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Ok(ip);
+    }
+    let with_port = if text.rsplit_once(':').is_some() { text.to_owned() } else { format!("{text}:0") };
+    resolve(&with_port).map(|address| address.ip()).map_err(|error| match error {
+        GroupError::Address { reason, .. } => GroupError::Address { given: text.to_owned(), reason },
+        other => other,
+    })
+}
+
+/// The address of this machine from which `there` is reached; nothing is sent.
+pub(super) fn towards(there: SocketAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = if there.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { [0_u16; 8].into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(there)?;
+    Ok(socket.local_addr()?.ip())
+}
+
+/// What others are to dial: as told, else where this node listens, else this machine's address.
+pub(super) fn advertised(
+    told: Option<&str>,
+    listens: IpAddr,
+    reached_at: Option<IpAddr>,
+) -> Result<IpAddr, GroupError> {
+    if let Some(text) = told {
+        return resolve_host(text);
+    }
+    if !listens.is_unspecified() {
+        return Ok(listens);
+    }
+    if let Some(ip) = reached_at.filter(|ip| !ip.is_unspecified()) {
+        return Ok(ip);
+    }
+    towards(SocketAddr::from((ELSEWHERE, 9))).map_err(|error| GroupError::Address {
+        given: listens.to_string(),
+        reason: format!("no address of this machine was found to tell others ({error}): give --advertise"),
+    })
+}
+
+/// The file in which node 0 says where it listens; removed when it is dropped, if it still says so.
+#[derive(Debug)]
+pub(super) struct RendezvousFile {
+    path: PathBuf,
+    text: String,
+}
+
+impl RendezvousFile {
+    /// Removes what an earlier run may have left.
+    pub(super) fn clear(path: &Path) -> Result<(), GroupError> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(path, "removed", &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the file whole or not at all.
+    pub(super) fn write(path: &Path, address: SocketAddr) -> Result<Self, GroupError> {
+        let text = format!("{address}\n");
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}", process::id()));
+        let part = path.with_file_name(name);
+        let written = fs::File::create(&part)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|()| fs::rename(&part, path));
+        match written {
+            Ok(()) => Ok(Self { path: path.to_owned(), text }),
+            Err(error) => {
+                let _ = fs::remove_file(&part);
+                Err(unusable(path, "written", &error))
+            }
+        }
+    }
+
+    /// The address in the file; `None`: there is no file so far.
+    pub(super) fn read(path: &Path) -> Result<Option<SocketAddr>, GroupError> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unusable(path, "read", &error)),
+        };
+        let reason = || "it holds no address: remove it and start all nodes again".to_owned();
+        let parsed = text.trim().parse();
+        parsed.map(Some).map_err(|_| GroupError::File { path: path.to_owned(), reason: reason() })
+    }
+}
+
+impl Drop for RendezvousFile {
+    fn drop(&mut self) {
+        if fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn unusable(path: &Path, verb: &str, error: &io::Error) -> GroupError {
+    GroupError::File { path: path.to_owned(), reason: format!("it cannot be {verb} ({error})") }
+}
+
+fn prefer_v4(found: impl Iterator<Item = SocketAddr>) -> Option<SocketAddr> {
+    let mut first = None;
+    for address in found {
+        if address.is_ipv4() {
+            return Some(address);
+        }
+        first = first.or(Some(address));
+    }
+    first
+}
+
+/// An address that is nobody's (RFC 5737), to ask for the way out of this machine.
+const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_address_is_named_with_the_reason() {
+        for text in ["", "host", "host:", ":4157", "host:port", "host:70000", "1.2.3.4"] {
+            let error = resolve(text).expect_err("no host and port");
+            assert!(error.to_string().starts_with(&format!("`{text}` cannot be used")), "{error}");
+        }
+        let unknown = resolve("nobody.invalid:4157").expect_err("reserved for unknown hosts");
+        assert!(unknown.to_string().contains("the host is unknown"), "{unknown}");
+        assert_eq!(resolve("127.0.0.1:4157"), Ok(SocketAddr::from(([127, 0, 0, 1], 4157))));
+        assert_eq!(resolve_host("[::1]"), Ok(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])));
+        assert_eq!(resolve_host("127.0.0.1:80"), Ok(IpAddr::from([127, 0, 0, 1])));
+    }
+
+    #[test]
+    fn the_file_says_where_node_0_is_and_is_removed_after_it() {
+        let folder = std::env::temp_dir().join(format!("adapm-place-{}", process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("rendezvous");
+        assert_eq!(RendezvousFile::read(&path), Ok(None));
+        let address = SocketAddr::from(([127, 0, 0, 1], 4157));
+        let file = RendezvousFile::write(&path, address).expect("a folder to write to");
+        assert_eq!(RendezvousFile::read(&path), Ok(Some(address)));
+        drop(file);
+        assert_eq!(RendezvousFile::read(&path), Ok(None));
+
+        let file = RendezvousFile::write(&path, address).expect("a folder to write to");
+        fs::write(&path, "somebody else\n").expect("a file");
+        drop(file);
+        let error = RendezvousFile::read(&path).expect_err("no address");
+        assert!(error.to_string().ends_with("it holds no address: remove it and start all nodes again"));
+        RendezvousFile::clear(&path).expect("a file");
+        RendezvousFile::clear(&path).expect("nothing to clear");
+        let nowhere = RendezvousFile::write(&folder.join("none/rendezvous"), address).expect_err("no folder");
+        assert!(nowhere.to_string().contains("it cannot be written"), "{nowhere}");
+        fs::remove_dir_all(&folder).expect("the folder is there");
+    }
+}

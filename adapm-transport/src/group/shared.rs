@@ -1,0 +1,160 @@
+//! What calls of any thread and the control thread have in common: requests, results, the roster, and what went wrong.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use adapm_core::NodeId;
+use adapm_core::transport::Farewell;
+
+use super::error::{GroupError, PeerLoss};
+use super::roster::Roster;
+
+/// Ends the wait of the control thread.
+pub(super) type WakeFn = Box<dyn Fn() + Send + Sync>;
+
+/// Is told of lost peers, by whatever thread notices.
+pub type LossWatch = dyn Fn(PeerLoss) + Send + Sync;
+
+pub(super) struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    wake: OnceLock<WakeFn>,
+}
+
+pub(super) struct State {
+    pub(super) roster: Roster,
+    pub(super) joined: bool,
+    /// A node that has joined and to which there is no link.
+    pub(super) apart: Option<NodeId>,
+    /// Asked for: where to dial node 0.
+    pub(super) meet: Option<SocketAddr>,
+    /// A collective that a call has asked for.
+    pub(super) request: Option<Request>,
+    /// What the current collective has come to.
+    pub(super) outcome: Option<Vec<Vec<u8>>>,
+    /// Why nothing works from here on.
+    pub(super) failure: Option<GroupError>,
+    /// The code with which the group is to stop.
+    pub(super) stop: Option<u8>,
+    pub(super) flags: Vec<Arc<AtomicBool>>,
+    watches: Vec<Weak<LossWatch>>,
+    /// Asked for: nodes that did not come are told to the others.
+    pub(super) give_up: Option<(Vec<NodeId>, Duration)>,
+    /// Asked for: the end of the control thread.
+    pub(super) leave: Option<Farewell>,
+    /// The control thread has ended.
+    pub(super) ended: bool,
+}
+
+pub(super) struct Request {
+    pub(super) label: String,
+    pub(super) to_all: bool,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Shared {
+    pub(super) fn new(roster: Roster) -> Self {
+        let state = State {
+            roster,
+            joined: false,
+            apart: None,
+            meet: None,
+            request: None,
+            outcome: None,
+            failure: None,
+            stop: None,
+            flags: Vec::new(),
+            watches: Vec::new(),
+            give_up: None,
+            leave: None,
+            ended: false,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), wake: OnceLock::new() }
+    }
+
+    /// Names what ends the wait of the control thread; the first one counts.
+    pub(super) fn wakes(&self, wake: WakeFn) {
+        let _ = self.wake.set(wake);
+    }
+
+    /// The state; everything in it is whole between statements, whoever panicked.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks something of the control thread.
+    pub(super) fn ask<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let result = change(&mut self.lock());
+        if let Some(wake) = self.wake.get() {
+            wake();
+        }
+        result
+    }
+
+    /// Changes the state and ends the waits of calls, so that they look at it.
+    pub(super) fn tell<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let result = change(&mut self.lock());
+        self.changed.notify_all();
+        result
+    }
+
+    /// Blocks until `look` finds something.
+    pub(super) fn wait<R>(&self, mut look: impl FnMut(&mut State) -> Option<R>) -> R {
+        let mut state = self.lock();
+        loop {
+            if let Some(found) = look(&mut state) {
+                return found;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Blocks until something may have changed, at most for `wait`; returns the state.
+    pub(super) fn wait_at_most(&self, wait: Duration) -> MutexGuard<'_, State> {
+        self.changed.wait_timeout(self.lock(), wait).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Notes why nothing works from here on, unless that is known, and tells who waits or watches.
+    pub(super) fn fail(&self, error: GroupError) {
+        let mut state = self.lock();
+        if state.failure.is_some() {
+            return;
+        }
+        let loss = error.lost().copied();
+        state.failure = Some(error);
+        let watches: Vec<_> = state.watches.iter().filter_map(Weak::upgrade).collect();
+        drop(state);
+        self.changed.notify_all();
+        if let Some(loss) = loss {
+            watches.iter().for_each(|watch| watch(loss));
+        }
+    }
+
+    /// Tells `watch` of a lost peer, also if it is lost already.
+    pub(super) fn watch(&self, watch: &Arc<LossWatch>) {
+        let mut state = self.lock();
+        state.watches.retain(|watch| watch.strong_count() > 0);
+        state.watches.push(Arc::downgrade(watch));
+        let loss = state.failure.as_ref().and_then(GroupError::lost).copied();
+        drop(state);
+        if let Some(loss) = loss {
+            watch(loss);
+        }
+    }
+}
+
+impl State {
+    /// Why a call cannot go on, if it cannot.
+    pub(super) fn refusal(&self) -> Option<GroupError> {
+        let ended = (self.ended || self.leave.is_some()).then_some(GroupError::Ended);
+        self.failure.clone().or(ended)
+    }
+
+    /// Everybody is to stop, for the reason `code`; the first reason counts.
+    pub(super) fn stop(&mut self, code: u8) {
+        self.stop.get_or_insert(code);
+        self.flags.iter().for_each(|flag| flag.store(true, Ordering::Release));
+    }
+}
