@@ -80,7 +80,10 @@ where
             let mut party = Party::new(node as u16, NODES as u16);
             while !party.is_done(FRAMES) {
                 party.send_all(&mut end, FRAMES);
-                party.receive(&mut end);
+                // What was sent just then may have been the last thing to do: nothing more would come.
+                if !party.is_done(FRAMES) {
+                    party.receive(&mut end);
+                }
             }
             // Peers may still wait for what this endpoint sends only while it is driven.
             if done.fetch_add(1, Ordering::SeqCst) + 1 == NODES {
