@@ -7,4 +7,5 @@ mod bad_input;
 mod harness;
 mod interrupted;
 mod launch;
+mod nodes;
 mod runs;

@@ -3,6 +3,7 @@
 //! Defaults are those of the library's configurations, read from them. Whether values make sense together is the library's
 //! to say; here are only words that are no value at all. Of a flag given twice the last counts, as scripts expect.
 
+mod check_net;
 mod launch;
 mod processes;
 
@@ -16,8 +17,9 @@ use clap::builder::TypedValueParser as _;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+pub(crate) use check_net::CheckNetArgs;
 pub(crate) use launch::LaunchArgs;
-pub(crate) use processes::{ProcessArgs, seconds};
+pub(crate) use processes::{ProcessArgs, seconds, transports};
 
 /// Trains models with sparse access on an adaptive parameter manager.
 #[derive(Debug, Parser)]
@@ -54,6 +56,8 @@ pub(crate) enum Verb {
     },
     /// Run a verb as several processes, on this host or on others
     Launch(LaunchArgs),
+    /// Measure round trips and bandwidth between processes
+    CheckNet(CheckNetArgs),
 }
 
 #[derive(Debug, Subcommand)]

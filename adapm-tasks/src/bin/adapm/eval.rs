@@ -13,13 +13,10 @@ use crate::format;
 use crate::input;
 use crate::interrupt::Interrupt;
 use crate::json;
-use crate::launcher::Placement;
-use crate::output::Output;
-use crate::processes;
+use crate::processes::{self, Processes};
 use crate::progress::Screen;
 use crate::report;
 use crate::table::Table;
-use crate::train;
 
 /// What is evaluated, on what, and how.
 pub(crate) struct Plan<'a> {
@@ -30,26 +27,36 @@ pub(crate) struct Plan<'a> {
 
 /// Evaluates the parameters of a file, prints the figures and writes the ranks if asked to.
 pub(crate) fn run(args: &EvalArgs, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
-    if let Placement::Member(member) = processes::place(&args.processes, args.cluster.nodes, interrupt)?.0 {
-        return Err(Failure::Apart(Box::new(member)));
-    }
-    let output = Output::new(args.json);
+    processes::with(&args.processes, args.cluster.nodes, interrupt, |processes| {
+        evaluate(args, given, processes, interrupt)
+    })
+}
+
+fn evaluate(
+    args: &EvalArgs,
+    given: &Given,
+    processes: &Processes,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    processes.only_one("eval kge")?;
+    let output = processes.output(args.json);
     let mut config = EvalConfig::default();
     config.system = Some(args.cluster.system);
-    config.nodes = args.cluster.nodes.unwrap_or(1);
+    config.nodes = processes.nodes(args.cluster.nodes);
     config.workers = args.cluster.workers;
     config.split = args.split;
-    input::probe_writable("--ranks", args.ranks.as_deref())?;
+    let ranks = args.ranks.as_deref().filter(|_| processes.is_first());
+    input::probe_writable("--ranks", ranks)?;
     let checkpoint = Checkpoint::load(&args.load).map_err(TaskError::Checkpoint)?;
     let graph = input::graph(&args.data, output, interrupt)?;
     let plan = Plan { graph: &graph, checkpoint: &checkpoint, config: &config };
-    let opening = describe(&plan, args, given, output);
+    let opening = describe(&plan, args, given, processes);
 
     let screen = Screen::new("eval", output, interrupt.stop()).opening(opening);
     let evaluated = kge::evaluate(&graph, &checkpoint, &config, &screen, interrupt.stop())?;
     screen.open();
     let shown = screen.finish();
-    if let Some(path) = args.ranks.as_deref().filter(|_| !evaluated.stopped) {
+    if let Some(path) = ranks.filter(|_| !evaluated.stopped) {
         write_ranks(path, &evaluated.ranks).map_err(|error| Failure::Unwritable {
             flag: "--ranks",
             path: path.to_path_buf(),
@@ -57,19 +64,19 @@ pub(crate) fn run(args: &EvalArgs, given: &Given, interrupt: &Interrupt) -> Resu
         })?;
     }
     shown?;
-    output.text(&report::evaluation_result(output, &graph, config.split, &evaluated))?;
+    output.text(&report::evaluation_result(output, &graph, config.split, &evaluated, processes))?;
     output.object(&json::Evaluation::new(&plan, &evaluated))?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 
-fn describe(plan: &Plan<'_>, args: &EvalArgs, given: &Given, output: Output) -> String {
+fn describe(plan: &Plan<'_>, args: &EvalArgs, given: &Given, processes: &Processes) -> String {
     let Plan { graph, checkpoint, config } = plan;
     let mut table = Table::new(&[]);
     report::describe_data(&mut table, graph, input::origin(&args.data, given));
     let model = format!("{}, {} reals an entity", checkpoint.model(), checkpoint.dim());
     table.row(["model".into(), model, format!("--load {}", args.load.display())]);
-    let cluster = report::cluster(config.nodes, train::workers(config.workers, config.nodes));
-    table.row(["cluster".into(), cluster, given.among(&["nodes", "workers"])]);
+    let cluster = processes.describe(config.nodes, config.workers);
+    table.row(["cluster".into(), cluster, given.among(&report::CLUSTER_FLAGS)]);
     let system = config.system.map_or("none", |system| system.name());
     table.row(["system", system, &given.among(&["system"])]);
     let split = format!(
@@ -83,7 +90,7 @@ fn describe(plan: &Plan<'_>, args: &EvalArgs, given: &Given, output: Output) -> 
         split = config.split
     );
     table.row(["queries".into(), split, given.among(&["split"])]);
-    format!("{}\n{}\n", output.bold("eval kge"), table.render())
+    format!("{}\n{}\n", processes.output(args.json).bold("eval kge"), table.render())
 }
 
 /// One rank a line, ties counted half.

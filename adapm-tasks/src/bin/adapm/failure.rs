@@ -8,13 +8,16 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use adapm_runtime::BuildError;
+use adapm_core::error::OpError;
+use adapm_runtime::{BuildError, RunError};
 use adapm_tasks::data::DataError;
 use adapm_tasks::kge::TaskError;
+use adapm_transport::group::GroupError;
 use clap::error::ErrorKind;
 
 use crate::launch::LaunchError;
-use crate::launcher::{LauncherError, Member};
+use crate::launcher::LauncherError;
+use crate::processes::FolderError;
 use crate::token::TokenError;
 
 /// Why a verb could not do what it was asked for.
@@ -36,8 +39,14 @@ pub(crate) enum Failure {
     Launch(LaunchError),
     /// Who started this process left half of what is needed.
     Launcher(LauncherError),
-    /// This is one of several processes, which is not possible yet.
-    Apart(Box<Member>),
+    /// The processes of this host cannot meet.
+    Folder(FolderError),
+    /// The other processes did not come, or are gone.
+    Group(GroupError),
+    /// A verb that measures between processes has no other.
+    NoProcesses,
+    /// Something failed between the processes; the exit code and the reason.
+    Between(u8, String),
     /// The secret cannot be used.
     Token(TokenError),
     /// A signal ended the run; the exit code it asks for.
@@ -68,19 +77,24 @@ impl Failure {
         ExitCode::from(self.exit_code())
     }
 
+    /// Whether another process is gone, or has failed, and nothing is wrong here.
+    pub(crate) fn is_loss(&self) -> bool {
+        self.exit_code() == LOST
+    }
+
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Task(TaskError::Build(BuildError::Thread(_))) => 1,
-            Self::Task(
-                TaskError::Config(_) | TaskError::Data(_) | TaskError::Checkpoint(_) | TaskError::Build(_),
-            )
-            | Self::UnknownData { .. }
+            Self::UnknownData { .. }
             | Self::Unwritable { .. }
             | Self::Usage { .. }
             | Self::Launcher(_)
             | Self::Token(_) => 2,
             Self::Launch(error) => error.exit_code(),
-            Self::Task(_) | Self::Stdout(_) | Self::Signals(_) | Self::Apart(_) => 1,
+            Self::Task(error) => task_exit_code(error),
+            Self::Group(error) => group_exit_code(error),
+            Self::Between(code, _) => *code,
+            Self::NoProcesses => 2,
+            Self::Stdout(_) | Self::Signals(_) | Self::Folder(_) => 1,
             Self::Interrupted(code) => *code,
         }
     }
@@ -104,12 +118,46 @@ impl Failure {
             Self::Launch(error) => Some(error.to_string()),
             Self::Launcher(error) => Some(error.to_string()),
             Self::Token(error) => Some(error.to_string()),
-            Self::Apart(member) => Some(format!(
-                "{} makes this one of {} nodes: this build runs all nodes in one process",
-                member.nodes.origin, member.nodes.value
-            )),
+            Self::Folder(error) => Some(error.to_string()),
+            Self::Group(error) => Some(error.to_string()),
+            Self::Between(_, reason) => Some(reason.clone()),
+            Self::NoProcesses => Some(
+                "there is no other process to measure the way to: run adapm launch --nodes 2 -- check-net, or give --node, \
+                 --nodes and --rendezvous to each"
+                    .to_owned(),
+            ),
             Self::Usage { .. } | Self::Interrupted(_) => None,
         }
+    }
+}
+
+fn task_exit_code(error: &TaskError) -> u8 {
+    match error {
+        TaskError::Config(_)
+        | TaskError::Data(_)
+        | TaskError::Checkpoint(_)
+        | TaskError::Disagreement { .. } => 2,
+        TaskError::Build(BuildError::Thread(_)) => 1,
+        TaskError::Build(_) => 2,
+        TaskError::Run(RunError::PeerLost { .. })
+        | TaskError::Access(OpError::PeerLost { .. })
+        | TaskError::Elsewhere { .. } => LOST,
+        TaskError::Exchange(error) => error.downcast_ref().map_or(1, group_exit_code),
+        _ => 1,
+    }
+}
+
+fn group_exit_code(error: &GroupError) -> u8 {
+    match error {
+        GroupError::Missing { .. }
+        | GroupError::Unreached { .. }
+        | GroupError::PeerLost(_)
+        | GroupError::Left { .. } => LOST,
+        GroupError::Differs { .. }
+        | GroupError::NodeOutOfRange { .. }
+        | GroupError::Address { .. }
+        | GroupError::File { .. } => 2,
+        _ => 1,
     }
 }
 
@@ -122,7 +170,7 @@ pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) ->
     }
     let said = joined(&error.render().to_string());
     let verbs: Vec<String> = words
-        .take_while(|word| ["demo", "train", "eval", "launch", "kge"].contains(&word.as_str()))
+        .take_while(|word| ["demo", "train", "eval", "launch", "check-net", "kge"].contains(&word.as_str()))
         .collect();
     let help = ["adapm"].into_iter().chain(verbs.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
     print_line(&format!("{said}; see `{help} --help`"));
@@ -149,6 +197,9 @@ fn print_line(text: &str) {
     // Nobody is left to be told if stderr is closed.
     let _ = writeln!(io::stderr(), "{} {line}", console::style("error:").red().bold().for_stderr());
 }
+
+/// A node was lost or did not join: whoever starts all again may have more luck.
+const LOST: u8 = 75;
 
 #[cfg(test)]
 mod tests {

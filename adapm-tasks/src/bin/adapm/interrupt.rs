@@ -46,6 +46,11 @@ impl Interrupt {
         &self.stop
     }
 
+    /// The same flag, for those who keep it.
+    pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
     /// The exit code that the signal asks for, once there was one: 130 after Ctrl-C.
     pub(crate) fn exit_code(&self) -> Option<u8> {
         let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(0);

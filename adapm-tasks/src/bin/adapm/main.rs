@@ -1,10 +1,11 @@
-//! The adapm command line: `demo`, `train kge`, `eval kge`, `launch`.
+//! The adapm command line: `demo`, `train kge`, `eval kge`, `launch`, `check-net`.
 //!
-//! A verb a file ([`demo`], [`train`], [`eval`], [`launch`]); what they share: [`args`] what can be asked for, [`progress`] what is shown
+//! A verb a file ([`demo`], [`train`], [`eval`], [`launch`], [`check_net`]); what they share: [`args`] what can be asked for, [`progress`] what is shown
 //! while a run goes, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends badly, [`interrupt`] how
 //! it ends early. Tables go to stdout, progress and errors to stderr; with `--json` stdout holds JSON lines only.
 
 mod args;
+mod check_net;
 mod demo;
 mod eval;
 mod failure;
@@ -51,6 +52,7 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         None => demo::run(&args::DemoArgs::default_values(), &interrupt),
         Some(Verb::Demo(args)) => demo::run(args, &interrupt),
         Some(Verb::Launch(args)) => launch::run(args),
+        Some(Verb::CheckNet(args)) => check_net::run(args, &interrupt),
         Some(Verb::Train { task: TrainTask::Kge(args) }) => train::run(args, given, &interrupt),
         Some(Verb::Eval { task: EvalTask::Kge(args) }) => eval::run(args, given, &interrupt),
     }

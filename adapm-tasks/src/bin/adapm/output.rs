@@ -1,4 +1,5 @@
-//! Where results go: tables to stdout, or, with `--json`, JSON lines to stdout and tables to stderr.
+//! Where results go: tables to stdout, or, with `--json`, JSON lines to stdout and tables to stderr. Of several processes only
+//! node 0 prints results.
 
 use std::io::{self, Write};
 
@@ -11,16 +12,30 @@ use crate::failure::Failure;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     json: bool,
+    silent: bool,
 }
 
 impl Output {
     /// JSON lines, or tables only.
     pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, silent: false }
+    }
+
+    /// Prints nothing: another process prints the same results.
+    pub(crate) fn silent(self) -> Self {
+        Self { silent: true, ..self }
+    }
+
+    /// Whether another process prints the results.
+    pub(crate) fn is_silent(self) -> bool {
+        self.silent
     }
 
     /// Prints text for people.
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        if self.silent {
+            return Ok(());
+        }
         if self.json {
             // Whoever reads the JSON need not listen to stderr.
             let _ = io::stderr().write_all(text.as_bytes());
@@ -32,7 +47,7 @@ impl Output {
 
     /// Prints one object on one line, if programs listen. What is no number becomes `null`.
     pub(crate) fn object(self, object: &impl Serialize) -> Result<(), Failure> {
-        if !self.json {
+        if !self.json || self.silent {
             return Ok(());
         }
         let mut line = serde_json::to_vec(object).map_err(|error| Failure::Stdout(error.into()))?;

@@ -31,8 +31,9 @@ pub(crate) struct Screen<'a> {
 impl<'a> Screen<'a> {
     /// A screen for a run called `name`. Raises `stop` if nobody takes the results.
     pub(crate) fn new(name: &str, output: Output, stop: &'a AtomicBool) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
-            .with_finish(ProgressFinish::AndClear);
+        let target =
+            if output.is_silent() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(None, target).with_finish(ProgressFinish::AndClear);
         Self {
             bar,
             output,
@@ -104,6 +105,9 @@ impl<'a> Screen<'a> {
     }
 
     fn line(&self, text: &str) {
+        if self.output.is_silent() {
+            return;
+        }
         // Lines are for people: if stderr is closed, nobody misses them.
         self.bar.suspend(|| drop(writeln!(io::stderr(), "{text}")));
     }

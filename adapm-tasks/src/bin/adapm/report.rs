@@ -6,6 +6,7 @@ use adapm_tasks::metric::RankMetrics;
 use crate::args::Given;
 use crate::format;
 use crate::output::Output;
+use crate::processes::Processes;
 use crate::table::{Align, Table};
 
 /// Adds what the data is and what was found in it. `origin` says which flag chose it.
@@ -35,7 +36,7 @@ pub(crate) fn describe_data(table: &mut Table, graph: &Graph, origin: String) {
 }
 
 /// The choices of a training run, each with the flags that made it.
-pub(crate) fn training_plan(table: &mut Table, config: &TrainConfig, workers: usize, given: &Given) {
+pub(crate) fn training_plan(table: &mut Table, config: &TrainConfig, cluster: String, given: &Given) {
     let reciprocal = if config.reciprocal { ", reciprocal relations" } else { "" };
     let model = format!("{}, {} reals an entity{reciprocal}", config.model, config.dim);
     table.row(["model".into(), model, given.among(&["model", "dim", "reciprocal", "initial-deviation"])]);
@@ -59,8 +60,7 @@ pub(crate) fn training_plan(table: &mut Table, config: &TrainConfig, workers: us
         false => format!("{}, not evaluated", config.epochs),
     };
     table.row(["epochs".into(), epochs, given.among(&["epochs", "valid-every", "no-eval"])]);
-    let cluster = cluster(config.nodes, workers);
-    table.row(["cluster".into(), cluster, given.among(&["nodes", "workers"])]);
+    table.row(["cluster".into(), cluster, given.among(&CLUSTER_FLAGS)]);
     let system = config.system.map_or("none", |system| system.name());
     table.row(["system", system, &given.among(&["system", "localize-ahead"])]);
     table.row(["seed", &config.seed.to_string(), &given.among(&["seed"])]);
@@ -72,12 +72,22 @@ pub(crate) fn cluster(nodes: usize, workers: usize) -> String {
     format!("{nodes} x {workers}, in this process")
 }
 
+/// `4 processes x 1 worker`; without a number of workers all have as many as the one with the fewest cores.
+pub(crate) fn processes(processes: usize, workers: Option<usize>) -> String {
+    let processes = format!("{processes} process{}", if processes == 1 { "" } else { "es" });
+    match workers {
+        Some(workers) => format!("{processes} x {}", format::plural(workers, "worker")),
+        None => format!("{processes}, workers by their cores"),
+    }
+}
+
 /// What came out of a training run.
 pub(crate) fn training_result(
     output: Output,
     graph: &Graph,
     config: &TrainConfig,
     report: &TrainReport,
+    processes: &Processes,
 ) -> String {
     let mut text = format!("\n{}", heading(output, graph));
     let finished = report.epochs.len();
@@ -110,12 +120,19 @@ pub(crate) fn training_result(
         let evaluation = format!("{}{test}", format::seconds(evaluation + report.test_seconds));
         table.row(["evaluation", &evaluation]);
     }
+    took_part(&mut table, processes, report.nodes, report.workers);
     manager(&mut table, &report.stats);
     text + &table.render()
 }
 
 /// What came out of an evaluation.
-pub(crate) fn evaluation_result(output: Output, graph: &Graph, split: Split, report: &EvalReport) -> String {
+pub(crate) fn evaluation_result(
+    output: Output,
+    graph: &Graph,
+    split: Split,
+    report: &EvalReport,
+    processes: &Processes,
+) -> String {
     let mut text = format!("\n{}", heading(output, graph));
     if report.stopped {
         text.push_str(", stopped before it was complete: no figures\n");
@@ -128,8 +145,16 @@ pub(crate) fn evaluation_result(output: Output, graph: &Graph, split: Split, rep
         "queries",
         &format!("{} in {}", format::count(report.metrics.queries), format::seconds(report.seconds)),
     ]);
+    took_part(&mut table, processes, report.nodes, report.workers);
     manager(&mut table, &report.stats);
     text + &table.render()
+}
+
+/// Processes and their workers: before the run they had not yet agreed on how many.
+fn took_part(table: &mut Table, processes: &Processes, nodes: usize, workers: usize) {
+    if processes.company().is_some() {
+        table.row(["cluster", &processes.describe(nodes, Some(workers))]);
+    }
 }
 
 /// The figures on valid that selected the epoch.
@@ -188,6 +213,9 @@ fn manager(table: &mut Table, stats: &ManagerStats) {
         table.row(["hops", &format!("{:.3} mean", stats.hops_mean())]);
     }
 }
+
+/// Flags that say how many take part, and how.
+pub(crate) const CLUSTER_FLAGS: [&str; 5] = ["nodes", "workers", "node", "rendezvous", "transport"];
 
 /// `20 epochs: 4.31 s each (4.10 s to 4.60 s)`.
 fn each(seconds: &[f64]) -> String {

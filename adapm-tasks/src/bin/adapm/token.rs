@@ -9,6 +9,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use adapm_transport::net::{Token, TokenLength};
+
 use crate::failure::Failure;
 use crate::launched;
 use crate::launcher::Environment;
@@ -27,21 +29,26 @@ pub(crate) enum TokenError {
 }
 
 /// The secret of this process; none is set if it is `None`.
-pub(crate) fn find(flag: Option<&Path>, environment: &Environment<'_>) -> Result<Option<String>, TokenError> {
+pub(crate) fn find(flag: Option<&Path>, environment: &Environment<'_>) -> Result<Option<Token>, TokenError> {
     if let Some(path) = flag {
-        return read_text("--token-file", path).map(Some);
+        return token(&path.display().to_string(), &read_text("--token-file", path)?);
     }
     if let Some(text) = environment.text("ADAPM_TOKEN") {
-        return checked("ADAPM_TOKEN", &text).map(Some);
+        return token("ADAPM_TOKEN", &text);
     }
     if let Some(path) = environment.text("ADAPM_TOKEN_FILE") {
-        return read_text("ADAPM_TOKEN_FILE", Path::new(&path)).map(Some);
+        return token(&path, &read_text("ADAPM_TOKEN_FILE", Path::new(&path))?);
     }
     if environment.has("ADAPM_TOKEN_STDIN") {
         let line = launched::read_line().ok_or(TokenError::NoLine)?;
-        return checked("ADAPM_TOKEN_STDIN", &line).map(Some);
+        return token("ADAPM_TOKEN_STDIN", line.trim());
     }
     Ok(None)
+}
+
+fn token(origin: &str, text: &str) -> Result<Option<Token>, TokenError> {
+    let wrong = |length: TokenLength| TokenError::Length { origin: origin.to_owned(), bytes: length.bytes };
+    Token::new(text.as_bytes()).map(Some).map_err(wrong)
 }
 
 /// The secret in the file at `path`, without white space around it. `origin` is the flag or variable that names the file.
@@ -54,16 +61,8 @@ pub(crate) fn read_text(origin: &'static str, path: &Path) -> Result<String, Tok
     }
     let mut text = String::new();
     file.take(FILE_MAX).read_to_string(&mut text).map_err(unreadable)?;
-    checked(&path.display().to_string(), &text)
-}
-
-/// A secret of a length that keeps it one.
-fn checked(origin: &str, text: &str) -> Result<String, TokenError> {
-    let text = text.trim();
-    if !(BYTES_MIN..=BYTES_MAX).contains(&text.len()) {
-        return Err(TokenError::Length { origin: origin.to_owned(), bytes: text.len() });
-    }
-    Ok(text.to_owned())
+    let text = text.trim().to_owned();
+    token(&path.display().to_string(), &text).map(|_| text)
 }
 
 impl From<TokenError> for Failure {
@@ -84,7 +83,9 @@ impl fmt::Display for TokenError {
             }
             Self::Length { origin, bytes } => write!(
                 f,
-                "the secret in {origin} has {bytes} bytes: give {BYTES_MIN} to {BYTES_MAX}, as `openssl rand -hex 32` makes them"
+                "the secret in {origin} has {bytes} bytes: give {} to {}, as `openssl rand -hex 32` makes them",
+                Token::BYTES_MIN,
+                Token::BYTES_MAX,
             ),
             Self::NoLine => f.write_str("ADAPM_TOKEN_STDIN is set, but stdin holds no line with the secret"),
         }
@@ -93,10 +94,6 @@ impl fmt::Display for TokenError {
 
 /// Permissions of all but the owner.
 const OTHERS: u32 = 0o077;
-
-/// What the handshake takes.
-const BYTES_MIN: usize = 32;
-const BYTES_MAX: usize = 1024;
 
 /// Enough to see that a file is too long.
 const FILE_MAX: u64 = 4096;
@@ -142,10 +139,11 @@ mod tests {
         let secret = "0123456789abcdef0123456789abcdef";
         let find = |name: &'static str, value: &'static str| {
             let variable = |asked: &str| (asked == name).then(|| value.to_owned());
-            find(None, &Environment::new(&variable, None)).map_err(|error| error.to_string())
+            let found = find(None, &Environment::new(&variable, None));
+            found.map(|token| token.is_some()).map_err(|error| error.to_string())
         };
-        assert_eq!(find("ADAPM_TOKEN", secret), Ok(Some(secret.to_owned())));
-        assert_eq!(find("PATH", secret), Ok(None));
+        assert_eq!(find("ADAPM_TOKEN", secret), Ok(true));
+        assert_eq!(find("PATH", secret), Ok(false));
         assert!(find("ADAPM_TOKEN", "hush").expect_err("short").contains("in ADAPM_TOKEN has 4 bytes"));
         let missing = find("ADAPM_TOKEN_FILE", "no/such/file").expect_err("there is none");
         assert!(missing.contains("no/such/file (ADAPM_TOKEN_FILE)"), "{missing}");

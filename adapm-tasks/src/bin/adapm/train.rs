@@ -7,30 +7,38 @@ use crate::failure::Failure;
 use crate::input;
 use crate::interrupt::Interrupt;
 use crate::json;
-use crate::launcher::Placement;
-use crate::output::Output;
-use crate::processes;
+use crate::processes::{self, Processes};
 use crate::progress::Screen;
 use crate::report;
 use crate::table::Table;
 
 /// Trains what `args` ask for, prints what came out and keeps the parameters if asked to.
 pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
-    if let Placement::Member(member) = processes::place(&args.processes, args.cluster.nodes, interrupt)?.0 {
-        return Err(Failure::Apart(Box::new(member)));
-    }
-    let output = Output::new(args.output.json);
-    let config = config(args);
-    input::probe_writable("--save", args.output.save.as_deref())?;
+    processes::with(&args.processes, args.cluster.nodes, interrupt, |processes| {
+        train(args, given, processes, interrupt)
+    })
+}
+
+fn train(
+    args: &TrainArgs,
+    given: &Given,
+    processes: &Processes,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    processes.only_one("train kge")?;
+    let output = processes.output(args.output.json);
+    let config = config(args, processes);
+    let save = args.output.save.as_deref().filter(|_| processes.is_first());
+    input::probe_writable("--save", save)?;
     let graph = input::graph(&args.data, output, interrupt)?;
-    let opening = plan(args, &graph, &config, given, output);
+    let opening = plan(args, &graph, &config, given, processes);
 
     let screen = Screen::new("train", output, interrupt.stop()).opening(opening);
     let trained = kge::train(&graph, &config, &screen, interrupt.stop())?;
     screen.open();
     let shown = screen.finish();
     // Parameters first: they are worth more than the tables if one of the two fails.
-    let saved = match args.output.save.as_ref().zip(trained.checkpoint.as_ref()) {
+    let saved = match save.zip(trained.checkpoint.as_ref()) {
         Some((path, checkpoint)) => {
             checkpoint.save(path).map_err(TaskError::Checkpoint)?;
             Some(path.display().to_string())
@@ -38,7 +46,7 @@ pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Res
         None => None,
     };
     shown?;
-    output.text(&report::training_result(output, &graph, &config, &trained))?;
+    output.text(&report::training_result(output, &graph, &config, &trained, processes))?;
     if let Some(path) = &saved {
         output.text(&format!("  parameters of epoch {} are in {path}\n", trained.chosen_epoch))?;
     }
@@ -46,10 +54,17 @@ pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Res
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 
-fn plan(args: &TrainArgs, graph: &Graph, config: &TrainConfig, given: &Given, output: Output) -> String {
+fn plan(
+    args: &TrainArgs,
+    graph: &Graph,
+    config: &TrainConfig,
+    given: &Given,
+    processes: &Processes,
+) -> String {
     let mut table = Table::new(&[]);
     report::describe_data(&mut table, graph, input::origin(&args.data, given));
-    report::training_plan(&mut table, config, workers(config.workers, config.nodes), given);
+    report::training_plan(&mut table, config, processes.describe(config.nodes, config.workers), given);
+    let output = processes.output(args.output.json);
     format!("{}\n{}\n", output.bold("train kge"), table.render())
 }
 
@@ -59,10 +74,10 @@ pub(crate) fn workers(asked: Option<usize>, nodes: usize) -> usize {
     asked.unwrap_or_else(|| (cores / nodes.max(1)).max(1))
 }
 
-fn config(args: &TrainArgs) -> TrainConfig {
+fn config(args: &TrainArgs, processes: &Processes) -> TrainConfig {
     let mut config = TrainConfig::default();
     config.system = Some(args.cluster.system);
-    config.nodes = args.cluster.nodes.unwrap_or(1);
+    config.nodes = processes.nodes(args.cluster.nodes);
     config.workers = args.cluster.workers;
     config.localize_ahead = args.localize_ahead;
     config.seed = args.model.seed;

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use adapm_transport::net::Kind;
 use clap::Args;
 
-use crate::args::processes::{TransportName, seconds, transport};
+use crate::args::processes::{seconds, transport};
 
 #[derive(Debug, Args)]
 #[command(after_help = LAUNCH_EXAMPLES, args_override_self = true)]
@@ -15,7 +16,7 @@ pub(crate) struct LaunchArgs {
     pub(crate) nodes: Option<usize>,
     /// What carries frames between the processes [default: tcp]
     #[arg(long, value_name = "NAME", value_parser = transport())]
-    pub(crate) transport: Option<TransportName>,
+    pub(crate) transport: Option<Kind>,
     /// Seconds without a sign of life after which a node counts as lost [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) dead_after: Option<std::time::Duration>,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adapm_transport::net::Kind;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
@@ -18,7 +19,7 @@ pub(crate) struct ProcessArgs {
     pub(crate) rendezvous: Option<String>,
     /// What carries frames between the processes [default: tcp]
     #[arg(long, value_name = "NAME", value_parser = transport())]
-    pub(crate) transport: Option<TransportName>,
+    pub(crate) transport: Option<Kind>,
     /// File with the secret of the processes, 32 bytes or more; nobody else may read it
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
@@ -39,18 +40,18 @@ pub(crate) struct ProcessArgs {
     pub(crate) join_timeout: Option<Duration>,
 }
 
-/// A way to carry frames, one of [`TRANSPORTS`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TransportName(pub(crate) &'static str);
-
 /// One of the ways to carry frames.
-pub(super) fn transport() -> impl clap::builder::TypedValueParser<Value = TransportName> {
-    PossibleValuesParser::new(TRANSPORTS).try_map(|name| transport_named(&name).ok_or("unknown transport"))
+pub(super) fn transport() -> impl clap::builder::TypedValueParser<Value = Kind> {
+    PossibleValuesParser::new(transports().map(Kind::scheme)).try_map(|name| name.parse::<Kind>())
 }
 
-/// The transport of this name.
-pub(crate) fn transport_named(name: &str) -> Option<TransportName> {
-    TRANSPORTS.into_iter().find(|known| *known == name).map(TransportName)
+/// Those that this build has.
+pub(crate) fn transports() -> impl Iterator<Item = Kind> {
+    Kind::ALL.into_iter().filter(|kind| match kind {
+        Kind::Tokio => cfg!(feature = "tokio"),
+        Kind::Zmq => cfg!(feature = "zmq"),
+        _ => true,
+    })
 }
 
 /// A time that a person can mean: more than nothing, at most a day.
@@ -58,7 +59,5 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds <= SECONDS_MAX);
     seconds.map(Duration::from_secs_f64).ok_or("give seconds, more than 0 and at most 86400")
 }
-
-const TRANSPORTS: [&str; 4] = ["tcp", "tokio", "zmq", "unix"];
 
 const SECONDS_MAX: f64 = 86_400.0;

@@ -131,7 +131,7 @@ impl Plan<'_> {
             ("ADAPM_LAUNCHED", "1".into()),
         ];
         if let Some(transport) = self.args.transport {
-            variables.push(("ADAPM_TRANSPORT", transport.0.into()));
+            variables.push(("ADAPM_TRANSPORT", transport.scheme().into()));
         }
         if let Some(dead_after) = self.args.dead_after {
             variables.push(("ADAPM_DEAD_AFTER", dead_after.as_secs_f64().to_string().into()));

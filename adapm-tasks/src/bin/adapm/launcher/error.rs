@@ -2,11 +2,19 @@
 
 use std::fmt;
 
+use adapm_transport::net::Kind;
+
+use crate::args::transports;
+
 /// Why this process cannot find its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LauncherError {
     /// A whole number was expected.
     NotANumber { name: &'static str, value: String },
+    /// A time was expected.
+    NotSeconds { name: &'static str, value: String },
+    /// Nothing that carries frames has this name.
+    Transport { value: String },
     /// A launcher sets both or none.
     HalfSet { launcher: &'static str, present: &'static str, missing: &'static str },
     /// Asked to be one of several, but not told which.
@@ -34,6 +42,13 @@ impl fmt::Display for LauncherError {
         match self {
             Self::NotANumber { name, value } => {
                 write!(f, "{name} is '{value}': give a whole number, or unset it")
+            }
+            Self::NotSeconds { name, value } => {
+                write!(f, "{name} is '{value}': give seconds, more than 0 and at most 86400")
+            }
+            Self::Transport { value } => {
+                let names = transports().map(Kind::scheme).collect::<Vec<_>>().join(", ");
+                write!(f, "ADAPM_TRANSPORT is '{value}': give one of {names}")
             }
             Self::HalfSet { launcher, present, missing } => write!(
                 f,

@@ -55,7 +55,7 @@ fn find(environment: &Environment<'_>, dialect: &Dialect) -> Result<Option<Found
     let one_host = environment.number(dialect.local_size)? == Some(nodes.value);
     let rendezvous = job.as_deref().filter(|_| one_host).map(|job| {
         let folder = PathBuf::from(environment.temporary_folder());
-        Sourced { value: Meeting::File(folder.join(file_name("mpi", job))), origin: dialect.local_size }
+        Sourced { value: Meeting::JobFile(folder.join(file_name("mpi", job))), origin: dialect.local_size }
     });
     Ok(Some(Found {
         launcher: dialect.launcher,

@@ -19,6 +19,8 @@ pub(crate) enum Meeting {
     Address(String),
     /// Node 0 writes its address there; all are on one host.
     File(PathBuf),
+    /// The same in a folder of the job's own, which is made if it is not there: others can write to the one above.
+    JobFile(PathBuf),
 }
 
 /// What flags say.
@@ -77,6 +79,7 @@ pub(super) fn decide(own: Own, found: Option<Found>) -> Result<Placement, Launch
     let rendezvous = rendezvous.ok_or(LauncherError::NoRendezvous { because, nodes: nodes.value })?;
     // Processes that are numbered by hand may be started in several ways, and are one run all the same.
     let (job, launcher) = if numbered { (found.job, Some(found.launcher)) } else { (None, None) };
+    let job = own.job.or(job);
     Ok(Placement::Member(Member { node, nodes, rendezvous, job, launcher }))
 }
 
@@ -96,6 +99,7 @@ pub(super) struct Own {
     node: Option<Sourced<usize>>,
     nodes: Option<Sourced<usize>>,
     rendezvous: Option<Sourced<Meeting>>,
+    job: Option<String>,
 }
 
 impl Own {
@@ -127,6 +131,7 @@ pub(super) fn own(asked: &Asked, environment: &Environment<'_>) -> Result<Own, L
         node: number(asked.node, "--node", "ADAPM_NODE")?,
         nodes: number(asked.nodes, "--nodes", "ADAPM_NODES")?,
         rendezvous: rendezvous.map(|(origin, text)| meeting(origin, text)).transpose()?,
+        job: environment.text("ADAPM_JOB"),
     })
 }
 
@@ -156,8 +161,7 @@ pub(super) fn join_host(host: &str, port: u16) -> String {
     }
 }
 
-/// The path below the temporary folder of the file by which the processes of a job meet: in a folder of their own, as others can write
-/// to the one above.
+/// The path below the temporary folder of the file by which the processes of a job meet.
 pub(super) fn file_name(launcher: &str, job: &str) -> PathBuf {
     let kept = |character: char| character.is_ascii_alphanumeric() || "._-@".contains(character);
     let job: String = job.chars().take(NAME_MAX).map(|c| if kept(c) { c } else { '_' }).collect();

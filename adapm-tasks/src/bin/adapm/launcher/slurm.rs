@@ -49,7 +49,7 @@ fn rendezvous(
     let [first, others @ ..] = hosts.as_slice() else { return Ok(None) };
     let value = if others.is_empty() {
         let folder = PathBuf::from(environment.temporary_folder());
-        Meeting::File(folder.join(file_name("slurm", &format!("{job}.{step}"))))
+        Meeting::JobFile(folder.join(file_name("slurm", &format!("{job}.{step}"))))
     } else {
         Meeting::Address(join_host(first, port(job, step)))
     };

@@ -14,7 +14,7 @@ fn told(flags: &Asked, variables: &str) -> String {
             let Member { node, nodes, rendezvous, job, launcher } = member;
             let place = match rendezvous.value {
                 Meeting::Address(address) => address,
-                Meeting::File(path) => path.display().to_string(),
+                Meeting::File(path) | Meeting::JobFile(path) => path.display().to_string(),
             };
             let origins = [node.origin, nodes.origin, rendezvous.origin].join(", ");
             let by = launcher.map_or_else(String::new, |launcher| format!(" by {launcher}"));
@@ -77,6 +77,10 @@ fn own_variables_place_a_process() {
             "0 of 2 at [::1]:9 [ADAPM_NODE, ADAPM_NODES, ADAPM_RENDEZVOUS]",
         ),
         ("ADAPM_NODE=0 ADAPM_NODES=1 ADAPM_RENDEZVOUS=a:4157", "alone"),
+        (
+            "ADAPM_NODE=0 ADAPM_NODES=2 ADAPM_RENDEZVOUS=a:4157 ADAPM_JOB=x7",
+            "0 of 2 at a:4157 [ADAPM_NODE, ADAPM_NODES, ADAPM_RENDEZVOUS] job x7",
+        ),
     ]);
 }
 

@@ -1,0 +1,112 @@
+//! The folder in which the processes of a job meet: nobody else may write there, else a stranger could say where node 0 is.
+
+use std::fmt;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+/// A folder that is removed once nothing is left in it.
+#[derive(Debug)]
+pub(super) struct JobFolder(PathBuf);
+
+/// Why the processes cannot meet in a folder.
+#[derive(Debug)]
+pub(crate) enum FolderError {
+    /// It cannot be made or looked at.
+    Unusable { path: PathBuf, error: io::Error },
+    /// Somebody else can write to it.
+    Foreign(PathBuf),
+}
+
+impl JobFolder {
+    /// Makes the folder of `file`, or takes the one that another process of the job has made.
+    pub(super) fn of(file: &Path) -> Result<Self, FolderError> {
+        let path = file.parent().unwrap_or(Path::new(".")).to_owned();
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(FolderError::Unusable { path, error });
+            }
+            _ => {}
+        }
+        match fs::symlink_metadata(&path) {
+            Err(error) => Err(FolderError::Unusable { path, error }),
+            Ok(found) => {
+                let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+                if own && found.mode() & 0o077 == 0 {
+                    Ok(Self(path))
+                } else {
+                    Err(FolderError::Foreign(path))
+                }
+            }
+        }
+    }
+}
+
+impl Drop for JobFolder {
+    fn drop(&mut self) {
+        // The last process succeeds; what a killed one leaves is an empty folder among temporary ones.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+impl fmt::Display for FolderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unusable { path, error } => {
+                write!(
+                    f,
+                    "the processes cannot meet in {}: {error}; give --rendezvous HOST:PORT",
+                    path.display()
+                )
+            }
+            Self::Foreign(path) => write!(
+                f,
+                "the processes cannot meet in {}: somebody else can write there; remove it, or give --rendezvous HOST:PORT",
+                path.display()
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("adapm-folder-{}-{name}", std::process::id()))
+    }
+
+    #[test]
+    fn all_processes_of_a_job_take_the_same_folder_and_the_last_removes_it() {
+        let folder = path("shared");
+        let file = folder.join("rendezvous");
+        let (one, two) = (JobFolder::of(&file).expect("made"), JobFolder::of(&file).expect("taken"));
+        fs::write(&file, "x").expect("a file");
+        drop(one);
+        assert!(file.exists(), "a folder that is in use stays");
+        fs::remove_file(&file).expect("node 0 removes its file");
+        drop(two);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_folder_to_which_others_can_write_is_refused() {
+        let folder = path("open");
+        fs::create_dir(&folder).expect("a folder");
+        fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("it is ours");
+        let error = JobFolder::of(&folder.join("rendezvous")).expect_err("open to all").to_string();
+        assert!(error.contains("somebody else can write there"), "{error}");
+        let link = path("link");
+        fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("it is ours");
+        symlink(&folder, &link).expect("a link");
+        assert!(matches!(JobFolder::of(&link.join("rendezvous")), Err(FolderError::Foreign(_))));
+        fs::remove_file(&link).expect("it is there");
+        fs::remove_dir(&folder).expect("it is there");
+        let nowhere = JobFolder::of(&path("none").join("deep/rendezvous"));
+        assert!(matches!(nowhere, Err(FolderError::Unusable { .. })));
+    }
+}

@@ -1,0 +1,168 @@
+//! The other processes of a run: whether there are any, how this one joins them, and how it leaves.
+//!
+//! [`settings`] reads flags and variables, [`folder`] is where processes of one host meet, [`watch`] and [`table`] show who has joined.
+//! The meeting itself is [`adapm_transport::group`]'s.
+
+mod folder;
+mod settings;
+mod table;
+mod watch;
+
+use std::process;
+use std::sync::Arc;
+
+use adapm_core::transport::Farewell;
+use adapm_transport::group::{self, Group, GroupConfig, Roster};
+
+use crate::args::ProcessArgs;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::launched;
+use crate::launcher::{self, Asked, Environment, Meeting, Placement};
+use crate::output::Output;
+use crate::processes::table::Seat;
+use crate::processes::watch::{View, Watch};
+use crate::report;
+use crate::token;
+use crate::train;
+
+pub(crate) use crate::processes::folder::FolderError;
+
+/// The processes of a run.
+pub(crate) enum Processes {
+    /// All nodes are in this one.
+    Alone,
+    /// Each node is one of them.
+    Among(Company),
+}
+
+/// The others, joined.
+#[derive(Clone)]
+pub(crate) struct Company {
+    pub(crate) group: Arc<Group>,
+    pub(crate) config: GroupConfig,
+}
+
+/// Finds the other processes, if there are any, does `work` with them, and takes leave of them as it ended.
+pub(crate) fn with(
+    args: &ProcessArgs,
+    nodes: Option<usize>,
+    interrupt: &Interrupt,
+    work: impl FnOnce(&Processes) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let environment = Environment::new(&launcher::process_variable, launcher::process_parent());
+    let asked = Asked { node: args.node, nodes, rendezvous: args.rendezvous.clone() };
+    let placement = launcher::place(&asked, &environment)?;
+    // Before the launcher is followed: a secret may come as the first line of what it says.
+    let token = token::find(args.token_file.as_deref(), &environment)?;
+    launched::follow(interrupt, settings::dead_after(args, &environment)?)?;
+    let Placement::Member(member) = placement else { return work(&Processes::Alone) };
+
+    let config = settings::group(args, &environment, &member, token)?;
+    let _folder = match &member.rendezvous.value {
+        Meeting::JobFile(path) => Some(folder::JobFolder::of(path).map_err(Failure::Folder)?),
+        _ => None,
+    };
+    let heading = table::heading(&member, config.kind.scheme());
+    let mut watch = Watch::new(member.node.value, heading);
+    let group = Group::join(config.clone(), &mut |roster| {
+        watch.look(&view(roster));
+        if let Some(code) = interrupt.exit_code() {
+            // Nothing has begun: there is nothing to drain and nobody to tell.
+            process::exit(code.into());
+        }
+    });
+    let group = group.inspect_err(|_| watch.give_up()).map_err(Failure::Group)?;
+    let group = Arc::new(group);
+    group.on_stop(interrupt.stop_flag());
+    let company = Company { group, config };
+    let result = work(&Processes::Among(company.clone()));
+    company.leave(result, interrupt)
+}
+
+impl Processes {
+    /// Where this process prints results: nowhere if node 0 is another one.
+    pub(crate) fn output(&self, json: bool) -> Output {
+        if self.is_first() { Output::new(json) } else { Output::new(json).silent() }
+    }
+
+    /// Whether this process is the one, or the first, that prints and writes results.
+    pub(crate) fn is_first(&self) -> bool {
+        match self {
+            Self::Alone => true,
+            Self::Among(company) => company.group.node().index() == 0,
+        }
+    }
+
+    /// Number of nodes: as asked for, all in this process, or as many as there are processes.
+    pub(crate) fn nodes(&self, asked: Option<usize>) -> usize {
+        match self {
+            Self::Alone => asked.unwrap_or(1),
+            Self::Among(company) => company.group.nodes(),
+        }
+    }
+
+    /// `4 nodes x 1 worker, in this process`, or `4 processes x 1 worker`.
+    pub(crate) fn describe(&self, nodes: usize, workers: Option<usize>) -> String {
+        match self {
+            Self::Alone => report::cluster(nodes, train::workers(workers, nodes)),
+            Self::Among(_) => report::processes(nodes, workers),
+        }
+    }
+
+    /// Refuses a verb whose nodes all have to be in one process.
+    pub(crate) fn only_one(&self, verb: &str) -> Result<(), Failure> {
+        match self {
+            Self::Alone => Ok(()),
+            Self::Among(_) => Err(Failure::Between(1, format!("{verb} runs all its nodes in one process"))),
+        }
+    }
+
+    /// The others, if there are any.
+    pub(crate) fn company(&self) -> Option<&Company> {
+        match self {
+            Self::Alone => None,
+            Self::Among(company) => Some(company),
+        }
+    }
+}
+
+impl Company {
+    /// Leaves, and says how the run ended for this process: by whatever ended it for all, if there is such a thing.
+    fn leave(&self, result: Result<(), Failure>, interrupt: &Interrupt) -> Result<(), Failure> {
+        let failure = self.group.failure();
+        let stopped = interrupt.exit_code().or_else(|| self.group.stop_code().map(stop_exit_code));
+        let result = match (result, failure) {
+            // What an operation says of a lost node is what the group says, with less of where it was.
+            (Err(error), Some(failure)) if error.is_loss() => Err(Failure::Group(failure)),
+            (Ok(()), _) => stopped.map_or(Ok(()), |code| Err(Failure::Interrupted(code))),
+            (result, _) => result,
+        };
+        let farewell = match &result {
+            Ok(()) | Err(Failure::Interrupted(_)) => Farewell::Finished,
+            Err(_) => Farewell::Failed,
+        };
+        self.group.leave(farewell);
+        result
+    }
+}
+
+/// The exit code of a process that another one asked to stop: that one's, or that of a SIGTERM if it gave none.
+fn stop_exit_code(code: u8) -> u8 {
+    if code > 128 { code } else { 128 + 15 }
+}
+
+/// What there is to show of a roster.
+fn view(roster: &Roster) -> View<'_> {
+    let seat = |member: &group::Member| Seat {
+        address: member.address,
+        host: member.host.clone(),
+        pid: member.pid,
+        rtt: member.rtt,
+    };
+    View {
+        seats: roster.members().map(|(_, member)| member.map(seat)).collect(),
+        trouble: roster.trouble(),
+        refused: roster.refused(),
+    }
+}

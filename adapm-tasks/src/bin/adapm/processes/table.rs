@@ -1,0 +1,122 @@
+//! The start-up table: who has joined, who is missing, where everybody is reached, and who said so.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::format;
+use crate::launcher::{Meeting, Member};
+use crate::table::Table;
+
+/// What is known of one node that has joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seat {
+    pub(super) address: SocketAddr,
+    pub(super) host: String,
+    pub(super) pid: u32,
+    pub(super) rtt: Option<Duration>,
+}
+
+/// What node 0 says of the whole, and every other node of itself: with the flags and variables that said so.
+pub(super) fn heading(member: &Member, transport: &str) -> String {
+    let Member { node, nodes, rendezvous, launcher, .. } = member;
+    let launcher = launcher.map_or_else(String::new, |launcher| format!("{launcher}: "));
+    let from = format!(
+        "{launcher}node from {}, count from {}, meeting from {}",
+        node.origin, nodes.origin, rendezvous.origin
+    );
+    let place = place(&rendezvous.value);
+    match node.value {
+        0 => format!(
+            "cluster   {} processes over {transport}, meeting at {place}\n          {from}\n",
+            nodes.value
+        ),
+        own => format!("n{own} of {} over {transport}, meeting at {place} ({from})\n", nodes.value),
+    }
+}
+
+/// A row per node, in order.
+pub(super) fn rows(own: usize, seats: &[Option<Seat>]) -> String {
+    let mut table = Table::new(&[]);
+    for (node, seat) in seats.iter().enumerate() {
+        let name = format!("n{node}");
+        match seat {
+            None => table.row([name.as_str(), "missing"]),
+            Some(Seat { address, host, pid, rtt }) => {
+                let rtt = match rtt {
+                    _ if node == own => "this process".to_owned(),
+                    Some(rtt) => format!("round trip {}", format::seconds(rtt.as_secs_f64())),
+                    None => String::new(),
+                };
+                table.row([name, address.to_string(), format!("{host}, process {pid}"), rtt]);
+            }
+        }
+    }
+    table.render()
+}
+
+/// `2 of 4 nodes joined; waiting for n2, n3`.
+pub(super) fn waiting(seats: &[Option<Seat>]) -> String {
+    let missing: Vec<usize> = (0..seats.len()).filter(|node| seats[*node].is_none()).collect();
+    let shown: Vec<String> = missing.iter().take(NAMES_MAX).map(|node| format!("n{node}")).collect();
+    let more = match missing.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "{} of {} nodes joined; waiting for {}{more}",
+        seats.len() - missing.len(),
+        seats.len(),
+        shown.join(", ")
+    )
+}
+
+/// Where nodes meet, as `--rendezvous` takes it.
+pub(super) fn place(meeting: &Meeting) -> String {
+    match meeting {
+        Meeting::Address(address) => address.clone(),
+        Meeting::File(path) | Meeting::JobFile(path) => format!("file:{}", path.display()),
+    }
+}
+
+/// Names of missing nodes in one line.
+const NAMES_MAX: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launcher::Sourced;
+
+    fn seat(last: u8, rtt: Option<Duration>) -> Option<Seat> {
+        Some(Seat { address: SocketAddr::from(([10, 0, 0, last], 4157)), host: "ann".into(), pid: 7, rtt })
+    }
+
+    #[test]
+    fn every_node_has_a_row_joined_or_missing() {
+        let seats = [seat(1, None), None, seat(3, Some(Duration::from_micros(52)))];
+        let text = "  n0   10.0.0.1:4157   ann, process 7   this process\n  n1   missing\n  n2   10.0.0.3:4157   ann, process 7   round trip 52 us\n";
+        assert_eq!(rows(0, &seats), text);
+        assert_eq!(waiting(&seats), "2 of 3 nodes joined; waiting for n1");
+    }
+
+    #[test]
+    fn the_heading_says_where_each_value_came_from() {
+        let member = |node| Member {
+            node: Sourced { value: node, origin: "SLURM_PROCID" },
+            nodes: Sourced { value: 4, origin: "--nodes" },
+            rendezvous: Sourced { value: Meeting::File("x/y".into()), origin: "SLURM_JOB_NODELIST" },
+            job: None,
+            launcher: Some("Slurm"),
+        };
+        let from = "Slurm: node from SLURM_PROCID, count from --nodes, meeting from SLURM_JOB_NODELIST";
+        let text = format!("cluster   4 processes over zmq, meeting at file:x/y\n          {from}\n");
+        assert_eq!(heading(&member(0), "zmq"), text);
+        let text = format!("n2 of 4 over zmq, meeting at file:x/y ({from})\n");
+        assert_eq!(heading(&member(2), "zmq"), text);
+    }
+
+    #[test]
+    fn many_missing_nodes_are_counted() {
+        let seats = vec![None; 100];
+        assert!(waiting(&seats).ends_with("n10, n11 and 88 more"), "{}", waiting(&seats));
+    }
+}

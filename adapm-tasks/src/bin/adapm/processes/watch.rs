@@ -1,0 +1,179 @@
+//! What people see while processes join: the table at once or when it is complete, then who comes, then whom all wait for.
+
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use crate::processes::table::{self, Seat};
+
+/// Prints to stderr what a roster says: node 0 for all, the others a line for themselves.
+pub(super) struct Watch {
+    own: usize,
+    heading: String,
+    patient_until: Instant,
+    shown: Option<Vec<bool>>,
+    /// Who had joined when last looked.
+    last: Vec<Option<Seat>>,
+    reminded: Instant,
+    trouble: Option<String>,
+    refused: usize,
+}
+
+/// What is known at a moment.
+pub(super) struct View<'a> {
+    pub(super) seats: Vec<Option<Seat>>,
+    /// Why node 0 was not reached.
+    pub(super) trouble: Option<&'a str>,
+    /// Who was refused and why.
+    pub(super) refused: &'a [String],
+}
+
+impl Watch {
+    pub(super) fn new(own: usize, heading: String) -> Self {
+        let now = Instant::now();
+        Self {
+            own,
+            heading,
+            patient_until: now + PATIENCE,
+            shown: None,
+            last: Vec::new(),
+            reminded: now,
+            trouble: None,
+            refused: 0,
+        }
+    }
+
+    /// Shows what is new.
+    pub(super) fn look(&mut self, view: &View<'_>) {
+        self.last.clone_from(&view.seats);
+        print(&self.news(view, Instant::now()));
+    }
+
+    /// Shows what there is to show of an attempt that failed before there was a table.
+    pub(super) fn give_up(&mut self) {
+        let view = View { seats: std::mem::take(&mut self.last), trouble: None, refused: &[] };
+        if self.shown.is_none() {
+            self.patient_until = Instant::now();
+            print(&self.news(&view, Instant::now()));
+        }
+    }
+
+    fn news(&mut self, view: &View<'_>, now: Instant) -> String {
+        let mut text = String::new();
+        let here: Vec<bool> = view.seats.iter().map(Option::is_some).collect();
+        let complete = here.iter().all(|here| *here);
+        let patient = now < self.patient_until;
+        let all_for = |text: &mut String| {
+            if self.own == 0 {
+                text.push_str(&table::rows(self.own, &view.seats));
+            }
+        };
+        match &self.shown {
+            // Most often all are there before anybody could read that some are missing.
+            None if !complete && patient => return text,
+            None => {
+                text.push_str(&self.heading);
+                all_for(&mut text);
+            }
+            Some(shown) if complete && *shown != here => all_for(&mut text),
+            Some(shown) if self.own == 0 => {
+                for (node, seat) in view.seats.iter().enumerate() {
+                    let Some(seat) = seat.as_ref().filter(|_| !shown[node]) else { continue };
+                    text.push_str(&format!("  n{node} joined from {} ({})\n", seat.address, seat.host));
+                }
+            }
+            Some(_) => {}
+        }
+        self.shown = Some(here);
+        for refused in view.refused.iter().skip(self.refused) {
+            text.push_str(&format!("  {refused}\n"));
+        }
+        self.refused = view.refused.len();
+        if !complete && (text.len() > self.heading.len() && self.own == 0 || now >= self.reminded + REMIND) {
+            self.reminded = now;
+            text.push_str(&format!("  {}\n", table::waiting(&view.seats)));
+        }
+        if view.trouble.is_some() && view.trouble != self.trouble.as_deref() {
+            self.trouble = view.trouble.map(str::to_owned);
+            text.extend(view.trouble.map(|trouble| format!("  node n0 was not reached so far: {trouble}\n")));
+        }
+        text
+    }
+}
+
+/// Nobody is left to be told if stderr is closed.
+fn print(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Within this time all join if they are started together.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// Between two lines that say whom all wait for.
+const REMIND: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    fn view(joined: &[bool]) -> View<'static> {
+        let seat =
+            Seat { address: SocketAddr::from(([10, 0, 0, 1], 7)), host: "ann".into(), pid: 1, rtt: None };
+        View {
+            seats: joined.iter().map(|here| here.then(|| seat.clone())).collect(),
+            trouble: None,
+            refused: &[],
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_complete_at_once_is_shown_once() {
+        let mut watch = Watch::new(0, "heading\n".into());
+        let start = watch.reminded;
+        assert_eq!(watch.news(&view(&[true, false]), start), "");
+        let text = watch.news(&view(&[true, true]), start + Duration::from_millis(80));
+        assert!(text.starts_with("heading\n  n0   10.0.0.1:7 ") && text.lines().count() == 3, "{text}");
+        assert_eq!(watch.news(&view(&[true, true]), start + Duration::from_secs(60)), "");
+    }
+
+    #[test]
+    fn those_who_come_late_are_named_as_missing_within_a_second() {
+        let mut watch = Watch::new(0, "heading\n".into());
+        let start = watch.reminded;
+        let text = watch.news(&view(&[true, false, false]), start + Duration::from_millis(900));
+        assert!(
+            text.contains("  n1   missing\n  n2   missing\n  1 of 3 nodes joined; waiting for n1, n2\n"),
+            "{text}"
+        );
+        assert_eq!(watch.news(&view(&[true, false, false]), start + Duration::from_secs(2)), "");
+        let text = watch.news(&view(&[true, false, true]), start + Duration::from_secs(3));
+        assert_eq!(text, "  n2 joined from 10.0.0.1:7 (ann)\n  2 of 3 nodes joined; waiting for n1\n");
+        let text = watch.news(&view(&[true, false, true]), start + Duration::from_secs(9));
+        assert_eq!(text, "  2 of 3 nodes joined; waiting for n1\n");
+        let text = watch.news(&view(&[true, true, true]), start + Duration::from_secs(10));
+        assert!(text.lines().count() == 3 && !text.contains("missing"), "{text}");
+    }
+
+    #[test]
+    fn the_others_say_their_place_and_what_keeps_them() {
+        let mut watch = Watch::new(1, "heading\n".into());
+        let start = watch.reminded;
+        let trouble = View { trouble: Some("connection refused"), ..view(&[false, true]) };
+        let text = watch.news(&trouble, start + Duration::from_secs(1));
+        assert_eq!(text, "heading\n  node n0 was not reached so far: connection refused\n");
+        assert_eq!(watch.news(&trouble, start + Duration::from_secs(2)), "");
+        assert_eq!(watch.news(&view(&[true, true]), start + Duration::from_secs(3)), "");
+    }
+
+    #[test]
+    fn who_is_refused_is_told_once() {
+        let mut watch = Watch::new(0, String::new());
+        let start = watch.reminded;
+        let refused = ["refused 10.0.0.9:1: wrong token".to_owned()];
+        let text = watch.news(&View { refused: &refused, ..view(&[true, false]) }, start + PATIENCE);
+        assert!(text.contains("  refused 10.0.0.9:1: wrong token\n"), "{text}");
+        let text = watch.news(&View { refused: &refused, ..view(&[true, false]) }, start + PATIENCE);
+        assert_eq!(text, "");
+    }
+}
