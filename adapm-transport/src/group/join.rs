@@ -272,4 +272,4 @@ const CONTROL_CHANNEL: u16 = u16::MAX;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How often the roster is shown at least.
-const SHOW_EVERY: Duration = Duration::from_secs(1);
+const SHOW_EVERY: Duration = Duration::from_millis(500);
