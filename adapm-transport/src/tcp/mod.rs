@@ -57,6 +57,7 @@ impl StreamPipe {
 
     /// Mio has told of news; `has_closed`: the other side writes nothing more, or all is over.
     pub(crate) fn handle_event(&mut self, has_closed: bool) {
+        self.reader.hear_news();
         if has_closed {
             self.reader.trust_short(false);
         }

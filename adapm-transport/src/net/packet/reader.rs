@@ -70,6 +70,11 @@ impl PacketReader {
         self.was_short &= trusts;
     }
 
+    /// The source has told of new bytes: a short call before says nothing of them.
+    pub fn hear_news(&mut self) {
+        self.was_short = false;
+    }
+
     /// The next packet, `None` if `source` would block first; what has come of it is kept.
     ///
     /// # Errors

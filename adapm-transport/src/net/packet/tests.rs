@@ -282,3 +282,19 @@ fn spares_are_bounded() {
     spares.keep(Frame::default());
     assert_eq!(spares.take().head.capacity(), 0);
 }
+
+#[test]
+fn news_counts_more_than_a_short_call_before_it() {
+    let packets: Vec<Packet> = (0..3).map(|number| packet(number, 20, 30)).collect();
+    let (first, last) = (wire(&packets[..2]), wire(&packets[2..]));
+    let (mut reader, mut spares) = (PacketReader::new(LIMIT), Spares::default());
+    reader.trust_short(true);
+    let mut source = Pieces { ends: false, ..whole(&first) };
+    assert_eq!(reader.read(&mut source, &mut spares).as_ref(), Ok(&Some(packets[0].clone())));
+    // The source tells of the last packet while the second one waits to be taken.
+    reader.hear_news();
+    source.bytes = &last;
+    for expected in [Some(packets[1].clone()), Some(packets[2].clone()), None] {
+        assert_eq!(reader.read(&mut source, &mut spares), Ok(expected));
+    }
+}
