@@ -5,7 +5,7 @@
 //! | one way, frames of a size | writing and reading as many bytes in pieces of that size, from one thread to another |
 //! | there and back, 64 B | one such piece each way |
 //!
-//! `cargo bench -p adapm-transport --features zmq --bench kinds`; `-- tcp zmq` measures only these.
+//! `cargo bench -p adapm-transport --features zmq --bench kinds`; with `-- tcp zmq` only these.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -97,7 +97,6 @@ fn trip(kind: Kind) -> Duration {
         for _ in 0..TRIPS {
             while !is_frame(there.recv(None, &mut frame)) {}
             there.send(NodeId(0), &mut frame).expect("room for one frame");
-            // Nothing is left to wait for but the next frame.
         }
         there
     });
@@ -188,6 +187,8 @@ fn bare_pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let here = TcpStream::connect(listener.local_addr().expect("it has one")).expect("it listens");
     let (there, _) = listener.accept().expect("somebody has dialed");
-    [&here, &there].map(|stream| stream.set_nodelay(true).expect("a stream"));
+    for stream in [&here, &there] {
+        stream.set_nodelay(true).expect("a stream can be set");
+    }
     (here, there)
 }
