@@ -10,6 +10,7 @@
 mod cluster;
 mod decode;
 mod inputs;
+mod link;
 mod peer;
 mod slot;
 mod store;
@@ -17,6 +18,7 @@ mod store;
 pub use cluster::cluster;
 pub use decode::decode;
 pub use inputs::inputs;
+pub use link::link;
 pub use slot::slot;
 pub use store::store;
 
@@ -24,5 +26,11 @@ pub use store::store;
 pub type Target = fn(&[u8]) -> bool;
 
 /// Every target by the name of its corpus folder and its libFuzzer entry point.
-pub const TARGETS: [(&str, Target); 5] =
-    [("cluster", cluster), ("decode", decode), ("inputs", inputs), ("slot", slot), ("store", store)];
+pub const TARGETS: [(&str, Target); 6] = [
+    ("cluster", cluster),
+    ("decode", decode),
+    ("inputs", inputs),
+    ("link", link),
+    ("slot", slot),
+    ("store", store),
+];

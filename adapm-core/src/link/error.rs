@@ -47,13 +47,15 @@ pub enum LinkError {
     Farewell,
     /// A packet on a pipe that is not up.
     Down,
+    /// A pipe to a peer that is dead: it was given up for good, however it may have fared.
+    GivenUp,
 }
 
 impl LinkError {
     /// Whether only a peer that breaks the rules can be the cause; a gap can be the fault of the pipe.
     #[must_use]
     pub const fn blames_peer(self) -> bool {
-        !matches!(self, Self::Gap { .. } | Self::Down)
+        !matches!(self, Self::Gap { .. } | Self::Down | Self::GivenUp)
     }
 }
 
@@ -72,6 +74,7 @@ impl fmt::Display for LinkError {
             Self::BehindBye => f.write_str("a packet came behind the last one"),
             Self::Farewell => f.write_str("a bye gives no reason that can be understood"),
             Self::Down => f.write_str("a packet came on a pipe that is not up"),
+            Self::GivenUp => f.write_str("a pipe came up to a peer that was given up before"),
         }
     }
 }

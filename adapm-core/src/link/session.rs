@@ -2,12 +2,11 @@
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use alloc::vec;
 use core::time::Duration;
 
-use crate::id::NodeId;
 use crate::link::config::LinkConfig;
 use crate::link::error::{LinkError, SendRefusal};
+use crate::link::goodbye;
 use crate::link::header::{Header, Kind, Seq};
 use crate::link::outbox::Outbox;
 use crate::link::vigil::{Standing, Vigil, later};
@@ -88,6 +87,8 @@ pub struct Session {
     is_drained: bool,
     has_left: bool,
     events: VecDeque<Event>,
+    #[cfg(feature = "testing")]
+    bug: Option<crate::testing::link::LinkBug>,
 }
 
 /// Received and not acknowledged.
@@ -116,6 +117,8 @@ impl Session {
             is_drained: false,
             has_left: false,
             events: VecDeque::new(),
+            #[cfg(feature = "testing")]
+            bug: None,
         }
     }
 
@@ -127,9 +130,9 @@ impl Session {
         if self.has_ended() || self.has_closed {
             return Err(SendRefusal::Ended);
         }
-        let is_full = self.outbox.frames() >= self.config.window_frames
+        let is_full = self.outbox.frames() >= self.config.window_frames.max(1)
             || (self.outbox.frames() > 0 && self.outbox.bytes() + frame.len() > self.config.window_bytes);
-        if is_full {
+        if is_full && !planted!(self, IgnoreWindow) {
             self.is_refusing = true;
             return Err(SendRefusal::Full);
         }
@@ -145,16 +148,22 @@ impl Session {
         if self.has_ended() {
             self.end();
         } else {
-            let mut frame = Frame { head: farewell_bytes(farewell), ..Frame::default() };
+            let mut frame = Frame { head: goodbye::bytes_of(farewell), ..Frame::default() };
             self.outbox.push(Kind::Bye, &mut frame);
+            if planted!(self, DrainEarly) {
+                self.end();
+            }
         }
     }
 
     /// A pipe to the peer is up and says where the peer stands ([`Session::expects`] of its session).
     ///
     /// # Errors
-    /// If the peer cannot stand there. The session is unchanged, and the pipe is to be dropped.
+    /// If the peer cannot stand there, or is dead. The session is unchanged, and the pipe is to be dropped.
     pub fn handle_up(&mut self, now: Instant, peer_expects: Seq) -> Result<(), LinkError> {
+        if self.vigil.is_dead() {
+            return Err(LinkError::GivenUp);
+        }
         let (from, to) = (self.outbox.base(), self.outbox.next());
         if peer_expects < from || to < peer_expects {
             return Err(LinkError::Resume { from, to, given: peer_expects });
@@ -162,9 +171,13 @@ impl Session {
         self.is_up = true;
         self.wrote = now;
         self.debt = Debt::default();
-        self.outbox.rewind();
+        if !planted!(self, ForgetUnacknowledged) {
+            self.outbox.rewind();
+        }
         self.acknowledge(peer_expects);
-        self.hear(now);
+        if !planted!(self, DeafToResume) {
+            self.hear(now);
+        }
         Ok(())
     }
 
@@ -197,7 +210,8 @@ impl Session {
             Kind::Ack | Kind::Heartbeat => Arrival::Control,
             Kind::Data | Kind::Bye if !is_next => {
                 self.debt.due = Some(now);
-                Arrival::Duplicate
+                let again = header.kind == Kind::Data && planted!(self, RepeatDelivery);
+                if again { Arrival::Deliver } else { Arrival::Duplicate }
             }
             Kind::Data | Kind::Bye if self.has_left => return Err(LinkError::BehindBye),
             Kind::Data => {
@@ -205,7 +219,7 @@ impl Session {
                 Arrival::Deliver
             }
             Kind::Bye => {
-                let farewell = farewell_of(&frame.head).ok_or(LinkError::Farewell)?;
+                let farewell = goodbye::read(&frame.head).ok_or(LinkError::Farewell)?;
                 self.owe(now, frame.len());
                 self.debt.due = Some(now);
                 self.has_left = true;
@@ -264,7 +278,8 @@ impl Session {
         };
         self.debt = Debt::default();
         self.wrote = now;
-        Some((Header { kind, seq, ack: self.expects }, frame))
+        let ack = if planted!(self, AcknowledgeAhead) { self.expects.next() } else { self.expects };
+        Some((Header { kind, seq, ack }, frame))
     }
 
     /// What happened since the last call, in order.
@@ -318,8 +333,14 @@ impl Session {
         (self.outbox.frames(), self.outbox.bytes())
     }
 
+    /// Plants a mistake, to prove that the suites find it.
+    #[cfg(feature = "testing")]
+    pub fn plant(&mut self, bug: crate::testing::link::LinkBug) {
+        self.bug = Some(bug);
+    }
+
     fn hear(&mut self, now: Instant) {
-        if !self.vigil.is_dead() && self.vigil.hear(now) {
+        if self.vigil.hear(now) {
             self.events.push_back(Event::Recovered);
         }
     }
@@ -340,7 +361,9 @@ impl Session {
             && 2 * self.outbox.bytes() <= self.config.window_bytes;
         if self.is_refusing && (has_room || self.outbox.frames() == 0) {
             self.is_refusing = false;
-            self.events.push_back(Event::Room);
+            if !planted!(self, ForgetRoom) {
+                self.events.push_back(Event::Room);
+            }
         }
         if self.has_closed && self.outbox.frames() == 0 {
             self.end();
@@ -350,7 +373,7 @@ impl Session {
     /// Nothing more has to reach the peer.
     fn end(&mut self) {
         // Whoever waits for room learns that there is nobody to send to.
-        if core::mem::take(&mut self.is_refusing) {
+        if core::mem::take(&mut self.is_refusing) && !planted!(self, ForgetRoom) {
             self.events.push_back(Event::Room);
         }
         if self.has_closed && !core::mem::replace(&mut self.is_drained, true) {
@@ -359,26 +382,7 @@ impl Session {
     }
 
     fn heartbeat_at(&self) -> Instant {
-        later(self.wrote, self.config.heartbeat)
-    }
-}
-
-fn farewell_bytes(farewell: Farewell) -> alloc::vec::Vec<u8> {
-    match farewell {
-        Farewell::Finished => vec![0],
-        Farewell::Failed => vec![1],
-        Farewell::Lost(NodeId(node)) => {
-            let [low, high] = node.to_le_bytes();
-            vec![2, low, high]
-        }
-    }
-}
-
-fn farewell_of(bytes: &[u8]) -> Option<Farewell> {
-    match *bytes {
-        [0] => Some(Farewell::Finished),
-        [1] => Some(Farewell::Failed),
-        [2, low, high] => Some(Farewell::Lost(NodeId(u16::from_le_bytes([low, high])))),
-        _ => None,
+        // A period of zero would never let a driver finish writing.
+        later(self.wrote, self.config.heartbeat.max(Duration::from_nanos(1)))
     }
 }

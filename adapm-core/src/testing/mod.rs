@@ -7,6 +7,7 @@
 //! | [`arb`] | any message, for property tests |
 //! | [`cluster`], [`call`], [`member`], [`air`], [`setup`] | whole clusters in lockstep, one thread, virtual time |
 //! | [`loss`] | nodes that vanish, and what is gone with them |
+//! | [`link`] | two link sessions over a pipe that breaks, judged step by step |
 //! | [`oracle`], [`digits`] | values that tell which pushes they contain, and the judge of reads |
 //! | [`invariants`], [`violation`] | one checker for each invariant of the protocol |
 //! | [`random`], [`rng`] | schedules from seeds |
@@ -22,6 +23,7 @@ pub mod cluster;
 pub mod digits;
 pub mod flight;
 pub mod invariants;
+pub mod link;
 pub mod loss;
 pub mod member;
 pub mod oracle;

@@ -1,0 +1,76 @@
+//! Two link sessions over a pipe that delays, cuts, drops and repeats, under a test's control, in virtual time.
+//!
+//! | file | subject |
+//! | --- | --- |
+//! | `pipe` | what is on its way, and what a cut leaves of it |
+//! | `pair` | both ends, step by step |
+//! | `judge` | what must hold after every step |
+//! | `lie` | packets that no sound peer sends |
+//! | `random` | schedules from seeds |
+//! | `bug` | planted mistakes |
+//!
+//! A step that breaks a claim of [`crate::link::Session`] returns a [`Broken`].
+
+mod bug;
+mod judge;
+mod lie;
+mod pair;
+mod pipe;
+pub mod random;
+
+use alloc::string::String;
+use core::fmt;
+
+pub use bug::LinkBug;
+pub use lie::Lie;
+pub use pair::{End, Pair, Side};
+
+/// What a session promises.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Claim {
+    /// Every frame arrives exactly once, in order.
+    Once,
+    /// What waits for an acknowledgement is within the window.
+    Memory,
+    /// Only what was handed on is acknowledged.
+    Acknowledged,
+    /// After a refusal there is word of room, once, when there is.
+    Room,
+    /// A silent peer is suspected, recovers or is dead exactly when it should be.
+    Vigil,
+    /// A goodbye is told behind everything sent before, with its reason; and its sender learns that it arrived.
+    Farewell,
+    /// Nothing is written before it is due, and what is due has a deadline.
+    Quiet,
+    /// What a sound peer cannot say is refused and changes nothing; what it can say is not.
+    Refusal,
+}
+
+/// A claim that does not hold. Tests return it; its text is one line for people.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The claim.
+    pub claim: Claim,
+    /// Where, and what.
+    pub what: String,
+}
+
+impl fmt::Debug for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is broken: {}", self.claim, self.what)
+    }
+}
+
+/// Returns a [`Broken`] unless the condition holds.
+macro_rules! claim {
+    ($claim:ident, $condition:expr, $($what:tt)+) => {
+        if !$condition {
+            return Err($crate::testing::link::Broken {
+                claim: $crate::testing::link::Claim::$claim,
+                what: alloc::format!($($what)+),
+            });
+        }
+    };
+}
+
+use claim;

@@ -1,0 +1,326 @@
+//! What a link session does, each claim a story of its own. Random orders are in `tests/link.rs`.
+
+use core::time::Duration;
+
+use adapm_core::link::{Arrival, Event, Kind, LinkConfig, LinkError, Packet, SendRefusal, Seq, Session};
+use adapm_core::testing::link::random::FAREWELLS;
+use adapm_core::testing::link::{Broken, End, Pair};
+use adapm_core::transport::{Farewell, Frame};
+use adapm_core::{Instant, NodeId};
+
+use End::{Dialer, Listener};
+
+type Case = Result<(), Broken>;
+
+const NANO: Duration = Duration::from_nanos(1);
+
+fn config() -> LinkConfig {
+    LinkConfig::dead_after(Duration::from_secs(1))
+}
+
+fn with_window(frames: usize, bytes: usize) -> LinkConfig {
+    let mut config = config();
+    (config.window_frames, config.window_bytes) = (frames, bytes);
+    config
+}
+
+/// Two ends that have met.
+fn met(config: LinkConfig) -> Result<Pair, Broken> {
+    let mut pair = Pair::new(config, None);
+    pair.settle()?;
+    Ok(pair)
+}
+
+fn after(time: Duration) -> Instant {
+    Instant::from_nanos(u64::try_from(time.as_nanos()).expect("a short time"))
+}
+
+fn frame(bytes: usize) -> Frame {
+    Frame { head: vec![7; bytes], ..Frame::default() }
+}
+
+/// A session whose pipe is up since the origin of time.
+fn up(config: LinkConfig) -> Session {
+    let mut session = Session::new(config);
+    session.handle_up(Instant::ZERO, Seq(0)).expect("nothing was sent");
+    session
+}
+
+fn events(session: &mut Session) -> Vec<Event> {
+    std::iter::from_fn(|| session.poll_event()).collect()
+}
+
+fn written(session: &mut Session, now: Instant) -> Vec<Packet> {
+    std::iter::from_fn(|| session.poll_packet(now)).take(1_000).collect()
+}
+
+/// Heartbeats of 0.5 s, suspicion after 2 s, death after 10 s; a shorter life scales the others.
+#[test]
+fn the_times_are_as_documented() {
+    let times = |config: LinkConfig| [config.heartbeat, config.suspect_after, config.dead_after];
+    let millis = |times: [u64; 3]| times.map(Duration::from_millis);
+    assert_eq!(times(LinkConfig::default()), millis([500, 2_000, 10_000]));
+    assert_eq!(times(config()), millis([50, 200, 1_000]));
+}
+
+/// A link on which nobody sends anything carries one heartbeat per end and period, and nothing else.
+#[test]
+fn an_idle_link_carries_heartbeats_only() -> Case {
+    let mut pair = met(config())?;
+    let mut beats = 0;
+    for _ in 0..200 {
+        pair.pass(config().heartbeat / 10)?;
+        for end in End::BOTH {
+            while pair.write(end)? {
+                beats += 1;
+            }
+            while pair.read(end)? {}
+        }
+    }
+    assert_eq!(beats, 2 * 200 / 10);
+    Ok(())
+}
+
+/// A silent peer is suspected and dead to the nanosecond, and a suspect that is heard of has recovered.
+#[test]
+fn a_silent_peer_is_suspected_then_dead() {
+    let config = config();
+    let mut session = up(config);
+    let mut told = |time: Duration| {
+        session.handle_timeout(after(time));
+        events(&mut session)
+    };
+    assert_eq!(told(config.suspect_after - NANO), []);
+    assert_eq!(told(config.suspect_after), [Event::Suspect]);
+    assert_eq!(told(config.dead_after - NANO), []);
+    session.handle_progress(after(config.dead_after - NANO));
+    assert_eq!(events(&mut session), [Event::Recovered], "part of a packet is a sign of life");
+    let again = config.dead_after - NANO;
+    let mut told = |time: Duration| {
+        session.handle_timeout(after(time));
+        events(&mut session)
+    };
+    assert_eq!(told(again + config.suspect_after), [Event::Suspect]);
+    assert_eq!(told(again + config.dead_after), [Event::Dead(config.dead_after)]);
+    assert_eq!(told(again + 9 * config.dead_after), [], "once");
+}
+
+/// A peer that was never heard of is not judged: when to give up the wait for it is not the session's to say.
+#[test]
+fn a_peer_that_was_not_met_is_not_judged() {
+    let mut session = Session::new(config());
+    session.handle_timeout(after(Duration::from_secs(3_600)));
+    assert_eq!((events(&mut session), session.deadline()), (vec![], None));
+}
+
+/// Who is dead stays dead: nothing can be sent, no new pipe is taken, and what waited is gone.
+#[test]
+fn the_dead_do_not_return() {
+    let config = with_window(1, 1 << 20);
+    let mut session = up(config);
+    session.send(&mut frame(9)).expect("there is room");
+    assert_eq!(session.send(&mut frame(9)), Err(SendRefusal::Full));
+    session.handle_timeout(after(config.dead_after));
+    assert_eq!(events(&mut session), [Event::Dead(config.dead_after), Event::Room]);
+    assert_eq!(session.send(&mut frame(9)), Err(SendRefusal::Ended), "whoever waited for room learns why");
+    assert_eq!(session.unacknowledged(), (0, 0));
+    for stands in [Seq(0), Seq(1)] {
+        assert_eq!(session.handle_up(after(config.dead_after), stands), Err(LinkError::GivenUp));
+    }
+    assert!(!LinkError::GivenUp.blames_peer());
+    session.close(Farewell::Lost(NodeId(3)));
+    assert_eq!(events(&mut session), [Event::Drained], "nobody is there to receive it");
+    assert_eq!((session.poll_packet(after(config.dead_after)), session.deadline()), (None, None));
+}
+
+/// At the bound a frame is refused unchanged; word of room comes once, when half of the window is free.
+#[test]
+fn a_full_window_refuses_and_tells_of_room() -> Case {
+    let mut pair = met(with_window(4, 1 << 20))?;
+    for _ in 0..4 {
+        assert!(pair.send(Dialer, 20)?);
+    }
+    for _ in 0..3 {
+        assert!(!pair.send(Dialer, 20)?);
+    }
+    for (arrived, rooms) in [(1, 0), (2, 1), (3, 1)] {
+        pair.write(Dialer)?;
+        while pair.read(Listener)? {}
+        pair.pass(config().ack_delay)?;
+        while pair.write(Listener)? {}
+        while pair.read(Dialer)? {}
+        assert_eq!((pair.side(Listener).delivered, pair.side(Dialer).rooms), (arrived, rooms));
+    }
+    assert!(pair.send(Dialer, 20)?);
+    pair.settle()
+}
+
+/// A frame larger than the window goes alone; with it nothing else fits.
+#[test]
+fn a_frame_larger_than_the_window_goes_alone() -> Case {
+    let mut pair = met(with_window(9, 100))?;
+    assert!(pair.send(Dialer, 500)?);
+    assert!(!pair.send(Dialer, 8)?);
+    pair.settle()?;
+    assert!(pair.send(Dialer, 8)?);
+    assert!(!pair.send(Dialer, 500)?, "not beside another");
+    pair.settle()?;
+    assert_eq!((pair.side(Dialer).rooms, pair.side(Listener).delivered), (2, 2));
+    Ok(())
+}
+
+/// A goodbye comes behind everything sent before, with its reason; its sender learns when it has arrived.
+#[test]
+fn a_goodbye_comes_last_and_is_confirmed() -> Case {
+    for farewell in FAREWELLS {
+        let mut pair = met(config())?;
+        for _ in 0..5 {
+            pair.send(Dialer, 9)?;
+        }
+        pair.close(Dialer, farewell)?;
+        pair.close(Dialer, Farewell::Failed)?;
+        assert!(!pair.send(Dialer, 9)?);
+        pair.exchange()?;
+        let (here, there) = (pair.side(Dialer), pair.side(Listener));
+        assert_eq!((there.left, there.delivered, here.drained), (Some(farewell), 5, true));
+        assert!(!pair.send(Listener, 9)?, "nobody is there to read it");
+    }
+    Ok(())
+}
+
+/// A goodbye that a breaking pipe has swallowed is said again on the next one.
+#[test]
+fn a_goodbye_survives_a_cut() -> Case {
+    for keep in 0..4 {
+        let mut pair = met(config())?;
+        pair.send(Dialer, 9)?;
+        pair.send(Dialer, 9)?;
+        pair.close(Dialer, Farewell::Finished)?;
+        while pair.write(Dialer)? {}
+        pair.cut([0, keep]);
+        pair.exchange()?;
+        assert_eq!(pair.side(Listener).left.is_some(), keep >= 3);
+        pair.settle()?;
+        let (here, there) = (pair.side(Dialer), pair.side(Listener));
+        assert_eq!((there.left, there.delivered, here.drained), (Some(Farewell::Finished), 2, true));
+    }
+    Ok(())
+}
+
+/// Both ends may say goodbye at once; what each had sent before arrives.
+#[test]
+fn both_may_leave_at_once() -> Case {
+    let mut pair = met(config())?;
+    for end in End::BOTH {
+        pair.send(end, 9)?;
+        pair.close(end, Farewell::Finished)?;
+    }
+    pair.settle()?;
+    for end in End::BOTH {
+        let side = pair.side(end);
+        assert_eq!((side.left, side.delivered, side.drained), (Some(Farewell::Finished), 1, true));
+    }
+    Ok(())
+}
+
+/// A peer that has said goodbye is not watched any more: its silence means nothing.
+#[test]
+fn who_has_left_does_not_die() -> Case {
+    let mut pair = met(config())?;
+    pair.close(Dialer, Farewell::Finished)?;
+    pair.exchange()?;
+    pair.cut([0, 0]);
+    pair.exchange()?;
+    pair.pass(Duration::from_secs(60))?;
+    assert!(!pair.side(Listener).dead);
+    assert_eq!(pair.side(Listener).session.deadline(), None);
+    Ok(())
+}
+
+/// On a new pipe the session goes on exactly where the peer stands: what had arrived does not come again.
+#[test]
+fn a_resumed_link_repeats_only_what_is_missing() -> Case {
+    for arrived in 0..=5 {
+        let mut pair = met(config())?;
+        for _ in 0..5 {
+            pair.send(Dialer, 9)?;
+        }
+        while pair.write(Dialer)? {}
+        pair.cut([0, arrived]);
+        while pair.read(Listener)? {}
+        assert_eq!(pair.side(Listener).delivered, arrived as u64);
+        pair.dial();
+        pair.read(Listener)?;
+        pair.read(Dialer)?;
+        let mut again = 0;
+        while pair.write(Dialer)? {
+            again += 1;
+        }
+        assert_eq!(again, 5 - arrived);
+        pair.settle()?;
+    }
+    Ok(())
+}
+
+/// What was received is acknowledged at once when it is a quarter of the window, else after the delay, unless a packet
+/// carries the acknowledgement before.
+#[test]
+fn acknowledgements_wait_for_a_packet_to_carry_them() {
+    let config = with_window(8, 1 << 20);
+    let data = |session: &mut Session, seq: u64| {
+        let header = adapm_core::link::Header { kind: Kind::Data, seq: Seq(seq), ack: Seq(0) };
+        assert_eq!(session.handle_packet(Instant::ZERO, header, &frame(9)), Ok(Arrival::Deliver));
+    };
+    let kinds = |session: &mut Session, now: Instant| -> Vec<(Kind, Seq)> {
+        written(session, now).into_iter().map(|(header, _)| (header.kind, header.ack)).collect()
+    };
+    let mut session = up(config);
+    data(&mut session, 0);
+    assert_eq!(session.deadline(), Some(after(config.ack_delay)));
+    assert_eq!(kinds(&mut session, after(config.ack_delay - NANO)), []);
+    assert_eq!(kinds(&mut session, after(config.ack_delay)), [(Kind::Ack, Seq(1))]);
+    data(&mut session, 1);
+    data(&mut session, 2);
+    assert_eq!(kinds(&mut session, Instant::ZERO), [(Kind::Ack, Seq(3))], "a quarter of the window");
+    data(&mut session, 3);
+    session.send(&mut frame(9)).expect("there is room");
+    assert_eq!(kinds(&mut session, Instant::ZERO), [(Kind::Data, Seq(4))]);
+    assert_eq!(kinds(&mut session, after(config.ack_delay)), [], "it was carried along");
+}
+
+/// Times and windows of zero neither hang nor stop a link.
+#[test]
+fn bounds_of_zero_are_taken_for_the_least() {
+    let mut config = with_window(0, 0);
+    (config.heartbeat, config.ack_delay) = (Duration::ZERO, Duration::ZERO);
+    let mut session = up(config);
+    assert_eq!(session.send(&mut frame(9)), Ok(()));
+    assert_eq!(session.send(&mut frame(9)), Err(SendRefusal::Full));
+    let kinds: Vec<Kind> = written(&mut session, after(NANO)).iter().map(|(header, _)| header.kind).collect();
+    assert_eq!(kinds, [Kind::Data]);
+    assert!(session.deadline().is_some_and(|deadline| deadline > after(NANO)));
+}
+
+/// Errors name the numbers, and say whose fault it can be.
+#[test]
+fn errors_are_one_line_for_a_person() {
+    let (expected, given) = (Seq(4), Seq(9));
+    let texts = [
+        (LinkError::Gap { expected, given }, "packets are missing: s4 was to come, s9 came"),
+        (
+            LinkError::Unsent { next: expected, given },
+            "packets before s9 are acknowledged, but none from s4 on was sent",
+        ),
+        (
+            LinkError::Resume { from: Seq(1), to: expected, given },
+            "the peer asks to go on at s9, which is not in s1..=s4",
+        ),
+        (LinkError::BehindBye, "a packet came behind the last one"),
+        (LinkError::Farewell, "a bye gives no reason that can be understood"),
+        (LinkError::Down, "a packet came on a pipe that is not up"),
+        (LinkError::GivenUp, "a pipe came up to a peer that was given up before"),
+    ];
+    for (error, text) in texts {
+        assert_eq!(error.to_string(), text);
+    }
+}

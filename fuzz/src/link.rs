@@ -1,0 +1,88 @@
+//! Target `link`: whatever a pipe does, and whatever a lying peer says, each frame of a link arrives exactly once and in
+//! order, and every other promise of a session holds (protocol, section 9).
+//!
+//! The input chooses windows and times, then step by step who sends, writes, reads, says goodbye or lies, when the pipe is
+//! cut and what of it still arrives. In the end a pipe that works comes up, and everything must arrive. The same steps as in
+//! the random schedules of `adapm-core/tests/link.rs`, but led by coverage instead of chance.
+
+use std::time::Duration;
+
+use adapm_core::link::{Kind, LinkConfig};
+use adapm_core::testing::arb::Choices;
+use adapm_core::testing::link::random::FAREWELLS;
+use adapm_core::testing::link::{Broken, End, Lie, Pair};
+
+/// Steps of one input at most.
+const STEPS_MAX: usize = 1_000;
+
+/// Runs the steps that `bytes` choose; true if a frame was still missing when the last pipe came up.
+pub fn link(bytes: &[u8]) -> bool {
+    let mut choices = Choices::from_bytes(bytes);
+    let mut pair = Pair::new(config(&mut choices), None);
+    match run(&mut pair, &mut choices) {
+        Ok(resumed) => resumed,
+        Err(broken) => panic!("{broken:?}"),
+    }
+}
+
+fn config(choices: &mut Choices<'_>) -> LinkConfig {
+    let mut config = LinkConfig::dead_after(Duration::from_secs(1));
+    config.window_frames = [1, 2, 4, 64][choices.below(4) as usize];
+    config.window_bytes = [1, 40, 200, 10_000][choices.below(4) as usize];
+    config
+}
+
+fn run(pair: &mut Pair, choices: &mut Choices<'_>) -> Result<bool, Broken> {
+    for _ in 0..STEPS_MAX {
+        if choices.is_exhausted() {
+            break;
+        }
+        step(pair, choices)?;
+    }
+    let before: u64 = arrived(pair);
+    pair.settle()?;
+    Ok(arrived(pair) > before)
+}
+
+fn arrived(pair: &Pair) -> u64 {
+    pair.sides.iter().map(|side| side.delivered).sum()
+}
+
+fn step(pair: &mut Pair, choices: &mut Choices<'_>) -> Result<(), Broken> {
+    let end = End::BOTH[choices.below(2) as usize];
+    match choices.below(32) {
+        0..8 => {
+            pair.send(end, 8 + choices.below(64) as usize)?;
+        }
+        8..15 => {
+            pair.write(end)?;
+        }
+        15..23 => {
+            pair.read(end)?;
+        }
+        23 => {
+            pair.repeat(end)?;
+        }
+        24 => pair.cut([choices.below(8) as usize, choices.below(8) as usize]),
+        25 | 26 => pair.dial(),
+        27..29 => {
+            let millis = [0, 1, 20, 50, 60, 250, 999, 1_200][choices.below(8) as usize];
+            pair.pass(Duration::from_millis(millis))?;
+        }
+        29 => pair.close(end, FAREWELLS[choices.below(3) as usize])?,
+        _ => {
+            let by = choices.below(1 << 20);
+            let lie = match choices.below(6) {
+                0 => Lie::Unsent(by),
+                1 => Lie::Gap(by),
+                2 => Lie::ResumeBeyond(by),
+                3 => Lie::ResumeBefore(by),
+                4 => Lie::BehindBye,
+                _ => Lie::Farewell,
+            };
+            let kind = [Kind::Data, Kind::Bye, Kind::Ack, Kind::Heartbeat][choices.below(4) as usize];
+            pair.lie(end, kind, lie)?;
+        }
+    }
+    Ok(())
+}
