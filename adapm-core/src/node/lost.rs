@@ -67,13 +67,13 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// The lost node without which an operation on `keys` cannot be done; `None` if all of them are local, or none is lost.
     pub(super) fn lost_for(&self, keys: &[Key], needs_owner: bool) -> Option<NodeId> {
         let first = self.first_lost?;
-        let local = |key: &&Key| match self.state(**key) {
+        let local = |key: &&Key| match self.peek(**key).state() {
             State::Main => true,
             State::Replica => !needs_owner,
             State::None | State::Requested | State::Releasing => false,
         };
         let far = keys.iter().find(|key| !local(key))?;
-        let hop = self.first_hop(*far, self.word(*far)).node;
+        let hop = self.first_hop(*far, self.peek(*far)).node;
         Some(if self.peers[hop.index()].lost { hop } else { first })
     }
 

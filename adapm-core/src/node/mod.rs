@@ -334,12 +334,22 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// The key's word. In a sparse layout, a key at its home that nobody has touched is founded first.
     fn word(&self, key: Key) -> Word {
         let word = self.store.with_slot(key, |slot| *slot.word);
-        let untouched = word == Word::EMPTY && self.layout.kind() == Kind::Sparse;
-        if untouched && Layout::home(key, self.config.nodes) == self.config.node {
+        if self.is_untouched(key, word) {
             self.found(key);
             return Word::MAIN_AT_HOME;
         }
         word
+    }
+
+    /// The key's word as [`Self::word`] would give it, without founding anything: for checks, which may end in a refusal.
+    fn peek(&self, key: Key) -> Word {
+        let word = self.store.with_slot(key, |slot| *slot.word);
+        if self.is_untouched(key, word) { Word::MAIN_AT_HOME } else { word }
+    }
+
+    fn is_untouched(&self, key: Key, word: Word) -> bool {
+        let sparse = self.layout.kind() == Kind::Sparse;
+        sparse && word == Word::EMPTY && Layout::home(key, self.config.nodes) == self.config.node
     }
 
     fn state(&self, key: Key) -> State {

@@ -47,7 +47,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Entries of this node that come back must be unanswered.
     fn check_own(&self, intents: &Asked, localizes: &Asked, operation: &Operation) -> Result<(), Fault> {
-        let requested = |key: &Key| self.state(*key) == State::Requested;
+        let requested = |key: &Key| self.peek(*key).state() == State::Requested;
         if let Some(key) = intents.keys.iter().chain(localizes.keys.iter()).find(|key| !requested(key)) {
             return Err(Fault::Impossible(*key));
         }

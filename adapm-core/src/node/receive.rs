@@ -74,13 +74,13 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn check_response(&self, from: NodeId, response: &SyncResponse) -> Result<(), Fault> {
         let Some(outstanding) = &self.peers[from.index()].outstanding else { return Err(Fault::Unexpected) };
         self.check_grants(&response.grants)?;
-        let held = |key: Key| self.state(key) == State::Replica && self.owner_of_replica(key) == from;
+        let held = |key: Key| self.peek(key).state() == State::Replica && self.owner_of_replica(key) == from;
         if let Some(key) = response.refreshes.iter().find(|key| !held(**key)) {
             return Err(Fault::Impossible(*key));
         }
         for (key, counter) in response.hand_overs.at.iter() {
             let set = outstanding.sets.binary_search(&key).is_ok();
-            if !held(key) || set || counter <= self.word(key).counter() {
+            if !held(key) || set || counter <= self.peek(key).counter() {
                 return Err(Fault::Impossible(key));
             }
         }
@@ -89,7 +89,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     fn check_grants(&self, grants: &Grants) -> Result<(), Fault> {
         for ((key, counter), kind) in grants.at.iter().zip(&grants.kinds) {
-            let word = self.word(key);
+            let word = self.peek(key);
             let behind = *kind == GrantKind::Owner && counter <= word.counter();
             if word.state() != State::Requested || behind {
                 return Err(Fault::Impossible(key));
@@ -175,7 +175,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             return Ok(());
         }
         for &key in retry.intents.iter() {
-            if self.state(key) != State::Requested {
+            if self.peek(key).state() != State::Requested {
                 return Err(Fault::Impossible(key));
             }
         }

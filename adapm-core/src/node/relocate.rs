@@ -130,7 +130,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let facts = || residence.at.iter().zip(&residence.owners);
         for ((key, counter), owner) in facts() {
             let away = Layout::home(key, self.config.nodes) != self.config.node;
-            let word = self.word(key);
+            let word = self.peek(key);
             // A home that holds a copy cannot be behind: whoever gave it the copy told it the counter.
             // (A release may have been applied there and the key moved on before its answer is here.)
             let held = matches!(word.state(), State::Main | State::Replica);

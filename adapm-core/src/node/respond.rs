@@ -59,7 +59,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Whatever a request says must be possible: a delta, set or release meets its owner, who knows the holder.
     fn check_sync_request(&self, from: NodeId, request: &SyncRequest) -> Result<(), Fault> {
         for key in request.deltas.iter().chain(request.sets.iter()).chain(request.releases.iter()) {
-            let foreign = self.state(*key) != State::Main || !self.is_holder(*key, from);
+            let foreign = self.peek(*key).state() != State::Main || !self.is_holder(*key, from);
             if foreign && !planted!(self, SkipForeignDelta) {
                 return Err(Fault::Impossible(*key));
             }
