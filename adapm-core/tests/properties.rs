@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use adapm_core::layout::Kind as LayoutKind;
 use adapm_core::slot::State;
 use adapm_core::testing::Setup;
 use adapm_core::testing::air::{Pairs, STATES};
@@ -97,10 +98,16 @@ fn tell_seed(make: MakeSetup) {
 /// The schedules are what they claim to be: large enough to count.
 #[test]
 fn schedules_have_three_nodes_two_workers_eight_keys() {
+    let (mut sparse, mut channels) = (0, 0);
     for seed in 0..SEEDS {
         let setup = random::setup(seed);
-        assert!(setup.nodes >= 3 && setup.workers >= 2 && setup.layout.keys().end.0 >= 8 && STEPS >= 200);
+        assert!(setup.nodes >= 3 && setup.workers >= 2 && setup.keys().count() >= 8 && STEPS >= 200);
+        sparse += usize::from(setup.layout.kind() == LayoutKind::Sparse);
+        channels += usize::from(setup.channel.1 > 1);
+        let losses = random::setup_with_losses(seed).losses;
+        assert!(losses >= 1 && losses < setup.nodes);
     }
+    assert!(sparse >= 1_000 && channels >= 1_000, "{sparse} of {SEEDS} are sparse, {channels} have channels");
 }
 
 fn run(setup: Setup, seed: u64, pairs: &mut Pairs) -> Result<(), String> {

@@ -193,8 +193,8 @@ impl Cluster {
         // A replica whose grant is on its way left its owner before the call.
         let held = |key: &Key| self.state(who.0, *key) == State::Replica;
         let main = |key: Key| if held(&key) { self.judged_main(key) } else { Ok(None) };
-        let mains = self.keys().map(main).collect::<Result<Vec<_>, _>>()?;
-        let own = self.keys().map(|key| self.pushes_of_node(who.0, key)).collect();
+        let mains = self.all_keys().map(main).collect::<Result<Vec<_>, _>>()?;
+        let own = self.all_keys().map(|key| self.pushes_of_node(who.0, key)).collect();
         let op = self.calls.begin(who, CallKind::WaitSync { mains, own });
         self.submit(op, who, false, |_| OpBody::WaitSync)
     }
@@ -213,7 +213,7 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn quiesce(&mut self, who: Who) -> Result<OpId, Violation> {
-        let pushes = self.keys().map(|key| (1 << self.oracle.pushes(key)) - 1).collect();
+        let pushes = self.all_keys().map(|key| (1 << self.oracle.pushes(key)) - 1).collect();
         let op = self.calls.begin(who, CallKind::Quiesce { pushes });
         self.submit(op, who, false, |_| OpBody::Quiesce)
     }

@@ -117,7 +117,8 @@ impl Cluster {
             self.air.cut(other, node, 0);
         }
         self.air.close(node);
-        let owned = self.keys().filter(|key| self.state(node, *key) == State::Main);
+        let untouched = |key: &Key| self.setup.home(*key) == node && self.is_untouched(*key);
+        let owned = self.keys().filter(|key| self.state(node, *key) == State::Main || untouched(key));
         let owned: Vec<Key> = owned.collect();
         self.losses.doomed.extend(owned);
         self.losses.note(&self.air.take_dropped());

@@ -108,7 +108,8 @@ impl Observe for Listener {
 impl Member {
     /// Node `node` of the cluster, its main copies in place.
     pub fn new(setup: &Setup, node: NodeId) -> Self {
-        let mut config = NodeConfig::new(node, setup.nodes, setup.workers);
+        let (channel, channels) = setup.channel;
+        let mut config = NodeConfig::new(node, setup.nodes, setup.workers).on_channel(channel, channels);
         config.location_caches = setup.location_caches;
         config.block_bytes_max = setup.block_bytes_max;
         config.parked_max = setup.parked_max;

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::clock::Clock;
-use crate::id::{Key, NodeId, WorkerId};
+use crate::id::{ChannelId, Key, NodeId, WorkerId};
 use crate::layout::Layout;
 use crate::node::OpId;
 use crate::policy::{Placement, Policy, System, SystemPolicy, View};
@@ -66,7 +66,6 @@ pub fn setup(seed: u64) -> Setup {
     let at = rng.within(0..System::ALL.len() + 2);
     let system = System::ALL.get(at).copied();
     let mut setup = Setup::new(system.unwrap_or_default(), nodes, workers, 8);
-    setup.layout = Layout::dense(&[(4, 5), (4, 3)]).expect("a cluster has keys");
     if system.is_none() {
         setup.policy =
             Arc::new(move |node| Box::new(RandomPolicy::new(seed ^ u64::from(node.0))) as SystemPolicy);
@@ -75,6 +74,14 @@ pub fn setup(seed: u64) -> Setup {
     setup.location_caches = rng.chance(67);
     setup.block_bytes_max = rng.choose(&[4 << 20, 64, 16]);
     setup.parked_max = rng.choose(&[1 << 16, 1, 0]);
+    let sparse = rng.chance(25);
+    let channels = rng.choose(&[1, 1, 1, 2]);
+    // At least 8 keys in each channel.
+    let keys = if channels == 1 { 4 } else { 10 };
+    let extents = [(keys, 5), (keys, 3)];
+    let layout = if sparse { Layout::sparse(&extents) } else { Layout::dense(&extents) };
+    setup.layout = layout.expect("a cluster has keys");
+    setup.channel = (ChannelId(rng.within(0..channels) as u16), channels);
     setup
 }
 

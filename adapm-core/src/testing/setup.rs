@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use crate::id::{Key, NodeId};
+use crate::id::{ChannelId, Key, NodeId};
 use crate::layout::Layout;
 use crate::policy::{System, SystemPolicy};
 use crate::testing::Bug;
@@ -41,8 +41,10 @@ pub struct Setup {
     pub nodes: usize,
     /// Number of workers of each node.
     pub workers: usize,
-    /// Keys and value lengths; a dense layout.
+    /// Keys and value lengths.
     pub layout: Layout,
+    /// The channel whose engines are under test, and how many channels there are: only its keys are used.
+    pub channel: (ChannelId, usize),
     /// The policy of each node.
     pub policy: MakePolicy,
     /// Whether invariant 5 holds: the policies `adapm*`.
@@ -76,6 +78,7 @@ impl Setup {
             nodes,
             workers,
             layout: Layout::dense(&[(keys, 2)]).expect("a cluster has keys"),
+            channel: (ChannelId(0), 1),
             policy: Arc::new(move |_| system.policy(workers)),
             adaptive: matches!(system, System::Adapm | System::AdapmNoRelocation | System::AdapmImmediate),
             sequential: !system.replicates(),
@@ -95,14 +98,19 @@ impl Setup {
         Layout::home(key, self.nodes)
     }
 
+    /// The keys of the channel, in order.
+    pub fn keys(&self) -> impl Iterator<Item = Key> + use<> {
+        let (channel, channels) = self.channel;
+        (0..self.layout.keys().end.0).map(Key).filter(move |key| Layout::channel(*key, channels) == channel)
+    }
+
     /// The first key whose home is `node`.
     ///
     /// # Panics
     /// If the layout has too few keys to have one.
     #[must_use]
     pub fn key_of(&self, node: NodeId) -> Key {
-        let keys = self.layout.keys().end.0;
-        (0..keys).map(Key).find(|key| self.home(*key) == node).expect("every node is home of a key")
+        self.keys().find(|key| self.home(*key) == node).expect("every node is home of a key")
     }
 
     /// Elements of the value of `key`, which is a key of the layout.

@@ -5,11 +5,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::id::{Key, NodeId, WorkerId};
+use crate::layout::Kind;
 use crate::node::OpId;
-use crate::slot::State;
+use crate::slot::{State, Word};
 use crate::testing::air::{Air, Pairs};
 use crate::testing::cluster::Cluster;
-use crate::testing::flight::{self, Entry, Kind};
+use crate::testing::flight::{self, Entry};
 use crate::testing::member::{Member, Row};
 use crate::testing::oracle::{Oracle, Who};
 use crate::testing::setup::Setup;
@@ -22,8 +23,13 @@ impl Cluster {
         (0..self.setup.nodes as u16).map(NodeId)
     }
 
-    /// All keys, in order.
+    /// All keys of the channel, in order.
     pub fn keys(&self) -> impl Iterator<Item = Key> + use<> {
+        self.setup.keys()
+    }
+
+    /// All keys of the layout, in order.
+    pub(super) fn all_keys(&self) -> impl Iterator<Item = Key> + use<> {
         (0..self.setup.layout.keys().end.0).map(Key)
     }
 
@@ -72,6 +78,14 @@ impl Cluster {
         self.nodes().find(|node| self.state(*node, key) == State::Main)
     }
 
+    /// Whether the main copy of `key` has yet to come into being: a sparse layout, and nobody has touched the key at its home.
+    #[must_use]
+    pub fn is_untouched(&self, key: Key) -> bool {
+        let home = self.setup.home(key);
+        let sparse = self.setup.layout.kind() == Kind::Sparse;
+        sparse && !self.losses.is_gone(home) && self.row(home, key).view.word == Word::EMPTY
+    }
+
     /// The value of the main copy of `key`, be it on its way.
     #[must_use]
     pub fn main_value(&self, key: Key) -> Option<Vec<i64>> {
@@ -91,8 +105,8 @@ impl Cluster {
         if row.state() != State::Replica {
             // The grant of that replica is on its way before it.
             let grants = self.air.about(entry.key).iter().map(|aloft| (aloft.to, &aloft.entry));
-            let mut grants =
-                grants.filter(|(receiver, grant)| *receiver == to && grant.kind == Kind::GrantReplica);
+            let mut grants = grants
+                .filter(|(receiver, grant)| *receiver == to && grant.kind == flight::Kind::GrantReplica);
             return grants.next().map_or_else(
                 || alloc::vec![0; self.setup.value_len(entry.key)],
                 |(_, grant)| grant.value.clone(),
@@ -127,7 +141,7 @@ impl Cluster {
 
     /// Whether an entry of `kind` about `key` is on its way from `from` to `to`.
     #[must_use]
-    pub fn is_aloft(&self, kind: Kind, key: Key, from: NodeId, to: NodeId) -> bool {
+    pub fn is_aloft(&self, kind: flight::Kind, key: Key, from: NodeId, to: NodeId) -> bool {
         self.air
             .about(key)
             .iter()

@@ -18,11 +18,16 @@ pub fn bad_message(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -
     let keys: Vec<Key> = cluster.keys().collect();
     let key = rng.choose(&keys);
     let known = cluster.setup().value_len(key);
-    let beyond = Key(keys.len() as u64);
+    let layout = &cluster.setup().layout;
+    let beyond = layout.keys().end;
+    let mut all = (0..beyond.0).map(Key);
+    let foreign = all.find(|key| keys.binary_search(key).is_err()).unwrap_or(beyond);
+    let unknown = if rng.chance(50) { foreign } else { beyond };
     match rng.within(0..9) {
-        0 => {
-            message(Body::SyncRequest(SyncRequest { intents: asked(&[beyond]), ..SyncRequest::default() }), 0)
-        }
+        0 => message(
+            Body::SyncRequest(SyncRequest { intents: asked(&[unknown]), ..SyncRequest::default() }),
+            0,
+        ),
         1 => foreign_delta(cluster, from, to),
         2 => message(Body::Operation(Operation { pushes: asked(&[key]), ..Operation::default() }), known + 1),
         3 => message(
