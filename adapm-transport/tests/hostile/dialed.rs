@@ -1,0 +1,192 @@
+//! What a node dials is not what it was told: it says so, goes on trying where that can help, and the others go on.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use adapm_core::NodeId;
+use adapm_core::link::{LinkConfig, Seq};
+use adapm_transport::net::hello::{Listening, Message, Refusal, Step};
+use adapm_transport::net::packet::Greeting;
+use adapm_transport::net::{Net, NetConfig};
+
+use crate::crew::{Crew, config, token};
+use crate::mistaken::{fails, only};
+use crate::stranger::{Stranger, claim, identity, listener};
+
+/// Stands where node 0 should, and serves each connection by a function, until it is dropped.
+struct Impostor {
+    address: SocketAddr,
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Impostor {
+    fn start(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> Self {
+        let listener: TcpListener = listener();
+        let address = listener.local_addr().expect("it has one");
+        let ends = Arc::new(AtomicBool::new(false));
+        let for_thread = Arc::clone(&ends);
+        let thread = thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                if for_thread.load(Ordering::Relaxed) {
+                    return;
+                }
+                let serve = serve.clone();
+                // Detached: the process ends with the case.
+                thread::spawn(move || serve(stream));
+            }
+        });
+        Self { address, ends, thread: Some(thread) }
+    }
+}
+
+impl Drop for Impostor {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Nodes 1, 2 and 3 of four are well, and dial an impostor as node 0. They must say `words` of it.
+#[track_caller]
+fn troubled(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static, words: &str) {
+    let impostor = Impostor::start(serve);
+    let configure = |config: &mut NetConfig| {
+        config.greeting_time = Duration::from_millis(500);
+    };
+    let crew = Crew::start_with(4, &[1, 2, 3], configure, &[(0, impostor.address)]);
+    for node in [1, 2, 3] {
+        crew.trouble(node, 0, words);
+    }
+    crew.finish(&[]);
+}
+
+/// Says `bytes` at once, and then reads until the node hangs up.
+fn says(bytes: &'static [u8]) -> impl Fn(TcpStream) + Send + Sync + Clone + 'static {
+    move |mut stream| {
+        let _ = stream.write_all(bytes);
+        while let Ok(1..) = stream.read(&mut [0; 4096]) {}
+    }
+}
+
+cases! {
+    fn a_web_server() {
+        troubled(
+            says(b"HTTP/1.1 400 Bad Request\r\nServer: nginx\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
+            "what came is not from an adapm node",
+        );
+    }
+
+    fn a_shell_server() {
+        troubled(says(b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u7\r\n"), "what came is not from an adapm node");
+    }
+
+    fn one_who_hangs_up() {
+        troubled(drop, "the connection was closed");
+    }
+
+    fn one_who_says_nothing() {
+        troubled(says(b""), "the handshake took too long");
+    }
+
+    fn an_echo() {
+        troubled(
+            |mut stream| {
+                let mut piece = [0; 4096];
+                while let Ok(count @ 1..) = stream.read(&mut piece) {
+                    let _ = stream.write_all(&piece[..count]);
+                }
+            },
+            "the handshake makes no sense: is that an adapm node?",
+        );
+    }
+
+    fn one_who_claims_a_large_welcome() {
+        let serve = |mut stream: TcpStream| {
+            let _ = stream.write_all(&claim(17, 1 << 20, 0));
+            while let Ok(1..) = stream.read(&mut [0; 4096]) {}
+        };
+        troubled(serve, "a packet claims 1048576 bytes, 1024 are allowed");
+    }
+
+    fn one_who_talks_without_end() {
+        let serve = |mut stream: TcpStream| while stream.write_all(&[0x61; 64 << 10]).is_ok() {};
+        troubled(serve, "what came is not from an adapm node");
+    }
+
+    fn one_who_is_too_busy() {
+        let serve = |stream: TcpStream| {
+            let mut stranger = Stranger::of(stream);
+            let _ = stranger.hear();
+            let busy = Message::refuse(Refusal::Busy);
+            stranger.greet(busy.greeting, &busy.bytes);
+            stranger.drain();
+        };
+        troubled(serve, "too many connections are waiting to be greeted");
+    }
+
+    fn one_who_welcomes_without_the_token() {
+        let impostor = Impostor::start(|stream| {
+            let mut stranger = Stranger::of(stream);
+            let Ok(packet) = stranger.hear() else { return };
+            // It does not know the token, and hopes that a mark of its own making will do.
+            let mut listening = Listening::new(identity(0), Some(token(9)), [8; 32]);
+            if let Ok(Step::Send(welcome)) =
+                listening.handle(Greeting::Hello, &packet.frame.head)
+            {
+                stranger.greet(welcome.greeting, &welcome.bytes);
+            }
+            stranger.hear_end();
+        });
+        let mut net = Net::listen(config(1, 4)).expect("it can listen");
+        net.connect(&only(0, impostor.address, 4));
+        let error = fails(&mut net);
+        assert!(error.contains("node n0 at tcp://127.0.0.1:") && error.contains("the tokens differ"), "{error}");
+    }
+
+    fn one_who_is_ready_before_it_was_asked() {
+        let serve = |stream: TcpStream| {
+            let mut stranger = Stranger::of(stream);
+            stranger.greet(Greeting::Ready, &[0]);
+            stranger.hear_end();
+        };
+        troubled(serve, "the handshake makes no sense: is that an adapm node?");
+    }
+
+    fn one_who_cannot_be_reached_yet_and_then_can() {
+        // The port is known and nobody listens; then node 0 comes up there.
+        let free = listener();
+        let address = free.local_addr().expect("it has one");
+        drop(free);
+        let configure = |config: &mut NetConfig| {
+            config.link = LinkConfig::dead_after(Duration::from_secs(20));
+        };
+        let crew = Crew::start_with(4, &[1, 2, 3], configure, &[(0, address)]);
+        crew.trouble(2, 0, "connection refused");
+        let late = TcpListener::bind(address).expect("the port is still free");
+        let mut stranger = Stranger::accept(&late);
+        let hello = stranger.hear().expect("a node says hello");
+        let mut listening = Listening::new(identity(0), Some(token(1)), [8; 32]);
+        let Ok(Step::Send(welcome)) = listening.handle(Greeting::Hello, &hello.frame.head)
+        else {
+            panic!("a sound hello");
+        };
+        stranger.greet(welcome.greeting, &welcome.bytes);
+        let proof = stranger.hear().expect("it proves itself");
+        let Ok(Step::Met(met)) = listening.handle(Greeting::Proof, &proof.frame.head) else {
+            panic!("a sound proof");
+        };
+        let ready = Listening::accept(Seq(0));
+        stranger.greet(ready.greeting, &ready.bytes);
+        let NodeId(node) = met.node;
+        crew.up(node, 0);
+        crew.finish(&[]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Many connections, slow ones, and ones that end as soon as they stand.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use adapm_core::NodeId;
+use adapm_core::link::Seq;
+use adapm_transport::net::hello::{Dialing, Refusal, TokenFault};
+use socket2::SockRef;
+
+use crate::case::HANG;
+use crate::crew::{Crew, token};
+use crate::stranger::{Stranger, claim, identity};
+
+/// Passes about this time without sleeping.
+fn pause(time: Duration) {
+    let (_sender, receiver) = mpsc::channel::<()>();
+    let _ = receiver.recv_timeout(time);
+}
+
+fn crew(greeting_time: Duration) -> Crew {
+    Crew::start(4, &[0, 1, 2], |config| config.greeting_time = greeting_time)
+}
+
+cases! {
+    fn a_connection_that_says_nothing() {
+        let crew = crew(Duration::from_millis(300));
+        let mut stranger = Stranger::dial(crew.address(0));
+        assert!(stranger.drain() <= 256);
+        crew.notice(0, SLOW);
+        crew.finish(&[]);
+    }
+
+    fn a_connection_that_says_a_byte_now_and_then() {
+        let crew = crew(Duration::from_secs(1));
+        let mut stranger = Stranger::dial(crew.address(0));
+        let mut said = 0;
+        // A byte always comes before the time of the one before is over.
+        for byte in claim(16, 900, 0).into_iter().chain([0; 900]) {
+            if !stranger.say(&[byte]) {
+                break;
+            }
+            said += 1;
+            pause(Duration::from_millis(50));
+        }
+        assert!(said < 900, "a stranger may take its time");
+        crew.notice(0, SLOW);
+        crew.finish(&[]);
+    }
+
+    fn a_hello_and_then_nothing() {
+        let crew = crew(Duration::from_millis(300));
+        let (_, hello) = Dialing::new(identity(3), Some(token(1)), NodeId(0), None, Seq(0), [3; 32]);
+        let mut stranger = Stranger::dial(crew.address(0));
+        stranger.greet(hello.greeting, &hello.bytes);
+        stranger.hear().expect("the node says who it is");
+        stranger.drain();
+        crew.notice(0, SLOW);
+        crew.finish(&[]);
+    }
+
+    fn a_thousand_connections_at_once() {
+        let crew = crew(Duration::from_secs(2));
+        let mut strangers = Vec::new();
+        for _ in 0..1_000 {
+            strangers.push(TcpStream::connect(crew.address(0)).expect("the node listens"));
+        }
+        crew.goes_on();
+        // All end: most at once, the others when their time is over.
+        for stranger in &mut strangers {
+            stranger.set_read_timeout(Some(HANG)).expect("not zero");
+            while let Ok(1..) = stranger.read(&mut [0; 512]) {}
+        }
+        crew.notice(0, "too many connections");
+        // And then there is room again for one that belongs here.
+        let met = Stranger::meet(crew.address(0), identity(3), 0, Seq(0));
+        assert_eq!(met.expect("there is room").1.node, NodeId(0));
+        crew.finish(&[]);
+    }
+
+    fn connections_that_end_at_once() {
+        let crew = crew(Duration::from_secs(5));
+        for _ in 0..2_000 {
+            drop(TcpStream::connect(crew.address(0)).expect("the node listens"));
+        }
+        crew.finish(&[]);
+    }
+
+    fn connections_that_are_reset_at_once() {
+        let crew = crew(Duration::from_secs(5));
+        for _ in 0..2_000 {
+            let stranger = TcpStream::connect(crew.address(0)).expect("the node listens");
+            SockRef::from(&stranger).set_linger(Some(Duration::ZERO)).expect("it is TCP");
+        }
+        crew.finish(&[]);
+    }
+
+    fn connections_that_end_within_a_packet() {
+        let crew = crew(Duration::from_secs(5));
+        let hello = claim(16, 700, 0);
+        for bytes in 1..200 {
+            let mut stranger = Stranger::dial(crew.address(0));
+            stranger.say(&hello[..bytes.min(hello.len())]);
+        }
+        crew.notice(0, "the connection was closed within a packet");
+        crew.finish(&[]);
+    }
+
+    fn guesses_of_the_token() {
+        let crew = crew(Duration::from_secs(5));
+        for guess in 0..200_u8 {
+            let wrong = token(guess.wrapping_add(100));
+            let mut stranger = Stranger::dial(crew.address(0));
+            let (_, hello) = Dialing::new(identity(3), Some(wrong), NodeId(0), None, Seq(0), [guess; 32]);
+            stranger.greet(hello.greeting, &hello.bytes);
+            stranger.hear().expect("the node says who it is");
+            let mut mark = vec![1];
+            mark.extend([guess; 32]);
+            stranger.greet(adapm_transport::net::packet::Greeting::Proof, &mark);
+            let told = stranger.hear_end();
+            assert_eq!(told, Some(Refusal::Token(TokenFault::Differs)));
+        }
+        crew.notice(0, "the tokens differ");
+        crew.finish(&[]);
+    }
+}
+
+const SLOW: &str = "the handshake took too long";

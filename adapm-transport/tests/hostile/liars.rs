@@ -1,0 +1,263 @@
+//! A peer that knows the token, and then does what no sound node does. Only it is lost; the cluster goes on.
+
+use std::time::Duration;
+
+use adapm_core::link::{Kind, LinkConfig, Seq};
+use adapm_core::transport::Loss;
+use adapm_transport::net::hello::{Identity, Incarnation, Refusal};
+use adapm_transport::net::packet::{self, Greeting};
+
+use crate::crew::Crew;
+use crate::stranger::{Stranger, claim, identity, packet_of_version};
+
+fn crew() -> Crew {
+    Crew::start(4, &[0, 1, 2], |_| {})
+}
+
+/// Node 3 as the liar plays it, on a link with node 0 that goes on at packet `expects` of node 0.
+fn liar(crew: &Crew, expects: u64) -> Stranger {
+    Stranger::meet(crew.address(0), identity(3), 0, Seq(expects)).expect("it knows the token").0
+}
+
+/// The liar does `lie` once; node 0 must count it as lost.
+#[track_caller]
+fn lost_for(lie: impl Fn(&mut Stranger)) {
+    let crew = crew();
+    let mut stranger = liar(&crew, 0);
+    lie(&mut stranger);
+    stranger.drain();
+    assert_eq!(crew.loss(0, 3), Loss::Misbehaved);
+    crew.finish(&[3]);
+}
+
+/// The liar meets node 0 and does `lie`, again and again, and gets nowhere; node 0 must count it as lost in the end.
+#[track_caller]
+fn lost_in_the_end_for(lie: impl Fn(&mut Stranger)) {
+    let crew = crew();
+    for _ in 0..50 {
+        let Ok((mut stranger, _)) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)) else { break };
+        lie(&mut stranger);
+        stranger.drain();
+    }
+    assert_eq!(crew.loss(0, 3), Loss::Misbehaved);
+    let Err(refusal) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)) else {
+        panic!("a lost node came back");
+    };
+    assert_eq!(refusal, Refusal::GivenUp);
+    crew.finish(&[3]);
+}
+
+cases! {
+    fn acknowledges_what_was_never_sent() {
+        lost_for(|stranger| assert!(stranger.link(Kind::Heartbeat, 0, 5, b"")));
+    }
+
+    fn resumes_behind_what_was_sent() {
+        let crew = crew();
+        let mut stranger = Stranger::meet(crew.address(0), identity(3), 0, Seq(1_000)).expect("it knows the token").0;
+        stranger.drain();
+        assert_eq!(crew.loss(0, 3), Loss::Misbehaved);
+        crew.finish(&[3]);
+    }
+
+    fn says_something_behind_its_goodbye() {
+        let crew = crew();
+        let mut stranger = liar(&crew, 0);
+        stranger.link(Kind::Bye, 0, 0, &[0]);
+        stranger.link(Kind::Data, 1, 0, b"one more thing");
+        stranger.drain();
+        assert_eq!(crew.foreign_so_far(0), 0);
+        crew.finish(&[3]);
+    }
+
+    fn says_goodbye_without_a_reason() {
+        lost_for(|stranger| assert!(stranger.link(Kind::Bye, 0, 0, &[77])));
+    }
+
+    fn leaves_packets_out() {
+        lost_in_the_end_for(|stranger| {
+            stranger.link(Kind::Data, 3, 0, b"where are the others?");
+        });
+    }
+
+    fn sends_packets_of_unknown_kinds() {
+        lost_in_the_end_for(|stranger| {
+            stranger.say(&claim(200, 0, 0));
+        });
+    }
+
+    fn greets_in_the_middle_of_the_link() {
+        lost_in_the_end_for(|stranger| {
+            stranger.greet(Greeting::Hello, &[1, 2, 3]);
+        });
+    }
+
+    fn changes_its_version() {
+        lost_in_the_end_for(|stranger| {
+            stranger.say(&packet_of_version(packet::PROTOCOL_VERSION + 1, Greeting::Hello));
+        });
+    }
+
+    fn sends_corrupt_packets_only() {
+        lost_in_the_end_for(|stranger| {
+            let mut bytes = claim(0, 5, 0);
+            bytes.extend(b"hello");
+            stranger.say(&bytes);
+        });
+    }
+
+    fn claims_frames_above_the_bound() {
+        lost_in_the_end_for(|stranger| {
+            stranger.say(&claim(0, 1, 16 << 20));
+        });
+    }
+
+    fn claims_four_gibibytes_twice_in_one_frame() {
+        lost_in_the_end_for(|stranger| {
+            stranger.say(&claim(0, u32::MAX, u32::MAX));
+        });
+    }
+
+    fn claims_a_large_frame_and_never_sends_it() {
+        let crew = crew();
+        let mut stranger = liar(&crew, 0);
+        stranger.say(&claim(0, 0, 16 << 20));
+        stranger.say(&[1; 100]);
+        crew.goes_on();
+        crew.finish(&[]);
+    }
+
+    fn sends_one_corrupt_packet_and_goes_on_on_a_new_connection() {
+        let crew = crew();
+        let mut first = liar(&crew, 0);
+        first.link(Kind::Data, 0, 0, b"first");
+        crew.foreign(0, 1);
+        let mut bytes = claim(0, 5, 0);
+        bytes.extend(b"wrong");
+        first.say(&bytes);
+        first.drain();
+        let (mut second, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it goes on");
+        assert_eq!(met.expects, Seq(1), "the first frame has arrived");
+        second.link(Kind::Data, 0, 0, b"first");
+        second.link(Kind::Data, 1, 0, b"second");
+        crew.foreign(0, 2);
+        crew.goes_on();
+        assert_eq!(crew.foreign_so_far(0), 2);
+        crew.finish(&[]);
+    }
+
+    fn breaks_off_within_a_frame_and_goes_on() {
+        let crew = crew();
+        for cut in 0..60 {
+            let (mut stranger, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it goes on");
+            assert_eq!(met.expects, Seq(cut), "each frame has arrived once");
+            stranger.link(Kind::Data, cut, 0, b"whole");
+            crew.foreign(0, cut + 1);
+            let mut bytes = claim(0, 100, 0);
+            bytes[12..20].copy_from_slice(&(cut + 1).to_le_bytes());
+            bytes.extend([0; 60]);
+            stranger.say(&bytes[..1 + cut as usize]);
+        }
+        assert_eq!(crew.foreign_so_far(0), 60);
+        crew.finish(&[]);
+    }
+
+    fn sends_heartbeats_without_end() {
+        let crew = crew();
+        let mut stranger = liar(&crew, 0);
+        assert!(stranger.flood(Kind::Heartbeat, (0..100_000).map(|_| 0), b""), "it breaks no rule");
+        crew.finish(&[]);
+    }
+
+    fn sends_acknowledgements_without_end() {
+        let crew = crew();
+        let mut stranger = liar(&crew, 0);
+        assert!(stranger.flood(Kind::Ack, (0..100_000).map(|_| 0), b""), "it breaks no rule");
+        crew.finish(&[]);
+    }
+
+    fn sends_empty_frames_without_end() {
+        let crew = crew();
+        let mut stranger = liar(&crew, 0);
+        assert!(stranger.flood(Kind::Data, 0..100_000, b""), "it breaks no rule");
+        crew.foreign(0, 100_000);
+        crew.finish(&[]);
+    }
+
+    fn repeats_one_frame_without_end() {
+        let crew = crew();
+        let mut stranger = liar(&crew, 0);
+        assert!(stranger.flood(Kind::Data, (0..50_000).map(|_| 0), b"again"), "it breaks no rule");
+        stranger.link(Kind::Data, 1, 0, b"another");
+        crew.foreign(0, 2);
+        crew.goes_on();
+        assert_eq!(crew.foreign_so_far(0), 2);
+        crew.finish(&[]);
+    }
+
+    fn carries_heads_in_heartbeats() {
+        let crew = crew();
+        let mut stranger = liar(&crew, 0);
+        for _ in 0..1_000 {
+            if !stranger.link(Kind::Heartbeat, 0, 0, &[0; 4_000]) {
+                break;
+            }
+        }
+        crew.goes_on();
+        assert_eq!(crew.foreign_so_far(0), 0);
+        crew.finish(&[3]);
+    }
+
+    fn connects_again_and_again() {
+        let crew = crew();
+        let mut last = None;
+        for _ in 0..300 {
+            last = Some(liar(&crew, 0));
+        }
+        let mut last = last.expect("300 of them");
+        last.link(Kind::Data, 0, 0, b"here");
+        crew.foreign(0, 1);
+        crew.finish(&[]);
+    }
+
+    fn falls_silent() {
+        let crew = Crew::start(4, &[0, 1, 2], |config| {
+            config.link = LinkConfig::dead_after(Duration::from_secs(3));
+        });
+        let _stranger = liar(&crew, 0);
+        assert!(matches!(crew.loss(0, 3), Loss::Silent(time) if time >= Duration::from_secs(3)));
+        crew.finish(&[3]);
+    }
+
+    fn comes_back_without_memory() {
+        let crew = crew();
+        let mut stranger = liar(&crew, 0);
+        stranger.link(Kind::Data, 0, 0, b"before");
+        crew.foreign(0, 1);
+        drop(stranger);
+        let again = Identity { incarnation: Incarnation(5), ..identity(3) };
+        let deadline = std::time::Instant::now() + crate::case::HANG;
+        loop {
+            let Err(refusal) = Stranger::meet(crew.address(0), again, 0, Seq(0)) else {
+                panic!("it has lost its state");
+            };
+            // Until node 0 has noticed that the first one ended, the second may be a twin.
+            if refusal == Refusal::Restarted {
+                break;
+            }
+            assert!(matches!(refusal, Refusal::NodeTaken { .. }), "{refusal}");
+            assert!(std::time::Instant::now() < deadline);
+        }
+        assert_eq!(crew.loss(0, 3), Loss::Restarted);
+        crew.finish(&[3]);
+    }
+
+    fn remembers_a_life_that_the_node_never_had() {
+        let crew = crew();
+        let Err(refusal) = Stranger::meet_knowing(crew.address(0), identity(3), 0, Incarnation(123)) else {
+            panic!("node 0 has had one life only");
+        };
+        assert_eq!(refusal, Refusal::Restarted);
+        crew.finish(&[3]);
+    }
+}

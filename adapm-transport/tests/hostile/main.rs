@@ -1,0 +1,18 @@
+//! Peers that are mistaken, broken or hostile, against a cluster that is well and has to stay so.
+//!
+//! Every case runs in a process of its own, which gives its memory meaning, and asserts three things: what both sides are
+//! told, that the nodes of the cluster go on talking with each other, and that memory grows by at most 8 MiB.
+//!
+//! Not here: what the protocol's messages say (the runtime's tests), and connections that merely break (`resets.rs`).
+
+#[macro_use]
+mod case;
+mod crew;
+mod stranger;
+
+mod dialed;
+mod floods;
+mod garbage;
+mod handshakes;
+mod liars;
+mod mistaken;
