@@ -34,7 +34,11 @@ impl Scripted {
         let flags =
             ["launch", "--hosts", self.hosts, "--remote-program", text(&program), "--dead-after", dead_after];
         let mut command = adapm(&[flags.as_slice(), &["--", "train", "kge", "--json"]].concat());
-        command.env("ADAPM_SSH", self.folder.join("ssh")).spawn().expect("the binary starts")
+        command
+            .env("TMPDIR", &self.folder)
+            .env("ADAPM_SSH", self.folder.join("ssh"))
+            .spawn()
+            .expect("the binary starts")
     }
 
     fn run(&self) -> Ran {

@@ -65,7 +65,7 @@ fn evaluate(
     }
     shown?;
     output.text(&report::evaluation_result(output, &graph, config.split, &evaluated, processes))?;
-    output.object(&json::Evaluation::new(&plan, &evaluated))?;
+    output.object(&json::Evaluation::new(&plan, &evaluated, processes))?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 

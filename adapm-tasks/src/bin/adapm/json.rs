@@ -1,11 +1,13 @@
 //! The objects of `--json`. Names of fields are an interface: programs read them.
 //!
 //! Times are in seconds, shares in 0..=1; counts are totals over all nodes. What was not computed, or is no finite number,
-//! is `null`.
+//! is `null`, and so is the transport of nodes that are in one process.
 
 use adapm_tasks::kge::{EpochReport, EvalReport, GraphSource, ManagerStats, TrainConfig, TrainReport};
 use adapm_tasks::metric::RankMetrics;
 use serde::Serialize;
+
+use crate::processes::Processes;
 
 /// What the parameter manager did.
 #[derive(Serialize)]
@@ -99,6 +101,7 @@ pub(crate) struct Run<'a> {
     system: &'static str,
     nodes: usize,
     workers: usize,
+    transport: Option<&'static str>,
     seed: u64,
     data: String,
     generated: bool,
@@ -125,12 +128,14 @@ impl<'a> Run<'a> {
         config: &TrainConfig,
         report: &TrainReport,
         saved: Option<&'a str>,
+        processes: &Processes,
     ) -> Self {
         Self {
             task: "kge",
             system: config.system.map_or("none", |system| system.name()),
             nodes: report.nodes,
             workers: report.workers,
+            transport: processes.transport(),
             seed: config.seed,
             data: source.to_string(),
             generated: matches!(source, GraphSource::Generated { .. }),
@@ -159,6 +164,7 @@ pub(crate) struct Evaluation {
     system: &'static str,
     nodes: usize,
     workers: usize,
+    transport: Option<&'static str>,
     data: String,
     generated: bool,
     model: &'static str,
@@ -173,7 +179,7 @@ pub(crate) struct Evaluation {
 }
 
 impl Evaluation {
-    pub(crate) fn new(plan: &crate::eval::Plan<'_>, report: &EvalReport) -> Self {
+    pub(crate) fn new(plan: &crate::eval::Plan<'_>, report: &EvalReport, processes: &Processes) -> Self {
         let source = plan.graph.source();
         Self {
             task: "kge",
@@ -181,6 +187,7 @@ impl Evaluation {
             system: plan.config.system.map_or("none", |system| system.name()),
             nodes: report.nodes,
             workers: report.workers,
+            transport: processes.transport(),
             data: source.to_string(),
             generated: plan.graph.is_generated(),
             model: plan.checkpoint.model().name(),

@@ -50,7 +50,7 @@ fn train(
     if let Some(path) = &saved {
         output.text(&format!("  parameters of epoch {} are in {path}\n", trained.chosen_epoch))?;
     }
-    output.object(&json::Run::new(graph.source(), &config, &trained, saved.as_deref()))?;
+    output.object(&json::Run::new(graph.source(), &config, &trained, saved.as_deref(), processes))?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 

@@ -64,7 +64,7 @@ fn measure(
     let (node, nodes) = (company.group.node(), company.group.nodes());
     let mut probe = Probe::new(net, node, nodes, interrupt.stop()).patient(company.group.join_timeout());
     if node.index() > 0 {
-        return probe.follow().map(|()| None).map_err(failure);
+        return ended(probe.follow()).map(|()| None);
     }
     let pairs = nodes * (nodes - 1);
     let slice = args.seconds / u32::try_from(pairs).unwrap_or(u32::MAX).max(1);
@@ -76,14 +76,20 @@ fn measure(
         screen.waiting(&format!("measuring: {} of {pairs} ways", matrix.len()));
     });
     screen.finish()?;
-    led.map(|()| Some(matrix)).map_err(failure)
+    ended(led)?;
+    Ok((matrix.len() == pairs).then_some(matrix))
 }
 
-fn failure<E: fmt::Display>(error: ProbeError<E>) -> Failure {
-    match error {
-        ProbeError::Lost { .. } | ProbeError::Silent { .. } => Failure::Between(75, error.to_string()),
-        ProbeError::Stopped => Failure::Interrupted(130),
-        ProbeError::Transport(_) | ProbeError::Odd { .. } => Failure::Between(1, error.to_string()),
+/// The end of a measurement, which one that was stopped has reached too: the exit code tells.
+fn ended<E: fmt::Display>(result: Result<(), ProbeError<E>>) -> Result<(), Failure> {
+    match result {
+        Ok(()) | Err(ProbeError::Stopped) => Ok(()),
+        Err(error @ (ProbeError::Lost { .. } | ProbeError::Silent { .. })) => {
+            Err(Failure::Between(75, error.to_string()))
+        }
+        Err(error @ (ProbeError::Transport(_) | ProbeError::Odd { .. })) => {
+            Err(Failure::Between(1, error.to_string()))
+        }
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) fn with(
     let config = settings::group(args, &environment, &member, token)?;
     let _folder = match &member.rendezvous.value {
         Meeting::JobFile(path) => Some(folder::JobFolder::of(path).map_err(Failure::Folder)?),
+        // The launcher's own folder, which would stay if the launcher were killed.
+        Meeting::File(path) if launched::is_launched() => folder::JobFolder::of(path).ok(),
         _ => None,
     };
     let heading = table::heading(&member, config.kind.scheme());
@@ -72,8 +74,15 @@ pub(crate) fn with(
             process::exit(code.into());
         }
     });
-    let group = group.inspect_err(|_| watch.give_up()).map_err(Failure::Group)?;
-    let group = Arc::new(group);
+    let group = group.map_err(|error| {
+        let failure = Failure::Group(error);
+        // A wrong setting is no news of who is missing.
+        if failure.is_loss() {
+            watch.give_up();
+        }
+        failure
+    });
+    let group = Arc::new(group?);
     group.on_stop(interrupt.stop_flag());
     let company = Company { group, config };
     let result = work(&Processes::Among(company.clone()));
@@ -108,6 +117,11 @@ impl Processes {
             Self::Alone => report::cluster(nodes, train::workers(workers, nodes)),
             Self::Among(_) => report::processes(nodes, workers),
         }
+    }
+
+    /// What carries frames between processes; `None` if there is only one.
+    pub(crate) fn transport(&self) -> Option<&'static str> {
+        self.company().map(|company| company.config.kind.scheme())
     }
 
     /// Refuses a verb whose nodes all have to be in one process.
