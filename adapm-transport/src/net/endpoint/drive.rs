@@ -1,13 +1,15 @@
 //! Waiting for news of pipes and for times to come, and dialing.
 
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::io;
 
 use adapm_core::{Instant, NodeId};
 use mio::Token;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Net;
 use super::open::{nonce, system};
+use super::{LOOK_TIME, Net};
 use crate::net::address::{Address, Kind};
 use crate::net::carriers;
 use crate::net::clock::later;
@@ -39,6 +41,10 @@ impl Net {
             wait = Some(Duration::ZERO);
         }
         self.clock.plan(wait);
+        if let Some(short) = wait.filter(|wait| *wait != Duration::ZERO && *wait < FINE_WAIT_MAX) {
+            self.wait_finely(short);
+            wait = Some(Duration::ZERO);
+        }
         let polled = self.poll.poll(&mut self.events, wait);
         self.bell.end_wait();
         match polled {
@@ -47,6 +53,7 @@ impl Net {
             Ok(()) => {}
         }
         let now = self.clock.look();
+        self.look_at = later(now, LOOK_TIME);
         self.take_news(now);
         if self.bell.take_ring() {
             self.answer_ring(now);
@@ -56,6 +63,17 @@ impl Net {
         }
         self.keep_times(now);
         Ok(())
+    }
+
+    /// Waits for news, at most `wait`: what mio watches with counts in whole milliseconds, and rounds of synchronization are
+    /// shorter than that.
+    fn wait_finely(&self, wait: Duration) {
+        let registry = self.poll.registry();
+        let mut watched = [PollFd::new(registry, PollFlags::IN)];
+        if let Ok(wait) = Timespec::try_from(wait) {
+            // Whatever ends the wait, what has come is looked at next.
+            let _ = poll(&mut watched, Some(&wait));
+        }
     }
 
     /// How long until a time comes; `None`: none will.
@@ -114,9 +132,10 @@ impl Net {
         }
     }
 
-    /// Takes in whoever has dialed.
+    /// Takes in whoever has dialed, a bounded number at a time: peers must not wait for a crowd.
     fn accept(&mut self, now: Instant) {
         self.accept_at = None;
+        let mut admitted = 0;
         while let Some(listener) = &mut self.listener {
             match listener.accept() {
                 Ok(Some(stream)) => {
@@ -130,15 +149,21 @@ impl Net {
                     break;
                 }
             }
+            admitted += 1;
+            if admitted == ACCEPTS_AT_ONCE {
+                self.accept_at = Some(now);
+                break;
+            }
         }
         for at in 0..self.carriers.len() {
-            while let Some((carried, remote)) = self.carriers[at].1.accept() {
+            for _ in 0..ACCEPTS_AT_ONCE {
+                let Some((carried, remote)) = self.carriers[at].1.accept() else { break };
                 self.admit(Pipe::Carried(carried), remote, now);
             }
         }
     }
 
-    fn admit(&mut self, pipe: Pipe, remote: Option<core::net::SocketAddr>, now: Instant) {
+    fn admit(&mut self, pipe: Pipe, remote: Option<SocketAddr>, now: Instant) {
         if self.connections.strangers() >= STRANGERS_MAX {
             self.notices.push(remote, Trouble::Crowded);
             return;
@@ -201,7 +226,7 @@ impl Net {
         &mut self,
         mut pipe: Pipe,
         role: Role,
-        remote: Option<core::net::SocketAddr>,
+        remote: Option<SocketAddr>,
         deadline: Instant,
     ) -> Option<Slot> {
         let slot = self.connections.vacant();
@@ -272,8 +297,12 @@ impl Net {
     }
 }
 
+/// Waits below this are worth a second call of the system to end in time.
+const FINE_WAIT_MAX: Duration = Duration::from_millis(5);
 /// Connections from outside that may be unknown at a time.
 const STRANGERS_MAX: usize = 64;
+/// Connections that are taken in at once.
+const ACCEPTS_AT_ONCE: u32 = 128;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// How long what is due may wait for a pipe that takes nothing, before times are looked at again.
 const BLOCKED_WAIT: Duration = Duration::from_millis(20);

@@ -73,7 +73,11 @@ impl Net {
     /// One turn of receiving, for nobody.
     fn work(&mut self) {
         let mut frame = Frame::default();
-        while self.next_frame(&mut frame).is_some() {}
+        for _ in 0..FRAMES_AT_ONCE {
+            if self.next_frame(&mut frame).is_none() {
+                break;
+            }
+        }
         self.verdicts.clear();
         self.failures.clear();
         if self.look(Some(WORK_TIME)).is_err() {
@@ -96,5 +100,7 @@ const FAILED_WAIT: Duration = Duration::from_secs(1);
 const STRANGER_WAIT: Duration = Duration::from_secs(1);
 /// Longest wait for peers that have ended to hang up.
 const LINGER_TIME: Duration = Duration::from_millis(200);
+/// Frames between two looks while leaving.
+const FRAMES_AT_ONCE: u32 = 256;
 /// One look while leaving.
 const WORK_TIME: Duration = Duration::from_millis(20);

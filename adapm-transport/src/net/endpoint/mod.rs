@@ -100,6 +100,8 @@ pub struct Net {
     just_woken: bool,
     /// Frames since the last look at all pipes.
     since_look: u32,
+    /// When to look at all pipes, even if one of them always has more.
+    look_at: Instant,
     has_left: bool,
     stats: NetStats,
 }
@@ -145,9 +147,10 @@ impl Transport for Net {
             Some(Duration::ZERO) | None => None,
             Some(wait) => Wall::now().checked_add(wait),
         };
+        let now = self.clock.look();
         self.flush_batches();
         self.since_look += 1;
-        if self.just_woken || self.since_look >= LOOK_EVERY {
+        if self.just_woken || self.since_look >= LOOK_EVERY || now >= self.look_at {
             self.look(Some(Duration::ZERO))?;
         }
         let mut is_over = false;
@@ -254,13 +257,8 @@ impl Net {
 
     /// Writes the frames that have waited for company.
     fn flush_batches(&mut self) {
-        let mut is_looked = false;
         for at in 0..self.peers.len() {
-            let Some(batched) = self.peers[at].batched.take() else { continue };
-            if batched > 0 {
-                if !core::mem::replace(&mut is_looked, true) {
-                    self.clock.look();
-                }
+            if self.peers[at].batched.take().is_some_and(|bytes| bytes > 0) {
                 self.pump(self.peers[at].node);
             }
         }
@@ -277,3 +275,5 @@ impl Wake for NetWaker {
 const BATCH_BYTES: usize = 64 << 10;
 /// Frames after which all pipes are looked at, even if one of them always has more.
 const LOOK_EVERY: u32 = 32;
+/// Time after which they are, if the user of the frames takes long for each.
+const LOOK_TIME: Duration = Duration::from_millis(2);

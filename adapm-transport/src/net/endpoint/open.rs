@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adapm_core::NodeId;
+use adapm_core::{Instant, NodeId};
 use mio::{Events, Poll};
 
 use super::Net;
@@ -78,6 +78,7 @@ impl Net {
             has_room: false,
             just_woken: false,
             since_look: 0,
+            look_at: Instant::ZERO,
             has_left: false,
             stats: NetStats::default(),
         })

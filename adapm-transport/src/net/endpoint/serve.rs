@@ -197,8 +197,7 @@ impl Net {
 
     /// A connection has come to nothing, whatever it was for.
     pub(super) fn give_up(&mut self, slot: Slot, trouble: Trouble) {
-        let now = self.clock.now();
-        let Some(connection) = self.connections.at(slot) else { return };
+        let Some(connection) = self.connections.get(slot) else { return };
         let remote = connection.remote;
         match (&connection.role, trouble) {
             (Role::Attached(node), _) => {
@@ -229,7 +228,6 @@ impl Net {
             }
             (Role::Closing, _) => self.remove(slot),
         }
-        let _ = now;
     }
 
     /// Dialing has come to nothing: tries again later.
