@@ -62,6 +62,8 @@ pub(crate) struct State<V> {
     leave: Option<OpId>,
     /// How it ended; told when the peers have heard.
     left: Option<Ended<V>>,
+    /// To be told when there are links to all peers.
+    ready: Option<Waiter<V>>,
     /// Lost peers that the engine knows of.
     lost_seen: usize,
     farewell: Farewell,
@@ -79,6 +81,7 @@ impl<V> Default for State<V> {
             next_op: 0,
             leave: None,
             left: None,
+            ready: None,
             lost_seen: 0,
             farewell: Farewell::Failed,
             until: None,
@@ -91,10 +94,11 @@ impl<V> Default for State<V> {
 }
 
 impl<S: Store> Channel<S> {
-    /// Creates the main copies this node is home of, tells `ready`, and serves until the node has left or the cluster fails.
+    /// Creates the main copies this node is home of, tells `ready` once all peers can be reached too, and serves until the node
+    /// has left or the cluster fails.
     pub(crate) fn run(mut self, ready: Waiter<S::Value>) {
         self.engine.populate();
-        ready.tell(Ok(Vec::new()));
+        self.state.ready = Some(ready);
         match self.serve() {
             Ok(farewell) => self.state.farewell = farewell,
             Err(error) => self.failure.raise(error),
@@ -106,6 +110,9 @@ impl<S: Store> Channel<S> {
         while !self.failure.is_raised() {
             if !self.handle_losses()? {
                 break;
+            }
+            if self.state.ready.is_some() && self.link.is_connected().map_err(|error| self.broken(error))? {
+                self.state.ready.take().into_iter().for_each(|ready| ready.tell(Ok(Vec::new())));
             }
             self.handle_commands()?;
             let now = self.now();
@@ -178,6 +185,9 @@ impl<S: Store> Channel<S> {
         let now = self.now();
         let mut wait = self.state.until.map(|until| Duration::from_nanos(until.nanos_since(now)));
         let port = Arc::clone(self.port());
+        if self.state.ready.is_some() {
+            wait = Some(wait.map_or(CONNECT_LOOK, |wait| wait.min(CONNECT_LOOK)));
+        }
         let long = wait.is_none_or(|wait| wait > SHORT_SLEEP);
         if long {
             wait = if port.mailbox.doze_off() { wait } else { Some(Duration::ZERO) };
@@ -280,7 +290,7 @@ impl<S: Store> Channel<S> {
 
     /// Publishes the totals, then tells workers, who so find their own operations counted.
     fn tell(&mut self) {
-        self.port().published.publish(self.engine.stats(), self.link.sent());
+        self.port().published.publish(self.engine.stats(), self.link.sent(), self.link.net_stats());
         for (waiter, outcome) in self.state.ended.drain(..) {
             waiter.tell(outcome);
         }
@@ -334,6 +344,9 @@ impl<S: Store> Drop for Channel<S> {
 
 /// The longest sleep during which intents and dirtied keys wait: about two rounds.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
+
+/// How often the links are looked at before they are up.
+const CONNECT_LOOK: Duration = Duration::from_millis(5);
 
 /// Frames handled before the thread looks at its mailbox again.
 const FRAMES_AT_ONCE: usize = 16;

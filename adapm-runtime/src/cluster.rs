@@ -1,4 +1,4 @@
-//! All nodes of a cluster in one process, from the first worker to the last message.
+//! The nodes of a cluster that live in this process, from the first worker to the last message.
 
 use std::fmt;
 use std::io;
@@ -10,32 +10,45 @@ use adapm_core::layout::{Kind, Layout};
 use adapm_core::slot::State;
 use adapm_core::store::Store;
 use adapm_core::{Key, NodeId, WorkerId};
+use adapm_transport::net::NetStats;
 
 use crate::error::RunError;
 use crate::failure::Failure;
 use crate::manager::Manager;
+use crate::processes::Bond;
 use crate::stats::Stats;
 use crate::sync::{AtomicBool, Ordering};
 use crate::worker::Worker;
 
-/// A cluster whose nodes live in this process, joined by transports; made by [`crate::Builder`].
+/// A cluster, or this process's node of it ([`crate::Builder::group`]); made by [`crate::Builder`].
 ///
 /// Dropping it shuts it down.
 pub struct Cluster<S: Store + Send + Sync + 'static> {
+    /// Those of this process.
     nodes: Vec<Manager<S>>,
+    /// Of all processes.
+    node_count: usize,
     layout: Layout,
     failure: Arc<Failure>,
+    bond: Option<Bond>,
     has_run: AtomicBool,
     is_at_rest: AtomicBool,
 }
 
 impl<S: Store + Send + Sync + 'static> Cluster<S> {
-    pub(crate) fn new(nodes: Vec<Manager<S>>, layout: Layout, failure: Arc<Failure>) -> Self {
-        Self { nodes, layout, failure, has_run: AtomicBool::new(false), is_at_rest: AtomicBool::new(true) }
+    pub(crate) fn new(
+        nodes: Vec<Manager<S>>,
+        layout: Layout,
+        failure: Arc<Failure>,
+        bond: Option<Bond>,
+    ) -> Self {
+        let node_count = nodes.first().map_or(0, |node| node.shared.nodes);
+        let (has_run, is_at_rest) = (AtomicBool::new(false), AtomicBool::new(true));
+        Self { nodes, node_count, layout, failure, bond, has_run, is_at_rest }
     }
 
-    /// Runs `work` on one thread for each worker of each node, and returns the results by (node, worker) once all workers have
-    /// ended and everything they sent is applied everywhere.
+    /// Runs `work` on one thread for each worker of each node of this process, and returns the results by (node, worker) once
+    /// the workers of all nodes have ended and everything they sent is applied everywhere.
     ///
     /// Under [`crate::System::Full`] the workers start when every node has its replicas. Workers exist once: do everything in
     /// one run.
@@ -58,6 +71,10 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
         if self.nodes[0].shared.replicates_fully {
             self.nodes.iter().for_each(Manager::replicate_everything);
             self.nodes.iter().for_each(Manager::wait_for_replicas);
+            if let Some(bond) = &self.bond {
+                // Whoever is lost is the failure that `leave` tells.
+                let _ = bond.meet("replicas of a cluster", Ok(()));
+            }
         }
         let outcomes = self.run_workers(&work);
         let left = self.leave();
@@ -74,7 +91,7 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
         refused.map_or(Ok(results), Err)
     }
 
-    /// Totals over all nodes since the cluster was built; also while it runs.
+    /// Totals over the nodes of this process since the cluster was built; also while it runs.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
@@ -82,16 +99,24 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
         stats
     }
 
-    /// Totals of one node; also while the cluster runs. `None` if there is no such node.
+    /// Totals of one node; also while the cluster runs. `None` if there is no such node in this process.
     #[must_use]
     pub fn node_stats(&self, node: NodeId) -> Option<Stats> {
-        self.nodes.get(node.index()).map(|node| node.shared.stats())
+        self.nodes.iter().find(|manager| manager.shared.node == node).map(|node| node.shared.stats())
     }
 
-    /// Number of nodes.
+    /// What the links of each channel to other processes have carried, at most about a second ago; empty if all nodes live
+    /// in this process.
+    #[must_use]
+    pub fn link_stats(&self) -> Vec<NetStats> {
+        let ports = self.nodes.iter().flat_map(|node| &node.shared.ports);
+        ports.filter_map(|port| port.published.net()).collect()
+    }
+
+    /// Number of nodes, of all processes.
     #[must_use]
     pub fn nodes(&self) -> usize {
-        self.nodes.len()
+        self.node_count
     }
 
     /// Number of workers of each node.
@@ -106,8 +131,8 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
         &self.layout
     }
 
-    /// Calls `visit` with every main copy, in key order: for checkpoints and evaluation. In a sparse layout these are the keys
-    /// that were ever accessed.
+    /// Calls `visit` with every main copy of this process, in key order: for checkpoints and evaluation. In a sparse layout
+    /// these are the keys that were ever accessed. The main copies of all processes are all keys, each once.
     ///
     /// # Errors
     /// [`RunError::Running`] between start and end of [`Cluster::run`], or what made the cluster fail: some main copy may be
@@ -139,8 +164,8 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
         Ok(())
     }
 
-    /// Reads the main copies of `keys` into `values` `[sum of value_len]`. A key of a sparse layout that was never accessed
-    /// leaves its place as it is.
+    /// Reads the main copies of `keys` into `values` `[sum of value_len]`. A key of a sparse layout that was never accessed, and
+    /// one whose main copy is in another process, leaves its place as it is.
     ///
     /// # Errors
     /// As [`Cluster::visit_main`], and [`RunError::Caller`] if a key or the length is wrong.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use adapm_core::error::{ConfigError, DecodeError, OpError, ProtocolError};
 use adapm_core::transport::Loss;
 use adapm_core::{ChannelId, Key, NodeId};
+use adapm_transport::group::GroupError;
 
 /// A cluster that cannot be built: the caller is to blame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,29 @@ pub enum BuildError {
     Memory {
         /// Bytes needed by the main copies and the directories of the nodes in this process.
         bytes: u128,
+    },
+    /// The group of processes cannot go on.
+    Group(GroupError),
+    /// This process cannot open an endpoint, or has no link to a peer; the message is the transport's.
+    Network {
+        /// One line.
+        message: String,
+    },
+    /// Another process of the group cannot go on.
+    Process {
+        /// Its node.
+        node: NodeId,
+        /// Why, in one line.
+        message: String,
+    },
+    /// Another process of the group has other settings.
+    Differs {
+        /// Its node.
+        node: NodeId,
+        /// This process's setting, with its name.
+        ours: String,
+        /// The other's.
+        theirs: String,
     },
     /// The operating system refused a thread.
     Thread(std::io::ErrorKind),
@@ -81,6 +105,12 @@ impl fmt::Display for BuildError {
                      processes, or Layout::sparse",
                     *bytes as f64 / f64::from(1 << 30)
                 )
+            }
+            Self::Group(error) => error.fmt(f),
+            Self::Network { message } => f.write_str(message),
+            Self::Process { node, message } => write!(f, "node {node} cannot go on: {message}"),
+            Self::Differs { node, ours, theirs } => {
+                write!(f, "node {node} has {theirs}, this node has {ours}: give all nodes the same settings")
             }
             Self::Thread(kind) => {
                 write!(f, "cannot start a thread ({kind}): use fewer nodes, workers or channels")

@@ -22,7 +22,11 @@ pub(crate) struct Failure {
     lost: Mutex<Vec<LostPeer>>,
     lost_count: AtomicU64,
     wakes: OnceLock<Vec<WakeFn>>,
+    on_loss: OnceLock<LossFn>,
 }
+
+/// Is told of each lost peer.
+type LossFn = Box<dyn Fn(LostPeer) + Send + Sync>;
 
 /// A peer that will never be heard of again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +42,19 @@ impl Failure {
         assert!(self.wakes.set(wakes).is_ok(), "the threads of a cluster are named once");
     }
 
+    /// Names who else is told of lost peers; the first one counts.
+    pub(crate) fn on_loss(&self, on_loss: LossFn) {
+        let _ = self.on_loss.set(on_loss);
+    }
+
     /// Notes `error` if it is the first, and wakes all channel threads, which end.
     pub(crate) fn raise(&self, error: RunError) {
         lock(&self.first).get_or_insert(error);
+        self.end();
+    }
+
+    /// Ends all channel threads.
+    pub(crate) fn end(&self) {
         self.raised.store(true, Ordering::Release);
         self.wake();
     }
@@ -57,6 +71,9 @@ impl Failure {
         self.lost_count.store(lost.len() as u64, Ordering::Release);
         drop(lost);
         self.wake();
+        if let Some(on_loss) = self.on_loss.get() {
+            on_loss(peer);
+        }
     }
 
     pub(crate) fn is_raised(&self) -> bool {

@@ -25,6 +25,7 @@
 //! | --- | --- | --- |
 //! | `builder`, `cluster`, `manager`, `node` | from settings to threads and back | `tests/{shutdown,bad_input,two_clusters}.rs` |
 //! | `worker` | pull, push, set, intent, localize, waiting | `tests/threads` |
+//! | `processes` | nodes in processes of their own | `tests/processes` |
 //! | `channel`, `link` | the loop around an engine; frames | `tests/threads` |
 //! | `order` | the order rule: no access overtakes an operation in flight | `tests/loom_order.rs` |
 //! | `mailbox`, `ticket` | ways to a channel thread and back | `tests/loom_{mailbox,ticket}.rs` |
@@ -32,7 +33,7 @@
 //!
 //! Plug in a policy, a store or a transport: `examples/custom_{policy,store,transport}.rs`.
 //!
-//! Deliberately absent: the protocol (`adapm-core`), nodes in several processes, recovery from a lost node, an asynchronous
+//! Deliberately absent: the protocol (`adapm-core`), recovery from a lost node, an asynchronous
 //! executor ([`Ticket`] is a future and runs on any), pinning of threads to cores.
 
 #![forbid(unsafe_code)]
@@ -49,6 +50,7 @@ mod manager;
 mod node;
 mod notice;
 mod order;
+mod processes;
 mod sampling;
 mod stats;
 mod store;

@@ -11,6 +11,7 @@ use adapm_core::NodeId;
 use adapm_core::error::DecodeError;
 use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport, Wake};
 use adapm_core::wire::{self, Message};
+use adapm_transport::net::NetStats;
 
 use crate::stats::Traffic;
 
@@ -25,6 +26,19 @@ pub(crate) trait Endpoint: Send {
     fn wake_fn(&self) -> WakeFn;
     fn leave(&mut self, farewell: Farewell);
     fn address(&self, node: NodeId) -> Option<SocketAddr>;
+
+    /// Whether there are links to all peers.
+    ///
+    /// # Errors
+    /// Why there cannot be any more.
+    fn is_connected(&self) -> Result<bool, String> {
+        Ok(true)
+    }
+
+    /// What links between processes have carried.
+    fn net_stats(&self) -> Option<NetStats> {
+        None
+    }
 }
 
 impl<T: Transport + Send> Endpoint for T {
@@ -129,6 +143,14 @@ impl Link {
 
     pub(crate) fn address(&self, node: NodeId) -> Option<SocketAddr> {
         self.endpoint.address(node)
+    }
+
+    pub(crate) fn is_connected(&self) -> Result<bool, String> {
+        self.endpoint.is_connected()
+    }
+
+    pub(crate) fn net_stats(&self) -> Option<NetStats> {
+        self.endpoint.net_stats()
     }
 
     /// Waits at most `wait` for a frame; its message is then taken by [`Link::message`].

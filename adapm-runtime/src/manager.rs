@@ -45,14 +45,14 @@ pub(crate) struct Plan<V> {
 
 impl<S: Store + Send + Sync + 'static> Manager<S> {
     /// Starts the channel threads of `node`, one per endpoint. Each ends its part of `ready`, counted from `first_part`, when
-    /// its main copies exist.
+    /// its main copies exist and its peers can be reached.
     pub(crate) fn start(
         plan: &Plan<S::Value>,
         node: NodeId,
         store: S,
         endpoints: Vec<Box<dyn Endpoint>>,
         mut policy: impl FnMut(ChannelId) -> SystemPolicy,
-        ready: &Arc<Promise<S::Value>>,
+        (ready, first_part): (&Arc<Promise<S::Value>>, usize),
     ) -> Result<Self, BuildError> {
         let channels = endpoints.len();
         let shared = Arc::new(NodeShared {
@@ -85,7 +85,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
                 origin: plan.origin,
                 state: Default::default(),
             };
-            let ready = Waiter::new(Arc::clone(ready), node.index() * channels + index);
+            let ready = Waiter::new(Arc::clone(ready), first_part + index);
             let thread = thread::Builder::new().name(format!("adapm {node} {id}"));
             match thread.spawn(move || channel.run(ready)) {
                 Ok(thread) => manager.threads.push(thread),

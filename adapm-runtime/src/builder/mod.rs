@@ -1,26 +1,28 @@
 //! From a layout to a running cluster.
 
+mod check;
+
 use std::panic;
 use std::sync::Arc;
 use std::{fmt, thread};
 
-use adapm_core::config::NodeConfig;
-use adapm_core::error::ConfigError;
-use adapm_core::layout::{Kind, Layout};
+use adapm_core::layout::Layout;
 use adapm_core::node::Initial;
 use adapm_core::policy::{Policy, System, SystemPolicy};
 use adapm_core::store::Store;
 use adapm_core::transport::Transport;
 use adapm_core::{ChannelId, Key, NodeId, Value};
+use adapm_transport::group::{Group, GroupError, PeerLoss};
 use adapm_transport::inproc;
 
 use crate::channel::Report;
 use crate::cluster::Cluster;
-use crate::error::BuildError;
+use crate::error::{BuildError, RunError};
 use crate::failure::Failure;
 use crate::link::Endpoint;
 use crate::manager::{Manager, Plan};
 use crate::notice::Notice;
+use crate::processes::{self, Bond, Channels};
 use crate::sampling::Sampling;
 use crate::store::LayoutStore;
 use crate::ticket::Promise;
@@ -28,6 +30,9 @@ use crate::ticket::Promise;
 type MakeStore<S> = Box<dyn Fn(&Layout, NodeId) -> S>;
 type MakePolicy = Box<dyn Fn(NodeId, ChannelId) -> SystemPolicy>;
 type MakeEndpoints = Box<dyn Fn(ChannelId, usize) -> Vec<Box<dyn Endpoint>>>;
+
+/// A node with its endpoints in channel order.
+type NodeEnds = (NodeId, Vec<Box<dyn Endpoint>>);
 
 /// Settings of a cluster; [`Builder::build`] starts it.
 ///
@@ -65,6 +70,7 @@ pub struct Builder<V: Value, S = LayoutStore<V>> {
     /// Whether the stores keep everything in memory, as far as this crate knows.
     in_memory: bool,
     endpoints: MakeEndpoints,
+    group: Option<Arc<Group>>,
 }
 
 /// Who decides about techniques and timing.
@@ -90,6 +96,7 @@ impl<V: Value> Builder<V> {
             store: Box::new(|layout, _| LayoutStore::new(layout)),
             in_memory: true,
             endpoints: Box::new(|_, nodes| boxed(inproc::network(nodes))),
+            group: None,
         }
     }
 }
@@ -181,6 +188,7 @@ impl<V: Value, S> Builder<V, S> {
             store: Box::new(store),
             in_memory: false,
             endpoints: self.endpoints,
+            group: self.group,
         }
     }
 
@@ -194,6 +202,18 @@ impl<V: Value, S> Builder<V, S> {
         self.endpoints = Box::new(move |channel, nodes| boxed(network(channel, nodes)));
         self
     }
+
+    /// Makes this process one node of a cluster of processes: those of the group, each of which builds its own with the same
+    /// settings. The number of nodes is the group's, and links between processes take the place of [`Builder::transport`].
+    ///
+    /// Building is collective then: it returns when every process has built its node and has links to all others. Where
+    /// channels are not set, all use as many as suit the largest machine.
+    #[must_use]
+    pub fn group(mut self, group: &Arc<Group>) -> Self {
+        self.nodes = group.nodes();
+        self.group = Some(Arc::clone(group));
+        self
+    }
 }
 
 impl<V, S> Builder<V, S>
@@ -205,27 +225,67 @@ where
     ///
     /// # Errors
     /// Numbers that cannot work, a bad range to sample from, a dense layout for which there is no memory, a sparse layout
-    /// under [`System::Full`], a transport with too few endpoints, or a thread that the operating system refuses.
+    /// under [`System::Full`], a transport with too few endpoints, or a thread that the operating system refuses. In a group
+    /// also the reason of another process, or its settings if they differ.
     ///
     /// # Panics
     /// With the payload of the function of initial values, if that panics.
     pub fn build(self) -> Result<Cluster<S>, BuildError> {
-        let channels = self.channels.unwrap_or_else(|| default_channels(self.nodes));
-        // Which node and channel is asked for does not matter: the numbers are the same for all.
-        NodeConfig::new(NodeId(0), self.nodes, self.workers)
-            .on_channel(ChannelId(0), channels)
-            .check(&self.layout)?;
-        if channels > usize::from(u16::MAX) {
-            return Err(ConfigError::Channels { channels }.into());
-        }
-        self.check_sampling()?;
-        self.check_memory(self.nodes)?;
-        let full = matches!(self.decisions, Decisions::System(System::Full));
-        if full && self.layout.kind() == Kind::Sparse {
-            return Err(BuildError::SparseFull);
-        }
+        let Some(group) = self.group.clone() else {
+            self.check()?;
+            let channels = self.channels.unwrap_or_else(|| default_channels(self.nodes));
+            let endpoints = self.endpoints_by_node(channels)?;
+            return self.start(endpoints, None);
+        };
+        let terms = self.check().map(|()| self.terms());
+        let fitting = || Channels::Fitting(default_channels(group.roster().on_this_host()));
+        let channels = processes::agree(&group, terms, self.channels.map_or_else(fitting, Channels::Told))?;
+        let endpoints = processes::open(&group, channels, self.layout.digest::<V>())?;
+        self.start(vec![(group.node(), endpoints)], Some(&group))
+    }
+
+    /// Starts the nodes of this process, each with its endpoints in channel order.
+    fn start(self, endpoints: Vec<NodeEnds>, group: Option<&Arc<Group>>) -> Result<Cluster<S>, BuildError> {
         let failure = Arc::new(Failure::default());
-        let plan = Plan {
+        let plan = self.plan(&failure);
+        let all = || endpoints.iter().flat_map(|(_, endpoints)| endpoints);
+        failure.wakes(all().map(|endpoint| endpoint.wake_fn()).collect());
+        let ready = Arc::new(Promise::new(all().count(), None));
+        let bond = group.map(|group| Bond::new(group, &failure));
+        let mut nodes = Vec::with_capacity(endpoints.len());
+        let mut first_part = 0;
+        for (node, endpoints) in endpoints {
+            let policy = |channel| self.policy_of(node, channel);
+            let store = (self.store)(&self.layout, node);
+            let channels = endpoints.len();
+            match Manager::start(&plan, node, store, endpoints, policy, (&ready, first_part)) {
+                Ok(manager) => nodes.push(manager),
+                Err(error) => return Err(meet(bond.as_ref(), Err(error.clone())).err().unwrap_or(error)),
+            }
+            first_part += channels;
+        }
+        let started = match (ready.wait(), failure.check()) {
+            (Ok(_), Ok(())) => Ok(()),
+            (_, Err(RunError::Transport { message, .. })) => Err(BuildError::Network { message }),
+            (_, Err(RunError::PeerLost { node, address, loss })) => {
+                Err(BuildError::Group(GroupError::PeerLost(PeerLoss { node, address, loss })))
+            }
+            (Ok(_) | Err(_), _) => {
+                let payload = nodes.iter_mut().find_map(Manager::join);
+                panic::resume_unwind(payload.unwrap_or_else(|| Box::new("a channel thread ended early")));
+            }
+        };
+        let met = meet(bond.as_ref(), started);
+        if met.is_err() {
+            failure.end();
+        }
+        // Dropped if it is of no use: that waits for its threads.
+        let cluster = Cluster::new(nodes, self.layout, failure, bond);
+        met.map(|()| cluster)
+    }
+
+    fn plan(&self, failure: &Arc<Failure>) -> Plan<V> {
+        Plan {
             layout: self.layout.clone(),
             nodes: self.nodes,
             workers: self.workers,
@@ -233,71 +293,25 @@ where
             initial: Arc::clone(&self.initial),
             sampling: self.sampling.clone().map(Arc::new),
             heeds_intents: self.heeds_intents(),
-            replicates_fully: full,
-            failure: Arc::clone(&failure),
+            replicates_fully: self.is_full(),
+            failure: Arc::clone(failure),
             report: Arc::clone(&self.report),
             origin: std::time::Instant::now(),
-        };
-        let mut endpoints = self.endpoints_by_node(channels)?;
-        failure.wakes(endpoints.iter().flatten().map(|endpoint| endpoint.wake_fn()).collect());
-        let ready = Arc::new(Promise::new(self.nodes * channels, None));
-        let mut nodes = Vec::with_capacity(self.nodes);
-        for (index, endpoints) in endpoints.drain(..).enumerate() {
-            let node = NodeId(u16::try_from(index).expect("the number of nodes was checked"));
-            let policy = |channel| self.policy_of(node, channel);
-            let store = (self.store)(&self.layout, node);
-            nodes.push(Manager::start(&plan, node, store, endpoints, policy, &ready)?);
         }
-        if ready.wait().is_err() {
-            let payload = nodes.iter_mut().find_map(Manager::join);
-            panic::resume_unwind(payload.unwrap_or_else(|| Box::new("a channel thread ended early")));
-        }
-        Ok(Cluster::new(nodes, self.layout, failure))
-    }
-
-    fn check_sampling(&self) -> Result<(), BuildError> {
-        let Some(sampling) = &self.sampling else { return Ok(()) };
-        let (start, end) = (sampling.keys.start, sampling.keys.end);
-        let keys_end = self.layout.keys().end;
-        if start >= end || end > keys_end {
-            return Err(BuildError::SampleKeys { start, end, keys_end });
-        }
-        let len = self.layout.value_len(start);
-        match self.layout.extents().iter().find(|extent| {
-            extent.keys.start < end && start < extent.keys.end && Some(extent.value_len) != len
-        }) {
-            None => Ok(()),
-            Some(extent) => Err(BuildError::SampleLens { key: extent.keys.start }),
-        }
-    }
-
-    /// Checks that main copies and directories of `here` of the nodes can be had at all; asks for the memory and gives it back.
-    fn check_memory(&self, here: usize) -> Result<(), BuildError> {
-        if !self.in_memory || self.layout.kind() == Kind::Sparse {
-            return Ok(());
-        }
-        let values = self.layout.extents().iter().map(|extent| {
-            let keys = u128::from(extent.keys.end.0 - extent.keys.start.0);
-            keys * (extent.value_len * V::WIDTH + HEADER_BYTES) as u128
-        });
-        let directories = here as u128 * u128::from(self.layout.keys().end.0) * ENTRY_BYTES;
-        let bytes = directories + values.sum::<u128>() * here as u128 / self.nodes as u128;
-        let room =
-            usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
-        if room { Ok(()) } else { Err(BuildError::Memory { bytes }) }
     }
 
     /// The endpoints of each node, in channel order.
-    fn endpoints_by_node(&self, channels: usize) -> Result<Vec<Vec<Box<dyn Endpoint>>>, BuildError> {
-        let mut by_node: Vec<Vec<_>> = (0..self.nodes).map(|_| Vec::new()).collect();
+    fn endpoints_by_node(&self, channels: usize) -> Result<Vec<NodeEnds>, BuildError> {
+        let ids = (0..self.nodes).map(|node| NodeId(u16::try_from(node).expect("their number was checked")));
+        let mut by_node: Vec<NodeEnds> = ids.map(|node| (node, Vec::new())).collect();
         for index in 0..channels {
             let channel = ChannelId(u16::try_from(index).expect("the number of channels was checked"));
             let ends = (self.endpoints)(channel, self.nodes);
             if ends.len() != self.nodes {
                 return Err(BuildError::Endpoints { channel, given: ends.len(), nodes: self.nodes });
             }
-            for (node, end) in by_node.iter_mut().zip(ends) {
-                node.push(end);
+            for ((_, node_ends), end) in by_node.iter_mut().zip(ends) {
+                node_ends.push(end);
             }
         }
         Ok(by_node)
@@ -334,13 +348,15 @@ fn boxed<T: Transport + Send + 'static>(ends: Vec<T>) -> Vec<Box<dyn Endpoint>> 
     ends.into_iter().map(|end| Box::new(end) as Box<dyn Endpoint>).collect()
 }
 
+/// The cluster starts when all processes are there, if there are several.
+fn meet(bond: Option<&Bond>, started: Result<(), BuildError>) -> Result<(), BuildError> {
+    match bond {
+        None => started,
+        Some(bond) => bond.meet("start of a cluster", started),
+    }
+}
+
 fn default_channels(nodes: usize) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     if cores <= 4 * nodes { 1 } else { 4 }
 }
-
-/// Memory of a main copy apart from its value (see `adapm_store::DenseStore`).
-const HEADER_BYTES: usize = 16;
-
-/// Memory of a directory for each key of the layout.
-const ENTRY_BYTES: u128 = 8;

@@ -1,0 +1,232 @@
+//! A cluster of several processes: what they agree on before they start, and the endpoints between them.
+//!
+//! ```text
+//!   settings ──all_gather──> the same on all, or an error that names the node
+//!   listen, one endpoint a channel ──all_gather──> addresses ──> connect
+//!   main copies exist, all links are up ──all_gather──> the cluster starts
+//! ```
+//!
+//! A process that cannot go on takes part in the next exchange all the same, and says why: nobody waits for it.
+//!
+//! Not here: how processes find each other ([`adapm_transport::group`]).
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use adapm_core::transport::{Farewell, Frame, Received, Transport};
+use adapm_core::{ChannelId, NodeId};
+use adapm_transport::group::{Group, GroupError, LossWatch, PeerLoss};
+use adapm_transport::net::{Address, Net, NetStats, PeerState};
+
+use crate::error::BuildError;
+use crate::failure::{Failure, LostPeer};
+use crate::link::{Endpoint, WakeFn};
+
+/// Settings that all processes must have alike, each with its name.
+pub(crate) type Terms = Vec<(&'static str, String)>;
+
+/// How many channels a process wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Channels {
+    /// As its user has told.
+    Told(usize),
+    /// As fits its machine.
+    Fitting(usize),
+}
+
+/// The bond between a cluster and the group of its processes: each hears what the other has lost.
+pub(crate) struct Bond {
+    group: Arc<Group>,
+    _watch: Arc<LossWatch>,
+}
+
+impl Bond {
+    pub(crate) fn new(group: &Arc<Group>, failure: &Arc<Failure>) -> Self {
+        let reporter = Arc::downgrade(group);
+        failure.on_loss(Box::new(move |LostPeer { node, address, loss }| {
+            if let Some(group) = reporter.upgrade() {
+                group.report(PeerLoss { node, address, loss });
+            }
+        }));
+        let failure = Arc::clone(failure);
+        let watch: Arc<LossWatch> =
+            Arc::new(move |PeerLoss { node, address, loss }| failure.lose(LostPeer { node, address, loss }));
+        group.on_loss(&watch);
+        Self { group: Arc::clone(group), _watch: watch }
+    }
+
+    /// Waits until all processes have come here; one that has failed says why instead.
+    pub(crate) fn meet(&self, label: &str, own: Result<(), BuildError>) -> Result<(), BuildError> {
+        exchange(&self.group, label, own.map(|()| String::new())).map(drop)
+    }
+}
+
+/// Agrees on the number of channels, and on everything else as it is.
+pub(crate) fn agree(
+    group: &Group,
+    terms: Result<Terms, BuildError>,
+    channels: Channels,
+) -> Result<usize, BuildError> {
+    let text = |terms: &Terms| {
+        let wish = match channels {
+            Channels::Told(channels) => format!("told {channels}"),
+            Channels::Fitting(channels) => format!("fitting {channels}"),
+        };
+        let lines = terms.iter().map(|(name, value)| format!("{name}: {}", value.replace('\n', " ")));
+        std::iter::once(wish).chain(lines).collect::<Vec<_>>().join("\n")
+    };
+    let texts = exchange(group, "settings of a cluster", terms.as_ref().map(text).map_err(Clone::clone))?;
+    let own: Vec<&str> = texts[group.node().index()].lines().collect();
+    let (mut told, mut fitting) = (None, 1);
+    for (node, text) in (0..).map(NodeId).zip(&texts) {
+        let lines: Vec<&str> = text.lines().collect();
+        let wish = lines.first().and_then(|wish| wish.split_once(' '));
+        let wish = wish.and_then(|(by, channels)| Some((by, channels.parse::<usize>().ok()?)));
+        match wish {
+            Some(("told", channels)) => match told {
+                Some((other, before)) if before != channels => {
+                    return Err(channels_differ(group.node(), (other, before), (node, channels)));
+                }
+                _ => told = Some((node, channels)),
+            },
+            Some((_, channels)) => fitting = fitting.max(channels),
+            None => return Err(BuildError::Process { node, message: "it sent no settings".to_owned() }),
+        }
+        let pairs = own.iter().zip(&lines).skip(1);
+        if let Some((ours, theirs)) = pairs.into_iter().find(|(ours, theirs)| ours != theirs) {
+            return Err(BuildError::Differs { node, ours: (*ours).to_owned(), theirs: (*theirs).to_owned() });
+        }
+    }
+    Ok(told.map_or(fitting, |(_, channels)| channels))
+}
+
+/// Opens this process's endpoints and connects them with those of the others.
+pub(crate) fn open(
+    group: &Group,
+    channels: usize,
+    layout_digest: u64,
+) -> Result<Vec<Box<dyn Endpoint>>, BuildError> {
+    let ids = (0..channels).map(|index| u16::try_from(index).expect("the number of channels was checked"));
+    let opened: Result<Vec<Net>, BuildError> = ids
+        .map(|channel| {
+            let channel_id = ChannelId(channel);
+            let failed = |error: &dyn fmt::Display| BuildError::Network {
+                message: format!("channel {channel_id}: {error}"),
+            };
+            group.listen(channel, layout_digest).map_err(|error| failed(&error))
+        })
+        .collect();
+    let text = |nets: &Vec<Net>| {
+        let addresses = nets.iter().map(|net| group.address_of(net).to_string());
+        addresses.collect::<Vec<_>>().join("\n")
+    };
+    let texts = exchange(group, "addresses of a cluster", opened.as_ref().map(text).map_err(Clone::clone))?;
+    let mut nets = opened?;
+    for (channel, net) in nets.iter_mut().enumerate() {
+        let mut addresses = Vec::with_capacity(texts.len());
+        for (node, text) in (0..).map(NodeId).zip(&texts) {
+            let line = text.lines().nth(channel).unwrap_or_default();
+            let address = line.parse::<Address>();
+            addresses.push(Some(address.map_err(|error| {
+                let message = format!("channel {channel}: {error}");
+                BuildError::Process { node, message }
+            })?));
+        }
+        net.connect(&addresses);
+    }
+    let until = Instant::now() + group.join_timeout();
+    Ok(nets.into_iter().map(|net| Box::new(Linked { net, until }) as Box<dyn Endpoint>).collect())
+}
+
+/// An endpoint to nodes in other processes.
+struct Linked {
+    net: Net,
+    /// When all links must be up.
+    until: Instant,
+}
+
+impl Endpoint for Linked {
+    fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<bool, String> {
+        Endpoint::send(&mut self.net, to, frame)
+    }
+
+    fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, String> {
+        // Woken at times, so that what is told of the links is never old.
+        let wait = wait.map_or(LOOK, |wait| wait.min(LOOK));
+        Endpoint::recv(&mut self.net, Some(wait), frame)
+    }
+
+    fn wake_fn(&self) -> WakeFn {
+        Endpoint::wake_fn(&self.net)
+    }
+
+    fn leave(&mut self, farewell: Farewell) {
+        Transport::leave(&mut self.net, farewell);
+    }
+
+    fn address(&self, node: NodeId) -> Option<SocketAddr> {
+        Transport::address(&self.net, node)
+    }
+
+    fn is_connected(&self) -> Result<bool, String> {
+        let apart =
+            self.net.peers().find(|peer| matches!(peer.state, PeerState::Missing | PeerState::Connecting));
+        match apart {
+            None => Ok(true),
+            Some(_) if Instant::now() < self.until => Ok(false),
+            Some(peer) => {
+                let reason = peer.refused.unwrap_or_else(|| "no answer".to_owned());
+                let address = peer.address.map_or_else(String::new, |address| format!(" ({address})"));
+                Err(format!("no link to node {}{address}: {reason}", peer.node))
+            }
+        }
+    }
+
+    fn net_stats(&self) -> Option<NetStats> {
+        Some(self.net.stats())
+    }
+}
+
+/// Exchanges texts, or why a process cannot go on: then all end with its reason.
+fn exchange(group: &Group, label: &str, own: Result<String, BuildError>) -> Result<Vec<String>, BuildError> {
+    let bytes = match &own {
+        Ok(text) => format!("{GOOD}{text}"),
+        Err(error) => format!("{BAD}{error}"),
+    };
+    let all = group.all_gather_for(label, bytes.as_bytes());
+    // What is wrong here is what this process tells.
+    own?;
+    let mut texts = Vec::with_capacity(group.nodes());
+    for (node, bytes) in (0..).map(NodeId).zip(all?) {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        match text.strip_prefix(GOOD) {
+            Some(good) => texts.push(good.to_owned()),
+            None => {
+                let message = text.trim_start_matches(BAD).to_owned();
+                return Err(BuildError::Process { node, message });
+            }
+        }
+    }
+    Ok(texts)
+}
+
+/// Names a node that is not this one, if both are known.
+fn channels_differ(own: NodeId, first: (NodeId, usize), second: (NodeId, usize)) -> BuildError {
+    let (ours, theirs) = if second.0 == own { (second, first) } else { (first, second) };
+    let text = |channels: usize| format!("channels: {channels}");
+    BuildError::Differs { node: theirs.0, ours: text(ours.1), theirs: text(theirs.1) }
+}
+
+impl From<GroupError> for BuildError {
+    fn from(error: GroupError) -> Self {
+        Self::Group(error)
+    }
+}
+
+const GOOD: char = '+';
+const BAD: char = '-';
+
+/// The longest sleep of a channel thread whose node has peers in other processes.
+const LOOK: Duration = Duration::from_secs(1);

@@ -1,0 +1,75 @@
+//! Nothing is lost and nothing is done twice, under every system and with any number of processes.
+
+use adapm_core::{Clock, Key, NodeId};
+use adapm_runtime::{RunError, System};
+
+use super::{KEYS, builder, clusters, keys};
+
+#[test]
+fn every_push_counts_once_in_every_system() {
+    for system in System::ALL {
+        for (nodes, channels) in [(2, 2), (3, 1), (4, 1)] {
+            let mains = clusters(
+                nodes,
+                || {
+                    builder()
+                        .workers(2)
+                        .channels(channels)
+                        .system(system)
+                        .initial(|key, value| value[0] = key.0 as i64)
+                },
+                |cluster, node| {
+                    let sums = cluster.run(|mut worker| {
+                        for step in 0..20 {
+                            let clock = worker.advance_clock();
+                            worker.intent(&keys(), clock..Clock(clock.0 + 3)).expect("a window");
+                            worker.push(&keys(), &[1; KEYS as usize]).expect("no failure");
+                            drop(worker.push_async(&[Key(step)], &[1]).expect("a known key"));
+                        }
+                        worker.quiesce().expect("no failure");
+                        let mut values = [0; KEYS as usize];
+                        worker.pull(&keys(), &mut values).expect("no failure");
+                        values.iter().sum::<i64>()
+                    });
+                    let pushed = (nodes * 2) as i64 * (20 * KEYS as i64 + 20);
+                    let all = (0..KEYS as i64).sum::<i64>() + pushed;
+                    assert_eq!(sums, Ok(vec![all; 2]), "{system} on {node} of {nodes}");
+                    let mut main = Vec::new();
+                    cluster.visit_main(|key, value| main.push((key, value[0]))).expect("at rest");
+                    assert_eq!((cluster.nodes(), cluster.workers()), (nodes, 2));
+                    assert_eq!(cluster.node_stats(node), Some(cluster.stats()));
+                    assert_eq!(cluster.node_stats(NodeId(nodes as u16)), None);
+                    assert_eq!(cluster.link_stats().len(), channels);
+                    assert_eq!(cluster.run(|_| ()), Err(RunError::AlreadyRun));
+                    main
+                },
+            );
+            let mut mains = mains.concat();
+            mains.sort_unstable();
+            let each = (nodes * 2) as i64;
+            let expected = |key: i64| key + each * (20 + i64::from(key < 20));
+            let expected: Vec<_> = (0..KEYS).map(|key| (Key(key), expected(key as i64))).collect();
+            assert_eq!(mains, expected, "{system} on {nodes} nodes");
+        }
+    }
+}
+
+#[test]
+fn one_group_carries_one_cluster_after_another() {
+    super::each(3, |group| {
+        for round in 1..=3_i64 {
+            let cluster = builder().group(&group).build().expect("a valid cluster");
+            let outcome = cluster.run(|mut worker| {
+                worker.push(&keys(), &[round; KEYS as usize]).expect("no failure");
+                worker.quiesce().expect("no failure");
+                let mut values = [0; KEYS as usize];
+                worker.pull(&keys(), &mut values).expect("no failure");
+                values
+            });
+            assert_eq!(outcome, Ok(vec![[3 * round; KEYS as usize]]));
+            assert_eq!(cluster.shutdown(), Ok(()));
+            assert_eq!(group.all_gather(&[round as u8]), Ok(vec![vec![round as u8]; 3]));
+        }
+        group.leave(adapm_core::transport::Farewell::Finished);
+    });
+}

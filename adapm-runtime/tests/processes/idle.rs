@@ -1,0 +1,56 @@
+//! A cluster in which nobody does anything costs heartbeats and nothing else.
+
+use adapm_core::Clock;
+use adapm_runtime::{Cluster, LayoutStore, System};
+use adapm_transport::net::NetStats;
+
+use super::{KEYS, builder, clusters, keys};
+
+/// What the links of a node have carried once they have carried `beats` more heartbeats than in `since`.
+fn after(cluster: &Cluster<LayoutStore<i64>>, since: NetStats, beats: u64) -> NetStats {
+    loop {
+        let [now] = cluster.link_stats()[..] else { panic!("one channel") };
+        if now.heartbeats_sent >= since.heartbeats_sent + beats {
+            return now;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_idle_cluster_that_holds_replicas_sends_nothing_but_heartbeats() {
+    // Not the cluster's own barrier: whoever has counted would disturb the others by it.
+    let counted = std::sync::Barrier::new(4);
+    let replicas = clusters(
+        4,
+        || builder().channels(1).system(System::AdapmNoRelocation),
+        |cluster, _| {
+            let outcome = cluster.run(|mut worker| {
+                worker.intent(&keys(), Clock(0)..Clock(1_000)).expect("a window");
+                while cluster.stats().replicas < KEYS / 2 {
+                    worker.wait_sync().expect("no failure");
+                }
+                worker.push(&keys(), &[1; KEYS as usize]).expect("no failure");
+                worker.quiesce().expect("no failure");
+                worker.barrier().expect("no failure");
+                // What the barrier has left on its way dies down within a few heartbeats.
+                let mut before = after(cluster, NetStats::default(), 1);
+                let quiet = (0..50).find_map(|_| {
+                    let now = after(cluster, before, 12);
+                    let is_quiet = now.frames_sent == before.frames_sent && now.acks_sent == before.acks_sent;
+                    before = now;
+                    is_quiet.then_some(now)
+                });
+                let later = quiet.map(|quiet| after(cluster, quiet, 60));
+                counted.wait();
+                let (quiet, later) = quiet.zip(later).expect("it comes to rest");
+                let heartbeats = later.heartbeats_sent - quiet.heartbeats_sent;
+                assert_eq!(later.packets_sent - quiet.packets_sent, heartbeats, "{quiet:?} {later:?}");
+                assert_eq!(later.frames_received, quiet.frames_received);
+            });
+            outcome.expect("no failure");
+            cluster.stats().replicas
+        },
+    );
+    assert!(replicas.iter().all(|replicas| *replicas >= KEYS / 2), "{replicas:?}");
+}

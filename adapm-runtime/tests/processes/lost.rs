@@ -1,0 +1,121 @@
+//! A process that is killed is named, with its address, by whatever waits for it on the others.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use adapm_core::NodeId;
+use adapm_core::error::OpError;
+use adapm_core::transport::{Farewell, Loss};
+use adapm_runtime::{RunError, Worker};
+use adapm_transport::group::Rendezvous;
+
+use super::{KEYS, builder, join, keys, rendezvous};
+
+type Call = fn(&mut Worker<adapm_runtime::LayoutStore<i64>>) -> Result<(), OpError>;
+
+const VICTIM: NodeId = NodeId(2);
+
+/// Set for a process that plays the victim: its rendezvous.
+const VARIABLE: &str = "ADAPM_TEST_VICTIM";
+
+/// Not a test by itself: the process that is killed is this program with this test alone.
+#[test]
+fn the_victim() {
+    let Ok(path) = std::env::var(VARIABLE) else { return };
+    let group = join(VICTIM.0, 3, &Rendezvous::File(path.into()));
+    let cluster = builder().channels(2).group(&group).build().expect("a valid cluster");
+    let outcome = cluster.run(|mut worker| {
+        worker.barrier().expect("all are there");
+        loop {
+            if let Err(error) = worker.push(&keys(), &[1; KEYS as usize]) {
+                return error;
+            }
+        }
+    });
+    panic!("it was to be killed: {outcome:?}");
+}
+
+fn victim(rendezvous: &Rendezvous) -> Child {
+    let Rendezvous::File(path) = rendezvous else { panic!("a file") };
+    let program = std::env::current_exe().expect("this program");
+    let mut command = Command::new(program);
+    command.args(["--exact", "lost::the_victim"]).env(VARIABLE, path);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it can be started again")
+}
+
+#[test]
+fn every_wait_ends_and_names_the_killed_process_and_its_address() {
+    let calls: [(&str, Call); 5] = [
+        ("pull", |worker| worker.pull(&keys(), &mut [0; KEYS as usize])),
+        ("push", |worker| worker.push(&keys(), &[1; KEYS as usize])),
+        ("barrier", Worker::barrier),
+        ("quiesce", Worker::quiesce),
+        ("wait_sync", Worker::wait_sync),
+    ];
+    for (name, call) in calls {
+        let rendezvous = rendezvous();
+        let victim = Mutex::new(victim(&rendezvous));
+        let (killed, victim, rendezvous) = (&AtomicBool::new(false), &victim, &rendezvous);
+        thread::scope(|scope| {
+            for node in 0..2 {
+                scope.spawn(move || {
+                    let group = join(node, 3, rendezvous);
+                    let cluster = builder().channels(2).group(&group).build().expect("a valid cluster");
+                    let outcome = cluster.run(|mut worker| {
+                        worker.barrier().expect("all are there");
+                        if !killed.swap(true, Ordering::AcqRel) {
+                            victim.lock().expect("no panic while it is held").kill().expect("it runs");
+                        }
+                        let error = loop {
+                            if let Err(error) = call(&mut worker) {
+                                break error;
+                            }
+                        };
+                        let OpError::PeerLost { node: VICTIM, address: Some(address) } = error else {
+                            panic!("{name}: {error}")
+                        };
+                        assert!(address.ip().is_loopback() && address.port() != 0);
+                    });
+                    let error = outcome.expect_err("a node is lost");
+                    let text = error.to_string();
+                    let RunError::PeerLost { node: VICTIM, address: Some(address), loss } = error else {
+                        panic!("{name}: {text}")
+                    };
+                    assert!(matches!(loss, Loss::Silent(_) | Loss::Reported(_)), "{name}: {text}");
+                    assert!(text.starts_with(&format!("node n2 ({address}) was lost: ")), "{text}");
+                    let same = |error: Option<&RunError>| {
+                        matches!(error, Some(RunError::PeerLost { node: VICTIM, .. }))
+                    };
+                    assert!(same(cluster.shutdown().err().as_ref()), "{name}");
+                    let told = group.all_gather(&[]).expect_err("a node is lost");
+                    assert_eq!(told.lost().map(|loss| loss.node), Some(VICTIM), "{name}");
+                    group.leave(Farewell::Failed);
+                });
+            }
+        });
+        victim.lock().expect("no panic").wait().expect("it was killed");
+    }
+}
+
+#[test]
+fn a_process_that_gives_up_its_group_is_named_too() {
+    super::each(3, |group| {
+        let cluster = builder().group(&group).build().expect("a valid cluster");
+        let outcome = cluster.run(|mut worker| {
+            worker.barrier().expect("all are there");
+            if worker.node() == VICTIM {
+                group.leave(Farewell::Failed);
+            }
+            loop {
+                if let Err(error) = worker.quiesce() {
+                    return error;
+                }
+            }
+        });
+        let error = outcome.expect_err("a node is lost");
+        let named = matches!(error, RunError::PeerLost { node: VICTIM, address: Some(_), .. });
+        assert!(named || group.node() == VICTIM, "{error}");
+    });
+}

@@ -1,0 +1,81 @@
+//! Processes agree on their settings before they start, and hear of it if one of them cannot.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use adapm_core::transport::Farewell;
+use adapm_core::{Layout, NodeId};
+use adapm_runtime::{BuildError, Builder, System};
+
+use super::{builder, each};
+
+/// How building fails on each node; `adjust` changes the settings of node n1.
+fn failures(adjust: impl Fn(Builder<i64>) -> Builder<i64> + Sync) -> Vec<String> {
+    each(3, |group| {
+        let builder = builder().workers(2).channels(1);
+        let builder = if group.node() == NodeId(1) { adjust(builder) } else { builder };
+        let error = builder.group(&group).build().map(drop).expect_err("they cannot work together");
+        // It is not the group's end: another attempt can follow.
+        group.all_gather(&[]).expect("all are there");
+        group.leave(Farewell::Finished);
+        error.to_string()
+    })
+}
+
+#[test]
+fn other_settings_are_named_with_the_node_that_has_them() {
+    let same = "give all nodes the same settings";
+    let texts = failures(|builder| builder.workers(3));
+    assert_eq!(texts[0], format!("node n1 has workers: 3, this node has workers: 2: {same}"));
+    assert_eq!(texts[1], format!("node n0 has workers: 2, this node has workers: 3: {same}"));
+    assert_eq!(texts[2], texts[0]);
+    let texts = failures(|builder| builder.system(System::Lapse));
+    assert_eq!(texts[2], format!("node n1 has system: lapse, this node has system: adapm: {same}"));
+    let texts = failures(|builder| builder.channels(2));
+    assert_eq!(texts[0], format!("node n1 has channels: 2, this node has channels: 1: {same}"));
+    assert_eq!(texts[1], format!("node n0 has channels: 1, this node has channels: 2: {same}"));
+    let other = Layout::dense(&[(super::KEYS, 2)]).expect("a valid layout");
+    let texts = failures(|_| Builder::new(other.clone()).workers(2).channels(1));
+    assert!(texts[0].starts_with("node n1 has layout: ") && texts[0].ends_with(same), "{}", texts[0]);
+}
+
+#[test]
+fn a_process_that_cannot_go_on_says_why_to_all() {
+    let texts = failures(|builder| builder.workers(0));
+    assert_eq!(texts[1], "0 workers per node: use 1 to 65535");
+    assert_eq!(texts[0], "node n1 cannot go on: 0 workers per node: use 1 to 65535");
+    assert_eq!(texts[2], texts[0]);
+}
+
+#[test]
+fn channels_that_nobody_has_set_follow_whoever_has() {
+    each(3, |group| {
+        let told = if group.node() == NodeId(2) { builder().channels(3) } else { builder() };
+        let cluster = told.group(&group).build().expect("a valid cluster");
+        assert_eq!(cluster.link_stats().len(), 3);
+        assert_eq!(cluster.run(|worker| worker.node()), Ok(vec![group.node()]));
+        cluster.shutdown().expect("no failure");
+        group.leave(Farewell::Finished);
+    });
+}
+
+#[test]
+fn a_panic_in_the_initial_values_of_one_process_ends_all() {
+    let outcomes = each(2, |group| {
+        let builder = builder().initial({
+            let node = group.node();
+            move |_, _| {
+                if node == NodeId(1) {
+                    std::panic::resume_unwind(Box::new("planned"));
+                }
+            }
+        });
+        let built = catch_unwind(AssertUnwindSafe(|| builder.group(&group).build().map(drop)));
+        drop(group);
+        built.map_err(drop)
+    });
+    assert!(
+        matches!(&outcomes[0], Ok(Err(BuildError::Group(error))) if error.lost().is_some()),
+        "{outcomes:?}"
+    );
+    assert_eq!(outcomes[1], Err(()), "the panic goes on");
+}
