@@ -1,8 +1,12 @@
 //! Transports carry opaque frames between the nodes of one channel: once, whole, in order per pair of nodes.
 //!
-//! | module | nodes live in |
-//! | --- | --- |
-//! | [`inproc`] | threads of one process; frames are moved, not copied |
+//! | module | feature | is |
+//! | --- | --- | --- |
+//! | [`inproc`] | | nodes as threads of one process; frames are moved, not copied |
+//! | [`net`] | `tcp`, on by default | nodes as processes: links over TCP and Unix sockets, resumed when a connection breaks |
+//! | [`tokio`](net::Kind::Tokio) | `tokio` | the same links on tasks of tokio; the same bytes as over TCP |
+//! | [`zmq`](net::Kind::Zmq) | `zmq` | the same links over ZeroMQ |
+//! | [`group`] | `tcp` | the processes of one cluster: how they find each other, and how they end |
 //!
 //! A transport knows nothing of keys or messages; [`adapm_core::wire`] makes messages of frames, and the driver of a
 //! [`adapm_core::node`] engine stands between the two:
@@ -33,6 +37,25 @@
 //! assert_eq!(received, Ok((Received::Frame(NodeId(0)), Message::bare(Body::News))));
 //! ```
 //!
+//! # Between processes
+//!
+//! What an endpoint of [`net`] promises, and where it ends:
+//!
+//! | event | what happens |
+//! | --- | --- |
+//! | a connection breaks, at any byte | it is dialed again, and the link goes on: no frame is lost or doubled |
+//! | a byte is changed on the way | the checksum tells; as above |
+//! | a peer is silent for the suspect time (2 s) | its connection is replaced |
+//! | a peer is silent for the dead time (10 s) | `recv` tells that it is lost, once; frames to it are dropped |
+//! | a peer ends | in order: nothing is told. After a failure: it is lost, and with it whom it has lost itself |
+//! | a peer is started anew | it has forgotten everything: it is lost, and is told that it is |
+//! | nodes do not belong together | both sides tell why: version, cluster, token, node id and count, channel, layout |
+//! | a stranger connects | at most 4 KiB, 5 s and 64 of them at a time; nobody else notices |
+//! | the user of an endpoint is slow | its peers' ways fill up, and nobody else's |
+//!
+//! Without a token an endpoint listens on this machine only, unless it is told to be insecure. A token proves who may join;
+//! nothing is encrypted.
+//!
 //! # A transport of your own
 //!
 //! Implement [`Transport`](adapm_core::transport::Transport) for one node's endpoint, and
@@ -50,6 +73,8 @@
 //! * A wake before, at the start of, or during a `recv` ends that one or the next. Frames must not wait behind wakes for
 //!   ever, nor wakes behind frames.
 //! * No sender is preferred: one that floods must not keep another's frames from arriving.
+//! * Whatever can end for good is told by [`Lost`](adapm_core::transport::Received::Lost), once per peer and behind its last
+//!   frame; frames to it are then taken and dropped. `leave` has a bound in time.
 //!
 //! The whole contract is one line of a test, given a function from a number of nodes to their endpoints:
 //!
@@ -59,7 +84,7 @@
 //! # fn main() {}
 //! ```
 //!
-//! Not here: threads, retries, the meaning of a frame. The crate has no unsafe code.
+//! Not here: the meaning of a frame. The crate has no unsafe code.
 
 #![forbid(unsafe_code)]
 

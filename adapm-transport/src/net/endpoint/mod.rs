@@ -98,6 +98,8 @@ pub struct Net {
     has_room: bool,
     /// Whether the last `recv` returned `Woken`: then a frame that waits goes first.
     just_woken: bool,
+    /// Whether a frame has just passed a loss or a failure that is to be told.
+    just_passed: bool,
     /// Frames since the last look at all pipes.
     since_look: u32,
     /// When to look at all pipes, even if one of them always has more.
@@ -228,15 +230,20 @@ impl Net {
     /// What there is to tell without waiting.
     ///
     /// Wakes are looked at before and behind frames, losses last: whoever was woken because all is over need not hear that
-    /// his peers have ended since.
+    /// his peers have ended since. A loss waits for one frame at most.
     fn take(&mut self, frame: &mut Frame) -> Result<Option<Received>, NetError> {
         if !self.just_woken && self.take_wake() {
             return Ok(Some(Received::Woken));
         }
-        if let Some(node) = self.next_frame(frame) {
+        let has_verdict = !self.verdicts.is_empty() || !self.failures.is_empty();
+        if !(has_verdict && self.just_passed)
+            && let Some(node) = self.next_frame(frame)
+        {
             self.just_woken = false;
+            self.just_passed = has_verdict;
             return Ok(Some(Received::Frame(node)));
         }
+        self.just_passed = false;
         if self.take_wake() {
             return Ok(Some(Received::Woken));
         }

@@ -77,6 +77,7 @@ impl Net {
             clock: Clock::new(link.suspect_after),
             has_room: false,
             just_woken: false,
+            just_passed: false,
             since_look: 0,
             look_at: Instant::ZERO,
             has_left: false,
