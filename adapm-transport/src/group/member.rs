@@ -18,7 +18,7 @@ use super::roster::Roster;
 use super::shared::LossWatch;
 use crate::net::{Address, Kind, Net, NetError};
 
-/// The processes of one cluster, as one of them sees them; see the [module](self) for an example.
+/// The processes of one cluster, as one of them sees them; see the [module](crate::group) for an example.
 ///
 /// A thread of its own keeps the links alive. *Collectives* ([`Group::all_gather`], [`Group::gather`]) are called by all nodes
 /// in the same order; calls that differ are an error on all of them. Dropping it says that this node has failed: call
