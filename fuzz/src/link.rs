@@ -61,7 +61,7 @@ fn step(pair: &mut Pair, choices: &mut Choices<'_>) -> Result<(), Broken> {
             pair.read(end)?;
         }
         23 => {
-            pair.repeat(end)?;
+            pair.repeat(end, choices.below(4) as usize)?;
         }
         24 => pair.cut([choices.below(8) as usize, choices.below(8) as usize]),
         25 | 26 => pair.dial(),

@@ -1,5 +1,6 @@
 //! Both ends of a link, step by step: what each session says is compared with what really was sent, delivered and heard.
 
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::time::Duration;
 
@@ -61,8 +62,14 @@ pub struct Side {
     pub(super) heard: Option<Instant>,
     /// Goodbyes that became packets.
     pub(super) byes: u64,
-    /// The packet it read last on the pipe that is up.
-    last: Option<Packet>,
+    /// Bytes of the numbered packets that may not be acknowledged.
+    pub(super) sizes: VecDeque<usize>,
+    /// When it wrote last, or its pipe came up.
+    pub(super) wrote: Instant,
+    /// Since when something that came waits for its acknowledgement.
+    pub(super) owes: Option<Instant>,
+    /// The packets it read last on the pipe that is up, newest first.
+    last: VecDeque<Packet>,
 }
 
 impl Side {
@@ -85,7 +92,10 @@ impl Side {
             suspects: false,
             heard: None,
             byes: 0,
-            last: None,
+            sizes: VecDeque::new(),
+            wrote: Instant::ZERO,
+            owes: None,
+            last: VecDeque::new(),
         }
     }
 
@@ -140,7 +150,10 @@ impl Pair {
         let mut given = frame.clone();
         let (frames, waiting) = side.session.unacknowledged();
         match side.session.send(&mut given) {
-            Ok(()) => side.sent += 1,
+            Ok(()) => {
+                side.sent += 1;
+                side.sizes.push_back(frame.len());
+            }
             Err(SendRefusal::Full) => {
                 let full = frames >= config.window_frames || waiting + frame.len() > config.window_bytes;
                 claim!(Room, full, "{end:?} has room and refuses: {frames} frames, {waiting} bytes wait");
@@ -166,7 +179,10 @@ impl Pair {
         let side = self.side_mut(end);
         if side.closed.is_none() {
             side.closed = Some(farewell);
-            side.byes += u64::from(!side.session.has_ended());
+            if !side.session.has_ended() {
+                side.byes += 1;
+                side.sizes.push_back(if matches!(farewell, Farewell::Lost(_)) { 3 } else { 1 });
+            }
         }
         side.session.close(farewell);
         self.hear_events(end)
@@ -186,6 +202,7 @@ impl Pair {
         };
         let is_due = wants || due.is_some_and(|due| due <= now);
         claim!(Quiet, is_due, "{end:?} writes {:?} before it is due", packet.0);
+        self.judge_write(end, packet.0.kind)?;
         self.pipe.write(end.other(), packet);
         self.check(end)?;
         Ok(true)
@@ -200,7 +217,9 @@ impl Pair {
         match item {
             Item::Packet(packet) if self.side(end).is_up => {
                 self.take(end, &packet)?;
-                self.side_mut(end).last = Some(packet);
+                let last = &mut self.side_mut(end).last;
+                last.push_front(packet);
+                last.truncate(REPEATS_MAX);
             }
             // A pipe that this end has given up.
             Item::Packet(_) => {}
@@ -217,13 +236,13 @@ impl Pair {
         Ok(true)
     }
 
-    /// The pipe brings the packet that `end` read last once more: whether there was one.
+    /// The pipe brings a packet once more that `end` has read, `back` packets before the last: whether there was one.
     ///
     /// # Errors
     /// If a claim breaks.
-    pub fn repeat(&mut self, end: End) -> Result<bool, Broken> {
+    pub fn repeat(&mut self, end: End, back: usize) -> Result<bool, Broken> {
         let side = self.side(end);
-        let Some(packet) = side.last.clone().filter(|_| side.is_up) else { return Ok(false) };
+        let Some(packet) = side.last.get(back).cloned().filter(|_| side.is_up) else { return Ok(false) };
         self.take(end, &packet)?;
         Ok(true)
     }
@@ -249,26 +268,6 @@ impl Pair {
         for end in End::BOTH {
             self.tick(end)?;
         }
-        Ok(())
-    }
-
-    /// Tells `end` the time: its judgement of the other end must be what the silence says.
-    ///
-    /// # Errors
-    /// If a claim breaks.
-    pub fn tick(&mut self, end: End) -> Result<(), Broken> {
-        let (now, config) = (self.now, self.config);
-        let side = self.side_mut(end);
-        let had_ended = side.dead || side.left.is_some();
-        side.session.handle_timeout(now);
-        let silence = side.heard.map(|heard| Duration::from_nanos(now.nanos_since(heard)));
-        self.hear_events(end)?;
-        let side = self.side(end);
-        let Some(silence) = silence.filter(|_| !had_ended) else { return Ok(()) };
-        let dead = silence >= config.dead_after;
-        let suspect = silence >= config.suspect_after && !dead;
-        let what = (side.session.is_suspect(), side.dead);
-        claim!(Vigil, what == (suspect, dead), "after {silence:?} of silence {end:?} is at {what:?}");
         Ok(())
     }
 
@@ -336,8 +335,8 @@ impl Pair {
         let result = side.session.handle_up(now, stands);
         claim!(Refusal, result.is_ok() != side.dead, "{end:?} answers a sound new pipe with {result:?}");
         if result.is_ok() {
-            side.is_up = true;
-            side.heard = Some(now);
+            (side.is_up, side.heard) = (true, Some(now));
+            (side.wrote, side.owes) = (now, None);
         }
         self.hear_events(end)
     }
@@ -345,7 +344,8 @@ impl Pair {
     fn drop_pipe(&mut self, end: End) {
         let side = self.side_mut(end);
         side.session.handle_down();
-        (side.is_up, side.last) = (false, None);
+        side.is_up = false;
+        side.last.clear();
     }
 
     fn take(&mut self, end: End, packet: &Packet) -> Result<(), Broken> {
@@ -363,6 +363,9 @@ impl Pair {
             }
         };
         side.heard = Some(now);
+        if matches!(header.kind, Kind::Data | Kind::Bye) {
+            side.owes.get_or_insert(now);
+        }
         let is_data = header.kind == Kind::Data;
         claim!(Once, is_data || arrival != Arrival::Deliver, "{end:?} delivers {header:?}");
         if arrival == Arrival::Deliver {
@@ -387,6 +390,8 @@ fn number_of(frame: &Frame) -> Option<u64> {
     (*frame == numbered_frame(number, frame.head.len())).then_some(number)
 }
 
+/// Packets that a pipe may bring again.
+const REPEATS_MAX: usize = 4;
 /// Deadlines after which a link that is not at rest never will be.
 const SETTLE_ROUNDS_MAX: usize = 2_000;
 /// Turns of both ends after which packets are taken to go on for ever.

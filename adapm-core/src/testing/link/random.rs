@@ -104,7 +104,10 @@ impl Schedule<'_> {
             104..160 => {
                 self.pair.read(end)?;
             }
-            160..166 => self.met.repeats += u64::from(self.pair.repeat(end)?),
+            160..166 => {
+                let back = self.rng.within(0..4);
+                self.met.repeats += u64::from(self.pair.repeat(end, back)?);
+            }
             166..172 => {
                 let ways = End::BOTH.map(|end| self.pair.on_the_way(end));
                 let keep = ways.map(|len| self.rng.within(0..len + 1));
