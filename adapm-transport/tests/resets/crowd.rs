@@ -1,0 +1,208 @@
+//! Nodes that send each other numbered frames of all sizes through proxies, and check every byte that comes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use adapm_core::NodeId;
+use adapm_core::link::LinkConfig;
+use adapm_core::testing::rng::Rng;
+use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
+use adapm_transport::net::{Address, Kind, Net, NetConfig, Token};
+
+use crate::support::{Counts, Faults, Proxy};
+
+/// What the nodes share: how much was sent and received, by sender and receiver.
+struct Tally {
+    nodes: usize,
+    sent: Vec<AtomicU64>,
+    received: Vec<AtomicU64>,
+    /// Nobody sends any more.
+    drains: AtomicBool,
+    ends: AtomicBool,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) counts: Counts,
+    pub(crate) frames: u64,
+    pub(crate) resumes: u64,
+    /// Frames that were written again, as the connection they were written to had ended.
+    pub(crate) repeated: u64,
+}
+
+/// Lets three nodes of `kind` talk through proxies with these `faults` until `is_enough`; then the faults end, and whatever was
+/// sent must arrive.
+pub(crate) fn run(kind: Kind, faults: &Faults, is_enough: impl Fn(&Counts) -> bool) -> Outcome {
+    const NODES: usize = 3;
+    let mut nets: Vec<Net> =
+        (0..NODES).map(|node| Net::listen(config(node, NODES, kind)).expect("a free port")).collect();
+    let proxies: Vec<Proxy> = (0_u64..)
+        .zip(&nets)
+        .map(|(node, net)| {
+            Proxy::start(socket(net), Faults { seed: faults.seed ^ (node << 32), ..faults.clone() })
+        })
+        .collect();
+    let addresses: Vec<Option<Address>> =
+        proxies.iter().map(|proxy| Address::at(kind, proxy.address())).collect();
+    let none = || (0..NODES * NODES).map(|_| AtomicU64::new(0)).collect();
+    let (drains, ends) = (AtomicBool::new(false), AtomicBool::new(false));
+    let tally = Arc::new(Tally { nodes: NODES, sent: none(), received: none(), drains, ends });
+    let (sender, done) = mpsc::channel();
+    for (node, mut net) in nets.drain(..).enumerate() {
+        net.connect(&addresses);
+        let (tally, sender) = (Arc::clone(&tally), sender.clone());
+        let rng = Rng::new(faults.seed.wrapping_add(node as u64));
+        thread::spawn(move || {
+            let stats = Speaker { net, node, rng, tally }.run();
+            let _ = sender.send(stats);
+        });
+    }
+    drop(sender);
+    let counts = || proxies.iter().map(Proxy::counts).sum::<Counts>();
+    let progress = || format!("{:?}, {} frames", counts(), tally.frames());
+    wait(&done, progress, || is_enough(&counts()));
+    tally.drains.store(true, Ordering::SeqCst);
+    proxies.iter().for_each(Proxy::calm);
+    wait(&done, progress, || tally.is_settled());
+    tally.ends.store(true, Ordering::SeqCst);
+    let stats: Vec<_> = (0..NODES).map(|_| done.recv_timeout(HANG).expect("each node ends")).collect();
+    Outcome {
+        counts: counts(),
+        frames: tally.frames(),
+        resumes: stats.iter().map(|stats| stats.0).sum(),
+        repeated: stats.iter().map(|stats| stats.1).sum::<u64>() - tally.frames(),
+    }
+}
+
+/// Waits for `is_there`; a node that ends before has failed.
+fn wait(done: &mpsc::Receiver<(u64, u64)>, progress: impl Fn() -> String, is_there: impl Fn() -> bool) {
+    let deadline = Instant::now() + HANG;
+    while !is_there() {
+        match done.recv_timeout(Duration::from_millis(5)) {
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            ended => panic!("a node has failed ({ended:?}): {}", progress()),
+        }
+        assert!(Instant::now() < deadline, "this takes too long: {}", progress());
+    }
+}
+
+fn config(node: usize, nodes: usize, kind: Kind) -> NetConfig {
+    let mut config = NetConfig::new(NodeId(u16::try_from(node).expect("a few nodes")), nodes);
+    config.kind = kind;
+    config.token = Some(Token::new(&[5; 32]).expect("long enough"));
+    // Times in which a busy machine does not look like a dead one.
+    config.link = LinkConfig::dead_after(Duration::from_secs(30));
+    config.link.window_bytes = 1 << 20;
+    config
+}
+
+fn socket(net: &Net) -> SocketAddr {
+    net.address().socket().expect("kinds with sockets only")
+}
+
+/// One node.
+struct Speaker {
+    net: Net,
+    node: usize,
+    rng: Rng,
+    tally: Arc<Tally>,
+}
+
+impl Speaker {
+    fn run(mut self) -> (u64, u64) {
+        let mut frame = Frame::default();
+        while !self.tally.ends.load(Ordering::SeqCst) {
+            if !self.tally.drains.load(Ordering::SeqCst) {
+                self.speak(&mut frame);
+            }
+            loop {
+                match self.net.recv(Some(Duration::from_millis(1)), &mut frame).expect("no peer is refused") {
+                    Received::Frame(from) => self.check(from, &frame),
+                    Received::Woken => {}
+                    Received::TimedOut => break,
+                    Received::Lost(node, loss) => panic!("{node} is lost: {loss}"),
+                }
+                // Whoever only listens never speaks.
+                if self.rng.chance(10) {
+                    break;
+                }
+            }
+        }
+        let stats = self.net.stats();
+        self.net.leave(Farewell::Finished);
+        (stats.resumes, stats.frames_sent)
+    }
+
+    /// Sends a few frames to everybody else.
+    fn speak(&mut self, frame: &mut Frame) {
+        for to in (0..self.tally.nodes).filter(|&to| to != self.node) {
+            for _ in 0..self.rng.within(0..8) {
+                let sent = &self.tally.sent[self.node * self.tally.nodes + to];
+                let number = sent.load(Ordering::SeqCst);
+                fill(frame, self.node, to, number);
+                match self.net.send(NodeId(u16::try_from(to).expect("a few nodes")), frame) {
+                    Ok(()) => sent.store(number + 1, Ordering::SeqCst),
+                    Err(SendError::Full) => break,
+                    Err(SendError::Transport(error)) => panic!("{error}"),
+                }
+            }
+        }
+    }
+
+    fn check(&self, NodeId(from): NodeId, frame: &Frame) {
+        let received = &self.tally.received[usize::from(from) * self.tally.nodes + self.node];
+        let number = received.load(Ordering::SeqCst);
+        let mut expected = Frame::default();
+        fill(&mut expected, usize::from(from), self.node, number);
+        assert!(
+            *frame == expected,
+            "frame {number} of node {from} to node {} is lost, doubled or changed",
+            self.node
+        );
+        received.store(number + 1, Ordering::SeqCst);
+    }
+}
+
+impl Tally {
+    /// Whether everything that was sent has arrived; only after the senders were told to stop.
+    fn is_settled(&self) -> bool {
+        self.sent
+            .iter()
+            .zip(&self.received)
+            .all(|(sent, received)| sent.load(Ordering::SeqCst) == received.load(Ordering::SeqCst))
+    }
+
+    fn frames(&self) -> u64 {
+        self.received.iter().map(|received| received.load(Ordering::SeqCst)).sum()
+    }
+}
+
+/// Frame `number` from one node to another: its size and bytes follow from these numbers.
+fn fill(frame: &mut Frame, from: usize, to: usize, number: u64) {
+    let mut rng = Rng::new(number << 8 | (from << 4 | to) as u64);
+    frame.clear();
+    frame.head.extend_from_slice(&number.to_le_bytes());
+    let head = rng.within(0..40);
+    frame.head.extend((0..head).map(|_| rng.bits() as u8));
+    let values = match rng.within(0..20) {
+        0 => rng.within(0..20_000),
+        1..8 => 0,
+        _ => rng.within(0..600),
+    };
+    frame.values.resize(values);
+    let start = rng.bits() as u8;
+    frame
+        .values
+        .bytes_mut()
+        .iter_mut()
+        .zip(0_usize..)
+        .for_each(|(byte, at)| *byte = start.wrapping_add((at % 251) as u8));
+}
+
+/// Far longer than anything here takes, also on a busy machine.
+const HANG: Duration = Duration::from_secs(240);
