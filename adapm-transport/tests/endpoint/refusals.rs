@@ -113,3 +113,12 @@ fn a_peer_that_is_not_up_yet_is_awaited_and_the_reason_is_known() {
     cluster.until("both are up", Cluster::are_all_up);
     cluster.check_all_ways();
 }
+
+#[test]
+#[cfg(not(feature = "zmq"))]
+fn an_address_that_this_build_cannot_dial() {
+    let mut net = Net::listen(NetConfig::new(NodeId(1), 2)).expect("a free port");
+    net.connect(&[Some("zmq://127.0.0.1:9".parse().expect("an address"))]);
+    let error = net.recv(Some(Duration::ZERO), &mut Frame::default()).expect_err("it cannot be dialed");
+    assert_eq!(error.to_string(), "this build has no transport zmq: build it with feature `zmq`");
+}

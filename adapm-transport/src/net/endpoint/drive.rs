@@ -183,13 +183,18 @@ impl Net {
         let (Some(address), None, None) = (peer.address.clone(), peer.pipe, peer.dialing) else { return };
         let (pipe, nonce) = match (self.pipe_to(&address), nonce()) {
             (Ok(pipe), Ok(nonce)) => (pipe, nonce),
+            (Err(Fault::Io(io::ErrorKind::Unsupported)), _) => {
+                return self.failures.push_back(NetError::KindMissing { kind: address.kind() });
+            }
             (Err(fault), _) => return self.put_off(node, Trouble::Fault(fault)),
             (_, Err(_)) => return self.put_off(node, Trouble::Fault(Fault::Io(io::ErrorKind::Other))),
         };
         let peer = &self.peers[node.index()];
         let (knows, expects) = (peer.incarnation, peer.session.expects());
         let (exchange, hello) = Dialing::new(self.own, self.token.clone(), node, knows, expects, nonce);
-        let deadline = later(now, self.greeting_time);
+        // A way that swallows everything may be whole again long before the system tries the next time by itself.
+        let redial_time = self.greeting_time.min(self.link.suspect_after.max(REDIAL_TIME_MIN));
+        let deadline = later(now, if knows.is_some() { redial_time } else { self.greeting_time });
         let slot = self.insert(pipe, Role::Dialing(node, Box::new(exchange)), address.socket(), deadline);
         if let Some(slot) = slot {
             self.peers[node.index()].dialing = Some(slot);
@@ -299,6 +304,8 @@ impl Net {
 
 /// Waits below this are worth a second call of the system to end in time.
 const FINE_WAIT_MAX: Duration = Duration::from_millis(5);
+/// Least time for a handshake with a peer that was met before.
+const REDIAL_TIME_MIN: Duration = Duration::from_secs(1);
 /// Connections from outside that may be unknown at a time.
 const STRANGERS_MAX: usize = 64;
 /// Connections that are taken in at once.
