@@ -57,8 +57,13 @@ impl<'a> Attempt<'a> {
     }
 
     pub(super) fn run(mut self) -> Result<Joined, GroupError> {
-        (self.watch)(&self.roster);
-        let joined = if self.config.node == ROOT { self.host() } else { self.visit() }?;
+        let joined = if self.config.node == ROOT {
+            self.host()
+        } else {
+            // It may have to wait for a file or a name before there is anything to see.
+            (self.watch)(&self.roster);
+            self.visit()
+        }?;
         joined.handle.collect("join", true, &[])?;
         Ok(joined)
     }
