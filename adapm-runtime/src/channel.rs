@@ -63,7 +63,7 @@ pub(crate) struct State<V> {
     /// How it ended; told when the peers have heard.
     left: Option<Ended<V>>,
     /// To be told when there are links to all peers.
-    ready: Option<Waiter<V>>,
+    connected: Option<Waiter<V>>,
     /// Lost peers that the engine knows of.
     lost_seen: usize,
     farewell: Farewell,
@@ -81,7 +81,7 @@ impl<V> Default for State<V> {
             next_op: 0,
             leave: None,
             left: None,
-            ready: None,
+            connected: None,
             lost_seen: 0,
             farewell: Farewell::Failed,
             until: None,
@@ -94,11 +94,12 @@ impl<V> Default for State<V> {
 }
 
 impl<S: Store> Channel<S> {
-    /// Creates the main copies this node is home of, tells `ready` once all peers can be reached too, and serves until the node
-    /// has left or the cluster fails.
-    pub(crate) fn run(mut self, ready: Waiter<S::Value>) {
+    /// Creates the main copies this node is home of, connects with all peers, and serves until the node has left or the cluster
+    /// fails.
+    pub(crate) fn run(mut self, populated: Waiter<S::Value>, connected: Waiter<S::Value>) {
         self.engine.populate();
-        self.state.ready = Some(ready);
+        populated.tell(Ok(Vec::new()));
+        self.state.connected = Some(connected);
         match self.serve() {
             Ok(farewell) => self.state.farewell = farewell,
             Err(error) => self.failure.raise(error),
@@ -111,9 +112,7 @@ impl<S: Store> Channel<S> {
             if !self.handle_losses()? {
                 break;
             }
-            if self.state.ready.is_some() && self.link.is_connected().map_err(|error| self.broken(error))? {
-                self.state.ready.take().into_iter().for_each(|ready| ready.tell(Ok(Vec::new())));
-            }
+            self.look_at_links()?;
             self.handle_commands()?;
             let now = self.now();
             if self.state.until.is_some_and(|until| until <= now) {
@@ -133,6 +132,14 @@ impl<S: Store> Channel<S> {
             self.receive()?;
         }
         Ok(Farewell::Failed)
+    }
+
+    /// Tells once that there are links to all peers.
+    fn look_at_links(&mut self) -> Result<(), RunError> {
+        if self.state.connected.is_some() && self.link.is_connected().map_err(|error| self.broken(error))? {
+            self.state.connected.take().into_iter().for_each(|waiter| waiter.tell(Ok(Vec::new())));
+        }
+        Ok(())
     }
 
     /// Tells the engine of peers that any thread of this process has lost; false if this node is given up itself.
@@ -185,7 +192,7 @@ impl<S: Store> Channel<S> {
         let now = self.now();
         let mut wait = self.state.until.map(|until| Duration::from_nanos(until.nanos_since(now)));
         let port = Arc::clone(self.port());
-        if self.state.ready.is_some() {
+        if self.state.connected.is_some() {
             wait = Some(wait.map_or(CONNECT_LOOK, |wait| wait.min(CONNECT_LOOK)));
         }
         let long = wait.is_none_or(|wait| wait > SHORT_SLEEP);

@@ -43,16 +43,24 @@ pub(crate) struct Plan<V> {
     pub(crate) origin: std::time::Instant,
 }
 
+/// What channel threads promise when they start, one part each.
+pub(crate) struct Launch<V> {
+    /// All main copies exist.
+    pub(crate) populated: Arc<Promise<V>>,
+    /// All peers can be reached.
+    pub(crate) connected: Arc<Promise<V>>,
+}
+
 impl<S: Store + Send + Sync + 'static> Manager<S> {
-    /// Starts the channel threads of `node`, one per endpoint. Each ends its part of `ready`, counted from `first_part`, when
-    /// its main copies exist and its peers can be reached.
+    /// Starts the channel threads of `node`, one per endpoint, which keep their parts of `launch`, counted from `first_part`.
     pub(crate) fn start(
         plan: &Plan<S::Value>,
         node: NodeId,
         store: S,
         endpoints: Vec<Box<dyn Endpoint>>,
         mut policy: impl FnMut(ChannelId) -> SystemPolicy,
-        (ready, first_part): (&Arc<Promise<S::Value>>, usize),
+        launch: &Launch<S::Value>,
+        first_part: usize,
     ) -> Result<Self, BuildError> {
         let channels = endpoints.len();
         let shared = Arc::new(NodeShared {
@@ -85,9 +93,11 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
                 origin: plan.origin,
                 state: Default::default(),
             };
-            let ready = Waiter::new(Arc::clone(ready), first_part + index);
+            let part = first_part + index;
+            let populated = Waiter::new(Arc::clone(&launch.populated), part);
+            let connected = Waiter::new(Arc::clone(&launch.connected), part);
             let thread = thread::Builder::new().name(format!("adapm {node} {id}"));
-            match thread.spawn(move || channel.run(ready)) {
+            match thread.spawn(move || channel.run(populated, connected)) {
                 Ok(thread) => manager.threads.push(thread),
                 Err(error) => {
                     // Ends the threads that run; dropping their managers waits for them.

@@ -3,7 +3,7 @@
 //! ```text
 //!   settings ──all_gather──> the same on all, or an error that names the node
 //!   listen, one endpoint a channel ──all_gather──> addresses ──> connect
-//!   main copies exist, all links are up ──all_gather──> the cluster starts
+//!   main copies exist ──all_gather──> links are due ──all_gather──> the cluster starts
 //! ```
 //!
 //! A process that cannot go on takes part in the next exchange all the same, and says why: nobody waits for it.
@@ -12,7 +12,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use adapm_core::transport::{Farewell, Frame, Received, Transport};
@@ -107,7 +107,7 @@ pub(crate) fn open(
     group: &Group,
     channels: usize,
     layout_digest: u64,
-) -> Result<Vec<Box<dyn Endpoint>>, BuildError> {
+) -> Result<(Vec<Box<dyn Endpoint>>, Deadline), BuildError> {
     let ids = (0..channels).map(|index| u16::try_from(index).expect("the number of channels was checked"));
     let opened: Result<Vec<Net>, BuildError> = ids
         .map(|channel| {
@@ -136,15 +136,36 @@ pub(crate) fn open(
         }
         net.connect(&addresses);
     }
-    let until = Instant::now() + group.join_timeout();
-    Ok(nets.into_iter().map(|net| Box::new(Linked { net, until }) as Box<dyn Endpoint>).collect())
+    let until = Arc::new(OnceLock::new());
+    let members = group.roster();
+    let cards: Arc<[_]> = members.members().map(|(_, member)| member.map(|member| member.address)).collect();
+    let linked = |net| {
+        let (cards, until) = (Arc::clone(&cards), Arc::clone(&until));
+        Box::new(Linked { net, cards, until }) as Box<dyn Endpoint>
+    };
+    Ok((nets.into_iter().map(linked).collect(), Deadline { until, time: group.join_timeout() }))
+}
+
+/// When all links of this process must be up.
+pub(crate) struct Deadline {
+    until: Arc<OnceLock<Instant>>,
+    time: Duration,
+}
+
+impl Deadline {
+    /// From here on it counts: all processes have come to the point of connecting.
+    pub(crate) fn begin(&self) {
+        self.until.get_or_init(|| Instant::now() + self.time);
+    }
 }
 
 /// An endpoint to nodes in other processes.
 struct Linked {
     net: Net,
-    /// When all links must be up.
-    until: Instant,
+    /// Where the control endpoints are, for peers that have no address here.
+    cards: Arc<[Option<SocketAddr>]>,
+    /// When all links must be up, once that counts.
+    until: Arc<OnceLock<Instant>>,
 }
 
 impl Endpoint for Linked {
@@ -167,7 +188,8 @@ impl Endpoint for Linked {
     }
 
     fn address(&self, node: NodeId) -> Option<SocketAddr> {
-        Transport::address(&self.net, node)
+        let card = || self.cards.get(node.index()).copied().flatten();
+        Transport::address(&self.net, node).or_else(card)
     }
 
     fn is_connected(&self) -> Result<bool, String> {
@@ -175,7 +197,7 @@ impl Endpoint for Linked {
             self.net.peers().find(|peer| matches!(peer.state, PeerState::Missing | PeerState::Connecting));
         match apart {
             None => Ok(true),
-            Some(_) if Instant::now() < self.until => Ok(false),
+            Some(_) if self.until.get().is_none_or(|until| Instant::now() < *until) => Ok(false),
             Some(peer) => {
                 let reason = peer.refused.unwrap_or_else(|| "no answer".to_owned());
                 let address = peer.address.map_or_else(String::new, |address| format!(" ({address})"));

@@ -20,9 +20,9 @@ use crate::cluster::Cluster;
 use crate::error::{BuildError, RunError};
 use crate::failure::Failure;
 use crate::link::Endpoint;
-use crate::manager::{Manager, Plan};
+use crate::manager::{Launch, Manager, Plan};
 use crate::notice::Notice;
-use crate::processes::{self, Bond, Channels};
+use crate::processes::{self, Bond, Channels, Deadline};
 use crate::sampling::Sampling;
 use crate::store::LayoutStore;
 use crate::ticket::Promise;
@@ -240,48 +240,64 @@ where
         let terms = self.check().map(|()| self.terms());
         let fitting = || Channels::Fitting(default_channels(group.roster().on_this_host()));
         let channels = processes::agree(&group, terms, self.channels.map_or_else(fitting, Channels::Told))?;
-        let endpoints = processes::open(&group, channels, self.layout.digest::<V>())?;
-        self.start(vec![(group.node(), endpoints)], Some(&group))
+        let (endpoints, deadline) = processes::open(&group, channels, self.layout.digest::<V>())?;
+        self.start(vec![(group.node(), endpoints)], Some((&group, deadline)))
     }
 
-    /// Starts the nodes of this process, each with its endpoints in channel order.
-    fn start(self, endpoints: Vec<NodeEnds>, group: Option<&Arc<Group>>) -> Result<Cluster<S>, BuildError> {
+    /// Starts the nodes of this process.
+    fn start(
+        self,
+        endpoints: Vec<NodeEnds>,
+        processes: Option<(&Arc<Group>, Deadline)>,
+    ) -> Result<Cluster<S>, BuildError> {
         let failure = Arc::new(Failure::default());
         let plan = self.plan(&failure);
         let all = || endpoints.iter().flat_map(|(_, endpoints)| endpoints);
         failure.wakes(all().map(|endpoint| endpoint.wake_fn()).collect());
-        let ready = Arc::new(Promise::new(all().count(), None));
-        let bond = group.map(|group| Bond::new(group, &failure));
+        let promise = || Arc::new(Promise::new(all().count(), None));
+        let launch = Launch { populated: promise(), connected: promise() };
+        let bond = processes.as_ref().map(|(group, _)| Bond::new(group, &failure));
         let mut nodes = Vec::with_capacity(endpoints.len());
+        let mut started = self.start_nodes(endpoints, &plan, &launch, &mut nodes);
+        for (promise, label) in
+            [(&launch.populated, "copies of a cluster"), (&launch.connected, "links of a cluster")]
+        {
+            let kept = started.and_then(|()| kept(promise, &failure));
+            if matches!(kept, Ok(false)) {
+                let payload = nodes.iter_mut().find_map(Manager::join);
+                panic::resume_unwind(payload.unwrap_or_else(|| Box::new("a channel thread ended early")));
+            }
+            started = kept.map(drop);
+            if let Some((bond, (_, deadline))) = bond.as_ref().zip(processes.as_ref()) {
+                started = bond.meet(label, started);
+                deadline.begin();
+            }
+            if started.is_err() {
+                failure.end();
+                break;
+            }
+        }
+        // Dropped if it is of no use: that waits for its threads.
+        let cluster = Cluster::new(nodes, self.layout, failure, bond);
+        started.map(|()| cluster)
+    }
+
+    fn start_nodes(
+        &self,
+        endpoints: Vec<NodeEnds>,
+        plan: &Plan<V>,
+        launch: &Launch<V>,
+        nodes: &mut Vec<Manager<S>>,
+    ) -> Result<(), BuildError> {
         let mut first_part = 0;
         for (node, endpoints) in endpoints {
             let policy = |channel| self.policy_of(node, channel);
             let store = (self.store)(&self.layout, node);
             let channels = endpoints.len();
-            match Manager::start(&plan, node, store, endpoints, policy, (&ready, first_part)) {
-                Ok(manager) => nodes.push(manager),
-                Err(error) => return Err(meet(bond.as_ref(), Err(error.clone())).err().unwrap_or(error)),
-            }
+            nodes.push(Manager::start(plan, node, store, endpoints, policy, launch, first_part)?);
             first_part += channels;
         }
-        let started = match (ready.wait(), failure.check()) {
-            (Ok(_), Ok(())) => Ok(()),
-            (_, Err(RunError::Transport { message, .. })) => Err(BuildError::Network { message }),
-            (_, Err(RunError::PeerLost { node, address, loss })) => {
-                Err(BuildError::Group(GroupError::PeerLost(PeerLoss { node, address, loss })))
-            }
-            (Ok(_) | Err(_), _) => {
-                let payload = nodes.iter_mut().find_map(Manager::join);
-                panic::resume_unwind(payload.unwrap_or_else(|| Box::new("a channel thread ended early")));
-            }
-        };
-        let met = meet(bond.as_ref(), started);
-        if met.is_err() {
-            failure.end();
-        }
-        // Dropped if it is of no use: that waits for its threads.
-        let cluster = Cluster::new(nodes, self.layout, failure, bond);
-        met.map(|()| cluster)
+        Ok(())
     }
 
     fn plan(&self, failure: &Arc<Failure>) -> Plan<V> {
@@ -348,11 +364,15 @@ fn boxed<T: Transport + Send + 'static>(ends: Vec<T>) -> Vec<Box<dyn Endpoint>> 
     ends.into_iter().map(|end| Box::new(end) as Box<dyn Endpoint>).collect()
 }
 
-/// The cluster starts when all processes are there, if there are several.
-fn meet(bond: Option<&Bond>, started: Result<(), BuildError>) -> Result<(), BuildError> {
-    match bond {
-        None => started,
-        Some(bond) => bond.meet("start of a cluster", started),
+/// Whether all channel threads have kept their promise; false: one of them has panicked.
+fn kept<V>(promise: &Promise<V>, failure: &Failure) -> Result<bool, BuildError> {
+    match (promise.wait(), failure.check()) {
+        (Ok(_), Ok(())) => Ok(true),
+        (_, Err(RunError::Transport { message, .. })) => Err(BuildError::Network { message }),
+        (_, Err(RunError::PeerLost { node, address, loss })) => {
+            Err(BuildError::Group(GroupError::PeerLost(PeerLoss { node, address, loss })))
+        }
+        _ => Ok(false),
     }
 }
 

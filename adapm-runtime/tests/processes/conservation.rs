@@ -1,7 +1,9 @@
 //! Nothing is lost and nothing is done twice, under every system and with any number of processes.
 
+use adapm_core::transport::Farewell;
 use adapm_core::{Clock, Key, NodeId};
 use adapm_runtime::{RunError, System};
+use adapm_transport::net::Kind;
 
 use super::{KEYS, builder, clusters, keys};
 
@@ -55,6 +57,36 @@ fn every_push_counts_once_in_every_system() {
 }
 
 #[test]
+fn nodes_that_listen_by_different_means_work_together() {
+    let rendezvous = super::rendezvous();
+    let sums = std::thread::scope(|scope| {
+        let kinds = [Kind::Unix, Kind::Tcp, Kind::Unix, Kind::Tcp];
+        let threads: Vec<_> = (0..)
+            .zip(kinds)
+            .map(|(node, kind)| {
+                let rendezvous = &rendezvous;
+                scope.spawn(move || {
+                    let group = super::join_by(kind, node, 4, rendezvous);
+                    let cluster = builder().group(&group).build().expect("a valid cluster");
+                    let sums = cluster.run(|mut worker| {
+                        worker.push(&keys(), &[1; KEYS as usize]).expect("no failure");
+                        worker.quiesce().expect("no failure");
+                        let mut values = [0; KEYS as usize];
+                        worker.pull(&keys(), &mut values).expect("no failure");
+                        values.iter().sum::<i64>()
+                    });
+                    assert_eq!(cluster.shutdown(), Ok(()));
+                    group.leave(Farewell::Finished);
+                    sums
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    assert_eq!(sums, vec![Ok(vec![4 * KEYS as i64]); 4]);
+}
+
+#[test]
 fn one_group_carries_one_cluster_after_another() {
     super::each(3, |group| {
         for round in 1..=3_i64 {
@@ -70,6 +102,6 @@ fn one_group_carries_one_cluster_after_another() {
             assert_eq!(cluster.shutdown(), Ok(()));
             assert_eq!(group.all_gather(&[round as u8]), Ok(vec![vec![round as u8]; 3]));
         }
-        group.leave(adapm_core::transport::Farewell::Finished);
+        group.leave(Farewell::Finished);
     });
 }

@@ -14,6 +14,7 @@ use adapm_core::transport::Farewell;
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{Builder, Cluster, LayoutStore};
 use adapm_transport::group::{Group, GroupConfig, Rendezvous};
+use adapm_transport::net::Kind;
 
 const KEYS: u64 = 100;
 
@@ -33,9 +34,14 @@ fn rendezvous() -> Rendezvous {
 }
 
 fn join(node: u16, nodes: usize, rendezvous: &Rendezvous) -> Arc<Group> {
+    join_by(Kind::Tcp, node, nodes, rendezvous)
+}
+
+fn join_by(kind: Kind, node: u16, nodes: usize, rendezvous: &Rendezvous) -> Arc<Group> {
     let mut config = GroupConfig::new(NodeId(node), nodes, rendezvous.clone());
     config.dead_after = Duration::from_secs(2);
     config.join_timeout = Duration::from_secs(60);
+    config.kind = kind;
     Arc::new(Group::join(config, &mut |_| ()).expect("all join"))
 }
 
