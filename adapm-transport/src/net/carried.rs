@@ -54,14 +54,22 @@ struct Queues {
     watcher: Option<Waker>,
     /// Largest packet that may be delivered.
     limit: usize,
+    /// The endpoint has found no room, and waits for some.
+    wants_room: bool,
+    /// The endpoint waits until everything was taken.
+    wants_flush: bool,
     /// The endpoint has looked for a packet since the last one came, and has found none.
     has_looked: bool,
     /// Bytes that the task has received.
     bytes_in: u64,
+    /// The endpoint gives nothing more to write.
+    is_shut: bool,
     /// The endpoint has dropped its half.
     is_dropped: bool,
-    /// Why the task can carry nothing more.
+    /// Why nothing more comes.
     fault: Option<Fault>,
+    /// The task has dropped its half.
+    is_gone: bool,
 }
 
 #[derive(Debug)]
@@ -78,10 +86,14 @@ pub(crate) fn carried(bell: Arc<Bell>) -> (Carried, Porter) {
         deliverer: None,
         watcher: None,
         limit: GREETING_BYTES_MAX,
+        wants_room: false,
+        wants_flush: false,
         has_looked: true,
         bytes_in: 0,
+        is_shut: false,
         is_dropped: false,
         fault: None,
+        is_gone: false,
     };
     let shared = Arc::new(Shared { bell, queues: Mutex::new(queues) });
     let porter = Porter { shared: Arc::clone(&shared), _hold: Arc::new(Hold(Arc::clone(&shared))) };
@@ -99,16 +111,19 @@ impl Carried {
             return fault.map_or(Ok(None), Err);
         };
         queues.inward_bytes -= packet.frame.len();
-        let deliverer = if queues.has_inward_room() { queues.deliverer.take() } else { None };
+        let deliverer = if queues.is_inward_low() { queues.deliverer.take() } else { None };
         drop(queues);
         deliverer.into_iter().for_each(Waker::wake);
         Ok(Some(packet))
     }
 
+    /// If not, the bell rings when there is much room.
     pub(super) fn has_room(&self) -> bool {
-        let queues = self.shared.lock();
+        let mut queues = self.shared.lock();
         let packets = queues.outward.len() + self.batch.len();
-        packets < PACKETS_MAX && queues.outward_bytes + self.batch_bytes < BYTES_MAX
+        let has_room = packets < PACKETS_MAX && queues.outward_bytes + self.batch_bytes < BYTES_MAX;
+        queues.wants_room |= !has_room;
+        has_room
     }
 
     pub(super) fn push(&mut self, packet: Outgoing) {
@@ -119,20 +134,33 @@ impl Carried {
     /// Hands on what was pushed; returns whether the pipe is broken.
     pub(super) fn flush(&mut self) -> bool {
         let mut queues = self.shared.lock();
-        if queues.fault.is_some() || self.batch.is_empty() {
+        if queues.is_broken() || queues.is_shut || self.batch.is_empty() {
             return queues.fault.is_some();
         }
         queues.outward.extend(self.batch.drain(..));
         queues.outward_bytes += mem::take(&mut self.batch_bytes);
+        let (taker, is_broken) = (queues.taker.take(), queues.fault.is_some());
+        drop(queues);
+        taker.into_iter().for_each(Waker::wake);
+        is_broken
+    }
+
+    /// Nothing more is pushed: the task tells the other side behind what was flushed, and goes on reading for a while.
+    pub(super) fn shutdown(&mut self) {
+        self.flush();
+        let mut queues = self.shared.lock();
+        queues.is_shut = true;
         let taker = queues.taker.take();
         drop(queues);
         taker.into_iter().for_each(Waker::wake);
-        false
     }
 
+    /// If not, the bell rings when everything was taken.
     pub(super) fn is_flushed(&self) -> bool {
-        let queues = self.shared.lock();
-        queues.fault.is_some() || (self.batch.is_empty() && queues.outward.is_empty())
+        let mut queues = self.shared.lock();
+        let is_flushed = queues.is_broken() || (self.batch.is_empty() && queues.outward.is_empty());
+        queues.wants_flush |= !is_flushed;
+        is_flushed
     }
 
     pub(super) fn raise_limit(&mut self, limit: usize) {
@@ -160,21 +188,20 @@ impl Drop for Carried {
 }
 
 impl Porter {
-    /// The next packet to write. `None`: the endpoint has dropped the pipe, and everything was taken.
+    /// The next packet to write. `None`: there will be no more.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
         let mut queues = self.shared.lock();
         if let Some(packet) = queues.outward.pop_front() {
-            let was_full = !queues.has_outward_room();
             queues.outward_bytes -= packet.len();
-            let has_room = was_full && queues.has_outward_room();
-            let is_drained = queues.outward.is_empty();
+            let has_room = queues.is_outward_low() && mem::take(&mut queues.wants_room);
+            let is_flushed = queues.outward.is_empty() && mem::take(&mut queues.wants_flush);
             drop(queues);
-            if has_room || is_drained {
+            if has_room || is_flushed {
                 self.shared.bell.ring();
             }
             return Poll::Ready(Some(packet));
         }
-        if queues.is_dropped || queues.fault.is_some() {
+        if queues.has_ended() || queues.is_shut {
             return Poll::Ready(None);
         }
         queues.taker = Some(cx.waker().clone());
@@ -209,10 +236,11 @@ impl Porter {
         self.shared.bell.ring();
     }
 
-    /// Waits until the limit is another than `limit`, and returns it; `None` once the pipe has ended. One task at a time.
+    /// Waits until the limit is another than `limit`, and returns it; `None` once the pipe has ended: it was dropped, or the
+    /// connection has failed. One task at a time.
     pub(crate) fn poll_change(&self, cx: &mut Context<'_>, limit: usize) -> Poll<Option<usize>> {
         let mut queues = self.shared.lock();
-        if queues.is_dropped || queues.fault.is_some() {
+        if queues.has_ended() {
             return Poll::Ready(None);
         }
         if queues.limit != limit {
@@ -227,7 +255,8 @@ impl Porter {
         self.shared.lock().bytes_in += bytes;
     }
 
-    /// The pipe can carry nothing more; the first reason counts. The endpoint still reads what was delivered before.
+    /// Nothing more can be delivered; the first reason counts. The endpoint still reads what was delivered before, and unless
+    /// it is the connection that has failed, may still have something to say.
     pub(crate) fn end(&self, fault: Fault) {
         self.shared.end(fault);
     }
@@ -256,8 +285,23 @@ impl Shared {
 }
 
 impl Queues {
-    fn has_outward_room(&self) -> bool {
-        self.outward.len() < PACKETS_MAX && self.outward_bytes < BYTES_MAX
+    /// Whether nothing more can be written.
+    fn is_broken(&self) -> bool {
+        self.is_gone || matches!(self.fault, Some(Fault::Ended | Fault::EndedWithin | Fault::Io(_)))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_dropped || self.is_broken()
+    }
+
+    /// So low that a wake is worth its price.
+    fn is_outward_low(&self) -> bool {
+        self.outward.len() <= PACKETS_MAX / 2 && self.outward_bytes <= BYTES_MAX / 2
+    }
+
+    /// So low that a wake is worth its price.
+    fn is_inward_low(&self) -> bool {
+        self.has_inward_room() && self.inward.len() <= PACKETS_MAX / 2 && self.inward_bytes <= BYTES_MAX / 2
     }
 
     fn has_inward_room(&self) -> bool {
@@ -269,6 +313,7 @@ impl Queues {
 
 impl Drop for Hold {
     fn drop(&mut self) {
+        self.0.lock().is_gone = true;
         self.0.end(Fault::Ended);
     }
 }
@@ -279,97 +324,4 @@ const PACKETS_MAX: usize = 256;
 const BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    use core::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
-
-    use adapm_core::link::Seq;
-    use adapm_core::transport::Frame;
-
-    use crate::net::packet::{Greeting, Kind};
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn pipe() -> (mio::Poll, Carried, Porter) {
-        let poll = mio::Poll::new().expect("a poll");
-        let bell = Bell::new(poll.registry(), mio::Token(0)).expect("a bell");
-        let (carried, porter) = carried(Arc::new(bell));
-        (poll, carried, porter)
-    }
-
-    fn packet() -> Packet {
-        Packet { kind: Kind::Greeting(Greeting::Hello), seq: Seq(0), ack: Seq(0), frame: Frame::default() }
-    }
-
-    #[test]
-    fn an_unknown_peer_waits_until_its_packet_was_dealt_with() {
-        let (_poll, mut carried, porter) = pipe();
-        let wakes = Arc::new(Count::default());
-        let waker = Waker::from(Arc::clone(&wakes));
-        let mut cx = Context::from_waker(&waker);
-        assert_eq!(porter.poll_room(&mut cx), Poll::Ready(true));
-        porter.deliver(packet());
-        assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
-        assert_eq!(carried.read(), Ok(Some(packet())));
-        assert_eq!(porter.poll_room(&mut cx), Poll::Pending, "the endpoint may still raise the limit");
-        assert_eq!(carried.read(), Ok(None));
-        assert_eq!((wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)), (1, Poll::Ready(true)));
-        porter.deliver(packet());
-        assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
-        assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
-        carried.raise_limit(1 << 20);
-        assert_eq!((wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)), (3, Poll::Ready(true)));
-        assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(Some(1 << 20)));
-    }
-
-    #[test]
-    fn a_dropped_pipe_gives_what_was_flushed_and_then_its_end() {
-        let (_poll, mut carried, porter) = pipe();
-        let mut cx = Context::from_waker(Waker::noop());
-        carried.push(Outgoing::new(Kind::Greeting(Greeting::Hello), Seq(0), Seq(0), None));
-        assert!(!carried.flush());
-        assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
-        drop(carried);
-        assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(None));
-        assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(Some(_))));
-        assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(None)));
-        assert_eq!(porter.poll_room(&mut cx), Poll::Ready(false));
-    }
-
-    #[test]
-    fn both_directions_are_bounded_and_a_fault_comes_behind_what_was_delivered() {
-        let (_poll, mut carried, porter) = pipe();
-        let mut cx = Context::from_waker(Waker::noop());
-        let large = || Frame { head: vec![1; 64 << 10], ..Frame::default() };
-        carried.raise_limit(1 << 24);
-        let mut delivered = 0;
-        while porter.poll_room(&mut cx).is_ready() {
-            porter.deliver(Packet { frame: large(), ..packet() });
-            delivered += 1;
-        }
-        let mut pushed = 0;
-        while carried.has_room() {
-            carried.push(Outgoing::greeting(Kind::Greeting(Greeting::Hello), large().head));
-            assert!(!carried.flush());
-            pushed += 1;
-        }
-        assert_eq!((delivered, pushed), (16, 16), "1 MiB each way");
-        porter.note_bytes(77);
-        assert_eq!((porter.limit(), carried.bytes_in()), (1 << 24, 77));
-        porter.end(Fault::Magic);
-        assert!(carried.flush());
-        for _ in 0..delivered {
-            assert!(carried.read().is_ok_and(|packet| packet.is_some()));
-        }
-        assert_eq!(carried.read(), Err(Fault::Magic));
-    }
-}
+mod tests;

@@ -94,7 +94,7 @@ impl Pipe {
     pub(super) fn shutdown(&mut self) {
         match self {
             Self::Stream(stream) => stream.shutdown(),
-            Self::Carried(_) => {}
+            Self::Carried(carried) => carried.shutdown(),
         }
     }
 

@@ -27,4 +27,4 @@ pub(crate) use door::{Door, WAITING_MAX};
 pub(crate) use runtime::threaded;
 pub use runtime::{AlreadyLent, lend};
 #[cfg(feature = "zmq")]
-pub(crate) use stream::{close_after, ended, unless};
+pub(crate) use stream::{close_after, drain, ended, unless};

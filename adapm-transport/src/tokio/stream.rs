@@ -22,7 +22,7 @@ pub(super) async fn serve(stream: TcpStream, porter: Porter) {
     if let Some(Err(fault)) = unless(write(&writing, &porter), close_after(&porter)).await {
         porter.end(fault);
     }
-    // Tells the peer that nothing more comes. To close with bytes unread would take from it what it has not read yet.
+    // Tells the peer that nothing more comes. To close at once, with bytes unread, could take from it what it has not read yet.
     drop(writing);
     if tokio::time::timeout(LINGER, &mut reader).await.is_err() {
         reader.abort();
@@ -84,10 +84,11 @@ async fn read(stream: OwnedReadHalf, porter: Porter) {
         }
     };
     porter.end(fault);
+    drain(&stream).await;
 }
 
 /// Reads what comes until nothing more does.
-async fn drain(stream: &OwnedReadHalf) {
+pub(crate) async fn drain(stream: &OwnedReadHalf) {
     let mut nowhere = [0; DRAIN_BYTES];
     while stream.readable().await.is_ok() {
         match stream.try_read(&mut nowhere) {

@@ -14,7 +14,7 @@ use super::guard::{Guard, Violation};
 use crate::net::carried::Porter;
 use crate::net::hello::GREETING_BYTES_MAX;
 use crate::net::packet::{Fault, HEADER_BYTES};
-use crate::tokio::{close_after, unless};
+use crate::tokio::{close_after, drain, unless};
 
 /// Relays until both sides have closed, or a while after the pipe of `porter` has ended. `introduce` gets the peer's name,
 /// once, before the socket does.
@@ -69,6 +69,8 @@ async fn inward(
             continue;
         }
         if !poll_fn(|cx| porter.poll_room(cx)).await {
+            // Nobody reads any more, but something may still be on its way out, for which the socket must live.
+            drain(&from).await;
             return Ok(());
         }
         limit = porter.limit();

@@ -51,7 +51,7 @@ impl Net {
                 // What has come is read first; then the reader finds the fault.
                 return self.mark_ready(slot);
             }
-            if !connection.pipe.is_flushed() || !peer.session.wants_to_write() {
+            if !peer.session.wants_to_write() || !connection.pipe.is_flushed() {
                 return;
             }
         }

@@ -1,0 +1,135 @@
+//! What tasks and the endpoint see of each other through a carried pipe.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
+
+use adapm_core::link::Seq;
+use adapm_core::transport::Frame;
+
+use super::*;
+use crate::net::packet::{Greeting, Kind};
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn pipe() -> (mio::Poll, Carried, Porter) {
+    let poll = mio::Poll::new().expect("a poll");
+    let bell = Bell::new(poll.registry(), mio::Token(0)).expect("a bell");
+    let (carried, porter) = carried(Arc::new(bell));
+    (poll, carried, porter)
+}
+
+fn packet() -> Packet {
+    Packet { kind: Kind::Greeting(Greeting::Hello), seq: Seq(0), ack: Seq(0), frame: Frame::default() }
+}
+
+#[test]
+fn an_unknown_peer_waits_until_its_packet_was_dealt_with() {
+    let (_poll, mut carried, porter) = pipe();
+    let wakes = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut cx = Context::from_waker(&waker);
+    assert_eq!(porter.poll_room(&mut cx), Poll::Ready(true));
+    porter.deliver(packet());
+    assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
+    assert_eq!(carried.read(), Ok(Some(packet())));
+    assert_eq!(porter.poll_room(&mut cx), Poll::Pending, "the endpoint may still raise the limit");
+    assert_eq!(carried.read(), Ok(None));
+    assert_eq!((wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)), (1, Poll::Ready(true)));
+    porter.deliver(packet());
+    assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
+    assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
+    carried.raise_limit(1 << 20);
+    assert_eq!((wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)), (3, Poll::Ready(true)));
+    assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(Some(1 << 20)));
+}
+
+#[test]
+fn a_dropped_pipe_gives_what_was_flushed_and_then_its_end() {
+    let (_poll, mut carried, porter) = pipe();
+    let mut cx = Context::from_waker(Waker::noop());
+    carried.push(Outgoing::new(Kind::Greeting(Greeting::Hello), Seq(0), Seq(0), None));
+    assert!(!carried.flush());
+    assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
+    drop(carried);
+    assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(None));
+    assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(Some(_))));
+    assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(None)));
+    assert_eq!(porter.poll_room(&mut cx), Poll::Ready(false));
+}
+
+#[test]
+fn both_directions_are_bounded_and_a_fault_comes_behind_what_was_delivered() {
+    let (_poll, mut carried, porter) = pipe();
+    let mut cx = Context::from_waker(Waker::noop());
+    let large = || Frame { head: vec![1; 64 << 10], ..Frame::default() };
+    carried.raise_limit(1 << 24);
+    let mut delivered = 0;
+    while porter.poll_room(&mut cx).is_ready() {
+        porter.deliver(Packet { frame: large(), ..packet() });
+        delivered += 1;
+    }
+    let mut pushed = 0;
+    while carried.has_room() {
+        carried.push(Outgoing::greeting(Kind::Greeting(Greeting::Hello), large().head));
+        assert!(!carried.flush());
+        pushed += 1;
+    }
+    assert_eq!((delivered, pushed), (16, 16), "1 MiB each way");
+    porter.note_bytes(77);
+    assert_eq!((porter.limit(), carried.bytes_in()), (1 << 24, 77));
+    porter.end(Fault::Magic);
+    assert!(carried.flush());
+    for _ in 0..delivered {
+        assert!(carried.read().is_ok_and(|packet| packet.is_some()));
+    }
+    assert_eq!(carried.read(), Err(Fault::Magic));
+}
+
+#[test]
+fn a_pipe_that_brought_nonsense_still_carries_the_answer() {
+    let (_poll, mut carried, porter) = pipe();
+    let mut cx = Context::from_waker(Waker::noop());
+    porter.end(Fault::Magic);
+    assert_eq!(porter.poll_room(&mut cx), Poll::Ready(false));
+    carried.push(Outgoing::new(Kind::Greeting(Greeting::Refuse), Seq(0), Seq(0), None));
+    assert!(carried.flush(), "the reader has to look");
+    assert_eq!(carried.read(), Err(Fault::Magic));
+    assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(Some(_))));
+    assert!(porter.poll_take(&mut cx).is_pending(), "there may be more");
+    carried.shutdown();
+    assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(None)));
+    assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending, "it was not dropped");
+    porter.end(Fault::Ended);
+    assert_eq!(carried.read(), Err(Fault::Magic), "the first reason counts");
+    drop(porter);
+    assert!(carried.is_flushed());
+}
+
+#[test]
+fn the_bell_rings_for_room_only_once_there_is_much() {
+    let (_poll, mut carried, porter) = pipe();
+    let mut cx = Context::from_waker(Waker::noop());
+    let fill = |carried: &mut Carried| {
+        while carried.has_room() {
+            carried.push(Outgoing::new(Kind::Greeting(Greeting::Hello), Seq(0), Seq(0), None));
+        }
+        assert!(!carried.flush());
+    };
+    fill(&mut carried);
+    let mut take = |count: usize| {
+        for _ in 0..count {
+            assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(Some(_))));
+        }
+        porter.shared.bell.take_ring()
+    };
+    assert!(!take(PACKETS_MAX / 2 - 1));
+    assert!(take(1));
+    assert!(!take(PACKETS_MAX / 2), "nobody waits for that");
+}
