@@ -20,9 +20,12 @@ impl Interrupt {
     /// Handles SIGINT and SIGTERM from here on.
     pub(crate) fn install() -> io::Result<Self> {
         let interrupt = Self { stop: Arc::default(), signal: Arc::default() };
+        // Not the flag that ends a run: another process may have raised that because of the same Ctrl-C.
+        let before = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             // First in line, so that it sees what an earlier signal raised, not this one.
-            flag::register_conditional_shutdown(signal, exit_code(signal), Arc::clone(&interrupt.stop))?;
+            flag::register_conditional_shutdown(signal, exit_code(signal), Arc::clone(&before))?;
+            flag::register(signal, Arc::clone(&before))?;
             flag::register_usize(
                 signal,
                 Arc::clone(&interrupt.signal),
@@ -61,4 +64,22 @@ impl Interrupt {
 /// What shells report for a program that a signal ended.
 fn exit_code(signal: i32) -> i32 {
     128 + signal
+}
+
+#[cfg(test)]
+mod tests {
+    use signal_hook::low_level::raise;
+
+    use super::*;
+
+    #[test]
+    fn the_first_signal_does_not_end_a_run_that_another_process_has_stopped() {
+        let interrupt = Interrupt::install().expect("signals can be handled");
+        interrupt.stop().store(true, Ordering::Relaxed);
+        // Handled by this thread before it goes on; it would end all tests here and now.
+        raise(SIGTERM).expect("a signal to this very thread");
+        assert_eq!(interrupt.exit_code(), Some(143));
+        interrupt.raise(1);
+        assert_eq!(interrupt.exit_code(), Some(143), "the first signal is the reason");
+    }
 }
