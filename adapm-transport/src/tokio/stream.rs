@@ -19,8 +19,13 @@ pub(super) async fn serve(stream: TcpStream, porter: Porter) {
     }
     let (reading, writing) = stream.into_split();
     let mut reader = tokio::spawn(read(reading, porter.clone()));
-    if let Some(Err(fault)) = unless(write(&writing, &porter), close_after(&porter)).await {
+    let mut has_written = false;
+    if let Some(Err(fault)) = unless(write(&writing, &porter, &mut has_written), close_after(&porter)).await {
         porter.end(fault);
+    }
+    if !has_written {
+        // Nobody waits for an answer: strangers who find no room cost nothing from here on.
+        return reader.abort();
     }
     // Tells the peer that nothing more comes. To close at once, with bytes unread, could take from it what it has not read yet.
     drop(writing);
@@ -101,9 +106,10 @@ pub(crate) async fn drain(stream: &OwnedReadHalf) {
 }
 
 /// Writes packets until there are no more to come.
-async fn write(stream: &OwnedWriteHalf, porter: &Porter) -> Result<(), Fault> {
+async fn write(stream: &OwnedWriteHalf, porter: &Porter, has_written: &mut bool) -> Result<(), Fault> {
     let mut writer = PacketWriter::default();
     while poll_fn(|cx| poll_batch(porter, &mut writer, cx)).await {
+        *has_written = true;
         while !writer.write(&mut Now(stream))? {
             stream.writable().await?;
         }

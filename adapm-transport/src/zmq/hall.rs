@@ -134,7 +134,7 @@ async fn welcome(
     let Ok(()) = stream.set_nodelay(true) else { return };
     let Ok(inner) = UnixStream::connect(&shared.path).await else { return };
     let (pipe, porter) = carried(Arc::clone(&shared.bell));
-    let mut name = None;
+    let (mut pipe, mut name) = (Some(pipe), None);
     let introduce = |identity: Option<&[u8]>| {
         let identity =
             Bytes::copy_from_slice(identity.filter(|identity| !identity.is_empty()).ok_or(Fault::Magic)?);
@@ -145,9 +145,14 @@ async fn welcome(
         name = Some(identity.clone());
         drop(room);
         tokio::spawn(serve(porter.clone(), identity, router));
-        if shared.door.offer(pipe, Some(from)) { Ok(()) } else { Err(Fault::Ended) }
+        let is_taken = pipe.take().is_some_and(|pipe| shared.door.offer(pipe, Some(from)));
+        if is_taken { Ok(()) } else { Err(Fault::Ended) }
     };
     relay::run(stream, inner, &porter, introduce).await;
+    if let Some(pipe) = pipe {
+        // The endpoint tells what a stranger has done wrong.
+        shared.door.offer(pipe, Some(from));
+    }
     if let Some(name) = name {
         shared.guests().remove(&name);
     }

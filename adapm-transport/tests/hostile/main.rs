@@ -10,6 +10,8 @@ mod case;
 mod crew;
 mod stranger;
 
+#[cfg(all(feature = "tokio", feature = "zmq"))]
+mod carriers;
 mod dialed;
 mod floods;
 mod garbage;
