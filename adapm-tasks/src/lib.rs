@@ -8,6 +8,7 @@
 //! Not here: the command line, which is the binary `adapm` of this package.
 
 pub mod data;
+pub mod docs;
 pub mod exchange;
 pub mod kge;
 mod matrix;

@@ -88,6 +88,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod docs;
 pub mod error;
 #[cfg(feature = "tcp")]
 pub mod group;
