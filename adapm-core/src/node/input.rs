@@ -23,7 +23,11 @@ pub enum Input<'a, V> {
     Dirty(&'a [Key]),
     /// The wait is over or workers moved on; the clocks of all workers, in order. Begins a round if one is due.
     Timeout(&'a [Clock]),
-    /// A peer is gone for good.
+    /// A peer is gone for good. Told twice it is as told once; refused for this node itself and for nodes there are not.
+    ///
+    /// All unfinished operations fail and name it. From here on an operation is done at once if all its keys are local, else
+    /// it fails at once; barriers, quiesces, `wait_sync` and [`OpBody::Leave`] always fail, [`OpBody::End`] never. Messages of
+    /// the lost peer are ignored. With the survivors, deltas, refreshes and main copies are still exchanged.
     PeerLost(NodeId),
 }
 
