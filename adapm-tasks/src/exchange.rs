@@ -6,6 +6,8 @@
 use std::fs;
 use std::thread;
 
+use adapm_transport::group::Group;
+
 use crate::kge::TaskError;
 
 /// Notes between the processes of a run, one process a node.
@@ -33,6 +35,24 @@ pub trait Exchange: Sync {
     fn gather(&self, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, TaskError> {
         let all = self.all_gather(bytes)?;
         Ok((self.node() == 0).then_some(all))
+    }
+}
+
+impl Exchange for Group {
+    fn node(&self) -> usize {
+        Self::node(self).index()
+    }
+
+    fn nodes(&self) -> usize {
+        Self::nodes(self)
+    }
+
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TaskError> {
+        Ok(Self::all_gather(self, bytes)?)
+    }
+
+    fn gather(&self, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, TaskError> {
+        Ok(Self::gather(self, bytes)?)
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use adapm_core::NodeId;
+use adapm_transport::group::GroupError;
+
 use crate::exchange::Exchange;
 use crate::kge::error::TaskError;
 
@@ -25,7 +28,7 @@ struct State {
     /// What all gave in the round before.
     complete: Vec<Vec<u8>>,
     rounds: u64,
-    gone: Option<usize>,
+    gone: Option<NodeId>,
 }
 
 /// The places of `nodes` processes.
@@ -66,7 +69,7 @@ impl Exchange for Place {
         }
         while state.rounds == round {
             if let Some(gone) = state.gone {
-                return Err(TaskError::Exchange(format!("node n{gone} is gone").into()));
+                return Err(GroupError::Left { node: gone }.into());
             }
             state = self.circle.changed.wait(state).expect("nobody panics with the lock");
         }
@@ -77,7 +80,7 @@ impl Exchange for Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.state();
-        state.gone.get_or_insert(self.node);
+        state.gone.get_or_insert(NodeId(u16::try_from(self.node).expect("few nodes")));
         self.circle.changed.notify_all();
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use adapm_core::NodeId;
 use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
+use adapm_transport::group::GroupError;
 
 use crate::data::DataError;
 use crate::kge::agreement::Disagreement;
@@ -40,8 +41,8 @@ pub enum TaskError {
     },
     /// A worker thread panicked; its message went to standard error.
     Panicked,
-    /// The processes of the run cannot talk to each other.
-    Exchange(Box<dyn Error + Send + Sync>),
+    /// The processes of the run cannot go on together.
+    Group(GroupError),
     /// The processes of the run do not mean the same run.
     Disagreement {
         /// The node that differs from the others.
@@ -72,7 +73,7 @@ impl Error for TaskError {
             Self::Build(error) => Some(error),
             Self::Run(error) => Some(error),
             Self::Access(error) => Some(error),
-            Self::Exchange(error) => Some(error.as_ref()),
+            Self::Group(error) => Some(error),
             Self::Disagreement { .. }
             | Self::NotFinite { .. }
             | Self::Panicked
@@ -99,7 +100,7 @@ impl fmt::Display for TaskError {
                 write!(f, " with learning rate {learning_rate}; lower it")
             }
             Self::Panicked => f.write_str("a worker thread panicked; see its message above"),
-            Self::Exchange(error) => error.fmt(f),
+            Self::Group(error) => error.fmt(f),
             Self::Disagreement { node, what } => write!(f, "node {node} {what}"),
             Self::Elsewhere { node, reason } => write!(f, "node {node} failed: {reason}"),
             Self::Unintelligible { node } => {
@@ -142,6 +143,12 @@ impl From<RunError> for TaskError {
 impl From<OpError> for TaskError {
     fn from(error: OpError) -> Self {
         Self::Access(error)
+    }
+}
+
+impl From<GroupError> for TaskError {
+    fn from(error: GroupError) -> Self {
+        Self::Group(error)
     }
 }
 

@@ -1,12 +1,14 @@
 //! The task on the parameter manager: workers as [`Parameters`], their intent handles as [`Announcer`]s.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout};
 use adapm_runtime::{
     Builder, Cluster, IntentHandle, LayoutStore, Sample, Sampling, Scheme, Stats, System, Worker,
 };
+use adapm_transport::group::Group;
 
 use crate::kge::error::TaskError;
 use crate::kge::parameters::{Announcer, Parameters, Shape};
@@ -17,14 +19,16 @@ pub(crate) type Nodes = Cluster<LayoutStore<f32>>;
 
 /// What a cluster consists of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Setup {
+pub(crate) struct Setup<'a> {
     pub(crate) system: System,
     pub(crate) nodes: usize,
     pub(crate) workers: usize,
     pub(crate) seed: u64,
+    /// What joins the nodes, if they are processes.
+    pub(crate) group: Option<&'a Arc<Group>>,
 }
 
-impl Setup {
+impl Setup<'_> {
     /// Starts a cluster for parameters of `shape`.
     pub(crate) fn start(
         self,
@@ -33,9 +37,9 @@ impl Setup {
     ) -> Result<Nodes, TaskError> {
         let layout = shape.layout()?;
         let scheme = if self.system == System::Classic { Scheme::Naive } else { Scheme::Local };
-        let cluster = Builder::<f32>::new(layout)
-            .nodes(self.nodes)
-            .workers(self.workers)
+        let builder = Builder::<f32>::new(layout).nodes(self.nodes).workers(self.workers);
+        let builder = self.group.into_iter().fold(builder, Builder::group);
+        let cluster = builder
             .system(self.system)
             .initial(initial)
             .sampling(Sampling::uniform(scheme, Key(0)..Key(shape.entities), self.seed))

@@ -45,6 +45,7 @@ mod evaluation;
 mod filter;
 mod frequency;
 mod graph;
+mod group;
 mod independent;
 mod initial;
 mod kept;
@@ -76,5 +77,6 @@ pub use config::{
 pub use error::TaskError;
 pub use evaluation::evaluate;
 pub use graph::{Graph, GraphCounts, GraphSource, Names, Triple};
+pub use group::{evaluate_in_group, train_in_group};
 pub use report::{EpochReport, EvalReport, ManagerStats, NoProgress, Progress, Stage, TrainReport, Training};
 pub use run::train;

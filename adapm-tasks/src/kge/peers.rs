@@ -4,9 +4,10 @@
 //! to next. All processes count the same exchanges, so a failure is the last one of all; nobody is left waiting.
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use adapm_core::NodeId;
+use adapm_transport::group::Group;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,8 @@ use crate::kge::error::TaskError;
 /// This process among those of the run.
 pub(crate) struct Peers<'a> {
     exchange: Option<&'a dyn Exchange>,
+    /// Joins the nodes of a cluster.
+    group: Option<&'a Arc<Group>>,
     /// Who failed first, and why, as told at the last exchange.
     failed: OnceLock<(NodeId, Reason)>,
 }
@@ -37,13 +40,18 @@ enum Reason {
 impl<'a> Peers<'a> {
     /// All nodes are in this process.
     pub(crate) fn alone() -> Self {
-        Self { exchange: None, failed: OnceLock::new() }
+        Self { exchange: None, group: None, failed: OnceLock::new() }
     }
 
     /// Each node is a process of its own.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a cluster of processes needs a group"))]
+    pub(crate) fn of(group: &'a Arc<Group>) -> Self {
+        Self { exchange: Some(group.as_ref()), group: Some(group), failed: OnceLock::new() }
+    }
+
+    /// As if each node were a process of its own, without a group that joins them.
+    #[cfg(test)]
     pub(crate) fn among(exchange: &'a dyn Exchange) -> Self {
-        Self { exchange: Some(exchange), failed: OnceLock::new() }
+        Self { exchange: Some(exchange), group: None, failed: OnceLock::new() }
     }
 
     /// Gives this process's note to all, or why it has none; returns the notes of all processes in order.
@@ -117,6 +125,11 @@ impl<'a> Peers<'a> {
     /// Number of nodes: of processes if nodes are such, else as `asked`.
     pub(crate) fn nodes(&self, asked: usize) -> usize {
         self.exchange.map_or(asked, Exchange::nodes)
+    }
+
+    /// What joins the nodes of a cluster, if they are processes.
+    pub(crate) fn group(&self) -> Option<&'a Arc<Group>> {
+        self.group
     }
 
     /// Where notes go, if nodes are processes.

@@ -4,6 +4,7 @@ mod bad_input;
 mod checkpoints;
 mod distribution;
 mod files;
+mod processes;
 mod real_data;
 mod stopping;
 mod training;

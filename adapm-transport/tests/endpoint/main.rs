@@ -8,6 +8,3 @@ mod opening;
 mod refusals;
 mod resuming;
 mod silence;
-mod strangers;
-#[path = "../support/mod.rs"]
-mod support;

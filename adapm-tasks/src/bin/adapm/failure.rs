@@ -137,12 +137,12 @@ fn task_exit_code(error: &TaskError) -> u8 {
         | TaskError::Data(_)
         | TaskError::Checkpoint(_)
         | TaskError::Disagreement { .. } => 2,
+        TaskError::Build(BuildError::Group(error)) | TaskError::Group(error) => group_exit_code(error),
         TaskError::Build(BuildError::Thread(_)) => 1,
         TaskError::Build(_) => 2,
         TaskError::Run(RunError::PeerLost { .. })
         | TaskError::Access(OpError::PeerLost { .. })
         | TaskError::Elsewhere { .. } => LOST,
-        TaskError::Exchange(error) => error.downcast_ref().map_or(1, group_exit_code),
         _ => 1,
     }
 }

@@ -2,6 +2,8 @@
 
 use std::thread;
 
+use adapm_transport::group::GroupError;
+
 use super::*;
 use crate::kge::circle::{Place, places};
 use crate::kge::config::ConfigError;
@@ -95,7 +97,8 @@ fn a_process_that_is_gone_fails_those_that_wait() {
         2 => String::new(),
         _ => peers.share(Ok(1)).expect_err("n2 is gone").to_string(),
     });
-    assert_eq!(ended, ["node n2 is gone", "node n2 is gone", ""]);
+    let gone = TaskError::from(GroupError::Left { node: NodeId(2) }).to_string();
+    assert_eq!(ended, [gone.clone(), gone, String::new()]);
 }
 
 /// Says what it is told to, whatever it is given.

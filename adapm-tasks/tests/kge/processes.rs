@@ -1,0 +1,246 @@
+//! Nodes as processes: each node a thread with a group of its own, joined over loopback as processes are.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, panic, thread};
+
+use adapm_core::NodeId;
+use adapm_core::transport::Farewell;
+use adapm_tasks::System;
+use adapm_tasks::kge::{
+    ConfigError, Disagreement, EpochReport, EvalConfig, Graph, ModelKind, NoProgress, Progress, TaskError,
+    TrainConfig, TrainReport, evaluate, evaluate_in_group, train_in_group,
+};
+use adapm_transport::group::{Group, GroupConfig, Rendezvous};
+
+use crate::{graph, run, small};
+
+/// A folder that is gone when the test is over.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Does `work` as each node of a group of `nodes`, and returns what comes out, by node.
+fn as_each<R: Send>(name: &str, nodes: usize, work: impl Fn(usize, &Arc<Group>) -> R + Sync) -> Vec<R> {
+    let folder = std::env::temp_dir().join(format!("adapm-{}-group-{name}", std::process::id()));
+    let folder = Folder(folder);
+    fs::create_dir_all(&folder.0).expect("creates");
+    let (work, file) = (&work, folder.0.join("rendezvous"));
+    thread::scope(|scope| {
+        let join = |node: usize| {
+            let id = NodeId(u16::try_from(node).expect("few nodes"));
+            let config = GroupConfig::new(id, nodes, Rendezvous::File(file.clone()));
+            scope.spawn(move || {
+                let group = Arc::new(Group::join(config, &mut |_| {}).expect("joins"));
+                let outcome = work(node, &group);
+                group.leave(Farewell::Finished);
+                outcome
+            })
+        };
+        let threads: Vec<_> = (0..nodes).map(join).collect();
+        let ended =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|p| panic::resume_unwind(p)));
+        ended.collect()
+    })
+}
+
+fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
+    small(|config| {
+        config.system = Some(System::Adapm);
+        change(config);
+    })
+}
+
+fn train_all(name: &str, nodes: usize, graph: &Graph, config: &TrainConfig) -> Vec<TrainReport> {
+    as_each(name, nodes, |_, group| {
+        train_in_group(graph, config, group, &NoProgress, &AtomicBool::new(false)).expect("trains")
+    })
+}
+
+#[test]
+fn processes_train_as_well_as_one_and_report_the_same() {
+    let graph = graph();
+    let config = config(|config| config.epochs = 10);
+    let mut in_one = config.clone();
+    in_one.nodes = 3;
+    let alone = run(&graph, &in_one).expect("trains");
+    let reports = train_all("quality", 3, &graph, &config);
+    let mrr = |report: &TrainReport| report.test.expect("evaluated").mrr;
+    // Both see updates as late as this machine makes them: 0.6 to 0.9 where it is busy, below 0.2 untrained.
+    assert!(mrr(&reports[0]) > 0.5 && mrr(&alone) > 0.5, "{} {}", mrr(&reports[0]), mrr(&alone));
+    for report in &reports {
+        assert_eq!((report.nodes, report.workers, report.stopped), (3, 1, false));
+        assert_eq!((report.test, report.stats), (reports[0].test, reports[0].stats));
+        assert_eq!(report.chosen_epoch, reports[0].chosen_epoch);
+        let told = |report: &TrainReport| {
+            let of = |epoch: &EpochReport| (epoch.loss, epoch.valid, epoch.triples, epoch.epoch_stats);
+            report.epochs.iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(told(report), told(&reports[0]));
+        assert_eq!(report.epochs[9].triples, graph.train().len() as u64);
+    }
+    let accesses = |report: &TrainReport| {
+        let stats = &report.stats;
+        stats.local + stats.waited + stats.remote
+    };
+    assert_eq!(accesses(&reports[0]), accesses(&alone), "totals are over all nodes");
+
+    // What node 0 has brought together is what all have ranked.
+    let checkpoint = reports[0].checkpoint.as_ref().expect("on node 0");
+    assert!(reports[1..].iter().all(|report| report.checkpoint.is_none()));
+    let ranked = evaluate(&graph, checkpoint, &EvalConfig::default(), &NoProgress, &AtomicBool::new(false));
+    assert_eq!(Some(ranked.expect("ranks").metrics), reports[0].test);
+}
+
+#[test]
+fn every_system_trains_in_processes() {
+    let graph = Graph::families(1, 3);
+    for system in System::ALL {
+        let config = config(|config| {
+            (config.system, config.workers, config.epochs) = (Some(system), Some(2), 2);
+            (config.negative_count, config.checkpoint) = (Some(16), false);
+        });
+        let reports = train_all(system.name(), 2, &graph, &config);
+        let losses = [reports[1].epochs[0].loss, reports[1].epochs[1].loss];
+        assert!(losses[1] < losses[0], "{system}: {losses:?}");
+        assert!(reports[0].checkpoint.is_none() && reports[1].test.is_some());
+    }
+}
+
+#[test]
+fn ranks_are_the_same_in_any_number_of_processes() {
+    let graph = graph();
+    for model in [ModelKind::Complex, ModelKind::Rescal] {
+        let config = small(|config| (config.model, config.epochs, config.reciprocal) = (model, 1, true));
+        let checkpoint = run(&graph, &config).expect("trains").checkpoint.expect("asked for");
+        let stop = AtomicBool::new(false);
+        let mut config = EvalConfig::default();
+        (config.system, config.nodes) = (None, 1);
+        let expected = evaluate(&graph, &checkpoint, &config, &NoProgress, &stop).expect("ranks");
+        for nodes in [1, 2, 4] {
+            (config.system, config.workers) = (Some(System::Adapm), Some(2));
+            let reports = as_each(&format!("ranks-{model}-{nodes}"), nodes, |_, group| {
+                evaluate_in_group(&graph, &checkpoint, &config, group, &NoProgress, &stop).expect("ranks")
+            });
+            for report in reports {
+                assert_eq!((report.nodes, &report.ranks), (nodes, &expected.ranks));
+                assert_eq!(report.metrics, expected.metrics);
+            }
+        }
+    }
+}
+
+/// Raises its flag when an epoch is over.
+struct StopAfter<'a>(u32, &'a AtomicBool);
+
+impl Progress for StopAfter<'_> {
+    fn epoch(&self, report: &EpochReport) {
+        if report.epoch == self.0 {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_stop_raised_in_one_process_ends_all_with_their_results() {
+    let (graph, config) = (graph(), config(|config| config.epochs = 1000));
+    let reports = as_each("stop", 3, |node, group| {
+        let stop = AtomicBool::new(false);
+        let stopper = StopAfter(2, &stop);
+        let progress: &dyn Progress = if node == 1 { &stopper } else { &NoProgress };
+        train_in_group(&graph, &config, group, progress, &stop).expect("a stop is no failure")
+    });
+    for report in &reports {
+        assert!(report.stopped && report.test.is_none());
+        assert_eq!((report.epochs.len(), report.chosen_epoch), (2, reports[0].chosen_epoch));
+    }
+    assert!(reports[0].checkpoint.is_some());
+}
+
+/// What each node of three ends with if they mean different runs.
+fn refused(
+    name: &str,
+    graph: impl Fn(usize) -> Graph + Sync,
+    config: impl Fn(usize) -> TrainConfig + Sync,
+) -> Vec<TaskError> {
+    as_each(name, 3, |node, group| {
+        let stop = AtomicBool::new(false);
+        train_in_group(&graph(node), &config(node), group, &NoProgress, &stop).expect_err("they differ")
+    })
+}
+
+#[test]
+fn the_node_with_other_data_or_choices_is_named_by_all() {
+    let families = |node| Graph::families(1, if node == 2 { 4 } else { 3 });
+    for error in refused("data", families, |_| config(|_| {})) {
+        let text = error.to_string();
+        assert!(text.starts_with("node n2 has other data: ") && !text.contains('\n'), "{text}");
+        let what = Disagreement::Data { there: String::new(), elsewhere: String::new() };
+        let TaskError::Disagreement { node: NodeId(2), what: other } = error else { panic!("{text}") };
+        assert_eq!(std::mem::discriminant(&other), std::mem::discriminant(&what));
+    }
+    let choices = |node| config(|config| config.seed = if node == 1 { 7 } else { 1 });
+    for error in refused("choices", |_| Graph::families(1, 3), choices) {
+        assert_eq!(error.to_string(), "node n1 has seed 7, others have 1; start all nodes alike");
+    }
+}
+
+#[test]
+fn a_node_that_cannot_start_is_named_by_the_others() {
+    let dims = |node| config(|config| config.dim = if node == 1 { 7 } else { 16 });
+    let own = ConfigError::Dimension { dim: 7 }.to_string();
+    let texts = refused("dim", |_| Graph::families(1, 3), dims).into_iter().map(|error| error.to_string());
+    let elsewhere = format!("node n1 failed: {own}");
+    assert!(texts.eq([elsewhere.clone(), own, elsewhere]));
+    for error in refused("plain", |_| Graph::families(1, 3), |_| small(|_| {})) {
+        assert!(matches!(error, TaskError::Config(ConfigError::NoSystem)), "{error}");
+    }
+}
+
+#[test]
+fn training_that_diverges_ends_all_with_the_same_reason() {
+    let config = |_| config(|config| (config.learning_rate, config.negative_count) = (1e30, Some(8)));
+    let errors = refused("diverges", |_| Graph::families(1, 3), config);
+    assert!(errors.iter().all(|error| matches!(error, TaskError::NotFinite { .. })), "{errors:?}");
+    assert!(errors.iter().all(|error| error.to_string() == errors[0].to_string()), "{errors:?}");
+}
+
+/// Panics when an epoch is over.
+struct Panics;
+
+impl Progress for Panics {
+    fn epoch(&self, _: &EpochReport) {
+        panic::panic_any("of the test");
+    }
+}
+
+#[test]
+fn a_node_that_panics_is_named_by_the_others() {
+    let (graph, config) = (Graph::families(1, 3), config(|config| config.epochs = 1000));
+    let texts = as_each("panic", 3, |node, group| {
+        let stop = AtomicBool::new(false);
+        let progress: &dyn Progress = if node == 0 { &Panics } else { &NoProgress };
+        let train = || train_in_group(&graph, &config, group, progress, &stop).map(drop);
+        match panic::catch_unwind(panic::AssertUnwindSafe(train)) {
+            Ok(outcome) => outcome.expect_err("n0 panics").to_string(),
+            Err(_) => "panicked".to_owned(),
+        }
+    });
+    let elsewhere = format!("node n0 failed: {}", TaskError::Panicked);
+    assert_eq!(texts, ["panicked".to_owned(), elsewhere.clone(), elsewhere]);
+}
+
+#[test]
+fn a_node_that_leaves_before_the_run_is_named_by_the_others() {
+    let (graph, config) = (Graph::families(1, 3), config(|_| {}));
+    let texts = as_each("leaves", 3, |node, group| {
+        let train = || train_in_group(&graph, &config, group, &NoProgress, &AtomicBool::new(false));
+        if node == 1 { String::new() } else { train().expect_err("n1 is gone").to_string() }
+    });
+    assert!(texts[0].contains("n1") && texts[2].contains("n1"), "{texts:?}");
+}
