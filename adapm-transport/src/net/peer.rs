@@ -77,6 +77,11 @@ impl Peer {
         self.backoff = BACKOFF_MIN;
     }
 
+    /// The peer has left and knows that it was heard.
+    pub(super) fn part(&mut self) {
+        self.parting_dials = 0;
+    }
+
     /// Dials at once if there is sense in it.
     pub(super) fn dial_now(&mut self, now: Instant) {
         self.dial_at = self.may_dial().then_some(now);

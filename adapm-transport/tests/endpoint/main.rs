@@ -8,3 +8,6 @@ mod opening;
 mod refusals;
 mod resuming;
 mod silence;
+mod strangers;
+#[path = "../support/mod.rs"]
+mod support;

@@ -8,11 +8,8 @@ use adapm_core::testing::rng::Rng;
 use adapm_core::transport::{Frame, Received, SendError, Transport};
 use adapm_transport::net::{Address, Net, NetConfig};
 
-#[path = "../support/mod.rs"]
-mod support;
-
 use crate::cluster::{Cluster, PATIENCE};
-use support::{Faults, Proxy};
+use crate::support::{Counts, Faults, Proxy};
 
 /// The frame `number`: its head says so, its length follows from it.
 fn numbered(number: u64) -> Frame {
@@ -28,7 +25,7 @@ fn numbered(number: u64) -> Frame {
 }
 
 /// Sends `frames` frames each way between two nodes, through a proxy with `faults`.
-fn run(faults: Faults, frames: u64) -> (support::Counts, [u64; 2]) {
+fn run(faults: Faults, frames: u64) -> (Counts, [u64; 2]) {
     let mut cluster = Cluster::of(apart());
     let socket = cluster.end(0).address().socket().expect("a network address");
     let proxy = Proxy::start(socket, faults);

@@ -137,9 +137,15 @@ impl Net {
     fn handle_refused(&mut self, node: NodeId, refusal: Refusal) {
         self.put_off(node, Trouble::Refused(refusal));
         let peer = &mut self.peers[node.index()];
-        if refusal == Refusal::Restarted && peer.incarnation.is_some() {
+        let was_met = peer.incarnation.is_some();
+        let is_of_peer = matches!(refusal, Refusal::Restarted | Refusal::GivenUp | Refusal::NodeTaken { .. });
+        if peer.is_lost || peer.session.has_left() {
+            // Somebody else listens where a peer was that has ended.
+            peer.dial_at = None;
+        } else if refusal == Refusal::Restarted && was_met {
             self.lose(node, Loss::Restarted);
-        } else if refusal.is_final() {
+        } else if refusal.is_final() && (is_of_peer || !was_met) {
+            // Of a peer that was met before, only itself can say that it is over: else it is dialed on, until it is dead.
             peer.dial_at = None;
             self.fail(node, refusal);
         }

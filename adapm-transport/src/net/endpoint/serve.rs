@@ -202,7 +202,11 @@ impl Net {
         match (&connection.role, trouble) {
             (Role::Attached(node), _) => {
                 let node = *node;
-                self.peers[node.index()].trouble = Some(trouble);
+                let peer = &mut self.peers[node.index()];
+                peer.trouble = Some(trouble);
+                if trouble == Trouble::Fault(Fault::Ended) && peer.session.has_left() {
+                    peer.part();
+                }
                 match trouble {
                     Trouble::Fault(Fault::Ended | Fault::EndedWithin | Fault::Io(_)) => self.break_pipe(node),
                     _ => self.count_fault(node),
