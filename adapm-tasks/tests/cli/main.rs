@@ -9,3 +9,5 @@ mod interrupted;
 mod launch;
 mod nodes;
 mod runs;
+mod together;
+mod trained;

@@ -3,34 +3,9 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::process::{Child, Command};
 
-use serde_json::Value;
-
-use crate::harness::{Ran, adapm, finish, folder, run, text};
-
-fn launch<'a>(flags: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
-    [&["launch"], flags, &["--"], command].concat()
-}
-
-fn objects(ran: &Ran) -> Vec<Value> {
-    let object = |line| serde_json::from_str(line).expect("a line of stdout is an object");
-    ran.stdout.lines().map(object).collect()
-}
-
-#[track_caller]
-fn holds(text: &str, words: &str) {
-    assert!(text.contains(words), "no {words:?} in {text}");
-}
-
-/// Starts all `commands`, then collects what they did.
-fn together(commands: Vec<Command>) -> Vec<Ran> {
-    let children: Vec<Child> =
-        commands.into_iter().map(|mut command| command.spawn().expect("it starts")).collect();
-    // All at once: one that waits for another must not be waited for first.
-    let waits: Vec<_> = children.into_iter().map(|child| std::thread::spawn(move || finish(child))).collect();
-    waits.into_iter().map(|wait| wait.join().expect("it ends")).collect()
-}
+use crate::harness::{adapm, finish, folder, run, text};
+use crate::together::{holds, launch, objects, together};
 
 #[test]
 fn a_node_that_does_not_come_is_named() {

@@ -38,7 +38,6 @@ fn evaluate(
     processes: &Processes,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    processes.only_one("eval kge")?;
     let output = processes.output(args.json);
     let mut config = EvalConfig::default();
     config.system = Some(args.cluster.system);
@@ -53,7 +52,11 @@ fn evaluate(
     let opening = describe(&plan, args, given, processes);
 
     let screen = Screen::new("eval", output, interrupt.stop()).opening(opening);
-    let evaluated = kge::evaluate(&graph, &checkpoint, &config, &screen, interrupt.stop())?;
+    let stop = interrupt.stop();
+    let evaluated = match processes.company() {
+        None => kge::evaluate(&graph, &checkpoint, &config, &screen, stop),
+        Some(company) => kge::evaluate_in_group(&graph, &checkpoint, &config, &company.group, &screen, stop),
+    }?;
     screen.open();
     let shown = screen.finish();
     if let Some(path) = ranks.filter(|_| !evaluated.stopped) {

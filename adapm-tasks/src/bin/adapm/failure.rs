@@ -137,12 +137,16 @@ fn task_exit_code(error: &TaskError) -> u8 {
         | TaskError::Data(_)
         | TaskError::Checkpoint(_)
         | TaskError::Disagreement { .. } => 2,
-        TaskError::Build(BuildError::Group(error)) | TaskError::Group(error) => group_exit_code(error),
-        TaskError::Build(BuildError::Thread(_)) => 1,
-        TaskError::Build(_) => 2,
+        TaskError::Build(error) => match error {
+            BuildError::Group(error) => group_exit_code(error),
+            BuildError::Process { .. } => LOST,
+            BuildError::Thread(_) | BuildError::Network { .. } => 1,
+            _ => 2,
+        },
         TaskError::Run(RunError::PeerLost { .. })
         | TaskError::Access(OpError::PeerLost { .. })
         | TaskError::Elsewhere { .. } => LOST,
+        TaskError::Group(error) => group_exit_code(error),
         _ => 1,
     }
 }

@@ -25,7 +25,6 @@ fn train(
     processes: &Processes,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    processes.only_one("train kge")?;
     let output = processes.output(args.output.json);
     let config = config(args, processes);
     let save = args.output.save.as_deref().filter(|_| processes.is_first());
@@ -34,7 +33,11 @@ fn train(
     let opening = plan(args, &graph, &config, given, processes);
 
     let screen = Screen::new("train", output, interrupt.stop()).opening(opening);
-    let trained = kge::train(&graph, &config, &screen, interrupt.stop())?;
+    let stop = interrupt.stop();
+    let trained = match processes.company() {
+        None => kge::train(&graph, &config, &screen, stop),
+        Some(company) => kge::train_in_group(&graph, &config, &company.group, &screen, stop),
+    }?;
     screen.open();
     let shown = screen.finish();
     // Parameters first: they are worth more than the tables if one of the two fails.

@@ -124,14 +124,6 @@ impl Processes {
         self.company().map(|company| company.config.kind.scheme())
     }
 
-    /// Refuses a verb whose nodes all have to be in one process.
-    pub(crate) fn only_one(&self, verb: &str) -> Result<(), Failure> {
-        match self {
-            Self::Alone => Ok(()),
-            Self::Among(_) => Err(Failure::Between(1, format!("{verb} runs all its nodes in one process"))),
-        }
-    }
-
     /// The others, if there are any.
     pub(crate) fn company(&self) -> Option<&Company> {
         match self {
