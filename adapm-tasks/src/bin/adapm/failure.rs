@@ -140,7 +140,7 @@ fn task_exit_code(error: &TaskError) -> u8 {
         TaskError::Build(error) => match error {
             BuildError::Group(error) => group_exit_code(error),
             BuildError::Process { .. } => LOST,
-            BuildError::Thread(_) | BuildError::Network { .. } => 1,
+            BuildError::Thread(_) => 1,
             _ => 2,
         },
         TaskError::Run(RunError::PeerLost { .. })
@@ -160,7 +160,8 @@ fn group_exit_code(error: &GroupError) -> u8 {
         GroupError::Differs { .. }
         | GroupError::NodeOutOfRange { .. }
         | GroupError::Address { .. }
-        | GroupError::File { .. } => 2,
+        | GroupError::File { .. }
+        | GroupError::Network { .. } => 2,
         _ => 1,
     }
 }
