@@ -29,6 +29,13 @@
 //! # Ok::<(), TaskError>(())
 //! ```
 //!
+//! # Nodes as processes
+//!
+//! [`train_in_group`] and [`evaluate_in_group`] do the same as one node of a
+//! [`Group`](adapm_transport::group::Group), on every process of it. Parameters move as the manager moves them; beside them
+//! the first workers of the nodes exchange a note at the end of a phase ([`Exchange`](crate::exchange::Exchange)) and decide
+//! the same from the same notes. All reports are the same; the chosen parameters are brought together on node 0, if at all.
+//!
 #![doc = include_str!("../../docs/kge.md")]
 
 mod agreement;

@@ -56,7 +56,8 @@ fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     })
 }
 
-fn train_all(name: &str, nodes: usize, graph: &Graph, config: &TrainConfig) -> Vec<TrainReport> {
+/// Trains as each node of a group, and returns the reports by node.
+pub(crate) fn train_all(name: &str, nodes: usize, graph: &Graph, config: &TrainConfig) -> Vec<TrainReport> {
     as_each(name, nodes, |_, group| {
         train_in_group(graph, config, group, &NoProgress, &AtomicBool::new(false)).expect("trains")
     })

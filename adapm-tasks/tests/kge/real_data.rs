@@ -6,6 +6,7 @@ use adapm_tasks::System;
 use adapm_tasks::data::{DATA_VARIABLE, locate};
 use adapm_tasks::kge::Graph;
 
+use crate::processes::train_all;
 use crate::{run, small};
 
 /// The folder of a benchmark, `None` (said aloud) if it is not there.
@@ -27,14 +28,18 @@ fn fb15k_237_has_its_known_sizes() {
 }
 
 #[test]
-fn umls_is_learnt_on_two_nodes() {
+fn umls_is_learnt_on_two_nodes_in_one_process_and_in_two() {
     let Some(folder) = folder("umls") else { return };
     let graph = Graph::load(&folder).expect("well formed");
     let config = small(|config| {
         (config.system, config.nodes, config.workers) = (Some(System::Adapm), 2, Some(1));
         (config.dim, config.chunk, config.epochs, config.n3) = (32, 64, 10, 0.005);
     });
-    let report = run(&graph, &config).expect("trains");
-    let mrr = report.test.expect("evaluated").mrr;
-    assert!(mrr > 0.7, "{mrr}");
+    let in_one = run(&graph, &config).expect("trains");
+    let in_two = train_all("umls", 2, &graph, &config);
+    for report in [&in_one, &in_two[0], &in_two[1]] {
+        let mrr = report.test.expect("evaluated").mrr;
+        println!("MRR {mrr:.3}");
+        assert!(mrr > 0.7, "{mrr}");
+    }
 }
