@@ -42,10 +42,11 @@ impl ZmqCarrier {
     pub(crate) fn new(bind: Option<SocketAddr>, bell: Arc<Bell>) -> io::Result<Self> {
         // Sockets of ZeroMQ may hold up a thread for a moment: they are not to stop a runtime that has but one.
         let runtime = threaded()?;
-        let home = Arc::new(Home::new()?);
-        let hall = bind.map(|bind| Hall::open(&runtime, &bell, &home, bind)).transpose()?;
         let mut incarnation = [0; 16];
         getrandom::fill(&mut incarnation).map_err(io::Error::other)?;
+        let home = Arc::new(Home::new()?);
+        let hall = bind.map(|bind| Hall::open(&runtime, &bell, &home, bind)).transpose();
+        let hall = hall.inspect_err(|_| home.remove())?;
         Ok(Self { runtime, bell, home, hall, incarnation, attempts: 0 })
     }
 
@@ -85,6 +86,13 @@ impl Carrier for ZmqCarrier {
     }
 }
 
+impl Drop for ZmqCarrier {
+    fn drop(&mut self) {
+        // Tasks may outlive the carrier, and the process may end before they do.
+        self.home.remove();
+    }
+}
+
 /// Puts a DEALER behind a connection, and serves it to its end.
 async fn serve(stream: TcpStream, name: Bytes, home: &Home, porter: &Porter) -> io::Result<()> {
     stream.set_nodelay(true)?;
@@ -102,7 +110,8 @@ async fn serve(stream: TcpStream, name: Bytes, home: &Home, porter: &Porter) -> 
     options.connect_timeout(CONNECT_TIME);
     let mut dealer = DealerSocket::with_options(options);
     let connected = dealer.connect(&format!("ipc://{}", path.display())).await;
-    std::fs::remove_file(&path)?;
+    // Gone already if the endpoint is.
+    let _ = std::fs::remove_file(&path);
     if connected.is_err() {
         // Of all that can be wrong, the relay has seen it before: its reason counts, if there is one.
         return Err(io::ErrorKind::ConnectionAborted.into());

@@ -39,7 +39,6 @@ struct Shared {
     guests: Mutex<HashMap<Bytes, Porter>>,
     /// Room for those who have not.
     strangers: Arc<Semaphore>,
-    home: Arc<Home>,
     path: PathBuf,
 }
 
@@ -55,7 +54,7 @@ impl Hall {
     pub(super) fn open(
         runtime: &Handle,
         bell: &Arc<Bell>,
-        home: &Arc<Home>,
+        home: &Home,
         bind: SocketAddr,
     ) -> io::Result<Self> {
         let _entered = runtime.enter();
@@ -69,7 +68,6 @@ impl Hall {
             door: Arc::clone(&door),
             guests: Mutex::new(HashMap::new()),
             strangers: Arc::new(Semaphore::new(WAITING_MAX)),
-            home: Arc::clone(home),
             path,
         });
         let task = runtime.spawn(async move {
@@ -169,13 +167,5 @@ async fn serve(porter: Porter, name: Bytes, mut router: Router) {
 impl Shared {
     fn guests(&self) -> MutexGuard<'_, HashMap<Bytes, Porter>> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // Nobody connects to it any more; the directory goes with the last that needs it.
-        let _ = std::fs::remove_file(&self.path);
-        let _ = &self.home;
     }
 }
