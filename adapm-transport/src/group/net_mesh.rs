@@ -7,7 +7,7 @@ use adapm_core::NodeId;
 use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
 
 use super::mesh::Mesh;
-use crate::net::{Address, Net, NetError, NetWaker, PeerState, PeerStatus};
+use crate::net::{Address, Net, NetError, NetWaker, PeerState};
 
 pub(super) struct NetMesh {
     net: Net,
@@ -18,10 +18,6 @@ pub(super) struct NetMesh {
 impl NetMesh {
     pub(super) fn new(net: Net, advertise: IpAddr) -> Self {
         Self { net, advertise }
-    }
-
-    fn status(&self, node: NodeId) -> Option<PeerStatus> {
-        self.net.peers().find(|peer| peer.node == node)
     }
 }
 
@@ -62,15 +58,15 @@ impl Mesh for NetMesh {
     }
 
     fn is_up(&self, node: NodeId) -> bool {
-        self.status(node).is_some_and(|peer| matches!(peer.state, PeerState::Up | PeerState::Suspect))
+        self.net.peer(node).is_some_and(|peer| matches!(peer.state, PeerState::Up | PeerState::Suspect))
     }
 
     fn rtt(&self, node: NodeId) -> Option<Duration> {
-        self.status(node).and_then(|peer| peer.rtt)
+        self.net.peer(node).and_then(|peer| peer.rtt)
     }
 
     fn trouble(&self, node: NodeId) -> Option<String> {
-        self.status(node).and_then(|peer| peer.refused)
+        self.net.peer(node).and_then(|peer| peer.refused)
     }
 
     fn poll_refusal(&mut self) -> Option<String> {

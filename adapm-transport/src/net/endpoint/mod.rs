@@ -217,6 +217,12 @@ impl Net {
         self.peers.iter().filter(|peer| peer.node != self.own.node).map(Peer::status)
     }
 
+    /// How it stands with one peer; `None` if there is no such peer.
+    #[must_use]
+    pub fn peer(&self, node: NodeId) -> Option<PeerStatus> {
+        self.peers.get(node.index()).filter(|peer| peer.node != self.own.node).map(Peer::status)
+    }
+
     /// What was sent and received so far.
     #[must_use]
     pub fn stats(&self) -> NetStats {
