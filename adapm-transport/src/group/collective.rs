@@ -20,6 +20,9 @@ use super::message::{Begin, Message};
 /// Bytes that go with a begin: small collectives cost one message a pair.
 pub(super) const FIRST_BYTES: usize = 64 << 10;
 
+/// Characters of a label that count; nobody sends more.
+pub(super) const LABEL_CHARS_MAX: usize = 64;
+
 /// Bytes of a piece.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
 
@@ -84,7 +87,8 @@ impl Collectives {
 
     /// A peer has begun a collective.
     pub(super) fn handle_begin(&mut self, from: NodeId, begin: Begin, bytes: &[u8]) -> Result<(), Fault> {
-        let fits = bytes.len() == begin.total.min(FIRST_BYTES as u64) as usize;
+        let fits = bytes.len() == begin.total.min(FIRST_BYTES as u64) as usize
+            && begin.label.chars().count() <= LABEL_CHARS_MAX;
         let peer = &mut self.peers[from.index()];
         let now = self.current.is_some() && peer.expected.is_none() && begin.number == self.number;
         let ahead = begin.number == self.number + 1 && peer.ahead.is_none();
@@ -163,7 +167,7 @@ impl Collectives {
         let current = self.current.as_ref().expect("called while one is current");
         if (&begin.label, begin.to_all) != (&current.label, current.to_all) {
             let ours = current.label.clone();
-            return Err(Fault::Differs { node: from, ours, theirs: begin.label.chars().take(64).collect() });
+            return Err(Fault::Differs { node: from, ours, theirs: begin.label.clone() });
         }
         let wanted = current.to_all || self.node == ROOT;
         if !wanted && begin.total > 0 {

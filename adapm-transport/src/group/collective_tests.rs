@@ -129,6 +129,8 @@ fn what_no_sound_node_sends_is_blamed_on_its_sender() {
     assert_eq!(new().handle_begin(id(1), begin(1, 0), &[1]), blamed, "more than it has");
     assert_eq!(new().handle_begin(id(1), begin(1, 9), &[1]), blamed, "less than the first bytes");
     assert_eq!(new().handle_piece(id(1), 1, &[1]), blamed, "a piece of nothing");
+    let long = Begin { label: "x".repeat(LABEL_CHARS_MAX + 1), ..begin(2, 0) };
+    assert_eq!(new().handle_begin(id(1), long, &[]), blamed, "a label without end");
     let mut node = new();
     node.handle_begin(id(1), begin(1, FIRST_BYTES as u64 + 2), &[0; FIRST_BYTES]).expect("sound");
     assert_eq!(node.handle_begin(id(1), begin(1, 0), &[]), blamed, "twice");

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use adapm_core::NodeId;
 use adapm_core::transport::Farewell;
 
+use super::collective::LABEL_CHARS_MAX;
 use super::control::Control;
 use super::error::{GroupError, PeerLoss};
 use super::mesh::Mesh;
@@ -102,7 +103,8 @@ impl Handle {
             state.leave.get_or_insert(farewell);
         });
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        // The control thread may be the last owner, while it tells of a loss: it ends without being waited for.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
             // A panic there has ended everybody's wait, and has printed its message.
             let _ = thread.join();
         }
@@ -120,9 +122,6 @@ impl fmt::Debug for Handle {
         f.debug_struct("Handle").finish_non_exhaustive()
     }
 }
-
-/// Characters of a label that count.
-const LABEL_CHARS_MAX: usize = 64;
 
 #[cfg(test)]
 #[path = "handle_tests.rs"]

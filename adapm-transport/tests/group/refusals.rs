@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
-use adapm_core::transport::Farewell;
+use adapm_core::NodeId;
+use adapm_core::transport::{Farewell, Frame, Loss, Transport};
 use adapm_transport::group::{Group, GroupConfig, Rendezvous};
-use adapm_transport::net::{ClusterId, Token};
+use adapm_transport::net::{Address, ClusterId, Net, NetConfig, Token};
 
-use super::{config, file, free_address, join};
+use super::{config, file, free_address, join, path};
 
 fn token(byte: u8) -> Option<Token> {
     Some(Token::new(&[byte; 32]).expect("long enough"))
@@ -142,6 +144,35 @@ fn garbage_and_silence_keep_nobody_from_joining() {
 }
 
 #[test]
+fn a_member_that_lies_is_lost_and_named() {
+    let rendezvous = file();
+    let mut text = Vec::new();
+    for head in [vec![0xff; 9], vec![0; 3], Vec::new(), vec![2, 0, 0], vec![6, 7]] {
+        let error = thread::scope(|scope| {
+            let host = scope.spawn(|| join(config(0, 2, &rendezvous)).expect_err("node 1 lies"));
+            let address = loop {
+                if let Ok(text) = std::fs::read_to_string(path(&rendezvous)) {
+                    break format!("tcp://{}", text.trim()).parse::<Address>().expect("an address");
+                }
+                thread::yield_now();
+            };
+            let mut settings = NetConfig::new(NodeId(1), 2);
+            settings.channel = u16::MAX;
+            let mut liar = Net::listen(settings).expect("a free port");
+            liar.connect(&[Some(address)]);
+            liar.send(NodeId(0), &mut Frame { head, ..Frame::default() }).expect("there is room");
+            while !host.is_finished() {
+                let _ = liar.recv(Some(Duration::from_millis(5)), &mut Frame::default());
+            }
+            host.join().expect("no panic")
+        });
+        assert_eq!(error.lost().map(|loss| (loss.node, loss.loss)), Some((NodeId(1), Loss::Misbehaved)));
+        text.push(error.to_string());
+    }
+    assert!(text.iter().all(|text| text.contains("was lost: it sent what no sound node sends")), "{text:?}");
+}
+
+#[test]
 fn settings_that_cannot_work_are_named_at_once() {
     let text = |config: GroupConfig| join(config).expect_err("it cannot work").to_string();
     let out = text(config(2, 2, &file()));
@@ -165,7 +196,7 @@ fn settings_that_cannot_work_are_named_at_once() {
     let unknown = text(config(0, 2, &Rendezvous::Address("nobody.invalid:4157".to_owned())));
     assert!(unknown.starts_with("`nobody.invalid:4157` cannot be used as an address: the host is unknown"));
     let mut late = config(1, 2, &Rendezvous::Address("nobody.invalid:4157".to_owned()));
-    late.join_timeout = std::time::Duration::from_millis(200);
+    late.join_timeout = Duration::from_millis(200);
     assert!(text(late).starts_with("`nobody.invalid:4157` cannot be used as an address: "));
 
     let mut exposed = config(0, 2, &file());

@@ -85,7 +85,10 @@ impl<T: Mesh> Control<T> {
         if let Err(error) = served {
             self.shared.fail(error);
         }
-        self.mesh.leave(farewell);
+        // Nobody hears a farewell before there is a link: dropping the endpoint is enough then.
+        if self.joined || (0..self.peers.len()).any(|index| self.mesh.is_up(id(index))) {
+            self.mesh.leave(farewell);
+        }
         // `Drop` tells that the thread has ended, also after a panic.
     }
 
@@ -246,6 +249,10 @@ impl<T: Mesh> Control<T> {
                 Ok(())
             }
             Message::GiveUp { missing, waited_millis } => {
+                if from != ROOT || self.joined || missing.len() > self.peers.len() {
+                    self.lose(from, Loss::Misbehaved);
+                    return Ok(());
+                }
                 return Err(self.missing(missing, Duration::from_millis(waited_millis)));
             }
             Message::Begin(begin) => self.collectives.handle_begin(from, begin, bytes),
