@@ -102,7 +102,12 @@ impl<S: Store> Channel<S> {
         self.state.connected = Some(connected);
         match self.serve() {
             Ok(farewell) => self.state.farewell = farewell,
-            Err(error) => self.failure.raise(error),
+            Err(error) => {
+                // Whatever goes wrong after a loss is but its consequence.
+                let lost = self.failure.lost(0).filter(|lost| lost.node != self.shared.node);
+                self.state.farewell = lost.map_or(Farewell::Failed, |lost| Farewell::Lost(lost.node));
+                self.failure.raise(error);
+            }
         }
     }
 
