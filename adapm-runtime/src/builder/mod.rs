@@ -208,6 +208,14 @@ impl<V: Value, S> Builder<V, S> {
     ///
     /// Building is collective then: it returns when every process has built its node and has links to all others. Where
     /// channels are not set, all use as many as suit the largest machine.
+    ///
+    /// ```no_run
+    /// # use {adapm_core::{Layout, NodeId}, adapm_runtime::Builder, adapm_transport::group::{Group, GroupConfig, Rendezvous}};
+    /// let config = GroupConfig::new(NodeId(0), 2, Rendezvous::Address("10.0.0.1:4157".to_owned()));
+    /// let group = std::sync::Arc::new(Group::join(config, &mut |roster| eprintln!("{:?}", roster.missing()))?);
+    /// let cluster = Builder::<f32>::new(Layout::dense(&[(1_000, 8)])?).group(&group).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn group(mut self, group: &Arc<Group>) -> Self {
         self.nodes = group.nodes();
