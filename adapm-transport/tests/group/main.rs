@@ -1,5 +1,7 @@
 //! Groups of processes, played by threads over the loopback device.
 
+#![cfg(feature = "tcp")]
+
 mod collectives;
 mod joining;
 mod refusals;

@@ -5,6 +5,8 @@
 //!
 //! Not here: what the protocol's messages say (the runtime's tests), and connections that merely break (`resets.rs`).
 
+#![cfg(feature = "tcp")]
+
 #[macro_use]
 mod case;
 mod crew;

@@ -2,6 +2,8 @@
 //!
 //! The faults are counted where they are made, and the tests assert that enough of them hit where it hurts.
 
+#![cfg(feature = "tcp")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

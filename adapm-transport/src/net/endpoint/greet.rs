@@ -118,8 +118,12 @@ impl Net {
         connection.deadline = None;
         connection.pipe.raise_limit(FRAME_BYTES_MAX);
         peer.pipe = Some(slot);
-        if peer.session.handle_up(now, met.expects).is_err() {
-            return self.lose(met.node, Loss::Misbehaved);
+        if let Err(error) = peer.session.handle_up(now, met.expects) {
+            if error.blames_peer() {
+                return self.lose(met.node, Loss::Misbehaved);
+            }
+            // Given up meanwhile: its loss is told, this pipe is of no use.
+            return self.break_pipe(met.node);
         }
         if peer.incarnation.replace(met.incarnation).is_some() {
             peer.resumed += 1;
