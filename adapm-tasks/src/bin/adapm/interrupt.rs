@@ -1,13 +1,17 @@
-//! Ctrl-C: once ends the run cleanly, twice ends the process at once.
+//! Ctrl-C: once ends the run cleanly, twice ends the process at once. What comes together counts as once: job systems and
+//! launchers that end a job signal each process, and each other.
 //!
 //! Not here: how a run notices. The library polls [`Interrupt::stop`] between chunks.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
 /// What signals have asked for so far. Clones share it.
 #[derive(Clone)]
@@ -21,11 +25,9 @@ impl Interrupt {
     pub(crate) fn install() -> io::Result<Self> {
         let interrupt = Self { stop: Arc::default(), signal: Arc::default() };
         // Not the flag that ends a run: another process may have raised that because of the same Ctrl-C.
-        let before = Arc::new(AtomicBool::new(false));
+        let again = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // First in line, so that it sees what an earlier signal raised, not this one.
-            flag::register_conditional_shutdown(signal, exit_code(signal), Arc::clone(&before))?;
-            flag::register(signal, Arc::clone(&before))?;
+            flag::register_conditional_shutdown(signal, exit_code(signal), Arc::clone(&again))?;
             flag::register_usize(
                 signal,
                 Arc::clone(&interrupt.signal),
@@ -33,6 +35,13 @@ impl Interrupt {
             )?;
             flag::register(signal, Arc::clone(&interrupt.stop))?;
         }
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            if signals.forever().next().is_some() {
+                thread::sleep(SAME);
+                again.store(true, Ordering::Relaxed);
+            }
+        })?;
         Ok(interrupt)
     }
 
@@ -61,6 +70,9 @@ impl Interrupt {
     }
 }
 
+/// Signals within this time have one reason.
+const SAME: Duration = Duration::from_millis(500);
+
 /// What shells report for a program that a signal ended.
 fn exit_code(signal: i32) -> i32 {
     128 + signal
@@ -78,6 +90,7 @@ mod tests {
         interrupt.stop().store(true, Ordering::Relaxed);
         // Handled by this thread before it goes on; it would end all tests here and now.
         raise(SIGTERM).expect("a signal to this very thread");
+        raise(SIGTERM).expect("the same, passed on by a launcher");
         assert_eq!(interrupt.exit_code(), Some(143));
         interrupt.raise(1);
         assert_eq!(interrupt.exit_code(), Some(143), "the first signal is the reason");
