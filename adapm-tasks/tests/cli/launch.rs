@@ -167,6 +167,14 @@ fn a_signal_is_passed_on_once_and_gives_the_exit_code() {
 }
 
 #[test]
+fn when_one_is_stopped_the_others_are_asked_to_stop_too() {
+    let script = "read secret; [ $ADAPM_NODE = 1 ] && exit 143; read word; [ \"$word\" = 'signal 15' ] && exit 143; exit 1";
+    let ran = finish(Scripted::new("launch_stopped", "a,b,c", script).start("86400"));
+    assert_eq!(ran.code, Some(143), "{ran:?}");
+    assert_eq!(ran.stderr, "error: node n1 was stopped by signal 15; the others ended\n");
+}
+
+#[test]
 fn processes_learn_that_their_launcher_is_gone() {
     let scripted = Scripted::new(
         "launch_gone",

@@ -38,6 +38,11 @@ impl End {
         !matches!(self, Self::Done | Self::Stopped(_))
     }
 
+    /// Whether a signal asked it to stop, and it did.
+    pub(super) fn is_stop(self) -> bool {
+        matches!(self, Self::Stopped(_))
+    }
+
     fn exit_code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -69,7 +74,7 @@ impl Ending {
 
     /// Whether nothing but a signal to stop is behind it.
     pub(super) fn is_stop(&self) -> bool {
-        matches!(self.end, End::Stopped(_))
+        self.end.is_stop()
     }
 
     pub(crate) fn exit_code(&self) -> u8 {

@@ -73,10 +73,17 @@ impl Node {
     /// Passes a signal on. On another host the process reads it from its stdin, as ssh carries no signals.
     pub(super) fn signal(&mut self, signal: Signal) {
         match self.running() {
-            Some(_) if self.remote => self.say(&format!("signal {}", signal.as_raw())),
+            Some(_) if self.remote => self.ask(signal),
             // It may have ended since.
             Some(group) => drop(rustix::process::kill_process_group(group, signal)),
             None => {}
+        }
+    }
+
+    /// Asks for what a first signal asks for, and never for more.
+    pub(super) fn ask(&mut self, signal: Signal) {
+        if !self.has_ended() {
+            self.say(&format!("signal {}", signal.as_raw()));
         }
     }
 

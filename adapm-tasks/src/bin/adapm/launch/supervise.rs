@@ -57,7 +57,8 @@ enum Stage {
 
 /// Waits for the end of all `nodes`, and brings it about if one fails.
 pub(super) fn supervise(nodes: &mut [Node], watch: &Watch, dead_after: Duration) -> Outcome {
-    let mut run = Run { nodes, stage: Stage::Running, deadline: None, ends: Vec::new(), signals: Vec::new() };
+    let (ends, signals) = (Vec::new(), Vec::new());
+    let mut run = Run { nodes, stage: Stage::Running, deadline: None, ends, signals, stop_passed_on: false };
     loop {
         run.look(dead_after);
         if run.nodes.iter().all(Node::has_ended) {
@@ -83,22 +84,32 @@ struct Run<'a> {
     ends: Vec<(usize, End)>,
     /// Signals of this process, all but children's.
     signals: Vec<i32>,
+    /// A process was stopped by somebody else, and the others were asked to follow.
+    stop_passed_on: bool,
 }
 
 impl Run<'_> {
     /// Notes which processes have ended.
     fn look(&mut self, dead_after: Duration) {
         let by_themselves = matches!(self.stage, Stage::Running | Stage::Grace);
+        let mut stopped = false;
         for (number, node) in self.nodes.iter_mut().enumerate() {
             let Some(status) = node.poll_end() else { continue };
             let end = End::of(status);
             if by_themselves {
                 self.ends.push((number, end));
             }
+            stopped |= end.is_stop();
             if end.is_failure() && self.stage == Stage::Running {
                 self.stage = Stage::Grace;
                 self.deadline = Some(Instant::now() + dead_after + SECOND);
             }
+        }
+        // It told the others if it could; those that have not yet met it wait for it. Those that know must not take it for a second
+        // signal, which would end them before they have saved what they have.
+        if stopped && !self.stop_passed_on {
+            self.stop_passed_on = true;
+            self.nodes.iter_mut().for_each(|node| node.ask(Signal::TERM));
         }
     }
 
