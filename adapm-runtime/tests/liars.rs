@@ -1,0 +1,211 @@
+//! A node that is one of the cluster and then sends what no sound node sends, in frames that arrive whole: the cluster ends,
+//! names it, and says what it did. Nobody panics, and no worker waits for ever.
+//!
+//! What goes wrong below frames (connections, handshakes, links) is tested with the transports.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use adapm_core::id::Counter;
+use adapm_core::testing::rng::Rng;
+use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
+use adapm_core::wire::message::{Answer, Asked, Barrier, Body, Forward, Keys, Operation, SyncRequest};
+use adapm_core::wire::{self, Message};
+use adapm_core::{Key, Layout, NodeId};
+use adapm_runtime::{Builder, RunError, System};
+use adapm_transport::net::{Net, NetError, NetWaker, network_with};
+
+const LIAR: NodeId = NodeId(2);
+const KEYS: u64 = 60;
+
+/// What the liar puts in the place of the next frame that it would send.
+type Lie = Arc<dyn Fn(NodeId, &mut Frame) + Send + Sync>;
+
+/// An endpoint of which one frame is a lie, once it is time.
+struct Lying {
+    inner: Net,
+    is_time: Arc<AtomicBool>,
+    lie: Lie,
+}
+
+impl Transport for Lying {
+    type Error = NetError;
+    type Waker = NetWaker;
+
+    fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<NetError>> {
+        if self.inner.node() == LIAR && self.is_time.swap(false, Ordering::SeqCst) {
+            (self.lie)(to, frame);
+        }
+        self.inner.send(to, frame)
+    }
+
+    fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, NetError> {
+        self.inner.recv(wait, frame)
+    }
+
+    fn waker(&self) -> NetWaker {
+        self.inner.waker()
+    }
+
+    fn leave(&mut self, farewell: Farewell) {
+        self.inner.leave(farewell);
+    }
+
+    fn address(&self, node: NodeId) -> Option<SocketAddr> {
+        Transport::address(&self.inner, node)
+    }
+}
+
+/// Runs a cluster over TCP of which node 2 tells `lie`, until every worker has failed; what the run ends with.
+fn ends_with(lie: impl Fn(NodeId, &mut Frame) + Send + Sync + 'static) -> RunError {
+    let (lie, is_time): (Lie, _) = (Arc::new(lie), Arc::new(AtomicBool::new(false)));
+    let (for_ends, timer) = (Arc::clone(&is_time), Arc::clone(&is_time));
+    let layout = Layout::dense(&[(KEYS, 1)]).expect("a valid layout");
+    let builder = Builder::<i64>::new(layout).nodes(3).workers(1).channels(1).system(System::Classic);
+    let builder = builder.transport(move |_, nodes| {
+        let ends = network_with(nodes, |_| {}).expect("loopback has free ports").into_iter();
+        let wrap = |inner| Lying { inner, is_time: Arc::clone(&for_ends), lie: Arc::clone(&lie) };
+        ends.map(wrap).collect::<Vec<_>>()
+    });
+    let cluster = builder.build().expect("a valid cluster");
+    let ran = cluster.run(|mut worker| {
+        let keys: Vec<Key> = (0..KEYS).map(Key).collect();
+        for step in 0_u64.. {
+            if step == 20 && worker.node() == LIAR {
+                timer.store(true, Ordering::SeqCst);
+            }
+            if worker.push(&keys, &[1; KEYS as usize]).is_err() {
+                return;
+            }
+        }
+    });
+    ran.expect_err("a lie ends the run")
+}
+
+/// The lie is a sound frame with this message in it.
+fn message(body: Body) -> impl Fn(&mut Frame) + Send + Sync + 'static {
+    move |frame| wire::encode(Message::bare(body.clone()), frame)
+}
+
+/// The run ends because of the liar, and says this of it.
+#[track_caller]
+fn is_blamed(lie: impl Fn(&mut Frame) + Send + Sync + 'static, words: &str) {
+    is_blamed_for(move |_, frame| lie(frame), words);
+}
+
+/// The same; the lie depends on whom it is told.
+#[track_caller]
+fn is_blamed_for(lie: impl Fn(NodeId, &mut Frame) + Send + Sync + 'static, words: &str) {
+    let error = ends_with(lie);
+    let from = match &error {
+        RunError::Frame { from, .. } => *from,
+        RunError::Protocol { error, .. } => error.peer,
+        other => panic!("nobody is to blame: {other}"),
+    };
+    let text = error.to_string();
+    assert_eq!(from, LIAR, "{text}");
+    assert!(text.contains("n2") && text.contains(words) && !text.contains('\n'), "{text}");
+}
+
+fn asked(keys: &[u64]) -> Asked {
+    Asked { keys: Keys(keys.iter().copied().map(Key).collect()), counters: vec![Counter(0); keys.len()] }
+}
+
+#[test]
+fn garbage_in_a_sound_frame() {
+    let mut rng = Rng::new(3);
+    let bytes: Vec<u8> = (0..300).map(|_| rng.bits() as u8 | 0x80).collect();
+    is_blamed(
+        move |frame| {
+            frame.clear();
+            frame.head.extend_from_slice(&bytes);
+        },
+        "frame",
+    );
+}
+
+#[test]
+fn an_empty_frame() {
+    is_blamed(Frame::clear, "frame head is cut short or holds no message");
+}
+
+#[test]
+fn a_message_cut_short() {
+    is_blamed(
+        |frame| {
+            wire::encode(
+                Message::bare(Body::Barrier(Barrier::Missing { number: 7, nodes: vec![LIAR] })),
+                frame,
+            );
+            frame.head.pop();
+        },
+        "frame head is cut short or holds no message",
+    );
+}
+
+#[test]
+fn a_message_with_something_behind_it() {
+    is_blamed(
+        |frame| {
+            wire::encode(Message::bare(Body::News), frame);
+            frame.head.push(0);
+        },
+        "frame head has bytes behind its message",
+    );
+}
+
+#[test]
+fn values_that_no_key_needs() {
+    is_blamed(
+        |frame| {
+            wire::encode(Message::bare(Body::Operation(Operation::default())), frame);
+            frame.values.resize(800);
+        },
+        "n2",
+    );
+}
+
+#[test]
+fn keys_that_the_layout_does_not_have() {
+    let operation = Operation { pulls: asked(&[1_000_000_007]), ..Operation::default() };
+    is_blamed(message(Body::Operation(operation)), "it names key 1000000007, which is not of this layout");
+}
+
+#[test]
+fn keys_out_of_order() {
+    let keys = Keys(vec![Key(9), Key(3)]);
+    // Ascending lists are written as differences: another order cannot even be read.
+    let request = SyncRequest { releases: keys, ..SyncRequest::default() };
+    is_blamed(message(Body::SyncRequest(request)), "frame head is cut short or holds no message");
+}
+
+#[test]
+fn an_answer_to_what_nobody_asked() {
+    let answer = Answer { done: asked(&[0]), ..Answer::default() };
+    is_blamed(message(Body::Answer(answer)), "broke the protocol");
+}
+
+#[test]
+fn a_message_in_the_name_of_a_node_that_does_not_exist() {
+    let operation = Operation { pulls: asked(&[0]), ..Operation::default() };
+    let forward =
+        Forward { origin: NodeId(77), hops: 1, intents: asked(&[]), localizes: asked(&[]), operation };
+    is_blamed(message(Body::Forward(forward)), "it names node n77, which cannot be meant");
+}
+
+#[test]
+fn a_message_in_the_name_of_the_node_that_it_is_sent_to() {
+    let lie = |to, frame: &mut Frame| {
+        let operation = Operation { pulls: asked(&[0]), ..Operation::default() };
+        let forward = Forward { origin: to, hops: 1, intents: asked(&[]), localizes: asked(&[]), operation };
+        wire::encode(Message::bare(Body::Forward(forward)), frame);
+    };
+    is_blamed_for(lie, "node n2 broke the protocol");
+}
+
+#[test]
+fn a_barrier_that_only_node_0_may_open() {
+    is_blamed(message(Body::Barrier(Barrier::Passed { number: 3 })), "broke the protocol");
+}
