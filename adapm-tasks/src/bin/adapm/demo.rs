@@ -13,7 +13,6 @@ use crate::output::Output;
 use crate::progress::Screen;
 use crate::report;
 use crate::table::{Align, Table};
-use crate::train;
 use crate::verdict;
 
 /// How a figure is read from a report.
@@ -75,7 +74,7 @@ fn introduction(args: &DemoArgs, graph: &Graph, output: Output) -> String {
     table.row(["model", &format!("{model}, {} reals an entity, {} loss", args.dim, LossKind::Logistic)]);
     table.row(["negatives", &format!("{NEGATIVES} for each side of a triple")]);
     table.row(["epochs", &args.epochs.to_string()]);
-    table.row(["cluster", &report::cluster(args.nodes, train::workers(None, args.nodes))]);
+    table.row(["cluster", &report::cluster(args.nodes, report::workers(None, args.nodes))]);
     let names = SYSTEMS.map(System::name).join(", ");
     format!("{}: the same job under {names}\n{}\n", output.bold("adapm demo"), table.render(),)
 }

@@ -19,10 +19,10 @@ use crate::report;
 use crate::table::Table;
 
 /// What is evaluated, on what, and how.
-pub(crate) struct Plan<'a> {
-    pub(crate) graph: &'a Graph,
-    pub(crate) checkpoint: &'a Checkpoint,
-    pub(crate) config: &'a EvalConfig,
+struct Plan<'a> {
+    graph: &'a Graph,
+    checkpoint: &'a Checkpoint,
+    config: &'a EvalConfig,
 }
 
 /// Evaluates the parameters of a file, prints the figures and writes the ranks if asked to.
@@ -68,7 +68,7 @@ fn evaluate(
     }
     shown?;
     output.text(&report::evaluation_result(output, &graph, config.split, &evaluated, processes))?;
-    output.object(&json::Evaluation::new(&plan, &evaluated, processes))?;
+    output.object(&json::Evaluation::new(&graph, &checkpoint, &config, &evaluated, processes))?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 
@@ -78,7 +78,7 @@ fn describe(plan: &Plan<'_>, args: &EvalArgs, given: &Given, processes: &Process
     report::describe_data(&mut table, graph, input::origin(&args.data, given));
     let model = format!("{}, {} reals an entity", checkpoint.model(), checkpoint.dim());
     table.row(["model".into(), model, format!("--load {}", args.load.display())]);
-    let cluster = processes.describe(config.nodes, config.workers);
+    let cluster = report::crew(processes, config.nodes, config.workers);
     table.row(["cluster".into(), cluster, given.among(&report::CLUSTER_FLAGS)]);
     let system = config.system.map_or("none", |system| system.name());
     table.row(["system", system, &given.among(&["system"])]);

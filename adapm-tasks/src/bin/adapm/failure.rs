@@ -15,9 +15,9 @@ use adapm_tasks::kge::TaskError;
 use adapm_transport::group::GroupError;
 use clap::error::ErrorKind;
 
-use crate::launch::LaunchError;
+use crate::launch::error::LaunchError;
 use crate::launcher::LauncherError;
-use crate::processes::FolderError;
+use crate::processes::folder::FolderError;
 use crate::token::TokenError;
 
 /// Why a verb could not do what it was asked for.
@@ -51,6 +51,18 @@ pub(crate) enum Failure {
     Token(TokenError),
     /// A signal ended the run; the exit code it asks for.
     Interrupted(u8),
+}
+
+impl From<LaunchError> for Failure {
+    fn from(error: LaunchError) -> Self {
+        Self::Launch(error)
+    }
+}
+
+impl From<TokenError> for Failure {
+    fn from(error: TokenError) -> Self {
+        Self::Token(error)
+    }
 }
 
 impl From<LauncherError> for Failure {

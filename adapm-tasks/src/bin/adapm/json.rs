@@ -3,7 +3,10 @@
 //! Times are in seconds, shares in 0..=1; counts are totals over all nodes. What was not computed, or is no finite number,
 //! is `null`, and so is the transport of nodes that are in one process.
 
-use adapm_tasks::kge::{EpochReport, EvalReport, GraphSource, ManagerStats, TrainConfig, TrainReport};
+use adapm_tasks::kge::{
+    Checkpoint, EpochReport, EvalConfig, EvalReport, Graph, GraphSource, ManagerStats, TrainConfig,
+    TrainReport,
+};
 use adapm_tasks::metric::RankMetrics;
 use serde::Serialize;
 
@@ -179,19 +182,24 @@ pub(crate) struct Evaluation {
 }
 
 impl Evaluation {
-    pub(crate) fn new(plan: &crate::eval::Plan<'_>, report: &EvalReport, processes: &Processes) -> Self {
-        let source = plan.graph.source();
+    pub(crate) fn new(
+        graph: &Graph,
+        checkpoint: &Checkpoint,
+        config: &EvalConfig,
+        report: &EvalReport,
+        processes: &Processes,
+    ) -> Self {
         Self {
             task: "kge",
-            split: plan.config.split.name(),
-            system: plan.config.system.map_or("none", |system| system.name()),
+            split: config.split.name(),
+            system: config.system.map_or("none", |system| system.name()),
             nodes: report.nodes,
             workers: report.workers,
             transport: processes.transport(),
-            data: source.to_string(),
-            generated: plan.graph.is_generated(),
-            model: plan.checkpoint.model().name(),
-            dim: plan.checkpoint.dim(),
+            data: graph.source().to_string(),
+            generated: graph.is_generated(),
+            model: checkpoint.model().name(),
+            dim: checkpoint.dim(),
             queries: report.metrics.queries,
             seconds: report.seconds,
             quality: Quality::from((!report.stopped).then_some(&report.metrics)),

@@ -8,7 +8,6 @@ use std::process;
 use std::thread;
 use std::time::Duration;
 
-use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 
 /// Whether `adapm launch` started this process.
@@ -17,7 +16,7 @@ pub(crate) fn is_launched() -> bool {
 }
 
 /// Follows the launcher, if there is one: when it is gone the run is asked to stop, and after `grace` the process ends anyway.
-pub(crate) fn follow(interrupt: &Interrupt, grace: Duration) -> Result<(), Failure> {
+pub(crate) fn follow(interrupt: &Interrupt, grace: Duration) -> io::Result<()> {
     if !is_launched() {
         return Ok(());
     }
@@ -33,7 +32,7 @@ pub(crate) fn follow(interrupt: &Interrupt, grace: Duration) -> Result<(), Failu
         thread::sleep(grace);
         process::exit(128 + HANGUP);
     };
-    thread::Builder::new().name("launcher".to_owned()).spawn(follow).map(drop).map_err(Failure::Signals)
+    thread::Builder::new().name("launcher".to_owned()).spawn(follow).map(drop)
 }
 
 /// The next line of stdin, without its end; `None` at the end, and for a line that no launcher writes.

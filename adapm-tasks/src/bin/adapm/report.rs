@@ -72,8 +72,22 @@ pub(crate) fn cluster(nodes: usize, workers: usize) -> String {
     format!("{nodes} x {workers}, in this process")
 }
 
+/// `4 nodes x 1 worker, in this process`, or `4 processes x 1 worker`.
+pub(crate) fn crew(processes: &Processes, nodes: usize, workers: Option<usize>) -> String {
+    match processes.company() {
+        None => cluster(nodes, self::workers(workers, nodes)),
+        Some(_) => self::processes(nodes, workers),
+    }
+}
+
+/// Workers of each node: as asked for, else as many as there are cores for a node, at least one.
+pub(crate) fn workers(asked: Option<usize>, nodes: usize) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    asked.unwrap_or_else(|| (cores / nodes.max(1)).max(1))
+}
+
 /// `4 processes x 1 worker`; without a number of workers all have as many as the one with the fewest cores.
-pub(crate) fn processes(processes: usize, workers: Option<usize>) -> String {
+fn processes(processes: usize, workers: Option<usize>) -> String {
     let processes = format!("{processes} process{}", if processes == 1 { "" } else { "es" });
     match workers {
         Some(workers) => format!("{processes} x {}", format::plural(workers, "worker")),
@@ -153,7 +167,7 @@ pub(crate) fn evaluation_result(
 /// Processes and their workers: before the run they had not yet agreed on how many.
 fn took_part(table: &mut Table, processes: &Processes, nodes: usize, workers: usize) {
     if processes.company().is_some() {
-        table.row(["cluster", &processes.describe(nodes, Some(workers))]);
+        table.row(["cluster", &crew(processes, nodes, Some(workers))]);
     }
 }
 

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 
 use adapm_transport::net::{Token, TokenLength};
 
-use crate::failure::Failure;
 use crate::launched;
 use crate::launcher::Environment;
 
@@ -63,12 +62,6 @@ pub(crate) fn read_text(origin: &'static str, path: &Path) -> Result<String, Tok
     file.take(FILE_MAX).read_to_string(&mut text).map_err(unreadable)?;
     let text = text.trim().to_owned();
     token(&path.display().to_string(), &text).map(|_| text)
-}
-
-impl From<TokenError> for Failure {
-    fn from(error: TokenError) -> Self {
-        Self::Token(error)
-    }
 }
 
 impl fmt::Display for TokenError {

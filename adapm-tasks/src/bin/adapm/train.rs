@@ -66,15 +66,10 @@ fn plan(
 ) -> String {
     let mut table = Table::new(&[]);
     report::describe_data(&mut table, graph, input::origin(&args.data, given));
-    report::training_plan(&mut table, config, processes.describe(config.nodes, config.workers), given);
+    let crew = report::crew(processes, config.nodes, config.workers);
+    report::training_plan(&mut table, config, crew, given);
     let output = processes.output(args.output.json);
     format!("{}\n{}\n", output.bold("train kge"), table.render())
-}
-
-/// Workers of each node: as asked for, else as many as there are cores for a node, at least one.
-pub(crate) fn workers(asked: Option<usize>, nodes: usize) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    asked.unwrap_or_else(|| (cores / nodes.max(1)).max(1))
 }
 
 fn config(args: &TrainArgs, processes: &Processes) -> TrainConfig {

@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, TrainTask, Verb};
 use crate::failure::Failure;
-use crate::launch::LaunchError;
+use crate::launch::error::LaunchError;
 
 /// A command that each process runs.
 #[derive(Debug)]

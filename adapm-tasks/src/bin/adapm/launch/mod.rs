@@ -1,10 +1,11 @@
 //! The verb `launch`: one process a node, on this host or by ssh on others, and one ending for all of them.
 //!
 //! [`inner`] reads the command, [`node`] is one process, [`relay`] what they print, [`supervise`] what is done when one ends, [`ending`]
-//! who was to blame, [`secret`] what they share. Not here: how the processes find each other, which is theirs to do, nor what a
+//! who was to blame, [`error`] how it is told, [`secret`] what they share. Not here: how the processes find each other, which is theirs to do, nor what a
 //! process does once its launcher is gone (`crate::launched`).
 
 mod ending;
+pub(crate) mod error;
 mod inner;
 mod node;
 mod relay;
@@ -13,42 +14,19 @@ mod supervise;
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use console::{Color, Style};
 
 use crate::args::LaunchArgs;
 use crate::failure::Failure;
-use crate::launch::ending::Ending;
+use crate::launch::error::LaunchError;
 use crate::launch::node::{Node, Start};
 use crate::launch::relay::Relays;
 use crate::launch::secret::{PrivateFolder, Secret};
 use crate::launch::supervise::Watch;
 use crate::token;
-
-/// Why nothing was launched, or why it ended badly.
-#[derive(Debug)]
-pub(crate) enum LaunchError {
-    /// A verb that knows nothing of other processes.
-    Verb(String),
-    /// The command names a place that is the launcher's to give.
-    Placed,
-    /// The command counts other nodes than the launcher.
-    OtherNodes { own: usize, nodes: usize },
-    /// Not enough hosts, or names that are none.
-    Host(String),
-    /// The others could not reach the first host by this name.
-    LoopbackHost(String),
-    /// The system refuses what a run needs.
-    System { what: &'static str, error: io::Error },
-    /// A process did not start.
-    Start { node: usize, program: OsString, error: io::Error },
-    /// A process failed.
-    Ended(Ending),
-}
 
 /// Starts the processes, passes on what they print and what is asked of them, and tells how they ended.
 pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
@@ -130,6 +108,10 @@ impl Plan<'_> {
             ("ADAPM_JOB", run[..16].into()),
             ("ADAPM_LAUNCHED", "1".into()),
         ];
+        if self.args.hosts.is_empty() {
+            // Sockets of nodes that are killed go with the launcher's folder.
+            variables.push(("TMPDIR", self.folder.path().into()));
+        }
         if let Some(transport) = self.args.transport {
             variables.push(("ADAPM_TRANSPORT", transport.scheme().into()));
         }
@@ -198,58 +180,6 @@ fn host_name(host: &str) -> &str {
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
     move |error| LaunchError::System { what, error }
-}
-
-impl LaunchError {
-    pub(crate) fn exit_code(&self) -> u8 {
-        match self {
-            Self::System { .. } | Self::Start { .. } => 1,
-            Self::Ended(ending) => ending.exit_code(),
-            _ => 2,
-        }
-    }
-}
-
-impl From<LaunchError> for Failure {
-    fn from(error: LaunchError) -> Self {
-        Self::Launch(error)
-    }
-}
-
-impl fmt::Display for LaunchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Verb(verb) => {
-                write!(
-                    f,
-                    "'{verb}' does not run on several processes: after --, give train kge, eval kge or check-net"
-                )
-            }
-            Self::Placed => {
-                f.write_str("--node and --rendezvous are the launcher's to give: leave them out after --")
-            }
-            Self::OtherNodes { own, nodes } => {
-                write!(
-                    f,
-                    "--nodes is {own} after -- but {nodes} processes are launched: give it before -- only"
-                )
-            }
-            Self::Host(host) => write!(f, "'{host}' in --hosts is no name of a host: give HOST or USER@HOST"),
-            Self::LoopbackHost(host) => {
-                write!(f, "'{host}' in --hosts: give the name by which the other hosts reach the first")
-            }
-            Self::System { what, error } => write!(f, "cannot get {what}: {error}"),
-            Self::Start { node, program, error } => {
-                let program = PathBuf::from(program);
-                write!(
-                    f,
-                    "cannot start node n{node} with {}: {error}; nothing was left running",
-                    program.display()
-                )
-            }
-            Self::Ended(ending) => ending.fmt(f),
-        }
-    }
 }
 
 /// The time after which a node counts as lost, if nobody says otherwise.

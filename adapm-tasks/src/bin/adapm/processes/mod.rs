@@ -3,7 +3,7 @@
 //! [`settings`] reads flags and variables, [`folder`] is where processes of one host meet, [`watch`] and [`table`] show who has joined.
 //! The meeting itself is [`adapm_transport::group`]'s.
 
-mod folder;
+pub(crate) mod folder;
 mod settings;
 mod table;
 mod watch;
@@ -22,11 +22,7 @@ use crate::launcher::{self, Asked, Environment, Meeting, Placement};
 use crate::output::Output;
 use crate::processes::table::Seat;
 use crate::processes::watch::{View, Watch};
-use crate::report;
 use crate::token;
-use crate::train;
-
-pub(crate) use crate::processes::folder::FolderError;
 
 /// The processes of a run.
 pub(crate) enum Processes {
@@ -55,7 +51,7 @@ pub(crate) fn with(
     let placement = launcher::place(&asked, &environment)?;
     // Before the launcher is followed: a secret may come as the first line of what it says.
     let token = token::find(args.token_file.as_deref(), &environment)?;
-    launched::follow(interrupt, settings::dead_after(args, &environment)?)?;
+    launched::follow(interrupt, settings::dead_after(args, &environment)?).map_err(Failure::Signals)?;
     let Placement::Member(member) = placement else { return work(&Processes::Alone) };
 
     let config = settings::group(args, &environment, &member, token)?;
@@ -108,14 +104,6 @@ impl Processes {
         match self {
             Self::Alone => asked.unwrap_or(1),
             Self::Among(company) => company.group.nodes(),
-        }
-    }
-
-    /// `4 nodes x 1 worker, in this process`, or `4 processes x 1 worker`.
-    pub(crate) fn describe(&self, nodes: usize, workers: Option<usize>) -> String {
-        match self {
-            Self::Alone => report::cluster(nodes, train::workers(workers, nodes)),
-            Self::Among(_) => report::processes(nodes, workers),
         }
     }
 

@@ -1,0 +1,75 @@
+//! Why nothing was launched, or why it ended badly, for people.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::launch::ending::Ending;
+
+/// Why nothing was launched, or why it ended badly.
+#[derive(Debug)]
+pub(crate) enum LaunchError {
+    /// A verb that knows nothing of other processes.
+    Verb(String),
+    /// The command names a place that is the launcher's to give.
+    Placed,
+    /// The command counts other nodes than the launcher.
+    OtherNodes { own: usize, nodes: usize },
+    /// Not enough hosts, or names that are none.
+    Host(String),
+    /// The others could not reach the first host by this name.
+    LoopbackHost(String),
+    /// The system refuses what a run needs.
+    System { what: &'static str, error: io::Error },
+    /// A process did not start.
+    Start { node: usize, program: OsString, error: io::Error },
+    /// A process failed.
+    Ended(Ending),
+}
+
+impl LaunchError {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::System { .. } | Self::Start { .. } => 1,
+            Self::Ended(ending) => ending.exit_code(),
+            _ => 2,
+        }
+    }
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Verb(verb) => {
+                write!(
+                    f,
+                    "'{verb}' does not run on several processes: after --, give train kge, eval kge or check-net"
+                )
+            }
+            Self::Placed => {
+                f.write_str("--node and --rendezvous are the launcher's to give: leave them out after --")
+            }
+            Self::OtherNodes { own, nodes } => {
+                write!(
+                    f,
+                    "--nodes is {own} after -- but {nodes} processes are launched: give it before -- only"
+                )
+            }
+            Self::Host(host) => write!(f, "'{host}' in --hosts is no name of a host: give HOST or USER@HOST"),
+            Self::LoopbackHost(host) => {
+                write!(f, "'{host}' in --hosts: give the name by which the other hosts reach the first")
+            }
+            Self::System { what, error } => write!(f, "cannot get {what}: {error}"),
+            Self::Start { node, program, error } => {
+                let program = PathBuf::from(program);
+                write!(
+                    f,
+                    "cannot start node n{node} with {}: {error}; nothing was left running",
+                    program.display()
+                )
+            }
+            Self::Ended(ending) => ending.fmt(f),
+        }
+    }
+}
