@@ -280,6 +280,9 @@ pub(crate) fn config(node: u16, nodes: usize) -> NetConfig {
     let mut config = NetConfig::new(NodeId(node), nodes);
     config.layout_digest = DIGEST;
     config.token = Some(token(1));
+    if let Ok(kind) = std::env::var("ADAPM_HOSTILE_KIND") {
+        config.kind = kind.parse().expect("a kind of endpoint");
+    }
     // A busy machine may let a thread wait for long.
     config.link = LinkConfig::dead_after(Duration::from_secs(20));
     config

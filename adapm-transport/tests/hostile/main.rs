@@ -3,6 +3,8 @@
 //! Every case runs in a process of its own, which gives its memory meaning, and asserts three things: what both sides are
 //! told, that the nodes of the cluster go on talking with each other, and that memory grows by at most 8 MiB.
 //!
+//! `ADAPM_HOSTILE_KIND=tokio` lets the nodes listen by another kind of endpoint that speaks the same bytes.
+//!
 //! Not here: what the protocol's messages say (the runtime's tests), and connections that merely break (`resets.rs`).
 
 #![cfg(feature = "tcp")]
