@@ -26,6 +26,7 @@ mod config;
 mod connection;
 mod endpoint;
 mod error;
+pub(crate) mod folder;
 pub mod hello;
 mod mesh;
 pub mod packet;

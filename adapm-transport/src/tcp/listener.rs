@@ -1,9 +1,8 @@
 //! Where connections come in.
 
 use core::net::SocketAddr;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use mio::event::Source;
@@ -13,6 +12,7 @@ use mio::{Interest, Registry, Token};
 use super::StreamPipe;
 use super::stream::Stream;
 use crate::net::address::Address;
+use crate::net::folder;
 
 /// A listening socket of either family.
 #[derive(Debug)]
@@ -44,8 +44,7 @@ impl Listener {
         let path = match path {
             Some(path) => path,
             None => {
-                let folder = std::env::temp_dir().join(format!("adapm-{unique:016x}"));
-                DirBuilder::new().mode(0o700).create(&folder)?;
+                let folder = folder::private(&format!("adapm-{unique:016x}"))?;
                 litter.push(folder.clone());
                 folder.join("link")
             }

@@ -1,11 +1,11 @@
 //! A directory for Unix sockets that only this user can open.
 
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
+use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::{env, process};
+
+use crate::net::folder;
 
 /// Exists until it is removed. A process that is killed leaves it behind, with a socket that nobody listens to.
 #[derive(Debug)]
@@ -20,9 +20,7 @@ impl Home {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let name = format!("adapm-zmq-{}-{:016x}", process::id(), u64::from_le_bytes(random));
-        let path = env::temp_dir().join(name);
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self { path, sockets: AtomicU64::new(0) })
+        Ok(Self { path: folder::private(&name)?, sockets: AtomicU64::new(0) })
     }
 
     /// A path that nothing has.
