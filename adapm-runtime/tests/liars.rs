@@ -183,8 +183,13 @@ fn keys_out_of_order() {
 
 #[test]
 fn an_answer_to_what_nobody_asked() {
-    let answer = Answer { done: asked(&[0]), ..Answer::default() };
-    is_blamed(message(Body::Answer(answer)), "broke the protocol");
+    // Any other key may be one that its receiver has asked for at that moment: nobody asks for what is at home with him.
+    let lie = |to, frame: &mut Frame| {
+        let own = (0..KEYS).find(|key| Layout::home(Key(*key), 3) == to).expect("each node is home of keys");
+        let answer = Answer { done: asked(&[own]), ..Answer::default() };
+        wire::encode(Message::bare(Body::Answer(answer)), frame);
+    };
+    is_blamed_for(lie, "broke the protocol");
 }
 
 #[test]
