@@ -1,7 +1,7 @@
 //! What a node dials is not what it was told: it says so, goes on trying where that can help, and the others go on.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -89,7 +89,13 @@ cases! {
     }
 
     fn one_who_hangs_up() {
-        troubled(drop, "the connection was closed");
+        // Once it has read: an end with bytes unread is a reset to the other side, which says so in other words.
+        let hang_up = |mut stream: TcpStream| {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.shutdown(Shutdown::Write);
+            while let Ok(1..) = stream.read(&mut [0; 4096]) {}
+        };
+        troubled(hang_up, "the connection was closed");
     }
 
     fn one_who_says_nothing() {
