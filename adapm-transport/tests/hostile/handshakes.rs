@@ -17,6 +17,29 @@ fn hello(identity: Identity) -> (Dialing, Message) {
     Dialing::new(identity, Some(token(1)), NodeId(0), None, Seq(0), [4; 32])
 }
 
+/// Shakes hands with node 0 up to the proof, which is not sent: who says so, its hello, its proof.
+fn recorded(crew: &Crew) -> (Stranger, Message, Message) {
+    let (mut dialing, hello) = hello(identity(3));
+    let mut stranger = Stranger::dial(crew.address(0));
+    stranger.greet(hello.greeting, &hello.bytes);
+    let welcome = stranger.hear().expect("the node says who it is");
+    let Ok(Step::Send(proof)) = dialing.handle(Greeting::Welcome, &welcome.frame.head) else {
+        panic!("the node proves itself");
+    };
+    (stranger, hello, proof)
+}
+
+/// Repeats what was recorded to `node`, which must refuse it, and tell both.
+#[track_caller]
+fn proves_nothing(crew: &Crew, node: u16, hello: &Message, proof: &Message) {
+    let mut thief = Stranger::dial(crew.address(node));
+    thief.greet(hello.greeting, &hello.bytes);
+    thief.hear().expect("the node says who it is");
+    thief.greet(proof.greeting, &proof.bytes);
+    assert_eq!(thief.hear_end(), Some(Refusal::Token(TokenFault::Differs)));
+    crew.notice(node, "the tokens differ");
+}
+
 /// Says `steps` one after the other, whatever is answered; then node 0 must have refused, and tell both.
 #[track_caller]
 fn makes_no_sense(steps: &[(Greeting, Vec<u8>)]) {
@@ -119,23 +142,12 @@ cases! {
 
     fn a_recorded_handshake_proves_nothing_the_second_time() {
         let crew = crew();
-        let (mut dialing, hello) = hello(identity(3));
-        let mut stranger = Stranger::dial(crew.address(0));
-        stranger.greet(hello.greeting, &hello.bytes);
-        let welcome = stranger.hear().expect("the node says who it is");
-        let Ok(Step::Send(proof)) = dialing.handle(Greeting::Welcome, &welcome.frame.head) else {
-            panic!("the node proves itself");
-        };
+        let (mut stranger, hello, proof) = recorded(&crew);
         stranger.greet(proof.greeting, &proof.bytes);
         let ready = stranger.hear().expect("the node believes it");
         assert_eq!(ready.kind, Kind::Greeting(Greeting::Ready));
 
-        let mut thief = Stranger::dial(crew.address(0));
-        thief.greet(hello.greeting, &hello.bytes);
-        thief.hear().expect("the node says who it is");
-        thief.greet(proof.greeting, &proof.bytes);
-        assert_eq!(thief.hear_end(), Some(Refusal::Token(TokenFault::Differs)));
-        crew.notice(0, "the tokens differ");
+        proves_nothing(&crew, 0, &hello, &proof);
         // The one that was recorded goes on.
         stranger.link(link::Kind::Data, 0, 0, b"still here");
         crew.foreign(0, 1);
@@ -144,19 +156,8 @@ cases! {
 
     fn a_recorded_handshake_is_worthless_at_another_node() {
         let crew = crew();
-        let (mut dialing, hello) = hello(identity(3));
-        let mut stranger = Stranger::dial(crew.address(0));
-        stranger.greet(hello.greeting, &hello.bytes);
-        let welcome = stranger.hear().expect("the node says who it is");
-        let Ok(Step::Send(proof)) = dialing.handle(Greeting::Welcome, &welcome.frame.head) else {
-            panic!("the node proves itself");
-        };
-        let mut thief = Stranger::dial(crew.address(1));
-        thief.greet(hello.greeting, &hello.bytes);
-        thief.hear().expect("the node says who it is");
-        thief.greet(proof.greeting, &proof.bytes);
-        assert_eq!(thief.hear_end(), Some(Refusal::Token(TokenFault::Differs)));
-        crew.notice(1, "the tokens differ");
+        let (_stranger, hello, proof) = recorded(&crew);
+        proves_nothing(&crew, 1, &hello, &proof);
         crew.finish(&[]);
     }
 
