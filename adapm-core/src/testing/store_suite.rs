@@ -32,9 +32,19 @@ pub use threads::{
 /// adapm_core::store_suite!(reference_i64, |layout| adapm_core::testing::ReferenceStore::<i64>::new(layout));
 /// # fn main() {}
 /// ```
+///
+/// A store that is not `Sync` is for one thread: `store_suite!(one_thread name, make)` leaves out the three claims that need
+/// several.
 #[macro_export]
 macro_rules! store_suite {
     ($suite:ident, $make:expr) => {
+        $crate::store_suite!(one_thread $suite, $make,
+            latches_exclude_and_sums_are_exact
+            copies_come_and_go_under_a_working_thread
+            threads_reserve_and_release_different_keys
+        );
+    };
+    (one_thread $suite:ident, $make:expr $(, $($claim:ident)*)?) => {
         $crate::store_suite!(@ $suite, $make,
             absent_keys_hold_nothing_but_a_word
             reserved_keys_are_zero_and_keep_their_word
@@ -46,9 +56,7 @@ macro_rules! store_suite {
             prefetch_changes_nothing
             random_operations_agree_with_the_reference
             slots_work_as_main_copy_and_replica
-            latches_exclude_and_sums_are_exact
-            copies_come_and_go_under_a_working_thread
-            threads_reserve_and_release_different_keys
+            $($($claim)*)?
         );
     };
     (@ $suite:ident, $make:expr, $($claim:ident)*) => {
