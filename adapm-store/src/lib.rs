@@ -4,9 +4,10 @@
 //! | --- | --- | --- | --- |
 //! | [`DenseStore`] | dense layouts | 8 B | one atomic swap, two places in memory |
 //! | [`SparseStore`] | any `u64` as key, of which few exist | nothing, or 16 B in a map while its location is known | one mutex, one look-up |
+//! | [`FixedStore`] | no allocator, no threads | as much as a held one: 17 B, value and delta | two writes, two places in memory |
 //!
-//! Both keep the contract of [`adapm_core::store::Store`] and are shared by the workers of a node and by its
-//! [`adapm_core::node::Node`]s. A store knows slots, not messages: what happens to a slot is decided by the transitions
+//! All keep the contract of [`adapm_core::store::Store`]. The first two are shared by the workers of a node and by its
+//! [`adapm_core::node::Node`]s, and need the feature `std`, which is on by default. A store knows slots, not messages: what happens to a slot is decided by the transitions
 //! of [`adapm_core::slot`].
 //!
 //! ```
@@ -40,6 +41,35 @@
 //! # Ok::<(), adapm_core::error::ConfigError>(())
 //! ```
 //!
+//! # On a microcontroller
+//!
+//! With `default-features = false` the crate is `no_std`, has no unsafe code and holds [`FixedStore`] alone. Size, place and
+//! layout of the store are then decided before the program runs:
+//!
+//! ```
+//! use adapm_core::Layout;
+//! use adapm_store::fixed::{self, FixedStore};
+//!
+//! /// 64 keys of 4 elements and 2 of 100.
+//! const EXTENTS: &[(u64, usize)] = &[(64, 4), (2, 100)];
+//! type Parameters = FixedStore<f32, { fixed::keys_of(EXTENTS) }, { fixed::elements_of(EXTENTS) }>;
+//!
+//! // All zeros: with `cortex_m::singleton!` or `static_cell` it lies in `.bss`, and the linker says whether the chip has room.
+//! let mut store = const { Parameters::new() };
+//! store.lay_out(&Layout::dense(EXTENTS)?).expect("the store was made for these extents");
+//! # Ok::<(), adapm_core::error::ConfigError>(())
+//! ```
+//!
+//! | question | answer |
+//! | --- | --- |
+//! | What if the layout is larger than the store? | [`fixed::CapacityError`] at construction says what to raise; no later call can run out |
+//! | What does it take? | 17 B for a key, and twice its value: a replica has a delta |
+//! | May an interrupt handler use it? | Not by itself: it is not `Sync`. Behind a mutex of the platform, as any other `Send` value |
+//! | What if `f` of `with_slot` calls the store? | A panic that says so; the contract forbids it |
+//! | What else allocates? | The engine: queues and messages. It needs an allocator of some 32 KiB |
+//!
+//! `adapm-runtime/examples/bare-metal` is a whole node on a Cortex-M4 that shares parameters with a cluster over a serial line.
+//!
 //! # A store of your own
 //!
 //! Implement [`Store`](adapm_core::store::Store) for your type: `with_slot`, `reserve`, `release`, `visit` and `value_len`. The
@@ -63,17 +93,30 @@
 //!
 //! # Checked by
 //!
-//! `tests/suite.rs` runs that suite on the stores here, `tests/memory.rs` counts bytes, `tests/loom_*.rs` model the latch and
+//! `tests/suite.rs` runs that suite on the stores here, `tests/fixed.rs` goes to the bounds of the fixed one, `tests/memory.rs`
+//! counts bytes, `tests/loom_*.rs` model the latch and
 //! the reuse of slots, `benches/access.rs` measures access beside plain arrays.
 //!
 //! Deliberately absent: messages, policies, eviction (a node decides what is held), persistence.
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+#[cfg(feature = "std")]
 mod arena;
+#[cfg(feature = "std")]
 mod dense;
+#[cfg(feature = "std")]
 mod entry;
+pub mod fixed;
+#[cfg(feature = "std")]
 mod slab;
+#[cfg(feature = "std")]
 mod sparse;
+#[cfg(feature = "std")]
 mod sync;
 
+#[cfg(feature = "std")]
 pub use dense::DenseStore;
+pub use fixed::FixedStore;
+#[cfg(feature = "std")]
 pub use sparse::SparseStore;
