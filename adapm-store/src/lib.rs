@@ -88,6 +88,7 @@
 //! use adapm_core::testing::ReferenceStore;
 //!
 //! adapm_core::store_suite!(my_store, |layout| ReferenceStore::<f32>::new(layout));
+//! adapm_core::store_fuzz!(any_calls, |layout| ReferenceStore::<f32>::new(layout));
 //! # fn main() {}
 //! ```
 //!

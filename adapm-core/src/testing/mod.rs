@@ -41,4 +41,5 @@ pub use bug::Bug;
 pub use cluster::Cluster;
 pub use reference_store::ReferenceStore;
 pub use setup::{Checks, Setup};
+pub use store_suite::store_fuzz;
 pub use violation::Violation;

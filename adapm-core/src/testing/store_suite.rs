@@ -15,10 +15,13 @@ use crate::store::Store;
 use crate::testing::ReferenceStore;
 use crate::value::Value;
 
+mod fuzz;
 mod threads;
 
+pub use fuzz::{generated_inputs_find_nothing, store_fuzz};
 pub use threads::{
     copies_come_and_go_under_a_working_thread, latches_exclude_and_sums_are_exact,
+    nobody_enters_a_slot_in_use, reserve_and_release_lose_nothing_written_meanwhile,
     threads_reserve_and_release_different_keys,
 };
 
@@ -33,7 +36,7 @@ pub use threads::{
 /// # fn main() {}
 /// ```
 ///
-/// A store that is not `Sync` is for one thread: `store_suite!(one_thread name, make)` leaves out the three claims that need
+/// A store that is not `Sync` is for one thread: `store_suite!(one_thread name, make)` leaves out the claims that need
 /// several.
 #[macro_export]
 macro_rules! store_suite {
@@ -42,6 +45,8 @@ macro_rules! store_suite {
             latches_exclude_and_sums_are_exact
             copies_come_and_go_under_a_working_thread
             threads_reserve_and_release_different_keys
+            nobody_enters_a_slot_in_use
+            reserve_and_release_lose_nothing_written_meanwhile
         );
     };
     (one_thread $suite:ident, $make:expr $(, $($claim:ident)*)?) => {

@@ -2,6 +2,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Barrier;
 use std::thread;
 
@@ -110,11 +111,130 @@ pub fn threads_reserve_and_release_different_keys<S: Store<Value: From<i16>> + S
     });
 }
 
+/// While `f` runs in a slot, by `with_slot` or by `visit`, whatever another thread wants of the key waits.
+pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(make: &impl Fn(&Layout) -> S) {
+    let (_, store) = built(make);
+    let key = LONG;
+    let only = key..Key(key.0 + 1);
+    store.reserve(key, true);
+    for (name, intrude) in [
+        ("with_slot", &(|| store.with_slot(key, |_| ())) as &(dyn Fn() + Sync)),
+        ("visit", &|| store.visit(only.clone(), |_, _| ())),
+        ("reserve", &|| store.reserve(key, false)),
+        ("release", &|| store.release(key)),
+    ] {
+        let meeting = Meeting::default();
+        let intruded = thread::scope(|scope| {
+            let _over = Over(&meeting);
+            scope.spawn(|| {
+                let _over = Over(&meeting);
+                (1..=ROUNDS).all(|round| meeting.intrude(round, intrude))
+            });
+            let mut intruded = None;
+            for round in 1..=ROUNDS {
+                store.reserve(key, true);
+                let mut entered = false;
+                if round % 2 == 0 {
+                    store.with_slot(key, |_| entered = meeting.is_intruded(round));
+                } else {
+                    store.visit(only.clone(), |_, _| entered = meeting.is_intruded(round));
+                }
+                meeting.left.store(round, Ordering::SeqCst);
+                intruded = intruded.or(entered.then_some(if round % 2 == 0 { "with_slot" } else { "visit" }));
+                meeting.wait(|| meeting.done.load(Ordering::SeqCst) == round);
+            }
+            intruded
+        });
+        assert_eq!(intruded, None, "{name} did not wait for the end of this");
+    }
+}
+
+/// Two threads that try to be in one slot at the same time; each number is the last round that got so far.
+#[derive(Default)]
+struct Meeting {
+    inside: AtomicU32,
+    coming: AtomicU32,
+    done: AtomicU32,
+    left: AtomicU32,
+    over: AtomicBool,
+}
+
+/// Ends a meeting also if a thread of it panics.
+struct Over<'a>(&'a Meeting);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Meeting {
+    /// In the slot: lets the other thread come, and tells whether its call returned meanwhile.
+    fn is_intruded(&self, round: u32) -> bool {
+        self.inside.store(round, Ordering::SeqCst);
+        self.wait(|| self.coming.load(Ordering::SeqCst) == round);
+        (0..ROOM_TO_INTRUDE).any(|_| {
+            thread::yield_now();
+            self.done.load(Ordering::SeqCst) == round
+        })
+    }
+
+    /// The other thread: false once the meeting is over.
+    fn intrude(&self, round: u32, call: &(dyn Fn() + Sync)) -> bool {
+        self.wait(|| {
+            self.inside.load(Ordering::SeqCst) == round || self.left.load(Ordering::SeqCst) >= round
+        });
+        self.coming.store(round, Ordering::SeqCst);
+        call();
+        self.done.store(round, Ordering::SeqCst);
+        !self.over.load(Ordering::SeqCst)
+    }
+
+    fn wait(&self, until: impl Fn() -> bool) {
+        while !until() && !self.over.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+    }
+}
+
+/// One thread writes words and values while another reserves and releases: what is kept is what was written last.
+pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i16>> + Sync>(
+    make: &impl Fn(&Layout) -> S,
+) {
+    let (_, store) = built(make);
+    let (held, leaving) = (LONG, Key(LONG.0 + 1));
+    let ones = vec![S::Value::from(1); store.value_len(held)];
+    store.reserve(held, false);
+    store.with_slot(held, |mut slot| slot.found());
+    let start = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            start.wait();
+            for _ in 0..PUSHES {
+                assert_eq!(store.with_slot(held, |mut slot| slot.push(&ones)), Pushed::Done);
+                store.with_slot(leaving, |slot| *slot.word = Word::from_bits(slot.word.bits() + 1));
+            }
+        });
+        start.wait();
+        for round in 0..PUSHES {
+            store.reserve(held, round % 2 == 0);
+            store.reserve(leaving, round % 2 == 0);
+            store.release(leaving);
+        }
+    });
+    assert_eq!(look(&store, held).value, vec![S::Value::from(PUSHES); ones.len()], "pushes were lost");
+    assert_eq!(look(&store, leaving).word.bits(), PUSHES as u64, "changes of the word were lost");
+}
+
 fn assert_whole<V: Value>(value: &[V]) {
     assert!(value.windows(2).all(|two| two[0] == two[1]), "a torn or foreign value");
 }
 
 /// The first key of 131 elements.
 const LONG: Key = Key(67);
+/// Meetings of two threads in one slot, for each call.
+const ROUNDS: u32 = 20;
+/// Turns that a thread in a slot gives another one to come in.
+const ROOM_TO_INTRUDE: usize = 50;
 /// Pushes of one thread; two times that is an `i16`.
 const PUSHES: i16 = 10_000;

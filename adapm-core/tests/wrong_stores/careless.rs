@@ -1,0 +1,165 @@
+//! A store with a mutex for each key, and every mistake that its author might have made.
+
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use adapm_core::slot::{Slot, Word};
+use adapm_core::store::Store;
+use adapm_core::{Key, Layout, Version};
+
+/// What a [`Careless`] store does wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mistake {
+    VersionOfAnAbsentKeyStays,
+    WordLosesItsTopBit,
+    ReserveClearsTheWord,
+    ReserveStartsAnew,
+    ReserveForgetsTheDelta,
+    DeltaIsNeverFreed,
+    ReleaseClearsTheWord,
+    ReleasedElementsComeBack,
+    NeighboursShareElements,
+    VisitGoesBackwards,
+    VisitShowsAbsentKeys,
+    VisitIncludesTheEnd,
+    VisitShowsCopies,
+    PrefetchWantsAKey,
+    AccessWithoutLatch,
+    VisitWithoutLatch,
+    ReleaseWithoutLatch,
+}
+
+pub(crate) struct Careless {
+    layout: Layout,
+    entries: Vec<Mutex<Entry>>,
+    mistake: Option<Mistake>,
+}
+
+#[derive(Clone, Default)]
+struct Entry {
+    word: Word,
+    version: Version,
+    value: Vec<f32>,
+    delta: Vec<f32>,
+    /// Elements that were freed, for [`Mistake::ReleasedElementsComeBack`].
+    freed: Vec<f32>,
+}
+
+impl Careless {
+    pub(crate) fn new(layout: &Layout, mistake: Option<Mistake>) -> Self {
+        let keys = layout.keys().end.0;
+        Self { layout: layout.clone(), entries: (0..keys).map(|_| Mutex::default()).collect(), mistake }
+    }
+
+    fn has(&self, mistake: Mistake) -> bool {
+        self.mistake == Some(mistake)
+    }
+
+    fn entry(&self, key: Key) -> MutexGuard<'_, Entry> {
+        // Keys of one length share the entry of the lower one.
+        let shared = self.has(Mistake::NeighboursShareElements) && key.0 % 2 == 1;
+        let below = Key(key.0.saturating_sub(1));
+        let at = if shared && self.value_len(below) == self.value_len(key) { below } else { key };
+        self.entries[at.0 as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `f` on the entry, latched or, as a mistake, on a copy that is written back.
+    fn enter<R>(&self, key: Key, latched: bool, f: impl FnOnce(&mut Entry) -> R) -> R {
+        if latched {
+            return f(&mut self.entry(key));
+        }
+        let mut copy = self.entry(key).clone();
+        let result = f(&mut copy);
+        thread::yield_now();
+        *self.entry(key) = copy;
+        result
+    }
+}
+
+impl Store for Careless {
+    type Value = f32;
+
+    fn value_len(&self, key: Key) -> usize {
+        self.layout.value_len(key).unwrap_or(0)
+    }
+
+    fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, f32>) -> R) -> R {
+        self.enter(key, !self.has(Mistake::AccessWithoutLatch), |entry| {
+            let result = f(entry.slot());
+            if entry.value.is_empty() && !self.has(Mistake::VersionOfAnAbsentKeyStays) {
+                entry.version = Version(0);
+            }
+            if self.has(Mistake::WordLosesItsTopBit) {
+                entry.word = Word::from_bits(entry.word.bits() & (u64::MAX >> 4));
+            }
+            result
+        })
+    }
+
+    fn reserve(&self, key: Key, with_delta: bool) {
+        let len = self.value_len(key);
+        let mut entry = self.entry(key);
+        if self.has(Mistake::ReserveStartsAnew) {
+            entry.value.clear();
+        }
+        if entry.value.is_empty() && self.has(Mistake::ReserveClearsTheWord) {
+            entry.word = Word::EMPTY;
+        }
+        if entry.value.is_empty() && entry.freed.len() == len {
+            entry.value = entry.freed.clone();
+        }
+        entry.value.resize(len, 0.0);
+        let forgets = self.has(Mistake::ReserveForgetsTheDelta) && !entry.delta.is_empty();
+        if with_delta && !forgets {
+            entry.delta.resize(len, 0.0);
+        } else if !self.has(Mistake::DeltaIsNeverFreed) {
+            entry.delta.clear();
+        }
+    }
+
+    fn release(&self, key: Key) {
+        self.enter(key, !self.has(Mistake::ReleaseWithoutLatch), |entry| {
+            let word = if self.has(Mistake::ReleaseClearsTheWord) { Word::EMPTY } else { entry.word };
+            let mut freed = std::mem::take(&mut entry.freed);
+            if self.has(Mistake::ReleasedElementsComeBack) && !entry.value.is_empty() {
+                freed = std::mem::take(&mut entry.value);
+            }
+            *entry = Entry { word, freed, ..Entry::default() };
+        });
+    }
+
+    fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, f32>)) {
+        let past = u64::from(self.has(Mistake::VisitIncludesTheEnd));
+        let end = keys.end.0.saturating_add(past).min(self.entries.len() as u64);
+        let mut keys: Vec<Key> = (keys.start.0..end).map(Key).collect();
+        if self.has(Mistake::VisitGoesBackwards) {
+            keys.reverse();
+        }
+        for key in keys {
+            self.enter(key, !self.has(Mistake::VisitWithoutLatch), |entry| {
+                if entry.value.is_empty() && !self.has(Mistake::VisitShowsAbsentKeys) {
+                    return;
+                }
+                let mut copy = entry.clone();
+                let shown = if self.has(Mistake::VisitShowsCopies) { &mut copy } else { entry };
+                f(key, shown.slot());
+            });
+        }
+    }
+
+    fn prefetch(&self, key: Key) {
+        assert!(!self.has(Mistake::PrefetchWantsAKey) || self.value_len(key) > 0, "{key} is no key");
+    }
+}
+
+impl Entry {
+    fn slot(&mut self) -> Slot<'_, f32> {
+        Slot {
+            word: &mut self.word,
+            version: &mut self.version,
+            value: &mut self.value,
+            delta: &mut self.delta,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Green must mean something: a store with any plausible mistake fails the store suite, in each claim that is about the
+//! mistake, and where one thread is enough for it, the fuzz form as well.
+
+mod careless;
+
+use std::panic::{self, AssertUnwindSafe};
+
+use adapm_core::Layout;
+use adapm_core::testing::store_suite::{self as suite, store_fuzz};
+
+use careless::{Careless, Mistake};
+
+type Claim = fn(&dyn Fn(&Layout) -> Careless);
+
+macro_rules! claims {
+    ($($claim:ident)*) => {
+        [$((stringify!($claim), (|make| suite::$claim(&|layout: &Layout| make(layout))) as Claim)),*]
+    };
+}
+
+/// Every claim of the suite.
+const CLAIMS: [(&str, Claim); 15] = claims! {
+    absent_keys_hold_nothing_but_a_word
+    reserved_keys_are_zero_and_keep_their_word
+    reserve_keeps_what_is_held
+    reserve_adds_and_frees_the_delta_alone
+    release_keeps_the_word_alone
+    keys_have_their_lengths_and_share_no_element
+    visit_goes_through_held_keys_in_order
+    prefetch_changes_nothing
+    random_operations_agree_with_the_reference
+    slots_work_as_main_copy_and_replica
+    latches_exclude_and_sums_are_exact
+    copies_come_and_go_under_a_working_thread
+    threads_reserve_and_release_different_keys
+    nobody_enters_a_slot_in_use
+    reserve_and_release_lose_nothing_written_meanwhile
+};
+
+/// Each mistake, a claim that must notice it, and whether the fuzz form must.
+const EXPECTED: [(Mistake, &str, bool); 17] = [
+    (Mistake::VersionOfAnAbsentKeyStays, "absent_keys_hold_nothing_but_a_word", false),
+    (Mistake::WordLosesItsTopBit, "absent_keys_hold_nothing_but_a_word", true),
+    (Mistake::ReserveClearsTheWord, "reserved_keys_are_zero_and_keep_their_word", true),
+    (Mistake::ReserveStartsAnew, "reserve_keeps_what_is_held", true),
+    (Mistake::ReserveForgetsTheDelta, "reserve_keeps_what_is_held", true),
+    (Mistake::DeltaIsNeverFreed, "reserve_adds_and_frees_the_delta_alone", true),
+    (Mistake::ReleaseClearsTheWord, "release_keeps_the_word_alone", true),
+    (Mistake::ReleasedElementsComeBack, "release_keeps_the_word_alone", true),
+    (Mistake::NeighboursShareElements, "keys_have_their_lengths_and_share_no_element", true),
+    (Mistake::VisitGoesBackwards, "visit_goes_through_held_keys_in_order", true),
+    (Mistake::VisitShowsAbsentKeys, "visit_goes_through_held_keys_in_order", true),
+    (Mistake::VisitIncludesTheEnd, "visit_goes_through_held_keys_in_order", true),
+    (Mistake::VisitShowsCopies, "visit_goes_through_held_keys_in_order", false),
+    (Mistake::PrefetchWantsAKey, "prefetch_changes_nothing", false),
+    (Mistake::AccessWithoutLatch, "latches_exclude_and_sums_are_exact", false),
+    (Mistake::VisitWithoutLatch, "nobody_enters_a_slot_in_use", false),
+    (Mistake::ReleaseWithoutLatch, "reserve_and_release_lose_nothing_written_meanwhile", false),
+];
+
+/// Names of the claims that a store with this mistake fails.
+fn failed(mistake: Option<Mistake>) -> Vec<&'static str> {
+    let fails = |claim: Claim| {
+        panic::catch_unwind(AssertUnwindSafe(|| claim(&|layout| Careless::new(layout, mistake)))).is_err()
+    };
+    CLAIMS.into_iter().filter(|(_, claim)| fails(*claim)).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn a_careful_store_passes() {
+    assert_eq!(failed(None), Vec::<&str>::new());
+}
+
+#[test]
+fn every_mistake_fails_the_claim_about_it() {
+    for (mistake, claim, _) in EXPECTED {
+        let failed = failed(Some(mistake));
+        println!("{mistake:?}: {}", failed.join(", "));
+        assert!(failed.contains(&claim), "{mistake:?} passes {claim}, and fails {failed:?}");
+    }
+}
+
+#[test]
+fn the_fuzz_form_finds_and_shortens_what_one_thread_can_see() {
+    for (mistake, _, expected) in EXPECTED {
+        let run =
+            || suite::generated_inputs_find_nothing("make", |layout| Careless::new(layout, Some(mistake)));
+        let found = panic::catch_unwind(run);
+        assert_eq!(found.is_err(), expected, "{mistake:?}");
+        let Err(payload) = found else { continue };
+        let text = payload.downcast_ref::<String>().expect("a finding is a text");
+        println!("{mistake:?}: {text}");
+        // The line to paste, pasted.
+        let (_, literal) = text.split_once("store_fuzz(&[").expect("it says how to run it again");
+        let (literal, _) = literal.split_once(']').expect("the bytes end");
+        let bytes: Vec<u8> = literal.split(", ").filter_map(|byte| byte.parse().ok()).collect();
+        assert!(bytes.len() <= 80, "{mistake:?}: {} bytes are not short", bytes.len());
+        let again = || store_fuzz(&bytes, |layout| Careless::new(layout, Some(mistake)));
+        assert!(panic::catch_unwind(again).is_err(), "{mistake:?}: {bytes:?} passes");
+    }
+}
+
+adapm_core::store_fuzz!(a_careful_store_passes_the_fuzz_form, |layout| Careless::new(layout, None));
