@@ -30,7 +30,7 @@ pub enum BuildError {
     },
     /// A sparse layout cannot be replicated in full: nobody knows which keys will exist.
     SparseFull,
-    /// A transport did not come with one endpoint per node.
+    /// A transport did not come with one endpoint per node of this process.
     Endpoints {
         /// The channel.
         channel: ChannelId,
@@ -95,7 +95,7 @@ impl fmt::Display for BuildError {
             Self::Endpoints { channel, given, nodes } => {
                 write!(
                     f,
-                    "transport of channel {channel} has {given} endpoints: give one for each of {nodes} nodes"
+                    "transport of channel {channel} has {given} endpoints: give one for each of {nodes} nodes of this process"
                 )
             }
             Self::Memory { bytes } => {

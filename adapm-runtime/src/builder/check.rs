@@ -19,15 +19,15 @@ where
     /// Checks what needs no other process.
     pub(super) fn check(&self) -> Result<(), BuildError> {
         let channels = self.channels.unwrap_or(1);
-        // Which node and channel is asked for does not matter: the numbers are the same for all.
-        NodeConfig::new(NodeId(0), self.nodes, self.workers)
+        // Which channel is asked for does not matter: the numbers are the same for all.
+        NodeConfig::new(self.only.unwrap_or(NodeId(0)), self.nodes, self.workers)
             .on_channel(ChannelId(0), channels)
             .check(&self.layout)?;
         if channels > usize::from(u16::MAX) {
             return Err(ConfigError::Channels { channels }.into());
         }
         self.check_sampling()?;
-        self.check_memory(if self.group.is_some() { 1 } else { self.nodes })?;
+        self.check_memory(if self.group.is_some() || self.only.is_some() { 1 } else { self.nodes })?;
         if self.is_full() && self.layout.kind() == Kind::Sparse {
             return Err(BuildError::SparseFull);
         }

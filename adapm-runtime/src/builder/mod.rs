@@ -1,6 +1,7 @@
 //! From a layout to a running cluster.
 
 mod check;
+mod endpoints;
 
 use std::panic;
 use std::sync::Arc;
@@ -19,20 +20,16 @@ use crate::channel::Report;
 use crate::cluster::Cluster;
 use crate::error::{BuildError, RunError};
 use crate::failure::Failure;
-use crate::link::Endpoint;
 use crate::manager::{Launch, Manager, Plan};
 use crate::notice::Notice;
 use crate::processes::{self, Bond, Channels, Deadline};
 use crate::sampling::Sampling;
 use crate::store::LayoutStore;
 use crate::ticket::Promise;
+use endpoints::{MakeEndpoints, NodeEnds, boxed};
 
 type MakeStore<S> = Box<dyn Fn(&Layout, NodeId) -> S>;
 type MakePolicy = Box<dyn Fn(NodeId, ChannelId) -> SystemPolicy>;
-type MakeEndpoints = Box<dyn Fn(ChannelId, usize) -> Vec<Box<dyn Endpoint>>>;
-
-/// A node with its endpoints in channel order.
-type NodeEnds = (NodeId, Vec<Box<dyn Endpoint>>);
 
 /// Settings of a cluster; [`Builder::build`] starts it.
 ///
@@ -70,6 +67,8 @@ pub struct Builder<V: Value, S = LayoutStore<V>> {
     /// Whether the stores keep everything in memory, as far as this crate knows.
     in_memory: bool,
     endpoints: MakeEndpoints,
+    /// The one node of this process, if the transport alone knows the others.
+    only: Option<NodeId>,
     group: Option<Arc<Group>>,
 }
 
@@ -96,6 +95,7 @@ impl<V: Value> Builder<V> {
             store: Box::new(|layout, _| LayoutStore::new(layout)),
             in_memory: true,
             endpoints: Box::new(|_, nodes| boxed(inproc::network(nodes))),
+            only: None,
             group: None,
         }
     }
@@ -188,6 +188,7 @@ impl<V: Value, S> Builder<V, S> {
             store: Box::new(store),
             in_memory: false,
             endpoints: self.endpoints,
+            only: self.only,
             group: self.group,
         }
     }
@@ -200,6 +201,17 @@ impl<V: Value, S> Builder<V, S> {
         T: Transport + Send + 'static,
     {
         self.endpoints = Box::new(move |channel, nodes| boxed(network(channel, nodes)));
+        self
+    }
+
+    /// Builds one node only; the others live elsewhere, and what [`Builder::transport`] was given reaches them. It then gives one
+    /// endpoint: that of this node.
+    ///
+    /// Nobody compares the nodes' settings: layout, initial values, channels and system must be the same on all, and it is for
+    /// the transport to refuse a node that does not belong here. A [`Builder::group`] does that, and takes the place of this.
+    #[must_use]
+    pub fn only(mut self, node: NodeId) -> Self {
+        self.only = Some(node);
         self
     }
 
@@ -324,23 +336,6 @@ where
         }
     }
 
-    /// The endpoints of each node, in channel order.
-    fn endpoints_by_node(&self, channels: usize) -> Result<Vec<NodeEnds>, BuildError> {
-        let ids = (0..self.nodes).map(|node| NodeId(u16::try_from(node).expect("their number was checked")));
-        let mut by_node: Vec<NodeEnds> = ids.map(|node| (node, Vec::new())).collect();
-        for index in 0..channels {
-            let channel = ChannelId(u16::try_from(index).expect("the number of channels was checked"));
-            let ends = (self.endpoints)(channel, self.nodes);
-            if ends.len() != self.nodes {
-                return Err(BuildError::Endpoints { channel, given: ends.len(), nodes: self.nodes });
-            }
-            for ((_, node_ends), end) in by_node.iter_mut().zip(ends) {
-                node_ends.push(end);
-            }
-        }
-        Ok(by_node)
-    }
-
     fn policy_of(&self, node: NodeId, channel: ChannelId) -> SystemPolicy {
         match &self.decisions {
             Decisions::System(system) => system.policy(self.workers),
@@ -366,10 +361,6 @@ impl<V: Value, S> fmt::Debug for Builder<V, S> {
             .field("channels", &self.channels)
             .finish_non_exhaustive()
     }
-}
-
-fn boxed<T: Transport + Send + 'static>(ends: Vec<T>) -> Vec<Box<dyn Endpoint>> {
-    ends.into_iter().map(|end| Box::new(end) as Box<dyn Endpoint>).collect()
 }
 
 /// Whether all channel threads have kept their promise; false: one of them has panicked.
