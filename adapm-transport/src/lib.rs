@@ -6,6 +6,7 @@
 //! | [`net`] | `tcp`, on by default | nodes as processes: links over TCP and Unix sockets, resumed when a connection breaks |
 //! | [`tokio`](net::Kind::Tokio) | `tokio` | the same links on tasks of tokio; the same bytes as over TCP |
 //! | [`zmq`](net::Kind::Zmq) | `zmq` | the same links over ZeroMQ |
+//! | [`sim`] | `sim` | whole clusters in one thread and virtual time, with faults |
 //! | [`group`] | `tcp` | the processes of one cluster: how they find each other, and how they end |
 //!
 //! A transport knows nothing of keys or messages; [`adapm_core::wire`] makes messages of frames, and the driver of a
@@ -95,6 +96,8 @@ pub mod group;
 pub mod inproc;
 #[cfg(feature = "tcp")]
 pub mod net;
+#[cfg(feature = "sim")]
+pub mod sim;
 #[cfg(feature = "tcp")]
 mod tcp;
 #[cfg(feature = "tokio")]

@@ -1,0 +1,97 @@
+//! One end of a link: its session, what it may not send yet, and what its node has a right to believe.
+
+use std::collections::VecDeque;
+
+use adapm_core::Instant;
+use adapm_core::link::{LinkConfig, SendRefusal, Session};
+use adapm_core::transport::{Farewell, Frame};
+
+/// One end of a link.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) session: Session,
+    /// The pipe that it uses, counted from 1; 0 before the first one.
+    pub(super) pipe: u32,
+    pub(super) is_up: bool,
+    /// Frames for which there is no room yet.
+    pub(super) backlog: VecDeque<Frame>,
+    /// The alarm on the agenda that counts.
+    pub(super) alarm: Option<Instant>,
+    /// When a packet or a new pipe last came.
+    pub(super) heard: Option<Instant>,
+    /// Frames given to it, and frames that it has handed on.
+    pub(super) sent: u64,
+    pub(super) handed_on: u64,
+    /// Whether goodbye was said, has been heard, and is known to have arrived.
+    pub(super) has_closed: bool,
+    pub(super) has_left: bool,
+    pub(super) is_drained: bool,
+    /// Whether it has given its peer up.
+    pub(super) is_dead: bool,
+    /// Whether its node has vanished.
+    pub(super) is_gone: bool,
+}
+
+impl End {
+    pub(super) fn new(config: LinkConfig) -> Self {
+        Self {
+            session: Session::new(config),
+            pipe: 0,
+            is_up: false,
+            backlog: VecDeque::new(),
+            alarm: None,
+            heard: None,
+            sent: 0,
+            handed_on: 0,
+            has_closed: false,
+            has_left: false,
+            is_drained: false,
+            is_dead: false,
+            is_gone: false,
+        }
+    }
+
+    /// Takes a frame; it waits if there is no room.
+    pub(super) fn send(&mut self, frame: Frame) {
+        self.sent += 1;
+        self.backlog.push_back(frame);
+        self.fill();
+    }
+
+    /// Moves what waits into the session while there is room.
+    pub(super) fn fill(&mut self) {
+        while let Some(mut frame) = self.backlog.pop_front() {
+            match self.session.send(&mut frame) {
+                Ok(()) => {}
+                Err(SendRefusal::Full) => {
+                    self.backlog.push_front(frame);
+                    return;
+                }
+                // Nobody is there to read it.
+                Err(_) => {}
+            }
+        }
+        if self.has_closed {
+            self.session.close(Farewell::Finished);
+        }
+    }
+
+    /// Says goodbye behind everything that waits.
+    pub(super) fn close(&mut self) {
+        self.has_closed = true;
+        if self.backlog.is_empty() {
+            self.session.close(Farewell::Finished);
+        }
+    }
+
+    /// How long nothing was heard, in nanoseconds.
+    pub(super) fn silence(&self, now: Instant) -> u64 {
+        self.heard.map_or(0, |heard| now.nanos_since(heard))
+    }
+
+    /// Whether everything that it was given has arrived, and its goodbye if it was said.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let settled = self.backlog.is_empty() && self.session.unacknowledged().0 == 0;
+        self.is_gone || self.is_dead || (settled && (!self.has_closed || (self.is_drained && self.has_left)))
+    }
+}
