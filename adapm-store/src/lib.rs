@@ -121,3 +121,10 @@ pub use dense::DenseStore;
 pub use fixed::FixedStore;
 #[cfg(feature = "std")]
 pub use sparse::SparseStore;
+
+#[cfg(adapm_loom)]
+#[doc(hidden)]
+pub mod model {
+    //! What the loom suites plant.
+    pub use crate::sync::Mistake;
+}

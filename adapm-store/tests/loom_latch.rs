@@ -7,13 +7,13 @@ use adapm_core::slot::{Pushed, Word};
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout, Version};
 use adapm_store::DenseStore;
+use adapm_store::model::Mistake;
 use loom::sync::Arc;
 use loom::thread;
 
 const KEY: Key = Key(0);
 
-#[test]
-fn two_pushes_of_a_held_key_add_up() {
+fn two_pushes() {
     loom::model(|| {
         let store = Arc::new(DenseStore::<i64>::new(&Layout::dense(&[(1, 2)]).expect("a legal layout")));
         store.reserve(KEY, false);
@@ -27,6 +27,23 @@ fn two_pushes_of_a_held_key_add_up() {
         other.join().expect("the push is done");
         store.with_slot(KEY, |slot| assert_eq!((&*slot.value, *slot.version), (&[2, 2][..], Version(2))));
     });
+}
+
+#[test]
+fn two_pushes_of_a_held_key_add_up() {
+    two_pushes();
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn planted_a_latch_that_does_not_acquire_is_found() {
+    Mistake::LatchRelaxed.planted_in(two_pushes);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn planted_a_latch_that_does_not_release_is_found() {
+    Mistake::UnlatchRelaxed.planted_in(two_pushes);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use adapm_core::slot::{Slot, Word};
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout};
 use adapm_store::DenseStore;
+use adapm_store::model::Mistake;
 use loom::sync::Arc;
 use loom::thread;
 
@@ -36,6 +37,16 @@ fn assert_own(slot: Slot<'_, i64>, element: i64) {
 
 #[test]
 fn a_reader_meets_no_slot_that_was_released_and_reserved_again() {
+    released_and_reserved_again();
+}
+
+#[test]
+#[should_panic]
+fn planted_a_slot_looked_up_before_its_latch_is_found() {
+    Mistake::LookUpEarly.planted_in(released_and_reserved_again);
+}
+
+fn released_and_reserved_again() {
     loom::model(|| {
         let store = store();
         store.reserve(KEY, false);

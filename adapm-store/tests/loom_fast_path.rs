@@ -1,0 +1,271 @@
+//! Loom: a worker's push against what the engine does to the key meanwhile: it is counted once, or refused.
+//!
+//! The worker runs what `Worker::push` runs under the latch, the engine what `Node` runs, memory before transition or after it.
+//!
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test 'loom_*'`
+#![cfg(adapm_loom)]
+
+use std::sync::Arc as Seen;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use adapm_core::slot::{Location, Pushed, State};
+use adapm_core::store::Store;
+use adapm_core::{Counter, Key, Layout, NodeId, Version};
+use adapm_store::model::Mistake;
+use adapm_store::{DenseStore, SparseStore};
+use loom::sync::Arc;
+use loom::thread;
+
+const KEY: Key = Key(0);
+const OWNER: Location = Location { node: NodeId(1), counter: Counter(1) };
+const THERE: Location = Location { node: NodeId(1), counter: Counter(2) };
+const HERE: Location = Location { node: NodeId(0), counter: Counter(2) };
+
+/// What became of the pushes of a worker.
+#[derive(Default)]
+struct Pushes {
+    applied: i64,
+    dirtied: usize,
+}
+
+trait Model: Store<Value = i64> + Send + Sync + Sized + 'static {
+    fn empty() -> Self;
+
+    /// A key that this node owns.
+    fn with_main() -> Arc<Self> {
+        let store = Self::empty();
+        store.reserve(KEY, false);
+        store.with_slot(KEY, |mut slot| slot.found());
+        Arc::new(store)
+    }
+
+    /// A key of which this node holds a replica.
+    fn with_replica() -> Arc<Self> {
+        let store = Self::empty();
+        store.with_slot(KEY, |mut slot| slot.request());
+        store.reserve(KEY, true);
+        store.with_slot(KEY, |mut slot| slot.install(Version(3), &[10, 10], OWNER));
+        Arc::new(store)
+    }
+
+    /// Pushes ones, `times` over, as far as the key is here.
+    fn push(&self, times: usize) -> Pushes {
+        let mut pushes = Pushes::default();
+        for _ in 0..times {
+            match self.with_slot(KEY, |mut slot| slot.push(&[1, 1])) {
+                Pushed::Refused => {}
+                Pushed::Done => pushes.applied += 1,
+                Pushed::Dirtied => {
+                    pushes.applied += 1;
+                    pushes.dirtied += 1;
+                }
+            }
+        }
+        pushes
+    }
+}
+
+impl Model for DenseStore<i64> {
+    fn empty() -> Self {
+        let store = Self::new(&Layout::dense(&[(2, 2)]).expect("a legal layout"));
+        // Keeps the chunk: memory that one copy leaves is not the allocator's but the next copy's.
+        store.reserve(Key(1), false);
+        store.reserve(Key(1), true);
+        store
+    }
+}
+
+impl Model for SparseStore<i64> {
+    fn empty() -> Self {
+        Self::new(&Layout::sparse(&[(2, 2)]).expect("a legal layout"))
+    }
+}
+
+/// The main copy leaves while a worker pushes: what was applied has left with it.
+fn hands_over<S: Model>() {
+    let outcomes = Seen::new([const { AtomicUsize::new(0) }; 3]);
+    let seen = Seen::clone(&outcomes);
+    loom::model(move || {
+        let store = S::with_main();
+        let worker = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || store.push(2).applied)
+        };
+        let taken = store.with_slot(KEY, |mut slot| {
+            let taken = [slot.value[0], slot.value[1]];
+            slot.hand_over(THERE);
+            taken
+        });
+        store.release(KEY);
+        let applied = worker.join().expect("the worker is done");
+        assert_eq!(taken, [applied; 2], "a push was lost, or torn, or made after the key had left");
+        store.with_slot(KEY, |slot| assert_eq!((slot.value.len(), slot.word.location()), (0, Some(THERE))));
+        seen[applied as usize].fetch_add(1, Relaxed);
+    });
+    assert!(outcomes.iter().all(|times| times.load(Relaxed) > 0), "refused, one and two: {outcomes:?}");
+}
+
+/// A replica is given up while a worker pushes: its last delta holds what was applied.
+fn releases<S: Model>() {
+    loom::model(|| {
+        let store = S::with_replica();
+        let worker = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || store.push(2).applied)
+        };
+        let mut delta = [0; 2];
+        store.with_slot(KEY, |mut slot| {
+            slot.take_delta(&mut delta);
+            slot.release();
+        });
+        store.release(KEY);
+        assert_eq!(delta, [worker.join().expect("the worker is done"); 2]);
+        store.with_slot(KEY, |slot| assert_eq!((slot.value.len(), slot.word.state()), (0, State::Releasing)));
+    });
+}
+
+/// A replica becomes the main copy, which moves it to memory without a delta: all pushes stay.
+fn promotes<S: Model>() {
+    loom::model(|| {
+        let store = S::with_replica();
+        let worker = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || store.push(2).applied)
+        };
+        store.with_slot(KEY, |mut slot| slot.arrive(Version(5), Some(&[20, 20]), HERE));
+        store.reserve(KEY, false);
+        assert_eq!(worker.join().expect("the worker is done"), 2, "the key was here all the time");
+        store.with_slot(KEY, |slot| {
+            assert_eq!((&*slot.value, slot.delta.len()), (&[22, 22][..], 0));
+            assert!(*slot.version > Version(5), "a version says that there were changes");
+        });
+    });
+}
+
+/// The engine takes the delta between pushes: each is taken once, and what is left has a mark that was told.
+fn takes_deltas<S: Model>() {
+    loom::model(|| {
+        let store = S::with_replica();
+        let worker = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || store.push(2))
+        };
+        let take = |store: &S| {
+            store.with_slot(KEY, |mut slot| {
+                let (dirty, mut delta) = (slot.word.is_dirty(), [0; 2]);
+                slot.take_delta(&mut delta);
+                assert_eq!(dirty, delta != [0; 2], "a delta has a mark, and a mark a delta");
+                (delta, usize::from(dirty))
+            })
+        };
+        let (first, marks) = take(&store);
+        let pushes = worker.join().expect("the worker is done");
+        let (rest, more) = take(&store);
+        assert_eq!([first[0] + rest[0], first[1] + rest[1]], [2, 2]);
+        assert_eq!(pushes.dirtied, marks + more, "each mark is told once");
+    });
+}
+
+/// A copy arrives while a worker knocks: it finds the whole value or none.
+fn installs<S: Model>() {
+    loom::model(|| {
+        let store = Arc::new(S::empty());
+        store.with_slot(KEY, |mut slot| slot.request());
+        let worker = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || {
+                let mut value = [0; 2];
+                let local = store.with_slot(KEY, |slot| slot.pull(&mut value));
+                (local, value)
+            })
+        };
+        store.reserve(KEY, true);
+        store.with_slot(KEY, |mut slot| slot.install(Version(3), &[10, 10], OWNER));
+        let (local, value) = worker.join().expect("the worker is done");
+        assert_eq!(value, if local { [10, 10] } else { [0, 0] });
+    });
+}
+
+/// The main copy leaves while two workers push.
+fn hands_over_before_two_workers<S: Model>() {
+    loom::model(|| {
+        let store = S::with_main();
+        let workers = [(); 2].map(|()| {
+            let store = Arc::clone(&store);
+            thread::spawn(move || store.push(1).applied)
+        });
+        let taken = store.with_slot(KEY, |mut slot| {
+            let taken = slot.value[0];
+            slot.hand_over(THERE);
+            taken
+        });
+        store.release(KEY);
+        let applied: i64 = workers.into_iter().map(|worker| worker.join().expect("it is done")).sum();
+        assert_eq!(taken, applied);
+    });
+}
+
+macro_rules! models {
+    ($($store:ident: $type:ty),*) => {$(
+        mod $store {
+            use super::*;
+
+            #[test]
+            fn a_main_copy_leaves_with_every_push() {
+                hands_over::<$type>();
+            }
+
+            #[test]
+            fn a_replica_is_released_with_every_push() {
+                releases::<$type>();
+            }
+
+            #[test]
+            fn a_replica_becomes_the_main_copy_with_every_push() {
+                promotes::<$type>();
+            }
+
+            #[test]
+            fn a_delta_is_taken_once_and_its_mark_told_once() {
+                takes_deltas::<$type>();
+            }
+
+            #[test]
+            fn a_replica_that_arrives_is_read_whole_or_not() {
+                installs::<$type>();
+            }
+        }
+    )*};
+}
+
+models!(dense: DenseStore<i64>, sparse: SparseStore<i64>);
+
+/// Not for the dense store: two threads that spin for a third's latch make no progress under loom.
+#[test]
+fn a_main_copy_leaves_with_the_pushes_of_two_workers() {
+    hands_over_before_two_workers::<SparseStore<i64>>();
+}
+
+/// Each model finds what it is there to find.
+mod planted {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn a_latch_that_does_not_acquire() {
+        Mistake::LatchRelaxed.planted_in(hands_over::<DenseStore<i64>>);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn a_latch_that_does_not_release() {
+        Mistake::UnlatchRelaxed.planted_in(takes_deltas::<DenseStore<i64>>);
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_slot_looked_up_before_its_latch() {
+        Mistake::LookUpEarly.planted_in(promotes::<DenseStore<i64>>);
+    }
+}
