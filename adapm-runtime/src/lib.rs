@@ -47,6 +47,8 @@ mod failure;
 mod link;
 mod mailbox;
 mod manager;
+#[doc(hidden)]
+pub mod model;
 mod node;
 mod notice;
 mod order;
@@ -68,15 +70,6 @@ pub use stats::{Stats, Traffic};
 pub use store::LayoutStore;
 pub use ticket::Ticket;
 pub use worker::{IntentHandle, IntentKind, Worker};
-
-#[doc(hidden)]
-pub mod model {
-    //! The parts that the loom suites check.
-    pub use crate::clocks::Clocks;
-    pub use crate::mailbox::{Mailbox, Urgency};
-    pub use crate::order::{CallId, Completions, InFlight};
-    pub use crate::ticket::{Promise, Report, Waiter};
-}
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

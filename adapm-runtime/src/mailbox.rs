@@ -12,7 +12,7 @@
 
 use adapm_core::{Key, WorkerId};
 
-use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, planted, wait};
 
 /// Commands of many threads for one, and the keys that workers made dirty.
 ///
@@ -46,8 +46,8 @@ pub enum Urgency {
 }
 
 impl<T> Mailbox<T> {
-    /// Commands that wait at most: then a poster waits until the channel thread has taken what is there.
-    pub const CAPACITY: usize = 1 << 16;
+    /// Commands that wait at most: then a poster waits until the channel thread has taken what is there. Four in a model.
+    pub const CAPACITY: usize = if cfg!(adapm_loom) { 4 } else { 1 << 16 };
 
     /// An empty mailbox for `workers` workers.
     #[must_use]
@@ -81,30 +81,28 @@ impl<T> Mailbox<T> {
 
     /// Appends keys that `worker` made dirty; whether the caller must wake the channel thread.
     pub fn append_dirty(&self, worker: WorkerId, keys: impl Iterator<Item = Key>) -> bool {
+        let looked = planted!(LookBeforePosting).then(|| self.must_wake());
         lock(&self.dirty[worker.index()]).extend(keys);
-        self.must_wake()
+        looked.unwrap_or_else(|| self.must_wake())
     }
 
     /// Moves all commands into `items`, which must be empty, *then* all dirtied keys behind those in `keys`.
     pub fn take(&self, items: &mut Vec<T>, keys: &mut Vec<Key>) {
         debug_assert!(items.is_empty(), "what was taken before has been handled");
-        let mut inner = lock(&self.inner);
-        std::mem::swap(&mut inner.items, items);
-        inner.urgent = false;
-        drop(inner);
-        if items.len() >= Self::CAPACITY {
-            self.room.notify_all();
+        if planted!(DirtyFirst) {
+            self.take_dirty(keys);
+            return self.take_items(items);
         }
-        for queue in &self.dirty {
-            keys.append(&mut lock(queue));
-        }
+        self.take_items(items);
+        self.take_dirty(keys);
     }
 
     /// Prepares for a long sleep; false if there is something to take, and no need to sleep.
     #[must_use]
     pub fn doze_off(&self) -> bool {
+        let looked = planted!(LookBeforeDozing).then(|| self.is_empty());
         self.asleep.store(true, Ordering::Release);
-        lock(&self.inner).items.is_empty() && self.dirty.iter().all(|queue| lock(queue).is_empty())
+        looked.unwrap_or_else(|| self.is_empty())
     }
 
     /// Ends a long sleep.
@@ -116,6 +114,26 @@ impl<T> Mailbox<T> {
     pub fn close(&self) {
         lock(&self.inner).closed = true;
         self.room.notify_all();
+    }
+
+    fn take_items(&self, items: &mut Vec<T>) {
+        let mut inner = lock(&self.inner);
+        std::mem::swap(&mut inner.items, items);
+        inner.urgent = planted!(StayUrgent);
+        drop(inner);
+        if items.len() >= Self::CAPACITY && !planted!(ForgetRoom) {
+            self.room.notify_all();
+        }
+    }
+
+    fn take_dirty(&self, keys: &mut Vec<Key>) {
+        for queue in &self.dirty {
+            keys.append(&mut lock(queue));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        lock(&self.inner).items.is_empty() && self.dirty.iter().all(|queue| lock(queue).is_empty())
     }
 
     /// Whether the channel thread sleeps for long; one caller is told so.

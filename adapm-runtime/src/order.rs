@@ -19,7 +19,7 @@ use adapm_core::Key;
 use adapm_core::error::OpError;
 use foldhash::fast::FixedState;
 
-use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, planted, wait};
 
 /// Names a call of a worker that has operations in flight; counts up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,8 +104,9 @@ impl InFlight {
             return;
         }
         let mut finished = lock(&self.completions.finished);
-        self.completions.any.store(false, Ordering::Relaxed);
         std::mem::swap(&mut *finished, &mut self.taken);
+        let finished = Some(finished).filter(|_| !planted!(ForgetUnlocked));
+        self.completions.any.store(false, Ordering::Relaxed);
         drop(finished);
         self.note_taken();
     }

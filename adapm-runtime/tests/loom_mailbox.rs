@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use adapm_core::{Key, WorkerId};
-use adapm_runtime::model::{Mailbox, Urgency};
+use adapm_runtime::model::{Mailbox, Mistake, Urgency};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 
@@ -63,6 +63,16 @@ impl Shared {
 
 #[test]
 fn operations_of_two_workers_wake_a_short_sleeper_and_keep_their_orders() {
+    two_workers_and_a_short_sleeper();
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn planted_a_taken_mailbox_that_stays_urgent_is_found() {
+    Mistake::StayUrgent.planted_in(two_workers_and_a_short_sleeper);
+}
+
+fn two_workers_and_a_short_sleeper() {
     loom::model(|| {
         let shared = Shared::new();
         let workers = [[10, 11], [20, 21]].map(|items| {
@@ -89,6 +99,16 @@ fn operations_of_two_workers_wake_a_short_sleeper_and_keep_their_orders() {
 
 #[test]
 fn what_is_not_urgent_wakes_a_long_sleeper() {
+    not_urgent_for_a_long_sleeper();
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn planted_a_sleeper_that_looked_before_it_said_so_is_found() {
+    Mistake::LookBeforeDozing.planted_in(not_urgent_for_a_long_sleeper);
+}
+
+fn not_urgent_for_a_long_sleeper() {
     loom::model(|| {
         let shared = Shared::new();
         let worker = {
@@ -113,6 +133,37 @@ fn what_is_not_urgent_wakes_a_long_sleeper() {
     });
 }
 
+/// One dirtied key, and nothing after it that would wake the thread as well.
+fn a_dirtied_key_for_a_long_sleeper() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let worker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.dirty(Key(1)))
+        };
+        let mut keys = Vec::new();
+        while keys.is_empty() {
+            if shared.mailbox.doze_off() {
+                shared.bed.rest();
+            }
+            shared.mailbox.get_up();
+            keys = shared.take().1;
+        }
+        worker.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_single_dirtied_key_wakes_a_long_sleeper() {
+    a_dirtied_key_for_a_long_sleeper();
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn planted_a_worker_that_looked_before_it_left_its_work_is_found() {
+    Mistake::LookBeforePosting.planted_in(a_dirtied_key_for_a_long_sleeper);
+}
+
 #[test]
 fn what_was_dirtied_before_an_operation_is_taken_with_it() {
     loom::model(|| {
@@ -127,6 +178,58 @@ fn what_was_dirtied_before_an_operation_is_taken_with_it() {
         let (items, keys) = shared.take();
         assert!(items.is_empty() || !keys.is_empty(), "an operation has overtaken a dirtied key");
         worker.join().expect("no panic");
+    });
+}
+
+/// One command more than there is room for.
+fn fills_the_mailbox() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let worker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                (0..=Mailbox::<u32>::CAPACITY as u32).for_each(|item| shared.post(item, Urgency::AtOnce));
+            })
+        };
+        let mut got = Vec::new();
+        while got.len() <= Mailbox::<u32>::CAPACITY {
+            shared.bed.rest();
+            got.append(&mut shared.take().0);
+        }
+        assert_eq!(got, Vec::from_iter(0..=Mailbox::<u32>::CAPACITY as u32));
+        worker.join().expect("no panic");
+    });
+}
+
+#[test]
+fn who_waits_for_room_is_told_of_it() {
+    fills_the_mailbox();
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn planted_room_of_which_nobody_is_told_is_found() {
+    Mistake::ForgetRoom.planted_in(fills_the_mailbox);
+}
+
+#[test]
+fn who_waits_for_room_in_vain_gets_its_command_back() {
+    loom::model(|| {
+        let mailbox = Arc::new(Mailbox::new(0));
+        let worker = {
+            let mailbox = Arc::clone(&mailbox);
+            thread::spawn(move || {
+                let posted =
+                    (0..=Mailbox::<usize>::CAPACITY).map(|item| mailbox.post(item, Urgency::NextRound));
+                posted.filter(Result::is_ok).count()
+            })
+        };
+        mailbox.close();
+        let posted = worker.join().expect("no panic");
+        let mut items = Vec::new();
+        mailbox.take(&mut items, &mut Vec::new());
+        assert_eq!(items, Vec::from_iter(0..posted), "what was not returned is there");
+        assert!(posted <= Mailbox::<usize>::CAPACITY, "nobody made room");
     });
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use adapm_core::Key;
 use adapm_core::error::OpError;
-use adapm_runtime::model::{CallId, InFlight};
+use adapm_runtime::model::{CallId, InFlight, Mistake};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
@@ -72,17 +72,42 @@ fn an_open_fast_path_sees_the_operation() {
 
 #[test]
 fn the_fast_path_stays_closed_until_the_last_of_two_operations() {
-    loom::model(|| {
+    two_operations(|value, report| {
+        value.add(1);
+        report();
+    });
+}
+
+#[test]
+#[should_panic(expected = "nothing is in flight")]
+fn planted_a_worker_that_forgets_calls_it_has_not_taken_is_found() {
+    Mistake::ForgetUnlocked.planted_in(|| {
+        two_operations(|value, report| {
+            value.add(1);
+            report();
+        });
+    });
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn planted_an_operation_reported_before_it_is_done_is_found() {
+    two_operations(|value, report| {
+        report();
+        value.add(1);
+    });
+}
+
+/// Two operations in flight on one key; `serve` does one and reports it.
+fn two_operations(serve: fn(&Bare, &dyn Fn())) {
+    loom::model(move || {
         let mut order = InFlight::new(Arc::default());
         let value = Bare::new();
         let calls = [begin(&mut order), begin(&mut order)];
         let channel = {
             let (completions, value) = (Arc::clone(order.completions()), Arc::clone(&value));
             thread::spawn(move || {
-                for call in calls {
-                    value.add(1);
-                    completions.finish(call, None);
-                }
+                calls.into_iter().for_each(|call| serve(&value, &|| completions.finish(call, None)));
             })
         };
         for _ in 0..2 {

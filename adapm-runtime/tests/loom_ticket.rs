@@ -41,20 +41,75 @@ fn a_part_that_is_dropped_ends_the_wait() {
     });
 }
 
-#[test]
-fn after_a_wait_the_fast_path_is_open() {
-    loom::model(|| {
+/// A call on one key that is in flight, with its report.
+fn begin(order: &mut InFlight) -> Report {
+    let call = order.next_call();
+    order.mark(Key(1));
+    order.track(call, vec![Key(1)]);
+    Report { completions: Arc::clone(order.completions()), call, with_error: true }
+}
+
+/// What a worker finds after a wait; the record is told by the promise, or else by the channel thread behind it.
+fn waits_and_looks(promise_reports: bool) {
+    loom::model(move || {
         let mut order = InFlight::new(Arc::default());
-        let call = order.next_call();
-        order.mark(Key(1));
-        order.track(call, vec![Key(1)]);
-        let report = Report { completions: Arc::clone(order.completions()), call, with_error: false };
-        let promise = Arc::new(Promise::new(1, Some(report)));
+        let report = begin(&mut order);
+        let promise = Arc::new(Promise::new(1, promise_reports.then(|| report.clone())));
         let waiter = Waiter::new(Arc::clone(&promise), 0);
-        let channel = thread::spawn(move || waiter.tell(Ok(vec![3_i64])));
+        let channel = thread::spawn(move || {
+            waiter.tell(Ok(vec![3_i64]));
+            if !promise_reports {
+                report.completions.finish(report.call, None);
+            }
+        });
         assert_eq!(promise.wait(), Ok(vec![vec![3]]));
         assert!(!order.blocks(Key(1)), "the record is written before the waiter is let go");
         channel.join().expect("no panic");
+    });
+}
+
+#[test]
+fn after_a_wait_the_fast_path_is_open() {
+    waits_and_looks(true);
+}
+
+#[test]
+#[should_panic(expected = "before the waiter is let go")]
+fn planted_a_record_told_after_the_waiter_is_found() {
+    waits_and_looks(false);
+}
+
+#[test]
+fn a_ticket_dropped_while_its_call_ends_still_ends_the_call() {
+    for outcome in [Ok(vec![3_i64]), Err(OpError::Ended)] {
+        loom::model(move || {
+            let mut order = InFlight::new(Arc::default());
+            let promise = Arc::new(Promise::new(1, Some(begin(&mut order))));
+            let waiter = Waiter::new(Arc::clone(&promise), 0);
+            let expected = outcome.clone().err();
+            let channel = {
+                let outcome = outcome.clone();
+                thread::spawn(move || waiter.tell(outcome))
+            };
+            drop(promise);
+            order.wait_until_at_most(0);
+            assert!(!order.blocks(Key(1)), "nothing is in flight");
+            assert_eq!(order.take_error(), expected, "whoever dropped the ticket hears of it here");
+            channel.join().expect("no panic");
+        });
+    }
+}
+
+#[test]
+fn a_promise_dropped_by_all_waiters_at_once_ends() {
+    loom::model(|| {
+        let promise = Arc::new(Promise::<i64>::new(2, None));
+        let channels = [0, 1].map(|part| {
+            let waiter = Waiter::new(Arc::clone(&promise), part);
+            thread::spawn(move || drop(waiter))
+        });
+        assert_eq!(promise.wait(), Err(OpError::Ended));
+        channels.into_iter().for_each(|channel| channel.join().expect("no panic"));
     });
 }
 

@@ -1,0 +1,113 @@
+//! What the loom suites check: the parts that threads share, and a node of them whose channel thread the model plays.
+//!
+//! Hidden, and no part of the interface: it may change with every version.
+
+pub use crate::clocks::Clocks;
+pub use crate::mailbox::{Mailbox, Urgency};
+pub use crate::order::{CallId, Completions, InFlight};
+#[cfg(adapm_loom)]
+pub use crate::sync::Mistake;
+pub use crate::ticket::{Promise, Report, Waiter};
+
+#[cfg(adapm_loom)]
+pub use node::{Command, ModelNode};
+
+#[cfg(adapm_loom)]
+mod node {
+    use std::sync::Arc;
+
+    use adapm_core::node::{Intent, OpBody};
+    use adapm_core::store::Store;
+    use adapm_core::{Key, Layout, NodeId, WorkerId};
+
+    use crate::clocks::Clocks;
+    use crate::node::{self, NodeShared, Port, WorkerShared};
+    use crate::ticket::Waiter;
+    use crate::worker::Worker;
+
+    /// A node of two, with one channel and without its thread.
+    pub struct ModelNode<S: Store>(Arc<NodeShared<S>>);
+
+    /// What the channel thread is asked to do.
+    pub enum Command<V> {
+        /// An operation, and who is told how it ends.
+        Op(Waiter<V>, WorkerId, OpBody<V>),
+        /// A signal.
+        Intent(Intent),
+    }
+
+    impl<S: Store> ModelNode<S> {
+        /// Node 0 with `workers` workers over `store`; `wake` ends the channel thread's sleep.
+        #[must_use]
+        pub fn new(
+            layout: Layout,
+            store: Arc<S>,
+            workers: usize,
+            wake: impl Fn() + Send + Sync + 'static,
+        ) -> Self {
+            Self(Arc::new(NodeShared {
+                node: NodeId(0),
+                nodes: 2,
+                layout,
+                store,
+                ports: vec![Arc::new(Port::new(workers, Arc::new(wake)))],
+                clocks: Arc::new(Clocks::new(workers)),
+                workers: (0..workers).map(|_| WorkerShared::default()).collect(),
+                sampling: None,
+                heeds_intents: true,
+                replicates_fully: false,
+            }))
+        }
+
+        /// The handle of worker `id`, which ends when it is dropped.
+        #[must_use]
+        pub fn worker(&self, id: WorkerId) -> Worker<S> {
+            Worker::new(Arc::clone(&self.0), id)
+        }
+
+        /// Ends worker `id`, as a node that leaves does.
+        pub fn end(&self, id: WorkerId) {
+            self.0.end(id);
+        }
+
+        /// The clocks of the workers.
+        #[must_use]
+        pub fn clocks(&self) -> &Clocks {
+            &self.0.clocks
+        }
+
+        /// Takes what was posted, *then* the dirtied keys.
+        pub fn take(&self) -> (Vec<Command<S::Value>>, Vec<Key>) {
+            let (mut commands, mut keys) = (Vec::new(), Vec::new());
+            self.0.ports[0].mailbox.take(&mut commands, &mut keys);
+            let public = |command| match command {
+                node::Command::Op { waiter, worker, body } => Command::Op(waiter, worker, body),
+                node::Command::Intent(intent) => Command::Intent(intent),
+            };
+            (commands.into_iter().map(public).collect(), keys)
+        }
+
+        /// Prepares for a long sleep; false if there is something to take.
+        #[must_use]
+        pub fn doze_off(&self) -> bool {
+            self.0.ports[0].mailbox.doze_off()
+        }
+
+        /// Ends a long sleep.
+        pub fn get_up(&self) {
+            self.0.ports[0].mailbox.get_up();
+        }
+
+        /// Refuses everything from here on, as a channel thread that ends does, and drops what was posted.
+        pub fn close(&self) {
+            self.0.ports[0].mailbox.close();
+            drop(self.take());
+        }
+    }
+
+    impl<S: Store> Clone for ModelNode<S> {
+        fn clone(&self) -> Self {
+            Self(Arc::clone(&self.0))
+        }
+    }
+}
