@@ -1,5 +1,6 @@
 //! What the threads of one node share: the store, clocks and counters of workers, and a port to each channel thread.
 
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::link::WakeFn;
 use crate::mailbox::{Mailbox, Urgency};
 use crate::sampling::Sampling;
 use crate::stats::{Published, Stats, WorkerCounters};
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, lock, planted};
 use crate::ticket::{Promise, Waiter};
 
 /// What workers, loader threads and channel threads of a node have in common.
@@ -39,7 +40,13 @@ pub(crate) struct WorkerShared {
     pub(crate) counters: WorkerCounters,
     /// Number of random streams handed out; the worker's own is stream 0.
     pub(crate) streams: AtomicU64,
-    ended: AtomicBool,
+    /// Held while something of the worker is posted.
+    ended: Mutex<bool>,
+}
+
+/// A worker that has not ended, and cannot as long as this is held: what is posted meanwhile comes before its end.
+pub(crate) struct Alive<'a> {
+    _guard: Option<MutexGuard<'a, bool>>,
 }
 
 /// The ways to one channel thread.
@@ -123,9 +130,7 @@ impl<S: Store> NodeShared<S> {
     pub(crate) fn intend(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
         self.elements(keys)?;
         check_window(&clocks)?;
-        if self.has_ended(worker) {
-            return Err(OpError::Ended);
-        }
+        let _alive = self.alive(worker)?;
         if !self.heeds_intents || keys.is_empty() || clocks.end <= self.clocks.clock(worker) {
             return Ok(());
         }
@@ -163,14 +168,22 @@ impl<S: Store> NodeShared<S> {
         Some(promise)
     }
 
-    /// Whether the worker has ended; nothing of it may reach an engine any more.
-    pub(crate) fn has_ended(&self, worker: WorkerId) -> bool {
-        self.workers[worker.index()].ended.load(Ordering::Acquire)
+    /// Keeps `worker` from ending: a localize that followed the node's farewell would bring a main copy here when nobody is
+    /// left to receive it. A poster waits for room with this held, so the worker's end waits for it, and for the channel thread.
+    ///
+    /// # Errors
+    /// It has ended; nothing of it may reach an engine.
+    pub(crate) fn alive(&self, worker: WorkerId) -> Result<Alive<'_>, OpError> {
+        let ended = lock(&self.workers[worker.index()].ended);
+        if *ended {
+            return Err(OpError::Ended);
+        }
+        Ok(Alive { _guard: Some(ended).filter(|_| !planted!(CheckBeforePosting)) })
     }
 
     /// Ends `worker`, once: all its intents expire, and nobody waits for it. Does not wait for operations in flight.
     pub(crate) fn end(&self, worker: WorkerId) {
-        if self.workers[worker.index()].ended.swap(true, Ordering::AcqRel) {
+        if mem::replace(&mut *lock(&self.workers[worker.index()].ended), true) {
             return;
         }
         self.clocks.set(worker, Clock::INFINITY);

@@ -65,6 +65,8 @@ mod mistake {
         ForgetRoom,
         /// A worker forgets that calls have finished when it no longer holds the list that it took them from.
         ForgetUnlocked,
+        /// Whether a worker has ended is looked at before something of it is posted, not while.
+        CheckBeforePosting,
     }
 
     impl Mistake {

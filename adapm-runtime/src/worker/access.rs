@@ -147,13 +147,12 @@ impl<S: Store> Worker<S> {
 
     /// One operation without keys on the first `channels` channels, waited for.
     pub(super) fn on_channels(&mut self, channels: usize, body: &OpBody<S::Value>) -> Result<(), OpError> {
-        if self.shared.has_ended(self.id) {
-            return Err(OpError::Ended);
-        }
+        let alive = self.shared.alive(self.id)?;
         let promise = Arc::new(Promise::new(channels, None));
         for (part, port) in self.shared.ports[..channels].iter().enumerate() {
             port.post_op(&promise, part, self.id, body.clone());
         }
+        drop(alive);
         promise.wait().map(drop)
     }
 
@@ -181,14 +180,15 @@ impl<S: Store> Worker<S> {
             }
         }
         let promise = Arc::new(Promise::new(parts.len(), Some(report)));
-        let ended = self.shared.has_ended(self.id);
+        let alive = self.shared.alive(self.id);
         let mut all_places = Vec::with_capacity(parts.len());
         for (part, (channel, keys, places)) in parts.into_iter().enumerate() {
-            if ended {
-                promise.finish(part, Err(OpError::Ended));
-            } else {
-                let body = body_of(access, keys, &places, given);
-                self.shared.ports[channel].post_op(&promise, part, self.id, body);
+            match &alive {
+                Ok(_) => {
+                    let body = body_of(access, keys, &places, given);
+                    self.shared.ports[channel].post_op(&promise, part, self.id, body);
+                }
+                Err(error) => promise.finish(part, Err(error.clone())),
             }
             all_places.push(places);
         }

@@ -78,9 +78,7 @@ impl<S: Store> IntentHandle<S> {
     /// As [`IntentHandle::localize`].
     pub fn localize_async(&mut self, keys: &[Key]) -> Result<Ticket<S::Value>, OpError> {
         self.shared.elements(keys)?;
-        if self.shared.has_ended(self.worker) {
-            return Err(OpError::Ended);
-        }
+        let _alive = self.shared.alive(self.worker)?;
         let promise = self.shared.localize(self.worker, keys, |parts| Arc::new(Promise::new(parts, None)));
         Ok(Ticket::of_localize(promise))
     }

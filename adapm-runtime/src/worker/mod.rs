@@ -181,9 +181,7 @@ impl<S: Store> Worker<S> {
     /// As [`Worker::localize`].
     pub fn localize_async(&mut self, keys: &[Key]) -> Result<Ticket<S::Value>, OpError> {
         self.shared.elements(keys)?;
-        if self.shared.has_ended(self.id) {
-            return Err(OpError::Ended);
-        }
+        let _alive = self.shared.alive(self.id)?;
         let order = &mut self.order;
         let promise = self.shared.localize(self.id, keys, |parts| {
             let call = order.next_call();
