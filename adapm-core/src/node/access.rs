@@ -15,7 +15,7 @@ use crate::node::Node;
 use crate::node::input::{Op, OpBody, OpId};
 use crate::node::state::{Access, Item, OpState, Unanswered};
 use crate::policy::Policy;
-use crate::slot::{Pushed, State};
+use crate::slot::{Location, Pushed, State};
 use crate::store::Store;
 use crate::value::accumulate;
 
@@ -191,6 +191,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Takes the longest run of equal operations from the front of the queue and drafts one message for it.
     fn send_waiting(&mut self, key: Key) {
         let len = self.value_len(key);
+        let asked = self.first_hop(key, self.word(key));
         let queue = self.queues.get_mut(&key).expect("only a queue with waiting operations sends");
         let access = queue.waiting.front().expect("something waits").access;
         let mut items = Vec::new();
@@ -214,18 +215,31 @@ impl<S: Store, P: Policy> Node<S, P> {
         if items.is_empty() {
             return self.advance(key);
         }
-        queue.unanswered = Some(Unanswered { access, items, payload });
-        self.transmit_operation(key);
+        let early = match access {
+            Access::Pull => false,
+            Access::Push => planted!(self, AcknowledgeEarly),
+            Access::Set => planted!(self, AcknowledgeSetEarly),
+        };
+        let acknowledged = if early { core::mem::take(&mut items) } else { Vec::new() };
+        queue.unanswered = Some(Unanswered { access, items, payload, asked });
+        self.transmit_operation(key, asked);
+        for item in acknowledged {
+            self.finish(item.op);
+        }
     }
 
-    /// Drafts the key's unanswered operation for the place where the key is believed to be.
-    pub(super) fn transmit_operation(&mut self, key: Key) {
-        let word = self.word(key);
-        let location = self.first_hop(key, word);
-        let queue = self.queues.get(&key).expect("an unanswered operation has a queue");
-        let unanswered = queue.unanswered.as_ref().expect("only an unanswered operation is transmitted");
+    /// Drafts the key's unanswered operation, once more after it was turned away, for where the key is believed to be.
+    pub(super) fn transmit_again(&mut self, key: Key) {
+        let asked = self.first_hop(key, self.word(key));
+        self.transmit_operation(key, asked);
+    }
+
+    fn transmit_operation(&mut self, key: Key, asked: Location) {
+        let queue = self.queues.get_mut(&key).expect("an unanswered operation has a queue");
+        let unanswered = queue.unanswered.as_mut().expect("only an unanswered operation is transmitted");
+        unanswered.asked = asked;
         let (access, payload) = (unanswered.access, unanswered.payload.clone());
-        self.draft_operation(location, key, access, payload);
+        self.draft_operation(asked, key, access, payload);
     }
 
     /// The owner has executed the key's unanswered operation; `value` is what a pull read.

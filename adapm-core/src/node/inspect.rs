@@ -24,8 +24,8 @@ pub struct KeyView {
     pub intent_count: usize,
     /// Entries of other nodes that wait here.
     pub parked: usize,
-    /// Whether an operation message of this node is unanswered.
-    pub operation_unanswered: bool,
+    /// Where this node's unanswered operation message went first, if there is one.
+    pub unanswered: Option<crate::slot::Location>,
     /// Operations of this node that wait.
     pub waiting: usize,
 }
@@ -84,7 +84,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             stale,
             intent_count: self.interests.get(&key).map_or(0, |interest| interest.count()),
             parked: self.parked.get(&key).map_or(0, Vec::len),
-            operation_unanswered: queue.is_some_and(|queue| queue.unanswered.is_some()),
+            unanswered: queue.and_then(|queue| queue.unanswered.as_ref()).map(|unanswered| unanswered.asked),
             waiting: queue.map_or(0, |queue| queue.waiting.len()),
         }
     }

@@ -153,6 +153,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         self.observe(|observer, now| observer.on_intent(now, key, false));
         match self.state(key) {
+            State::Replica if planted!(self, ForgetRelease) => {}
             State::Replica => self.agenda.release.push(key),
             State::Main => self.reconsider(key),
             State::None => self.advance(key),

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
-use crate::node::state::{Access, AskedFor};
+use crate::node::state::{Access, AskedFor, Unanswered};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::{Location, State};
@@ -57,16 +57,21 @@ impl<S: Store, P: Policy> Node<S, P> {
             (&operation.sets, Access::Set),
         ];
         for (list, access) in lists {
-            self.check_unanswered(&list.keys, |unanswered| unanswered == access)?;
+            self.check_unanswered(list, |unanswered, _| unanswered.access == access)?;
         }
         Ok(())
     }
 
-    fn check_unanswered(&self, keys: &[Key], fits: impl Fn(Access) -> bool) -> Result<(), Fault> {
-        for key in keys {
-            let unanswered = self.queues.get(key).and_then(|queue| queue.unanswered.as_ref());
-            if !unanswered.is_some_and(|unanswered| fits(unanswered.access)) {
-                return Err(Fault::Impossible(*key));
+    /// The operation on each key must be unanswered and fit the counter that stands with the key.
+    fn check_unanswered(
+        &self,
+        list: &Asked,
+        fits: impl Fn(&Unanswered<S::Value>, Counter) -> bool,
+    ) -> Result<(), Fault> {
+        for (key, counter) in list.iter() {
+            let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
+            if !unanswered.is_some_and(|unanswered| fits(unanswered, counter)) {
+                return Err(Fault::Impossible(key));
             }
         }
         Ok(())
@@ -103,7 +108,10 @@ impl<S: Store, P: Policy> Node<S, P> {
     ) {
         let hop = route::next_hop(self.word(key), key, counter, self.config.node, self.config.nodes);
         if hop != Hop::Here {
-            return self.pass_on(hop, origin, hops, key, counter, asked);
+            if !self.answer_wrongly(origin, key, counter, &asked) {
+                self.pass_on(hop, origin, hops, key, counter, asked);
+            }
+            return;
         }
         self.count_served(key, origin, hops);
         match asked {
@@ -117,6 +125,27 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
             operation => self.execute(origin, key, operation),
         }
+    }
+
+    /// The planted mistakes of a node that is not the owner and answers all the same.
+    fn answer_wrongly(
+        &mut self,
+        origin: NodeId,
+        key: Key,
+        counter: Counter,
+        asked: &AskedFor<S::Value>,
+    ) -> bool {
+        let word = self.word(key);
+        let (pull, push) = (*asked == AskedFor::Pull, matches!(asked, AskedFor::Push(_)));
+        let reads = planted!(self, AnswerFromReplica) && pull && word.state() == State::Replica;
+        let gone = word.state() == State::None && word.location().is_some();
+        let absorbs = planted!(self, ApplyAtStaleOwner) && push && gone;
+        if origin == self.config.node || !(reads || absorbs) {
+            return false;
+        }
+        let value = self.store.with_slot(key, |slot| slot.value.to_vec());
+        self.draft_answer(origin, key, counter, asked.clone(), value);
+        true
     }
 
     fn execute(&mut self, origin: NodeId, key: Key, asked: AskedFor<S::Value>) {
@@ -146,8 +175,16 @@ impl<S: Store, P: Policy> Node<S, P> {
         if self.first_lost.is_some() && !planted!(self, BlameLateAnswer) {
             return Ok(());
         }
-        self.check_unanswered(&answer.pulls.keys, |access| access == Access::Pull)?;
-        self.check_unanswered(&answer.done.keys, |access| access != Access::Pull)?;
+        let believes = planted!(self, BelieveAnyAnswer);
+        let may_answer = |unanswered: &Unanswered<S::Value>, counter| {
+            believes || unanswered.may_be_answered_by(Location { node: from, counter })
+        };
+        self.check_unanswered(&answer.pulls, |unanswered, counter| {
+            unanswered.access == Access::Pull && may_answer(unanswered, counter)
+        })?;
+        self.check_unanswered(&answer.done, |unanswered, counter| {
+            unanswered.access != Access::Pull && may_answer(unanswered, counter)
+        })?;
         let mut rest = values;
         for (key, counter) in answer.pulls.iter() {
             let (value, behind) = rest.split_at(self.value_len(key));

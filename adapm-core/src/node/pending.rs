@@ -160,7 +160,14 @@ impl<S: Store, P: Policy> Node<S, P> {
                 self.peers[origin.index()].parked += 1;
                 self.parked.entry(key).or_default().push(Parked { origin, hops, counter, asked });
             }
-            Hop::Park => self.turn_away(origin, key, counter, asked),
+            Hop::Park => {
+                if planted!(self, ParkAndTurnAway) && matches!(asked, AskedFor::Push(_)) {
+                    self.peers[origin.index()].parked += 1;
+                    let parked = Parked { origin, hops, counter, asked: asked.clone() };
+                    self.parked.entry(key).or_default().push(parked);
+                }
+                self.turn_away(origin, key, counter, asked);
+            }
         }
     }
 
@@ -181,6 +188,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         for parked in self.parked.remove(&key).unwrap_or_default() {
             let Parked { origin, hops, counter, asked } = parked;
             self.peers[origin.index()].parked -= 1;
+            if planted!(self, ForgetParkedEntries) {
+                continue;
+            }
             self.serve_or_pass(origin, hops, key, counter, asked);
         }
     }

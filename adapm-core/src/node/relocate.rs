@@ -12,7 +12,7 @@ use crate::node::input::OpId;
 use crate::node::pending::GrantDraft;
 use crate::node::state::OpState;
 use crate::policy::Policy;
-use crate::slot::{Location, State};
+use crate::slot::{Location, State, Word};
 use crate::store::Store;
 use crate::value::Block;
 use crate::wire::message::{GrantKind, Owners, Residence};
@@ -86,7 +86,9 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn left(&mut self, key: Key, there: Location) {
-        self.store.release(key);
+        if !planted!(self, LeakCopy) {
+            self.store.release(key);
+        }
         self.holdings.remove(&key);
         let home = Layout::home(key, self.config.nodes);
         if home != self.config.node && home != there.node {
@@ -140,7 +142,13 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
         }
         for ((key, counter), owner) in facts() {
-            self.store.with_slot(key, |mut slot| slot.learn(Location { node: *owner, counter }));
+            let latest = planted!(self, TrustLatestFact);
+            self.store.with_slot(key, |mut slot| {
+                if latest && slot.word.state() == State::None {
+                    *slot.word = Word::EMPTY;
+                }
+                slot.learn(Location { node: *owner, counter });
+            });
             self.unpark(key);
         }
         Ok(())

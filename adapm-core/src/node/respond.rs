@@ -9,7 +9,7 @@ use crate::id::{Key, NodeId};
 use crate::node::Node;
 use crate::node::pending::GrantDraft;
 use crate::node::round::sorted;
-use crate::node::state::AskedFor;
+use crate::node::state::{AskedFor, Holding};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::State;
@@ -117,7 +117,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             let (value, behind) = rest.split_at(self.value_len(key));
             rest = behind;
             self.store.with_slot(key, |mut slot| slot.set(value));
-            self.mark_stale(key, None);
+            self.mark_stale(key, Some(from).filter(|_| planted!(self, SkipSetter)));
         }
         for &key in request.releases.iter() {
             self.drop_holder(key, from);
@@ -156,9 +156,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         let mut decided = Vec::new();
         for key in sorted(&mut self.peers[to.index()].hand_overs) {
             // A decision for another node, which has become the only holder since, stays.
-            let only = self.is_only_holder(key, to);
-            let Some(holding) = self.holdings.get_mut(&key).filter(|holding| only && holding.hand_over)
-            else {
+            let blind = planted!(self, HandOverUnderHolders);
+            let only = self.is_only_holder(key, to) || blind;
+            let holds = |holding: &&mut Holding| only && (holding.hand_over || blind);
+            let Some(holding) = self.holdings.get_mut(&key).filter(holds) else {
                 continue;
             };
             if request.sets.binary_search(&key).is_ok() {

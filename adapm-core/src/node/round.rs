@@ -89,7 +89,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn resend(&mut self) {
         for key in sorted(&mut self.agenda.resend) {
             if self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some()) {
-                self.transmit_operation(key);
+                self.transmit_again(key);
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::id::{Counter, Key, NodeId, WorkerId};
 use crate::node::input::OpId;
 use crate::node_set::NodeSet;
+use crate::slot::Location;
 use crate::time::Instant;
 
 /// A map from keys whose iteration order is the same in every run; it must not reach an output all the same.
@@ -117,6 +118,17 @@ pub(crate) struct Unanswered<V> {
     pub(crate) items: Vec<Item>,
     /// The update or value sent, kept to be sent again; empty for a pull.
     pub(crate) payload: Vec<V>,
+    /// Where it went first, and by which fact.
+    pub(crate) asked: Location,
+}
+
+impl<V> Unanswered<V> {
+    /// Whether the answer can be that of `owner`: entries travel to owners with higher counters only, so it answers as
+    /// the one who was asked, or by a later fact. Who claims a later fact about himself cannot be found out: any node
+    /// may have become owner meanwhile.
+    pub(crate) fn may_be_answered_by(&self, owner: Location) -> bool {
+        owner == self.asked || owner.counter > self.asked.counter
+    }
 }
 
 /// An operation of a worker with keys not done yet.

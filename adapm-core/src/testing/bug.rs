@@ -3,119 +3,107 @@
 //! A [`Bug`] is a run-time value: the engine asks for it where the mistake would be made, and the question is compiled to
 //! `false` without the feature `testing`. A planted bug is realistic, that is, somebody could commit it, and it does not
 //! trip an assertion before the checker of its invariant has seen the damage.
+//!
+//! Any suite can be run with a mistake: `ADAPM_BUG=SkipStale cargo test -p adapm-core --test paper`.
 
 use core::fmt;
+use std::env;
 
-/// A planted mistake. The number of the invariant that it breaks is [`Bug::invariant`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Bug {
-    /// Invariant 1: the old owner grants ownership but leaves its own main copy in place, so the key has two owners.
-    KeepMainCopy,
-    /// Invariant 2: a release leaves without the delta taken with it, so the last updates of the replica are lost.
-    DropDeltaOnRelease,
-    /// Invariant 3: an owner grants a replica without noting the holder.
-    ForgetHolder,
-    /// Invariant 4: a delta changes a main copy without marking the other holders stale.
-    SkipStale,
-    /// Invariant 5: an owner hides its own active intent from the policy, so a key leaves a node that needs it.
-    HideOwnIntent,
-    /// Invariant 6: operations parked for a copy on its way are dropped when the copy arrives, and never end.
-    ForgetParked,
-    /// Invariant 7: an old owner tells the home the counter before the relocation, so the home keeps its older record.
-    OlderResidence,
-    /// Invariant 8: a refresh overwrites a replica without adding what it has not sent yet, so a worker misses its own push.
-    RefreshOverPending,
-    /// Invariant 9: parked operations of own workers run newest first, so program order is lost.
-    ReverseParked,
-    /// Invariant 10: the side entry of a key stays when nothing goes on in the key any more.
-    LeakSideEntry,
-    /// Invariant 11: a delta for a key that is not owned here is skipped in silence instead of refused.
-    SkipForeignDelta,
-    /// Invariant 3: a main copy moves although another node holds a replica of it.
-    RelocateUnderHolders,
-    /// Invariant 2: a hand-over takes the holder's replica for current although the owner's workers have changed the main
-    /// copy since.
-    HandOverUnread,
-    /// Invariant 2: a delta stays in its replica when it is sent, and so is sent again.
-    SendDeltaTwice,
-    /// Invariant 4: an owner answers a marked request without folding first, so a `wait_sync` ends too early.
-    IgnoreSyncMark,
-    /// Invariant 6: an entry is forwarded without the counter of the fact by which it is forwarded, so it travels to and fro.
-    ForgetForwardCounter,
-    /// Invariant 4: a node reports to a quiesce that nothing waits there, so the quiesce ends too early.
-    QuiesceWhileBusy,
-    /// Invariant 6: when a peer is lost, operations whose message left for another node are not failed, although that node
-    /// may have forwarded them to the lost one.
-    ForgetForwarded,
-    /// Invariant 6: a round goes on waiting for the answer of a peer that was lost.
-    AwaitLost,
-    /// Invariant 11: a late message of a lost peer is applied.
-    HeedLost,
-    /// Invariant 3: an owner keeps a lost peer among the holders of its keys.
-    KeepLostHolder,
-    /// Invariant 11: a survivor's answer to an operation that has failed already is called a breach of the protocol.
-    BlameLateAnswer,
+use crate::testing::link::LinkBug;
+
+/// Declares the bugs in the order of [`Bug::ALL`]: each with the invariant that it breaks and what the mistake is.
+macro_rules! bugs {
+    ($($bug:ident breaks $invariant:literal: $mistake:literal;)+) => {
+        /// A planted mistake. The number of the invariant that it breaks is [`Bug::invariant`].
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Bug {
+            $(#[doc = $mistake] $bug,)+
+        }
+
+        impl Bug {
+            /// All bugs: one for each invariant, in their order, then more.
+            pub const ALL: [Self; [$(Self::$bug),+].len()] = [$(Self::$bug),+];
+
+            /// The invariant that the bug breaks: 1 to 11.
+            #[must_use]
+            pub fn invariant(self) -> u8 {
+                match self {
+                    $(Self::$bug => $invariant,)+
+                }
+            }
+
+            /// What the mistake is, in one sentence.
+            #[must_use]
+            pub fn mistake(self) -> &'static str {
+                match self {
+                    $(Self::$bug => $mistake,)+
+                }
+            }
+        }
+    };
+}
+
+bugs! {
+    KeepMainCopy breaks 1: "The old owner grants ownership but leaves its own main copy in place.";
+    DropDeltaOnRelease breaks 2: "A release leaves without the delta taken with it.";
+    ForgetHolder breaks 3: "An owner grants a replica without noting the holder.";
+    SkipStale breaks 4: "A delta changes a main copy without marking the other holders stale.";
+    HideOwnIntent breaks 5: "An owner hides its own active intent from the policy, so a key leaves a node that needs it.";
+    ForgetParked breaks 6: "Own operations parked for a copy on its way are dropped when the copy arrives.";
+    OlderResidence breaks 7: "An old owner tells the home the counter before the relocation.";
+    RefreshOverPending breaks 8: "A refresh overwrites a replica without adding what it has not sent yet.";
+    ReverseParked breaks 9: "Parked operations of own workers run newest first.";
+    LeakSideEntry breaks 10: "The side entry of a key stays when nothing goes on in the key any more.";
+    SkipForeignDelta breaks 11: "A delta for a key that is not owned here is skipped in silence instead of refused.";
+    RelocateUnderHolders breaks 3: "A localize moves a main copy although another node holds a replica of it.";
+    HandOverUnderHolders breaks 3: "A hand-over is carried out although another node has become a holder since it was decided.";
+    HandOverUnread breaks 2: "A hand-over takes the replica for current although the owner's workers have changed the main copy.";
+    SendDeltaTwice breaks 2: "A delta stays in its replica when it is sent, and so is sent again.";
+    ApplyAtStaleOwner breaks 2: "A node that is not the owner any more acknowledges another node's push to what it has given away.";
+    ParkAndTurnAway breaks 2: "At the bound of parking a push is parked, and its sender is asked to try again all the same.";
+    IgnoreSyncMark breaks 4: "An owner answers a marked request without folding first, so a `wait_sync` ends too early.";
+    QuiesceWhileBusy breaks 4: "A node reports to a quiesce that nothing waits there, so the quiesce ends too early.";
+    LoseDirtyMark breaks 4: "A push leaves no dirty mark in the word of its copy.";
+    LoseDirtyEntry breaks 4: "A copy becomes dirty, and the worker's dirty queue loses the key.";
+    ForgetForwardCounter breaks 6: "An entry is forwarded without the counter of the fact by which it is forwarded.";
+    ForgetParkedEntries breaks 6: "Entries of other nodes parked for a grant are dropped when the grant arrives.";
+    BarrierEarly breaks 6: "The coordinator lets a barrier pass while one node is still missing.";
+    TrustLatestFact breaks 7: "A home believes the fact that arrived last instead of the one with the higher counter.";
+    AnswerFromReplica breaks 8: "A holder answers another node's pull from its replica.";
+    SkipSetter breaks 8: "A set that came from a holder marks all holders stale but that one.";
+    AcknowledgeEarly breaks 9: "A push is acknowledged when its message leaves, not when it is applied.";
+    AcknowledgeSetEarly breaks 9: "A set is acknowledged when its message leaves, not when it is applied.";
+    ForgetRelease breaks 10: "A replica stays when the last intent has expired.";
+    LeakCopy breaks 10: "The memory of a main copy is kept after it has left.";
+    BelieveAnyAnswer breaks 11: "An answer is taken from any node, whoever can have been reached.";
+    ForgetForwarded breaks 6: "After a loss, operations whose message left for a survivor are not failed, although it may have forwarded them to the lost node.";
+    AwaitLost breaks 6: "A round goes on waiting for the answer of a peer that was lost.";
+    KeepLostHolder breaks 3: "An owner keeps a lost peer among the holders of its keys.";
+    HeedLost breaks 11: "A late message of a lost peer is applied.";
+    BlameLateAnswer breaks 11: "A survivor's answer to an operation that has failed already is called a breach of the protocol.";
 }
 
 impl Bug {
     /// Number of invariants; that many bugs stand first in [`Bug::ALL`], one for each.
     pub const INVARIANTS: usize = 11;
 
-    /// All bugs: one for each invariant, in their order, then more.
-    pub const ALL: [Self; 22] = [
-        Self::KeepMainCopy,
-        Self::DropDeltaOnRelease,
-        Self::ForgetHolder,
-        Self::SkipStale,
-        Self::HideOwnIntent,
-        Self::ForgetParked,
-        Self::OlderResidence,
-        Self::RefreshOverPending,
-        Self::ReverseParked,
-        Self::LeakSideEntry,
-        Self::SkipForeignDelta,
-        Self::RelocateUnderHolders,
-        Self::HandOverUnread,
-        Self::SendDeltaTwice,
-        Self::IgnoreSyncMark,
-        Self::ForgetForwardCounter,
-        Self::QuiesceWhileBusy,
-        Self::ForgetForwarded,
-        Self::AwaitLost,
-        Self::HeedLost,
-        Self::KeepLostHolder,
-        Self::BlameLateAnswer,
-    ];
-
     /// Whether it needs a lost peer to show.
     #[must_use]
     pub fn needs_loss(self) -> bool {
-        matches!(
-            self,
-            Self::ForgetForwarded
-                | Self::AwaitLost
-                | Self::HeedLost
-                | Self::KeepLostHolder
-                | Self::BlameLateAnswer
-        )
+        self >= Self::ForgetForwarded
     }
 
-    /// The invariant that the bug breaks: 1 to 11.
+    /// The bug that the environment variable `ADAPM_BUG` names: what [`super::Setup::new`] plants in every node.
+    ///
+    /// # Panics
+    /// If the variable names neither a bug nor a [`LinkBug`].
     #[must_use]
-    pub fn invariant(self) -> u8 {
-        match self {
-            Self::KeepMainCopy => 1,
-            Self::DropDeltaOnRelease | Self::HandOverUnread | Self::SendDeltaTwice => 2,
-            Self::ForgetHolder | Self::RelocateUnderHolders | Self::KeepLostHolder => 3,
-            Self::SkipStale | Self::IgnoreSyncMark | Self::QuiesceWhileBusy => 4,
-            Self::HideOwnIntent => 5,
-            Self::ForgetParked | Self::ForgetForwardCounter | Self::ForgetForwarded | Self::AwaitLost => 6,
-            Self::OlderResidence => 7,
-            Self::RefreshOverPending => 8,
-            Self::ReverseParked => 9,
-            Self::LeakSideEntry => 10,
-            Self::SkipForeignDelta | Self::HeedLost | Self::BlameLateAnswer => 11,
-        }
+    pub fn from_environment() -> Option<Self> {
+        let name = env::var("ADAPM_BUG").ok().filter(|name| !name.is_empty())?;
+        let named = Self::ALL.into_iter().find(|bug| std::format!("{bug:?}") == name);
+        let known = named.is_some() || LinkBug::ALL.iter().any(|bug| std::format!("{bug:?}") == name);
+        assert!(known, "ADAPM_BUG={name}: no such bug; there are {:?} and {:?}", Self::ALL, LinkBug::ALL);
+        named
     }
 }
 
@@ -132,5 +120,11 @@ mod tests {
     #[test]
     fn there_is_a_bug_per_invariant() {
         assert!(Bug::ALL[..11].iter().map(|bug| bug.invariant()).eq(1..=11));
+    }
+
+    #[test]
+    fn bugs_that_need_a_loss_stand_last() {
+        let losses: std::vec::Vec<Bug> = Bug::ALL.into_iter().filter(|bug| bug.needs_loss()).collect();
+        assert_eq!(losses, Bug::ALL[Bug::ALL.len() - 5..]);
     }
 }

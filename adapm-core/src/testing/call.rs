@@ -47,6 +47,10 @@ enum CallKind {
     Quiesce {
         pushes: Vec<u128>,
     },
+    /// The number of the barrier, counted per worker.
+    Barrier {
+        number: usize,
+    },
     Control,
 }
 
@@ -84,13 +88,22 @@ impl Calls {
     /// Whether the operation waits for other workers.
     #[must_use]
     pub fn is_collective(&self, op: OpId) -> bool {
-        matches!(self.calls[op.0 as usize].kind, CallKind::Quiesce { .. } | CallKind::Control)
+        matches!(
+            self.calls[op.0 as usize].kind,
+            CallKind::Quiesce { .. } | CallKind::Barrier { .. } | CallKind::Control
+        )
     }
 
     /// Keys named by unfinished operations, by worker; a key may occur more than once.
     pub fn open_keys(&self) -> impl Iterator<Item = (Who, Key)> + '_ {
         let open = self.calls.iter().filter(|call| !call.done);
         open.flat_map(|call| call.slow.iter().map(|access| (call.who, access.key)))
+    }
+
+    /// How many barriers the worker has called.
+    pub(super) fn barriers(&self, who: Who) -> usize {
+        let is_barrier = |call: &&Call| call.who == who && matches!(call.kind, CallKind::Barrier { .. });
+        self.calls.iter().filter(is_barrier).count()
     }
 
     fn begin(&mut self, who: Who, kind: CallKind) -> OpId {
@@ -204,7 +217,8 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn barrier(&mut self, who: Who) -> Result<OpId, Violation> {
-        let op = self.calls.begin(who, CallKind::Control);
+        let number = self.calls.barriers(who) + 1;
+        let op = self.calls.begin(who, CallKind::Barrier { number });
         self.submit(op, who, false, |_| OpBody::Barrier)
     }
 
@@ -288,6 +302,7 @@ impl Cluster {
         match kind {
             CallKind::WaitSync { mains, own } => self.check_synced(who, &mains, &own),
             CallKind::Quiesce { pushes } => self.check_quiet(op, &pushes),
+            CallKind::Barrier { number } => self.check_met(op, number),
             _ => Ok(()),
         }
     }

@@ -13,7 +13,7 @@ use crate::observe::Observe;
 use crate::policy::SystemPolicy;
 use crate::slot::{Pushed, State};
 use crate::store::Store;
-use crate::testing::{ReferenceStore, digits, setup::Setup};
+use crate::testing::{Bug, ReferenceStore, digits, setup::Setup};
 use crate::time::Instant;
 
 /// An engine under test.
@@ -31,6 +31,8 @@ pub struct Member {
     pub until: Option<Instant>,
     /// What it waits for.
     pub reason: Reason,
+    /// The mistake planted in the workers' fast path.
+    bug: Option<Bug>,
     told: Arc<Mutex<Vec<Told>>>,
 }
 
@@ -132,6 +134,7 @@ impl Member {
             rows,
             until: None,
             reason: Reason::Idle,
+            bug: setup.bug,
             told,
         }
     }
@@ -185,11 +188,21 @@ impl Member {
         if worker.slow.contains(&key) {
             return false;
         }
-        match self.node.store().with_slot(key, |mut slot| slot.push(update)) {
+        let (unmarked, unlisted) =
+            (self.bug == Some(Bug::LoseDirtyMark), self.bug == Some(Bug::LoseDirtyEntry));
+        let pushed = self.node.store().with_slot(key, |mut slot| {
+            let before = *slot.word;
+            let pushed = slot.push(update);
+            if unmarked {
+                *slot.word = before;
+            }
+            pushed
+        });
+        match pushed {
             Pushed::Refused => false,
             Pushed::Done => true,
             Pushed::Dirtied => {
-                worker.dirty.push(key);
+                worker.dirty.extend(Some(key).filter(|_| !unlisted));
                 true
             }
         }

@@ -28,6 +28,7 @@ pub mod loss;
 pub mod member;
 pub mod oracle;
 pub mod random;
+mod random_policy;
 mod reference_store;
 pub mod rng;
 pub mod script;

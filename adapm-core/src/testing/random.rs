@@ -6,56 +6,21 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::clock::Clock;
 use crate::id::{ChannelId, Key, NodeId, WorkerId};
 use crate::layout::Layout;
 use crate::node::OpId;
-use crate::policy::{Placement, Policy, System, SystemPolicy, View};
+use crate::policy::{System, SystemPolicy};
 use crate::testing::air::Pairs;
 use crate::testing::cluster::Cluster;
 use crate::testing::invariants::refusal;
 use crate::testing::oracle::Who;
+pub use crate::testing::random_policy::RandomPolicy;
 use crate::testing::rng::Rng;
 use crate::testing::setup::Setup;
 use crate::testing::violation::Violation;
 
 /// Steps of the first phase of a run that counts.
 pub const STEPS: usize = 200;
-
-/// A policy that decides anything: it must not break any invariant.
-#[derive(Clone, Debug)]
-pub struct RandomPolicy {
-    rng: Rng,
-    under_intent: bool,
-}
-
-impl RandomPolicy {
-    /// The policy of a seed.
-    #[must_use]
-    pub fn new(seed: u64) -> Self {
-        let mut rng = Rng::new(seed);
-        let under_intent = rng.chance(50);
-        Self { rng, under_intent }
-    }
-}
-
-impl Policy for RandomPolicy {
-    fn place(&mut self, _view: &View<'_>) -> Placement {
-        self.rng.choose(&[Placement::Keep, Placement::Relocate, Placement::Replicate])
-    }
-
-    fn act_before(&mut self, _worker: WorkerId, clock: Clock) -> Clock {
-        match self.rng.within(0..3) {
-            0 => Clock(0),
-            1 => Clock::INFINITY,
-            _ => clock.plus(self.rng.within(0..60) as u64),
-        }
-    }
-
-    fn relocates_under_intent(&self) -> bool {
-        self.under_intent
-    }
-}
 
 /// The cluster of a seed: at least 3 nodes, 2 workers a node, 8 keys.
 #[must_use]
@@ -134,7 +99,7 @@ impl Schedule {
         let mut rng = Rng::new(seed);
         let cluster = Cluster::new(setup);
         let keys = cluster.keys().collect();
-        let (sets, localizes) = (rng.chance(30), rng.chance(60));
+        let (sets, localizes) = (rng.chance(40), rng.chance(60));
         let hot = (rng.within(1..4), rng.choose(&[40, 60, 90]));
         Self { cluster, rng, keys, sets, localizes, hot }
     }
@@ -271,8 +236,10 @@ impl Schedule {
             0..40 => self.cluster.pull(who, &keys),
             40..80 => self.cluster.push(who, &keys),
             80..88 if self.sets => {
-                let settable: Vec<Key> = keys.iter().copied().filter(|key| key.0 % 4 == 1).collect();
-                self.cluster.set(who, &settable)
+                let settable: Vec<Key> = self.keys.iter().copied().filter(|key| key.0 % 4 == 1).collect();
+                let among = if self.rng.chance(70) { 1 } else { settable.len() };
+                let key = self.rng.choose(&settable[..among]);
+                self.cluster.set(who, &[key])
             }
             88..96 if self.localizes => self.cluster.localize(who, &keys),
             96..98 => self.cluster.wait_sync(who),
@@ -299,7 +266,27 @@ impl Schedule {
             return Ok(false);
         }
         let who = self.rng.choose(&free);
-        self.cluster.push(who, &[key]).map(|_| true)
+        self.cluster.push(who, &[key])?;
+        let holders = self.cluster.row(owner, key).view.holders.clone();
+        if !holders.is_empty() && self.rng.chance(60) {
+            let holder = self.rng.choose(&holders);
+            self.catch_up(holder)?;
+        }
+        Ok(true)
+    }
+
+    /// The holder's node asks at once, before the owner's next round; perhaps because a worker wants to see what was pushed.
+    fn catch_up(&mut self, holder: NodeId) -> Result<(), Violation> {
+        let free = self.live().into_iter().find(|who| who.0 == holder && self.is_free(*who));
+        let Some(who) = free else { return Ok(()) };
+        if self.rng.chance(50) {
+            return self.cluster.round(holder);
+        }
+        let op = self.cluster.wait_sync(who)?;
+        if self.rng.chance(50) {
+            self.cluster.block(who, op);
+        }
+        self.cluster.round(holder)
     }
 
     fn signal(&mut self) -> Result<(), Violation> {
@@ -323,15 +310,21 @@ impl Schedule {
         }
     }
 
-    /// All live workers meet, if none of them waits for something else.
+    /// All live workers meet, one after the other, if none of them waits for something else.
     fn barrier(&mut self) -> Result<(), Violation> {
         let blocked = self.live().into_iter().any(|who| !self.is_free(who));
         if blocked || self.rng.chance(50) {
             return self.deliver();
         }
         let call = if self.rng.chance(50) { Cluster::barrier } else { Cluster::quiesce };
-        for (who, op) in self.all_call(call)? {
+        let mut late = self.live();
+        while !late.is_empty() {
+            let who = late.swap_remove(self.rng.within(0..late.len()));
+            let op = call(&mut self.cluster, who)?;
             self.cluster.block(who, op);
+            if self.rng.chance(30) {
+                self.deliver()?;
+            }
         }
         Ok(())
     }
@@ -341,11 +334,8 @@ impl Schedule {
         self.cluster.timeout(node)
     }
 
-    fn all_call(
-        &mut self,
-        call: fn(&mut Cluster, Who) -> Result<OpId, Violation>,
-    ) -> Result<Vec<(Who, OpId)>, Violation> {
-        self.live().into_iter().map(|who| Ok((who, call(&mut self.cluster, who)?))).collect()
+    fn all_call(&mut self, call: fn(&mut Cluster, Who) -> Result<OpId, Violation>) -> Result<(), Violation> {
+        self.live().into_iter().try_for_each(|who| call(&mut self.cluster, who).map(|_| ()))
     }
 
     fn live(&self) -> Vec<Who> {

@@ -61,7 +61,7 @@ pub struct Setup {
     pub codec: bool,
     /// Nodes that random schedules may let vanish; fewer than there are nodes.
     pub losses: usize,
-    /// The mistake planted in every node.
+    /// The mistake planted in every node: [`Bug::from_environment`] unless said otherwise.
     pub bug: Option<Bug>,
     /// The invariants that are checked.
     pub checks: Checks,
@@ -87,7 +87,7 @@ impl Setup {
             parked_max: 1 << 16,
             codec: true,
             losses: 0,
-            bug: None,
+            bug: Bug::from_environment(),
             checks: Checks::ALL,
         }
     }

@@ -1,9 +1,11 @@
-//! Invariant 6: every operation completes, and hops are bounded (protocol, section 5).
+//! Invariant 6: every operation completes, no barrier before all have called it, and hops are bounded (protocol, section 5).
 
 use alloc::vec::Vec;
 
+use crate::node::OpId;
 use crate::testing::cluster::Cluster;
 use crate::testing::member::Told;
+use crate::testing::oracle::Who;
 use crate::testing::violation::{Violation, hold};
 
 /// Hops are at most the main copy's counter when the entry is served minus the counter the entry first left with.
@@ -22,6 +24,21 @@ pub(super) fn check_hops(cluster: &Cluster) -> Result<(), Violation> {
         );
     }
     Ok(())
+}
+
+impl Cluster {
+    /// When a barrier ends, every worker that has not ended has called it.
+    pub(in crate::testing) fn check_met(&self, barrier: OpId, number: usize) -> Result<(), Violation> {
+        let ended = |who: &Who| self.member(who.0).workers[who.1.index()].ended;
+        let mut missing = self.workers().filter(|who| !ended(who) && self.calls.barriers(*who) < number);
+        let missing = missing.next();
+        hold!(
+            6,
+            missing.is_none() || !self.setup.checks.contains(6),
+            "{barrier:?}, barrier {number}, ends before {missing:?} has called it"
+        );
+        Ok(())
+    }
 }
 
 pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {

@@ -23,7 +23,7 @@ pub fn bad_message(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -
     let mut all = (0..beyond.0).map(Key);
     let foreign = all.find(|key| keys.binary_search(key).is_err()).unwrap_or(beyond);
     let unknown = if rng.chance(50) { foreign } else { beyond };
-    match rng.within(0..9) {
+    match rng.within(0..10) {
         0 => message(
             Body::SyncRequest(SyncRequest { intents: asked(&[unknown]), ..SyncRequest::default() }),
             0,
@@ -44,6 +44,7 @@ pub fn bad_message(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -
             }),
             0,
         ),
+        8 => false_answer(cluster, rng, from, to),
         _ => unasked_response(cluster, from, to),
     }
 }
@@ -84,10 +85,26 @@ fn unasked_grant(cluster: &Cluster, from: NodeId, to: NodeId, key: Key) -> Messa
 }
 
 fn unasked_answer(cluster: &Cluster, to: NodeId, key: Key) -> Message {
-    if cluster.row(to, key).view.operation_unanswered {
+    if cluster.row(to, key).view.unanswered.is_some() {
         return foreign_node(cluster, key);
     }
     message(Body::Answer(Answer { done: asked(&[key]), ..Answer::default() }), 0)
+}
+
+/// An answer that is awaited, from a node that the question cannot have reached: by the fact that led it elsewhere.
+fn false_answer(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -> Message {
+    let asked_elsewhere = |key: Key| {
+        let asked = cluster.row(to, key).view.unanswered.filter(|asked| asked.node != from)?;
+        Some((key, asked.counter))
+    };
+    let Some((key, counter)) = cluster.keys().find_map(asked_elsewhere) else {
+        return unasked_response(cluster, from, to);
+    };
+    let asked = Asked { keys: Keys(alloc::vec![key]), counters: alloc::vec![counter] };
+    if rng.chance(50) {
+        return message(Body::Answer(Answer { done: asked, ..Answer::default() }), 0);
+    }
+    message(Body::Answer(Answer { pulls: asked, ..Answer::default() }), cluster.setup().value_len(key))
 }
 
 /// A response without a question.

@@ -122,9 +122,10 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Two ends that have not met, with the mistake `bug` if any.
+    /// Two ends that have not met, with the mistake `bug`, else that of [`LinkBug::from_environment`].
     #[must_use]
     pub fn new(config: LinkConfig, bug: Option<LinkBug>) -> Self {
+        let bug = bug.or_else(LinkBug::from_environment);
         let sides = [Side::new(config, bug), Side::new(config, bug)];
         Self { now: Instant::ZERO, sides, pipe: Pipe::default(), config }
     }
