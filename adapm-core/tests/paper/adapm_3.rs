@@ -4,7 +4,7 @@ use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica};
 use adapm_core::{Key, NodeId, WorkerId};
 
-use crate::play::{Claim, N0, N1, N2, Play, of};
+use super::play::{Claim, N0, N1, N2, Play, of};
 
 /// n0 owns the key and has intent for long, so that whoever else has intent holds a replica exactly while it lasts.
 fn contended() -> Result<(Play, Key), adapm_core::testing::Violation> {

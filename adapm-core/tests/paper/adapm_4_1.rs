@@ -3,7 +3,7 @@
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica};
 
-use crate::play::{Claim, N0, N1, N2, N3, Play, of};
+use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
 /// AdaPM §4.1: if only one node has active intent, the parameter is relocated to it.
 #[test]

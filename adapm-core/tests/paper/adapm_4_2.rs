@@ -5,7 +5,7 @@ use adapm_core::policy::{System, poisson};
 use adapm_core::slot::State::{Main, None};
 use adapm_core::{Clock, WorkerId};
 
-use crate::play::{Claim, N1, Play, of};
+use super::play::{Claim, N1, Play, of};
 
 const W0: WorkerId = WorkerId(0);
 

@@ -4,7 +4,7 @@ use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica};
 use adapm_core::{Key, WorkerId};
 
-use crate::play::{Claim, N0, N1, N2, N3, Play, of};
+use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
 /// n1 owns the key, n2 and n3 hold replicas, and all have intent for long.
 fn shared() -> Result<(Play, Key), adapm_core::testing::Violation> {

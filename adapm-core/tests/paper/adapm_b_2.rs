@@ -5,7 +5,7 @@ use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica};
 use adapm_core::testing::Setup;
 
-use crate::play::{Claim, N0, N1, N2, N3, Play, of};
+use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
 /// AdaPM §B.2.1: inactive intents are stored locally.
 #[test]

@@ -3,7 +3,7 @@
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Requested};
 
-use crate::play::{Claim, N0, N1, N2, N3, Play, of};
+use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
 /// Lapse §3.2: `localize` relocates the parameter to the node of the caller, where accesses are local from then on.
 #[test]

@@ -4,7 +4,7 @@ use adapm_core::policy::System;
 use adapm_core::testing::{Setup, Violation};
 use adapm_core::{Key, NodeId};
 
-use crate::play::{Claim, N0, N1, N2, N3, Play, of};
+use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
 /// A cluster in which `owner` has localized the key of n0.
 fn owned_by(owner: NodeId, location_caches: bool) -> Result<(Play, Key), Violation> {

@@ -5,7 +5,7 @@ use adapm_core::testing::air::Pairs;
 use adapm_core::testing::random::{self, STEPS};
 use adapm_core::testing::{Checks, Setup};
 
-use crate::play::{Claim, N0, N1, N2, N3, Play, of};
+use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
 /// Random schedules of relocation-only systems with only sequential consistency checked (invariant 9).
 fn is_sequential(system: System, location_caches: bool) -> Claim {

@@ -4,7 +4,7 @@ use adapm_core::policy::System;
 use adapm_core::slot::Word;
 use adapm_core::testing::Setup;
 
-use crate::play::{Claim, N0, N1, N2, N3, Play, of};
+use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
 /// Lapse §3.5: homes are assigned statically, and every parameter starts at its home.
 #[test]

@@ -1,0 +1,127 @@
+//! After how many random schedules each planted bug is found, and the table of it.
+
+use std::fmt::Write;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+use adapm_core::testing::air::Pairs;
+use adapm_core::testing::link::random::Met;
+use adapm_core::testing::link::{self, Broken, LinkBug};
+use adapm_core::testing::random::{self, STEPS};
+use adapm_core::testing::{Bug, Checks, Violation};
+
+/// Schedules after which a bug counts as not found.
+const SEEDS_MAX: u64 = 500;
+
+/// What the suites say of one bug.
+pub(crate) struct Row {
+    pub(crate) bug: String,
+    /// What the mistake is.
+    pub(crate) mistake: &'static str,
+    /// The invariant or claim that it breaks.
+    pub(crate) breaks: String,
+    /// Which random schedules.
+    pub(crate) suite: &'static str,
+    /// After how many of them it was found; `None` if it was not.
+    pub(crate) seeds: Option<u64>,
+    /// What the checker said.
+    pub(crate) says: String,
+    /// Tests of the stories that fail with it.
+    pub(crate) stories: Vec<String>,
+}
+
+/// Runs each bug of the protocol until the checkers that it is left with find it.
+pub(crate) fn protocol_rows(checks: impl Fn(Bug) -> Checks) -> Vec<Row> {
+    let row = |bug: Bug| {
+        let checks = checks(bug);
+        let found = (0..SEEDS_MAX).find_map(|seed| Some((seed, detect(seed, Some(bug), checks)?)));
+        let (seeds, says) =
+            found.map_or((None, String::new()), |(seed, violation)| (Some(seed + 1), violation.what));
+        Row {
+            bug: bug.to_string(),
+            mistake: bug.mistake(),
+            breaks: bug.invariant().to_string(),
+            suite: if bug.needs_loss() { "properties, losses" } else { "properties" },
+            seeds,
+            says,
+            stories: Vec::new(),
+        }
+    };
+    Bug::ALL.into_iter().map(row).collect()
+}
+
+/// Runs each bug of the link session until a schedule breaks the claim that it is about.
+pub(crate) fn link_rows() -> Vec<Row> {
+    let row = |bug: LinkBug| {
+        let found = (0..SEEDS_MAX).find_map(|seed| Some((seed, detect_in_link(seed, bug)?)));
+        let (seeds, says) =
+            found.map_or((None, String::new()), |(seed, broken)| (Some(seed + 1), broken.what));
+        Row {
+            bug: bug.to_string(),
+            mistake: bug.mistake(),
+            breaks: format!("{:?}", bug.claim()),
+            suite: "link",
+            seeds,
+            says,
+            stories: Vec::new(),
+        }
+    };
+    LinkBug::ALL.into_iter().map(row).collect()
+}
+
+/// The counted line, or the same with the bugs that were not found.
+pub(crate) fn verdict(rows: &[Row]) -> Result<String, String> {
+    let missing: Vec<&str> = rows.iter().filter(|row| row.seeds.is_none()).map(|row| &*row.bug).collect();
+    let line = format!("{} of {} planted bugs found", rows.len() - missing.len(), rows.len());
+    if missing.is_empty() { Ok(line) } else { Err(format!("{line}: not {}", missing.join(", "))) }
+}
+
+/// The table for people, with the counted line at its end.
+pub(crate) fn table(rows: &[Row]) -> String {
+    let mut table = format!(
+        "{:20} {:12} {:18} {:>5} {:>7}  what it said\n",
+        "planted bug", "breaks", "suite", "seeds", "stories"
+    );
+    for Row { bug, breaks, suite, seeds, says, stories, .. } in rows {
+        let seeds = seeds.map_or_else(|| String::from("-"), |seeds| seeds.to_string());
+        let says: String = says.chars().take(SAYS_MAX).collect();
+        writeln!(table, "{bug:20} {breaks:12} {suite:18} {seeds:>5} {:>7}  {says}", stories.len())
+            .expect("a string takes all");
+    }
+    let (Ok(line) | Err(line)) = verdict(rows);
+    table + &format!("median of the seeds: {}\n{line}\n", crate::median(rows))
+}
+
+/// What the checkers in `checks` say of the schedule of `seed`, if they find anything.
+pub(crate) fn detect(seed: u64, bug: Option<Bug>, checks: Checks) -> Option<Violation> {
+    hush_panics();
+    let loss = bug.map_or(seed % 2 == 1, Bug::needs_loss);
+    let mut setup = if loss { random::setup_with_losses(seed) } else { random::setup(seed) };
+    (setup.bug, setup.checks, setup.codec) = (bug, checks, false);
+    let run = || random::run(setup, seed, STEPS, &mut Pairs::default());
+    let violation = panic::catch_unwind(AssertUnwindSafe(run)).ok()?.err()?;
+    checks.contains(violation.invariant).then_some(violation)
+}
+
+/// What breaks first in the schedule of `seed`, if that is what the bug is about.
+fn detect_in_link(seed: u64, bug: LinkBug) -> Option<Broken> {
+    let broken = link::random::run(seed, STEPS, Some(bug), &mut Met::default()).err()?;
+    (broken.claim == bug.claim()).then_some(broken)
+}
+
+/// An engine with a bug fails its own assertions now and then: these stories are not wanted.
+fn hush_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let loud = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let of_an_engine = info.location().is_some_and(|at| at.file().contains("src/"));
+            if !of_an_engine {
+                loud(info);
+            }
+        }));
+    });
+}
+
+/// Characters of what a checker said that fit a line.
+const SAYS_MAX: usize = 120;
