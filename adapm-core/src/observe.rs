@@ -1,6 +1,12 @@
 //! What a node tells about its decisions while it makes them: for traces, scenarios and checks.
 //!
-//! Totals are in [`crate::stats::Stats`]; an observer sees single events.
+//! Totals are in [`crate::stats::Stats`]; an observer sees single events. Those about a copy come from the node that has
+//! it, so that each node's events alone tell what that node held when; what an owner knows of its holders comes beside.
+//!
+//! | at | a main copy | a replica |
+//! | --- | --- | --- |
+//! | the node that has it | [`on_arrival`](Observe::on_arrival), [`on_relocation`](Observe::on_relocation) | [`on_replica_installed`](Observe::on_replica_installed), [`on_replica_released`](Observe::on_replica_released) |
+//! | its owner | | [`on_replica_set_up`](Observe::on_replica_set_up), [`on_replica_dropped`](Observe::on_replica_dropped) |
 
 use crate::id::{Counter, Key, NodeId};
 use crate::time::Instant;
@@ -10,6 +16,21 @@ pub trait Observe {
     /// The main copy of `key` left this node for `to`, which owns it under `counter`.
     fn on_relocation(&mut self, now: Instant, key: Key, to: NodeId, counter: Counter) {
         let _ = (now, key, to, counter);
+    }
+
+    /// The main copy of `key` arrived here, owned under `counter`; a replica that was here is part of it.
+    fn on_arrival(&mut self, now: Instant, key: Key, counter: Counter) {
+        let _ = (now, key, counter);
+    }
+
+    /// A replica of `key`, owned by `owner`, became usable here.
+    fn on_replica_installed(&mut self, now: Instant, key: Key, owner: NodeId) {
+        let _ = (now, key, owner);
+    }
+
+    /// The replica of `key` here was given up, or died with its owner.
+    fn on_replica_released(&mut self, now: Instant, key: Key) {
+        let _ = (now, key);
     }
 
     /// This owner let `holder` have a replica of `key`.

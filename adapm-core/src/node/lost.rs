@@ -57,6 +57,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         for key in self.replicas_of(node) {
             self.store.with_slot(key, |mut slot| slot.abandon());
             self.store.release(key);
+            self.observe(|observer, now| observer.on_replica_released(now, key));
         }
         if !planted!(self, KeepLostHolder) {
             self.forget_holder(node);

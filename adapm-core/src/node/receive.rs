@@ -117,6 +117,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                     self.store.with_slot(key, |mut slot| slot.install(version, value, owner));
                     self.peers[from.index()].replicas += 1;
                     self.stats.replicas += 1;
+                    self.observe(|observer, now| observer.on_replica_installed(now, key, from));
                     self.end_waiters(key);
                     self.advance(key);
                     self.look_again(key);

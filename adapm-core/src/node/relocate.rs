@@ -115,6 +115,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.store.reserve(key, false);
         }
         self.stats.relocations += 1;
+        self.observe(|observer, now| observer.on_arrival(now, key, here.counter));
         self.end_waiters(key);
         self.schedule_wish(key, None);
         if let Some(interest) = self.interests.get_mut(&key) {

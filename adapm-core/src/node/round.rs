@@ -212,6 +212,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             draft.request.releases.push(key);
             peer.replicas -= 1;
             self.stats.releases += 1;
+            self.observe(|observer, now| observer.on_replica_released(now, key));
         } else if release {
             self.agenda.dirty.push(key);
         }
