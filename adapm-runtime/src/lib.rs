@@ -29,6 +29,7 @@
 //! | `channel`, `link` | the loop around an engine; frames | `tests/threads` |
 //! | `order` | the order rule: no access overtakes an operation in flight | `tests/loom_order.rs` |
 //! | `mailbox`, `ticket` | ways to a channel thread and back | `tests/loom_{mailbox,ticket}.rs` |
+//! | [`trace`] | what happens to some keys, as a file | `tests/trace` |
 //! | `sampling`, `stats`, `clocks` | keys the manager may choose; totals; logical time | `tests/threads` |
 //!
 //! Plug in a policy, a store or a transport: `examples/custom_{policy,store,transport}.rs`.
@@ -58,6 +59,7 @@ mod stats;
 mod store;
 mod sync;
 mod ticket;
+pub mod trace;
 mod worker;
 
 pub use adapm_core::policy::{System, UnknownSystem};

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use adapm_core::config::NodeConfig;
 use adapm_core::layout::Layout;
 use adapm_core::node::{Initial, Node, OpBody};
+use adapm_core::observe::Observe;
 use adapm_core::policy::SystemPolicy;
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Clock, Key, NodeId, WorkerId};
@@ -27,6 +28,9 @@ pub(crate) struct Manager<S: Store> {
     pub(crate) shared: Arc<NodeShared<S>>,
     threads: Vec<JoinHandle<()>>,
 }
+
+/// Who decides for an engine, and who is told.
+pub(crate) type Taste = (SystemPolicy, Option<Box<dyn Observe + Send>>);
 
 /// What the nodes of a cluster have in common.
 pub(crate) struct Plan<V> {
@@ -58,7 +62,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
         node: NodeId,
         store: S,
         endpoints: Vec<Box<dyn Endpoint>>,
-        mut policy: impl FnMut(ChannelId) -> SystemPolicy,
+        mut taste: impl FnMut(ChannelId) -> Taste,
         launch: &Launch<S::Value>,
         first_part: usize,
     ) -> Result<Self, BuildError> {
@@ -81,8 +85,10 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             let mut config = NodeConfig::new(node, plan.nodes, plan.workers).on_channel(id, channels);
             config.location_caches = plan.location_caches;
             let store = Arc::clone(&shared.store);
-            let engine = Node::new(config, plan.layout.clone(), store, policy(id), Arc::clone(&plan.initial))
+            let (policy, observer) = taste(id);
+            let mut engine = Node::new(config, plan.layout.clone(), store, policy, Arc::clone(&plan.initial))
                 .expect("the builder checked the configuration");
+            observer.into_iter().for_each(|observer| engine.set_observer(observer));
             let channel = Channel {
                 id,
                 shared: Arc::clone(&shared),

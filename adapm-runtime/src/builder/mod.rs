@@ -2,6 +2,7 @@
 
 mod check;
 mod endpoints;
+mod observe;
 
 use std::panic;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use adapm_core::{ChannelId, Key, NodeId, Value};
 use adapm_transport::group::{Group, GroupError, PeerLoss};
 use adapm_transport::inproc;
 
+use crate::builder::observe::Watchers;
 use crate::channel::Report;
 use crate::cluster::Cluster;
 use crate::error::{BuildError, RunError};
@@ -63,6 +65,7 @@ pub struct Builder<V: Value, S = LayoutStore<V>> {
     initial: Initial<V>,
     sampling: Option<Sampling>,
     report: Report,
+    watchers: Watchers,
     store: MakeStore<S>,
     /// Whether the stores keep everything in memory, as far as this crate knows.
     in_memory: bool,
@@ -92,6 +95,7 @@ impl<V: Value> Builder<V> {
             initial: Arc::new(|_, _| {}),
             sampling: None,
             report: Arc::new(|notice| eprintln!("{notice}")),
+            watchers: Watchers::default(),
             store: Box::new(|layout, _| LayoutStore::new(layout)),
             in_memory: true,
             endpoints: Box::new(|_, nodes| boxed(inproc::network(nodes))),
@@ -185,6 +189,7 @@ impl<V: Value, S> Builder<V, S> {
             initial: self.initial,
             sampling: self.sampling,
             report: self.report,
+            watchers: self.watchers,
             store: Box::new(store),
             in_memory: false,
             endpoints: self.endpoints,
@@ -272,6 +277,7 @@ where
     ) -> Result<Cluster<S>, BuildError> {
         let failure = Arc::new(Failure::default());
         let plan = self.plan(&failure);
+        self.begin_trace(processes.as_ref().and(endpoints.first()).map(|(node, _)| *node));
         let all = || endpoints.iter().flat_map(|(_, endpoints)| endpoints);
         failure.wakes(all().map(|endpoint| endpoint.wake_fn()).collect());
         let promise = || Arc::new(Promise::new(all().count(), None));
@@ -311,10 +317,10 @@ where
     ) -> Result<(), BuildError> {
         let mut first_part = 0;
         for (node, endpoints) in endpoints {
-            let policy = |channel| self.policy_of(node, channel);
+            let taste = |channel| (self.policy_of(node, channel), self.watchers.observer_of(node, channel));
             let store = (self.store)(&self.layout, node);
             let channels = endpoints.len();
-            nodes.push(Manager::start(plan, node, store, endpoints, policy, launch, first_part)?);
+            nodes.push(Manager::start(plan, node, store, endpoints, taste, launch, first_part)?);
             first_part += channels;
         }
         Ok(())

@@ -1,0 +1,68 @@
+//! What happens to some keys, event by event, in a text file: the material of AdaPM Figure 15 (AdaPM §E).
+//!
+//! A [`Tracer`] writes while a cluster runs; a [`Trace`] is what a reader gets. Only traced keys cost: for any other, an event
+//! is one look at a short sorted list, and accesses of workers are no events at all. Nothing is kept in memory but one write
+//! buffer. Events of a key are what the node that has the copy saw, in its own order.
+//!
+//! ```
+//! use adapm_core::{Key, Layout};
+//! use adapm_runtime::{Builder, trace::{Trace, Tracer}};
+//!
+//! let file = std::env::temp_dir().join(format!("adapm-doc-{}.trace", std::process::id()));
+//! let tracer = Tracer::create(&file, [(Key(7), "the lucky one".to_owned())])?;
+//! let cluster = Builder::<f32>::new(Layout::dense(&[(100, 1)])?).nodes(2).trace(&tracer).build()?;
+//! cluster.run(|worker| worker.localize(&[Key(7)]))?;
+//! tracer.finish()?;
+//!
+//! let trace = Trace::read(std::io::BufReader::new(std::fs::File::open(&file)?))?;
+//! let owned: u64 = trace.spans(Key(7)).iter().flat_map(|node| &node.main).map(|span| span.nanos()).sum();
+//! assert!(owned <= trace.end().nanos());
+//! # std::fs::remove_file(&file)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The file
+//!
+//! Lines of UTF-8, fields separated by one space; what follows `#` at the start of a line is for people.
+//!
+//! ```text
+//! adapm trace 1                              version
+//! nodes 4
+//! part n2                                    only if the nodes are processes: this file is of n2 alone
+//! system adapm
+//! origin 1763752800123456789                 time 0, in nanoseconds since 1970
+//! key k17 entity /m/027rn, in 7614 triples   a traced key, and what it is called
+//! # nanoseconds key node event
+//! 0 k17 n0 main-arrived                      where the main copy is at first: at the key's home
+//! 0 mark epoch 1                             what the program says of the time
+//! 1200345 k17 n1 intent-active               the first acted-on intent of n1
+//! 1400990 k17 n0 main-left n1                n0 gave the main copy to n1
+//! 1650121 k17 n1 main-arrived
+//! 3004500 k17 n2 intent-active
+//! 3300100 k17 n2 replica-set-up n1           usable at n2, owned by n1
+//! 9400000 k17 n2 intent-expired              the last intent of n2
+//! 9400000 k17 n2 replica-dropped
+//! 12000000 end                               missing if the run was cut off
+//! ```
+//!
+//! A replica that becomes the main copy ends with `main-arrived`. Lines of one node and key are in the order of time; lines of
+//! different nodes come nearly so. If nodes are processes, each has its own part with its own origin: parts are put together
+//! by the origins ([`Trace::merge`]), between hosts as exactly as their clocks agree. In a sparse layout a main copy counts as
+//! there from the start.
+//!
+//! Not here: pictures, which the command `adapm trace` draws.
+
+mod event;
+mod merge;
+mod reader;
+mod spans;
+mod tracer;
+
+pub use event::{Happening, TraceEvent};
+pub use merge::MergeError;
+pub use reader::{Mark, Trace, TraceError, TraceFault};
+pub use spans::{Span, Spans};
+pub use tracer::{TraceHead, Tracer};
+
+/// The first line of a file that this version writes and reads.
+const FIRST_LINE: &str = "adapm trace 1";

@@ -1,0 +1,362 @@
+//! The side that reads: a file as a whole, checked line by line, so that what is drawn of it is what happened.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{self, BufRead, Read};
+
+use adapm_core::{Instant, Key, NodeId};
+
+use crate::trace::FIRST_LINE;
+use crate::trace::event::{Happening, TraceEvent, number};
+
+/// A trace that was read: events in the order of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    pub(super) nodes: usize,
+    pub(super) parts: Vec<NodeId>,
+    pub(super) system: String,
+    pub(super) origin: u64,
+    pub(super) keys: Vec<(Key, String)>,
+    pub(super) events: Vec<TraceEvent>,
+    pub(super) marks: Vec<Mark>,
+    pub(super) end: Instant,
+    pub(super) is_complete: bool,
+}
+
+/// What the program said of a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// When.
+    pub at: Instant,
+    /// What it said.
+    pub text: String,
+}
+
+/// A file that is no trace. Its text is one line.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// It cannot be read.
+    Unreadable(io::Error),
+    /// A line makes no sense.
+    Line {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        fault: TraceFault,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TraceFault {
+    /// The first line is not that of a trace of this version.
+    NotATrace,
+    /// Neither a line of the head, nor an event, nor a mark, nor the end.
+    Unknown,
+    /// Something of the head is missing, comes twice, or comes behind the first event.
+    Head,
+    /// More than 65,536 nodes, none, or more than 65,536 pairs of key and node.
+    TooManyNodes,
+    /// An event of a key that the head does not list.
+    UnknownKey(Key),
+    /// An event of a node that the head does not know of.
+    UnknownNode(NodeId),
+    /// Earlier than what happened before to the same key at the same node.
+    Backwards,
+    /// Cannot happen after what happened before to the same key at the same node.
+    Impossible,
+    /// Behind the end.
+    BehindTheEnd,
+    /// Longer than 4,096 bytes, or not UTF-8.
+    NoText,
+    /// More than 2^24 events or marks.
+    TooMany,
+}
+
+impl Trace {
+    /// Reads a trace; needs 32 bytes an event. What was cut off with the end of the file is as if it had not happened.
+    ///
+    /// # Errors
+    /// A place that cannot be read, or the first line that makes no sense.
+    pub fn read(mut from: impl BufRead) -> Result<Self, TraceError> {
+        let mut reading = Reading::default();
+        let mut text = Vec::new();
+        for line in 1.. {
+            text.clear();
+            let read = from.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut text);
+            read.map_err(TraceError::Unreadable)?;
+            let Some((b'\n', text)) = text.split_last() else {
+                if text.len() as u64 == LINE_BYTES_MAX {
+                    return Err(TraceError::Line { line, fault: TraceFault::NoText });
+                }
+                break;
+            };
+            let taken = std::str::from_utf8(text).map_err(|_| TraceFault::NoText);
+            let taken = taken.and_then(|text| reading.line(text));
+            taken.map_err(|fault| TraceError::Line { line, fault })?;
+            reading.lines = line;
+        }
+        let line = reading.lines + 1;
+        reading.finish().map_err(|fault| TraceError::Line { line, fault })
+    }
+
+    /// Nodes of the cluster.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// The system that decided.
+    #[must_use]
+    pub fn system(&self) -> &str {
+        &self.system
+    }
+
+    /// Time 0, in nanoseconds since 1970.
+    #[must_use]
+    pub fn origin(&self) -> u64 {
+        self.origin
+    }
+
+    /// The nodes whose processes wrote what is here; none if one process had all nodes.
+    #[must_use]
+    pub fn parts(&self) -> &[NodeId] {
+        &self.parts
+    }
+
+    /// The traced keys, each with its name for people, in the order of the file.
+    #[must_use]
+    pub fn keys(&self) -> &[(Key, String)] {
+        &self.keys
+    }
+
+    /// All events, in the order of time; of those at the same time in that of the file.
+    #[must_use]
+    pub fn events(&self) -> &[TraceEvent] {
+        &self.events
+    }
+
+    /// What the program said, in the order of time.
+    #[must_use]
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
+    }
+
+    /// When it ends: where the run ended, or at the last event if that is later or the run was cut off.
+    #[must_use]
+    pub fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// Whether the run wrote it to its end.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Reading {
+    lines: u64,
+    nodes: Option<usize>,
+    part: Option<NodeId>,
+    system: Option<String>,
+    origin: Option<u64>,
+    keys: Vec<(Key, String)>,
+    known: BTreeSet<Key>,
+    copies: BTreeMap<(Key, NodeId), Known>,
+    events: Vec<TraceEvent>,
+    marks: Vec<Mark>,
+    end: Option<Instant>,
+}
+
+/// What a node has of a key, by the lines so far.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    at: Instant,
+    copy: Copied,
+    intent: bool,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Copied {
+    #[default]
+    None,
+    Replica,
+    Main,
+}
+
+impl Reading {
+    fn line(&mut self, line: &str) -> Result<(), TraceFault> {
+        if self.lines == 0 {
+            return if line == FIRST_LINE { Ok(()) } else { Err(TraceFault::NotATrace) };
+        }
+        if line.starts_with('#') {
+            return Ok(());
+        }
+        if self.end.is_some() {
+            return Err(TraceFault::BehindTheEnd);
+        }
+        let (word, rest) = line.split_once(' ').ok_or(TraceFault::Unknown)?;
+        match word.parse::<u64>().ok().filter(|_| !word.starts_with('+')) {
+            Some(nanos) => self.happening(Instant::from_nanos(nanos), rest),
+            None => self.head(word, rest),
+        }
+    }
+
+    fn head(&mut self, word: &str, rest: &str) -> Result<(), TraceFault> {
+        if !self.events.is_empty() || !self.marks.is_empty() {
+            return Err(TraceFault::Head);
+        }
+        let again = match word {
+            "nodes" => {
+                let nodes: usize = rest.parse().map_err(|_| TraceFault::Unknown)?;
+                if nodes == 0 || nodes > NODES_MAX {
+                    return Err(TraceFault::TooManyNodes);
+                }
+                self.nodes.replace(nodes).is_some()
+            }
+            "part" => self.part.replace(number(rest, 'n').map(NodeId).ok_or(TraceFault::Unknown)?).is_some(),
+            "system" => self.system.replace(rest.to_owned()).is_some(),
+            "origin" => self.origin.replace(rest.parse().map_err(|_| TraceFault::Unknown)?).is_some(),
+            "key" => {
+                let (key, title) = rest.split_once(' ').unwrap_or((rest, ""));
+                let key = number(key, 'k').map(Key).ok_or(TraceFault::Unknown)?;
+                self.keys.push((key, title.to_owned()));
+                !self.known.insert(key)
+            }
+            _ => return Err(TraceFault::Unknown),
+        };
+        if again { Err(TraceFault::Head) } else { Ok(()) }
+    }
+
+    fn happening(&mut self, at: Instant, rest: &str) -> Result<(), TraceFault> {
+        if self.events.len() + self.marks.len() >= EVENTS_MAX {
+            return Err(TraceFault::TooMany);
+        }
+        if rest == "end" {
+            self.end = Some(at);
+            return Ok(());
+        }
+        if let Some(text) = rest.strip_prefix("mark ") {
+            self.marks.push(Mark { at, text: text.to_owned() });
+            return Ok(());
+        }
+        let mut fields = rest.split(' ');
+        let mut field = || fields.next().ok_or(TraceFault::Unknown);
+        let key = number(field()?, 'k').map(Key).ok_or(TraceFault::Unknown)?;
+        let node = number(field()?, 'n').map(NodeId).ok_or(TraceFault::Unknown)?;
+        let what = Happening::parse(field()?, fields).ok_or(TraceFault::Unknown)?;
+        if !self.known.contains(&key) {
+            return Err(TraceFault::UnknownKey(key));
+        }
+        let other = match what {
+            Happening::MainLeft { to: other } | Happening::ReplicaSetUp { owner: other } => other,
+            _ => node,
+        };
+        let is_foreign = self.part.is_some_and(|part| part != node);
+        let unknown = [node, other].into_iter().find(|node| node.index() >= self.nodes.unwrap_or(0));
+        if let Some(unknown) = unknown.or(is_foreign.then_some(node)) {
+            return Err(TraceFault::UnknownNode(unknown));
+        }
+        self.copies.entry((key, node)).or_default().happen(at, what)?;
+        if self.copies.len() > NODES_MAX {
+            return Err(TraceFault::TooManyNodes);
+        }
+        self.events.push(TraceEvent { at, key, node, what });
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Trace, TraceFault> {
+        let (Some(nodes), Some(system), Some(origin)) = (self.nodes, self.system, self.origin) else {
+            return Err(if self.lines == 0 { TraceFault::NotATrace } else { TraceFault::Head });
+        };
+        if self.part.is_some_and(|part| part.index() >= nodes) {
+            return Err(TraceFault::Head);
+        }
+        // Stable: lines of one node and key keep their order.
+        self.events.sort_by_key(|event| event.at);
+        self.marks.sort_by_key(|mark| mark.at);
+        let last = self.events.last().map(|event| event.at).max(self.marks.last().map(|mark| mark.at));
+        Ok(Trace {
+            nodes,
+            parts: self.part.into_iter().collect(),
+            system,
+            origin,
+            keys: self.keys,
+            events: self.events,
+            marks: self.marks,
+            is_complete: self.end.is_some(),
+            end: self.end.max(last).unwrap_or(Instant::ZERO),
+        })
+    }
+}
+
+impl Known {
+    fn happen(&mut self, at: Instant, what: Happening) -> Result<(), TraceFault> {
+        if at < self.at {
+            return Err(TraceFault::Backwards);
+        }
+        self.at = at;
+        let (from, to) = match what {
+            Happening::MainArrived if self.copy == Copied::Replica => (Copied::Replica, Copied::Main),
+            Happening::MainArrived => (Copied::None, Copied::Main),
+            Happening::MainLeft { .. } => (Copied::Main, Copied::None),
+            Happening::ReplicaSetUp { .. } => (Copied::None, Copied::Replica),
+            Happening::ReplicaDropped => (Copied::Replica, Copied::None),
+            Happening::IntentActive | Happening::IntentExpired => {
+                let active = what == Happening::IntentActive;
+                let was = std::mem::replace(&mut self.intent, active);
+                return if was == active { Err(TraceFault::Impossible) } else { Ok(()) };
+            }
+        };
+        if std::mem::replace(&mut self.copy, to) == from { Ok(()) } else { Err(TraceFault::Impossible) }
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
+            Self::Line { line, fault } => write!(f, "line {line}: {fault}"),
+        }
+    }
+}
+
+impl fmt::Display for TraceFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotATrace => write!(
+                f,
+                "the first line is not `{FIRST_LINE}`; give a file that was written by --trace-keys"
+            ),
+            Self::Unknown => {
+                f.write_str("neither of the head nor an event; trace again if the file was edited")
+            }
+            Self::Head => {
+                f.write_str("the head needs nodes, system, origin and keys, each once and before all events")
+            }
+            Self::TooManyNodes => {
+                write!(f, "1 to {NODES_MAX} nodes can be read, and as many pairs of key and node")
+            }
+            Self::UnknownKey(key) => write!(f, "{key} is not among the keys of the head"),
+            Self::UnknownNode(node) => write!(f, "{node} is not among the nodes of this file"),
+            Self::Backwards => f.write_str("earlier than what happened before to this key at this node"),
+            Self::Impossible => {
+                f.write_str("cannot happen after what happened before to this key at this node")
+            }
+            Self::BehindTheEnd => f.write_str("behind the end; put one trace into a file"),
+            Self::NoText => write!(f, "no text of at most {LINE_BYTES_MAX} bytes"),
+            Self::TooMany => write!(f, "more than {EVENTS_MAX} events; trace fewer keys or fewer epochs"),
+        }
+    }
+}
+
+const LINE_BYTES_MAX: u64 = 4_096;
+const NODES_MAX: usize = 1 << 16;
+const EVENTS_MAX: usize = 1 << 24;
