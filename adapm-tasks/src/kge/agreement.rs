@@ -95,6 +95,8 @@ impl Opening {
             evaluate,
             valid_every,
             checkpoint,
+            // Whether a process traces is its own affair.
+            trace: _,
         } = config;
         let settings = [
             ("program", program()),

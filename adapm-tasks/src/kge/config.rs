@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use adapm_runtime::trace::Tracer;
+
 use crate::System;
 
 /// Which function scores a triple.
@@ -98,6 +100,9 @@ pub struct TrainConfig {
     /// Puts the chosen parameters into the report; where nodes are processes they are brought together on node 0, whose
     /// choice counts. Defaults to true.
     pub checkpoint: bool,
+    /// Writes what happens to some keys while training, for instance to [`traced_keys`](crate::kge::traced_keys); where nodes
+    /// are processes each writes its own part, if it wants to. Defaults to `None`.
+    pub trace: Option<Tracer>,
 }
 
 impl Default for TrainConfig {
@@ -124,6 +129,7 @@ impl Default for TrainConfig {
             evaluate: true,
             valid_every: 5,
             checkpoint: true,
+            trace: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout};
+use adapm_runtime::trace::Tracer;
 use adapm_runtime::{
     Builder, Cluster, IntentHandle, LayoutStore, Sample, Sampling, Scheme, Stats, System, Worker,
 };
@@ -26,6 +27,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) seed: u64,
     /// What joins the nodes, if they are processes.
     pub(crate) group: Option<&'a Arc<Group>>,
+    /// What writes what happens to some keys.
+    pub(crate) trace: Option<&'a Tracer>,
 }
 
 impl Setup<'_> {
@@ -39,6 +42,7 @@ impl Setup<'_> {
         let scheme = if self.system == System::Classic { Scheme::Naive } else { Scheme::Local };
         let builder = Builder::<f32>::new(layout).nodes(self.nodes).workers(self.workers);
         let builder = self.group.into_iter().fold(builder, Builder::group);
+        let builder = self.trace.into_iter().fold(builder, Builder::trace);
         let cluster = builder
             .system(self.system)
             .initial(initial)

@@ -75,6 +75,7 @@ mod seat;
 mod session;
 mod share;
 mod step;
+mod traced;
 
 pub use agreement::Disagreement;
 pub use checkpoint::{Checkpoint, CheckpointError};
@@ -87,3 +88,4 @@ pub use graph::{Graph, GraphCounts, GraphSource, Names, Triple};
 pub use group::{evaluate_in_group, train_in_group};
 pub use report::{EpochReport, EvalReport, ManagerStats, NoProgress, Progress, Stage, TrainReport, Training};
 pub use run::train;
+pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice, traced_keys};

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adapm_core::Key;
 use adapm_runtime::System;
+use adapm_runtime::trace::Tracer;
 
 use crate::kge::agreement::{self, Agreed, Opening};
 use crate::kge::board::{Board, Verdicts};
@@ -16,7 +17,7 @@ use crate::kge::filter::Filter;
 use crate::kge::graph::Graph;
 use crate::kge::initial;
 use crate::kge::kept::{Kept, PIECE_FLOATS};
-use crate::kge::managed::Announcement;
+use crate::kge::managed::{Announcement, Setup};
 use crate::kge::model::Model;
 use crate::kge::parameters::{Arrays, Unannounced};
 use crate::kge::peers::Peers;
@@ -84,7 +85,8 @@ impl Training<'_> {
             let part = Session::new(job(&board), Seat::ONLY, arrays).run(Unannounced)?;
             return Ok((vec![part], board.into_verdicts()));
         };
-        let cluster = setup.start(shape, initial)?;
+        let trace = config.trace.as_ref();
+        let cluster = Setup { trace, ..setup }.start(shape, initial)?;
         let stats = || cluster.stats().into();
         let board = Board::new(crew.here(), crew.peers, progress, stop, &stats);
         let results = cluster.run(|worker| {
@@ -92,7 +94,10 @@ impl Training<'_> {
             let announcer =
                 if localizes { Announcement::Localize(handle) } else { Announcement::Intent(handle) };
             Session::new(job(&board), crew.seat(&worker), worker).run(announcer)
-        })?;
+        });
+        // The cluster that evaluates test is another one.
+        trace.into_iter().for_each(Tracer::end);
+        let results = results?;
         Ok((crew::first_error(results)?, board.into_verdicts()))
     }
 

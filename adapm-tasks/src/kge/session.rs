@@ -131,6 +131,7 @@ where
             if self.seat.is_first() {
                 let stats = self.job.board.stats();
                 self.job.board.verdicts().started = Some((Instant::now(), stats));
+                self.mark(&format!("epoch {epoch}"));
             }
             self.end_phase()?;
             self.train(epoch, chunks, &queue)?;
@@ -262,6 +263,11 @@ where
         Ok(())
     }
 
+    /// Says in the trace, if there is one, what begins.
+    fn mark(&self, what: &str) {
+        self.job.config.trace.iter().for_each(|tracer| tracer.mark(what));
+    }
+
     fn is_due(&self, epoch: u32) -> bool {
         let config = self.job.config;
         let due = epoch == config.epochs || epoch.is_multiple_of(config.valid_every);
@@ -274,6 +280,9 @@ where
         let job = self.job;
         let Some(filter) = job.filter.filter(|_| self.is_due(epoch)) else { return Ok(false) };
         let began = Instant::now();
+        if self.seat.is_first() {
+            self.mark("valid");
+        }
         let triples = job.graph.valid.as_slice();
         let share = Share { split: Split::Valid, triples, filter, seat: self.seat, phase: self.phase };
         share.rank(&mut self.ranker, &mut self.parameters, job.board)?;

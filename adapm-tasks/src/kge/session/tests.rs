@@ -60,7 +60,7 @@ fn train_each(
     let model = Model { kind: config.model, dim: config.dim };
     let shape = crew::shape(&graph, model, config.reciprocal, 2);
     let system = config.system.expect("a manager");
-    let setup = Setup { system, nodes: NODES, workers: WORKERS, seed: config.seed, group: None };
+    let setup = Setup { system, nodes: NODES, workers: WORKERS, seed: config.seed, group: None, trace: None };
     let (seed, deviation) = (config.seed, config.initial_deviation);
     let initial = move |key, value: &mut [f32]| initial::value(seed, deviation, key, value);
     let cluster = setup.start(shape, initial).expect("starts");
