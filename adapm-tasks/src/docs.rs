@@ -2,3 +2,6 @@
 
 #[doc = include_str!("../docs/processes.md")]
 pub mod processes {}
+
+#[doc = include_str!("../docs/trace.md")]
+pub mod trace {}

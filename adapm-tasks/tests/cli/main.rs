@@ -10,4 +10,5 @@ mod launch;
 mod nodes;
 mod runs;
 mod together;
+mod traces;
 mod trained;

@@ -6,6 +6,7 @@
 mod check_net;
 mod launch;
 mod processes;
+mod trace;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 pub(crate) use check_net::CheckNetArgs;
 pub(crate) use launch::LaunchArgs;
 pub(crate) use processes::{ProcessArgs, seconds, transports};
+pub(crate) use trace::{TraceArgs, TraceKeysArgs};
 
 /// Trains models with sparse access on an adaptive parameter manager.
 #[derive(Debug, Parser)]
@@ -58,6 +60,8 @@ pub(crate) enum Verb {
     Launch(LaunchArgs),
     /// Measure round trips and bandwidth between processes
     CheckNet(CheckNetArgs),
+    /// Show or draw where copies were in a run with --trace-keys
+    Trace(TraceArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -137,6 +141,8 @@ pub(crate) struct TrainArgs {
     pub(crate) training: TrainingArgs,
     #[command(flatten)]
     pub(crate) output: TrainOutputArgs,
+    #[command(flatten)]
+    pub(crate) traced: TraceKeysArgs,
     #[command(flatten)]
     pub(crate) processes: ProcessArgs,
 }

@@ -19,6 +19,7 @@ use crate::launch::error::LaunchError;
 use crate::launcher::LauncherError;
 use crate::processes::folder::FolderError;
 use crate::token::TokenError;
+use crate::trace::error::TraceFailure;
 
 /// Why a verb could not do what it was asked for.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub(crate) enum Failure {
     Between(u8, String),
     /// The secret cannot be used.
     Token(TokenError),
+    /// A trace cannot be shown, or begun.
+    Trace(TraceFailure),
     /// A signal ended the run; the exit code it asks for.
     Interrupted(u8),
 }
@@ -68,6 +71,12 @@ impl From<TokenError> for Failure {
 impl From<LauncherError> for Failure {
     fn from(error: LauncherError) -> Self {
         Self::Launcher(error)
+    }
+}
+
+impl From<TraceFailure> for Failure {
+    fn from(error: TraceFailure) -> Self {
+        Self::Trace(error)
     }
 }
 
@@ -100,6 +109,7 @@ impl Failure {
             | Self::Unwritable { .. }
             | Self::Usage { .. }
             | Self::Launcher(_)
+            | Self::Trace(_)
             | Self::Token(_) => 2,
             Self::Launch(error) => error.exit_code(),
             Self::Task(error) => task_exit_code(error),
@@ -130,6 +140,7 @@ impl Failure {
             Self::Launch(error) => Some(error.to_string()),
             Self::Launcher(error) => Some(error.to_string()),
             Self::Token(error) => Some(error.to_string()),
+            Self::Trace(error) => Some(error.to_string()),
             Self::Folder(error) => Some(error.to_string()),
             Self::Group(error) => Some(error.to_string()),
             Self::Between(_, reason) => Some(reason.clone()),
@@ -187,7 +198,9 @@ pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) ->
     }
     let said = joined(&error.render().to_string());
     let verbs: Vec<String> = words
-        .take_while(|word| ["demo", "train", "eval", "launch", "check-net", "kge"].contains(&word.as_str()))
+        .take_while(|word| {
+            ["demo", "train", "eval", "launch", "check-net", "trace", "kge"].contains(&word.as_str())
+        })
         .collect();
     let help = ["adapm"].into_iter().chain(verbs.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
     print_line(&format!("{said}; see `{help} --help`"));

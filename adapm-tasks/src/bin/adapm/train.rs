@@ -1,9 +1,14 @@
 //! The verb `train kge`.
 
+use std::io;
+use std::path::Path;
+
+use adapm_runtime::trace::Tracer;
 use adapm_tasks::kge::{self, Graph, TaskError, TrainConfig};
 
 use crate::args::{Given, TrainArgs};
 use crate::failure::Failure;
+use crate::format;
 use crate::input;
 use crate::interrupt::Interrupt;
 use crate::json;
@@ -11,6 +16,7 @@ use crate::processes::{self, Processes};
 use crate::progress::Screen;
 use crate::report;
 use crate::table::Table;
+use crate::trace::{self, error::TraceFailure};
 
 /// Trains what `args` ask for, prints what came out and keeps the parameters if asked to.
 pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -26,10 +32,16 @@ fn train(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let output = processes.output(args.output.json);
-    let config = config(args, processes);
+    let mut config = config(args, processes);
     let save = args.output.save.as_deref().filter(|_| processes.is_first());
     input::probe_writable("--save", save)?;
+    let trace = args.traced.trace_keys.as_ref().map(|file| match processes.company() {
+        None => file.clone(),
+        Some(company) => trace::part_of(file, company.group.node()),
+    });
+    input::probe_writable("--trace-keys", trace.as_deref())?;
     let graph = input::graph(&args.data, output, interrupt)?;
+    config.trace = trace.as_deref().map(|path| tracer(path, args, &graph)).transpose()?;
     let opening = plan(args, &graph, &config, given, processes);
 
     let screen = Screen::new("train", output, interrupt.stop()).opening(opening);
@@ -53,8 +65,24 @@ fn train(
     if let Some(path) = &saved {
         output.text(&format!("  parameters of epoch {} are in {path}\n", trained.chosen_epoch))?;
     }
+    if let Some((tracer, path)) = config.trace.as_ref().zip(trace) {
+        let events = tracer.finish().map_err(|error| unwritable(&path, error))?;
+        let (events, keys) = (format::count(events), format::plural(tracer.keys().len(), "key"));
+        output.text(&format!("  {events} events of {keys} are in {}\n", path.display()))?;
+    }
     output.object(&json::Run::new(graph.source(), &config, &trained, saved.as_deref(), processes))?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
+}
+
+/// Begins the trace of the keys that are asked for.
+fn tracer(path: &Path, args: &TrainArgs, graph: &Graph) -> Result<Tracer, Failure> {
+    let choices = args.traced.trace.as_ref().map_or(&[][..], |choices| &choices.0);
+    let keys = kge::traced_keys(graph, args.model.reciprocal, choices).map_err(TraceFailure::Key)?;
+    Tracer::create(path, keys).map_err(|error| unwritable(path, error))
+}
+
+fn unwritable(path: &Path, error: io::Error) -> Failure {
+    Failure::Unwritable { flag: "--trace-keys", path: path.to_owned(), error }
 }
 
 fn plan(

@@ -1,0 +1,52 @@
+//! Traces that cannot be shown, or begun.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use adapm_core::NodeId;
+use adapm_runtime::trace::{MergeError, TraceError};
+use adapm_tasks::kge::UnknownKey;
+
+/// Why a trace cannot be shown, or begun. Its text is one line.
+#[derive(Debug)]
+pub(crate) enum TraceFailure {
+    /// There is no such file, nor parts of it.
+    Unreadable { path: PathBuf, error: io::Error },
+    /// A file is no trace.
+    Malformed { path: PathBuf, error: TraceError },
+    /// The part of a node is not beside the others.
+    Missing { path: PathBuf, node: NodeId },
+    /// The files are not of one run.
+    Parts(MergeError),
+    /// The stretch to show is empty; the seconds there are.
+    Nothing { seconds: f64 },
+    /// A key that the data does not have.
+    Key(UnknownKey),
+    /// Something failed while drawing.
+    Drawing(String),
+}
+
+impl fmt::Display for TraceFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { path, error } => {
+                write!(f, "cannot read {}: {error}; give a file written by --trace-keys", path.display())
+            }
+            Self::Malformed { path, error: TraceError::Line { line, fault } } => {
+                write!(f, "{}:{line}: {fault}", path.display())
+            }
+            Self::Malformed { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Missing { path, node } => {
+                write!(f, "no part of {node}: copy {} from the host of {node}", path.display())?;
+                f.write_str(", or name the parts there are one by one")
+            }
+            Self::Parts(error) => error.fmt(f),
+            Self::Nothing { seconds } => {
+                write!(f, "nothing lies between --from and --until; the trace ends at {seconds:.3} s")
+            }
+            Self::Key(error) => write!(f, "{error} (--trace)"),
+            Self::Drawing(reason) => write!(f, "cannot draw: {reason}; show the trace without --svg"),
+        }
+    }
+}

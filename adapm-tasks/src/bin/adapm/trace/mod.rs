@@ -1,0 +1,93 @@
+//! The verb `trace`: what happened to a run's traced keys, as text or drawn.
+//!
+//! [`text`] and [`draw`] show, [`shares`] is what both count. The file's format is [`adapm_runtime::trace`]'s.
+
+mod draw;
+pub(crate) mod error;
+mod shares;
+mod text;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use adapm_core::{Instant, NodeId};
+use adapm_runtime::trace::{Span, Trace};
+
+use crate::args::TraceArgs;
+use crate::failure::Failure;
+use crate::input;
+use crate::output::Output;
+use crate::trace::error::TraceFailure;
+
+/// Reads what `args` name, and prints or draws it.
+pub(crate) fn run(args: &TraceArgs) -> Result<(), Failure> {
+    input::probe_writable("--svg", args.svg.as_deref())?;
+    let trace = read(&args.files)?;
+    let window = window(args, &trace)?;
+    let output = Output::new(false);
+    let Some(path) = &args.svg else {
+        return output.text(&text::summary(&trace, window, output));
+    };
+    let picture = draw::picture(&trace, window)?;
+    fs::write(path, picture).map_err(|error| Failure::Unwritable {
+        flag: "--svg",
+        path: path.clone(),
+        error,
+    })?;
+    output.text(&format!("{} is drawn in {}\n", text::headline(&trace, window), path.display()))
+}
+
+/// The part of `file` that node `node` writes if each is a process.
+pub(crate) fn part_of(file: &Path, node: NodeId) -> PathBuf {
+    let mut name = OsString::from(file);
+    name.push(format!(".{node}"));
+    PathBuf::from(name)
+}
+
+fn read(files: &[PathBuf]) -> Result<Trace, TraceFailure> {
+    let mut parts = Vec::new();
+    for file in files {
+        if file.exists() {
+            parts.push(read_one(file)?);
+        } else {
+            read_parts(file, &mut parts)?;
+        }
+    }
+    Trace::merge(parts).map_err(TraceFailure::Parts)
+}
+
+/// Reads the parts that processes have written in the place of `file`.
+fn read_parts(file: &Path, parts: &mut Vec<Trace>) -> Result<(), TraceFailure> {
+    let first = part_of(file, NodeId(0));
+    // Of a file that is not there either way, the name that was given is told.
+    let first = read_one(if first.exists() { &first } else { file })?;
+    let nodes = first.nodes();
+    parts.push(first);
+    for node in (1..nodes).map(|index| NodeId(u16::try_from(index).unwrap_or(u16::MAX))) {
+        let path = part_of(file, node);
+        if !path.exists() {
+            return Err(TraceFailure::Missing { path, node });
+        }
+        parts.push(read_one(&path)?);
+    }
+    Ok(())
+}
+
+fn read_one(path: &Path) -> Result<Trace, TraceFailure> {
+    let unreadable = |error| TraceFailure::Unreadable { path: path.to_owned(), error };
+    let file = File::open(path).map_err(unreadable)?;
+    Trace::read(BufReader::new(file))
+        .map_err(|error| TraceFailure::Malformed { path: path.to_owned(), error })
+}
+
+fn window(args: &TraceArgs, trace: &Trace) -> Result<Span, TraceFailure> {
+    let instant = |seconds: f64| Instant::from_nanos((seconds * 1e9) as u64);
+    let start = args.from.map_or(Instant::ZERO, instant);
+    let end = args.until.map_or(trace.end(), |until| instant(until).min(trace.end()));
+    if start >= end {
+        return Err(TraceFailure::Nothing { seconds: trace.end().nanos() as f64 / 1e9 });
+    }
+    Ok(Span { start, end })
+}
