@@ -80,8 +80,10 @@ pub enum OpBody<V> {
     /// Done when, after every live worker of every node has called it, everything sent is applied everywhere.
     Quiesce,
     /// The worker has ended: barriers and quiesces no longer wait for it. Done at once.
+    ///
+    /// Its clock is [`Clock::INFINITY`] from here on, in every timeout: else its intents never expire, and no node can leave.
     End,
-    /// No operation follows on this node. Done when all nodes leave and everything is applied.
+    /// No operation follows on this node. Done when all nodes leave, all intents have expired, and everything is applied.
     Leave,
 }
 
