@@ -1,0 +1,329 @@
+//! A node with one worker and no threads: the loop around an engine and a line, turned while the worker waits.
+//!
+//! ```text
+//!   worker ──fast path──> store          port: clock, bytes
+//!      │                    ^                  │
+//!      └──operation──> engine <──frames──> line
+//! ```
+//!
+//! As there is only one context, the order rule (protocol, section 7) holds by itself: a worker that waits for an operation
+//! does not use the fast path. Not here: what the worker does ([`crate::task`]).
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use adapm_core::config::NodeConfig;
+use adapm_core::error::{ConfigError, DecodeError, InputError, OpError};
+use adapm_core::link::Event as LinkEvent;
+use adapm_core::node::{Event, Initial, Input, Intent, Node, Op, OpBody, OpId, Output};
+use adapm_core::policy::{System, SystemPolicy};
+use adapm_core::slot::Pushed;
+use adapm_core::stats::Stats;
+use adapm_core::store::Store;
+use adapm_core::transport::{Farewell, Frame};
+use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId, wire};
+
+use crate::line::{Line, LineError, LineStats};
+
+/// What a node needs of its board.
+pub trait Port {
+    /// Time since some origin.
+    fn now(&mut self) -> Instant;
+    /// Appends the bytes that have come; does not wait.
+    fn read(&mut self, bytes: &mut Vec<u8>);
+    /// Writes all bytes, however long it takes.
+    fn write(&mut self, bytes: &[u8]);
+    /// Sleeps until bytes come, a millisecond at most.
+    fn idle(&mut self);
+}
+
+/// Why a node has ended before its work was done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// Settings that cannot work.
+    Config(ConfigError),
+    /// The line is of no use any more.
+    Line(LineError),
+    /// The other end has ended first.
+    Left(Farewell),
+    /// Bytes that are no frame.
+    Frame(DecodeError),
+    /// The engine has refused a message or an operation.
+    Input(InputError),
+    /// An operation has failed.
+    Op(OpError),
+}
+
+/// Accesses of the worker: how many found a local copy, and how many asked the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Accesses {
+    /// Served by the store at once.
+    pub local: u64,
+    /// Served by the engine.
+    pub engine: u64,
+}
+
+/// An operation that has ended, and how.
+type Ended<V> = (OpId, Result<Vec<V>, OpError>);
+
+/// A node of two, with one worker, at one end of a line.
+pub struct SerialNode<S: Store, P: Port> {
+    engine: Node<S, SystemPolicy>,
+    port: P,
+    line: Line,
+    peer: NodeId,
+    clock: Clock,
+    ops: u64,
+    ended: Option<Ended<S::Value>>,
+    until: Option<Instant>,
+    /// Frames for which the line had no room; bounded by what the engine has unanswered.
+    backlog: VecDeque<Frame>,
+    has_drained: bool,
+    /// The other end's goodbye.
+    left: Option<Farewell>,
+    accesses: Accesses,
+    received: Vec<u8>,
+    outgoing: Vec<u8>,
+}
+
+impl<S: Store, P: Port> SerialNode<S, P> {
+    /// Node `node` of two; creates its main copies.
+    ///
+    /// # Errors
+    /// If the layout has fewer keys than there are nodes.
+    pub fn new(
+        node: NodeId,
+        (layout, store, initial): (Layout, S, Initial<S::Value>),
+        (port, line): (P, Line),
+    ) -> Result<Self, NodeError> {
+        let config = NodeConfig::new(node, 2, 1);
+        let engine =
+            Node::new(config, layout, store, System::Adapm.policy(1), initial).map_err(NodeError::Config)?;
+        engine.populate();
+        Ok(Self {
+            engine,
+            port,
+            line,
+            peer: NodeId(1 - node.0),
+            clock: Clock(0),
+            ops: 0,
+            ended: None,
+            until: None,
+            backlog: VecDeque::new(),
+            has_drained: false,
+            left: None,
+            accesses: Accesses::default(),
+            received: Vec::new(),
+            outgoing: Vec::new(),
+        })
+    }
+
+    /// Raises the worker's clock by one.
+    pub fn advance_clock(&mut self) {
+        self.clock = self.clock.plus(1);
+    }
+
+    /// Signals that the worker will access `keys` while its clock is in `clocks`.
+    ///
+    /// # Errors
+    /// An unknown key or an empty window.
+    pub fn intent(&mut self, keys: Vec<Key>, clocks: Range<Clock>) -> Result<(), NodeError> {
+        self.feed(Input::Intent(Intent { worker: WORKER, keys, clocks }))
+    }
+
+    /// Adds `update` `[value_len]` to the value of `key`.
+    ///
+    /// # Errors
+    /// What ends the node.
+    pub fn push(&mut self, key: Key, update: &[S::Value]) -> Result<(), NodeError> {
+        match self.engine.store().with_slot(key, |mut slot| slot.push(update)) {
+            Pushed::Refused => {
+                self.accesses.engine += 1;
+                self.op(OpBody::Push { keys: [key].into(), updates: update.into() }).map(drop)
+            }
+            pushed => {
+                self.accesses.local += 1;
+                if pushed == Pushed::Dirtied { self.feed(Input::Dirty(&[key])) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Overwrites the value of `key` with `value` `[value_len]`.
+    ///
+    /// # Errors
+    /// What ends the node.
+    pub fn set(&mut self, key: Key, value: &[S::Value]) -> Result<(), NodeError> {
+        self.accesses.engine += 1;
+        self.op(OpBody::Set { keys: [key].into(), values: value.into() }).map(drop)
+    }
+
+    /// Reads the value of `key`.
+    ///
+    /// # Errors
+    /// What ends the node.
+    pub fn pull(&mut self, key: Key) -> Result<Vec<S::Value>, NodeError> {
+        let mut value = alloc::vec![S::Value::default(); self.engine.store().value_len(key)];
+        if self.engine.store().with_slot(key, |slot| slot.pull(&mut value)) {
+            self.accesses.local += 1;
+            return Ok(value);
+        }
+        self.accesses.engine += 1;
+        self.op(OpBody::Pull { keys: [key].into() })
+    }
+
+    /// Runs an operation that needs no value: `WaitSync`, `Barrier`, `Quiesce`.
+    ///
+    /// # Errors
+    /// What ends the node.
+    pub fn collective(&mut self, body: OpBody<S::Value>) -> Result<(), NodeError> {
+        self.op(body).map(drop)
+    }
+
+    /// Ends the node in order: once both nodes leave and everything is applied, the other end is told.
+    ///
+    /// # Errors
+    /// What ends the node before.
+    pub fn leave(&mut self) -> Result<(), NodeError> {
+        // Its intents expire: nobody can leave before.
+        self.clock = Clock::INFINITY;
+        self.op(OpBody::End)?;
+        self.op(OpBody::Leave)?;
+        self.line.close(Farewell::Finished);
+        let until = self.port.now().plus_nanos(GOODBYE_NANOS);
+        while !self.has_drained && self.line.error().is_none() && self.port.now() < until {
+            self.turn()?;
+        }
+        // An acknowledgement of the other end's goodbye may still be due.
+        self.write();
+        Ok(())
+    }
+
+    /// Accesses of the worker so far.
+    #[must_use]
+    pub fn accesses(&self) -> Accesses {
+        self.accesses
+    }
+
+    /// Totals of the engine.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        self.engine.stats()
+    }
+
+    /// Totals of the line.
+    #[must_use]
+    pub fn line_stats(&self) -> LineStats {
+        self.line.stats()
+    }
+
+    /// Feeds the engine an operation and turns the loop until it has ended.
+    fn op(&mut self, body: OpBody<S::Value>) -> Result<Vec<S::Value>, NodeError> {
+        self.ops += 1;
+        let id = OpId(self.ops);
+        self.feed(Input::Op(Op { id, worker: WORKER, body }))?;
+        loop {
+            if let Some((_, outcome)) = self.ended.take_if(|(ended, _)| *ended == id) {
+                return outcome.map_err(NodeError::Op);
+            }
+            if let Some(farewell) = self.left {
+                return Err(NodeError::Left(farewell));
+            }
+            self.turn()?;
+        }
+    }
+
+    /// One turn of the loop: what came, what is due, what is to be sent.
+    fn turn(&mut self) -> Result<(), NodeError> {
+        let mut received = core::mem::take(&mut self.received);
+        self.port.read(&mut received);
+        let now = self.port.now();
+        self.line.handle_bytes(now, &received);
+        let is_quiet = received.is_empty();
+        received.clear();
+        self.received = received;
+        while let Some(mut frame) = self.line.poll_frame() {
+            let message = wire::decode(&mut frame).map_err(NodeError::Frame)?;
+            self.feed(Input::Message(self.peer, message))?;
+        }
+        if self.until.is_some_and(|until| until <= now) {
+            self.feed(Input::Timeout(&[self.clock]))?;
+        }
+        while let Some(event) = self.line.poll_event() {
+            match event {
+                LinkEvent::Room => self.flush()?,
+                LinkEvent::Drained => self.has_drained = true,
+                LinkEvent::Left(farewell) => self.left = Some(farewell),
+                LinkEvent::Dead(_) | LinkEvent::Suspect | LinkEvent::Recovered => {}
+            }
+        }
+        self.write();
+        if let Some(error) = self.line.error() {
+            return Err(NodeError::Line(error));
+        }
+        if is_quiet {
+            self.port.idle();
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) {
+        let now = self.port.now();
+        self.line.poll_bytes(now, &mut self.outgoing);
+        self.port.write(&self.outgoing);
+        self.outgoing.clear();
+    }
+
+    fn feed(&mut self, input: Input<'_, S::Value>) -> Result<(), NodeError> {
+        let now = self.port.now();
+        self.engine.handle_input(now, input).map_err(NodeError::Input)?;
+        loop {
+            match self.engine.poll_output() {
+                Output::Transmit(_, message) => {
+                    let mut frame = Frame::default();
+                    wire::encode(message, &mut frame);
+                    self.backlog.push_back(frame);
+                }
+                Output::Event(Event::Done { op, values }) => self.ended = Some((op, Ok(values))),
+                Output::Event(Event::Failed { op, error }) => self.ended = Some((op, Err(error))),
+                Output::Event(_) => {}
+                Output::Wait { until, .. } => {
+                    self.until = until;
+                    return self.flush();
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), NodeError> {
+        while let Some(frame) = self.backlog.front_mut() {
+            if !self.line.send(frame).map_err(NodeError::Line)? {
+                break;
+            }
+            self.backlog.pop_front();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Line(error) => error.fmt(f),
+            Self::Left(farewell) => write!(f, "the other end has ended first: {farewell:?}"),
+            Self::Frame(error) => error.fmt(f),
+            Self::Input(error) => error.fmt(f),
+            Self::Op(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for NodeError {}
+
+const WORKER: WorkerId = WorkerId(0);
+
+/// How long the other end is given to acknowledge the goodbye.
+const GOODBYE_NANOS: u64 = 2_000_000_000;

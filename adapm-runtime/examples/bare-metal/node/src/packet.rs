@@ -1,0 +1,133 @@
+//! What goes over the line: postcard, a checksum behind it, and COBS around both, so that a zero byte ends a packet and
+//! nothing else.
+//!
+//! Whatever garbage a line brings, the next zero byte is where the reader starts anew; the checksum tells what was hit.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use adapm_core::link::{Header, Kind, Seq};
+use crc::{CRC_32_ISCSI, Crc};
+use serde::{Deserialize, Serialize};
+
+/// One packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Packet<'a> {
+    /// The dialing end begins pipe `pipe` and expects the packet `expects` next.
+    Hello {
+        /// Number of the pipe.
+        pipe: u32,
+        /// What the end expects.
+        expects: u64,
+        /// What both ends must have alike, as a number.
+        terms: u64,
+    },
+    /// The answer to a hello, of the same pipe.
+    Welcome {
+        /// Number of the pipe.
+        pipe: u32,
+        /// What the end expects.
+        expects: u64,
+        /// What both ends must have alike, as a number.
+        terms: u64,
+    },
+    /// The answering end asks to be dialed: it has no pipe, or has lost something on this one.
+    Call,
+    /// A packet of the link session.
+    Session {
+        /// Number of the pipe it was written to.
+        pipe: u32,
+        /// [`Kind`] as a number.
+        kind: u8,
+        /// Number of the packet.
+        seq: u64,
+        /// Number that is expected.
+        ack: u64,
+        /// Head of the frame.
+        head: &'a [u8],
+        /// Values of the frame.
+        values: &'a [u8],
+    },
+}
+
+impl Packet<'_> {
+    /// A packet of the session with the parts of its frame.
+    #[must_use]
+    pub fn session<'a>(pipe: u32, header: Header, head: &'a [u8], values: &'a [u8]) -> Packet<'a> {
+        let kind = KINDS.iter().position(|kind| *kind == header.kind).expect("all kinds are listed") as u8;
+        Packet::Session { pipe, kind, seq: header.seq.0, ack: header.ack.0, head, values }
+    }
+
+    /// Appends the packet as it goes over the line: with a zero before it, too, which ends what a disturbance has begun.
+    pub fn write(&self, line: &mut Vec<u8>) {
+        let mut bytes = postcard::to_allocvec(self).expect("a packet is made of integers and bytes");
+        bytes.extend_from_slice(&CHECK.checksum(&bytes).to_le_bytes());
+        line.push(END);
+        let start = line.len();
+        line.resize(start + cobs::max_encoding_length(bytes.len()), END);
+        let len = cobs::encode(&bytes, &mut line[start..]);
+        line.truncate(start + len);
+        line.push(END);
+    }
+}
+
+/// The header of a session's packet, `None` if it has a kind that there is not.
+#[must_use]
+pub fn header(kind: u8, seq: u64, ack: u64) -> Option<Header> {
+    KINDS.get(usize::from(kind)).map(|kind| Header { kind: *kind, seq: Seq(seq), ack: Seq(ack) })
+}
+
+/// Finds the packets in the bytes of a line.
+#[derive(Debug)]
+pub struct Reader {
+    bytes: Vec<u8>,
+    limit: usize,
+    is_overfull: bool,
+}
+
+impl Reader {
+    /// A reader of packets of up to `limit` bytes on the line.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { bytes: Vec::new(), limit, is_overfull: false }
+    }
+
+    /// Takes the next byte; calls `found` at the end of a packet, with `None` if it is damaged.
+    pub fn feed(&mut self, byte: u8, found: impl FnOnce(Option<Packet<'_>>)) {
+        if byte != END {
+            self.is_overfull |= self.bytes.len() == self.limit;
+            if !self.is_overfull {
+                self.bytes.push(byte);
+            }
+            return;
+        }
+        if !self.bytes.is_empty() {
+            let is_whole = !core::mem::take(&mut self.is_overfull);
+            found(if is_whole { read(&mut self.bytes) } else { None });
+            self.bytes.clear();
+        }
+    }
+}
+
+fn read(bytes: &mut [u8]) -> Option<Packet<'_>> {
+    let len = cobs::decode_in_place(bytes).ok()?;
+    let (bytes, check) = bytes[..len].split_last_chunk()?;
+    if CHECK.checksum(bytes) != u32::from_le_bytes(*check) {
+        return None;
+    }
+    let (packet, rest) = postcard::take_from_bytes(bytes).ok()?;
+    rest.is_empty().then_some(packet)
+}
+
+/// A packet on the line, for tests and tools.
+#[must_use]
+pub fn written(packet: &Packet<'_>) -> Vec<u8> {
+    let mut line = vec![];
+    packet.write(&mut line);
+    line
+}
+
+const END: u8 = 0;
+static CHECK: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+/// In the order of their numbers.
+const KINDS: [Kind; 4] = [Kind::Data, Kind::Bye, Kind::Ack, Kind::Heartbeat];
