@@ -3,7 +3,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`ReferenceStore`] | the simplest store |
-//! | [`store_suite`], [`transport_suite`] | the contracts of plug-ins, checked in one line |
+//! | [`store_suite`], [`transport_suite`], [`policy_suite`] | the contracts of plug-ins, checked in one line |
 //! | [`arb`] | any message, for property tests |
 //! | [`cluster`], [`call`], [`member`], [`air`], [`setup`] | whole clusters in lockstep, one thread, virtual time |
 //! | [`loss`] | nodes that vanish, and what is gone with them |
@@ -27,6 +27,7 @@ pub mod link;
 pub mod loss;
 pub mod member;
 pub mod oracle;
+pub mod policy_suite;
 pub mod random;
 mod random_policy;
 mod reference_store;
