@@ -53,7 +53,7 @@ const EXPECTED: [(Mistake, &str, bool); 17] = [
     (Mistake::VisitIncludesTheEnd, "visit_goes_through_held_keys_in_order", true),
     (Mistake::VisitShowsCopies, "visit_goes_through_held_keys_in_order", false),
     (Mistake::PrefetchWantsAKey, "prefetch_changes_nothing", false),
-    (Mistake::AccessWithoutLatch, "latches_exclude_and_sums_are_exact", false),
+    (Mistake::AccessWithoutLatch, "nobody_enters_a_slot_in_use", false),
     (Mistake::VisitWithoutLatch, "nobody_enters_a_slot_in_use", false),
     (Mistake::ReleaseWithoutLatch, "reserve_and_release_lose_nothing_written_meanwhile", false),
 ];

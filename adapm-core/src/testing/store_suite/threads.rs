@@ -125,9 +125,9 @@ pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(make: &impl Fn(&Layout) -> S
     ] {
         let meeting = Meeting::default();
         let intruded = thread::scope(|scope| {
-            let _over = Over(&meeting);
+            let _over = Over(&meeting.over);
             scope.spawn(|| {
-                let _over = Over(&meeting);
+                let _over = Over(&meeting.over);
                 (1..=ROUNDS).all(|round| meeting.intrude(round, intrude))
             });
             let mut intruded = None;
@@ -159,12 +159,12 @@ struct Meeting {
     over: AtomicBool,
 }
 
-/// Ends a meeting also if a thread of it panics.
-struct Over<'a>(&'a Meeting);
+/// Lets the other thread go on when this one has ended, also by a panic.
+struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.over.store(true, Ordering::SeqCst);
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 
@@ -206,24 +206,44 @@ pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i
     let ones = vec![S::Value::from(1); store.value_len(held)];
     store.reserve(held, false);
     store.with_slot(held, |mut slot| slot.found());
-    let start = Barrier::new(2);
+    let pace = Pace::default();
     thread::scope(|scope| {
         scope.spawn(|| {
-            start.wait();
-            for _ in 0..PUSHES {
+            pace.keep(0, |_| {
                 assert_eq!(store.with_slot(held, |mut slot| slot.push(&ones)), Pushed::Done);
                 store.with_slot(leaving, |slot| *slot.word = Word::from_bits(slot.word.bits() + 1));
-            }
+            });
         });
-        start.wait();
-        for round in 0..PUSHES {
-            store.reserve(held, round % 2 == 0);
-            store.reserve(leaving, round % 2 == 0);
+        pace.keep(1, |step| {
+            store.reserve(held, step % 2 == 0);
+            store.reserve(leaving, step % 2 == 0);
             store.release(leaving);
-        }
+        });
     });
-    assert_eq!(look(&store, held).value, vec![S::Value::from(PUSHES); ones.len()], "pushes were lost");
-    assert_eq!(look(&store, leaving).word.bits(), PUSHES as u64, "changes of the word were lost");
+    assert_eq!(look(&store, held).value, vec![S::Value::from(STEPS); ones.len()], "pushes were lost");
+    assert_eq!(look(&store, leaving).word.bits(), STEPS as u64, "changes of the word were lost");
+}
+
+/// Two threads that keep pace, so that neither is done before the other has begun, however busy the machine.
+#[derive(Default)]
+struct Pace {
+    done: [AtomicU32; 2],
+    over: AtomicBool,
+}
+
+impl Pace {
+    /// Takes all steps of the thread `own`, each at most [`LEAD_MAX`] ahead of the other thread's.
+    fn keep(&self, own: usize, mut step: impl FnMut(u32)) {
+        let _over = Over(&self.over);
+        let other = &self.done[1 - own];
+        for number in 0..STEPS as u32 {
+            while number > other.load(Ordering::SeqCst) + LEAD_MAX && !self.over.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            step(number);
+            self.done[own].store(number + 1, Ordering::SeqCst);
+        }
+    }
 }
 
 fn assert_whole<V: Value>(value: &[V]) {
@@ -236,5 +256,9 @@ const LONG: Key = Key(67);
 const ROUNDS: u32 = 20;
 /// Turns that a thread in a slot gives another one to come in.
 const ROOM_TO_INTRUDE: usize = 50;
+/// Steps of each of two threads that keep pace.
+const STEPS: i16 = 1_000;
+/// Steps that one of them may be ahead.
+const LEAD_MAX: u32 = 8;
 /// Pushes of one thread; two times that is an `i16`.
 const PUSHES: i16 = 10_000;
