@@ -15,7 +15,10 @@ use crate::store::Store;
 use crate::testing::ReferenceStore;
 use crate::value::Value;
 
+mod forms;
 mod fuzz;
+#[cfg(adapm_loom)]
+pub mod models;
 mod threads;
 
 pub use fuzz::{generated_inputs_find_nothing, store_fuzz};
@@ -65,17 +68,19 @@ macro_rules! store_suite {
         );
     };
     (@ $suite:ident, $make:expr, $($claim:ident)*) => {
-        #[cfg(test)]
-        mod $suite {
-            #[allow(unused_imports, reason = "the constructor may name what is imported around it")]
-            use super::*;
+        $crate::outside_of_models! {
+            #[cfg(test)]
+            mod $suite {
+                #[allow(unused_imports, reason = "the constructor may name what is imported around it")]
+                use super::*;
 
-            $(
-                #[test]
-                fn $claim() {
-                    $crate::testing::store_suite::$claim(&|layout: &$crate::Layout| ($make)(layout));
-                }
-            )*
+                $(
+                    #[test]
+                    fn $claim() {
+                        $crate::testing::store_suite::$claim(&|layout: &$crate::Layout| ($make)(layout));
+                    }
+                )*
+            }
         }
     };
 }

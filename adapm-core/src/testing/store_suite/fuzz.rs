@@ -36,11 +36,13 @@ use crate::value::Value;
 #[macro_export]
 macro_rules! store_fuzz {
     ($test:ident, $make:expr) => {
-        #[test]
-        fn $test() {
-            $crate::testing::store_suite::generated_inputs_find_nothing(stringify!($make), |layout| {
-                ($make)(layout)
-            });
+        $crate::outside_of_models! {
+            #[test]
+            fn $test() {
+                $crate::testing::store_suite::generated_inputs_find_nothing(stringify!($make), |layout| {
+                    ($make)(layout)
+                });
+            }
         }
     };
 }
