@@ -146,6 +146,10 @@ fn what_is_no_trace_or_no_key_is_refused() {
     let file = folder.join("told.trace");
     assert_refused(&run(&["trace", text(&file), "--from", "1"]), &["--from and --until", "ends at 0.060 s"]);
     assert_refused(&run(&["trace", text(&file), "--from", "-1"]), &["--from", "-1"]);
+    write(&folder, "wide.trace", &TOLD.replace("nodes 2", "nodes 65536"));
+    let (wide, out) = (folder.join("wide.trace"), folder.join("wide.svg"));
+    let drawn = run(&["trace", text(&wide), "--svg", text(&out)]);
+    assert_refused(&drawn, &["65536 rows are too many for a picture, at most 10000"]);
     let nowhere = folder.join("no/such/folder.svg");
     assert_refused(&run(&["trace", text(&file), "--svg", text(&nowhere)]), &["cannot write", "--svg"]);
 

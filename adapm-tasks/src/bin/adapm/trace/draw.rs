@@ -18,6 +18,10 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The picture of `window` as SVG.
 pub(super) fn picture(trace: &Trace, window: Span) -> Result<String, TraceFailure> {
+    let rows = trace.nodes().saturating_mul(trace.keys().len());
+    if rows > ROWS_MAX {
+        return Err(TraceFailure::Rows { rows, most: ROWS_MAX });
+    }
     let mut svg = String::new();
     let frame = Frame::of(trace, window);
     {
@@ -231,5 +235,7 @@ const LABEL_HEIGHT: i32 = 17;
 /// Parts of a row: the copy, and the intent below it.
 const BAR: f64 = 0.58;
 const STRIP: f64 = 0.18;
+/// Rows of all panels together.
+const ROWS_MAX: usize = 10_000;
 /// Steps of opacity.
 const LEVELS: u8 = 6;

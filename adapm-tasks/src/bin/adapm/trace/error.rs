@@ -23,6 +23,8 @@ pub(crate) enum TraceFailure {
     Nothing { seconds: f64 },
     /// A key that the data does not have.
     Key(UnknownKey),
+    /// A picture of so many rows.
+    Rows { rows: usize, most: usize },
     /// Something failed while drawing.
     Drawing(String),
 }
@@ -46,6 +48,9 @@ impl fmt::Display for TraceFailure {
                 write!(f, "nothing lies between --from and --until; the trace ends at {seconds:.3} s")
             }
             Self::Key(error) => write!(f, "{error} (--trace)"),
+            Self::Rows { rows, most } => {
+                write!(f, "{rows} rows are too many for a picture, at most {most}; trace fewer keys")
+            }
             Self::Drawing(reason) => write!(f, "cannot draw: {reason}; show the trace without --svg"),
         }
     }
