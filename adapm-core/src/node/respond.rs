@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::mem;
 
 use crate::error::Fault;
 use crate::id::{Key, NodeId};
@@ -14,6 +15,7 @@ use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::State;
 use crate::store::Store;
+use crate::time::Instant;
 use crate::value::{Block, Value};
 use crate::wire::Message;
 use crate::wire::message::{Body, SyncRequest, SyncResponse};
@@ -183,21 +185,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         response: &mut SyncResponse,
         values: &mut Block,
     ) {
-        let start = values.len();
-        for key in sorted(&mut self.peers[to.index()].stale) {
-            let Some(holding) = self.holdings.get_mut(&key) else { continue };
-            let Some(at) = holding.stale.iter().position(|(node, _)| *node == to) else { continue };
-            if handing.binary_search(&key).is_ok() {
-                continue;
-            }
-            let bytes = self.store.value_len(key) * S::Value::WIDTH;
-            let full = values.len() > start && values.len() - start + bytes > self.config.block_bytes_max;
-            if full && request.sets.binary_search(&key).is_err() {
-                self.peers[to.index()].stale.push(key);
-                response.more = true;
-                continue;
-            }
-            let (_, since) = holding.stale.swap_remove(at);
+        for (key, since) in self.due_refreshes(to, request, handing, response) {
             let version = self.store.with_slot(key, |slot| {
                 values.push(slot.value);
                 *slot.version
@@ -207,5 +195,36 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.stats.refreshes += 1;
             self.stats.staleness.record(self.now.nanos_since(since));
         }
+    }
+
+    /// The keys that are refreshed, in order, with the time since when each was stale. What does not fit stays, and comes
+    /// first the next time: else keys that change all the time would starve the others.
+    fn due_refreshes(
+        &mut self,
+        to: NodeId,
+        request: &SyncRequest,
+        handing: &[Key],
+        response: &mut SyncResponse,
+    ) -> Vec<(Key, Instant)> {
+        let mut due = Vec::new();
+        let mut used = 0;
+        for key in mem::take(&mut self.peers[to.index()].stale) {
+            let Some(holding) = self.holdings.get_mut(&key) else { continue };
+            let Some(at) = holding.stale.iter().position(|(node, _)| *node == to) else { continue };
+            if handing.binary_search(&key).is_ok() {
+                continue;
+            }
+            let bytes = self.store.value_len(key) * S::Value::WIDTH;
+            let full = used > 0 && used + bytes > self.config.block_bytes_max;
+            if full && request.sets.binary_search(&key).is_err() {
+                self.peers[to.index()].stale.push(key);
+                response.more = true;
+                continue;
+            }
+            used += bytes;
+            due.push((key, holding.stale.swap_remove(at).1));
+        }
+        due.sort_unstable_by_key(|(key, _)| *key);
+        due
     }
 }

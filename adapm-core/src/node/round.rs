@@ -10,9 +10,9 @@ use core::mem;
 
 use crate::id::{Key, NodeId};
 use crate::node::Node;
-use crate::node::state::{Access, Outstanding, Request};
+use crate::node::state::{Access, Item, Outstanding, Request, Turn};
 use crate::policy::Policy;
-use crate::slot::{Slot, State};
+use crate::slot::{Location, Slot, State};
 use crate::store::Store;
 use crate::value::{Block, Value};
 use crate::wire::Message;
@@ -27,8 +27,8 @@ pub(super) struct Draft {
     request: SyncRequest,
     values: Block,
     sets: Block,
-    /// Bytes of the values that grants will bring: they are never cut, so they are bounded here.
-    granted: usize,
+    /// Bytes of the entries that go.
+    reserved: usize,
 }
 
 impl Draft {
@@ -41,11 +41,21 @@ impl Draft {
             && request.localizes.is_empty()
     }
 
-    /// Whether `bytes` more fit; an empty draft takes anything.
-    fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
-        let used = self.values.len() + self.sets.len() + self.granted;
-        self.is_empty() || used + bytes + ENTRY_BYTES <= bytes_max
+    /// Keeps room for `bytes` more, if they fit; the first entry always does.
+    fn reserve(&mut self, bytes: usize, bytes_max: usize) -> bool {
+        let fits = self.reserved == 0 || self.reserved + bytes <= bytes_max;
+        self.reserved += if fits { bytes } else { 0 };
+        fits
     }
+}
+
+/// A key that has something to say to a node.
+struct Entry {
+    key: Key,
+    to: NodeId,
+    /// What it needs in the request, or its grant in the response: grants are never cut.
+    bytes: usize,
+    fits: bool,
 }
 
 impl<S: Store, P: Policy> Node<S, P> {
@@ -76,8 +86,13 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.expire_wishes();
         self.resend();
         let mut drafts: Vec<Draft> = (0..self.config.nodes).map(|_| Draft::default()).collect();
-        self.draft_requests(&mut drafts);
-        self.draft_changes(&mut drafts);
+        let mut wanted = self.wanted();
+        let mut changed = self.changed();
+        self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, !turn.changes_first));
+        self.share(&mut changed, &mut drafts, |turn| (&mut turn.changed, true));
+        self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, turn.changes_first));
+        self.draft_requests(&wanted, &mut drafts);
+        self.draft_changes(&changed, &mut drafts);
         for (index, draft) in drafts.into_iter().enumerate() {
             let node = NodeId(u16::try_from(index).expect("node ids are 16 bits wide"));
             if node != self.config.node {
@@ -94,56 +109,125 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    /// Entries of intents and localizes for keys that are wanted and not here. Level-triggered: a key that left, or whose
-    /// release was answered, is simply found again.
-    fn draft_requests(&mut self, drafts: &mut [Draft]) {
+    /// Keys that are wanted and not here, in order. Level-triggered: a key that left, or whose release was answered, is
+    /// simply found again.
+    fn wanted(&mut self) -> Vec<Entry> {
+        let mut entries = Vec::new();
         if self.first_lost.is_some() {
             self.agenda.request.clear();
-            return;
+            return entries;
         }
         let rests = self.intents_rest();
         for key in sorted(&mut self.agenda.request) {
             let Some(interest) = self.interests.get(&key).filter(|interest| interest.is_wanted()) else {
                 continue;
             };
-            let localize = interest.wish.as_ref().is_some_and(|wish| wish.unsent);
-            if rests && !localize {
+            if !interest.asks(rests) {
                 self.agenda.request.push(key);
+                self.advance(key);
                 continue;
             }
+            let localize = interest.wish.as_ref().is_some_and(|wish| wish.unsent);
             let word = self.word(key);
             let queue = self.queues.get(&key);
             // On a replica, only a set can wait.
             let (waiting_set, unanswered) =
                 (queue.is_some(), queue.is_some_and(|queue| queue.unanswered.is_some()));
-            let owner = match word.state() {
-                State::None if !unanswered => self.first_hop(key, word),
-                State::Replica if localize && !waiting_set => {
-                    word.location().unwrap_or_else(|| self.first_hop(key, word))
-                }
+            match word.state() {
+                State::None if !unanswered => {}
+                State::Replica if localize && !waiting_set => {}
                 State::Replica if localize => {
                     self.agenda.request.push(key);
                     continue;
                 }
                 // Found again when what it waits for is answered.
                 _ => continue,
-            };
-            let peer = &self.peers[owner.node.index()];
-            let bytes = self.value_len(key) * S::Value::WIDTH;
-            let draft = &mut drafts[owner.node.index()];
-            if peer.outstanding.is_some() || !draft.has_room(bytes, self.config.block_bytes_max) {
+            }
+            let bytes = self.value_len(key) * S::Value::WIDTH + ENTRY_BYTES;
+            entries.push(Entry { key, to: self.asked(key).node, bytes, fits: false });
+        }
+        entries
+    }
+
+    /// Where an intent or localize of `key` goes.
+    fn asked(&self, key: Key) -> Location {
+        let word = self.word(key);
+        let owner = if word.state() == State::Replica { word.location() } else { None };
+        owner.unwrap_or_else(|| self.first_hop(key, word))
+    }
+
+    /// Replicas that changed, are set or are given up, in order. Main copies that changed are folded.
+    fn changed(&mut self) -> Vec<Entry> {
+        let mut keys = mem::take(&mut self.agenda.dirty);
+        keys.append(&mut self.agenda.release);
+        keys.append(&mut self.agenda.set);
+        let mut entries = Vec::new();
+        for key in sorted(&mut keys) {
+            match self.state(key) {
+                State::Main => self.fold(key),
+                State::Replica => {
+                    let (set, release) = (self.set_to_send(key), self.may_release(key));
+                    if self.word(key).is_dirty() || set.is_some() || release {
+                        let values = 1 + usize::from(set.is_some());
+                        let bytes = values * self.value_len(key) * S::Value::WIDTH;
+                        entries.push(Entry { key, to: self.owner_of_replica(key), bytes, fits: false });
+                    }
+                }
+                State::None | State::Requested | State::Releasing => {}
+            }
+        }
+        entries
+    }
+
+    /// Gives room to entries for peers of which `turn` says that it is their turn, from the key on at which it says that the
+    /// last request ended. An entry that gets none waits for a later round.
+    fn share(
+        &mut self,
+        entries: &mut [Entry],
+        drafts: &mut [Draft],
+        turn: fn(&mut Turn) -> (&mut Key, bool),
+    ) {
+        let bytes_max = self.config.block_bytes_max;
+        let mut next: Vec<Option<Key>> = alloc::vec![None; drafts.len()];
+        for from_turn_on in [true, false] {
+            for entry in entries.iter_mut() {
+                let peer = &mut self.peers[entry.to.index()];
+                let (first, is_turn) = turn(&mut peer.turn);
+                if !is_turn || (entry.key >= *first) != from_turn_on || peer.outstanding.is_some() {
+                    continue;
+                }
+                entry.fits = drafts[entry.to.index()].reserve(entry.bytes, bytes_max);
+                if !entry.fits {
+                    next[entry.to.index()].get_or_insert(entry.key);
+                }
+            }
+        }
+        for (peer, next) in self.peers.iter_mut().zip(next) {
+            let (first, is_turn) = turn(&mut peer.turn);
+            if is_turn && let Some(next) = next {
+                *first = next;
+            }
+        }
+    }
+
+    /// Entries of intents and localizes.
+    fn draft_requests(&mut self, entries: &[Entry], drafts: &mut [Draft]) {
+        for &Entry { key, to, fits, .. } in entries {
+            if !fits {
                 self.agenda.request.push(key);
                 continue;
             }
-            draft.granted += bytes + ENTRY_BYTES;
-            let entries = if localize { &mut draft.request.localizes } else { &mut draft.request.intents };
-            entries.push(key, owner.counter);
-            if localize
-                && let Some(wish) = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut())
-            {
+            let (counter, is_here) = (self.asked(key).counter, self.state(key) == State::Replica);
+            let wish = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut());
+            let wish = wish.filter(|wish| wish.unsent);
+            let localize = wish.is_some();
+            if let Some(wish) = wish {
                 wish.unsent = false;
             }
-            if word.state() == State::None {
+            let request = &mut drafts[to.index()].request;
+            let entries = if localize { &mut request.localizes } else { &mut request.intents };
+            entries.push(key, counter);
+            if !is_here {
                 self.store.with_slot(key, |mut slot| slot.request());
                 self.requested.insert(key, Request { round: self.round.number, localize });
                 self.round.grants += 1;
@@ -151,39 +235,33 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    /// Deltas, sets and releases of replicas; folds of main copies.
-    fn draft_changes(&mut self, drafts: &mut [Draft]) {
-        let mut keys = mem::take(&mut self.agenda.dirty);
-        keys.append(&mut self.agenda.release);
-        keys.append(&mut self.agenda.set);
-        for key in sorted(&mut keys) {
-            match self.state(key) {
-                State::Main => self.fold(key),
-                State::Replica => self.draft_change(key, drafts),
-                State::None | State::Requested | State::Releasing => {}
+    /// Deltas, sets and releases of replicas.
+    fn draft_changes(&mut self, entries: &[Entry], drafts: &mut [Draft]) {
+        for &Entry { key, to, fits, .. } in entries {
+            if fits {
+                self.draft_change(key, to, &mut drafts[to.index()]);
+            } else {
+                self.agenda.dirty.push(key);
             }
         }
     }
 
-    fn draft_change(&mut self, key: Key, drafts: &mut [Draft]) {
+    /// The set at the front of the key's queue, if it has not left.
+    fn set_to_send(&self, key: Key) -> Option<Item> {
+        let queue = self.queues.get(&key)?;
+        queue.waiting.front().copied().filter(|item| item.access == Access::Set && !queue.set_sent)
+    }
+
+    /// Whether nothing keeps a replica here.
+    fn may_release(&self, key: Key) -> bool {
+        let waits = self.queues.get(&key).is_some_and(|queue| !queue.waiting.is_empty());
+        !self.interests.contains_key(&key) && !waits && !self.is_localizing(key, self.word(key))
+    }
+
+    fn draft_change(&mut self, key: Key, to: NodeId, draft: &mut Draft) {
         let word = self.word(key);
-        let front =
-            self.queues.get(&key).and_then(|queue| queue.waiting.front().map(|item| (*item, queue.set_sent)));
-        let set = front.filter(|(item, sent)| item.access == Access::Set && !sent).map(|(item, _)| item);
-        let localizing = self.is_localizing(key, word);
-        let release = !self.interests.contains_key(&key) && front.is_none() && !localizing;
-        if !word.is_dirty() && set.is_none() && !release {
-            return;
-        }
-        let owner = self.owner_of_replica(key);
+        let (set, release) = (self.set_to_send(key), self.may_release(key));
         let len = self.value_len(key);
-        let bytes = 2 * len * S::Value::WIDTH;
-        let draft = &mut drafts[owner.index()];
-        let peer = &mut self.peers[owner.index()];
-        if peer.outstanding.is_some() || !draft.has_room(bytes, self.config.block_bytes_max) {
-            self.agenda.dirty.push(key);
-            return;
-        }
         let lost = release && planted!(self, DropDeltaOnRelease);
         let twice = planted!(self, SendDeltaTwice);
         if word.is_dirty() && !lost {
@@ -210,7 +288,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         if self.store.with_slot(key, take) {
             self.store.release(key);
             draft.request.releases.push(key);
-            peer.replicas -= 1;
+            self.peers[to.index()].replicas -= 1;
             self.stats.releases += 1;
             self.observe(|observer, now| observer.on_replica_released(now, key));
         } else if release {
@@ -242,6 +320,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         request.sync = sync;
         values.push(sets.values::<S::Value>());
         peer.news = false;
+        peer.turn.changes_first = !peer.turn.changes_first;
         peer.outstanding = Some(Outstanding {
             round: self.round.number,
             releases: request.releases.0.clone(),

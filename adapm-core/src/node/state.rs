@@ -67,6 +67,12 @@ impl Interest {
     pub(crate) fn is_wanted(&self) -> bool {
         self.wish.is_some() || (!self.ends.is_empty() && !self.refused)
     }
+
+    /// Whether the owner will be asked while the key is not local, given whether intents rest.
+    pub(crate) fn asks(&self, rests: bool) -> bool {
+        let is_localizing = self.wish.as_ref().is_some_and(|wish| wish.unsent);
+        self.is_wanted() && (!rests || is_localizing)
+    }
 }
 
 /// An unanswered intent or localize entry.
@@ -178,8 +184,21 @@ pub(crate) struct Peer {
     pub(crate) replicas: usize,
     /// When it was last answered.
     pub(crate) answered: Option<Instant>,
+    /// Whose turn is next when not everything fits into a request to it.
+    pub(crate) turn: Turn,
     /// It is gone for good.
     pub(crate) lost: bool,
+}
+
+/// Who gets room first in the next request: without it, keys that always have something to say would starve the others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    /// Whether changes of replicas come before intents and localizes.
+    pub(crate) changes_first: bool,
+    /// The first key with an intent or localize that was left behind.
+    pub(crate) wanted: Key,
+    /// The first key with a change that was left behind.
+    pub(crate) changed: Key,
 }
 
 /// A request on its way.

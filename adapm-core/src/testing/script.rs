@@ -5,7 +5,7 @@
 //!
 //! | command | meaning |
 //! | --- | --- |
-//! | `nodes 4`, `workers 1`, `system adapm`, `caches off` | the cluster, before anything else |
+//! | `nodes 4`, `workers 1`, `system adapm`, `caches off`, `block 16` | the cluster, before anything else; `block`: bytes of values in a message |
 //! | `key a home n0` | a key with that home |
 //! | `n1 w0 intent a b @0..@5` | signals intent |
 //! | `n1 w0 clock 3` | raises the worker's clock by 3 |
@@ -107,6 +107,7 @@ impl Stage {
             ["nodes", nodes] => self.configure(|setup| setup.nodes = nodes.parse().unwrap_or(0)),
             ["workers", workers] => self.configure(|setup| setup.workers = workers.parse().unwrap_or(0)),
             ["caches", switch] => self.configure(|setup| setup.location_caches = switch == "on"),
+            ["block", bytes] => self.configure(|setup| setup.block_bytes_max = bytes.parse().unwrap_or(0)),
             ["system", name] => {
                 self.system = name.parse().map_err(|_| Fault::Unreadable("the name of a system"))?;
                 Ok(Vec::new())
@@ -153,7 +154,8 @@ impl Stage {
     fn cluster(&mut self) -> &mut Cluster {
         self.cluster.get_or_insert_with(|| {
             let fresh = Setup::new(self.system, self.setup.nodes, self.setup.workers, KEYS);
-            let mut cluster = Cluster::new(Setup { location_caches: self.setup.location_caches, ..fresh });
+            let Setup { location_caches, block_bytes_max, .. } = self.setup;
+            let mut cluster = Cluster::new(Setup { location_caches, block_bytes_max, ..fresh });
             let delivered = self.delivered.clone();
             cluster.tell_steps(move |step| {
                 if let Some((_, message)) =
