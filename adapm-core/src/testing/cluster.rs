@@ -183,6 +183,14 @@ impl Cluster {
         Ok(())
     }
 
+    /// Checks everything that must hold when nothing is left to do.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    pub fn check_at_rest(&mut self) -> Result<(), Violation> {
+        invariants::check_at_rest(self)
+    }
+
     /// Delivers every message, and those sent meanwhile, link by link.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 //! | [`Program`], [`Script`] | what workers do |
 //! | [`Subject`] | what is simulated |
 //! | [`Simulator`] | the one loop |
+//! | `checked` | with the feature `testing`: a cluster of which every invariant is checked after every step |
 //! | [`Coverage`] | which fault struck while what was going on |
 //! | [`TraceHash`] | equal seeds, equal runs: how that is seen |
 //!
@@ -61,6 +62,8 @@
 //! Not here: what a real network does to bytes. That is what the transports' own tests are for.
 
 mod agenda;
+#[cfg(feature = "testing")]
+pub mod checked;
 mod coverage;
 mod dice;
 pub mod faults;

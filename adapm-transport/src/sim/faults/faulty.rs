@@ -79,14 +79,6 @@ impl Faulty {
         }
     }
 
-    fn connect(&mut self, now: Instant, effects: &mut Effects<LinkEvent>) {
-        if !core::mem::replace(&mut self.is_connected, true) {
-            for link in self.links.values_mut() {
-                link.dial(now, &mut self.around, effects);
-            }
-        }
-    }
-
     /// The links of `node`, each with the side that is its own.
     fn of_node(&self, node: NodeId) -> impl Iterator<Item = (&Link, Side)> {
         self.links.iter().filter_map(move |(pair, link)| Some((link, Link::side_of(*pair, node)?)))
@@ -101,6 +93,14 @@ impl Faulty {
 impl Links for Faulty {
     type Event = LinkEvent;
 
+    fn open(&mut self, now: Instant, effects: &mut Effects<LinkEvent>) {
+        if !core::mem::replace(&mut self.is_connected, true) {
+            for link in self.links.values_mut() {
+                link.dial(now, &mut self.around, effects);
+            }
+        }
+    }
+
     fn send(
         &mut self,
         now: Instant,
@@ -108,7 +108,6 @@ impl Links for Faulty {
         sent: Sent,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
-        self.connect(now, effects);
         let Sent { from, to, frame, .. } = sent;
         let (link, around) = self.link(from, to);
         link.send(now, when, from, frame, around, effects)
@@ -146,7 +145,6 @@ impl Links for Faulty {
         fault: &Fault,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
-        self.connect(now, effects);
         match fault {
             Fault::Reset(a, b) => {
                 let (link, around) = self.link(*a, *b);
@@ -193,7 +191,6 @@ impl Links for Faulty {
     }
 
     fn close(&mut self, now: Instant, effects: &mut Effects<LinkEvent>) -> Result<(), Broken> {
-        self.connect(now, effects);
         for link in self.links.values_mut() {
             link.close(now, &mut self.around, effects)?;
         }

@@ -15,6 +15,11 @@ pub trait Links {
     /// Something that links do later.
     type Event;
 
+    /// A run begins: links that need to be made are made, once.
+    fn open(&mut self, now: Instant, effects: &mut Effects<Self::Event>) {
+        let _ = (now, effects);
+    }
+
     /// A message leaves `sent.from` at `when`, which is `now` or later; never earlier than those before it.
     ///
     /// # Errors

@@ -89,6 +89,13 @@ struct Host {
     idle: Vec<bool>,
 }
 
+impl Host {
+    /// Whether it would notice at once what there is to do.
+    fn is_idle(&self, now: Instant) -> bool {
+        self.is_gone || (self.inbox.is_empty() && self.free_at <= now && self.paused_until <= now)
+    }
+}
+
 impl<S: Subject, L: Links> Simulator<S, L> {
     /// A simulation in which nothing has happened; its own choices follow from the seed.
     #[must_use]
@@ -143,6 +150,8 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         let events_max = self.events.saturating_add(EVENTS_MAX);
         self.calm_since = None;
         self.finished_at = self.now();
+        self.links.open(self.agenda.now(), &mut self.effects);
+        self.take_effects();
         for node in 0..self.hosts.len() {
             if self.hosts[node].is_gone {
                 continue;
@@ -235,7 +244,11 @@ impl<S: Subject, L: Links> Simulator<S, L> {
 
     /// Whether everything has been done, and at rest for long enough that nothing comes of it any more.
     fn is_calm(&mut self) -> bool {
-        let rests = self.active == 0 && self.links.is_at_rest() && self.subject.is_at_rest();
+        let now = self.agenda.now();
+        let rests = self.active == 0
+            && self.hosts.iter().all(|host| host.is_idle(now))
+            && self.links.is_at_rest()
+            && self.subject.is_at_rest();
         if !rests {
             self.calm_since = None;
             return false;

@@ -1,0 +1,181 @@
+//! The random program of a seed: hot keys, intents with offsets, sets, localizes, waits, and meetings of all workers.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use adapm_core::{Instant, Key};
+
+use crate::sim::dice::Dice;
+use crate::sim::program::{Program, Step, Then, Who};
+
+/// What all workers do in the first phase of a run.
+#[derive(Debug)]
+pub struct Hardship {
+    dice: Dice,
+    keys: Vec<Key>,
+    sets: bool,
+    localizes: bool,
+    /// Keys that everybody wants, and how many percent of the accesses go to them.
+    hot: (usize, u64),
+    /// Longest pause between two steps, in microseconds.
+    pause_micros: u64,
+    workers: BTreeMap<Who, Worker>,
+    /// What all workers do together, each time a part of the operations is done.
+    meetings: Vec<Option<Step>>,
+    operations_each: u64,
+    /// Accesses of keys that are set: they get few, so that a search can decide whether there is an order that explains them.
+    set_accesses: BTreeMap<Key, u64>,
+    /// The worker that ends before the others.
+    quits: Option<Who>,
+    operations: u64,
+}
+
+#[derive(Debug, Default)]
+struct Worker {
+    operations: u64,
+    meetings: usize,
+    has_paused: bool,
+    is_closing: bool,
+    has_ended: bool,
+}
+
+impl Hardship {
+    /// At least `operations` operations on `keys`, by workers with these names.
+    #[must_use]
+    pub fn new(seed: u64, keys: Vec<Key>, workers: &[Who], operations: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let meeting = |dice: &mut Dice| match dice.within(0..3) {
+            0 => Some(Step::Barrier),
+            1 => Some(Step::Quiesce),
+            _ => None,
+        };
+        let quits = dice.chance(20).then(|| dice.choose(workers));
+        // One that ends early leaves its share to the others.
+        let sharers = workers.len() as u64 - u64::from(quits.is_some());
+        Self {
+            sets: dice.chance(40),
+            localizes: dice.chance(60),
+            hot: (dice.within(1..4) as usize, dice.choose(&[40, 60, 80])),
+            pause_micros: dice.choose(&[20, 100, 400]),
+            meetings: (0..dice.within(0..4)).map(|_| meeting(&mut dice)).collect(),
+            workers: workers.iter().map(|who| (*who, Worker::default())).collect(),
+            operations_each: operations.div_ceil(sharers),
+            set_accesses: BTreeMap::new(),
+            operations: 0,
+            quits,
+            keys,
+            dice,
+        }
+    }
+
+    /// Operations begun: pulls, pushes, sets, localizes and waits.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    fn some_keys(&mut self) -> Vec<Key> {
+        let count = self.dice.within(1..4);
+        let mut keys = Vec::new();
+        for _ in 0..count {
+            let (hot, percent) = self.hot;
+            let among = if self.dice.chance(percent) { hot } else { self.keys.len() };
+            let key = self.keys[self.dice.within(0..among as u64) as usize];
+            let key = if self.sets && is_settable(key) { self.settable(key) } else { key };
+            if !keys.contains(&key) || self.dice.chance(20) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    /// The key, or another one if it has had its accesses.
+    fn settable(&mut self, key: Key) -> Key {
+        let accesses = self.set_accesses.entry(key).or_default();
+        *accesses += 1;
+        if *accesses <= SET_ACCESSES_MAX {
+            return key;
+        }
+        let others: Vec<Key> = self.keys.iter().copied().filter(|key| !is_settable(*key)).collect();
+        self.dice.choose(&others)
+    }
+
+    fn operation(&mut self) -> Step {
+        let keys = self.some_keys();
+        let then = if self.dice.chance(60) { Then::Wait } else { Then::GoOn };
+        match self.dice.within(0..100) {
+            0..8 if self.sets => {
+                let settable: Vec<Key> = self.keys.iter().copied().filter(|key| is_settable(*key)).collect();
+                let key = self.dice.choose(&settable);
+                let chosen = self.settable(key);
+                if chosen == key { Step::Set(vec![key], then) } else { Step::Push(vec![chosen], then) }
+            }
+            8..18 if self.localizes => Step::Localize(keys, then),
+            18..22 => Step::WaitSync(then),
+            22..60 => Step::Push(keys, then),
+            _ => Step::Pull(keys, then),
+        }
+    }
+
+    /// Something between two operations, most of the time nothing.
+    fn between(&mut self) -> Option<Step> {
+        match self.dice.within(0..100) {
+            0..22 => {
+                let ahead =
+                    if self.dice.chance(30) { self.dice.within(0..60) } else { self.dice.within(0..4) };
+                let clocks = 1 + self.dice.within(0..6);
+                Some(Step::Intent { keys: self.some_keys(), ahead, clocks })
+            }
+            22..50 => {
+                let clocks = if self.dice.chance(10) { 30 } else { self.dice.within(1..5) };
+                Some(Step::Advance(clocks))
+            }
+            50..75 => Some(Step::Compute(Duration::from_micros(self.dice.within(0..self.pause_micros)))),
+            _ => None,
+        }
+    }
+}
+
+impl Program for Hardship {
+    fn next(&mut self, _now: Instant, who: Who) -> Option<Step> {
+        let quits = self.quits == Some(who);
+        let parts = self.meetings.len() as u64 + 1;
+        let each = self.operations_each;
+        let worker = self.workers.get_mut(&who)?;
+        if worker.has_ended {
+            return None;
+        }
+        if quits && worker.operations * 2 >= each {
+            worker.has_ended = true;
+            return Some(Step::End);
+        }
+        let due = worker.operations * parts / each.max(1);
+        if (worker.meetings as u64) < due.min(parts - 1) {
+            worker.meetings += 1;
+            let meeting = self.meetings[worker.meetings - 1].clone();
+            return Some(meeting.unwrap_or(Step::Advance(1)));
+        }
+        if worker.operations >= each {
+            // Without replication, nodes with concurrent intent take turns for as long as it lasts.
+            return (!core::mem::replace(&mut worker.is_closing, true)).then_some(Step::Advance(1_000));
+        }
+        if !core::mem::replace(&mut worker.has_paused, true)
+            && let Some(step) = self.between()
+        {
+            return Some(step);
+        }
+        let worker = self.workers.get_mut(&who)?;
+        worker.has_paused = false;
+        worker.operations += 1;
+        self.operations += 1;
+        Some(self.operation())
+    }
+}
+
+/// Whether a key is set now and then, in programs that set keys at all.
+fn is_settable(key: Key) -> bool {
+    key.0 % 4 == 1
+}
+
+/// Accesses of a key that is set.
+const SET_ACCESSES_MAX: u64 = 40;

@@ -1,0 +1,258 @@
+//! One run from one seed: hardship, then everything heals, drains, meets, ends and leaves.
+
+use core::fmt;
+use core::time::Duration;
+
+use adapm_core::link::LinkConfig;
+use adapm_core::testing::air::Pairs;
+use adapm_core::testing::link::LinkBug;
+use adapm_core::testing::{Bug, Checks, Setup, random};
+use adapm_core::{Instant, WorkerId};
+
+use super::{Checked, Costs, Hardship, Wrong};
+use crate::sim::coverage::Coverage;
+use crate::sim::dice::Dice;
+use crate::sim::faults::{Fault, Faulty, Plan, When};
+use crate::sim::program::{Program, Step, Who};
+use crate::sim::simulator::{Failure, Simulator};
+use crate::sim::wire::WireConfig;
+
+/// Operations of the first phase of a run that counts.
+pub const OPERATIONS: u64 = 500;
+
+/// What is to be run: everything that is random about it follows from the seed.
+#[derive(Clone)]
+pub struct Run {
+    /// The seed.
+    pub seed: u64,
+    /// The cluster.
+    pub setup: Setup,
+    /// Operations of all workers together, at least.
+    pub operations: u64,
+    /// The mistake planted in every link session.
+    pub link_bug: Option<LinkBug>,
+    /// Whether each step is told on standard output.
+    pub tells: bool,
+}
+
+/// What a run that kept every invariant was like.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// The fingerprint of all events.
+    pub trace: u64,
+    /// Which fault struck while what was going on.
+    pub coverage: Coverage,
+    /// Which message entry met which state of its key.
+    pub pairs: Pairs,
+    /// Operations begun in the first phase.
+    pub operations: u64,
+    /// Keys that were set with replication off: for each of them an order that explains all accesses was searched.
+    pub set_histories: u64,
+    /// The most accesses of such a key.
+    pub set_accesses: u64,
+    /// Steps of workers.
+    pub steps: u64,
+    /// Events of all kinds.
+    pub events: u64,
+    /// Virtual time that passed.
+    pub time: Instant,
+}
+
+/// Why a run ended badly.
+pub type Stopped = Failure<Wrong>;
+
+type Simulation = Simulator<Checked, Faulty>;
+
+impl Run {
+    /// The run of a seed: any system or a random policy, 3 or more nodes, 2 or more workers, 8 or more keys.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { seed, setup: random::setup(seed), operations: OPERATIONS, link_bug: None, tells: false }
+    }
+
+    /// The run of a seed in which a node vanishes.
+    #[must_use]
+    pub fn with_loss(seed: u64) -> Self {
+        let mut run = Self::new(seed);
+        run.setup.losses = 1;
+        // The share of the node that vanishes is not done.
+        run.operations = OPERATIONS * 8 / 5;
+        run
+    }
+
+    /// The same with a mistake planted in every engine, and these checks.
+    #[must_use]
+    pub fn with_bug(mut self, bug: Bug, checks: Checks) -> Self {
+        (self.setup.bug, self.setup.checks) = (Some(bug), checks);
+        self
+    }
+
+    /// The cluster in one line, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let Setup { nodes, workers, adaptive, sequential, location_caches, .. } = &self.setup;
+        let Setup { block_bytes_max, parked_max, layout, channel, .. } = &self.setup;
+        let (kind, keys) = (layout.kind(), self.setup.keys().count());
+        let policy = (self.setup.policy)(adapm_core::NodeId(0));
+        format!(
+            "{nodes} nodes with {workers} workers, {keys} keys ({kind:?}), channel {} of {}; adaptive {adaptive}, \
+             sequential {sequential}, relocates under intent {}, location caches {location_caches}; \
+             blocks of {block_bytes_max} bytes, {parked_max} parked",
+            channel.0,
+            channel.1,
+            policy.relocates_under_intent()
+        )
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn run(&self) -> Result<Report, Stopped> {
+        let mut report = Report::default();
+        self.run_into(&mut report).map(|()| report)
+    }
+
+    /// Runs it; what it was like until it ended, be it badly, is in `report`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn run_into(&self, report: &mut Report) -> Result<(), Stopped> {
+        let mut dice = Dice::new(self.seed ^ RUN_SALT);
+        let mut simulation = self.simulation(&mut dice);
+        let result = self.hardship(&mut simulation, &mut dice, report);
+        let result = result.and_then(|()| self.drain(&mut simulation, &mut dice));
+        report.trace = simulation.trace();
+        report.coverage = simulation.coverage().clone();
+        report.pairs = simulation.subject().cluster().pairs().clone();
+        self.note_sets(&simulation, report);
+        (report.steps, report.events) = (simulation.steps(), simulation.events());
+        report.time = simulation.now();
+        result
+    }
+
+    fn simulation(&self, dice: &mut Dice) -> Simulation {
+        let nodes = self.setup.nodes;
+        let costs = Costs {
+            access_nanos: dice.choose(&[0, 200, 5_000]),
+            input_nanos: dice.choose(&[0, 2_000, 2_000, 40_000]),
+        };
+        let wire = WireConfig {
+            latency_nanos: dice.choose(&[5_000, 50_000, 200_000]),
+            jitter_nanos: dice.choose(&[0, 20_000, 200_000]),
+            bytes_per_second: dice.choose(&[0, 1_000_000_000, 10_000_000]),
+        };
+        let mut link = LinkConfig::dead_after(Duration::from_millis(dice.choose(&DEAD_MILLIS)));
+        link.window_frames = dice.choose(&[4_096, 16, 2, 1]);
+        let mut links = Faulty::new(link, wire, nodes, dice.bits());
+        if let Some(bug) = self.link_bug {
+            links.plant(bug);
+        }
+        let mut subject = Checked::new(self.setup.clone(), costs);
+        if self.tells {
+            subject.tell(|line| println!("{line}"));
+        }
+        let mut simulation = Simulator::new(subject, links, dice.bits());
+        if self.tells {
+            simulation.tell(|line| println!("{line}"));
+        }
+        // Nothing lasts so long that a node that lives is given up: faults on one link add up to less than the dead time.
+        let longest = link.dead_after / 4;
+        // Faults of a node that has vanished do not count.
+        let count = dice.within(4..9) + 6 * self.setup.losses as u64;
+        let steps = self.operations / 10..self.operations;
+        let mut plan = Plan::random(dice, nodes, count, steps.clone(), longest);
+        if self.setup.losses > 0 {
+            let moment = dice.within(steps);
+            let node = dice.choose(&simulation.subject().cluster().nodes().collect::<Vec<_>>());
+            plan = plan.and((When::Steps(moment), Fault::Vanish(node)));
+        }
+        simulation.plan(plan);
+        simulation
+    }
+
+    fn note_sets(&self, simulation: &Simulation, report: &mut Report) {
+        if !self.setup.sequential || self.setup.losses > 0 {
+            return;
+        }
+        let cluster = simulation.subject().cluster();
+        for key in cluster.keys().filter(|key| cluster.oracle().was_set(*key)) {
+            report.set_histories += 1;
+            report.set_accesses = report.set_accesses.max(cluster.oracle().accesses(key).len() as u64);
+        }
+    }
+
+    fn hardship(
+        &self,
+        simulation: &mut Simulation,
+        dice: &mut Dice,
+        report: &mut Report,
+    ) -> Result<(), Stopped> {
+        let cluster = simulation.subject().cluster();
+        let (keys, workers) = (cluster.keys().collect(), cluster.workers().collect::<Vec<Who>>());
+        let mut program = Hardship::new(dice.bits(), keys, &workers, self.operations);
+        let result = simulation.run(&mut program, PATIENCE);
+        report.operations = program.operations();
+        result?;
+        rest(simulation)
+    }
+
+    fn drain(&self, simulation: &mut Simulation, dice: &mut Dice) -> Result<(), Stopped> {
+        simulation.heal();
+        for step in [Step::Barrier, Step::Quiesce] {
+            all(simulation, &step)?;
+        }
+        all(simulation, &Step::End)?;
+        // Some runs end in hardship, too.
+        if self.setup.losses == 0 && dice.chance(50) {
+            let nodes = self.setup.nodes;
+            let last = Plan::random(dice, nodes, 4, 0..300_000, Duration::from_millis(1));
+            simulation.plan(last.after(simulation.now()));
+        }
+        each(simulation, &Step::Leave)?;
+        simulation.heal();
+        simulation.close(PATIENCE)
+    }
+}
+
+/// All live workers take `step`; then everything comes to rest and is judged.
+fn all(simulation: &mut Simulation, step: &Step) -> Result<(), Stopped> {
+    together(simulation, step, |_| true)
+}
+
+/// The first worker of each node takes `step`.
+fn each(simulation: &mut Simulation, step: &Step) -> Result<(), Stopped> {
+    together(simulation, step, |who| who.1 == WorkerId(0))
+}
+
+fn together(simulation: &mut Simulation, step: &Step, takes: fn(&Who) -> bool) -> Result<(), Stopped> {
+    let cluster = simulation.subject().cluster();
+    let is_live = |who: &Who| !cluster.member(who.0).workers[who.1.index()].ended || *step == Step::Leave;
+    let mut left: Vec<Who> = cluster.workers().filter(|who| takes(who) && is_live(who)).collect();
+    let mut program = |_: Instant, who: Who| {
+        let at = left.iter().position(|other| *other == who)?;
+        left.swap_remove(at);
+        Some(step.clone())
+    };
+    let program: &mut dyn Program = &mut program;
+    simulation.run(program, PATIENCE)?;
+    rest(simulation)
+}
+
+fn rest(simulation: &mut Simulation) -> Result<(), Stopped> {
+    simulation.subject_mut().check_at_rest().map_err(Failure::Violation)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { operations, steps, events, time, .. } = self;
+        let faults = self.coverage.faults();
+        write!(f, "{operations} operations, {faults} faults, {steps} steps, {events} events in {time:?}")
+    }
+}
+
+/// A run that takes longer, in virtual time, never ends.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Silences after which a peer is given up, in milliseconds.
+const DEAD_MILLIS: [u64; 3] = [40, 200, 1_000];
+const RUN_SALT: u64 = 0x51ac_95a1_7000_0003;

@@ -1,0 +1,149 @@
+//! Random programs on random clusters under random faults: no order of events breaks an invariant.
+//!
+//! A failure prints one line with its seed and the command that runs it again, step by step. More seeds:
+//! `ADAPM_SEEDS=200000 cargo test --release -p adapm-transport --test sim_safety`.
+
+use std::env;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use adapm_transport::sim::checked::{Report, Run};
+use adapm_transport::sim::{Coverage, Fact, FaultKind};
+
+const SEEDS: u64 = 2_000;
+const SEEDS_WITH_LOSS: u64 = 500;
+const THREADS: usize = 2;
+
+#[test]
+fn random_programs_under_faults_keep_every_invariant() {
+    let totals = run_all(SEEDS, Run::new, "one_seed");
+    for fault in FaultKind::ALL.into_iter().filter(|fault| *fault != FaultKind::Vanish) {
+        for fact in Fact::ALL {
+            assert_ne!(totals.coverage.count(fault, fact), 0, "no {fault:?} ever met {fact:?}");
+        }
+    }
+    assert!(totals.set_histories > 100, "hardly any set was judged with replication off");
+}
+
+/// The same with a node that vanishes: its peers give it up when it has been silent for the dead time, and not before.
+#[test]
+fn survivors_of_a_loss_keep_every_invariant() {
+    let totals = run_all(SEEDS_WITH_LOSS, Run::with_loss, "one_seed_with_loss");
+    // Nobody leaves while nodes vanish.
+    for fact in Fact::ALL.into_iter().filter(|fact| *fact != Fact::LeaveWaits) {
+        assert_ne!(
+            totals.coverage.count(FaultKind::Vanish, fact),
+            0,
+            "no node that vanished ever met {fact:?}"
+        );
+    }
+}
+
+/// Makes the run of a seed.
+type Make = fn(u64) -> Run;
+
+/// What all runs were like together.
+#[derive(Default)]
+struct Totals {
+    coverage: Coverage,
+    operations: u64,
+    events: u64,
+    set_histories: u64,
+    set_accesses: u64,
+}
+
+impl Totals {
+    fn add(&mut self, report: &Report) {
+        self.coverage.merge(&report.coverage);
+        self.operations += report.operations;
+        self.events += report.events;
+        self.set_histories += report.set_histories;
+        self.set_accesses = self.set_accesses.max(report.set_accesses);
+    }
+}
+
+/// Runs all seeds, prints those that fail, and tells which fault struck while what was going on.
+fn run_all(seeds: u64, make: Make, again: &str) -> Totals {
+    let seeds = number("ADAPM_SEEDS").unwrap_or(seeds);
+    let next = AtomicU64::new(0);
+    let failures = Mutex::new(Vec::new());
+    let totals = Mutex::new(Totals::default());
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds {
+                        break;
+                    }
+                    let mut report = Report::default();
+                    if let Err(failure) = run(&make(seed), &mut report) {
+                        failures.lock().expect("no thread panics").push((seed, failure));
+                    }
+                    totals.lock().expect("no thread panics").add(&report);
+                }
+            });
+        }
+    });
+    let totals = totals.into_inner().expect("no thread panics");
+    let Totals { coverage, operations, events, set_histories, set_accesses } = &totals;
+    let faults = coverage.faults();
+    println!(
+        "{seeds} runs of {operations} operations and {faults} faults, {events} events; {set_histories} histories of keys \
+         that were set, of {set_accesses} accesses at most, searched for an order; which fault met what:\n{coverage}"
+    );
+    let mut failures = failures.into_inner().expect("no thread panics");
+    failures.sort();
+    for (seed, failure) in &failures {
+        println!(
+            "ADAPM_SEED={seed} cargo test -p adapm-transport --test sim_safety -- --exact {again} --nocapture # {failure}"
+        );
+    }
+    assert_eq!(failures.len(), 0, "runs that break an invariant");
+    totals
+}
+
+fn run(run: &Run, report: &mut Report) -> Result<(), String> {
+    let result = panic::catch_unwind(AssertUnwindSafe(|| run.run_into(report)));
+    result.map_err(|_| String::from("panicked"))?.map_err(|failure| failure.to_string())?;
+    // What counts as a run.
+    let setup = &run.setup;
+    let counts = setup.nodes >= 3
+        && setup.workers >= 2
+        && setup.keys().count() >= 8
+        && report.operations >= 500
+        && report.coverage.faults() >= 3;
+    if counts { Ok(()) } else { Err(format!("too small to count: {report}")) }
+}
+
+/// Tells one run step by step: that of `ADAPM_SEED`.
+#[test]
+fn one_seed() {
+    tell_seed(Run::new);
+}
+
+/// The same with a node that vanishes.
+#[test]
+fn one_seed_with_loss() {
+    tell_seed(Run::with_loss);
+}
+
+fn tell_seed(make: Make) {
+    let seed = number("ADAPM_SEED");
+    let mut run = make(seed.unwrap_or_default());
+    run.tells = seed.is_some();
+    if run.tells {
+        println!("{}", run.describe());
+    }
+    match run.run() {
+        Ok(report) => println!("{report}"),
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}: give a number")))
+}
