@@ -2,11 +2,15 @@
 //!
 //! State is unchanged on every error. The text is one line: what, where, what to do.
 
+mod one_line;
+
 use core::fmt;
 use core::net::SocketAddr;
 
 use crate::clock::Clock;
 use crate::id::{ChannelId, Key, NodeId, WorkerId};
+
+pub use one_line::OneLine;
 
 /// A configuration that cannot work: the caller is to blame.
 #[derive(Clone, Debug, PartialEq, Eq)]

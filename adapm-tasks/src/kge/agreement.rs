@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use adapm_core::NodeId;
+use adapm_core::error::OneLine;
 use serde::{Deserialize, Serialize};
 
 use crate::exchange;
@@ -41,11 +42,14 @@ pub enum Disagreement {
 impl fmt::Display for Disagreement {
     /// Continues `node n2 `.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Some of it is what others say.
         match self {
             Self::Data { there, elsewhere } => {
+                let (there, elsewhere) = (OneLine(there), OneLine(elsewhere));
                 write!(f, "has other data: {there}, others have {elsewhere}; give all nodes the same data")
             }
             Self::Setting { name, there, elsewhere } => {
+                let (name, there, elsewhere) = (OneLine(name), OneLine(there), OneLine(elsewhere));
                 write!(f, "has {name} {there}, others have {elsewhere}; start all nodes alike")
             }
         }
@@ -284,6 +288,21 @@ mod tests {
             let expected = "node n2 has task evaluate, others have train; start all nodes alike";
             assert_eq!(text, Err(expected.to_owned()));
         }
+    }
+
+    #[test]
+    fn what_others_say_stays_in_one_line() {
+        let what = |text: &str| Disagreement::Setting {
+            name: text.to_owned(),
+            there: text.to_owned(),
+            elsewhere: text.to_owned(),
+        };
+        let error = TaskError::Disagreement { node: NodeId(1), what: what("a\n\u{1b}[2J") };
+        let told = "a\\n\\u{1b}[2J";
+        let expected = format!("node n1 has {told} {told}, others have {told}; start all nodes alike");
+        assert_eq!(error.to_string(), expected);
+        let error = TaskError::Elsewhere { node: NodeId(2), reason: "b\r".to_owned() };
+        assert_eq!(error.to_string(), "node n2 failed: b\\r");
     }
 
     #[test]

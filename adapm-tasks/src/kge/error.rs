@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 
 use adapm_core::NodeId;
-use adapm_core::error::OpError;
+use adapm_core::error::{OneLine, OpError};
 use adapm_runtime::{BuildError, RunError};
 use adapm_transport::group::GroupError;
 
@@ -102,7 +102,7 @@ impl fmt::Display for TaskError {
             Self::Panicked => f.write_str("a worker thread panicked; see its message above"),
             Self::Group(error) => error.fmt(f),
             Self::Disagreement { node, what } => write!(f, "node {node} {what}"),
-            Self::Elsewhere { node, reason } => write!(f, "node {node} failed: {reason}"),
+            Self::Elsewhere { node, reason } => write!(f, "node {node} failed: {}", OneLine(reason)),
             Self::Unintelligible { node } => {
                 write!(f, "node {node} sent a note that makes no sense; run the same program on all nodes")
             }

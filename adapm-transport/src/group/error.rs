@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use adapm_core::NodeId;
+use adapm_core::error::OneLine;
 use adapm_core::transport::Loss;
 
 /// Why a group cannot start or go on.
@@ -137,7 +138,9 @@ impl fmt::Display for GroupError {
             Self::Differs { node, ours, theirs } => {
                 write!(
                     f,
-                    "node {node} is at `{theirs}` while this node is at `{ours}`: run the same program on all nodes"
+                    "node {node} is at `{}` while this node is at `{}`: run the same program on all nodes",
+                    OneLine(theirs),
+                    OneLine(ours)
                 )
             }
             Self::NodeOutOfRange { node, nodes } => {
@@ -147,7 +150,9 @@ impl fmt::Display for GroupError {
                     nodes.max(&1) - 1
                 )
             }
-            Self::Address { given, reason } => write!(f, "`{given}` cannot be used as an address: {reason}"),
+            Self::Address { given, reason } => {
+                write!(f, "`{}` cannot be used as an address: {reason}", OneLine(given))
+            }
             Self::File { path, reason } => write!(f, "rendezvous file {}: {reason}", path.display()),
             Self::Network { message } => f.write_str(message),
             Self::Thread(kind) => write!(f, "cannot start the control thread ({kind})"),

@@ -107,7 +107,7 @@ impl Card {
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
     let name = name.unwrap_or_default();
-    let name: String = name.trim().chars().take(HOST_CHARS_MAX).collect();
+    let name: String = name.trim().chars().filter(|c| !c.is_control()).take(HOST_CHARS_MAX).collect();
     if name.is_empty() { "unknown".to_owned() } else { name }
 }
 

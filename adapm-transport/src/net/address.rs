@@ -7,6 +7,8 @@ use core::net::SocketAddr;
 use core::str::FromStr;
 use std::path::PathBuf;
 
+use adapm_core::error::OneLine;
+
 /// What carries the packets of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -136,7 +138,11 @@ impl FromStr for Address {
 
 impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no address: write it like tcp://10.0.0.7:4157 or unix:///path", self.given)
+        write!(
+            f,
+            "`{}` is no address: write it like tcp://10.0.0.7:4157 or unix:///path",
+            OneLine(&self.given)
+        )
     }
 }
 
@@ -164,5 +170,10 @@ mod tests {
             let error = text.parse::<Address>().expect_err("not an address");
             assert!(error.to_string().starts_with(&format!("`{text}` is no address")));
         }
+        let error = "tcp://\n".parse::<Address>().expect_err("not an address");
+        assert!(
+            error.to_string().starts_with("`tcp://\\n` is no address"),
+            "a text of others stays in one line"
+        );
     }
 }

@@ -18,7 +18,7 @@ use crate::group::roster::{Member, REFUSED_MAX};
 
 impl<T: Mesh> Control<T> {
     pub(super) fn handle_here(&mut self, from: NodeId, card: Card) {
-        if self.node != ROOT || card.host.len() > HOST_BYTES_MAX {
+        if self.node != ROOT || !is_sound(&card) {
             return self.lose(from, Loss::Misbehaved);
         }
         self.cards[from.index()] = Some(card);
@@ -31,7 +31,7 @@ impl<T: Mesh> Control<T> {
     }
 
     pub(super) fn handle_table(&mut self, from: NodeId, cards: Vec<Option<Card>>) {
-        let sound = cards.iter().flatten().all(|card| card.host.len() <= HOST_BYTES_MAX);
+        let sound = cards.iter().flatten().all(is_sound);
         if from != ROOT || cards.len() != self.cards.len() || !sound {
             return self.lose(from, Loss::Misbehaved);
         }
@@ -48,7 +48,7 @@ impl<T: Mesh> Control<T> {
     }
 
     /// Shows how the joining goes, and notes when it is done.
-    pub(super) fn progress_join(&mut self) {
+    pub(in crate::group) fn progress_join(&mut self) {
         let refused = self.mesh.poll_refusal();
         if self.joined && refused.is_none() {
             return;
@@ -94,6 +94,11 @@ impl<T: Mesh> Control<T> {
         let rendezvous = self.shared.lock().roster.rendezvous.clone();
         GroupError::Missing { joined, missing, waited, rendezvous }
     }
+}
+
+/// Whether a card can be shown to people.
+fn is_sound(card: &Card) -> bool {
+    card.host.len() <= HOST_BYTES_MAX && !card.host.contains(char::is_control)
 }
 
 /// Bytes of a host name that are accepted.

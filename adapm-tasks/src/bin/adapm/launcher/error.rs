@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use adapm_core::error::OneLine;
 use adapm_transport::net::Kind;
 
 use crate::args::transports;
@@ -38,16 +39,20 @@ pub(crate) enum LauncherError {
 impl std::error::Error for LauncherError {}
 
 impl fmt::Display for LauncherError {
+    /// One line, whatever the variables hold.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotANumber { name, value } => {
+                let value = OneLine(value);
                 write!(f, "{name} is '{value}': give a whole number, or unset it")
             }
             Self::NotSeconds { name, value } => {
+                let value = OneLine(value);
                 write!(f, "{name} is '{value}': give seconds, more than 0 and at most 86400")
             }
             Self::Transport { value } => {
                 let names = transports().map(Kind::scheme).collect::<Vec<_>>().join(", ");
+                let value = OneLine(value);
                 write!(f, "ADAPM_TRANSPORT is '{value}': give one of {names}")
             }
             Self::HalfSet { launcher, present, missing } => write!(
@@ -78,10 +83,14 @@ impl fmt::Display for LauncherError {
                 nodes.saturating_sub(1)
             ),
             Self::Rendezvous { origin, value } => {
+                let value = OneLine(value);
                 write!(f, "{origin} is '{value}': give HOST:PORT, or file:PATH if all nodes are on one host")
             }
-            Self::Port { name, value } => write!(f, "{name} is '{value}': give a port from 1 to 65534"),
+            Self::Port { name, value } => {
+                write!(f, "{name} is '{}': give a port from 1 to 65534", OneLine(value))
+            }
             Self::Hostlist { name, value } => {
+                let value = OneLine(value);
                 write!(
                     f,
                     "{name} is '{value}', no list of hosts: give --rendezvous HOST:PORT with the host of node 0"

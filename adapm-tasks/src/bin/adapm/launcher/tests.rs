@@ -301,6 +301,13 @@ fn of_two_launchers_the_first_counts() {
 }
 
 #[test]
+fn what_variables_hold_stays_in_one_line() {
+    let variable = |name: &str| (name == "PMI_RANK").then(|| "1\n\u{1b}[2J".to_owned());
+    let error = place(&Asked::default(), &Environment::new(&variable, None)).expect_err("no number");
+    assert_eq!(error.to_string(), "PMI_RANK is '1\\n\\u{1b}[2J': give a whole number, or unset it");
+}
+
+#[test]
 fn half_of_what_is_needed_and_numbers_that_are_none_are_refused() {
     for (variables, words) in [
         (
