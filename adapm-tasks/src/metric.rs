@@ -16,19 +16,19 @@ impl Rank {
     /// The rank that counts: `1 + G + floor(T / 2)` with `T` the number tied, the answer included.
     #[must_use]
     pub fn mean(self) -> u32 {
-        1 + self.better + self.tied.div_ceil(2)
+        self.better.saturating_add(self.tied.div_ceil(2)).saturating_add(1)
     }
 
     /// The rank if the answer won every tie.
     #[must_use]
     pub fn optimistic(self) -> u32 {
-        1 + self.better
+        self.better.saturating_add(1)
     }
 
     /// The rank if the answer lost every tie.
     #[must_use]
     pub fn pessimistic(self) -> u32 {
-        1 + self.better + self.tied
+        self.better.saturating_add(self.tied).saturating_add(1)
     }
 }
 
@@ -90,6 +90,14 @@ mod tests {
         assert_eq!(rank(0, 2).mean(), 2);
         assert_eq!(rank(3, 3).mean(), 6);
         assert_eq!((rank(3, 3).optimistic(), rank(3, 3).pessimistic()), (4, 7));
+    }
+
+    #[test]
+    fn ranks_that_nobody_has_are_still_numbers() {
+        // Other processes may say anything.
+        let rank = Rank { better: u32::MAX, tied: u32::MAX };
+        assert_eq!([rank.mean(), rank.optimistic(), rank.pessimistic()], [u32::MAX; 3]);
+        assert!(RankMetrics::of(&[rank]).mrr > 0.0);
     }
 
     #[test]

@@ -33,9 +33,29 @@ impl Totals {
         let tallies = || notes.iter().flat_map(|note| &note.tallies);
         let stats = notes.iter().map(|note| ManagerStats::from_counts(note.stats));
         Self {
-            done: tallies().map(|(done, _)| done).sum(),
+            // What others say may be too much to sum up.
+            done: tallies().fold(0, |sum: u64, (done, _)| sum.saturating_add(*done)),
             loss: tallies().map(|(_, loss)| loss).sum(),
             stats: stats.fold(ManagerStats::default(), |sum, stats| sum.plus(&stats)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_to_sum_up_is_the_most_there_is() {
+        let note = |done| Note {
+            phase: 1,
+            is_cut: false,
+            tallies: vec![(done, 0.5), (1, 0.25)],
+            stats: [u64::MAX; 11],
+            ranks: Vec::new(),
+        };
+        let totals = Totals::of(&[note(3), note(u64::MAX)]);
+        assert_eq!((totals.done, totals.loss), (u64::MAX, 1.5));
+        assert!((0.0..=1.0).contains(&totals.stats.local_share()));
     }
 }

@@ -92,7 +92,7 @@ impl ManagerStats {
     /// Share of accesses served locally at once, in 0..=1; 1 if there was no access.
     #[must_use]
     pub fn local_share(&self) -> f64 {
-        let accesses = self.local + self.waited + self.remote;
+        let accesses = self.local.saturating_add(self.waited).saturating_add(self.remote);
         if accesses == 0 { 1.0 } else { self.local as f64 / accesses as f64 }
     }
 
