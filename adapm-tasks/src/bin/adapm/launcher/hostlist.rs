@@ -62,7 +62,9 @@ fn numbers(ranges: &str) -> Option<Vec<String>> {
     let mut numbers = Vec::new();
     for range in ranges.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let digits = |text: &str| {
+            (1..=DIGITS_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+        };
         if !digits(first) || !digits(last) {
             return None;
         }
@@ -74,6 +76,9 @@ fn numbers(ranges: &str) -> Option<Vec<String>> {
     }
     Some(numbers)
 }
+
+/// Digits of a number; every host of a range is as wide as its first number is written.
+const DIGITS_MAX: usize = 20;
 
 /// As many hosts as Slurm allows in one cluster.
 const HOSTS_MAX: usize = 65_536;
@@ -134,6 +139,7 @@ mod tests {
             "n[0-255][0-255][0-255]",
             "n[0-60000],m[0-60000]",
             "n[0-40000,0-40000]",
+            "n[0000000000000000000000000000000000000000000-60000]",
         ] {
             assert_eq!(expand(list), None, "{list}");
         }
