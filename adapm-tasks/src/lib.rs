@@ -15,5 +15,8 @@ mod matrix;
 pub mod metric;
 pub mod optim;
 mod simd;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 
 pub use adapm_runtime::{System, UnknownSystem};

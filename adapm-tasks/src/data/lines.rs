@@ -1,6 +1,7 @@
 //! Lines and fields of a text file, found by byte search; any bytes are legal input.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use memchr::{memchr, memchr_iter};
@@ -15,9 +16,11 @@ pub(crate) struct Field<'a> {
     pub(crate) column: u64,
 }
 
-/// Reads a whole file.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
-    fs::read(path).map_err(|error| DataError::Unreadable { path: path.to_path_buf(), kind: error.kind() })
+/// Reads a whole file, if it exists.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, DataError> {
+    let unreadable =
+        |error: io::Error| DataError::Unreadable { path: path.to_path_buf(), kind: error.kind() };
+    if path.exists() { fs::read(path).map(Some).map_err(unreadable) } else { Ok(None) }
 }
 
 /// The lines that are not blank, with their numbers from 1, without line end (`\n` or `\r\n`) and byte order mark.

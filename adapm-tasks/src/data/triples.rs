@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 
-use crate::data::lines::{Field, fields, id, lines, read};
+use crate::data::lines::{Field, fields, id, lines};
 use crate::data::{DataError, Malformation};
 
 /// A triple as read: indices into the names.
@@ -31,6 +31,16 @@ impl<'a> Vocabulary<'a> {
     }
 }
 
+/// A folder of files, on disk or not.
+pub(crate) struct Folder<'a> {
+    pub(crate) path: &'a Path,
+    /// The bytes of a file, `None` if it does not exist.
+    pub(crate) read: &'a ReadFile<'a>,
+}
+
+/// Reads a file.
+type ReadFile<'a> = dyn Fn(&Path) -> Result<Option<Vec<u8>>, DataError> + 'a;
+
 /// The bytes of one file.
 #[derive(Debug)]
 pub(crate) struct File {
@@ -40,11 +50,14 @@ pub(crate) struct File {
 
 impl File {
     /// Reads the first of `<folder>/<stem>.<ending>` that exists, `None` if none does.
-    pub(crate) fn find(folder: &Path, stem: &str, endings: &[&str]) -> Result<Option<Self>, DataError> {
-        let paths = endings.iter().map(|ending| folder.join(stem).with_extension(ending));
-        let Some(path) = paths.into_iter().find(|path| path.exists()) else { return Ok(None) };
-        let bytes = read(&path)?;
-        Ok(Some(Self { path, bytes }))
+    pub(crate) fn find(folder: &Folder<'_>, stem: &str, endings: &[&str]) -> Result<Option<Self>, DataError> {
+        for ending in endings {
+            let path = folder.path.join(stem).with_extension(ending);
+            if let Some(bytes) = (folder.read)(&path)? {
+                return Ok(Some(Self { path, bytes }));
+            }
+        }
+        Ok(None)
     }
 
     /// Parses every line, with the error located.

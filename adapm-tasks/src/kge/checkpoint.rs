@@ -117,8 +117,12 @@ impl Checkpoint {
     ///
     /// A file that is missing, foreign, truncated, damaged, or of another format version.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
-        let bytes = fs::read(path).map_err(|error| io_error(path, &error))?;
-        decode(&bytes).map_err(|fault| {
+        Self::of_bytes(&fs::read(path).map_err(|error| io_error(path, &error))?, path)
+    }
+
+    /// What the bytes of the file at `path` say.
+    pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CheckpointError> {
+        decode(bytes).map_err(|fault| {
             let path = path.to_path_buf();
             match fault {
                 Fault::Foreign => CheckpointError::Foreign { path },
@@ -182,7 +186,12 @@ impl Checkpoint {
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
-        let mut writer = Summing { inner: BufWriter::new(File::create(path)?), sum: Checksum::default() };
+        self.write_to(BufWriter::new(File::create(path)?))?.into_inner()?.sync_all()
+    }
+
+    /// Writes the bytes of the file.
+    pub(crate) fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
+        let mut writer = Summing { inner, sum: Checksum::default() };
         writer.put(MAGIC)?;
         writer.put(&VERSION.to_le_bytes())?;
         writer.text(TASK)?;
@@ -203,7 +212,7 @@ impl Checkpoint {
         }
         let sum = writer.sum.0;
         writer.put(&sum.to_le_bytes())?;
-        writer.inner.into_inner()?.sync_all()
+        Ok(writer.inner)
     }
 
     fn shape(&self) -> Option<Shape> {

@@ -75,6 +75,8 @@ mod seat;
 mod session;
 mod share;
 mod step;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 mod traced;
 
 pub use agreement::Disagreement;

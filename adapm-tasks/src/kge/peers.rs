@@ -49,7 +49,7 @@ impl<'a> Peers<'a> {
     }
 
     /// As if each node were a process of its own, without a group that joins them.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn among(exchange: &'a dyn Exchange) -> Self {
         Self { exchange: Some(exchange), group: None, failed: OnceLock::new() }
     }

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use crate::data::DataError;
-use crate::data::triples::{File, RawTriple, Vocabulary};
+use crate::data::lines::read;
+use crate::data::triples::{File, Folder, RawTriple, Vocabulary};
 use crate::kge::graph::{Graph, GraphCounts, GraphSource, Names, Triple};
 
 /// [`Graph::load`].
@@ -16,16 +17,21 @@ pub(crate) fn load(folder: &Path) -> Result<Graph, DataError> {
     folder
         .read_dir()
         .map_err(|error| DataError::Unreadable { path: folder.to_path_buf(), kind: error.kind() })?;
+    load_from(&Folder { path: folder, read: &read })
+}
+
+/// The graph in a folder that is there.
+pub(crate) fn load_from(folder: &Folder<'_>) -> Result<Graph, DataError> {
     let ids = File::find(folder, "train", &["del"])?;
     let names = if ids.is_some() { None } else { File::find(folder, "train", &["txt", "tsv"])? };
     match (ids, names) {
         (Some(train), _) => load_ids(folder, &train),
         (None, Some(train)) => load_names(folder, &train),
-        (None, None) => Err(DataError::MissingSplit { folder: folder.to_path_buf(), split: "train" }),
+        (None, None) => Err(DataError::MissingSplit { folder: folder.path.to_path_buf(), split: "train" }),
     }
 }
 
-fn load_names(folder: &Path, train: &File) -> Result<Graph, DataError> {
+fn load_names(folder: &Folder<'_>, train: &File) -> Result<Graph, DataError> {
     let valid = File::find(folder, "valid", &["txt", "tsv"])?;
     let test = File::find(folder, "test", &["txt", "tsv"])?;
     let (mut entities, mut relations) = (Vocabulary::default(), Vocabulary::default());
@@ -35,11 +41,11 @@ fn load_names(folder: &Path, train: &File) -> Result<Graph, DataError> {
             *split = file.names(&mut entities, &mut relations)?;
         }
     }
-    let source = GraphSource::NameFiles(folder.to_path_buf());
+    let source = GraphSource::NameFiles(folder.path.to_path_buf());
     assemble(splits, names(&entities.names), names(&relations.names), source, train)
 }
 
-fn load_ids(folder: &Path, train: &File) -> Result<Graph, DataError> {
+fn load_ids(folder: &Folder<'_>, train: &File) -> Result<Graph, DataError> {
     let entity_list = File::find(folder, "entity_ids", &["del"])?;
     let relation_list = File::find(folder, "relation_ids", &["del"])?;
     let listed = |file: &Option<File>| match file {
@@ -57,7 +63,7 @@ fn load_ids(folder: &Path, train: &File) -> Result<Graph, DataError> {
     }
     let entities = entities.unwrap_or_else(|| renumber(&mut splits, &[0, 2]));
     let relations = relations.unwrap_or_else(|| renumber(&mut splits, &[1]));
-    assemble(splits, entities, relations, GraphSource::IdFiles(folder.to_path_buf()), train)
+    assemble(splits, entities, relations, GraphSource::IdFiles(folder.path.to_path_buf()), train)
 }
 
 fn names(list: &[&[u8]]) -> Names {

@@ -1,0 +1,118 @@
+//! [`crate::testing`] of knowledge graphs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use adapm_core::Key;
+
+use crate::data::DataError;
+use crate::data::triples::Folder;
+use crate::exchange::Exchange;
+use crate::kge::agreement::{self, Opening};
+use crate::kge::board::Board;
+use crate::kge::checkpoint::{Checkpoint, CheckpointError};
+use crate::kge::config::{ModelKind, TrainConfig};
+use crate::kge::crew;
+use crate::kge::error::TaskError;
+use crate::kge::graph::Graph;
+use crate::kge::kept::Kept;
+use crate::kge::model::Model;
+use crate::kge::peers::Peers;
+use crate::kge::reader;
+use crate::kge::report::{ManagerStats, NoProgress};
+use crate::kge::seat::is_here;
+use crate::metric::{Rank, RankMetrics};
+
+/// The graph in a folder of these files, by name.
+///
+/// # Errors
+///
+/// As [`Graph::load`].
+pub fn graph_of(files: &[(&str, &[u8])]) -> Result<Graph, DataError> {
+    let read = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        Ok(files.iter().find(|(file, _)| *file == name).map(|(_, bytes)| bytes.to_vec()))
+    };
+    reader::load_from(&Folder { path: Path::new("folder"), read: &read })
+}
+
+/// The checkpoint in a file of these bytes.
+///
+/// # Errors
+///
+/// As [`Checkpoint::load`].
+pub fn read_checkpoint(bytes: &[u8]) -> Result<Checkpoint, CheckpointError> {
+    Checkpoint::of_bytes(bytes, Path::new("file"))
+}
+
+/// The bytes of a file of `checkpoint`.
+///
+/// # Panics
+///
+/// If it cannot be written to memory.
+#[must_use]
+pub fn checkpoint_bytes(checkpoint: &Checkpoint) -> Vec<u8> {
+    checkpoint.write_to(Vec::new()).expect("memory takes all bytes")
+}
+
+/// A checkpoint of `graph` in which every value is `value`.
+#[must_use]
+pub fn checkpoint_of(graph: &Graph, kind: ModelKind, dim: usize, reciprocal: bool, value: f32) -> Checkpoint {
+    let shape = crew::shape(graph, Model { kind, dim }, reciprocal, 1);
+    Checkpoint {
+        model: kind,
+        dim,
+        reciprocal,
+        entities: graph.entities.clone(),
+        relations: graph.relations.clone(),
+        values: Arc::new(vec![value; shape.offset(Key(shape.keys()))]),
+    }
+}
+
+/// Agrees on a training run with others.
+///
+/// # Errors
+///
+/// If they do not mean the same, or make no sense.
+pub fn agree(exchange: &dyn Exchange, graph: &Graph, config: &TrainConfig) -> Result<bool, TaskError> {
+    let agreed = agreement::agree(&Peers::among(exchange), Ok(Opening::training(graph, config)))?;
+    Ok(agreed.checkpoint)
+}
+
+/// Ends a phase with others in which `ranks` ranks are computed: examples done by all, and the figures.
+///
+/// # Errors
+///
+/// If another fails, or makes no sense.
+pub fn conclude(
+    exchange: &dyn Exchange,
+    workers: usize,
+    ranks: usize,
+) -> Result<(u64, ManagerStats, RankMetrics), TaskError> {
+    let (peers, stop) = (Peers::among(exchange), AtomicBool::new(false));
+    let board = Board::new(workers, &peers, &NoProgress, &stop, &ManagerStats::default);
+    board.verdicts().ranks = vec![Rank::default(); ranks];
+    let totals = board.conclude(PHASE, ManagerStats::default(), true)?;
+    Ok((totals.done, totals.stats, RankMetrics::of(&board.into_verdicts().ranks)))
+}
+
+/// Brings the values of a checkpoint of `graph` together at node 0, a few floats at a time: how many there are.
+///
+/// # Errors
+///
+/// If another makes no sense.
+pub fn gather(exchange: &dyn Exchange, graph: &Graph, dim: usize) -> Result<Option<usize>, TaskError> {
+    let peers = Peers::among(exchange);
+    let shape = crew::shape(graph, Model { kind: ModelKind::Complex, dim }, false, 1);
+    let here = (0..shape.keys()).map(Key).filter(|key| is_here(*key, peers.node(), peers.processes()));
+    let floats = here.map(|key| shape.len_of(key)).sum();
+    let kept = Kept::new(shape, vec![vec![1.0; floats]], &peers);
+    Ok(kept.gather(&peers, FLOATS_MAX)?.map(|values| values.len()))
+}
+
+/// The phase of [`conclude`].
+const PHASE: u64 = 1;
+
+/// Floats of a piece, so few that there are several.
+const FLOATS_MAX: usize = 64;

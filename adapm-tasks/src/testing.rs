@@ -1,0 +1,7 @@
+//! What reads files and notes of others, to be fed by hand: fuzz targets do (feature `testing`).
+//!
+//! Not here: anything that opens a file or waits for a process.
+
+pub use crate::kge::testing::{
+    agree, checkpoint_bytes, checkpoint_of, conclude, gather, graph_of, read_checkpoint,
+};
