@@ -100,9 +100,12 @@ pub mod net;
 pub mod sim;
 #[cfg(feature = "tcp")]
 mod tcp;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 #[cfg(feature = "tokio")]
 pub mod tokio;
-#[cfg(feature = "zmq")]
+#[cfg(any(feature = "zmq", feature = "testing"))]
 mod zmq;
 
 pub use error::Error;

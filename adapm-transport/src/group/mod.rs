@@ -47,6 +47,8 @@ mod net_mesh;
 mod place;
 mod roster;
 mod shared;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 
 pub use config::{GroupConfig, Rendezvous};
 pub use error::{GroupError, PeerLoss};

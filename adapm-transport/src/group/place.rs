@@ -111,9 +111,14 @@ impl RendezvousFile {
             Err(error) => return Err(unusable(path, "read", &error)),
         };
         let reason = || "it holds no address: remove it and start all nodes again".to_owned();
-        let parsed = text.trim().parse();
-        parsed.map(Some).map_err(|_| GroupError::File { path: path.to_owned(), reason: reason() })
+        let address = address_in(&text);
+        address.map(Some).ok_or_else(|| GroupError::File { path: path.to_owned(), reason: reason() })
     }
+}
+
+/// The address that the text of a file says.
+pub(super) fn address_in(text: &str) -> Option<SocketAddr> {
+    text.trim().parse().ok()
 }
 
 impl Drop for RendezvousFile {

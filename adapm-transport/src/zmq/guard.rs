@@ -17,7 +17,7 @@ use crate::net::packet::HEADER_BYTES;
 
 /// Follows the stream of one peer.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(crate) struct Guard {
     state: State,
     /// Bytes and parts of the message under way.
     message: u64,
@@ -37,16 +37,16 @@ enum State {
 
 /// How far a stream may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Passed {
+pub(crate) struct Passed {
     /// Bytes from the start on that may pass.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
     /// The frame behind them is larger than is allowed as yet: look again when more is.
-    pub(super) is_held: bool,
+    pub(crate) is_held: bool,
 }
 
 /// A stream that no sound peer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Violation {
+pub(crate) enum Violation {
     /// It does not begin like ZMTP.
     Greeting,
     /// Flags that do not exist.
@@ -60,7 +60,7 @@ pub(super) enum Violation {
 }
 
 impl Guard {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             state: State::Greeting { left: GREETING_BYTES },
             message: 0,
@@ -75,7 +75,7 @@ impl Guard {
     ///
     /// # Errors
     /// If the stream must go no further.
-    pub(super) fn pass(&mut self, bytes: &[u8], limit: u64) -> Result<Passed, Violation> {
+    pub(crate) fn pass(&mut self, bytes: &[u8], limit: u64) -> Result<Passed, Violation> {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
@@ -114,12 +114,12 @@ impl Guard {
     }
 
     /// The name that the peer gives itself, once it has, and if it does.
-    pub(super) fn identity(&self) -> Option<&[u8]> {
+    pub(crate) fn identity(&self) -> Option<&[u8]> {
         if self.is_introduced { identity_of(&self.introduction) } else { None }
     }
 
     /// Whether the peer has introduced itself.
-    pub(super) fn is_introduced(&self) -> bool {
+    pub(crate) fn is_introduced(&self) -> bool {
         self.is_introduced
     }
 
@@ -191,7 +191,7 @@ impl fmt::Display for Violation {
 }
 
 /// Most bytes of a message: a header and the largest frame.
-pub(super) const MESSAGE_BYTES_MAX: u64 = (HEADER_BYTES + FRAME_BYTES_MAX) as u64;
+pub(crate) const MESSAGE_BYTES_MAX: u64 = (HEADER_BYTES + FRAME_BYTES_MAX) as u64;
 const GREETING_BYTES: usize = 64;
 const GREETING_FIRST: u8 = 0xff;
 const MORE: u8 = 1;

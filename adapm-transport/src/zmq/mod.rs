@@ -23,12 +23,21 @@
 //! socket copies them twice: of all kinds this one is the slowest. Without a token anybody who reaches the port can join, as with all
 //! kinds. Not here: authentication and encryption by ZeroMQ, which the crate has not.
 
+#[cfg(feature = "zmq")]
 mod carrier;
+#[cfg(feature = "zmq")]
 mod courier;
+#[cfg(feature = "zmq")]
 mod credit;
 mod guard;
+#[cfg(feature = "zmq")]
 mod hall;
+#[cfg(feature = "zmq")]
 mod home;
+#[cfg(feature = "zmq")]
 mod relay;
 
+#[cfg(feature = "zmq")]
 pub(crate) use carrier::ZmqCarrier;
+#[cfg(feature = "testing")]
+pub(crate) use guard::Guard;

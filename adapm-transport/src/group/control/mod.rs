@@ -28,13 +28,13 @@ use crate::group::shared::Shared;
 
 pub(super) struct Control<T: Mesh> {
     node: NodeId,
-    mesh: T,
+    pub(super) mesh: T,
     shared: Arc<Shared>,
     collectives: Collectives,
     /// Who has started, by node.
     cards: Vec<Option<Card>>,
     peers: Vec<Peer>,
-    frame: Frame,
+    pub(super) frame: Frame,
     /// Whether all links are up.
     joined: bool,
     stop: Option<u8>,
@@ -124,7 +124,7 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    fn take_requests(&mut self) -> Result<(), GroupError> {
+    pub(super) fn take_requests(&mut self) -> Result<(), GroupError> {
         let mut state = self.shared.lock();
         if state.flags.iter().any(|flag| flag.load(Ordering::Acquire)) {
             state.stop(STOP_BY_FLAG);
@@ -174,7 +174,7 @@ impl<T: Mesh> Control<T> {
     }
 
     /// Sends what waits for each peer, as far as there is room.
-    fn send(&mut self) -> Result<(), GroupError> {
+    pub(super) fn send(&mut self) -> Result<(), GroupError> {
         for index in 0..self.peers.len() {
             let to = id(index);
             while to != self.node && !self.peers[index].gone {
@@ -216,6 +216,12 @@ impl<T: Mesh> Control<T> {
         }
     }
 
+    /// Messages that wait for one peer, at most.
+    #[cfg(feature = "testing")]
+    pub(super) fn waiting_max(&self) -> usize {
+        self.peers.iter().map(|peer| peer.queue.len() + usize::from(peer.frame.is_some())).max().unwrap_or(0)
+    }
+
     fn is_flushed(&self) -> bool {
         let mut peers = (0..).map(id).zip(&self.peers).filter(|(node, _)| *node != self.node);
         peers.all(|(node, peer)| {
@@ -233,7 +239,7 @@ impl<T: Mesh> Control<T> {
         received.map_err(|error| GroupError::Network { message: error.to_string() })
     }
 
-    fn handle_frame(&mut self, from: NodeId) -> Result<(), GroupError> {
+    pub(super) fn handle_frame(&mut self, from: NodeId) -> Result<(), GroupError> {
         let Ok(message) = Message::decode(&self.frame) else {
             self.lose(from, Loss::Misbehaved);
             return Ok(());

@@ -1,0 +1,158 @@
+//! The control side of a group's node without thread and endpoint: frames are put in by hand, what it sends is kept.
+
+use core::convert::Infallible;
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use adapm_core::NodeId;
+use adapm_core::transport::{Frame, Received, SendError, Transport, Wake};
+
+use super::control;
+use super::error::GroupError;
+use super::mesh::Mesh;
+use super::message::Message;
+use super::place;
+use super::roster::Roster;
+use super::shared::{Request, Shared};
+
+/// A node's control side.
+pub struct Control {
+    control: control::Control<Hand>,
+    shared: Arc<Shared>,
+}
+
+/// An endpoint that is a hand: every way has room for a few frames, which the test takes.
+struct Hand {
+    ways: Vec<VecDeque<Frame>>,
+    is_up: bool,
+}
+
+#[derive(Clone)]
+struct NoWait;
+
+impl Control {
+    /// Node `node` of `nodes`; links are up if it `is_up`.
+    #[must_use]
+    pub fn new(node: NodeId, nodes: usize, is_up: bool) -> Self {
+        let roster = Roster {
+            node,
+            members: vec![None; nodes],
+            rendezvous: String::new(),
+            refused: Vec::new(),
+            trouble: None,
+        };
+        let shared = Arc::new(Shared::new(roster));
+        let hand = Hand { ways: (0..nodes).map(|_| VecDeque::new()).collect(), is_up };
+        Self { control: control::Control::new(node, nodes, hand, Arc::clone(&shared)), shared }
+    }
+
+    /// Asks for a collective; the one before must be over.
+    ///
+    /// # Errors
+    /// What the control thread ends with.
+    pub fn begin(&mut self, label: &str, to_all: bool, bytes: &[u8]) -> Result<(), GroupError> {
+        let request = Request { label: label.to_owned(), to_all, bytes: bytes.to_vec() };
+        self.shared.ask(|state| state.request = Some(request));
+        self.control.take_requests()?;
+        self.control.progress_join();
+        self.control.send()
+    }
+
+    /// A frame of `from` has come.
+    ///
+    /// # Errors
+    /// What the control thread ends with.
+    pub fn hear(&mut self, from: NodeId, frame: Frame) -> Result<(), GroupError> {
+        self.control.frame = frame;
+        self.control.handle_frame(from)?;
+        self.control.progress_join();
+        self.control.send()
+    }
+
+    /// The next frame that this node has sent to `to`.
+    pub fn take_sent(&mut self, to: NodeId) -> Option<Frame> {
+        self.control.mesh.ways[to.index()].pop_front()
+    }
+
+    /// What a collective has come to, once.
+    #[must_use]
+    pub fn take_outcome(&self) -> Option<Vec<Vec<u8>>> {
+        self.shared.lock().outcome.take()
+    }
+
+    /// Why nothing works from here on.
+    #[must_use]
+    pub fn failure(&self) -> Option<GroupError> {
+        self.shared.lock().failure.clone()
+    }
+
+    /// Messages that wait for one peer, at most.
+    #[must_use]
+    pub fn waiting_max(&self) -> usize {
+        self.control.waiting_max()
+    }
+}
+
+impl Transport for Hand {
+    type Error = Infallible;
+    type Waker = NoWait;
+
+    fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Infallible>> {
+        let way = &mut self.ways[to.index()];
+        if way.len() == WAY_FRAMES {
+            return Err(SendError::Full);
+        }
+        Message::decode(frame).expect("a node sends what nodes can read");
+        way.push_back(core::mem::take(frame));
+        Ok(())
+    }
+
+    fn recv(&mut self, _: Option<Duration>, _: &mut Frame) -> Result<Received, Infallible> {
+        Ok(Received::TimedOut)
+    }
+
+    fn waker(&self) -> NoWait {
+        NoWait
+    }
+}
+
+impl Wake for NoWait {
+    fn wake(&self) {}
+}
+
+impl Mesh for Hand {
+    fn card(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::from(([127, 0, 0, 1], 4157)))
+    }
+
+    fn meet(&mut self, _: &[Option<SocketAddr>]) {}
+
+    fn is_up(&self, _: NodeId) -> bool {
+        self.is_up
+    }
+
+    fn rtt(&self, _: NodeId) -> Option<Duration> {
+        None
+    }
+
+    fn trouble(&self, _: NodeId) -> Option<String> {
+        None
+    }
+
+    fn poll_refusal(&mut self) -> Option<String> {
+        None
+    }
+}
+
+pub(crate) fn rendezvous(text: &str) -> Option<SocketAddr> {
+    place::address_in(text)
+}
+
+pub(crate) fn host_and_port(text: &str) -> Result<(), String> {
+    place::check(text).map_err(|error| error.to_string())
+}
+
+/// Frames for which a way has room.
+const WAY_FRAMES: usize = 4;

@@ -1,0 +1,53 @@
+//! What reads bytes and texts of others, to be fed by hand: fuzz targets do (feature `testing`).
+//!
+//! The handshake and packets need nothing of this: [`crate::net::hello`] and [`crate::net::packet`] are sans-IO and public.
+//! Not here: anything that opens a socket or waits.
+
+use core::net::SocketAddr;
+
+use crate::group::testing as group;
+use crate::zmq::Guard;
+
+pub use group::Control;
+
+/// The check of a ZMTP stream before a ZeroMQ socket sees it.
+#[derive(Debug)]
+pub struct ZmtpGuard(Guard);
+
+impl Default for ZmtpGuard {
+    fn default() -> Self {
+        Self(Guard::new())
+    }
+}
+
+impl ZmtpGuard {
+    /// How many of the next bytes may pass if messages may have `limit` bytes, and whether the frame behind them has to
+    /// wait for a higher limit.
+    ///
+    /// # Errors
+    /// Why the stream must go no further.
+    pub fn pass(&mut self, bytes: &[u8], limit: u64) -> Result<(usize, bool), String> {
+        let passed = self.0.pass(bytes, limit).map_err(|violation| violation.to_string())?;
+        Ok((passed.bytes, passed.is_held))
+    }
+
+    /// Whether the peer has introduced itself, and by which name.
+    #[must_use]
+    pub fn introduction(&self) -> (bool, Option<&[u8]>) {
+        (self.0.is_introduced(), self.0.identity())
+    }
+}
+
+/// The address that a rendezvous file with this text says.
+#[must_use]
+pub fn rendezvous(text: &str) -> Option<SocketAddr> {
+    group::rendezvous(text)
+}
+
+/// Whether the text is `host:port`; the error is what a person is told.
+///
+/// # Errors
+/// If it is not.
+pub fn host_and_port(text: &str) -> Result<(), String> {
+    group::host_and_port(text)
+}
