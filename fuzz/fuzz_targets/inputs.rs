@@ -1,7 +1,5 @@
 //! libFuzzer entry point of the target `inputs`.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    adapm_fuzz::inputs(bytes);
-});
+adapm_fuzz::entry_point!(inputs);

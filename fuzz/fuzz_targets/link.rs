@@ -1,7 +1,5 @@
 //! libFuzzer entry point of the target `link`.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    adapm_fuzz::link(bytes);
-});
+adapm_fuzz::entry_point!(link);

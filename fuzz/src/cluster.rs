@@ -1,9 +1,12 @@
 //! Target `cluster`: no order of steps breaks an invariant of the protocol (protocol, section 8).
 //!
-//! The input chooses a small cluster and then, step by step, who acts and which message arrives; the lockstep cluster
-//! checks all invariants after each step. In the end everything is delivered and checked at rest. The same steps as in
-//! the random schedules of `adapm-core/tests/properties.rs`, but led by coverage instead of chance, and on few keys.
+//! The input chooses a small cluster and then, step by step, who acts, which message arrives, who vanishes and who hears of
+//! it; the lockstep cluster checks all invariants after each step. In the end everything is delivered and checked at rest.
+//! The same steps as in the random schedules of `adapm-core/tests/properties.rs` and `loss.rs`, but led by coverage instead
+//! of chance, and on few keys. A finding tells its steps in the words of a scenario.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use adapm_core::policy::{System, SystemPolicy};
@@ -13,6 +16,8 @@ use adapm_core::testing::random::RandomPolicy;
 use adapm_core::testing::{Cluster, Setup, Violation};
 use adapm_core::{Key, NodeId, WorkerId};
 
+use crate::planted;
+
 /// Keys of the cluster, at least one a node.
 const KEYS: u64 = 4;
 
@@ -21,20 +26,42 @@ const STEPS_MAX: usize = 200;
 
 /// Runs the steps that `bytes` choose; true if a main copy moved or a replica was set up.
 pub fn cluster(bytes: &[u8]) -> bool {
-    let mut choices = Choices::from_bytes(bytes);
-    let mut cluster = Cluster::new(setup(&mut choices));
-    let result = run(&mut cluster, &mut choices);
+    let (cluster, result) = play(bytes, |_| {});
     if let Err(violation) = result {
-        panic!("{violation}");
+        panic!("{violation}; its steps:\n{}", story(bytes));
     }
     let stats = |node: NodeId| cluster.member(node).node.stats();
     cluster.nodes().any(|node| stats(node).relocations + stats(node).replicas > 0)
 }
 
-/// Two or three nodes under any system, or under a policy that answers at random.
+/// The steps in words.
+fn story(bytes: &[u8]) -> String {
+    let lines = Rc::new(RefCell::new(Vec::new()));
+    let heard = Rc::clone(&lines);
+    let _ = play(bytes, |cluster| {
+        let setup = cluster.setup();
+        heard.borrow_mut().push(format!(
+            "{} nodes, {} workers each, caches {}, blocks {}, parked {}",
+            setup.nodes, setup.workers, setup.location_caches, setup.block_bytes_max, setup.parked_max
+        ));
+        cluster.tell_steps(move |line| heard.borrow_mut().push(line.to_owned()));
+    });
+    lines.take().join("\n")
+}
+
+fn play(bytes: &[u8], begin: impl FnOnce(&mut Cluster)) -> (Cluster, Result<(), Violation>) {
+    let mut choices = Choices::from_bytes(bytes);
+    let mut cluster = Cluster::new(setup(&mut choices));
+    begin(&mut cluster);
+    let result = run(&mut cluster, &mut choices);
+    (cluster, result)
+}
+
+/// Two or three nodes under any system, or under a policy that answers at random; one of them may vanish.
 fn setup(choices: &mut Choices<'_>) -> Setup {
-    let nodes = 2 + choices.below(2) as usize;
-    let workers = 1 + choices.below(2) as usize;
+    let shape = choices.below(8);
+    let nodes = if shape & 1 == 0 { 3 } else { 2 };
+    let workers = 1 + (shape >> 1 & 1) as usize;
     let system = System::ALL.get(choices.below(8) as usize).copied();
     let mut setup = Setup::new(system.unwrap_or_default(), nodes, workers, KEYS);
     if system.is_none() {
@@ -43,9 +70,11 @@ fn setup(choices: &mut Choices<'_>) -> Setup {
             Arc::new(move |node| Box::new(RandomPolicy::new(seed ^ u64::from(node.0))) as SystemPolicy);
         (setup.adaptive, setup.sequential) = (false, false);
     }
+    setup.losses = (shape >> 2 & 1) as usize;
     setup.location_caches = choices.flag();
     setup.block_bytes_max = [4 << 20, 16][choices.below(2) as usize];
     setup.parked_max = [1 << 16, 1, 0][choices.below(3) as usize];
+    setup.bug = planted::protocol();
     setup
 }
 
@@ -56,36 +85,52 @@ fn run(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation
         }
         step(cluster, choices)?;
     }
+    while let Some((node, gone)) = cluster.untold().pop() {
+        cluster.tell_lost(node, gone)?;
+    }
     // Without replication, nodes with concurrent intent take turns for as long as it lasts.
-    let workers: Vec<Who> = cluster.workers().collect();
-    for who in &workers {
-        cluster.advance_clock(*who, 1_000);
+    for who in working(cluster) {
+        cluster.advance_clock(who, 1_000);
     }
     cluster.settle()?;
-    for who in workers {
+    for who in working(cluster) {
         cluster.quiesce(who)?;
+    }
+    cluster.settle()?;
+    for who in working(cluster) {
+        cluster.end(who)?;
+    }
+    cluster.settle()?;
+    for node in cluster.living() {
+        cluster.leave((node, WorkerId(0)))?;
     }
     cluster.settle()
 }
 
 fn step(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation> {
-    match choices.below(16) {
-        0..6 => deliver(cluster, choices),
-        6..10 => access(cluster, choices),
-        10..12 => {
-            let who = worker(cluster, choices);
+    match choices.below(32) {
+        0..12 => deliver(cluster, choices),
+        12..20 => access(cluster, choices),
+        20..24 => {
+            let Some(who) = worker(cluster, choices) else { return Ok(()) };
             let clock = cluster.member(who.0).workers[who.1.index()].clock.0;
             let start = clock + choices.below(4) * choices.below(16);
             cluster.intent(who, &[key(choices)], start..start + 1 + choices.below(4))
         }
-        12 => {
-            let who = worker(cluster, choices);
-            cluster.advance_clock(who, 1 + choices.below(2) * 30);
+        24..26 => {
+            if let Some(who) = worker(cluster, choices) {
+                cluster.advance_clock(who, 1 + choices.below(2) * 30);
+            }
             Ok(())
         }
-        13 => cluster.round(node(cluster, choices)),
-        14 => cluster.drain(node(cluster, choices)),
-        _ => cluster.timeout(node(cluster, choices)),
+        26 | 27 => cluster.round(node(cluster, choices)),
+        28 => cluster.drain(node(cluster, choices)),
+        29 => cluster.timeout(node(cluster, choices)),
+        30 => lose(cluster, choices),
+        _ => match worker(cluster, choices) {
+            Some(who) if choices.below(8) == 7 && is_free(cluster, who) => cluster.end(who).map(|_| ()),
+            _ => deliver(cluster, choices),
+        },
     }
 }
 
@@ -100,8 +145,8 @@ fn deliver(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Viola
 }
 
 fn access(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation> {
-    let who = worker(cluster, choices);
-    if cluster.member(who.0).workers[who.1.index()].blocked.is_some() {
+    let Some(who) = worker(cluster, choices) else { return Ok(()) };
+    if !is_free(cluster, who) {
         return deliver(cluster, choices);
     }
     let keys = [key(choices)];
@@ -121,14 +166,40 @@ fn access(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violat
     Ok(())
 }
 
-fn worker(cluster: &Cluster, choices: &mut Choices<'_>) -> Who {
-    let setup = cluster.setup();
-    let node = NodeId(choices.below(setup.nodes as u64) as u16);
-    (node, WorkerId(choices.below(setup.workers as u64) as u16))
+/// A node vanishes, or one of the others hears of it, if that may be.
+fn lose(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation> {
+    if cluster.losses().gone().len() < cluster.setup().losses {
+        let node = node(cluster, choices);
+        cluster.vanish(node, |_, count| choices.below(count as u64 + 1) as usize);
+        return Ok(());
+    }
+    let untold = cluster.untold();
+    match untold.get(choices.below(untold.len() as u64) as usize) {
+        Some(&(survivor, gone)) => cluster.tell_lost(survivor, gone),
+        None => deliver(cluster, choices),
+    }
 }
 
+/// Workers that have neither ended nor vanished.
+fn working(cluster: &Cluster) -> Vec<Who> {
+    let ended = |who: &Who| cluster.member(who.0).workers[who.1.index()].ended;
+    let gone = |who: &Who| cluster.losses().is_gone(who.0);
+    cluster.workers().filter(|who| !ended(who) && !gone(who)).collect()
+}
+
+fn worker(cluster: &Cluster, choices: &mut Choices<'_>) -> Option<Who> {
+    let working = working(cluster);
+    working.get(choices.below(working.len() as u64) as usize).copied()
+}
+
+fn is_free(cluster: &Cluster, who: Who) -> bool {
+    cluster.member(who.0).workers[who.1.index()].blocked.is_none()
+}
+
+/// A node that has not vanished.
 fn node(cluster: &Cluster, choices: &mut Choices<'_>) -> NodeId {
-    NodeId(choices.below(cluster.setup().nodes as u64) as u16)
+    let living: Vec<NodeId> = cluster.living().collect();
+    living[choices.below(living.len() as u64) as usize]
 }
 
 /// Mostly the first two keys: what nobody shares proves nothing.

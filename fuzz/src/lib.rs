@@ -1,36 +1,93 @@
 //! Fuzz targets of adapm as plain functions from bytes to a verdict: `cargo test -p adapm-fuzz` replays the committed
 //! corpus and generated inputs through them on any toolchain, libFuzzer drives the same functions through the entry
-//! points in `fuzz_targets/` (feature `libfuzzer`).
+//! points in `fuzz_targets/` (`--cfg fuzzing`, which `cargo fuzz` sets).
 //!
 //! A target panics on a finding. It returns whether the input got as far as what the target is about, so that the replay
 //! notices a target that has come to reject everything. How to run, minimise and keep a finding: `fuzz/README.md`.
 
 #![forbid(unsafe_code)]
 
+mod addresses;
+mod args;
+mod checkpoint;
 mod cluster;
 mod decode;
+mod environment;
+mod group;
+mod handshake;
 mod inputs;
+// The launcher is part of the binary `adapm`, which no library offers: its sources are read where they are.
+#[path = "../../adapm-tasks/src/bin/adapm/launcher/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "the binary uses more of it than the target does")]
+mod launcher;
 mod link;
+mod notes;
+mod packets;
 mod peer;
+mod planted;
+mod round_trip;
 mod slot;
 mod store;
+mod triples;
+mod zmtp;
 
+pub use addresses::addresses;
+pub use checkpoint::checkpoint;
 pub use cluster::cluster;
 pub use decode::decode;
+pub use environment::environment;
+pub use group::group;
+pub use handshake::handshake;
 pub use inputs::inputs;
 pub use link::link;
+pub use notes::notes;
+pub use packets::packets;
+pub use round_trip::round_trip;
 pub use slot::slot;
 pub use store::store;
+pub use triples::triples;
+pub use zmtp::zmtp;
 
 /// A target: panics on a finding, else whether the input was deep enough to test anything.
 pub type Target = fn(&[u8]) -> bool;
 
-/// Every target by the name of its corpus folder and its libFuzzer entry point.
-pub const TARGETS: [(&str, Target); 6] = [
-    ("cluster", cluster),
-    ("decode", decode),
-    ("inputs", inputs),
-    ("link", link),
-    ("slot", slot),
-    ("store", store),
-];
+/// Hands the names of all targets to a macro. Each is a function of this crate, the name of a corpus folder, and that of a
+/// libFuzzer entry point.
+#[macro_export]
+macro_rules! for_all_targets {
+    ($then:ident) => {
+        $then! {
+            addresses, checkpoint, cluster, decode, environment, group, handshake, inputs, link, notes, packets,
+            round_trip, slot, store, triples, zmtp,
+        }
+    };
+}
+
+/// The `main` of an entry point: libFuzzer's with `--cfg fuzzing`, else one that says how to get that.
+#[macro_export]
+macro_rules! entry_point {
+    ($target:ident) => {
+        #[cfg(fuzzing)]
+        libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+            $crate::$target(bytes);
+        });
+
+        #[cfg(not(fuzzing))]
+        fn main() -> std::process::ExitCode {
+            eprintln!(
+                "this is built without libFuzzer: run `cargo fuzz run {}`, see fuzz/README.md",
+                stringify!($target)
+            );
+            std::process::ExitCode::FAILURE
+        }
+    };
+}
+
+macro_rules! table {
+    ($($target:ident),+ $(,)?) => {
+        /// Every target by its name.
+        pub const TARGETS: &[(&str, Target)] = &[$((stringify!($target), $target)),+];
+    };
+}
+
+for_all_targets!(table);

@@ -12,13 +12,15 @@ use adapm_core::testing::arb::Choices;
 use adapm_core::testing::link::random::FAREWELLS;
 use adapm_core::testing::link::{Broken, End, Lie, Pair};
 
+use crate::planted;
+
 /// Steps of one input at most.
 const STEPS_MAX: usize = 1_000;
 
 /// Runs the steps that `bytes` choose; true if a frame was still missing when the last pipe came up.
 pub fn link(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
-    let mut pair = Pair::new(config(&mut choices), None);
+    let mut pair = Pair::new(config(&mut choices), planted::session());
     match run(&mut pair, &mut choices) {
         Ok(resumed) => resumed,
         Err(broken) => panic!("{broken:?}"),

@@ -75,7 +75,7 @@ impl Pair {
 
     fn step(&mut self, choices: &mut Choices<'_>) {
         let other = self.copies[1 - self.owner].state();
-        match (choices.below(10), other) {
+        match (choices.below(11), other) {
             (0, _) => self.push(self.owner, amount(choices)),
             (1, _) => self.push(1 - self.owner, amount(choices)),
             (2, _) => self.learn(choices.below(256)),
@@ -86,6 +86,7 @@ impl Pair {
             (7, State::Replica) => self.exchange(),
             (8, State::Replica) => self.release(),
             (9, State::Replica) => self.hand_over(amount(choices)),
+            (10, State::Replica) => self.abandon(),
             _ => {}
         }
     }
@@ -161,6 +162,18 @@ impl Pair {
         self.owner().watch(false);
         self.other().released();
         self.held = None;
+        self.exchanges += 1;
+    }
+
+    /// The holder loses its owner, and with it what it has not sent; it then asks anew as if nothing had been.
+    fn abandon(&mut self) {
+        self.other().abandon();
+        let other = self.other_copy();
+        assert_eq!(other.state(), State::None, "what is abandoned is not held");
+        assert!(!other.word.is_dirty() && other.delta == [0; LEN], "what was not sent is gone");
+        let held = self.held.take().expect("the other copy is a replica");
+        self.pushed -= held.pending;
+        self.owner().watch(false);
         self.exchanges += 1;
     }
 

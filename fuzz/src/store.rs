@@ -2,12 +2,22 @@
 //!
 //! Not here: several threads (the conformance suite and loom), and that memory is given back.
 
+use adapm_core::Layout;
 use adapm_core::testing::store_fuzz;
+use adapm_store::fixed::{FixedStore, elements_of, keys_of};
 use adapm_store::{DenseStore, SparseStore};
+
+/// The largest layout that inputs choose.
+const LARGEST: &[(u64, usize)] = &[(9, 4), (7, 70)];
 
 /// Runs the calls that `bytes` choose; true if a copy was held at least once.
 pub fn store(bytes: &[u8]) -> bool {
     let dense = store_fuzz(bytes, DenseStore::<f32>::new);
     let sparse = store_fuzz(bytes, SparseStore::<f32>::new);
-    dense && sparse
+    let fixed = store_fuzz(bytes, fixed);
+    dense && sparse && fixed
+}
+
+fn fixed(layout: &Layout) -> FixedStore<f32, { keys_of(LARGEST) }, { elements_of(LARGEST) }> {
+    FixedStore::for_layout(layout).expect("there is room for the largest layout")
 }

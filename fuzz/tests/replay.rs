@@ -18,39 +18,79 @@ const INPUT_BYTES_MAX: usize = 512;
 /// Of so many generated inputs, at least one must be deep enough to test anything.
 const SHALLOW_MAX: u64 = 20;
 
-#[test]
-fn every_target_has_a_corpus_and_an_entry_point() {
-    for (name, _) in TARGETS {
-        assert!(!corpus(name).is_empty(), "fuzz/corpus/{name} holds no input");
-        let entry = folder("fuzz_targets").join(format!("{name}.rs"));
-        assert!(entry.is_file(), "{} is missing", entry.display());
-    }
+/// All committed inputs together: a corpus is to be small.
+const CORPUS_FILES_MAX: usize = 300;
+const CORPUS_BYTES_MAX: usize = 1 << 20;
+
+macro_rules! replays {
+    ($($target:ident),+ $(,)?) => {
+        $(mod $target {
+            #[test]
+            fn corpus_finds_nothing() {
+                super::corpus_finds_nothing(stringify!($target), adapm_fuzz::$target);
+            }
+
+            #[test]
+            fn generated_inputs_find_nothing() {
+                super::generated_inputs_find_nothing(stringify!($target), adapm_fuzz::$target);
+            }
+        })+
+    };
 }
 
+adapm_fuzz::for_all_targets!(replays);
+
 #[test]
-fn corpus_finds_nothing() {
-    for (name, target) in TARGETS {
-        for (path, bytes) in corpus(name) {
-            let finding = catch_unwind(|| target(&bytes)).is_err();
-            assert!(!finding, "target {name} fails on {}", path.display());
+fn every_target_has_an_entry_point_and_nothing_else_has_one() {
+    let manifest = fs::read_to_string(folder("Cargo.toml")).expect("the manifest is readable");
+    let readme = fs::read_to_string(folder("README.md")).expect("the page is readable");
+    for (name, _) in TARGETS {
+        let entry = format!("fuzz_targets/{name}.rs");
+        assert!(folder(&entry).is_file(), "{entry} is missing");
+        assert!(manifest.contains(&format!("path = \"{entry}\"")), "Cargo.toml: no [[bin]] with {entry}");
+        assert!(readme.contains(&format!("| `{name}` |")), "README.md: no row for {name}");
+    }
+    for kind in ["fuzz_targets", "corpus"] {
+        let entries = fs::read_dir(folder(kind)).expect("the folder is there");
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            assert!(TARGETS.iter().any(|(name, _)| *name == stem), "{} is no target's", path.display());
         }
     }
 }
 
 #[test]
-fn generated_inputs_find_nothing() {
+fn the_corpus_is_small() {
+    let inputs: Vec<Vec<u8>> =
+        TARGETS.iter().flat_map(|(name, _)| corpus(name)).map(|(_, bytes)| bytes).collect();
+    let bytes: usize = inputs.iter().map(Vec::len).sum();
+    println!("{} inputs of {bytes} bytes", inputs.len());
+    assert!(
+        inputs.len() <= CORPUS_FILES_MAX && bytes <= CORPUS_BYTES_MAX,
+        "pick fewer by coverage: README.md"
+    );
+}
+
+fn corpus_finds_nothing(name: &str, target: Target) {
+    let inputs = corpus(name);
+    assert!(!inputs.is_empty(), "fuzz/corpus/{name} holds no input");
+    for (path, bytes) in inputs {
+        let finding = catch_unwind(|| target(&bytes)).is_err();
+        assert!(!finding, "target {name} fails on {}", path.display());
+    }
+}
+
+fn generated_inputs_find_nothing(name: &str, target: Target) {
     let inputs = number("ADAPM_FUZZ_INPUTS", INPUTS);
     let seed = number("ADAPM_FUZZ_SEED", 1);
-    for (name, target) in TARGETS {
-        let corpus: Vec<Vec<u8>> = corpus(name).into_iter().map(|(_, bytes)| bytes).collect();
-        let deep =
-            (0..inputs).filter(|&at| run(name, target, seed, at, &generate(name, seed, at, &corpus))).count();
-        println!("target {name}: {inputs} inputs of seed {seed}, {deep} deep");
-        assert!(
-            deep as u64 * SHALLOW_MAX >= inputs,
-            "target {name} rejects nearly all: {deep} of {inputs} are deep"
-        );
-    }
+    let corpus: Vec<Vec<u8>> = corpus(name).into_iter().map(|(_, bytes)| bytes).collect();
+    let deep =
+        (0..inputs).filter(|&at| run(name, target, seed, at, &generate(name, seed, at, &corpus))).count();
+    println!("target {name}: {inputs} inputs of seed {seed}, {deep} deep");
+    assert!(
+        deep as u64 * SHALLOW_MAX >= inputs,
+        "target {name} rejects nearly all: {deep} of {inputs} are deep"
+    );
 }
 
 fn run(name: &str, target: Target, seed: u64, at: u64, bytes: &[u8]) -> bool {
@@ -64,7 +104,7 @@ fn run(name: &str, target: Target, seed: u64, at: u64, bytes: &[u8]) -> bool {
         .expect("fuzz/artifacts is writable");
     panic!(
         "target {name} fails on input {at} of seed {seed}, kept as {}; again: \
-         ADAPM_FUZZ_SEED={seed} ADAPM_FUZZ_INPUTS={} cargo test -p adapm-fuzz generated",
+         ADAPM_FUZZ_SEED={seed} ADAPM_FUZZ_INPUTS={} cargo test -p adapm-fuzz {name}::generated",
         path.display(),
         at + 1
     );

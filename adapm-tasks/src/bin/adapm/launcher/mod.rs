@@ -18,7 +18,7 @@
 
 mod environment;
 mod error;
-mod hostlist;
+pub(crate) mod hostlist;
 mod kubernetes;
 mod mpi;
 mod placement;

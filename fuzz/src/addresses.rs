@@ -1,0 +1,48 @@
+//! Target `addresses`: any text is an address or is refused in one line; an address is read as it is written.
+//!
+//! Texts of addresses come from flags, variables, the rendezvous file and other processes; secrets from files and variables.
+//! Not here: names of hosts, which the system looks up.
+
+use adapm_transport::net::{Address, Kind, Token};
+use adapm_transport::testing::{host_and_port, rendezvous};
+
+/// Reads the text that `bytes` are; true if it is an address of some kind.
+pub fn addresses(bytes: &[u8]) -> bool {
+    let secret = Token::new(bytes);
+    let fits = (Token::BYTES_MIN..=Token::BYTES_MAX).contains(&bytes.len());
+    assert_eq!(secret.is_ok(), fits, "a secret has a length");
+    if let Ok(secret) = secret {
+        assert_eq!(format!("{secret:?}"), "Token(..)", "a secret is not shown");
+    }
+    let (form, text) = bytes.split_first().map_or((0, bytes), |(form, rest)| (*form, rest));
+    let text = String::from_utf8_lossy(text);
+    // One half are whole texts, the other what follows a scheme.
+    let kinds = Kind::ALL.map(Kind::scheme);
+    let text = match form {
+        0..128 => text.into_owned(),
+        form => format!("{}://{text}", kinds[usize::from(form) % kinds.len()]),
+    };
+    let parsed = text.parse::<Address>();
+    match &parsed {
+        Ok(address) => {
+            let again = address.to_string();
+            assert_eq!(again.parse::<Address>().as_ref(), Ok(address), "{again} is read as it is written");
+            assert_eq!(address.kind().scheme().parse(), Ok(address.kind()), "a scheme names its kind");
+        }
+        Err(error) => one_line(&error.to_string()),
+    }
+    let reached = host_and_port(&text);
+    if let Err(error) = &reached {
+        one_line(error);
+    }
+    let met = rendezvous(&text);
+    if let Some(address) = met {
+        assert_eq!(rendezvous(&format!("{address}\n")), met, "a rendezvous is read as it is written");
+        assert!(host_and_port(&address.to_string()).is_ok(), "{address} is a host and a port");
+    }
+    parsed.is_ok() || reached.is_ok() || met.is_some()
+}
+
+fn one_line(error: &str) {
+    assert!(!error.contains(char::is_control), "an error is one line without control characters: {error:?}");
+}

@@ -1,0 +1,89 @@
+//! Target `checkpoint`: any bytes are a checkpoint or are refused in one line; a checkpoint has one form only.
+//!
+//! The input is the file itself, or changes to a sound one, with the checksum made right or not. Not here: opening and
+//! replacing files.
+
+use std::sync::OnceLock;
+
+use adapm_core::testing::arb::Choices;
+use adapm_tasks::kge::ModelKind;
+use adapm_tasks::testing::{checkpoint_bytes, checkpoint_of, graph_of, read_checkpoint};
+
+/// Changes of one input at most.
+const CHANGES_MAX: u64 = 8;
+
+/// Reads the file that `bytes` choose; true if it is a checkpoint.
+pub fn checkpoint(bytes: &[u8]) -> bool {
+    let Some((&form, rest)) = bytes.split_first() else { return false };
+    let file = if form & 1 == 0 { changed(form, rest) } else { with_magic(form, rest) };
+    match read_checkpoint(&file) {
+        Ok(checkpoint) => {
+            assert_eq!(checkpoint_bytes(&checkpoint), file, "a checkpoint is written as it was read");
+            assert!(!format!("{checkpoint:?}").is_empty());
+            true
+        }
+        Err(error) => {
+            assert!(!error.to_string().contains(char::is_control), "an error is one line: {error:?}");
+            false
+        }
+    }
+}
+
+/// A sound file with changes.
+fn changed(form: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut choices = Choices::from_bytes(bytes);
+    let sound = sound();
+    let mut file = sound[usize::from(form >> 2) % sound.len()].clone();
+    for _ in 0..choices.below(CHANGES_MAX) {
+        let at = choices.below(file.len() as u64 + 1) as usize;
+        match choices.below(4) {
+            0 => file.truncate(at),
+            1 => file.insert(at, choices.below(256) as u8),
+            2 if at < file.len() => drop(file.remove(at)),
+            _ if at < file.len() => file[at] = choices.below(256) as u8,
+            _ => {}
+        }
+    }
+    if form & 2 == 0 {
+        sum_up(&mut file);
+    }
+    file
+}
+
+/// The bytes as they are, or behind what every file begins with.
+fn with_magic(form: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    if form & 2 == 0 {
+        file.extend_from_slice(&sound()[0][..BEGINNING]);
+    }
+    file.extend_from_slice(bytes);
+    file
+}
+
+/// Small files of both models.
+fn sound() -> &'static [Vec<u8>] {
+    static SOUND: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    SOUND.get_or_init(|| {
+        let graph = graph_of(&[("train.txt", b"a r b\nb s c\n")]).expect("a small graph");
+        let forms =
+            [(ModelKind::Complex, 2, false), (ModelKind::Complex, 4, true), (ModelKind::Rescal, 2, false)];
+        forms
+            .into_iter()
+            .map(|(kind, dim, reciprocal)| {
+                checkpoint_bytes(&checkpoint_of(&graph, kind, dim, reciprocal, 0.5))
+            })
+            .collect()
+    })
+}
+
+/// Makes the checksum, the last eight bytes, right (FNV-1a over all bytes before).
+fn sum_up(file: &mut [u8]) {
+    let Some((content, sum)) = file.split_last_chunk_mut::<8>() else { return };
+    let fnv = content
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    *sum = fnv.to_le_bytes();
+}
+
+/// Magic, version, and the name of the task with its length.
+const BEGINNING: usize = 8 + 4 + 4 + 3;

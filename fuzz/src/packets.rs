@@ -1,0 +1,179 @@
+//! Target `packets`: whatever bytes come over a pipe and however they are cut, the packet reader gives the same packets and
+//! ends for the same reason; only packets with a right checksum come out, none above the limit.
+//!
+//! The input writes a stream of sound packets, damaged ones and noise, and cuts it into the pieces that a source gives,
+//! among them none at all. Not here: what the packets say (targets `handshake`, `decode`).
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use adapm_core::link::{self, Seq};
+use adapm_core::testing::arb::Choices;
+use adapm_core::transport::Frame;
+use adapm_transport::net::packet::{
+    Fault, Greeting, HEADER_BYTES, Kind, Outgoing, Packet, PacketReader, Spares,
+};
+
+/// Packets of one input at most.
+const PACKETS_MAX: usize = 12;
+
+/// Calls after which a reader that neither reads on nor ends hangs.
+const CALLS_MAX: usize = 1_000_000;
+
+/// Reads the stream that `bytes` choose; true if a whole packet came out.
+pub fn packets(bytes: &[u8]) -> bool {
+    let mut choices = Choices::from_bytes(bytes);
+    let limit = [100, 1 << 10, 1 << 20][choices.below(3) as usize];
+    let trusts = choices.flag();
+    let cuts: Vec<usize> = (0..choices.below(5)).map(|_| cut(&mut choices)).collect();
+    let mut stream = Vec::new();
+    for _ in 0..PACKETS_MAX {
+        if choices.is_exhausted() {
+            break;
+        }
+        write(&mut stream, limit, &mut choices);
+    }
+    let expected = read(&stream, vec![usize::MAX], limit, false);
+    // One piece of some length at least, else nothing ever arrives.
+    let cuts = cuts.into_iter().chain([1 + bytes.len() % 4_096]).collect();
+    assert_eq!(read(&stream, cuts, limit, trusts), expected, "another cut, other packets");
+    !expected.0.is_empty()
+}
+
+/// Where the source cuts: often small, sometimes nothing.
+fn cut(choices: &mut Choices<'_>) -> usize {
+    match choices.below(4) {
+        0 => 0,
+        1 => 1 + choices.below(40) as usize,
+        2 => choices.below(5_000) as usize,
+        _ => choices.below(200_000) as usize,
+    }
+}
+
+/// Appends a packet, sound or not, or noise.
+fn write(stream: &mut Vec<u8>, limit: usize, choices: &mut Choices<'_>) {
+    let at = stream.len();
+    let choice = choices.below(8);
+    if choice == 7 {
+        stream.extend((0..choices.below(64)).map(|_| choices.below(256) as u8));
+        return;
+    }
+    let large = [0, 0, 0, 20_000][choices.below(4) as usize];
+    let (head, values) = (choices.below(256) as usize, large + choices.below(256) as usize);
+    let frame = frame(head, values, choices.below(256) as u8);
+    let packet = Outgoing::new(
+        kind(choices),
+        Seq(choices.number()),
+        Seq(choices.number()),
+        Some(Arc::new(frame.clone())),
+    );
+    let parts = packet.parts();
+    of_parts(parts[0], frame, limit, choices);
+    stream.extend(packet.parts().concat());
+    match choice {
+        5 => {
+            let place = at + choices.below((stream.len() - at) as u64) as usize;
+            stream[place] ^= 1 << choices.below(8);
+        }
+        6 => stream.truncate(at + choices.below((stream.len() - at) as u64) as usize),
+        _ => {}
+    }
+}
+
+/// The same packet as a pipe delivers it that keeps messages apart.
+fn of_parts(header: &[u8], frame: Frame, limit: usize, choices: &mut Choices<'_>) {
+    let fits = frame.len() <= limit;
+    let packet = Packet::of_parts(header, frame.clone(), limit);
+    assert_eq!(packet.is_ok(), fits, "a sound packet within the limit is taken, and no other: {packet:?}");
+    let mut header = header.to_vec();
+    match choices.below(4) {
+        0 => header.truncate(choices.below(HEADER_BYTES as u64) as usize),
+        1 => header.push(0),
+        _ => header[choices.below(HEADER_BYTES as u64) as usize] ^= 1 << choices.below(8),
+    }
+    assert!(Packet::of_parts(&header, frame, limit).is_err(), "a changed header is noticed");
+}
+
+fn kind(choices: &mut Choices<'_>) -> Kind {
+    [
+        Kind::Link(link::Kind::Data),
+        Kind::Link(link::Kind::Bye),
+        Kind::Link(link::Kind::Ack),
+        Kind::Link(link::Kind::Heartbeat),
+        Kind::Greeting(Greeting::Hello),
+        Kind::Greeting(Greeting::Welcome),
+        Kind::Greeting(Greeting::Proof),
+        Kind::Greeting(Greeting::Ready),
+        Kind::Greeting(Greeting::Refuse),
+    ][choices.below(9) as usize]
+}
+
+fn frame(head: usize, values: usize, seed: u8) -> Frame {
+    let mut frame = Frame { head: (0..head).map(|at| at as u8 ^ seed).collect(), ..Frame::default() };
+    frame.values.resize(values);
+    frame.values.bytes_mut().iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 3) as u8 ^ seed);
+    frame
+}
+
+/// All packets of the stream, and why there are no more.
+fn read(stream: &[u8], cuts: Vec<usize>, limit: usize, trusts: bool) -> (Vec<Packet>, Fault) {
+    let mut source = Pieces { bytes: stream, cuts, turn: 0 };
+    let mut reader = PacketReader::new(limit);
+    reader.trust_short(trusts);
+    let (mut spares, mut packets) = (Spares::default(), Vec::new());
+    for _ in 0..CALLS_MAX {
+        match reader.read(&mut source, &mut spares) {
+            Ok(Some(packet)) => {
+                assert!(packet.frame.len() <= limit, "a packet above the limit");
+                spares.keep(packet.frame.clone());
+                packets.push(packet);
+            }
+            Ok(None) => {}
+            Err(fault) => {
+                if let (Fault::Oversize { bytes, limit: told }, true) = (fault, reader.is_within()) {
+                    assert!(bytes > told as u64, "a packet that fits is not refused");
+                }
+                assert!(!fault.to_string().contains('\n'), "an error is one line");
+                return (packets, fault);
+            }
+        }
+    }
+    panic!("the reader neither reads on nor ends");
+}
+
+/// Gives its bytes in pieces of the lengths of `cuts`, in turn; a piece of nothing means that the source would block.
+struct Pieces<'a> {
+    bytes: &'a [u8],
+    cuts: Vec<usize>,
+    turn: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        if self.bytes.is_empty() {
+            return Ok(0);
+        }
+        let cut = self.cuts[self.turn % self.cuts.len()];
+        self.turn += 1;
+        let len = cut.min(room.len()).min(self.bytes.len());
+        if len == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let (now, later) = self.bytes.split_at(len);
+        room[..len].copy_from_slice(now);
+        self.bytes = later;
+        Ok(len)
+    }
+
+    fn read_vectored(&mut self, rooms: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
+        let mut all = 0;
+        for room in rooms {
+            match self.read(room) {
+                Ok(len) if len == room.len() => all += len,
+                Ok(len) => return Ok(all + len),
+                Err(error) => return if all > 0 { Ok(all) } else { Err(error) },
+            }
+        }
+        Ok(all)
+    }
+}
