@@ -11,7 +11,7 @@
 //! let file = std::env::temp_dir().join(format!("adapm-doc-{}.trace", std::process::id()));
 //! let tracer = Tracer::create(&file, [(Key(7), "the lucky one".to_owned())])?;
 //! let cluster = Builder::<f32>::new(Layout::dense(&[(100, 1)])?).nodes(2).trace(&tracer).build()?;
-//! cluster.run(|worker| worker.localize(&[Key(7)]))?;
+//! cluster.run(|mut worker| worker.localize(&[Key(7)]))?;
 //! tracer.finish()?;
 //!
 //! let trace = Trace::read(std::io::BufReader::new(std::fs::File::open(&file)?))?;
