@@ -244,6 +244,11 @@ impl<S: Store, P: Port> SerialNode<S, P> {
         let is_quiet = received.is_empty();
         received.clear();
         self.received = received;
+        if let Some(error) = self.line.error() {
+            // The other end learns why.
+            self.write();
+            return Err(NodeError::Line(error));
+        }
         while let Some(mut frame) = self.line.poll_frame() {
             let message = wire::decode(&mut frame).map_err(NodeError::Frame)?;
             self.feed(Input::Message(self.peer, message))?;
