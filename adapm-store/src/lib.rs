@@ -66,7 +66,7 @@
 //! | What does it take? | 17 B for a key, and twice its value: a replica has a delta |
 //! | May an interrupt handler use it? | Not by itself: it is not `Sync`. Behind a mutex of the platform, as any other `Send` value |
 //! | What if `f` of `with_slot` calls the store? | A panic that says so; the contract forbids it |
-//! | What else allocates? | The engine: queues and messages. It needs an allocator of some 32 KiB |
+//! | What else allocates? | The engine: queues and messages. The example below runs with 20 KiB of heap, link session included |
 //!
 //! `adapm-runtime/examples/bare-metal` is a whole node on a Cortex-M4 that shares parameters with a cluster over a serial line.
 //!

@@ -138,7 +138,7 @@ fn write(register: usize, value: u32) {
     unsafe { ptr::write_volatile(register as *mut u32, value) }
 }
 
-const HEAP_BYTES: usize = 192 << 10;
+const HEAP_BYTES: usize = 64 << 10;
 const CLOCK_HZ: u32 = 25_000_000;
 const BAUD: u32 = 115_200;
 

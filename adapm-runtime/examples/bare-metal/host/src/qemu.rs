@@ -43,6 +43,12 @@ pub(crate) fn build_firmware() -> Result<PathBuf, String> {
 impl Board {
     /// Starts QEMU with `firmware`.
     pub(crate) fn start(firmware: &Path) -> Result<Self, String> {
+        if !firmware.is_file() {
+            return Err(format!(
+                "{}: no such file; without a path the firmware is built",
+                firmware.display()
+            ));
+        }
         let mut qemu = Command::new(QEMU);
         qemu.args(["-machine", "mps2-an386", "-cpu", "cortex-m4", "-display", "none", "-monitor", "none"]);
         qemu.args(["-serial", "stdio", "-semihosting-config", "enable=on,target=native", "-kernel"]);
