@@ -22,7 +22,7 @@ pub(crate) struct Watchdog(#[expect(dead_code, reason = "the thread sees it bein
 pub(crate) fn build_firmware() -> Result<PathBuf, String> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--release", "--locked", "--package", "bare-metal-firmware", "--target", TARGET]);
+    cargo.args(["build", "--release", "--package", "bare-metal-firmware", "--target", TARGET]);
     let status = cargo.current_dir(workspace).status();
     match status {
         Ok(status) if status.success() => {}
