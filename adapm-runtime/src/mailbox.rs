@@ -19,6 +19,8 @@ use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, planted, wait};
 /// # Ordering
 /// A thread that is about to sleep for long raises `asleep` and *then* looks for work; a worker leaves its work and *then* looks
 /// at `asleep`. Both look at the work under the same mutex: either the thread finds the work, or the worker finds the flag.
+/// All writes of the flag are swaps. Stores would do, as a worker's swap stands right behind what it has read; but loom does
+/// not know that, and beyond three preemptions would let the worker read its own swap after the thread's later store.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     inner: Mutex<Inner<T>>,
@@ -101,13 +103,13 @@ impl<T> Mailbox<T> {
     #[must_use]
     pub fn doze_off(&self) -> bool {
         let looked = planted!(LookBeforeDozing).then(|| self.is_empty());
-        self.asleep.store(true, Ordering::Release);
+        self.asleep.swap(true, Ordering::AcqRel);
         looked.unwrap_or_else(|| self.is_empty())
     }
 
     /// Ends a long sleep.
     pub fn get_up(&self) {
-        self.asleep.store(false, Ordering::Relaxed);
+        self.asleep.swap(false, Ordering::Relaxed);
     }
 
     /// Refuses everything from here on; what is still in it can be taken.
