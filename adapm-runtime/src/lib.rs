@@ -34,6 +34,28 @@
 //!
 //! Plug in a policy, a store or a transport: `examples/custom_{policy,store,transport}.rs`.
 //!
+//! # Races
+//!
+//! Whatever two threads share is modelled with [loom](https://docs.rs/loom), which runs every interleaving that the memory model
+//! allows: `.ci/run loom` with at most two preemptions, `LOOM_MAX_PREEMPTIONS=3 .ci/run loom` with three. The models run the code
+//! that is shipped, on loom's primitives (`sync.rs`).
+//!
+//! | models | claim |
+//! | --- | --- |
+//! | `adapm-store`: `loom_latch`, `loom_slot` | one thread at a time is in a slot, the next sees what it wrote, no memory is another key's |
+//! | `adapm-store`: `loom_fast_path` | a push is counted once or refused while its key leaves, arrives, is promoted or sent |
+//! | `loom_worker` | worker, engine and peer together: a worker reads its own pushes while its key leaves |
+//! | `loom_order`, `loom_ticket` | no access overtakes an operation in flight; every wait ends, also if nobody serves |
+//! | `loom_mailbox`, `loom_dirty` | nothing is lost or overtaken, who sleeps or waits for room is woken |
+//! | `loom_clocks`, `loom_intent` | a clock seen is work seen; nothing of a worker follows its end |
+//!
+//! Models called `planted_*` hold a mistake (a weaker ordering, a look before the flag instead of after it, a notification left
+//! out) and must fail: a suite that finds nothing has looked. The mistakes are run-time values that only loom builds have.
+//!
+//! No model covers what lies behind a system call or a second process: the bells of transports (a wake that meets a sleep; their
+//! suite, `transport_suite!`, tests it), starting and joining threads, lost peers (`failure.rs`), the totals, and more than one
+//! channel. Three threads that spin for one latch make no progress under loom. For these there are the tests on real threads.
+//!
 //! Deliberately absent: the protocol (`adapm-core`), recovery from a lost node, an asynchronous
 //! executor ([`Ticket`] is a future and runs on any), pinning of threads to cores.
 
