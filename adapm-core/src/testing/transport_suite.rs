@@ -4,11 +4,12 @@
 //! [`transport_suite!`](crate::transport_suite) makes one test of each function here. A constructor gets a number of nodes
 //! and returns their endpoints in the order of the node ids, connected or about to be. Endpoints are driven by their own
 //! calls only, so a transport without threads of its own passes too. No duration is asserted; the one clock is the
-//! [`PATIENCE`] after which a frame counts as lost.
+//! [`patience`] after which a frame counts as lost.
 //!
-//! Not here: what happens when an endpoint is dropped, or a connection breaks, which is each transport's own.
+//! Not here: connections that break, and how a peer that says nothing is given up, which is each transport's own.
 
 mod drive;
+mod endings;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -20,9 +21,15 @@ use std::thread;
 use crate::id::NodeId;
 use crate::transport::{Frame, Received, SendError, Transport, Wake};
 use crate::wire::FRAME_BYTES_MAX;
+pub use drive::{patience, set_patience};
+pub use endings::{
+    a_dropped_peer_is_noticed, a_waker_outlives_its_endpoint,
+    an_orderly_end_is_no_loss_and_frames_arrive_before,
+};
+
 use drive::{
-    Party, TURN, TURNS_MAX, WAITS, drive_until, expect, fill, filled, hear_wakes, load, pair, receive, send,
-    triple, wait_for_ever,
+    Party, TURN, WAITS, drive_until, expect, fill, filled, hear_wakes, load, pair, receive, send, triple,
+    turns_max, wait_for_ever,
 };
 
 /// Makes a test of each rule of the transport contract, for the endpoints that `$network` returns for a number of nodes.
@@ -31,6 +38,8 @@ use drive::{
 /// // tests/suite.rs
 /// adapm_core::transport_suite!(my_transport::network);
 /// ```
+///
+/// A wait that does not end fails after a minute; `ADAPM_PATIENCE=5` makes that five seconds while you look for the fault.
 #[macro_export]
 macro_rules! transport_suite {
     ($network:expr) => {
@@ -47,6 +56,9 @@ macro_rules! transport_suite {
             many_wakes_may_end_in_one,
             wakes_starve_no_frames_and_frames_no_wakes,
             a_wait_ends_in_time_out,
+            a_dropped_peer_is_noticed,
+            an_orderly_end_is_no_loss_and_frames_arrive_before,
+            a_waker_outlives_its_endpoint,
         );
     };
     (@each $network:expr; $($rule:ident,)*) => {
@@ -58,9 +70,6 @@ macro_rules! transport_suite {
         )*
     };
 }
-
-/// Time after which a frame counts as lost: nothing waits this long unless the test is going to fail.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every node sends to every other from a thread of its own, in sizes of all kinds: each frame arrives once, unchanged, and
 /// in the order sent.
@@ -101,7 +110,7 @@ where
     }
     for _ in 0..NODES {
         parties
-            .recv_timeout(PATIENCE)
+            .recv_timeout(patience())
             .expect("a frame was lost or changed, or its arrival or room was not told");
     }
 }
@@ -135,7 +144,7 @@ pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(network: impl F
         let expected = if full.is_ok() { sent + 1 } else { sent };
         let mut arrived = 0;
         let mut heard = full.is_ok();
-        for _ in 0..TURNS_MAX {
+        for _ in 0..turns_max() {
             let wait = if arrived < expected { Duration::ZERO } else { TURN };
             heard |= expect(a.recv(Some(wait), &mut scratch)) == Received::Woken;
             if arrived < expected && expect(b.recv(Some(TURN), &mut scratch)) == Received::Frame(NodeId(0)) {
@@ -192,7 +201,7 @@ pub fn a_wake_ends_the_next_wait<T: Transport>(network: impl Fn(usize) -> Vec<T>
         let mut ends = network(nodes);
         let waker = ends[0].waker();
         let mut frame = Frame::default();
-        for wait in [Some(Duration::ZERO), Some(PATIENCE), None] {
+        for wait in [Some(Duration::ZERO), Some(patience()), None] {
             waker.clone().wake();
             assert_eq!(expect(ends[0].recv(wait, &mut frame)), Received::Woken);
         }
@@ -208,13 +217,13 @@ where
     let waker = end.waker();
     let waits = wait_for_ever(end, Received::Woken);
     for round in 0..WAITS {
-        waits.recv_timeout(PATIENCE).expect("a wake did not end a wait");
+        waits.recv_timeout(patience()).expect("a wake did not end a wait");
         for _ in 0..round % 8 {
             thread::yield_now();
         }
         waker.wake();
     }
-    waits.recv_timeout(PATIENCE).expect("a wake did not end a wait");
+    waits.recv_timeout(patience()).expect("a wake did not end a wait");
 }
 
 /// A frame ends a wait for ever, whether it comes just before the wait, at its start or into it.
@@ -251,7 +260,7 @@ where
         }
         tell.send(()).expect("the test waits");
     });
-    told.recv_timeout(PATIENCE).expect("the way is full in the end");
+    told.recv_timeout(patience()).expect("the way is full in the end");
     drive_until(&told, &mut b, "the sender was not told of room");
 }
 
@@ -275,7 +284,7 @@ pub fn wakes_starve_no_frames_and_frames_no_wakes<T: Transport>(network: impl Fn
     let mut frame = Frame::default();
     assert_eq!(receive(&mut b, &mut frame, &mut [&mut a]), NodeId(0));
     let (mut arrived, mut heard) = (1, 0);
-    for _ in 0..TURNS_MAX {
+    for _ in 0..turns_max() {
         waker.wake();
         match expect(b.recv(Some(TURN), &mut frame)) {
             Received::Frame(_) => arrived += 1,

@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::mpsc;
 use std::thread;
@@ -13,13 +14,42 @@ use crate::transport::{Frame, Received, SendError, Transport};
 
 /// One turn of driving an endpoint that has nothing to wait for.
 pub(super) const TURN: Duration = Duration::from_millis(1);
-/// Turns until a frame counts as lost.
-pub(super) const TURNS_MAX: usize = 30_000;
+/// Set by [`set_patience`], in milliseconds; 0: not set.
+static PATIENCE_MILLIS: AtomicU64 = AtomicU64::new(0);
 /// Waits of a thread that is to be woken.
 pub(super) const WAITS: usize = 500;
 /// A way that has taken this many frames of [`LOAD_BYTES`] and is not full has no bound.
 const LOADS_MAX: u64 = 4_096;
+/// More wakes than anybody has asked for in one go.
+const WAKES_MAX: usize = 30_000;
 const LOAD_BYTES: usize = 64 << 10;
+
+/// Time after which a frame counts as lost: nothing waits this long unless the test is going to fail. One minute, or the
+/// seconds of `ADAPM_PATIENCE`.
+///
+/// # Panics
+/// If `ADAPM_PATIENCE` is not a number.
+#[must_use]
+pub fn patience() -> Duration {
+    match PATIENCE_MILLIS.load(Ordering::Relaxed) {
+        0 => {}
+        millis => return Duration::from_millis(millis),
+    }
+    let Ok(text) = std::env::var("ADAPM_PATIENCE") else { return Duration::from_secs(60) };
+    let seconds =
+        text.parse().unwrap_or_else(|_| panic!("ADAPM_PATIENCE is {text:?}: give a number of seconds"));
+    Duration::from_secs(seconds)
+}
+
+/// Sets [`patience`] for this process: for tests of the suite itself, which meet faults on purpose.
+pub fn set_patience(patience: Duration) {
+    PATIENCE_MILLIS.store(patience.as_millis() as u64, Ordering::Relaxed);
+}
+
+/// Turns of driving until a frame counts as lost: in most of them two endpoints wait.
+pub(super) fn turns_max() -> usize {
+    (patience().as_millis() / (2 * TURN.as_millis())) as usize
+}
 
 /// One node of the crowd: what it has sent to and received from each peer.
 pub(super) struct Party {
@@ -115,7 +145,7 @@ where
 /// Drives `end`, whatever arrives, until the channel says something.
 pub(super) fn drive_until<T: Transport>(told: &mpsc::Receiver<()>, end: &mut T, fault: &str) {
     let mut scratch = Frame::default();
-    for _ in 0..TURNS_MAX {
+    for _ in 0..turns_max() {
         match told.try_recv() {
             Ok(()) => return,
             Err(mpsc::TryRecvError::Empty) => expect(end.recv(Some(TURN), &mut scratch)),
@@ -129,14 +159,14 @@ pub(super) fn drive_until<T: Transport>(told: &mpsc::Receiver<()>, end: &mut T, 
 pub(super) fn hear_wakes<T: Transport>(end: &mut T) -> usize {
     let mut scratch = Frame::default();
     let woken = |_: &usize| expect(end.recv(Some(Duration::ZERO), &mut scratch)) == Received::Woken;
-    let heard = (0..TURNS_MAX).take_while(woken).count();
-    assert!(heard < TURNS_MAX, "a wake is told for ever");
+    let heard = (0..WAKES_MAX).take_while(woken).count();
+    assert!(heard < WAKES_MAX, "a wake is told for ever");
     heard
 }
 
 pub(super) fn send<T: Transport>(end: &mut T, to: NodeId, frame: &mut Frame) {
     let expected = frame.clone();
-    for _ in 0..TURNS_MAX {
+    for _ in 0..turns_max() {
         match end.send(to, frame) {
             Ok(()) => return,
             Err(SendError::Full) => {
@@ -153,7 +183,7 @@ pub(super) fn send<T: Transport>(end: &mut T, to: NodeId, frame: &mut Frame) {
 /// Receives one frame while driving `others`, to which nobody sends.
 pub(super) fn receive<T: Transport>(end: &mut T, frame: &mut Frame, others: &mut [&mut T]) -> NodeId {
     let mut scratch = Frame::default();
-    for _ in 0..TURNS_MAX {
+    for _ in 0..turns_max() {
         if let Received::Frame(from) = expect(end.recv(Some(TURN), frame)) {
             return from;
         }
