@@ -213,7 +213,7 @@ pub fn a_wake_ends_a_wait_in_progress<T>(network: impl Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
 {
-    let [_, end] = pair(network(2));
+    let [_peer, end] = pair(network(2));
     let waker = end.waker();
     let waits = wait_for_ever(end, Received::Woken);
     for round in 0..WAITS {
