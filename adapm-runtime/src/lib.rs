@@ -32,7 +32,7 @@
 //! | [`trace`] | what happens to some keys, as a file | `tests/trace` |
 //! | `sampling`, `stats`, `clocks` | keys the manager may choose; totals; logical time | `tests/threads` |
 //!
-//! Plug in a policy, a store or a transport: `examples/custom_{policy,store,transport}.rs`.
+//! Plug in a policy, a store or a transport: [`docs::plug_in`], and in short `examples/custom_{policy,store,transport}.rs`.
 //!
 //! # Races
 //!
@@ -65,6 +65,7 @@ mod builder;
 mod channel;
 mod clocks;
 mod cluster;
+pub mod docs;
 mod error;
 mod failure;
 mod link;

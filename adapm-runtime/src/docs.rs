@@ -1,0 +1,4 @@
+//! Pages about the runtime rather than about one item.
+
+#[doc = include_str!("../docs/plug-in.md")]
+pub mod plug_in {}
