@@ -281,7 +281,7 @@ impl Cluster {
 
     /// Ends a step of `node`: looks at what it has and checks all invariants.
     pub(super) fn finish_step(&mut self, node: NodeId) -> Result<(), Violation> {
-        self.members[node.index()].refresh();
+        self.members[node.index()].refresh_if_outdated();
         self.step += 1;
         let result = invariants::check(self, node);
         self.told.clear();

@@ -34,6 +34,8 @@ pub struct Member {
     /// The mistake planted in the workers' fast path.
     bug: Option<Bug>,
     told: Arc<Mutex<Vec<Told>>>,
+    /// Whether a worker has changed a value since the rows were written.
+    is_outdated: bool,
 }
 
 /// A worker thread as the runtime has it: a clock, a dirty queue, and the keys on which it must not use the fast path.
@@ -136,13 +138,22 @@ impl Member {
             reason: Reason::Idle,
             bug: setup.bug,
             told,
+            is_outdated: false,
         }
     }
 
     /// Looks at every key again.
     pub fn refresh(&mut self) {
+        self.is_outdated = false;
         for (key, row) in self.rows.iter_mut().enumerate() {
             row.refresh(&self.node, Key(key as u64));
+        }
+    }
+
+    /// Looks at every key again if a worker has changed a value since the last look.
+    pub(super) fn refresh_if_outdated(&mut self) {
+        if self.is_outdated {
+            self.refresh();
         }
     }
 
@@ -184,6 +195,7 @@ impl Member {
 
     /// The fast path of a write; false if the engine must take it.
     pub fn fast_push(&mut self, worker: WorkerId, key: Key, update: &[i64]) -> bool {
+        self.is_outdated = true;
         let worker = &mut self.workers[worker.index()];
         if worker.slow.contains(&key) {
             return false;

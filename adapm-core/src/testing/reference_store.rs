@@ -65,8 +65,16 @@ impl<V: Value> Store for ReferenceStore<V> {
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
         assert!(self.value_len(key) > 0, "{key} is no key of the layout");
         let mut copies = self.copies();
-        let result = f(copies.entry(key).or_insert_with(LocalCopy::absent).slot());
-        if copies.get(&key).is_some_and(LocalCopy::is_forgettable) {
+        let Some(copy) = copies.get_mut(&key) else {
+            let mut copy = LocalCopy::absent();
+            let result = f(copy.slot());
+            if !copy.is_forgettable() {
+                copies.insert(key, copy);
+            }
+            return result;
+        };
+        let result = f(copy.slot());
+        if copy.is_forgettable() {
             copies.remove(&key);
         }
         result
