@@ -252,7 +252,7 @@ impl fmt::Display for Report {
 }
 
 /// A run that takes longer, in virtual time, never ends.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(8);
 /// Silences after which a peer is given up, in milliseconds.
 const DEAD_MILLIS: [u64; 3] = [40, 200, 1_000];
 const RUN_SALT: u64 = 0x51ac_95a1_7000_0003;

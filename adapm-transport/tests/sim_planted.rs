@@ -1,0 +1,114 @@
+//! Green must mean something: mistakes planted in engines and in link sessions are found by simulated clusters.
+//!
+//! A bug of the protocol runs with only the checker of the invariant that it breaks; a run that never ends breaks the sixth.
+//! What else it does (a failed assertion) does not count. A bug of a session counts whenever a run ends badly: links have
+//! no checkers of their own but what they promise.
+
+use std::io::Write;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+use adapm_core::testing::link::LinkBug;
+use adapm_core::testing::{Bug, Checks};
+use adapm_transport::sim::Failure;
+use adapm_transport::sim::checked::{Run, Wrong};
+
+/// Runs after which a bug counts as not found.
+const SEEDS_MAX: u64 = 300;
+
+/// Bugs that other suites find, and why this one does not.
+const OUT_OF_REACH: [(Bug, &str); 4] = [
+    (Bug::TrustLatestFact, "a fact hardly ever arrives behind a newer one where links keep their order"),
+    (Bug::AwaitLost, "a loss is told so late that no round waits any more"),
+    (Bug::BlameLateAnswer, "a loss is told so late that no answer is on its way any more"),
+    (Bug::HeedLost, "links deliver nothing of a peer that they have given up"),
+];
+
+#[test]
+fn every_planted_bug_within_reach_is_found_in_simulated_clusters() {
+    show(&format!("{:22} {:>9}  {:>5}  what it said\n", "planted bug", "invariant", "seeds"));
+    let (mut found, mut missed) = (0, Vec::new());
+    let is_near = |bug: &Bug| OUT_OF_REACH.iter().all(|(far, _)| far != bug);
+    let near = Bug::ALL.into_iter().filter(is_near);
+    let engines = near.map(|bug| (bug.to_string(), bug.invariant().to_string(), find(bug)));
+    let links =
+        LinkBug::ALL.into_iter().map(|bug| (format!("{bug:?}"), String::from("link"), find_in_links(bug)));
+    for (bug, breaks, detection) in engines.chain(links) {
+        let Some((seeds, what)) = detection else {
+            missed.push(bug);
+            continue;
+        };
+        found += 1;
+        show(&format!("{bug:22} {breaks:>9}  {seeds:>5}  {what}\n"));
+    }
+    for (bug, reason) in OUT_OF_REACH {
+        show(&format!("{:22} {:>9}      -  {reason}\n", bug.to_string(), bug.invariant()));
+    }
+    let all = Bug::ALL.len() + LinkBug::ALL.len();
+    show(&format!("{found} of {all} planted bugs found by the simulator\n"));
+    assert_eq!(missed, Vec::<String>::new(), "bugs that the simulator does not find");
+}
+
+/// Past the capture of the test runner: the table is to be seen in every run.
+fn show(line: &str) {
+    std::io::stdout().write_all(line.as_bytes()).expect("standard output takes the table");
+}
+
+#[test]
+fn a_planted_bug_is_hidden_from_a_checker_that_is_off() {
+    for bug in Bug::ALL {
+        let hidden = (0..5).all(|seed| detect(seed, bug, Checks::NONE).is_none());
+        assert!(hidden, "{bug} is found without a checker");
+    }
+}
+
+/// How many runs it takes to find the bug, and what was found.
+fn find(bug: Bug) -> Option<(u64, String)> {
+    let checks = Checks::only(bug.invariant());
+    (0..SEEDS_MAX).find_map(|seed| Some((seed + 1, detect(seed, bug, checks)?)))
+}
+
+fn detect(seed: u64, bug: Bug, checks: Checks) -> Option<String> {
+    let run = if bug.needs_loss() { Run::with_loss(seed) } else { Run::new(seed) };
+    match quietly(&run.with_bug(bug, checks))? {
+        Failure::Violation(Wrong::Invariant(violation)) if checks.contains(violation.invariant) => {
+            Some(violation.what)
+        }
+        // Invariant 6: every operation completes.
+        Failure::Stuck(what) if checks.contains(6) => Some(brief(&what)),
+        _ => None,
+    }
+}
+
+fn find_in_links(bug: LinkBug) -> Option<(u64, String)> {
+    (0..SEEDS_MAX).find_map(|seed| {
+        let mut run = Run::new(seed);
+        run.link_bug = Some(bug);
+        let failure = quietly(&run)?.to_string();
+        Some((seed + 1, brief(&failure)))
+    })
+}
+
+fn brief(what: &str) -> String {
+    what.chars().take(100).collect()
+}
+
+/// How the run ends badly, if it does; a panic is another matter.
+fn quietly(run: &Run) -> Option<Failure<Wrong>> {
+    hush_panics();
+    panic::catch_unwind(AssertUnwindSafe(|| run.run())).ok()?.err()
+}
+
+/// An engine with a bug fails its own assertions now and then: these stories are not wanted.
+fn hush_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let loud = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let of_this_test = info.location().is_some_and(|at| at.file().ends_with("sim_planted.rs"));
+            if of_this_test {
+                loud(info);
+            }
+        }));
+    });
+}
