@@ -197,6 +197,12 @@ impl Link {
         if self.ends[survivor as usize].is_gone {
             return Ok(());
         }
+        if self.ends[survivor as usize].heard.is_none() {
+            // It was never met: whoever joins with it is told at once.
+            self.ends[survivor as usize].is_dead = true;
+            effects.lost.push((self.node(survivor), self.node(side)));
+            return Ok(());
+        }
         let parcels = core::mem::take(&mut self.ways[survivor as usize].parcels);
         let keep = around.dice.within(0..parcels.len() as u64 + 1);
         for parcel in parcels.into_iter().take(keep as usize) {
