@@ -1,8 +1,9 @@
 //! The store contract: latched slots, one a key. A store knows slots, not messages.
 //!
-//! A [`crate::node::Node`] and the workers of its node share one store (`&S` and `Arc<S>` are stores too). Check an
+//! A [`crate::node::Node`] and the workers of its node share one store (`&S`, `Arc<S>` and `Rc<S>` are stores too). Check an
 //! implementation with `adapm_core::store_suite!`.
 
+use alloc::rc::Rc;
 use alloc::sync::Arc;
 use core::ops::Range;
 
@@ -79,4 +80,4 @@ macro_rules! delegate {
     )*};
 }
 
-delegate!(&S, Arc<S>);
+delegate!(&S, Arc<S>, Rc<S>);

@@ -8,7 +8,7 @@ use core::mem;
 use postcard::ser_flavors::Flavor;
 
 use crate::transport::Frame;
-use crate::wire::message::Message;
+use crate::wire::message::{Body, Message};
 use crate::wire::{FRAME_BYTES_MAX, PROTOCOL_VERSION};
 
 /// Overwrites `frame` with `message`. The value block is moved, not copied; the head reuses the frame's memory.
@@ -30,6 +30,34 @@ pub fn encode(message: Message, frame: &mut Frame) {
         .expect("a control part is made of integers, booleans and lists of known length");
     frame.values = message.values;
     debug_assert!(frame.len() <= FRAME_BYTES_MAX, "composers of messages keep within the frame bound");
+}
+
+/// Bytes of the head of a frame with this control part, without writing it.
+#[must_use]
+pub fn head_bytes(body: &Body) -> usize {
+    let weight = postcard::serialize_with_flavor(body, Weight(0));
+    1 + weight.expect("a control part is made of integers, booleans and lists of known length")
+}
+
+/// Counts what would be written.
+struct Weight(usize);
+
+impl Flavor for Weight {
+    type Output = usize;
+
+    fn try_extend(&mut self, data: &[u8]) -> postcard::Result<()> {
+        self.0 += data.len();
+        Ok(())
+    }
+
+    fn try_push(&mut self, _data: u8) -> postcard::Result<()> {
+        self.0 += 1;
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<usize> {
+        Ok(self.0)
+    }
 }
 
 /// Appends to memory that is reused; postcard's own flavour allocates anew.

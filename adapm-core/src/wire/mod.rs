@@ -7,7 +7,7 @@ pub mod message;
 pub mod shape;
 
 pub use decode::decode;
-pub use encode::encode;
+pub use encode::{encode, head_bytes};
 pub use message::Message;
 
 /// Raised whenever the bytes of any frame change; the first byte of every head.
