@@ -101,6 +101,8 @@ pub struct Node<S: Store, P: Policy> {
     parked: KeyMap<Vec<Parked<S::Value>>>,
     ops: OpMap<OpState<S::Value>>,
     peers: Vec<Peer>,
+    /// Peers for which something may have come up while this input is handled.
+    newsworthy: Vec<NodeId>,
     /// The first peer that was lost: from then on nothing is asked of other nodes.
     first_lost: Option<NodeId>,
     round: Round,
@@ -141,6 +143,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             parked: KeyMap::default(),
             ops: OpMap::default(),
             peers,
+            newsworthy: Vec::new(),
             first_lost: None,
             round: Round::default(),
             agenda: Agenda::default(),

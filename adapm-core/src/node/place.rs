@@ -73,6 +73,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         if let Some(holding) = self.holdings.get_mut(&key) {
             holding.hand_over = true;
             self.peers[holder.index()].hand_overs.push(key);
+            self.newsworthy.push(holder);
         }
     }
 }

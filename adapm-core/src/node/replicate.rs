@@ -1,5 +1,7 @@
 //! Replication: the owner is the hub of all replicas of its keys (AdaPM §4.1, AdaPM §B.1.2; protocol, section 3).
 
+use core::mem;
+
 use crate::error::Fault;
 use crate::id::{Key, NodeId};
 use crate::node::Node;
@@ -31,10 +33,19 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Notes that every holder of `key` but `except` lacks a change.
     pub(super) fn mark_stale(&mut self, key: Key, except: Option<NodeId>) {
         let Some(holding) = self.holdings.get_mut(&key) else { return };
+        // Of many holders most are stale already when the next change comes.
+        if holding.stale.len() == holding.nodes.len() {
+            return;
+        }
+        let mut at = 0;
         for node in holding.nodes.iter().filter(|node| Some(*node) != except) {
-            if holding.stale.iter().all(|(stale, _)| *stale != node) {
-                holding.stale.push((node, self.now));
+            while holding.stale.get(at).is_some_and(|(stale, _)| *stale < node) {
+                at += 1;
+            }
+            if holding.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
+                holding.stale.insert(at, (node, self.now));
                 self.peers[node.index()].stale.push(key);
+                self.newsworthy.push(node);
             }
         }
     }
@@ -83,14 +94,17 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Tells every peer for which something has come up since its last request, once.
     pub(super) fn send_news(&mut self) {
-        for index in 0..self.peers.len() {
-            let peer = &mut self.peers[index];
+        let mut nodes = mem::take(&mut self.newsworthy);
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes.drain(..) {
+            let peer = &mut self.peers[node.index()];
             let something = !peer.stale.is_empty() || !peer.hand_overs.is_empty();
             if something && !peer.told {
                 peer.told = true;
-                let node = NodeId(u16::try_from(index).expect("node ids are 16 bits wide"));
                 self.send(node, Message::bare(Body::News));
             }
         }
+        self.newsworthy = nodes;
     }
 }

@@ -30,6 +30,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.check_sync_request(from, &request)?;
         let since = self.peers[from.index()].answered.replace(self.now);
         self.peers[from.index()].told = false;
+        self.newsworthy.push(from);
         if let Some(since) = since {
             self.stats.check_age.record(self.now.nanos_since(since));
         }
@@ -210,7 +211,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let mut used = 0;
         for key in mem::take(&mut self.peers[to.index()].stale) {
             let Some(holding) = self.holdings.get_mut(&key) else { continue };
-            let Some(at) = holding.stale.iter().position(|(node, _)| *node == to) else { continue };
+            let Ok(at) = holding.stale.binary_search_by_key(&to, |(node, _)| *node) else { continue };
             if handing.binary_search(&key).is_ok() {
                 continue;
             }
@@ -222,7 +223,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 continue;
             }
             used += bytes;
-            due.push((key, holding.stale.swap_remove(at).1));
+            due.push((key, holding.stale.remove(at).1));
         }
         due.sort_unstable_by_key(|(key, _)| *key);
         due

@@ -29,7 +29,7 @@ pub(crate) type OpMap<T> = hashbrown::HashMap<OpId, T, foldhash::fast::FixedStat
 pub(crate) struct Holding {
     /// Nodes with a replica, or a replica grant on its way.
     pub(crate) nodes: NodeSet,
-    /// Holders that lack a change, with the time of the oldest.
+    /// Holders that lack a change, ascending, with the time of the oldest.
     pub(crate) stale: Vec<(NodeId, Instant)>,
     /// Whether a hand-over to the single holder is decided and waits for its request.
     pub(crate) hand_over: bool,
