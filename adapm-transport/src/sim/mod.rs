@@ -9,6 +9,7 @@
 //! | [`faults`] | resets, partitions, pauses, slow nodes; links that resume |
 //! | [`Program`], [`Script`] | what workers do |
 //! | [`Subject`] | what is simulated |
+//! | [`engines`] | bare engines with costs, for clusters of many nodes |
 //! | [`Simulator`] | the one loop |
 //! | `checked` | with the feature `testing`: a cluster of which every invariant is checked after every step |
 //! | [`Coverage`] | which fault struck while what was going on |
@@ -66,6 +67,7 @@ mod agenda;
 pub mod checked;
 mod coverage;
 mod dice;
+pub mod engines;
 pub mod faults;
 mod links;
 mod program;

@@ -1,0 +1,79 @@
+//! What a run has cost so far.
+
+use core::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use adapm_core::stats::Stats;
+use adapm_core::{Instant, NodeId};
+
+use super::LightStore;
+
+/// Totals over all nodes at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// When.
+    pub now: Instant,
+    /// Keys read that were local: served at once.
+    pub local: u64,
+    /// Keys read for which a worker waited for a copy on its way.
+    pub waited: u64,
+    /// Keys read by asking another node.
+    pub remote: u64,
+    /// Keys pushed.
+    pub pushed: u64,
+    /// Messages sent.
+    pub messages: u64,
+    /// Bytes sent, heads of frames and scaled values.
+    pub bytes: u64,
+    /// Time that the channels of all nodes were busy, in nanoseconds.
+    pub busy_nanos: u64,
+    /// What the engines counted, added up.
+    pub engines: Stats,
+}
+
+/// What the subject shares with the program that drives it, all in one thread: the stores, and totals on demand.
+///
+/// A program needs the stores for what workers look up locally, as local sampling does.
+#[derive(Debug, Default)]
+pub struct Board {
+    stores: RefCell<Vec<Rc<LightStore>>>,
+    wanted: Cell<usize>,
+    taken: RefCell<Vec<Totals>>,
+}
+
+impl Board {
+    /// The store of `node`.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    #[must_use]
+    pub fn store(&self, node: NodeId) -> Rc<LightStore> {
+        Rc::clone(&self.stores.borrow()[node.index()])
+    }
+
+    /// Asks for totals: they are those before the next event.
+    pub fn want_totals(&self) {
+        self.wanted.set(self.wanted.get() + 1);
+    }
+
+    /// The totals taken so far, in the order in which they were asked for.
+    #[must_use]
+    pub fn totals(&self) -> Vec<Totals> {
+        self.taken.borrow().clone()
+    }
+
+    pub(super) fn add_store(&self, store: Rc<LightStore>) {
+        self.stores.borrow_mut().push(store);
+    }
+
+    pub(super) fn wants(&self) -> bool {
+        self.wanted.get() > self.taken.borrow().len()
+    }
+
+    pub(super) fn take(&self, totals: Totals) {
+        while self.wants() {
+            self.taken.borrow_mut().push(totals);
+        }
+    }
+}
