@@ -5,3 +5,6 @@ pub mod processes {}
 
 #[doc = include_str!("../docs/trace.md")]
 pub mod trace {}
+
+#[doc = include_str!("../docs/simulate.md")]
+pub mod simulate {}

@@ -2,7 +2,8 @@
 //!
 //! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`]) holds model, step,
 //! training loop and evaluation, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported,
-//! [`exchange`] what nodes tell each other if they are processes.
+//! [`exchange`] what nodes tell each other if they are processes, [`simulate`] the paper's workloads on clusters that are
+//! not there.
 //! Tasks use the public API of `adapm-runtime` only and run unchanged under every system, on one node or many.
 //!
 //! Not here: the command line, which is the binary `adapm` of this package.
@@ -15,6 +16,7 @@ mod matrix;
 pub mod metric;
 pub mod optim;
 mod simd;
+pub mod simulate;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;

@@ -9,6 +9,7 @@ mod interrupted;
 mod launch;
 mod nodes;
 mod runs;
+mod simulate;
 mod together;
 mod traces;
 mod trained;

@@ -6,6 +6,7 @@
 mod check_net;
 mod launch;
 mod processes;
+mod simulate;
 mod trace;
 
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 pub(crate) use check_net::CheckNetArgs;
 pub(crate) use launch::LaunchArgs;
 pub(crate) use processes::{ProcessArgs, seconds, transports};
+pub(crate) use simulate::SimulateArgs;
 pub(crate) use trace::{TraceArgs, TraceKeysArgs};
 
 /// Trains models with sparse access on an adaptive parameter manager.
@@ -60,6 +62,8 @@ pub(crate) enum Verb {
     Launch(LaunchArgs),
     /// Measure round trips and bandwidth between processes
     CheckNet(CheckNetArgs),
+    /// Model the paper's workloads on clusters of any size, beside the paper's figures
+    Simulate(SimulateArgs),
     /// Show or draw where copies were in a run with --trace-keys
     Trace(TraceArgs),
 }

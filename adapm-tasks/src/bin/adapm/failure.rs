@@ -12,6 +12,7 @@ use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
 use adapm_tasks::data::DataError;
 use adapm_tasks::kge::TaskError;
+use adapm_tasks::simulate::SimulateError;
 use adapm_transport::group::GroupError;
 use clap::error::ErrorKind;
 
@@ -50,6 +51,8 @@ pub(crate) enum Failure {
     Between(u8, String),
     /// The secret cannot be used.
     Token(TokenError),
+    /// A cluster could not be simulated.
+    Simulate(SimulateError),
     /// A trace cannot be shown, or begun.
     Trace(TraceFailure),
     /// A signal ended the run; the exit code it asks for.
@@ -116,6 +119,8 @@ impl Failure {
             Self::Group(error) => group_exit_code(error),
             Self::Between(code, _) => *code,
             Self::NoProcesses => 2,
+            Self::Simulate(SimulateError::Failed(_)) => 1,
+            Self::Simulate(_) => 2,
             Self::Stdout(_) | Self::Signals(_) | Self::Folder(_) => 1,
             Self::Interrupted(code) => *code,
         }
@@ -144,6 +149,7 @@ impl Failure {
             Self::Folder(error) => Some(error.to_string()),
             Self::Group(error) => Some(error.to_string()),
             Self::Between(_, reason) => Some(reason.clone()),
+            Self::Simulate(error) => Some(error.to_string()),
             Self::NoProcesses => Some(
                 "there is no other process to measure the way to: run adapm launch --nodes 2 -- check-net, or give --node, \
                  --nodes and --rendezvous to each"
@@ -199,7 +205,8 @@ pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) ->
     let said = joined(&error.render().to_string());
     let verbs: Vec<String> = words
         .take_while(|word| {
-            ["demo", "train", "eval", "launch", "check-net", "trace", "kge"].contains(&word.as_str())
+            ["demo", "train", "eval", "launch", "check-net", "trace", "simulate", "kge"]
+                .contains(&word.as_str())
         })
         .collect();
     let help = ["adapm"].into_iter().chain(verbs.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");

@@ -1,6 +1,6 @@
-//! The adapm command line: `demo`, `train kge`, `eval kge`, `launch`, `check-net`, `trace`.
+//! The adapm command line: `demo`, `train kge`, `eval kge`, `launch`, `check-net`, `simulate`, `trace`.
 //!
-//! A verb a file ([`demo`], [`train`], [`eval`], [`launch`], [`check_net`], [`trace`]); what they share: [`args`] what can be asked for, [`progress`] what is shown
+//! A verb a file ([`demo`], [`train`], [`eval`], [`launch`], [`check_net`], [`simulate`], [`trace`]); what they share: [`args`] what can be asked for, [`progress`] what is shown
 //! while a run goes, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends badly, [`interrupt`] how
 //! it ends early. Tables go to stdout, progress and errors to stderr; with `--json` stdout holds JSON lines only.
 
@@ -21,6 +21,7 @@ mod plot;
 mod processes;
 mod progress;
 mod report;
+mod simulate;
 mod table;
 mod token;
 mod trace;
@@ -55,6 +56,7 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         Some(Verb::Demo(args)) => demo::run(args, &interrupt),
         Some(Verb::Launch(args)) => launch::run(args),
         Some(Verb::CheckNet(args)) => check_net::run(args, &interrupt),
+        Some(Verb::Simulate(args)) => simulate::run(args, &interrupt),
         Some(Verb::Trace(args)) => trace::run(args),
         Some(Verb::Train { task: TrainTask::Kge(args) }) => train::run(args, given, &interrupt),
         Some(Verb::Eval { task: EvalTask::Kge(args) }) => eval::run(args, given, &interrupt),

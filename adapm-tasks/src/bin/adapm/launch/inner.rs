@@ -47,6 +47,6 @@ fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
         Verb::Train { task: TrainTask::Kge(args) } => Some((&args.processes, args.cluster.nodes)),
         Verb::Eval { task: EvalTask::Kge(args) } => Some((&args.processes, args.cluster.nodes)),
         Verb::CheckNet(args) => Some((&args.processes, args.nodes)),
-        Verb::Demo(_) | Verb::Launch(_) | Verb::Trace(_) => None,
+        Verb::Demo(_) | Verb::Launch(_) | Verb::Simulate(_) | Verb::Trace(_) => None,
     }
 }

@@ -1,0 +1,142 @@
+//! What can be asked of the verb `simulate`.
+
+use std::path::PathBuf;
+
+use adapm_tasks::simulate::{Contender, Machine, Task};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+#[derive(Debug, Args)]
+#[command(after_help = SIMULATE_EXAMPLES, args_override_self = true)]
+pub(crate) struct SimulateArgs {
+    /// Workloads of the paper, separated by commas
+    #[arg(long, value_name = "TASKS", value_delimiter = ',', default_value = "all", value_parser = tasks())]
+    pub(crate) task: Vec<Vec<Task>>,
+    /// Systems, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = Contender::COMPARED, value_parser = contender())]
+    pub(crate) system: Vec<Contender>,
+    /// Numbers of nodes, separated by commas; one node is always simulated, too
+    #[arg(long, value_name = "N,N,..", value_delimiter = ',', default_values_t = [2, 4, 8, 16], value_parser = nodes)]
+    pub(crate) nodes: Vec<usize>,
+    /// Workers of each node
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = workers)]
+    pub(crate) workers: usize,
+    /// Seed of all choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+    /// Write a picture per workload to FOLDER
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Print one JSON object per run; tables go to stderr
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Machine")]
+pub(crate) struct MachineArgs {
+    /// Preset: the paper's cluster, rented machines, or machines on which protocol work takes no time
+    #[arg(long, value_name = "NAME", default_value = Machine::PAPER.name, value_parser = machine())]
+    machine: Machine,
+    /// Latency of the network [default: as in the preset: 20, 50, 0]
+    #[arg(long, value_name = "MICROSECONDS")]
+    latency: Option<u32>,
+    /// Bandwidth of a node, each way [default: 100, 10, no limit]
+    #[arg(long, value_name = "GBIT/S", value_parser = positive)]
+    bandwidth: Option<u32>,
+    /// Channel threads of a node [default: 4, 1, 1]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    channels: Option<u32>,
+    /// Cores that workers and channel threads share, 0 for as many as there are threads [default: 32, 8, 0]
+    #[arg(long, value_name = "N")]
+    cores: Option<u32>,
+    /// Time of a channel thread for a message, on either side [default: 3000, 3000, 0]
+    #[arg(long, value_name = "NANOSECONDS")]
+    message_cost: Option<u32>,
+    /// Time of a channel thread for a key of a message, on either side [default: 200, 200, 0]
+    #[arg(long, value_name = "NANOSECONDS")]
+    key_cost: Option<u32>,
+}
+
+impl SimulateArgs {
+    /// The workloads asked for, each once, in the paper's order.
+    pub(crate) fn tasks(&self) -> Vec<Task> {
+        let mut tasks = self.task.concat();
+        tasks.sort_unstable();
+        tasks.dedup();
+        tasks
+    }
+
+    /// The numbers of nodes asked for, each once, ascending, from one on.
+    pub(crate) fn nodes(&self) -> Vec<usize> {
+        let mut nodes = self.nodes.clone();
+        nodes.push(1);
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+}
+
+impl MachineArgs {
+    /// The preset with what was changed.
+    pub(crate) fn machine(&self) -> Machine {
+        let mut machine = self.machine;
+        let set = |field: &mut u64, value: Option<u32>, unit: u64| {
+            *field = value.map_or(*field, |value| u64::from(value) * unit);
+        };
+        set(&mut machine.latency_nanos, self.latency, 1_000);
+        set(&mut machine.bytes_per_second, self.bandwidth, 125_000_000);
+        set(&mut machine.channels, self.channels, 1);
+        set(&mut machine.cores, self.cores, 1);
+        set(&mut machine.message_nanos, self.message_cost, 1);
+        set(&mut machine.key_nanos, self.key_cost, 1);
+        machine
+    }
+}
+
+fn tasks() -> impl TypedValueParser<Value = Vec<Task>> {
+    let names = Task::ALL.map(Task::name).into_iter().chain(["all"]);
+    PossibleValuesParser::new(names).map(|name| match name.parse() {
+        Ok(task) => vec![task],
+        Err(()) => Task::ALL.to_vec(),
+    })
+}
+
+fn contender() -> impl TypedValueParser<Value = Contender> {
+    PossibleValuesParser::new(Contender::ALL.map(Contender::name)).try_map(|name| name.parse::<Contender>())
+}
+
+fn machine() -> impl TypedValueParser<Value = Machine> {
+    PossibleValuesParser::new(Machine::ALL.map(|machine| machine.name))
+        .try_map(|name| Machine::ALL.into_iter().find(|machine| machine.name == name).ok_or("no such preset"))
+}
+
+fn nodes(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=NODES_MAX).contains(number));
+    number.ok_or_else(|| format!("give whole numbers from 1 to {NODES_MAX}"))
+}
+
+fn workers(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=WORKERS_MAX).contains(number));
+    number.ok_or_else(|| format!("give a whole number from 1 to {WORKERS_MAX}"))
+}
+
+fn positive(text: &str) -> Result<u32, &'static str> {
+    text.parse().ok().filter(|number| *number > 0).ok_or("give a whole number of at least 1")
+}
+
+/// What each node knows of each other needs memory.
+const NODES_MAX: usize = 4_096;
+const WORKERS_MAX: usize = 256;
+
+const SIMULATE_EXAMPLES: &str = "\
+Real protocol engines in virtual time; values are counted, not trained. What is modelled, what
+is left out, and where the numbers come from: the page `simulate` of the crate's documentation.
+
+Examples:
+  adapm simulate                                       all workloads, 1 to 16 nodes, beside the paper
+  adapm simulate --task kge --nodes 8,64 --svg PLOTS   one workload on larger clusters, as a picture
+  adapm simulate --machine ethernet --workers 8        on rented machines
+  adapm simulate --task mf --bandwidth 1 --json        programs listen";

@@ -1,0 +1,129 @@
+//! The figures as tables, and what the paper states beside them.
+
+use adapm_tasks::simulate::paper::Statement;
+use adapm_tasks::simulate::{Figures, Run, Task};
+
+use super::{Results, speed_up};
+use crate::args::SimulateArgs;
+use crate::format;
+use crate::output::Output;
+use crate::table::{Align, Table};
+
+/// What is about to be shown, and what it is not.
+pub(super) fn heading(args: &SimulateArgs, output: Output) -> String {
+    let machine = args.machine.machine();
+    let bandwidth = match machine.bytes_per_second {
+        0 => "no limit".to_owned(),
+        rate => format!("{} Gbit/s", rate / 125_000_000),
+    };
+    format!(
+        "{}: {} a node, seed {}; network {}, {bandwidth}; {}\n{}\n",
+        output.bold("adapm simulate"),
+        format::plural(args.workers, "worker"),
+        args.seed,
+        format::seconds(machine.latency_nanos as f64 / 1e9),
+        format::plural(machine.channels as usize, "channel"),
+        output.dim(
+            "Raw speed-up only: nothing is learned here, so effective speed-up is not modelled. Epochs are scaled\n\
+             from a slice of them."
+        ),
+    )
+}
+
+/// A row per system and number of nodes.
+pub(super) fn of_task(task: Task, results: &Results, output: Output) -> String {
+    let mut columns = vec![Align::Right, Align::Left];
+    columns.resize(13, Align::Right);
+    let mut table = Table::new(&columns);
+    table.row(HEADINGS.map(|heading| output.dim(heading).to_string()));
+    for (run, figures) in results.iter().filter(|(run, _)| run.task == task) {
+        table.row(row(results, run, figures));
+    }
+    format!("\n{} ({task})\n{}", output.bold(task.title()), table.render())
+}
+
+fn row(results: &Results, run: &Run, figures: &Figures) -> Vec<String> {
+    let alone = run.nodes == 1;
+    let between = |text: String| if alone { "-".to_owned() } else { text };
+    let speed_up =
+        speed_up(results, run, figures).map_or_else(|| "-".to_owned(), |times| format!("{times:.2}x"));
+    vec![
+        run.nodes.to_string(),
+        if alone { "any".to_owned() } else { run.contender.to_string() },
+        format::seconds(figures.epoch_seconds),
+        speed_up,
+        between(format::bytes(figures.bytes_per_node as u64)),
+        format::share(figures.local_share),
+        between(small_share(figures.waited_share)),
+        between(small_share(figures.remote_share)),
+        between(format!("{:.0}", figures.relocations)),
+        between(format!("{:.0}", figures.replicas)),
+        between(milliseconds(figures.staleness)),
+        between(milliseconds(figures.check_age)),
+        between(format::share(figures.busy_share)),
+    ]
+}
+
+/// The stated figures with ours.
+pub(super) fn beside_the_paper(statements: &[Statement], output: Output) -> String {
+    if statements.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Left]);
+    table.row(["paper (CIKM'23)", "stated", "here", ""].map(|heading| output.dim(heading).to_string()));
+    let mut reasons: Vec<&str> = Vec::new();
+    for statement in statements {
+        let verdict = if statement.agrees {
+            "agrees".to_owned()
+        } else {
+            let known = reasons.iter().position(|reason| *reason == statement.because);
+            let number = known.unwrap_or_else(|| {
+                reasons.push(statement.because);
+                reasons.len() - 1
+            });
+            format!("differs ({})", number + 1)
+        };
+        let figure = |value: f64| amount(value, statement.unit);
+        table.row([statement.about.clone(), figure(statement.stated), figure(statement.modelled), verdict]);
+    }
+    let mut text = format!("\n{}\n{}", output.bold("beside the paper"), table.render());
+    for (index, reason) in reasons.iter().enumerate() {
+        text.push_str(&format!("  ({}) {}\n", index + 1, format::wrapped(reason, 110)));
+    }
+    text
+}
+
+fn amount(value: f64, unit: &str) -> String {
+    match unit {
+        "" => format!("{value:.2}x"),
+        "%" if value > 0.0 && value < 0.01 => format!("{value:.4} %"),
+        "%" => format!("{value:.2} %"),
+        unit if value < 10.0 => format!("{value:.1} {unit}"),
+        unit => format!("{value:.0} {unit}"),
+    }
+}
+
+/// A share that is zero more often than not.
+fn small_share(share: f64) -> String {
+    if share == 0.0 { "0".to_owned() } else { format!("{:.4} %", share * 100.0) }
+}
+
+fn milliseconds(seconds: f64) -> String {
+    if seconds == 0.0 { "-".to_owned() } else { format!("{:.2} ms", seconds * 1e3) }
+}
+
+const HEADINGS: [&str; 13] = [
+    "nodes",
+    "system",
+    "epoch",
+    "speed-up",
+    "sent/node",
+    "local",
+    "waited",
+    "remote",
+    "reloc/1k",
+    "repl/1k",
+    "staleness",
+    "checks",
+    "channels busy",
+];

@@ -1,0 +1,146 @@
+//! The systems that are compared: those of the project that fit the model, and a stand-in for NuPS.
+
+use core::fmt;
+use core::str::FromStr;
+
+use adapm_core::policy::{Policy as _, SystemPolicy};
+use adapm_core::{Clock, WorkerId};
+use adapm_runtime::System;
+
+use super::Task;
+
+/// A system that can be modelled.
+///
+/// Static full replication is not among them: its nodes would have to hold every key of models of millions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Contender {
+    /// A system of the project.
+    System(System),
+    /// Techniques fixed per key before the run, as NuPS does (AdaPM §A.5): keys with at least a hundred times the mean
+    /// frequency are replicated on every node for good, all others are localized [`Contender::localize_ahead`] steps before
+    /// they are accessed. A stand-in: NuPS synchronizes replicas by the clock on the wall and tunes both choices per task.
+    StaticMix,
+}
+
+/// A name that no modelled system has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownContender;
+
+impl Contender {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::System(System::Adapm),
+        Self::System(System::AdapmNoRelocation),
+        Self::System(System::AdapmNoReplication),
+        Self::System(System::AdapmImmediate),
+        Self::System(System::Classic),
+        Self::System(System::Lapse),
+        Self::StaticMix,
+    ];
+
+    /// Those of a comparison, if nothing else is asked for.
+    pub const COMPARED: [Self; 5] = [
+        Self::System(System::Adapm),
+        Self::System(System::AdapmNoRelocation),
+        Self::System(System::AdapmNoReplication),
+        Self::System(System::Classic),
+        Self::StaticMix,
+    ];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::System(system) => system.name(),
+            Self::StaticMix => "static-mix",
+        }
+    }
+
+    /// Whether the model knows enough of `task` for it: a static choice of techniques is known for the tasks on which the paper
+    /// ran NuPS.
+    #[must_use]
+    pub fn is_modelled_for(self, task: Task) -> bool {
+        self != Self::StaticMix || matches!(task, Task::Kge | Task::Wv | Task::Mf)
+    }
+
+    /// By how much its slice is shorter than others': what accesses remotely costs more to simulate, and soon does so evenly.
+    #[must_use]
+    pub(super) fn haste(self) -> u64 {
+        match self {
+            Self::System(System::Classic) => 25,
+            Self::System(System::AdapmNoReplication) => 4,
+            _ => 1,
+        }
+    }
+
+    /// Whether workers signal what they will access.
+    #[must_use]
+    pub fn signals(self) -> bool {
+        match self {
+            Self::System(system) => !matches!(system, System::Classic | System::Lapse | System::Full),
+            Self::StaticMix => false,
+        }
+    }
+
+    /// How many steps before an access a worker localizes, if it does.
+    #[must_use]
+    pub fn localize_ahead(self) -> Option<u64> {
+        matches!(self, Self::StaticMix | Self::System(System::Lapse)).then_some(8)
+    }
+
+    /// Whether main copies move to where they are accessed: keys with locality then lie there after the first epoch.
+    #[must_use]
+    pub fn settles(self) -> bool {
+        !matches!(self, Self::System(System::Classic | System::AdapmNoRelocation | System::Full))
+    }
+
+    /// Whether negatives are drawn among local keys; else naively (AdaPM App. C).
+    #[must_use]
+    pub fn samples_locally(self) -> bool {
+        self != Self::System(System::Classic)
+    }
+
+    /// The policy of a node whose workers have reached `clock` by steps of `clocks` clocks, at most one a round: what the
+    /// action timer (AdaPM Alg. 1) knows by then.
+    #[must_use]
+    pub fn policy(self, workers: usize, clock: Clock, clocks: u64) -> SystemPolicy {
+        let system = match self {
+            Self::System(system) => system,
+            Self::StaticMix => System::Full,
+        };
+        let mut policy = system.policy(workers);
+        for passed in (0..=clock.0).step_by(clocks.max(1) as usize) {
+            for worker in 0..workers {
+                let worker = WorkerId(u16::try_from(worker).expect("worker ids are 16 bits wide"));
+                let _ = policy.act_before(worker, Clock(passed));
+            }
+        }
+        policy
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Contender {
+    type Err = UnknownContender;
+
+    fn from_str(name: &str) -> Result<Self, UnknownContender> {
+        Self::ALL.into_iter().find(|contender| contender.name() == name).ok_or(UnknownContender)
+    }
+}
+
+impl fmt::Display for UnknownContender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no such modelled system: use one of")?;
+        for (index, contender) in Contender::ALL.into_iter().enumerate() {
+            write!(f, "{} {contender}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownContender {}

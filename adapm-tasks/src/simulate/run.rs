@@ -1,0 +1,177 @@
+//! One workload under one system on one cluster, measured over a slice of an epoch.
+
+use core::fmt;
+use core::time::Duration;
+
+use adapm_core::Clock;
+use adapm_core::error::ConfigError;
+use adapm_transport::sim::engines::{EngineError, Engines, EnginesConfig, Machine, Totals};
+use adapm_transport::sim::{Failure, Perfect, Simulator};
+
+use super::pattern::{Facts, pattern};
+use super::trainer::Trainer;
+use super::{Contender, Task};
+
+/// What is simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// The workload.
+    pub task: Task,
+    /// The system.
+    pub contender: Contender,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Workers of each node.
+    pub workers: usize,
+    /// What machines and network cost.
+    pub machine: Machine,
+    /// Seed of all choices.
+    pub seed: u64,
+}
+
+/// What came out. Figures of an epoch are those of the slice, scaled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Figures {
+    /// Seconds of an epoch.
+    pub epoch_seconds: f64,
+    /// Data points a second, all nodes together.
+    pub points_per_second: f64,
+    /// Bytes that a node sends in an epoch.
+    pub bytes_per_node: f64,
+    /// Share of reads that were local.
+    pub local_share: f64,
+    /// Share of reads that waited for a copy on its way.
+    pub waited_share: f64,
+    /// Share of reads that asked another node.
+    pub remote_share: f64,
+    /// Reads in the slice.
+    pub reads: u64,
+    /// Relocations for a thousand data points.
+    pub relocations: f64,
+    /// Replicas set up for a thousand data points.
+    pub replicas: f64,
+    /// Mean time since the oldest change that a replica lacked when it was refreshed, in seconds.
+    pub staleness: f64,
+    /// Mean time between two checks of a replica's owner (the measure of AdaPM §5.6), in seconds.
+    pub check_age: f64,
+    /// Messages that a node sends in a second.
+    pub messages_per_node: f64,
+    /// Share of time that a node's channels are busy.
+    pub busy_share: f64,
+    /// Share of a node's outgoing bandwidth in use; 0 if that is unlimited.
+    pub wire_share: f64,
+    /// Data points in the slice.
+    pub points: u64,
+    /// A fingerprint of everything that happened.
+    pub trace: u64,
+}
+
+/// Why there are no figures.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SimulateError {
+    /// The cluster cannot be.
+    Config(ConfigError),
+    /// The paper runs no such system on this workload.
+    NotModelled(Task, Contender),
+    /// A defect of the model or of an engine.
+    Failed(Failure<EngineError>),
+}
+
+impl fmt::Display for SimulateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::NotModelled(task, contender) => {
+                write!(
+                    f,
+                    "{contender} is not modelled for {task}: its static choice is known for kge, wv and mf"
+                )
+            }
+            Self::Failed(failure) => failure.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SimulateError {}
+
+/// Runs the slice.
+///
+/// # Errors
+/// If the cluster cannot be, or the system is not modelled for the workload.
+pub fn simulate(run: &Run) -> Result<Figures, SimulateError> {
+    let mut pattern = pattern(run.task, run.nodes, run.contender.settles());
+    if !run.contender.is_modelled_for(run.task) {
+        return Err(SimulateError::NotModelled(run.task, run.contender));
+    }
+    let facts = pattern.facts().clone();
+    let clock = Clock(TIMED_STEPS * facts.clocks);
+    let config = EnginesConfig {
+        nodes: run.nodes,
+        workers: run.workers,
+        layout: facts.layout.clone(),
+        element_bytes: facts.element_bytes,
+        keys_per_key: facts.keys_per_key,
+        machine: run.machine,
+        clock,
+    };
+    let policy = |_| run.contender.policy(run.workers, clock, facts.clocks);
+    let engines = Engines::new(config, policy).map_err(SimulateError::Config)?;
+    let board = engines.board();
+    let links = Perfect::new(run.machine.wire(), run.nodes, run.seed);
+    let mut simulator = Simulator::new(engines, links, run.seed);
+    let mut trainer =
+        Trainer::new(&mut *pattern, run.contender, (run.nodes, run.workers), board.clone(), run.seed);
+    simulator.run(&mut trainer, PATIENCE).map_err(SimulateError::Failed)?;
+    let steps = trainer.measured().unwrap_or(0);
+    let totals = board.totals();
+    let [from, to] = totals.as_slice() else { unreachable!("a run that comes to rest was measured") };
+    Ok(figures(run, &facts, steps, from, to, simulator.trace()))
+}
+
+fn figures(run: &Run, facts: &Facts, steps: u64, from: &Totals, to: &Totals, trace: u64) -> Figures {
+    let points = steps * facts.points;
+    let seconds = to.now.nanos_since(from.now) as f64 / 1e9;
+    let nodes = run.nodes as f64;
+    let of_epoch = facts.epoch_points as f64 / points as f64;
+    let sum = |read: fn(&Totals) -> u64| (read(to) - read(from)) as f64;
+    let reads = sum(|totals| totals.local + totals.waited + totals.remote);
+    let share = |count: f64| if reads > 0.0 { count / reads } else { 0.0 };
+    let per_thousand = |count: f64| count * facts.keys_per_key as f64 * 1_000.0 / points as f64;
+    let mean = |count: f64, nanos: f64| if count > 0.0 { nanos / count / 1e9 } else { 0.0 };
+    let bytes = sum(|totals| totals.bytes);
+    Figures {
+        epoch_seconds: seconds * of_epoch,
+        points_per_second: points as f64 / seconds,
+        bytes_per_node: bytes * of_epoch / nodes,
+        local_share: share(sum(|totals| totals.local)),
+        waited_share: share(sum(|totals| totals.waited)),
+        remote_share: share(sum(|totals| totals.remote)),
+        reads: reads as u64,
+        relocations: per_thousand(sum(|totals| totals.engines.relocations)),
+        replicas: per_thousand(sum(|totals| totals.engines.replicas)),
+        staleness: mean(
+            sum(|totals| totals.engines.staleness.count()),
+            sum(|totals| totals.engines.staleness.sum),
+        ),
+        check_age: mean(
+            sum(|totals| totals.engines.check_age.count()),
+            sum(|totals| totals.engines.check_age.sum),
+        ),
+        messages_per_node: sum(|totals| totals.messages) / seconds / nodes,
+        busy_share: sum(|totals| totals.busy_nanos) / 1e9 / seconds / nodes,
+        wire_share: match run.machine.bytes_per_second {
+            0 => 0.0,
+            rate => bytes / seconds / nodes / rate as f64,
+        },
+        points,
+        trace,
+    }
+}
+
+/// Steps that the action timer has seen when a run begins: its first estimate is forgotten by then.
+const TIMED_STEPS: u64 = 64;
+
+/// More virtual time than any slice takes.
+const PATIENCE: Duration = Duration::from_secs(100_000);

@@ -1,0 +1,82 @@
+//! The verb `simulate`: figures, pictures, and what it refuses.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{assert_refused, folder, run, text};
+
+#[test]
+fn a_simulation_prints_a_row_per_run_and_what_the_paper_states() {
+    let ran =
+        run(&["simulate", "--task", "kge", "--system", "adapm,classic", "--nodes", "8", "--workers", "1"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for words in
+        ["knowledge graph embeddings (kge)", "speed-up", "classic", "beside the paper", "Table 2: kge"]
+    {
+        assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
+    }
+}
+
+#[test]
+fn programs_get_objects_and_the_same_ones_again() {
+    let args = ["simulate", "--task", "mf", "--nodes", "2", "--system", "adapm", "--workers", "2", "--json"];
+    let (first, second) = (run(&args), run(&args));
+    assert_eq!((first.code, &first.stdout), (Some(0), &second.stdout), "{first:?}");
+    let rows: Vec<Value> =
+        first.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(
+        (&rows[0]["nodes"], &rows[1]["nodes"], &rows[1]["task"]),
+        (&1.into(), &2.into(), &"mf".into())
+    );
+    assert!(rows[1]["speed_up"].as_f64().is_some_and(|times| times > 1.0 && times <= 2.1), "{}", rows[1]);
+}
+
+#[test]
+fn a_picture_per_workload_is_written() {
+    let folder = folder("simulated").join("plots");
+    let args = [
+        "simulate",
+        "--task",
+        "kge,mf",
+        "--nodes",
+        "2,4",
+        "--system",
+        "adapm",
+        "--workers",
+        "1",
+        "--svg",
+        text(&folder),
+    ];
+    assert_eq!(run(&args).code, Some(0));
+    for name in ["kge.svg", "mf.svg"] {
+        let svg = fs::read_to_string(folder.join(name)).expect("the picture is there");
+        assert!(svg.starts_with("<svg") && svg.contains("raw speed-up") && svg.contains("adapm"), "{svg}");
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_in_one_line() {
+    for (flag, value) in [
+        ("--task", "mnist"),
+        ("--system", "full"),
+        ("--system", "adapm,nups"),
+        ("--nodes", "0"),
+        ("--nodes", "2,many"),
+        ("--nodes", "5000"),
+        ("--workers", "0"),
+        ("--machine", "laptop"),
+        ("--bandwidth", "0"),
+        ("--latency", "-1"),
+        ("--channels", "none"),
+        ("--seed", "x"),
+    ] {
+        assert_refused(&run(&["simulate", flag, value]), &[flag, value.rsplit(',').next().unwrap_or(value)]);
+    }
+    let folder = folder("simulated_nowhere");
+    let file = folder.join("file");
+    fs::write(&file, "").expect("a file can be written");
+    let inside = file.join("plots");
+    assert_refused(&run(&["simulate", "--svg", text(&inside)]), &["--svg", text(&inside)]);
+}

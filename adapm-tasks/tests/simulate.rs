@@ -1,0 +1,180 @@
+//! The model of the paper's workloads: patterns have the properties that are claimed of them, and runs the limits they must have.
+
+use std::collections::HashSet;
+
+use adapm_core::{Key, Layout, NodeId, WorkerId};
+use adapm_runtime::System;
+use adapm_tasks::simulate::pattern::{Sampled, Work, pattern};
+use adapm_tasks::simulate::{Chance, Contender, Figures, Machine, Run, Task, simulate};
+use rand::SeedableRng as _;
+
+const ADAPM: Contender = Contender::System(System::Adapm);
+const CLASSIC: Contender = Contender::System(System::Classic);
+
+fn works(task: Task, nodes: usize, settled: bool, node: u16, count: usize) -> Vec<Work> {
+    let mut pattern = pattern(task, nodes, settled);
+    let mut chance = Chance::seed_from_u64(u64::from(node) + 1);
+    (0..count).map(|_| pattern.draw((NodeId(node), WorkerId(0)), &mut chance)).collect()
+}
+
+fn run(task: Task, contender: Contender, nodes: usize, machine: Machine) -> Figures {
+    let run = Run { task, contender, nodes, workers: 3, machine, seed: 1 };
+    simulate(&run).expect("the model runs")
+}
+
+#[test]
+fn every_pattern_names_keys_of_its_layout_each_once() {
+    for task in Task::ALL {
+        let layout = pattern(task, 3, true).facts().layout.clone();
+        for work in works(task, 3, true, 1, 20) {
+            assert!(!work.keys.is_empty() && work.nanos > 0, "{task}");
+            assert!(work.keys.is_sorted_by(|a, b| a < b), "{task}");
+            assert!(work.keys.iter().all(|key| layout.value_len(*key).is_some()), "{task}");
+        }
+    }
+}
+
+#[test]
+fn a_triple_has_three_keys_and_two_hundred_negatives() {
+    let works = works(Task::Kge, 2, true, 0, 20_000);
+    assert!(works.iter().all(|work| work.keys.len() <= 3 && work.sampled == Sampled::Uniform(200)));
+    // The most frequent object and relation: 1 / H(4.8 M) and 1 / H(828) of all triples.
+    let share = |key| works.iter().filter(|work| work.keys.contains(&Key(key))).count() as f64 / 20_000.0;
+    assert!((share(0) - 0.0627).abs() < 0.01, "{}", share(0));
+    assert!((share(4_818_679) - 0.137).abs() < 0.012, "{}", share(4_818_679));
+}
+
+#[test]
+fn a_sentence_has_both_vectors_of_its_words_and_output_vectors_as_negatives() {
+    for work in works(Task::Wv, 2, true, 0, 50) {
+        assert!(work.keys.iter().all(|key| work.keys.contains(&Key(key.0 ^ 1))));
+        let Sampled::Drawn(negatives) = &work.sampled else { panic!("negatives are drawn by frequency") };
+        assert!(negatives.len() > 100 && negatives.iter().all(|key| key.0 % 2 == 1));
+    }
+}
+
+#[test]
+fn rows_are_of_one_node_and_columns_last() {
+    let keys = |node| -> HashSet<Key> {
+        works(Task::Mf, 4, true, node, 500).into_iter().flat_map(|work| work.lasting).collect()
+    };
+    let (first, second) = (keys(0), keys(1));
+    assert!(first.len() > 3_000 && first.is_disjoint(&second));
+    for (node, rows) in [(0, &first), (1, &second)] {
+        let at_home = rows.iter().filter(|key| Layout::home(**key, 4) == NodeId(node)).count();
+        assert_eq!(at_home, rows.len(), "settled rows lie at their node");
+    }
+    let works = works(Task::Mf, 4, true, 0, 500);
+    let columns =
+        |work: &Work| -> HashSet<Key> { work.keys.iter().copied().filter(|key| key.0 < 1_000_000).collect() };
+    let lasting = works.windows(2).filter(|pair| !columns(&pair[0]).is_disjoint(&columns(&pair[1]))).count();
+    assert!(lasting > 450, "a worker stays in a column: {lasting} of 499");
+}
+
+#[test]
+fn half_of_a_click_batch_is_dense_and_in_every_batch() {
+    let layout = pattern(Task::Ctr, 2, true).facts().layout.clone();
+    let works = works(Task::Ctr, 2, true, 0, 20);
+    let dense = |work: &Work| -> Vec<Key> {
+        work.keys.iter().copied().filter(|key| layout.value_len(*key) != Some(1)).collect()
+    };
+    assert!(works.windows(2).all(|pair| dense(&pair[0]) == dense(&pair[1])));
+    // 52 % of accesses: against 26 x 128 sparse ones, of which some fall together.
+    let elements: usize = dense(&works[0]).iter().filter_map(|key| layout.value_len(*key)).sum();
+    let share = elements as f64 / (elements as f64 + 26.0 * 128.0 / 8.0);
+    assert!((share - 0.52).abs() < 0.02, "{share}");
+}
+
+#[test]
+fn most_sampled_neighbours_are_in_the_nodes_own_part() {
+    let works = works(Task::Gnn, 4, true, 2, 50);
+    let (mut own, mut all) = (0, 0);
+    for key in works.iter().flat_map(|work| &work.keys) {
+        all += 1;
+        own += usize::from(Layout::home(*key, 4) == NodeId(2));
+    }
+    let share = f64::from(own as u32) / f64::from(all as u32);
+    assert!((share - 0.85).abs() < 0.02, "{share}");
+}
+
+#[test]
+fn equal_seeds_give_equal_figures() {
+    for task in Task::ALL {
+        let twice = [(); 2].map(|()| run(task, ADAPM, 2, Machine::PAPER));
+        assert_eq!(twice[0], twice[1], "{task}");
+    }
+}
+
+#[test]
+fn one_node_sends_nothing_and_reads_locally() {
+    for task in Task::ALL {
+        let figures = run(task, ADAPM, 1, Machine::PAPER);
+        assert_eq!((figures.bytes_per_node, figures.local_share), (0.0, 1.0), "{task}");
+        assert_eq!(
+            (figures.relocations, figures.replicas, figures.messages_per_node),
+            (0.0, 0.0, 0.0),
+            "{task}"
+        );
+    }
+}
+
+#[test]
+fn on_an_ideal_machine_epochs_take_what_computation_takes() {
+    for task in [Task::Kge, Task::Mf] {
+        let alone = run(task, ADAPM, 1, Machine::IDEAL).epoch_seconds;
+        for contender in [ADAPM, CLASSIC] {
+            let four = run(task, contender, 4, Machine::IDEAL).epoch_seconds;
+            assert!((alone / four / 4.0 - 1.0).abs() < 0.25, "{task} {contender}: {alone} {four}");
+        }
+    }
+}
+
+#[test]
+fn a_static_partition_is_remote_for_all_but_one_of_n_accesses() {
+    for nodes in [2, 4] {
+        let figures = run(Task::Kge, CLASSIC, nodes, Machine::PAPER);
+        let expected = (nodes - 1) as f64 / nodes as f64;
+        assert!((figures.remote_share - expected).abs() < 0.03, "{nodes}: {}", figures.remote_share);
+        assert_eq!((figures.relocations, figures.replicas), (0.0, 0.0));
+    }
+}
+
+#[test]
+fn adapting_asks_no_other_node_while_a_worker_waits() {
+    for task in Task::ALL {
+        let figures = run(task, ADAPM, 4, Machine::PAPER);
+        assert!(figures.remote_share < 1e-3, "{task}: {}", figures.remote_share);
+        assert!(figures.local_share > 0.999, "{task}: {}", figures.local_share);
+    }
+}
+
+#[test]
+fn locality_needs_relocation() {
+    let without = Contender::System(System::AdapmNoRelocation);
+    let bytes = |contender| run(Task::Mf, contender, 4, Machine::PAPER).bytes_per_node;
+    assert!(bytes(without) > 4.0 * bytes(ADAPM));
+}
+
+#[test]
+fn a_contended_key_needs_replication() {
+    let without = Contender::System(System::AdapmNoReplication);
+    let seconds = |contender| run(Task::Wv, contender, 4, Machine::PAPER).epoch_seconds;
+    assert!(seconds(without) > 1.5 * seconds(ADAPM));
+}
+
+#[test]
+fn a_static_mix_is_known_where_the_paper_ran_one() {
+    let mix = |task| {
+        simulate(&Run {
+            task,
+            contender: Contender::StaticMix,
+            nodes: 2,
+            workers: 2,
+            machine: Machine::PAPER,
+            seed: 1,
+        })
+    };
+    assert!(mix(Task::Kge).is_ok());
+    let refused = mix(Task::Gnn).expect_err("there is no such system").to_string();
+    assert!(refused.contains("static-mix") && refused.contains("gnn"), "{refused}");
+}
