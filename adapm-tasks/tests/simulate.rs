@@ -156,10 +156,10 @@ fn locality_needs_relocation() {
 }
 
 #[test]
-fn a_contended_key_needs_replication() {
-    let without = Contender::System(System::AdapmNoReplication);
-    let seconds = |contender| run(Task::Wv, contender, 4, Machine::PAPER).epoch_seconds;
-    assert!(seconds(without) > 1.5 * seconds(ADAPM));
+fn without_replication_workers_wait_for_contended_keys() {
+    let without = run(Task::Kge, Contender::System(System::AdapmNoReplication), 4, Machine::PAPER);
+    let with = run(Task::Kge, ADAPM, 4, Machine::PAPER);
+    assert!(without.waited_share > 0.01 && with.waited_share < 1e-3, "{without:?} {with:?}");
 }
 
 #[test]
