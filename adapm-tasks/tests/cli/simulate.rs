@@ -68,7 +68,7 @@ fn what_cannot_be_simulated_is_refused_in_one_line() {
         ("--workers", "0"),
         ("--machine", "laptop"),
         ("--bandwidth", "0"),
-        ("--latency", "-1"),
+        ("--latency", "slow"),
         ("--channels", "none"),
         ("--seed", "x"),
     ] {
