@@ -54,7 +54,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         {
             self.close_round(outstanding.round, 1, 0);
         }
-        for key in self.replicas_of(node) {
+        let orphans = if planted!(self, KeepOrphan) { Vec::new() } else { self.replicas_of(node) };
+        for key in orphans {
             self.store.with_slot(key, |mut slot| slot.abandon());
             self.store.release(key);
             self.observe(|observer, now| observer.on_replica_released(now, key));
@@ -75,7 +76,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         };
         let far = keys.iter().find(|key| !local(key))?;
         let hop = self.first_hop(*far, self.peek(*far)).node;
-        Some(if self.peers[hop.index()].lost { hop } else { first })
+        Some(if self.peers[hop.index()].lost || planted!(self, NameHopAsLost) { hop } else { first })
     }
 
     pub(super) fn fail(&mut self, op: OpId, error: OpError) {

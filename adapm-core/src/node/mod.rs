@@ -248,9 +248,13 @@ impl<S: Store, P: Policy> Node<S, P> {
         shape::check::<S::Value>(&message, &self.layout, config.nodes, config.channel, config.channels)
             .map_err(blame)?;
         let control = message.is_control();
+        let answers = planted!(self, AnswerRefused) && matches!(*message.body, Body::SyncRequest(_));
         let Message { body, values } = message;
         let values = values.values::<S::Value>();
-        match *body {
+        if planted!(self, CountRefused) && !control {
+            self.stats.messages_applied += 1;
+        }
+        let verdict = match *body {
             Body::SyncRequest(request) => self.handle_sync_request(from, request, values),
             Body::SyncResponse(response) => self.handle_sync_response(from, response, values),
             Body::Grant(grants) => self.handle_grant(from, grants, values),
@@ -263,9 +267,12 @@ impl<S: Store, P: Policy> Node<S, P> {
             Body::Barrier(_) | Body::Quiesce(_) if self.first_lost.is_some() => Ok(()),
             Body::Barrier(barrier) => self.handle_barrier(from, barrier),
             Body::Quiesce(quiesce) => self.handle_quiesce(from, quiesce),
+        };
+        if answers && verdict.is_err() {
+            self.send(from, Message::bare(Body::SyncResponse(Default::default())));
         }
-        .map_err(blame)?;
-        if !control {
+        verdict.map_err(blame)?;
+        if !control && !planted!(self, CountRefused) {
             self.stats.messages_applied += 1;
         }
         Ok(())
@@ -306,7 +313,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     fn send(&mut self, to: NodeId, message: Message) {
         debug_assert_ne!(to, self.config.node, "no message is sent to oneself");
-        if self.peers[to.index()].lost {
+        if self.peers[to.index()].lost && !planted!(self, WriteToLost) {
             return;
         }
         if !message.is_control() {

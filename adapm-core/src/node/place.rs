@@ -25,6 +25,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             let alone = holders.is_empty() || planted!(self, RelocateUnderHolders);
             if alone && movable { Placement::Relocate } else { Placement::Replicate }
         } else {
+            let holders = if planted!(self, HideHolders) { &none } else { holders };
             let wanted = self.policy.place(&View { key, requester: origin, holders, owner_has_intent });
             let safe =
                 movable && holders.is_empty() && (!owner_has_intent || self.policy.relocates_under_intent());

@@ -33,8 +33,9 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Notes that every holder of `key` but `except` lacks a change.
     pub(super) fn mark_stale(&mut self, key: Key, except: Option<NodeId>) {
         let Some(holding) = self.holdings.get_mut(&key) else { return };
+        let again = planted!(self, MarkStaleAgain);
         // Of many holders most are stale already when the next change comes.
-        if holding.stale.len() == holding.nodes.len() {
+        if holding.stale.len() == holding.nodes.len() && !again {
             return;
         }
         let mut at = 0;
@@ -42,7 +43,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             while holding.stale.get(at).is_some_and(|(stale, _)| *stale < node) {
                 at += 1;
             }
-            if holding.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
+            if again || holding.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
                 holding.stale.insert(at, (node, self.now));
                 self.peers[node.index()].stale.push(key);
                 self.newsworthy.push(node);
@@ -60,7 +61,9 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn drop_holder(&mut self, key: Key, node: NodeId) {
         let Some(holding) = self.holdings.get_mut(&key) else { return };
         holding.nodes.remove(node);
-        holding.stale.retain(|(stale, _)| *stale != node);
+        if !planted!(self, KeepStale) {
+            holding.stale.retain(|(stale, _)| *stale != node);
+        }
         holding.hand_over = false;
         if holding.nodes.is_empty() {
             if !planted!(self, LeakSideEntry) {

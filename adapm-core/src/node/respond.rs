@@ -119,11 +119,15 @@ impl<S: Store, P: Policy> Node<S, P> {
         for &key in request.sets.iter() {
             let (value, behind) = rest.split_at(self.value_len(key));
             rest = behind;
-            self.store.with_slot(key, |mut slot| slot.set(value));
+            if !planted!(self, DropSet) {
+                self.store.with_slot(key, |mut slot| slot.set(value));
+            }
             self.mark_stale(key, Some(from).filter(|_| planted!(self, SkipSetter)));
         }
-        for &key in request.releases.iter() {
-            self.drop_holder(key, from);
+        if !planted!(self, KeepReleased) {
+            for &key in request.releases.iter() {
+                self.drop_holder(key, from);
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use crate::id::Key;
 use crate::node::{Input, Op, OpBody, OpId};
 use crate::slot::State;
+use crate::testing::check::Checks;
 use crate::testing::cluster::Cluster;
 use crate::testing::digits::{self, Seen};
 use crate::testing::invariants;
@@ -274,13 +275,13 @@ impl Cluster {
     /// If that breaks an invariant.
     pub fn wait(&mut self, op: OpId) -> Result<(), Violation> {
         self.settle()?;
-        hold!(6, self.is_done(op), "{op:?} has not ended");
+        debug_assert!(self.is_done(op), "a cluster at rest has ended every operation");
         Ok(())
     }
 
     /// Takes the result of an operation from the engine.
     pub(super) fn done(&mut self, op: OpId, values: &[i64]) -> Result<(), Violation> {
-        hold!(6, self.calls.is_open(op), "{op:?} ends, but it is none or has ended before");
+        hold!(Checks::ALL => EndsOnce, self.calls.is_open(op), "{op:?} ends, but it is none or has ended before");
         let call = &self.calls.calls[op.0 as usize];
         let (who, kind) = (call.who, call.kind.clone());
         let (slow, places) = (call.slow.clone(), call.places.clone());

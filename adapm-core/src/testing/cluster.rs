@@ -18,6 +18,7 @@ use crate::node::{Event, Input, Intent, Output};
 use crate::stats::Stats;
 use crate::testing::air::{Air, Pairs};
 use crate::testing::call::Calls;
+use crate::testing::check::Checks;
 use crate::testing::invariants;
 use crate::testing::loss::Losses;
 use crate::testing::member::{Member, Row, Told};
@@ -61,7 +62,7 @@ impl Cluster {
         Self {
             members: (0..setup.nodes).map(|node| Member::new(&setup, NodeId(node as u16))).collect(),
             air: Air::new(&setup.layout, setup.nodes, setup.codec),
-            oracle: Oracle::new(&value_lens),
+            oracle: Oracle::new(&value_lens).judged_by(setup.checks),
             calls: Calls::default(),
             told: Vec::new(),
             localized: BTreeSet::new(),
@@ -179,7 +180,7 @@ impl Cluster {
             }
         }
         let waiting: Vec<_> = self.living().filter(|node| !self.engine_is_at_rest(*node)).collect();
-        hold!(6, false, "the cluster does not come to rest: {waiting:?} have something waiting");
+        hold!(Checks::ALL => ComesToRest, false, "the cluster does not come to rest: {waiting:?} have something waiting");
         Ok(())
     }
 
@@ -205,7 +206,7 @@ impl Cluster {
                 self.deliver(from, to)?;
             }
         }
-        hold!(6, false, "messages go on for ever: {:?}", self.air.loaded());
+        hold!(Checks::ALL => ComesToRest, false, "messages go on for ever: {:?}", self.air.loaded());
         Ok(())
     }
 
@@ -222,12 +223,12 @@ impl Cluster {
             Err(InputError::Peer(error)) => Some(error.peer),
             Ok(()) | Err(InputError::Caller(_)) => None,
         };
-        hold!(11, blamed == Some(from), "{node} answers {text} of {from} with {result:?}");
+        hold!(self.setup.checks => BadIsBlamed, blamed == Some(from), "{node} answers {text} of {from} with {result:?}");
         let after = self.memory_of(node);
-        hold!(11, before == after, "{node} refuses {text} of {from} and yet is changed by it");
+        hold!(self.setup.checks => BadChangesNothing, before == after, "{node} refuses {text} of {from} and yet is changed by it");
         let output = self.members[node.index()].node.poll_output();
         hold!(
-            11,
+            self.setup.checks => BadSaysNothing,
             matches!(output, Output::Wait { .. }),
             "{node} refuses {text} of {from} and yet says {output:?}"
         );
@@ -248,12 +249,12 @@ impl Cluster {
         }
         let member = &mut self.members[node.index()];
         let result = member.node.handle_input(self.now, input);
-        hold!(11, result.is_ok(), "{node} refuses a sound input: {result:?}");
+        hold!(Checks::ALL => SoundIsTaken, result.is_ok(), "{node} refuses a sound input: {result:?}");
         let mut events = Vec::new();
         loop {
             match self.members[node.index()].node.poll_output() {
                 Output::Transmit(to, message) => {
-                    hold!(6, !self.losses.knows(node, to), "{node} writes to {to}, which it has lost");
+                    hold!(self.setup.checks => NothingToTheLost, !self.losses.knows(node, to), "{node} writes to {to}, which it has lost");
                     self.air.send(node, to, message);
                 }
                 Output::Event(event) => events.push(event),

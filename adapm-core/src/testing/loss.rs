@@ -12,6 +12,7 @@ use crate::error::OpError;
 use crate::id::{Key, NodeId, WorkerId};
 use crate::node::{Input, OpId, Output, Reason};
 use crate::slot::State;
+use crate::testing::check::Checks;
 use crate::testing::cluster::Cluster;
 use crate::testing::flight::{Entry, Kind};
 use crate::testing::violation::{Violation, hold};
@@ -170,15 +171,15 @@ impl Cluster {
         let text = self.describe(&message);
         let before = self.memory_of(to);
         let result = self.members[to.index()].node.handle_input(self.now, Input::Message(from, message));
-        hold!(11, result.is_ok(), "{to} blames {from}, which it has lost, for {text}: {result:?}");
+        hold!(self.setup.checks => LateBlamesNobody, result.is_ok(), "{to} blames {from}, which it has lost, for {text}: {result:?}");
         let output = self.members[to.index()].node.poll_output();
         hold!(
-            11,
+            self.setup.checks => LateSaysNothing,
             matches!(output, Output::Wait { .. }),
             "{to} answers {from}, which it has lost: {output:?}"
         );
         let after = self.memory_of(to);
-        hold!(11, before == after, "{to} has lost {from}, and yet {text} changes it");
+        hold!(self.setup.checks => LateChangesNothing, before == after, "{to} has lost {from}, and yet {text} changes it");
         Ok(())
     }
 
@@ -189,8 +190,8 @@ impl Cluster {
             _ => None,
         };
         let told = lost.is_some_and(|lost| self.losses.knows(node, lost));
-        hold!(6, told, "{node} fails {op:?}: {error}");
-        hold!(6, self.calls.is_open(op), "{op:?} fails, but it is none or has ended before");
+        hold!(self.setup.checks => FailsForLoss, told, "{node} fails {op:?}: {error}");
+        hold!(Checks::ALL => EndsOnce, self.calls.is_open(op), "{op:?} fails, but it is none or has ended before");
         self.give_up(op);
         Ok(())
     }
@@ -221,13 +222,13 @@ impl Cluster {
             return Ok(());
         }
         let open = self.calls.open().find(|(_, who)| who.0 == node);
-        hold!(6, open.is_none(), "{node} has lost {:?}, and {open:?} still waits", self.losses.gone);
+        hold!(self.setup.checks => BereavedEnds, open.is_none(), "{node} has lost {:?}, and {open:?} still waits", self.losses.gone);
         let awaited = self
             .nodes()
             .filter(|peer| !self.losses.knows(node, *peer))
             .any(|peer| self.air.unanswered(node, peer) > 0);
         let waits = self.members[node.index()].reason == Reason::Round;
-        hold!(6, awaited || !waits, "the round of {node} waits for a node that is lost");
+        hold!(self.setup.checks => BereavedRound, awaited || !waits, "the round of {node} waits for a node that is lost");
         Ok(())
     }
 }

@@ -9,7 +9,7 @@
 //! | [`loss`] | nodes that vanish, and what is gone with them |
 //! | [`link`] | two link sessions over a pipe that breaks, judged step by step |
 //! | [`oracle`], [`digits`] | values that tell which pushes they contain, and the judge of reads |
-//! | [`invariants`], [`violation`] | one checker for each invariant of the protocol |
+//! | [`invariants`], [`check`], [`violation`] | the checkers of the protocol's invariants, by file and by name |
 //! | [`random`], [`rng`] | schedules from seeds |
 //! | [`script`] | scenarios in text files |
 //! | [`flight`] | what a message says, entry by entry |
@@ -19,6 +19,7 @@ pub mod air;
 pub mod arb;
 pub mod bug;
 pub mod call;
+pub mod check;
 pub mod cluster;
 pub mod digits;
 pub mod flight;
@@ -40,8 +41,9 @@ mod view;
 pub mod violation;
 
 pub use bug::Bug;
+pub use check::{Check, Checks};
 pub use cluster::Cluster;
 pub use reference_store::ReferenceStore;
-pub use setup::{Checks, Setup};
+pub use setup::Setup;
 pub use store_suite::store_fuzz;
 pub use violation::Violation;

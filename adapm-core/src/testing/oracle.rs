@@ -7,6 +7,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::id::{Key, NodeId, WorkerId};
+use crate::testing::check::Checks;
 use crate::testing::digits::{self, Seen};
 use crate::testing::violation::{Violation, hold};
 
@@ -51,6 +52,8 @@ pub struct AccessId {
 /// The accesses of all keys.
 #[derive(Clone, Debug)]
 pub struct Oracle {
+    /// The checkers that judge what is noted here.
+    pub(super) checks: Checks,
     keys: Vec<KeyHistory>,
 }
 
@@ -75,7 +78,13 @@ impl Oracle {
             accesses: Vec::new(),
             acknowledged: 0,
         };
-        Self { keys: value_lens.iter().map(history).collect() }
+        Self { checks: Checks::ALL, keys: value_lens.iter().map(history).collect() }
+    }
+
+    /// The same with these checkers only.
+    #[must_use]
+    pub fn judged_by(self, checks: Checks) -> Self {
+        Self { checks, ..self }
     }
 
     /// Notes a pull of `key`.
@@ -139,8 +148,8 @@ impl Oracle {
             Ok(seen) => seen,
             Err(unsound) => hold_unsound(key, unsound)?,
         };
-        hold!(2, seen.set <= history.sets, "{key} holds a set nobody made: {seen}");
-        hold!(2, seen.pushes >> history.pushes == 0, "{key} holds a push nobody made: {seen}");
+        hold!(Checks::ALL => ValueSound, seen.set <= history.sets, "{key} holds a set nobody made: {seen}");
+        hold!(Checks::ALL => ValueSound, seen.pushes >> history.pushes == 0, "{key} holds a push nobody made: {seen}");
         Ok(seen)
     }
 
@@ -176,21 +185,21 @@ impl Oracle {
         let history = &self.keys[key.0 as usize];
         if history.sets == 0 {
             let missing = ((1_u128 << history.pushes) - 1) & !seen.pushes;
-            hold!(2, missing == 0, "{key} has lost push p{}: {seen}", missing.trailing_zeros());
+            hold!(self.checks => KeptAtRest, missing == 0, "{key} has lost push p{}: {seen}", missing.trailing_zeros());
             return Ok(());
         }
         let sets = || history.accesses.iter().filter(|access| matches!(access.what, What::Set(_)));
         let last = sets().find(|access| access.what == What::Set(seen.set)).and_then(|access| access.done);
         let Some(last) = last else {
-            hold!(2, false, "{key} has been set and yet holds {seen}");
+            hold!(Checks::ALL => SetKept, false, "{key} has been set and yet holds {seen}");
             return Ok(());
         };
-        hold!(2, sets().all(|set| set.issued <= last), "{key} holds {seen}, and a later set is lost");
+        hold!(self.checks => LastSetKept, sets().all(|set| set.issued <= last), "{key} holds {seen}, and a later set is lost");
         let all_done = sets().map(|set| set.done.unwrap_or(u64::MAX)).max().unwrap_or(0);
         for access in &history.accesses {
             let What::Push(digit) = access.what else { continue };
             let lost = access.issued > all_done && seen.pushes >> digit & 1 == 0;
-            hold!(2, !lost, "{key} has lost push p{digit} behind its last set: {seen}");
+            hold!(self.checks => KeptBehindSet, !lost, "{key} has lost push p{digit} behind its last set: {seen}");
         }
         Ok(())
     }
@@ -211,8 +220,12 @@ impl Oracle {
 
 fn hold_unsound(key: Key, unsound: digits::Unsound) -> Result<Seen, Violation> {
     match unsound {
-        digits::Unsound::Tag(tag) => hold!(2, false, "{key} holds the tag {tag}, which no set has written"),
-        digits::Unsound::Digit(digit, count) => hold!(2, false, "{key} holds push p{digit} {count} times"),
+        digits::Unsound::Tag(tag) => {
+            hold!(Checks::ALL => ValueSound, false, "{key} holds the tag {tag}, which no set has written")
+        }
+        digits::Unsound::Digit(digit, count) => {
+            hold!(Checks::ALL => ValueSound, false, "{key} holds push p{digit} {count} times")
+        }
     }
     unreachable!("both arms return")
 }

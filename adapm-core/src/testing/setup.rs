@@ -6,33 +6,10 @@ use crate::id::{ChannelId, Key, NodeId};
 use crate::layout::Layout;
 use crate::policy::{System, SystemPolicy};
 use crate::testing::Bug;
+use crate::testing::check::Checks;
 
 /// Makes the policy of a node.
 pub type MakePolicy = Arc<dyn Fn(NodeId) -> SystemPolicy + Send + Sync>;
-
-/// Which invariants are checked: all unless said otherwise.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Checks(u16);
-
-impl Checks {
-    /// All of them.
-    pub const ALL: Self = Self(u16::MAX);
-
-    /// None of them.
-    pub const NONE: Self = Self(0);
-
-    /// Only the one with this number.
-    #[must_use]
-    pub fn only(invariant: u8) -> Self {
-        Self(1 << invariant)
-    }
-
-    /// Whether the invariant is checked.
-    #[must_use]
-    pub fn contains(self, invariant: u8) -> bool {
-        self.0 >> invariant & 1 == 1
-    }
-}
 
 /// The shape of a cluster.
 #[derive(Clone)]

@@ -3,9 +3,13 @@
 use alloc::string::String;
 use core::fmt;
 
+use crate::testing::Check;
+
 /// What a checker found. Tests return it; its text is one line for people.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation {
+    /// Who found it.
+    pub check: Check,
     /// The invariant of protocol section 8: 1 to 11.
     pub invariant: u8,
     /// Where, and what.
@@ -26,11 +30,13 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// Returns a [`Violation`] of the invariant unless the condition holds.
+/// Returns the [`Violation`] that this checker finds, if it is among `checks`, unless the condition holds.
 macro_rules! hold {
-    ($invariant:expr, $condition:expr, $($what:tt)+) => {
-        if !$condition {
-            return Err($crate::testing::Violation { invariant: $invariant, what: alloc::format!($($what)+) });
+    ($checks:expr => $check:ident, $condition:expr, $($what:tt)+) => {
+        if $checks.has($crate::testing::Check::$check) && !$condition {
+            let check = $crate::testing::Check::$check;
+            let what = alloc::format!($($what)+);
+            return Err($crate::testing::Violation { check, invariant: check.invariant(), what });
         }
     };
 }

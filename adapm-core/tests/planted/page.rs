@@ -1,32 +1,35 @@
-//! The table of planted bugs in `docs/testing.md`: as long as it says what the suites say, it cannot rot.
+//! The tables in `docs/testing.md`: as long as they say what the suites say, they cannot rot.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::{env, fs};
 
 use crate::finding::{self, Row};
 
-const BEGIN: &str = "<!-- planted bugs -->\n";
-const END: &str = "<!-- end of planted bugs -->\n";
+/// Tests that write the page take turns.
+static PAGE: Mutex<()> = Mutex::new(());
 
-/// Compares the page with the rows; with `ADAPM_BLESS` writes them into it.
-pub(crate) fn compare(rows: &[Row]) {
+/// Compares what stands on the page between the marks of `name` with `table`; with `ADAPM_BLESS` writes it there.
+pub(crate) fn compare(name: &str, table: &str) {
+    let _turn = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/testing.md");
     let page = fs::read_to_string(&path).expect("docs/testing.md is there");
-    let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the table");
-    let (stands, after) = rest.split_once(END).expect("the table has an end");
-    let table = table(rows);
+    let (before, rest) = page.split_once(&begin).expect("the page has a place for the table");
+    let (stands, after) = rest.split_once(&end).expect("the table has an end");
     if env::var_os("ADAPM_BLESS").is_some() {
-        fs::write(&path, [before, BEGIN, &table, END, after].concat()).expect("the page can be written");
+        fs::write(&path, [before, &begin, table, &end, after].concat()).expect("the page can be written");
         return;
     }
     assert!(
         stands == table,
-        "docs/testing.md tells otherwise of the planted bugs than the suites; look at what has changed, then run\n\
+        "docs/testing.md tells otherwise of the {name} than the suites; look at what has changed, then run\n\
          ADAPM_BLESS=1 cargo test -p adapm-core --test planted\n{table}"
     );
 }
 
-fn table(rows: &[Row]) -> String {
+/// The table of the planted bugs.
+pub(crate) fn table(rows: &[Row]) -> String {
     let mut table = String::from(
         "\n| bug | the mistake | breaks | found by | after schedules | stories that fail |\n\
          | --- | --- | --- | --- | ---: | --- |\n",

@@ -1,7 +1,5 @@
 //! Invariant 6: every operation completes, no barrier before all have called it, and hops are bounded (protocol, section 5).
 
-use alloc::vec::Vec;
-
 use crate::node::OpId;
 use crate::testing::cluster::Cluster;
 use crate::testing::member::Told;
@@ -18,7 +16,7 @@ pub(super) fn check_hops(cluster: &Cluster) -> Result<(), Violation> {
         // A home that has given nothing away forwards once: its record has the counter 0 that the entry left with.
         let bound = counter.saturating_sub(left).max(u64::from(left == 0));
         hold!(
-            6,
+            cluster.setup.checks => Hops,
             u64::from(hops) <= bound,
             "{key} for {origin} is served at {owner} after {hops} hops; it left with r{left} and is at r{counter}"
         );
@@ -33,16 +31,10 @@ impl Cluster {
         let mut missing = self.workers().filter(|who| !ended(who) && self.calls.barriers(*who) < number);
         let missing = missing.next();
         hold!(
-            6,
-            missing.is_none() || !self.setup.checks.contains(6),
+            self.setup.checks => BarrierMet,
+            missing.is_none(),
             "{barrier:?}, barrier {number}, ends before {missing:?} has called it"
         );
         Ok(())
     }
-}
-
-pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
-    let open: Vec<_> = cluster.calls.open().collect();
-    hold!(6, open.is_empty(), "operations have not ended: {open:?}");
-    Ok(())
 }

@@ -27,12 +27,12 @@ pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
         let pushes = match digits::pushes(&sum) {
             Ok(pushes) => pushes,
             Err(unsound) => {
-                hold!(2, false, "{key} counts a push twice: {unsound:?}");
-                return Ok(());
+                hold!(cluster.setup.checks => PushOnce, false, "{key} counts a push twice: {unsound:?}");
+                continue;
             }
         };
         let lost = cluster.owed(key) & !pushes;
-        hold!(2, lost == 0, "{key} has lost push p{}", lost.trailing_zeros());
+        hold!(cluster.setup.checks => PushKept, lost == 0, "{key} has lost push p{}", lost.trailing_zeros());
     }
     Ok(())
 }
@@ -65,7 +65,7 @@ pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
             cluster.oracle.check_final(key, seen)?;
         } else if !cluster.oracle.was_set(key) {
             let lost = cluster.owed(key) & !seen.pushes;
-            hold!(2, lost == 0, "{key} has lost push p{}, which a survivor made", lost.trailing_zeros());
+            hold!(cluster.setup.checks => KeptAtRest, lost == 0, "{key} has lost push p{}, which a survivor made", lost.trailing_zeros());
         }
     }
     Ok(())
@@ -85,17 +85,16 @@ impl Cluster {
 
     /// When a quiesce ends, every operation issued before the call has ended, and its pushes are everywhere.
     pub(in crate::testing) fn check_quiet(&self, quiesce: OpId, pushes: &[u128]) -> Result<(), Violation> {
-        let checks = self.setup.checks;
         let waiting = self.calls.open().find(|(op, _)| *op < quiesce && !self.calls.is_collective(*op));
-        hold!(6, waiting.is_none() || !checks.contains(6), "{quiesce:?}, a quiesce, ends before {waiting:?}");
+        hold!(self.setup.checks => QuiesceEnded, waiting.is_none(), "{quiesce:?}, a quiesce, ends before {waiting:?}");
         for key in self.keys().filter(|key| !self.oracle.was_set(*key)) {
             let made = pushes[key.0 as usize];
             let made = if self.losses.any() { made & self.owed(key) } else { made };
             if let Some(main) = self.judged_main(key)? {
                 let lost = made & !main.pushes;
                 hold!(
-                    2,
-                    lost == 0 || !checks.contains(2),
+                    self.setup.checks => QuiesceKept,
+                    lost == 0,
                     "a quiesce ends before p{} of {key} has arrived",
                     lost.trailing_zeros()
                 );
@@ -103,8 +102,8 @@ impl Cluster {
             for node in self.nodes().filter(|node| self.state(*node, key) == State::Replica) {
                 let lost = made & !self.oracle.judge(key, &self.row(node, key).value)?.pushes;
                 hold!(
-                    4,
-                    lost == 0 || !checks.contains(4),
+                    self.setup.checks => QuiesceSeen,
+                    lost == 0,
                     "a quiesce ends before p{} of {key} is at {node}",
                     lost.trailing_zeros()
                 );

@@ -18,9 +18,9 @@ pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
             continue;
         }
         let interested = cluster.row(owner, key).view.intent_count;
-        hold!(5, interested == 0, "{key} leaves {owner}, which has active intent, for {to}");
+        hold!(cluster.setup.checks => OwnIntentHeeded, interested == 0, "{key} leaves {owner}, which has active intent, for {to}");
         let holder = cluster.nodes().find(|node| *node != to && cluster.state(*node, key) == State::Replica);
-        hold!(5, holder.is_none(), "{key} leaves {owner} for {to} while {holder:?} holds a replica");
+        hold!(cluster.setup.checks => HoldersHeeded, holder.is_none(), "{key} leaves {owner} for {to} while {holder:?} holds a replica");
     }
     Ok(())
 }

@@ -20,14 +20,14 @@ pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
             let replica = || cluster.oracle.judge(key, &row.value);
             let owner = || cluster.oracle.judge(key, &main);
             hold!(
-                4,
+                cluster.setup.checks => ReplicasEqual,
                 row.value == main,
                 "replica of {key} at {node} has {:?}, main copy {:?}",
                 replica(),
                 owner()
             );
             let clean = row.delta.iter().all(|element| *element == 0);
-            hold!(4, clean, "replica of {key} at {node} has updates not sent");
+            hold!(cluster.setup.checks => ReplicasClean, clean, "replica of {key} at {node} has updates not sent");
         }
     }
     Ok(())
@@ -51,16 +51,13 @@ impl Cluster {
         mains: &[Option<Seen>],
         own: &[u128],
     ) -> Result<(), Violation> {
-        if !self.setup.checks.contains(4) {
-            return Ok(());
-        }
         let plain: Vec<Key> = self.keys().filter(|key| !self.oracle.was_set(*key)).collect();
         for key in plain {
             let before = mains[key.0 as usize].map_or(0, |seen| seen.pushes);
             if let Some(main) = self.judged_main(key)? {
                 let missing = own[key.0 as usize] & !main.pushes;
                 hold!(
-                    4,
+                    self.setup.checks => SyncSent,
                     missing == 0,
                     "wait_sync of {who:?} ends before p{} of {key}",
                     missing.trailing_zeros()
@@ -70,7 +67,7 @@ impl Cluster {
             if row.state() == State::Replica {
                 let missing = before & !self.oracle.judge(key, &row.value)?.pushes;
                 hold!(
-                    4,
+                    self.setup.checks => SyncSeen,
                     missing == 0,
                     "wait_sync of {who:?} ends without p{} in its replica of {key}",
                     missing.trailing_zeros()

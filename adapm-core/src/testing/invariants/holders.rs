@@ -24,34 +24,34 @@ fn check_owned(cluster: &Cluster, key: Key, owner: NodeId) -> Result<(), Violati
         let known = view.holders.contains(&node);
         if cluster.losses().is_gone(node) {
             let forgotten = !known || !cluster.losses().knows(owner, node);
-            hold!(3, forgotten, "owner {owner} has lost {node}, and keeps it as a holder of {key}");
+            hold!(cluster.setup.checks => LostHolderForgotten, forgotten, "owner {owner} has lost {node}, and keeps it as a holder of {key}");
             continue;
         }
         hold!(
-            3,
+            cluster.setup.checks => HolderKnown,
             known || state != State::Replica,
             "{node} holds a replica of {key} unknown to owner {owner}"
         );
         let granted = cluster.is_aloft(Kind::GrantReplica, key, owner, node);
         let expected = state == State::Replica || state == State::Releasing || granted;
         hold!(
-            3,
+            cluster.setup.checks => HolderReal,
             !known || expected,
             "owner {owner} takes {node} for a holder of {key}, which is {state:?} there"
         );
         let releasing = cluster.is_aloft(Kind::Release, key, node, owner);
         let answered = known && state == State::Releasing && !releasing && !granted;
         hold!(
-            3,
+            cluster.setup.checks => ReleaseHeeded,
             !answered,
             "owner {owner} has read the release of {key} by {node}, and keeps it as a holder"
         );
     }
     let stray = view.stale.iter().find(|node| !view.holders.contains(node));
-    hold!(3, stray.is_none(), "owner {owner} marks {stray:?} stale for {key}, which is no holder");
+    hold!(cluster.setup.checks => StaleIsHolder, stray.is_none(), "owner {owner} marks {stray:?} stale for {key}, which is no holder");
     let watched = view.word.is_watched();
     hold!(
-        3,
+        cluster.setup.checks => WatchedHasHolders,
         watched != view.holders.is_empty(),
         "{key} has holders {:?} and watched is {watched}",
         view.holders
@@ -65,7 +65,7 @@ fn check_orphans(cluster: &Cluster, key: Key) -> Result<(), Violation> {
         let word = cluster.row(node, key).view.word;
         let owner = word.location().map_or(cluster.setup.home(key), |location| location.node);
         let orphan = word.state() == State::Replica && cluster.losses().knows(node, owner);
-        hold!(3, !orphan, "{node} has lost {owner}, and keeps its replica of {key}");
+        hold!(cluster.setup.checks => NoOrphan, !orphan, "{node} has lost {owner}, and keeps its replica of {key}");
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ fn check_moving(cluster: &Cluster, key: Key) -> Result<(), Violation> {
     let Some(receiver) = grant.map(|aloft| aloft.to) else { return Ok(()) };
     for node in cluster.nodes().filter(|node| *node != receiver) {
         let state = cluster.state(node, key);
-        hold!(3, state != State::Replica, "{key} moves to {receiver} while {node} holds a replica");
+        hold!(cluster.setup.checks => NoHolderLeftBehind, state != State::Replica, "{key} moves to {receiver} while {node} holds a replica");
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
         if let Some(end) = cluster.judged_main(key)? {
             let explained = is_linear(cluster.oracle.accesses(key), end);
             hold!(
-                9,
+                cluster.setup.checks => Linear,
                 explained,
                 "no order of the operations on {key} explains what was read and ends in {end}"
             );

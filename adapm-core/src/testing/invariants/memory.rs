@@ -19,11 +19,17 @@ pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
     let items = signalled(cluster, node) + operations + localized;
     let bound = PER_ITEM * items + 2 * copies(cluster, node) + parked + PER_PEER * cluster.setup.nodes;
     let entries = cluster.member(node).node.side_entries();
-    hold!(10, entries <= bound, "{node} keeps {entries} entries where {bound} are allowed");
+    hold!(cluster.setup.checks => EntriesBounded, entries <= bound, "{node} keeps {entries} entries where {bound} are allowed");
+    let overfull = |key: &Key| {
+        let view = &cluster.row(node, *key).view;
+        view.stale.len() > view.holders.len()
+    };
+    let again = cluster.keys().find(overfull);
+    hold!(cluster.setup.checks => EntriesBounded, again.is_none(), "{node} notes a stale holder of {again:?} twice");
     let has_copy = |key: &Key| matches!(cluster.state(node, *key), State::Main | State::Replica);
     let stray = cluster.keys().find(|key| !has_copy(key) && !cluster.row(node, *key).value.is_empty());
     if let Some(key) = stray {
-        hold!(10, false, "{node} keeps a value of {key}, of which it holds no copy");
+        hold!(cluster.setup.checks => NoStrayValue, false, "{node} keeps a value of {key}, of which it holds no copy");
     }
     Ok(())
 }
@@ -39,7 +45,7 @@ pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
         let unwanted =
             cluster.keys().find(|key| is_replica(key) && cluster.row(node, *key).view.intent_count == 0);
         if let Some(key) = unwanted {
-            hold!(10, false, "{node} is at rest and keeps a replica of {key} without intent");
+            hold!(cluster.setup.checks => NoUnwantedReplica, false, "{node} is at rest and keeps a replica of {key} without intent");
         }
         // A localize that ended in a replica counts as intent.
         let localized =
@@ -47,7 +53,7 @@ pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
         let bound = PER_ITEM * (signalled(cluster, node) + localized.count()) + copies(cluster, node);
         let entries = cluster.member(node).node.side_entries();
         hold!(
-            10,
+            cluster.setup.checks => EntriesAtRest,
             entries <= bound,
             "{node} is at rest and keeps {entries} entries where {bound} are allowed"
         );
@@ -61,12 +67,12 @@ fn signalled(cluster: &Cluster, node: NodeId) -> usize {
     of_node.map(|(_, intent)| intent.keys.len()).sum()
 }
 
-/// A main copy with company: itself, each holder, and each holder again if it is stale. A replica: itself.
+/// A main copy with company: itself, each holder, and each holder once more if it is stale. A replica: itself.
 fn copies(cluster: &Cluster, node: NodeId) -> usize {
     let rows = cluster.keys().map(|key| cluster.row(node, key));
     rows.map(|row| match row.state() {
         State::Main if row.view.holders.is_empty() => 0,
-        State::Main => 1 + row.view.holders.len() + row.view.stale.len(),
+        State::Main => 1 + row.view.holders.len() + row.view.stale.len().min(row.view.holders.len()),
         State::None => 0,
         State::Requested | State::Replica | State::Releasing => 1,
     })

@@ -12,7 +12,7 @@ pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
         let owners = owners + usize::from(cluster.is_untouched(key));
         let expected = usize::from(!cluster.losses.is_doomed(key));
         hold!(
-            1,
+            cluster.setup.checks => OneOwner,
             owners + grants == expected,
             "{key} has {owners} owners and {grants} ownership grants in flight"
         );

@@ -28,7 +28,7 @@ fn check_program_order(oracle: &Oracle, read: AccessId, who: Who, seen: Seen) ->
             let contained = seen.pushes >> digit & 1 == 1;
             let expected = index < read.index;
             hold!(
-                9,
+                oracle.checks => ProgramOrder,
                 contained == expected,
                 "{who:?} reads {seen} of {}, against its order at p{digit}",
                 read.key
@@ -46,7 +46,7 @@ fn check_chain(oracle: &Oracle, read: AccessId, seen: Seen) -> Result<(), Violat
         }
         let common = seen.pushes & then.pushes;
         let ordered = common == seen.pushes || common == then.pushes;
-        hold!(9, ordered, "reads of {} have no order: {seen} and {then}", read.key);
+        hold!(oracle.checks => OneChain, ordered, "reads of {} have no order: {seen} and {then}", read.key);
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ fn check_real_time(oracle: &Oracle, read: AccessId, access: &Access, seen: Seen)
         };
         let missed = required & !seen.pushes;
         hold!(
-            9,
+            oracle.checks => RealTime,
             missed == 0,
             "a read of {} misses p{}, done before it: {seen}",
             read.key,
@@ -82,7 +82,7 @@ fn check_writers(oracle: &Oracle, read: AccessId, seen: Seen) -> Result<(), Viol
             if seen.pushes >> digit & 1 == 0 {
                 missed = missed.or(Some(digit).filter(|_| !other.failed));
             } else {
-                hold!(9, missed.is_none(), "a read of {} has p{digit} without {missed:?}: {seen}", read.key);
+                hold!(oracle.checks => WritersInOrder, missed.is_none(), "a read of {} has p{digit} without {missed:?}: {seen}", read.key);
             }
         }
     }
@@ -100,6 +100,6 @@ fn check_set_read(oracle: &Oracle, read: AccessId, access: &Access, seen: Seen) 
         let later = set.issued > written || (seen.set == 0 && set.what != What::Set(0));
         later && set.done.is_some_and(|done| done < access.issued)
     });
-    hold!(9, replaced.is_none(), "a read of {} returns {seen}, which {replaced:?} had replaced", read.key);
+    hold!(oracle.checks => SetReplaced, replaced.is_none(), "a read of {} returns {seen}, which {replaced:?} had replaced", read.key);
     Ok(())
 }

@@ -14,13 +14,13 @@ pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
         let record = cluster.row(home, key).view.word.location();
         let believed: Option<NodeId> = record.map(|location| location.node);
         hold!(
-            7,
+            cluster.setup.checks => HomeKnowsOwner,
             believed == Some(owner),
             "home {home} takes {believed:?} for the owner of {key}, which is {owner}"
         );
         let counter = cluster.row(owner, key).view.word.counter();
         let known = record.map(|location| location.counter);
-        hold!(7, known == Some(counter), "home {home} knows {key} at {known:?}, its owner has {counter}");
+        hold!(cluster.setup.checks => HomeKnowsCounter, known == Some(counter), "home {home} knows {key} at {known:?}, its owner has {counter}");
     }
     Ok(())
 }

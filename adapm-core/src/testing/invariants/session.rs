@@ -18,13 +18,13 @@ pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violatio
             What::Push(digit) => {
                 let contained = seen.pushes >> digit & 1 == 1;
                 hold!(
-                    8,
+                    oracle.checks => OwnWrites,
                     contained || !earlier || other.failed,
                     "{:?} misses its own p{digit} of {key}: {seen}",
                     access.who
                 );
                 hold!(
-                    8,
+                    oracle.checks => NotTheFuture,
                     !contained || earlier,
                     "{:?} sees its own later p{digit} of {key}: {seen}",
                     access.who
@@ -34,7 +34,7 @@ pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violatio
                 let (first, second) = if earlier { (then, seen) } else { (seen, then) };
                 let lost = first.pushes & !second.pushes;
                 hold!(
-                    8,
+                    oracle.checks => MonotonicReads,
                     lost == 0,
                     "{:?} has seen p{} of {key} and sees it no more: {second}",
                     access.who,
@@ -58,7 +58,7 @@ fn check_set_read(oracle: &Oracle, read: AccessId, access: &Access, seen: Seen) 
     let writer = accesses.iter().find(|other| other.what == What::Set(seen.set));
     let may_follow = writer.is_some_and(|other| other.done.is_none_or(|done| done >= issued));
     hold!(
-        8,
+        oracle.checks => OwnSet,
         seen.set == set || may_follow,
         "{:?} has made s{} of {} and reads {seen}",
         access.who,

@@ -1,0 +1,157 @@
+//! The checkers by name: what each claims, which invariant it watches, and sets of them to switch them on and off.
+//!
+//! That each finds a planted bug on its own is shown by `tests/planted`.
+
+use core::fmt;
+
+/// Declares the checkers: each with the invariant that it watches and what it claims.
+macro_rules! checks {
+    ($($check:ident watches $invariant:literal: $claim:literal;)+) => {
+        /// A checker of the lockstep cluster.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Check {
+            $(#[doc = $claim] $check,)+
+        }
+
+        impl Check {
+            /// All checkers, by invariant.
+            pub const ALL: [Self; [$(Self::$check),+].len()] = [$(Self::$check),+];
+
+            /// The invariant that it watches: 1 to 11.
+            #[must_use]
+            pub const fn invariant(self) -> u8 {
+                match self {
+                    $(Self::$check => $invariant,)+
+                }
+            }
+
+            /// What it claims, in one sentence.
+            #[must_use]
+            pub fn claim(self) -> &'static str {
+                match self {
+                    $(Self::$check => $claim,)+
+                }
+            }
+        }
+    };
+}
+
+checks! {
+    OneOwner watches 1: "Every key has exactly one owner, or one ownership grant in flight.";
+    PushOnce watches 2: "After every step no push is counted twice.";
+    PushKept watches 2: "After every step every acknowledged push is somewhere.";
+    KeptAtRest watches 2: "At rest every push is in the main copy.";
+    SetKept watches 2: "At rest a key that was set holds a set that was done.";
+    LastSetKept watches 2: "At rest no set is missing that came after the one that is there.";
+    KeptBehindSet watches 2: "At rest no push is missing that came after the last set.";
+    ValueSound watches 2: "A value that is read could have been written.";
+    QuiesceKept watches 2: "When a quiesce ends, the pushes made before are in the main copies.";
+    LostHolderForgotten watches 3: "An owner that has heard of a loss keeps no lost holder.";
+    HolderKnown watches 3: "A node with a replica is among the owner's holders.";
+    HolderReal watches 3: "A holder has a replica, a grant in flight, or a release unanswered.";
+    ReleaseHeeded watches 3: "A release that was read has ended the holding.";
+    StaleIsHolder watches 3: "Only holders are marked stale.";
+    WatchedHasHolders watches 3: "A main copy is watched exactly if it has holders.";
+    NoOrphan watches 3: "No replica is kept of a key whose owner is known to be lost.";
+    NoHolderLeftBehind watches 3: "A main copy moves only if nobody but the receiver holds a replica.";
+    ReplicasEqual watches 4: "At rest every replica equals its main copy.";
+    ReplicasClean watches 4: "At rest no replica has updates not sent.";
+    SyncSent watches 4: "When a `wait_sync` ends, the node's pushes are in the main copies.";
+    SyncSeen watches 4: "When a `wait_sync` ends, the node's replicas have what the main copies had.";
+    QuiesceSeen watches 4: "When a quiesce ends, the pushes made before are in all replicas.";
+    OwnIntentHeeded watches 5: "The adaptive policies relocate no key that its owner needs.";
+    HoldersHeeded watches 5: "The adaptive policies relocate no key that another node holds.";
+    ComesToRest watches 6: "A cluster left alone ends all operations and comes to rest.";
+    NothingToTheLost watches 6: "Nothing is written to a node that is known to be lost.";
+    QuiesceEnded watches 6: "When a quiesce ends, the operations issued before have ended.";
+    Hops watches 6: "An entry is not forwarded more often than its key has moved.";
+    BarrierMet watches 6: "When a barrier ends, every live worker has called it.";
+    EndsOnce watches 6: "An operation ends once.";
+    FailsForLoss watches 6: "An operation fails only for a loss that the node has heard of.";
+    BereavedEnds watches 6: "Once a node has heard of a loss, no operation waits there.";
+    BereavedRound watches 6: "Once a node has heard of a loss, no round waits for the lost node.";
+    HomeKnowsOwner watches 7: "At rest every home knows the owner.";
+    HomeKnowsCounter watches 7: "At rest every home knows the relocation counter.";
+    OwnWrites watches 8: "A worker reads its own pushes.";
+    NotTheFuture watches 8: "A worker does not read pushes that it makes later.";
+    MonotonicReads watches 8: "What a worker has seen of a key it sees again.";
+    OwnSet watches 8: "A worker reads its own set, or a later one.";
+    ProgramOrder watches 9: "Without replication a read lies between its worker's earlier and later pushes.";
+    OneChain watches 9: "Without replication any two reads of a key have an order.";
+    RealTime watches 9: "Without replication a read sees what was done before it began.";
+    WritersInOrder watches 9: "Without replication the pushes of a worker become visible in its order.";
+    SetReplaced watches 9: "Without replication no read returns a set that was replaced before.";
+    Linear watches 9: "Without replication one order of all operations explains what was read of a key that is set.";
+    EntriesBounded watches 10: "After every step a node's memory for protocol state is bounded by its own business.";
+    NoStrayValue watches 10: "A node keeps no value of a key of which it has no copy.";
+    NoUnwantedReplica watches 10: "At rest no replica is kept without intent.";
+    EntriesAtRest watches 10: "At rest nothing is kept but for live intents and shared copies.";
+    BadIsBlamed watches 11: "A message that cannot be is refused, and its sender named.";
+    BadChangesNothing watches 11: "What is refused changes nothing.";
+    BadSaysNothing watches 11: "What is refused is not answered.";
+    SoundIsTaken watches 11: "A sound input is not refused.";
+    LateBlamesNobody watches 11: "A late message of a lost node is no breach.";
+    LateSaysNothing watches 11: "A late message of a lost node is not answered.";
+    LateChangesNothing watches 11: "A late message of a lost node changes nothing.";
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Which checkers are on: all unless said otherwise.
+///
+/// A few report what leaves a run nothing to go on with; these end the run also if they are off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checks(u64);
+
+impl Checks {
+    /// All of them.
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// None of them.
+    pub const NONE: Self = Self(0);
+
+    /// Those of the invariant with this number, 1 to 11.
+    #[must_use]
+    pub const fn only(invariant: u8) -> Self {
+        Self(MASKS[invariant as usize])
+    }
+
+    /// This one alone.
+    #[must_use]
+    pub const fn just(check: Check) -> Self {
+        Self(1 << check as u64)
+    }
+
+    /// The same without this one.
+    #[must_use]
+    pub const fn without(self, check: Check) -> Self {
+        Self(self.0 & !Self::just(check).0)
+    }
+
+    /// Whether the checker is on.
+    #[must_use]
+    pub const fn has(self, check: Check) -> bool {
+        self.0 & Self::just(check).0 != 0
+    }
+
+    /// Whether any checker of the invariant is on.
+    #[must_use]
+    pub const fn contains(self, invariant: u8) -> bool {
+        self.0 & Self::only(invariant).0 != 0
+    }
+}
+
+/// The checkers of each invariant, as bits.
+const MASKS: [u64; 12] = {
+    let mut masks = [0; 12];
+    let mut at = 0;
+    while at < Check::ALL.len() {
+        masks[Check::ALL[at].invariant() as usize] |= 1 << at;
+        at += 1;
+    }
+    masks
+};

@@ -1,0 +1,80 @@
+//! What each checker is good for: the planted bug that it finds when all others are off.
+
+use adapm_core::testing::{Bug, Check, Checks};
+
+use crate::finding::detect;
+
+/// A bug that each checker finds alone. The others say again what a stronger one says ([`ECHOES`]).
+pub(crate) const WITNESSES: [(Check, Bug); 50] = [
+    (Check::OneOwner, Bug::KeepMainCopy),
+    (Check::PushOnce, Bug::SendDeltaTwice),
+    (Check::PushKept, Bug::DropDeltaOnRelease),
+    (Check::KeptAtRest, Bug::DropDeltaOnRelease),
+    (Check::SetKept, Bug::DropSet),
+    (Check::LastSetKept, Bug::DropSet),
+    (Check::KeptBehindSet, Bug::DropDeltaOnRelease),
+    (Check::ValueSound, Bug::SendDeltaTwice),
+    (Check::QuiesceKept, Bug::DropDeltaOnRelease),
+    (Check::LostHolderForgotten, Bug::KeepLostHolder),
+    (Check::HolderKnown, Bug::ForgetHolder),
+    (Check::HolderReal, Bug::KeepReleased),
+    (Check::ReleaseHeeded, Bug::KeepReleased),
+    (Check::StaleIsHolder, Bug::KeepStale),
+    (Check::WatchedHasHolders, Bug::ForgetHolder),
+    (Check::NoOrphan, Bug::KeepOrphan),
+    (Check::NoHolderLeftBehind, Bug::RelocateUnderHolders),
+    (Check::ReplicasEqual, Bug::SkipStale),
+    (Check::ReplicasClean, Bug::LoseDirtyMark),
+    (Check::SyncSent, Bug::LoseDirtyMark),
+    (Check::SyncSeen, Bug::LoseDirtyEntry),
+    (Check::QuiesceSeen, Bug::QuiesceWhileBusy),
+    (Check::OwnIntentHeeded, Bug::HideOwnIntent),
+    (Check::HoldersHeeded, Bug::HideHolders),
+    (Check::ComesToRest, Bug::ForgetParked),
+    (Check::NothingToTheLost, Bug::WriteToLost),
+    (Check::Hops, Bug::ForgetForwardCounter),
+    (Check::BarrierMet, Bug::BarrierEarly),
+    (Check::EndsOnce, Bug::EndTwice),
+    (Check::FailsForLoss, Bug::NameHopAsLost),
+    (Check::BereavedEnds, Bug::ForgetForwarded),
+    (Check::BereavedRound, Bug::AwaitLost),
+    (Check::HomeKnowsOwner, Bug::OlderResidence),
+    (Check::HomeKnowsCounter, Bug::OlderResidence),
+    (Check::OwnWrites, Bug::RefreshOverPending),
+    (Check::OwnSet, Bug::SkipSetter),
+    (Check::ProgramOrder, Bug::ReverseParked),
+    (Check::RealTime, Bug::AcknowledgeEarly),
+    (Check::WritersInOrder, Bug::ApplyAtStaleOwner),
+    (Check::Linear, Bug::AcknowledgeSetEarly),
+    (Check::EntriesBounded, Bug::MarkStaleAgain),
+    (Check::NoStrayValue, Bug::LeakCopy),
+    (Check::NoUnwantedReplica, Bug::ForgetRelease),
+    (Check::EntriesAtRest, Bug::LeakSideEntry),
+    (Check::BadIsBlamed, Bug::SkipForeignDelta),
+    (Check::BadSaysNothing, Bug::SkipForeignDelta),
+    (Check::BadChangesNothing, Bug::CountRefused),
+    (Check::SoundIsTaken, Bug::BlameLateAnswer),
+    (Check::LateBlamesNobody, Bug::HeedLost),
+    (Check::LateChangesNothing, Bug::HeedLost),
+];
+
+/// Checkers for which no planted bug is known that they find alone; the page says why they are kept.
+pub(crate) const ECHOES: [Check; 6] = [
+    Check::QuiesceEnded,
+    Check::NotTheFuture,
+    Check::MonotonicReads,
+    Check::OneChain,
+    Check::SetReplaced,
+    Check::LateSaysNothing,
+];
+
+/// Checkers that do not find their bug alone.
+pub(crate) fn idle() -> Vec<Check> {
+    let finds = |(check, bug): &(Check, Bug)| {
+        (0..SEEDS_MAX).any(|seed| detect(seed, Some(*bug), Checks::just(*check)).is_some())
+    };
+    WITNESSES.iter().filter(|witness| !finds(witness)).map(|(check, _)| *check).collect()
+}
+
+/// Schedules after which a bug counts as not found.
+const SEEDS_MAX: u64 = 500;
