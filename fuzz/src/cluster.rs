@@ -21,6 +21,9 @@ use crate::planted;
 /// Keys of the cluster, at least one a node.
 const KEYS: u64 = 4;
 
+/// Two or three nodes, one or two workers each, a loss or none.
+const SHAPES: u64 = 8;
+
 /// Steps of one input at most.
 const STEPS_MAX: usize = 200;
 
@@ -39,14 +42,27 @@ fn story(bytes: &[u8]) -> String {
     let lines = Rc::new(RefCell::new(Vec::new()));
     let heard = Rc::clone(&lines);
     let _ = play(bytes, |cluster| {
-        let setup = cluster.setup();
-        heard.borrow_mut().push(format!(
-            "{} nodes, {} workers each, caches {}, blocks {}, parked {}",
-            setup.nodes, setup.workers, setup.location_caches, setup.block_bytes_max, setup.parked_max
-        ));
+        heard.borrow_mut().push(describe(bytes, cluster.setup()));
         cluster.tell_steps(move |line| heard.borrow_mut().push(line.to_owned()));
     });
     lines.take().join("\n")
+}
+
+/// What the steps happen in, in the words of a scenario as far as it has them.
+fn describe(bytes: &[u8], setup: &Setup) -> String {
+    let mut choices = Choices::from_bytes(bytes);
+    let _shape = choices.below(SHAPES);
+    let system = system(&mut choices).map_or("a random policy", System::name);
+    let homes: Vec<String> = setup.keys().map(|key| format!("{key} home {}", setup.home(key))).collect();
+    format!(
+        "nodes {}, workers {}, system {system}, caches {}, blocks of {} B, {} parked at most; {}",
+        setup.nodes,
+        setup.workers,
+        if setup.location_caches { "on" } else { "off" },
+        setup.block_bytes_max,
+        setup.parked_max,
+        homes.join(", ")
+    )
 }
 
 fn play(bytes: &[u8], begin: impl FnOnce(&mut Cluster)) -> (Cluster, Result<(), Violation>) {
@@ -59,10 +75,10 @@ fn play(bytes: &[u8], begin: impl FnOnce(&mut Cluster)) -> (Cluster, Result<(), 
 
 /// Two or three nodes under any system, or under a policy that answers at random; one of them may vanish.
 fn setup(choices: &mut Choices<'_>) -> Setup {
-    let shape = choices.below(8);
+    let shape = choices.below(SHAPES);
     let nodes = if shape & 1 == 0 { 3 } else { 2 };
     let workers = 1 + (shape >> 1 & 1) as usize;
-    let system = System::ALL.get(choices.below(8) as usize).copied();
+    let system = system(choices);
     let mut setup = Setup::new(system.unwrap_or_default(), nodes, workers, KEYS);
     if system.is_none() {
         let seed = choices.below(256);
@@ -76,6 +92,11 @@ fn setup(choices: &mut Choices<'_>) -> Setup {
     setup.parked_max = [1 << 16, 1, 0][choices.below(3) as usize];
     setup.bug = planted::protocol();
     setup
+}
+
+/// The system, `None` for a policy that answers at random.
+fn system(choices: &mut Choices<'_>) -> Option<System> {
+    System::ALL.get(choices.below(8) as usize).copied()
 }
 
 fn run(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation> {
