@@ -90,9 +90,12 @@ struct Host {
 }
 
 impl Host {
-    /// Whether it would notice at once what there is to do.
+    /// Whether it would notice soon what there is to do. A node with intent looks at the clocks again and again: that it is
+    /// busy with this for a moment is no reason to go on.
     fn is_idle(&self, now: Instant) -> bool {
-        self.is_gone || (self.inbox.is_empty() && self.free_at <= now && self.paused_until <= now)
+        let has_only_looks = self.inbox.iter().all(|item| matches!(item, Item::Timeout));
+        let is_free_soon = self.free_at <= now.plus_nanos(CALM_NANOS / 2);
+        self.is_gone || (has_only_looks && is_free_soon && self.paused_until <= now)
     }
 }
 
