@@ -231,8 +231,9 @@ mod tests {
     #[test]
     fn keys_far_apart_are_visited_in_order() {
         let store = store();
-        far_apart(1_000).for_each(|key| store.reserve(key, false));
-        let mut expected: Vec<Key> = far_apart(1_000).collect();
+        let keys = if cfg!(miri) { 100 } else { 1_000 };
+        far_apart(keys).for_each(|key| store.reserve(key, false));
+        let mut expected: Vec<Key> = far_apart(keys).collect();
         expected.sort();
         let mut seen = Vec::new();
         store.visit(Key(0)..Key(u64::MAX), |key, _| seen.push(key));

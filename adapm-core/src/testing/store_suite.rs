@@ -227,7 +227,7 @@ pub fn random_operations_agree_with_the_reference<S: Store<Value: From<i16>>>(ma
     for seed in 0..4_u64 {
         let (layout, store) = built(make);
         let reference = ReferenceStore::<S::Value>::new(&layout);
-        for step in 0..3_000_u64 {
+        for step in 0..RANDOM_STEPS {
             let random = mix(seed << 32 | step);
             let key = Key((random >> 8) % layout.keys().end.0);
             let with_delta = random & 128 != 0;
@@ -305,7 +305,9 @@ impl<V: Value> Seen<V> {
 }
 
 fn built<S: Store>(make: impl Fn(&Layout) -> S) -> (Layout, S) {
-    let layout = Layout::dense(&[(20, 3), (7, 1), (40, 16), (6, 131), (9, 3)]).expect("a legal layout");
+    // An interpreter takes seconds for each claim on a thousand elements.
+    let (middle, long) = if cfg!(miri) { (4, 17) } else { (16, 131) };
+    let layout = Layout::dense(&[(20, 3), (7, 1), (40, middle), (6, long), (9, 3)]).expect("a legal layout");
     let store = make(&layout);
     (layout, store)
 }
@@ -351,6 +353,8 @@ fn zero<V: Value>() -> V {
 }
 
 const ALL_BITS: Word = Word::from_bits(u64::MAX);
+/// Operations of each random run.
+const RANDOM_STEPS: u64 = if cfg!(miri) { 20 } else { 3_000 };
 
 #[cfg(test)]
 mod tests {

@@ -65,7 +65,7 @@ pub fn copies_come_and_go_under_a_working_thread<S: Store<Value: From<i16>> + Sy
         start.wait();
         let mut rounds = 0;
         // At least so often that both see it, and as long as there is a worker.
-        while rounds < 100 || !worker.is_finished() {
+        while rounds < RELOCATIONS || !worker.is_finished() {
             store.reserve(key, false);
             store.with_slot(key, |mut slot| slot.found());
             store.with_slot(key, |slot| {
@@ -95,7 +95,7 @@ pub fn threads_reserve_and_release_different_keys<S: Store<Value: From<i16>> + S
             let (store, layout, start) = (&store, &layout, &start);
             scope.spawn(move || {
                 start.wait();
-                for round in 0..40 {
+                for round in 0..TURNS {
                     let own = || keys(layout).filter(|key| key.0 % 3 == thread);
                     own().for_each(|key| store.reserve(key, (key.0 + round) % 2 == 0));
                     let filled: Vec<_> = own().map(|key| fill(store, key, round)).collect();
@@ -250,15 +250,19 @@ fn assert_whole<V: Value>(value: &[V]) {
     assert!(value.windows(2).all(|two| two[0] == two[1]), "a torn or foreign value");
 }
 
-/// The first key of 131 elements.
+/// The first key of the longest values.
 const LONG: Key = Key(67);
 /// Meetings of two threads in one slot, for each call.
-const ROUNDS: u32 = 20;
+const ROUNDS: u32 = if cfg!(miri) { 2 } else { 20 };
 /// Turns that a thread in a slot gives another one to come in.
-const ROOM_TO_INTRUDE: usize = 50;
+const ROOM_TO_INTRUDE: usize = if cfg!(miri) { 5 } else { 50 };
 /// Steps of each of two threads that keep pace.
-const STEPS: i16 = 1_000;
+const STEPS: i16 = if cfg!(miri) { 10 } else { 1_000 };
 /// Steps that one of them may be ahead.
-const LEAD_MAX: u32 = 8;
+const LEAD_MAX: u32 = if cfg!(miri) { 2 } else { 8 };
 /// Pushes of one thread; two times that is an `i16`.
-const PUSHES: i16 = 10_000;
+const PUSHES: i16 = if cfg!(miri) { 10 } else { 10_000 };
+/// Turns of a thread on keys of its own.
+const TURNS: u64 = if cfg!(miri) { 2 } else { 40 };
+/// Comings and goings of a copy at least.
+const RELOCATIONS: u64 = if cfg!(miri) { 5 } else { 100 };
