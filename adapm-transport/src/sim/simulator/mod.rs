@@ -233,7 +233,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         &self.coverage
     }
 
-    /// Steps that workers took, without [`Step::Compute`].
+    /// Steps that workers took, without [`crate::sim::Step::Compute`].
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
