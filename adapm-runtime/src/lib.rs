@@ -36,7 +36,7 @@
 //!
 //! # Races
 //!
-//! Whatever two threads share is modelled with [loom](https://docs.rs/loom), which runs every interleaving that the memory model
+//! Whatever two threads share is modelled with loom, which runs every interleaving that the memory model
 //! allows: `.ci/run loom` with at most two preemptions, `LOOM_MAX_PREEMPTIONS=3 .ci/run loom` with three. The models run the code
 //! that is shipped, on loom's primitives (`sync.rs`).
 //!
