@@ -4,6 +4,9 @@
 
 #![cfg(adapm_loom)]
 
+#[path = "support/bed.rs"]
+mod bed;
+
 use std::sync::Arc;
 
 use adapm_core::error::OpError;
@@ -11,31 +14,13 @@ use adapm_core::node::OpBody;
 use adapm_core::{Clock, Key, Layout, WorkerId};
 use adapm_runtime::LayoutStore;
 use adapm_runtime::model::{Command, Mistake, ModelNode};
-use loom::sync::{Condvar, Mutex};
 use loom::thread;
+
+use bed::Bed;
 
 const W0: WorkerId = WorkerId(0);
 
 type Node = ModelNode<LayoutStore<i64>>;
-
-/// The channel thread's sleep: `wake` ends the current or the next.
-#[derive(Default)]
-struct Bed(Mutex<bool>, Condvar);
-
-impl Bed {
-    fn wake(&self) {
-        *self.0.lock().expect("no panic") = true;
-        self.1.notify_one();
-    }
-
-    fn rest(&self) {
-        let mut woken = self.0.lock().expect("no panic");
-        while !*woken {
-            woken = self.1.wait(woken).expect("no panic");
-        }
-        *woken = false;
-    }
-}
 
 fn node() -> (Node, Arc<Bed>) {
     let layout = Layout::dense(&[(4, 1)]).expect("a legal layout");

@@ -6,6 +6,9 @@
 
 #![cfg(adapm_loom)]
 
+#[path = "support/bed.rs"]
+mod bed;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -20,8 +23,9 @@ use adapm_core::wire::Message;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
 use adapm_runtime::model::{Command, ModelNode, Waiter};
 use adapm_store::DenseStore;
-use loom::sync::{Condvar, Mutex};
 use loom::thread;
+
+use bed::Bed;
 
 const W0: WorkerId = WorkerId(0);
 const NODES: usize = 2;
@@ -38,28 +42,10 @@ fn layout() -> Layout {
     Layout::dense(&[(key().0 + 1, 1)]).expect("a legal layout")
 }
 
-/// The sleep of the channel thread: `wake` ends the current or the next.
-#[derive(Default)]
-struct Bed(Mutex<bool>, Condvar);
-
-impl Bed {
-    fn wake(&self) {
-        *self.0.lock().expect("no panic") = true;
-        self.1.notify_one();
-    }
-
-    fn rest(&self) {
-        let mut woken = self.0.lock().expect("no panic");
-        while !*woken {
-            woken = self.1.wait(woken).expect("no panic");
-        }
-        *woken = false;
-    }
-}
-
 /// The engines of both nodes; frames arrive at once, in order.
 struct Engines {
-    nodes: [Engine; NODES],
+    /// Each behind a pointer: loom's threads have small stacks.
+    nodes: Vec<Box<Engine>>,
     frames: VecDeque<(NodeId, NodeId, Message)>,
     waiters: BTreeMap<OpId, Waiter<i64>>,
     /// Whether the peer's localize is done.
@@ -69,16 +55,16 @@ struct Engines {
 impl Engines {
     fn new(stores: [Keeper; NODES]) -> Self {
         let mut id = 0;
-        let nodes = stores.map(|store| {
+        let nodes = stores.into_iter().map(|store| {
             let config = NodeConfig::new(NodeId(id), NODES, 1);
             id += 1;
             let initial = Arc::new(|_: Key, _: &mut [i64]| ());
             let policy = System::Lapse.policy(1);
             let engine = Node::new(config, layout(), store, policy, initial).expect("a legal configuration");
             engine.populate();
-            engine
+            Box::new(engine)
         });
-        Self { nodes, frames: VecDeque::new(), waiters: BTreeMap::new(), localized: false }
+        Self { nodes: nodes.collect(), frames: VecDeque::new(), waiters: BTreeMap::new(), localized: false }
     }
 
     /// Feeds node `to` and notes what it sends and tells; when it wants to be asked again.
