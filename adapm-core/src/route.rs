@@ -24,6 +24,12 @@ pub fn home(key: Key, nodes: usize) -> Location {
     Location { node: Layout::home(key, nodes), counter: Counter(0) }
 }
 
+/// Where a node with this word believes `key` to be; of a key with a replica, where it is.
+#[must_use]
+pub fn believed(word: Word, key: Key, nodes: usize) -> Location {
+    word.location().unwrap_or_else(|| home(key, nodes))
+}
+
 /// Where a node sends an entry of its own: the location it knows, else the home.
 ///
 /// Without location caches only the home uses what it knows; the others ask the home, with counter 0.
@@ -45,6 +51,6 @@ pub fn next_hop(word: Word, key: Key, counter: Counter, me: NodeId, nodes: usize
     if word.state() == State::Main {
         return Hop::Here;
     }
-    let known = word.location().unwrap_or_else(|| home(key, nodes));
+    let known = believed(word, key, nodes);
     if known.counter >= counter && known.node != me { Hop::Next(known) } else { Hop::Park }
 }

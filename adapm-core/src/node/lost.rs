@@ -33,6 +33,7 @@ use crate::node::input::OpId;
 use crate::node::output::{Event, Output};
 use crate::node::state::{KeyMap, Peer};
 use crate::policy::Policy;
+use crate::route;
 use crate::slot::State;
 use crate::store::Store;
 
@@ -135,10 +136,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn replicas_of(&self, node: NodeId) -> Vec<Key> {
         let mut keys = Vec::new();
         self.store.visit(self.layout.keys(), |key, slot| {
-            let owner = slot
-                .word
-                .location()
-                .map_or_else(|| crate::route::home(key, self.config.nodes).node, |location| location.node);
+            let owner = route::believed(*slot.word, key, self.config.nodes).node;
             if slot.word.state() == State::Replica && owner == node && self.is_own_channel(key) {
                 keys.push(key);
             }

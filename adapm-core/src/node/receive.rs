@@ -7,6 +7,7 @@ use crate::error::Fault;
 use crate::id::{Key, NodeId};
 use crate::node::Node;
 use crate::policy::Policy;
+use crate::route;
 use crate::slot::{Location, State};
 use crate::store::Store;
 use crate::wire::message::{GrantKind, Grants, Retry, SyncResponse};
@@ -74,7 +75,10 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn check_response(&self, from: NodeId, response: &SyncResponse) -> Result<(), Fault> {
         let Some(outstanding) = &self.peers[from.index()].outstanding else { return Err(Fault::Unexpected) };
         self.check_grants(&response.grants)?;
-        let held = |key: Key| self.peek(key).state() == State::Replica && self.owner_of_replica(key) == from;
+        let held = |key: Key| {
+            let word = self.peek(key);
+            word.state() == State::Replica && route::believed(word, key, self.config.nodes).node == from
+        };
         if let Some(key) = response.refreshes.iter().find(|key| !held(**key)) {
             return Err(Fault::Impossible(*key));
         }

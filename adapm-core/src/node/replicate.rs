@@ -7,6 +7,7 @@ use crate::id::{Key, NodeId};
 use crate::node::Node;
 use crate::node::pending::GrantDraft;
 use crate::policy::Policy;
+use crate::route;
 use crate::store::Store;
 use crate::wire::Message;
 use crate::wire::message::{Body, GrantKind};
@@ -85,9 +86,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// The owner of a replica held here: while it is held, the main copy can only move here.
     pub(super) fn owner_of_replica(&self, key: Key) -> NodeId {
-        let word = self.word(key);
-        word.location()
-            .map_or_else(|| crate::route::home(key, self.config.nodes).node, |location| location.node)
+        route::believed(self.word(key), key, self.config.nodes).node
     }
 
     pub(super) fn handle_news(&mut self, from: NodeId) -> Result<(), Fault> {

@@ -8,6 +8,8 @@ use crate::node::Node;
 use crate::node::input::OpId;
 use crate::node::state::Access;
 use crate::policy::Policy;
+use crate::route;
+use crate::slot::State;
 use crate::store::Store;
 
 /// One waiting call.
@@ -92,7 +94,8 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn holds_for(&self, key: crate::id::Key, node: NodeId) -> bool {
-        self.state(key) == crate::slot::State::Replica && self.owner_of_replica(key) == node
+        let word = self.word(key);
+        word.state() == State::Replica && route::believed(word, key, self.config.nodes).node == node
     }
 
     /// A request to `node` was answered.
