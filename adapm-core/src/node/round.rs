@@ -8,11 +8,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem;
 
-use crate::id::{Key, NodeId};
+use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
 use crate::node::state::{Access, Item, Outstanding, Request, Turn};
 use crate::policy::Policy;
-use crate::slot::{Location, Slot, State};
+use crate::route;
+use crate::slot::{Location, Slot, State, Word};
 use crate::store::Store;
 use crate::value::{Block, Value};
 use crate::wire::Message;
@@ -27,7 +28,9 @@ pub(super) struct Draft {
     request: SyncRequest,
     values: Block,
     sets: Block,
-    /// Bytes of the entries that go.
+    /// Bytes of all entries that there are.
+    demand: usize,
+    /// Bytes of the entries that go, counted if not all do.
     reserved: usize,
 }
 
@@ -50,12 +53,34 @@ impl Draft {
 }
 
 /// A key that has something to say to a node.
-struct Entry {
+struct Entry<T> {
     key: Key,
     to: NodeId,
     /// What it needs in the request, or its grant in the response: grants are never cut.
     bytes: usize,
-    fits: bool,
+    /// Whether it goes in this round.
+    goes: bool,
+    says: T,
+}
+
+/// An intent or localize, and the counter of the fact by which the receiver is asked.
+#[derive(Clone, Copy)]
+struct Want {
+    counter: Counter,
+    localize: bool,
+    /// Whether a replica is here.
+    is_here: bool,
+}
+
+/// What a replica tells its owner.
+#[derive(Clone, Copy)]
+struct Change {
+    is_dirty: bool,
+    /// The set at the front of its queue.
+    set: Option<Item>,
+    release: bool,
+    /// Elements of the value.
+    len: usize,
 }
 
 impl<S: Store, P: Policy> Node<S, P> {
@@ -86,11 +111,13 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.expire_wishes();
         self.resend();
         let mut drafts: Vec<Draft> = (0..self.config.nodes).map(|_| Draft::default()).collect();
-        let mut wanted = self.wanted();
-        let mut changed = self.changed();
-        self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, !turn.changes_first));
-        self.share(&mut changed, &mut drafts, |turn| (&mut turn.changed, true));
-        self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, turn.changes_first));
+        let mut wanted = self.wanted(&mut drafts);
+        let mut changed = self.changed(&mut drafts);
+        if drafts.iter().any(|draft| draft.demand > self.config.block_bytes_max) {
+            self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, !turn.changes_first));
+            self.share(&mut changed, &mut drafts, |turn| (&mut turn.changed, true));
+            self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, turn.changes_first));
+        }
         self.draft_requests(&wanted, &mut drafts);
         self.draft_changes(&changed, &mut drafts);
         for (index, draft) in drafts.into_iter().enumerate() {
@@ -111,7 +138,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Keys that are wanted and not here, in order. Level-triggered: a key that left, or whose release was answered, is
     /// simply found again.
-    fn wanted(&mut self) -> Vec<Entry> {
+    fn wanted(&mut self, drafts: &mut [Draft]) -> Vec<Entry<Want>> {
         let mut entries = Vec::new();
         if self.first_lost.is_some() {
             self.agenda.request.clear();
@@ -144,33 +171,33 @@ impl<S: Store, P: Policy> Node<S, P> {
                 _ => continue,
             }
             let bytes = self.value_len(key) * S::Value::WIDTH + ENTRY_BYTES;
-            entries.push(Entry { key, to: self.asked(key).node, bytes, fits: false });
+            let is_here = word.state() == State::Replica;
+            let Location { node, counter } = if is_here {
+                route::believed(word, key, self.config.nodes)
+            } else {
+                self.first_hop(key, word)
+            };
+            entries.push(self.entry(drafts, key, node, bytes, Want { counter, localize, is_here }));
         }
         entries
     }
 
-    /// Where an intent or localize of `key` goes.
-    fn asked(&self, key: Key) -> Location {
-        let word = self.word(key);
-        let owner = if word.state() == State::Replica { word.location() } else { None };
-        owner.unwrap_or_else(|| self.first_hop(key, word))
-    }
-
     /// Replicas that changed, are set or are given up, in order. Main copies that changed are folded.
-    fn changed(&mut self) -> Vec<Entry> {
+    fn changed(&mut self, drafts: &mut [Draft]) -> Vec<Entry<Change>> {
         let mut keys = mem::take(&mut self.agenda.dirty);
         keys.append(&mut self.agenda.release);
         keys.append(&mut self.agenda.set);
         let mut entries = Vec::new();
         for key in sorted(&mut keys) {
-            match self.state(key) {
+            let word = self.word(key);
+            match word.state() {
                 State::Main => self.fold(key),
                 State::Replica => {
-                    let (set, release) = (self.set_to_send(key), self.may_release(key));
-                    if self.word(key).is_dirty() || set.is_some() || release {
-                        let values = 1 + usize::from(set.is_some());
-                        let bytes = values * self.value_len(key) * S::Value::WIDTH;
-                        entries.push(Entry { key, to: self.owner_of_replica(key), bytes, fits: false });
+                    if let Some(change) = self.change(key, word) {
+                        let values = 1 + usize::from(change.set.is_some());
+                        let bytes = values * change.len * S::Value::WIDTH;
+                        let owner = route::believed(word, key, self.config.nodes).node;
+                        entries.push(self.entry(drafts, key, owner, bytes, change));
                     }
                 }
                 State::None | State::Requested | State::Releasing => {}
@@ -179,11 +206,28 @@ impl<S: Store, P: Policy> Node<S, P> {
         entries
     }
 
+    /// What the replica of `key` has to say, if anything.
+    fn change(&self, key: Key, word: Word) -> Option<Change> {
+        let queue = self.queues.get(&key);
+        let front = queue.and_then(|queue| queue.waiting.front().map(|item| (*item, queue.set_sent)));
+        let set = front.filter(|(item, sent)| item.access == Access::Set && !sent).map(|(item, _)| item);
+        let is_kept = front.is_some() || self.interests.contains_key(&key) || self.is_localizing(key, word);
+        let (is_dirty, release) = (word.is_dirty(), !is_kept);
+        let something = is_dirty || set.is_some() || release;
+        something.then(|| Change { is_dirty, set, release, len: self.value_len(key) })
+    }
+
+    /// An entry that goes, unless room turns out to be short or the peer still owes an answer.
+    fn entry<T>(&self, drafts: &mut [Draft], key: Key, to: NodeId, bytes: usize, says: T) -> Entry<T> {
+        drafts[to.index()].demand += bytes;
+        Entry { key, to, bytes, goes: self.peers[to.index()].outstanding.is_none(), says }
+    }
+
     /// Gives room to entries for peers of which `turn` says that it is their turn, from the key on at which it says that the
     /// last request ended. An entry that gets none waits for a later round.
-    fn share(
+    fn share<T>(
         &mut self,
-        entries: &mut [Entry],
+        entries: &mut [Entry<T>],
         drafts: &mut [Draft],
         turn: fn(&mut Turn) -> (&mut Key, bool),
     ) {
@@ -196,8 +240,8 @@ impl<S: Store, P: Policy> Node<S, P> {
                 if !is_turn || (entry.key >= *first) != from_turn_on || peer.outstanding.is_some() {
                     continue;
                 }
-                entry.fits = drafts[entry.to.index()].reserve(entry.bytes, bytes_max);
-                if !entry.fits {
+                entry.goes = drafts[entry.to.index()].reserve(entry.bytes, bytes_max);
+                if !entry.goes {
                     next[entry.to.index()].get_or_insert(entry.key);
                 }
             }
@@ -211,17 +255,15 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     /// Entries of intents and localizes.
-    fn draft_requests(&mut self, entries: &[Entry], drafts: &mut [Draft]) {
-        for &Entry { key, to, fits, .. } in entries {
-            if !fits {
+    fn draft_requests(&mut self, entries: &[Entry<Want>], drafts: &mut [Draft]) {
+        for &Entry { key, to, goes, says: Want { counter, localize, is_here }, .. } in entries {
+            if !goes {
                 self.agenda.request.push(key);
                 continue;
             }
-            let (counter, is_here) = (self.asked(key).counter, self.state(key) == State::Replica);
-            let wish = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut());
-            let wish = wish.filter(|wish| wish.unsent);
-            let localize = wish.is_some();
-            if let Some(wish) = wish {
+            if localize
+                && let Some(wish) = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut())
+            {
                 wish.unsent = false;
             }
             let request = &mut drafts[to.index()].request;
@@ -236,41 +278,27 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     /// Deltas, sets and releases of replicas.
-    fn draft_changes(&mut self, entries: &[Entry], drafts: &mut [Draft]) {
-        for &Entry { key, to, fits, .. } in entries {
-            if fits {
-                self.draft_change(key, to, &mut drafts[to.index()]);
+    fn draft_changes(&mut self, entries: &[Entry<Change>], drafts: &mut [Draft]) {
+        for &Entry { key, to, goes, says, .. } in entries {
+            if goes {
+                self.draft_change(key, to, says, &mut drafts[to.index()]);
             } else {
                 self.agenda.dirty.push(key);
             }
         }
     }
 
-    /// The set at the front of the key's queue, if it has not left.
-    fn set_to_send(&self, key: Key) -> Option<Item> {
-        let queue = self.queues.get(&key)?;
-        queue.waiting.front().copied().filter(|item| item.access == Access::Set && !queue.set_sent)
-    }
-
-    /// Whether nothing keeps a replica here.
-    fn may_release(&self, key: Key) -> bool {
-        let waits = self.queues.get(&key).is_some_and(|queue| !queue.waiting.is_empty());
-        !self.interests.contains_key(&key) && !waits && !self.is_localizing(key, self.word(key))
-    }
-
-    fn draft_change(&mut self, key: Key, to: NodeId, draft: &mut Draft) {
-        let word = self.word(key);
-        let (set, release) = (self.set_to_send(key), self.may_release(key));
-        let len = self.value_len(key);
+    fn draft_change(&mut self, key: Key, to: NodeId, change: Change, draft: &mut Draft) {
+        let Change { is_dirty, set, release, len } = change;
         let lost = release && planted!(self, DropDeltaOnRelease);
         let twice = planted!(self, SendDeltaTwice);
-        if word.is_dirty() && !lost {
+        if is_dirty && !lost {
             draft.request.deltas.push(key);
         }
         let take = |mut slot: Slot<'_, S::Value>| {
-            if word.is_dirty() && lost {
+            if is_dirty && lost {
                 slot.take_delta(&mut alloc::vec![S::Value::default(); len]);
-            } else if word.is_dirty() {
+            } else if is_dirty {
                 draft.values.push_with(len, |room| {
                     slot.take_delta(room);
                     if twice {
@@ -304,7 +332,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     /// Whether a localize entry of a replica is on its way: per key at most one entry is unanswered.
-    fn is_localizing(&self, key: Key, word: crate::slot::Word) -> bool {
+    fn is_localizing(&self, key: Key, word: Word) -> bool {
         let Some(location) = word.location() else { return false };
         let outstanding = &self.peers[location.node.index()].outstanding;
         outstanding.as_ref().is_some_and(|outstanding| outstanding.localizes.binary_search(&key).is_ok())
