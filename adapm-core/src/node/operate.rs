@@ -10,7 +10,7 @@ use crate::node::Node;
 use crate::node::state::{Access, AskedFor, Unanswered};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
-use crate::slot::{Location, State};
+use crate::slot::{Location, State, Word};
 use crate::store::Store;
 use crate::wire::message::{Answer, Asked, Forward, Operation};
 
@@ -106,9 +106,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         counter: Counter,
         asked: AskedFor<S::Value>,
     ) {
-        let hop = route::next_hop(self.word(key), key, counter, self.config.node, self.config.nodes);
+        let word = self.word(key);
+        let hop = route::next_hop(word, key, counter, self.config.node, self.config.nodes);
         if hop != Hop::Here {
-            if !self.answer_wrongly(origin, key, counter, &asked) {
+            if !self.answer_wrongly(origin, key, word, counter, &asked) {
                 self.pass_on(hop, origin, hops, key, counter, asked);
             }
             return;
@@ -132,10 +133,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         &mut self,
         origin: NodeId,
         key: Key,
+        word: Word,
         counter: Counter,
         asked: &AskedFor<S::Value>,
     ) -> bool {
-        let word = self.word(key);
         let (pull, push) = (*asked == AskedFor::Pull, matches!(asked, AskedFor::Push(_)));
         let reads = planted!(self, AnswerFromReplica) && pull && word.state() == State::Replica;
         let gone = word.state() == State::None && word.location().is_some();
@@ -150,11 +151,13 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     fn execute(&mut self, origin: NodeId, key: Key, asked: AskedFor<S::Value>) {
         let mut value = Vec::new();
-        let counter = self.word(key).counter();
-        self.store.with_slot(key, |mut slot| match &asked {
-            AskedFor::Push(update) => slot.apply(update),
-            AskedFor::Set(new) => slot.set(new),
-            _ => value.extend_from_slice(slot.value),
+        let counter = self.store.with_slot(key, |mut slot| {
+            match &asked {
+                AskedFor::Push(update) => slot.apply(update),
+                AskedFor::Set(new) => slot.set(new),
+                _ => value.extend_from_slice(slot.value),
+            }
+            slot.word.counter()
         });
         if asked != AskedFor::Pull {
             self.mark_stale(key, None);
