@@ -8,6 +8,7 @@ use crate::node::Node;
 use crate::node::pending::GrantDraft;
 use crate::policy::Policy;
 use crate::route;
+use crate::slot::State;
 use crate::store::Store;
 use crate::wire::Message;
 use crate::wire::message::{Body, GrantKind};
@@ -52,9 +53,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    /// If workers have changed the main copy since its holders were last marked, marks them.
+    /// If `key` is owned here and workers have changed it since its holders were last marked, marks them.
     pub(super) fn fold(&mut self, key: Key) {
-        if self.store.with_slot(key, |mut slot| slot.fold()) {
+        if self.store.with_slot(key, |mut slot| slot.word.state() == State::Main && slot.fold()) {
             self.mark_stale(key, None);
         }
     }

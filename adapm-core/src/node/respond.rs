@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use crate::error::Fault;
-use crate::id::{Key, NodeId};
+use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
 use crate::node::pending::GrantDraft;
 use crate::node::round::sorted;
@@ -37,14 +37,12 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.fold_for(from, &request);
         self.apply_changes(from, &request, values);
         let mut draft = GrantDraft::default();
-        let mut asked: Vec<(Key, bool)> = request.localizes.keys.iter().map(|key| (*key, true)).collect();
-        asked.extend(request.intents.keys.iter().map(|key| (*key, false)));
-        asked.sort_unstable();
+        let mut asked: Vec<(Key, Counter, bool)> =
+            request.localizes.iter().map(|(key, counter)| (key, counter, true)).collect();
+        asked.extend(request.intents.iter().map(|(key, counter)| (key, counter, false)));
+        asked.sort_unstable_by_key(|(key, ..)| *key);
         let mut handing = Vec::new();
-        for (key, localize) in asked {
-            let list = if localize { &request.localizes } else { &request.intents };
-            let at = list.keys.binary_search(&key).expect("the key comes from this list");
-            let counter = list.counters[at];
+        for (key, counter, localize) in asked {
             let entry = if localize { AskedFor::Localize } else { AskedFor::Intent };
             match route::next_hop(self.word(key), key, counter, self.config.node, self.config.nodes) {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),
@@ -90,9 +88,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             &request.localizes.keys,
         ];
         for key in lists.into_iter().flat_map(|list| list.iter()) {
-            if self.state(*key) == State::Main {
-                self.fold(*key);
-            }
+            self.fold(*key);
         }
         if request.sync && !planted!(self, IgnoreSyncMark) {
             let dirty: Vec<Key> =
