@@ -67,6 +67,17 @@ struct GrantEntry {
     bytes: Range<usize>,
 }
 
+impl<V> Drafts<V> {
+    fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+            && self.forwards.is_empty()
+            && self.answers.is_empty()
+            && self.grants.is_empty()
+            && self.retries.is_empty()
+            && self.residences.is_empty()
+    }
+}
+
 impl GrantDraft {
     /// Appends a grant whose value `write` appends to the block.
     pub(super) fn add<R>(
@@ -197,6 +208,9 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Sends all drafts.
     pub(super) fn flush_drafts(&mut self) {
+        if self.drafts.is_empty() {
+            return;
+        }
         let mut drafts = mem::take(&mut self.drafts);
         for (to, entries) in mem::take(&mut drafts.operations) {
             for batch in self.batches(entries) {
