@@ -5,6 +5,7 @@
 //! the key stays on the agenda.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::mem;
 
@@ -51,6 +52,9 @@ impl Draft {
         fits
     }
 }
+
+/// The requests of a round, by receiver: of many nodes few get one.
+type Requests = [Option<Box<Draft>>];
 
 /// A key that has something to say to a node.
 struct Entry<T> {
@@ -110,10 +114,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.update_intents();
         self.expire_wishes();
         self.resend();
-        let mut drafts: Vec<Draft> = (0..self.config.nodes).map(|_| Draft::default()).collect();
+        let mut drafts = (0..self.config.nodes).map(|_| None).collect::<Vec<Option<Box<Draft>>>>();
         let mut wanted = self.wanted(&mut drafts);
         let mut changed = self.changed(&mut drafts);
-        if drafts.iter().any(|draft| draft.demand > self.config.block_bytes_max) {
+        if drafts.iter().flatten().any(|draft| draft.demand > self.config.block_bytes_max) {
             self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, !turn.changes_first));
             self.share(&mut changed, &mut drafts, |turn| (&mut turn.changed, true));
             self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, turn.changes_first));
@@ -138,7 +142,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Keys that are wanted and not here, in order. Level-triggered: a key that left, or whose release was answered, is
     /// simply found again.
-    fn wanted(&mut self, drafts: &mut [Draft]) -> Vec<Entry<Want>> {
+    fn wanted(&mut self, drafts: &mut Requests) -> Vec<Entry<Want>> {
         let mut entries = Vec::new();
         if self.first_lost.is_some() {
             self.agenda.request.clear();
@@ -183,7 +187,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     /// Replicas that changed, are set or are given up, in order. Main copies that changed are folded.
-    fn changed(&mut self, drafts: &mut [Draft]) -> Vec<Entry<Change>> {
+    fn changed(&mut self, drafts: &mut Requests) -> Vec<Entry<Change>> {
         let mut keys = mem::take(&mut self.agenda.dirty);
         keys.append(&mut self.agenda.release);
         keys.append(&mut self.agenda.set);
@@ -218,8 +222,8 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     /// An entry that goes, unless room turns out to be short or the peer still owes an answer.
-    fn entry<T>(&self, drafts: &mut [Draft], key: Key, to: NodeId, bytes: usize, says: T) -> Entry<T> {
-        drafts[to.index()].demand += bytes;
+    fn entry<T>(&self, drafts: &mut Requests, key: Key, to: NodeId, bytes: usize, says: T) -> Entry<T> {
+        drafts[to.index()].get_or_insert_default().demand += bytes;
         Entry { key, to, bytes, goes: self.peers[to.index()].outstanding.is_none(), says }
     }
 
@@ -228,11 +232,11 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn share<T>(
         &mut self,
         entries: &mut [Entry<T>],
-        drafts: &mut [Draft],
+        drafts: &mut Requests,
         turn: fn(&mut Turn) -> (&mut Key, bool),
     ) {
         let bytes_max = self.config.block_bytes_max;
-        let mut next: Vec<Option<Key>> = alloc::vec![None; drafts.len()];
+        let mut next = BTreeMap::new();
         for from_turn_on in [true, false] {
             for entry in entries.iter_mut() {
                 let peer = &mut self.peers[entry.to.index()];
@@ -240,22 +244,19 @@ impl<S: Store, P: Policy> Node<S, P> {
                 if !is_turn || (entry.key >= *first) != from_turn_on || peer.outstanding.is_some() {
                     continue;
                 }
-                entry.goes = drafts[entry.to.index()].reserve(entry.bytes, bytes_max);
+                entry.goes = drafts[entry.to.index()].get_or_insert_default().reserve(entry.bytes, bytes_max);
                 if !entry.goes {
-                    next[entry.to.index()].get_or_insert(entry.key);
+                    next.entry(entry.to).or_insert(entry.key);
                 }
             }
         }
-        for (peer, next) in self.peers.iter_mut().zip(next) {
-            let (first, is_turn) = turn(&mut peer.turn);
-            if is_turn && let Some(next) = next {
-                *first = next;
-            }
+        for (node, key) in next {
+            *turn(&mut self.peers[node.index()].turn).0 = key;
         }
     }
 
     /// Entries of intents and localizes.
-    fn draft_requests(&mut self, entries: &[Entry<Want>], drafts: &mut [Draft]) {
+    fn draft_requests(&mut self, entries: &[Entry<Want>], drafts: &mut Requests) {
         for &Entry { key, to, goes, says: Want { counter, localize, is_here }, .. } in entries {
             if !goes {
                 self.agenda.request.push(key);
@@ -266,7 +267,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             {
                 wish.unsent = false;
             }
-            let request = &mut drafts[to.index()].request;
+            let request = &mut drafts[to.index()].get_or_insert_default().request;
             let entries = if localize { &mut request.localizes } else { &mut request.intents };
             entries.push(key, counter);
             if !is_here {
@@ -278,10 +279,10 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     /// Deltas, sets and releases of replicas.
-    fn draft_changes(&mut self, entries: &[Entry<Change>], drafts: &mut [Draft]) {
+    fn draft_changes(&mut self, entries: &[Entry<Change>], drafts: &mut Requests) {
         for &Entry { key, to, goes, says, .. } in entries {
             if goes {
-                self.draft_change(key, to, says, &mut drafts[to.index()]);
+                self.draft_change(key, to, says, drafts[to.index()].get_or_insert_default());
             } else {
                 self.agenda.dirty.push(key);
             }
@@ -338,13 +339,14 @@ impl<S: Store, P: Policy> Node<S, P> {
         outstanding.as_ref().is_some_and(|outstanding| outstanding.localizes.binary_search(&key).is_ok())
     }
 
-    fn send_request(&mut self, node: NodeId, draft: Draft) {
+    fn send_request(&mut self, node: NodeId, draft: Option<Box<Draft>>) {
         let sync = self.wants_sync(node);
         let peer = &mut self.peers[node.index()];
-        if peer.lost || peer.outstanding.is_some() || (draft.is_empty() && !peer.news && !sync) {
+        let is_empty = draft.as_ref().is_none_or(|draft| draft.is_empty());
+        if peer.lost || peer.outstanding.is_some() || (is_empty && !peer.news && !sync) {
             return;
         }
-        let Draft { mut request, mut values, sets, .. } = draft;
+        let Draft { mut request, mut values, sets, .. } = *draft.unwrap_or_default();
         request.sync = sync;
         values.push(sets.values::<S::Value>());
         peer.news = false;
