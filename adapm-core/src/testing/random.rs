@@ -2,6 +2,8 @@
 //!
 //! Everything about a run follows from its seed: nodes, workers, keys, system, bounds and every step.
 
+mod losses;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -90,6 +92,10 @@ struct Schedule {
     keys: Vec<Key>,
     sets: bool,
     localizes: bool,
+    /// Whether workers signal before every round.
+    eager: bool,
+    /// The way on which messages wait longest.
+    slow: (NodeId, NodeId),
     /// Keys that everybody wants, and how many percent of the accesses go to them.
     hot: (usize, u64),
 }
@@ -99,9 +105,10 @@ impl Schedule {
         let mut rng = Rng::new(seed);
         let cluster = Cluster::new(setup);
         let keys = cluster.keys().collect();
-        let (sets, localizes) = (rng.chance(40), rng.chance(60));
+        let (sets, localizes, eager) = (rng.chance(40), rng.chance(60), rng.chance(40));
         let hot = (rng.within(1..4), rng.choose(&[40, 60, 90]));
-        Self { cluster, rng, keys, sets, localizes, hot }
+        let slow = (NodeId(0), NodeId(1));
+        Self { cluster, rng, keys, sets, localizes, eager, slow, hot }
     }
 
     fn hardship(&mut self, steps: usize) -> Result<(), Violation> {
@@ -114,9 +121,11 @@ impl Schedule {
     /// Barrier, quiesce, end, leave: at rest after each. After a loss all of them fail.
     fn drain(&mut self) -> Result<(), Violation> {
         self.tell_all()?;
-        // Without replication, nodes with concurrent intent take turns for as long as it lasts.
-        for who in self.live() {
-            self.cluster.advance_clock(who, 1_000);
+        // Intents expire before all meet, or last until all end.
+        if self.rng.chance(50) {
+            for who in self.live() {
+                self.cluster.advance_clock(who, 1_000);
+            }
         }
         self.cluster.settle()?;
         self.all_call(Cluster::barrier)?;
@@ -129,51 +138,6 @@ impl Schedule {
             self.cluster.leave((node, WorkerId(0)))?;
         }
         self.cluster.settle()
-    }
-
-    /// All survivors hear of all losses; then nothing waits for others any more.
-    fn tell_all(&mut self) -> Result<(), Violation> {
-        let losses = self.cluster.setup().losses;
-        while self.cluster.losses().gone().len() < losses {
-            self.vanish();
-        }
-        while let Some((node, gone)) = self.cluster.untold().pop() {
-            self.cluster.tell_lost(node, gone)?;
-        }
-        for who in self.live() {
-            for key in self.keys.clone().into_iter().filter(|_| losses > 0) {
-                self.cluster.pull(who, &[key])?;
-                self.cluster.push(who, &[key])?;
-                self.cluster.localize(who, &[key])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A node vanishes, or somebody hears of it: whether there was anything of that kind to do.
-    fn lose(&mut self) -> Result<bool, Violation> {
-        let losses = self.cluster.setup().losses;
-        if losses == 0 {
-            return Ok(false);
-        }
-        let gone = self.cluster.losses().gone().len();
-        if gone < losses && self.rng.chance(1) {
-            self.vanish();
-            return Ok(true);
-        }
-        let untold = self.cluster.untold();
-        if untold.is_empty() || !self.rng.chance(5) {
-            return Ok(false);
-        }
-        let (node, gone) = self.rng.choose(&untold);
-        self.cluster.tell_lost(node, gone).map(|()| true)
-    }
-
-    fn vanish(&mut self) {
-        let node = self.node();
-        let all = self.rng.chance(30);
-        let rng = &mut self.rng;
-        self.cluster.vanish(node, |_, count| if all { count } else { rng.within(0..count + 1) });
     }
 
     fn step(&mut self) -> Result<(), Violation> {
@@ -192,6 +156,9 @@ impl Schedule {
             }
             80..92 => {
                 let node = self.node();
+                if self.eager {
+                    self.signal_again(node)?;
+                }
                 self.cluster.round(node)
             }
             92..94 => {
@@ -220,10 +187,25 @@ impl Schedule {
             let node = self.node();
             return self.cluster.round(node);
         }
-        let (from, to) = self.rng.choose(&loaded);
+        let (from, to) = self.choose_way(&loaded);
         let nanos = self.rng.within(0..200_000) as u64;
         self.cluster.advance_time(nanos);
-        self.cluster.deliver(from, to).map(|_| ())
+        self.cluster.deliver(from, to)?;
+        // A driver asks its engine for a round whenever something has happened.
+        if self.rng.chance(20) { self.cluster.round(to) } else { Ok(()) }
+    }
+
+    /// Ways take turns in being slow, so that messages overtake each other on a third node.
+    fn choose_way(&mut self, loaded: &[(NodeId, NodeId)]) -> (NodeId, NodeId) {
+        if self.rng.chance(5) {
+            self.slow = self.two_nodes();
+        }
+        let way = self.rng.choose(loaded);
+        if way == self.slow && self.rng.chance(95) {
+            let others: Vec<_> = loaded.iter().copied().filter(|way| *way != self.slow).collect();
+            return if others.is_empty() { way } else { self.rng.choose(&others) };
+        }
+        way
     }
 
     fn access(&mut self) -> Result<(), Violation> {
@@ -259,7 +241,14 @@ impl Schedule {
         if held.is_empty() {
             return Ok(false);
         }
-        let (key, owner) = self.rng.choose(&held);
+        // A hand-over is due where the owner wants a key no more and one node holds it.
+        let due = |(key, owner): &(Key, NodeId)| {
+            let view = &self.cluster.row(*owner, *key).view;
+            view.holders.len() == 1 && view.intent_count == 0
+        };
+        let due: Vec<(Key, NodeId)> = held.iter().copied().filter(due).collect();
+        let among = if !due.is_empty() && self.rng.chance(50) { &due } else { &held };
+        let (key, owner) = self.rng.choose(among);
         let free: Vec<Who> =
             self.live().into_iter().filter(|who| who.0 == owner && self.is_free(*who)).collect();
         if free.is_empty() {
@@ -301,6 +290,14 @@ impl Schedule {
         let end = start + 1 + self.rng.within(0..6) as u64;
         let keys = self.some_keys();
         self.cluster.intent(who, &keys, start..end)
+    }
+
+    /// Where keys are relocated only, they go to and fro as fast as they are signaled.
+    fn signal_again(&mut self, node: NodeId) -> Result<(), Violation> {
+        let Some(who) = self.live().into_iter().find(|who| who.0 == node) else { return Ok(()) };
+        let clock = self.cluster.member(node).workers[who.1.index()].clock.0;
+        let keys = self.some_keys();
+        self.cluster.intent(who, &keys, clock..clock + 3)
     }
 
     fn end_one(&mut self) -> Result<(), Violation> {
