@@ -174,9 +174,7 @@ fn a_set_is_read_back_and_added_to() -> Case {
     for system in System::ALL {
         let mut cluster = cluster(system);
         let key = homed(&cluster, N0)[0];
-        // Without replication, nodes with concurrent intent take turns for as long as it lasts: nothing comes to rest.
-        let interested: &[NodeId] = if system == System::AdapmNoReplication { &[N2] } else { &[N0, N1, N2] };
-        for &node in interested {
+        for node in [N0, N1, N2] {
             cluster.intent(of(node), &[key], 0..50)?;
         }
         for _ in 0..4 {

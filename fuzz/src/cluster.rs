@@ -109,10 +109,6 @@ fn run(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation
     while let Some((node, gone)) = cluster.untold().pop() {
         cluster.tell_lost(node, gone)?;
     }
-    // Without replication, nodes with concurrent intent take turns for as long as it lasts.
-    for who in working(cluster) {
-        cluster.advance_clock(who, 1_000);
-    }
     cluster.settle()?;
     for who in working(cluster) {
         cluster.quiesce(who)?;

@@ -137,10 +137,8 @@ impl<S: Store, P: Policy> Node<S, P> {
                 State::Replica => self.serve_at_replica(key, item),
                 State::Requested | State::Releasing => return,
                 State::None => {
-                    // Once an intent or localize waits, operations wait for its grant: else they could starve it. One that
-                    // rests does not leave, and nothing waits for it.
-                    let rests = self.intents_rest();
-                    if self.interests.get(&key).is_some_and(|interest| interest.asks(rests)) {
+                    // Once an intent or localize waits, operations wait for its grant: else they could starve it.
+                    if self.interests.get(&key).is_some_and(|interest| interest.is_wanted()) {
                         return;
                     }
                     self.send_waiting(key);

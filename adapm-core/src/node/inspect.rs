@@ -38,7 +38,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             peer.outstanding.is_some() || peer.news || !peer.stale.is_empty() || !peer.hand_overs.is_empty()
         };
         !peers.into_iter().any(busy)
-            && (self.agenda.is_empty() || (self.intents_rest() && self.agenda.has_requests_only()))
+            && self.agenda.is_empty()
             && self.requested.is_empty()
             && self.queues.is_empty()
             && self.parked.is_empty()

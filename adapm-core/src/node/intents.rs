@@ -125,9 +125,12 @@ impl<S: Store, P: Policy> Node<S, P> {
             Some((_, latest)) => *latest = end.max(*latest),
             None => interest.ends.push((worker, end)),
         }
+        let had_turn = core::mem::take(&mut interest.had_turn);
         self.schedule_wish(key, None);
-        if first {
+        if first || had_turn {
             self.agenda.request.push(key);
+        }
+        if first {
             self.observe(|observer, now| observer.on_intent(now, key, true));
         }
     }

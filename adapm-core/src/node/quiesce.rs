@@ -82,12 +82,6 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    /// Whether intents wait: without replicas, nodes that want the same key would take turns for as long as their workers
-    /// are held here, and the cluster would never be at rest.
-    pub(super) fn intents_rest(&self) -> bool {
-        self.quiesces.told && self.policy.relocates_under_intent()
-    }
-
     fn tell_waves(&mut self, step: Quiesce) {
         if self.config.node == COORDINATOR {
             self.coordinate_waves(COORDINATOR, &step);

@@ -62,6 +62,11 @@ impl<S: Store, P: Policy> Node<S, P> {
             })
         });
         if !keep {
+            if self.policy.relocates_under_intent()
+                && let Some(interest) = self.interests.get_mut(&key)
+            {
+                interest.had_turn = true;
+            }
             self.left(key, there);
         }
     }
@@ -96,7 +101,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.draft_residence(home, key, if planted!(self, OlderResidence) { older } else { there });
         }
         self.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
-        if self.interests.contains_key(&key) {
+        if self.interests.get(&key).is_some_and(|interest| interest.is_wanted()) {
             self.agenda.request.push(key);
         }
     }
@@ -120,6 +125,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.schedule_wish(key, None);
         if let Some(interest) = self.interests.get_mut(&key) {
             interest.wish = None;
+            interest.had_turn = false;
             if interest.count() == 0 {
                 self.lose_interest(key);
             }

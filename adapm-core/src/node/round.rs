@@ -148,16 +148,10 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.agenda.request.clear();
             return entries;
         }
-        let rests = self.intents_rest();
         for key in sorted(&mut self.agenda.request) {
             let Some(interest) = self.interests.get(&key).filter(|interest| interest.is_wanted()) else {
                 continue;
             };
-            if !interest.asks(rests) {
-                self.agenda.request.push(key);
-                self.advance(key);
-                continue;
-            }
             let localize = interest.wish.as_ref().is_some_and(|wish| wish.unsent);
             let word = self.word(key);
             let queue = self.queues.get(&key);

@@ -44,6 +44,9 @@ pub(crate) struct Interest {
     pub(crate) wish: Option<Wish>,
     /// Answered by `Remote` since the count was last zero: not asked again before it is.
     pub(crate) refused: bool,
+    /// Given to another node with intent: a signal has one turn, so that a key moves at most as often as it is signaled, and
+    /// whatever else is on its way to its owner arrives. Not asked again before the next signal.
+    pub(crate) had_turn: bool,
 }
 
 /// A localize of this node.
@@ -65,13 +68,7 @@ impl Interest {
 
     /// Whether the owner has to be asked while the key is not local.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.wish.is_some() || (!self.ends.is_empty() && !self.refused)
-    }
-
-    /// Whether the owner will be asked while the key is not local, given whether intents rest.
-    pub(crate) fn asks(&self, rests: bool) -> bool {
-        let is_localizing = self.wish.as_ref().is_some_and(|wish| wish.unsent);
-        self.is_wanted() && (!rests || is_localizing)
+        self.wish.is_some() || (!self.ends.is_empty() && !self.refused && !self.had_turn)
     }
 }
 
@@ -258,11 +255,7 @@ pub(crate) struct Agenda {
 
 impl Agenda {
     pub(crate) fn is_empty(&self) -> bool {
-        self.request.is_empty() && self.has_requests_only()
-    }
-
-    /// Whether there is nothing but keys to be requested.
-    pub(crate) fn has_requests_only(&self) -> bool {
-        self.release.is_empty() && self.dirty.is_empty() && self.set.is_empty() && self.resend.is_empty()
+        let lists = [&self.request, &self.release, &self.dirty, &self.set, &self.resend];
+        lists.iter().all(|list| list.is_empty())
     }
 }

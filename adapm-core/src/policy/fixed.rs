@@ -36,7 +36,7 @@ impl Policy for NoRelocation {
     }
 }
 
-/// Relocation only: nodes with concurrent intent take turns (AdaPM §5.5).
+/// Relocation only: nodes with concurrent intent take turns, one for each signal (AdaPM §5.5).
 #[derive(Clone, Debug)]
 pub struct NoReplication {
     timer: ActionTimer,

@@ -53,8 +53,8 @@ pub trait Policy {
     /// (AdaPM Alg. 1).
     fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock;
 
-    /// Whether a key may leave an owner that has active intent for it. True only without replication: two nodes with intent
-    /// then take turns.
+    /// Whether a key may leave an owner that has active intent for it. True only without replication: nodes with intent then
+    /// take turns, one for each signal. A node whose key has left accesses it remotely until a worker signals again.
     fn relocates_under_intent(&self) -> bool {
         false
     }

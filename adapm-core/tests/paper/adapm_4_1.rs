@@ -118,32 +118,40 @@ fn without_relocation_ownership_stays_at_home() -> Claim {
 /// AdaPM §5.5: without replication, nodes with concurrent intent take turns, nothing is lost, and each gets on.
 #[test]
 fn without_replication_nodes_with_intent_take_turns() -> Claim {
+    const SIGNALS: u64 = 5;
     let mut play = Play::new(System::AdapmNoReplication);
     let key = play.key();
-    play.intent(of(N1), &[key], 0..20)?;
-    play.intent(of(N2), &[key], 0..20)?;
-    let mut owners = [0; 4];
-    for _ in 0..40 {
+    for clock in 0..SIGNALS {
         for node in [N1, N2] {
-            play.round(node)?;
-            play.deliver_all()?;
-            play.push(of(node), &[key])?;
-        }
-        play.deliver_all()?;
-        if let Some(owner) = play.owner(key) {
-            owners[owner.index()] += 1;
-        }
-        assert!(play.states(key).iter().all(|state| *state != Replica));
-        if play.oracle().pushes(key) >= 30 {
-            break;
+            // All windows overlap: neither node is ever without intent.
+            play.signal(node, key, clock..100)?;
+            assert_eq!(play.owner(key), Some(node), "signal {clock}");
+            for other in [N1, N2] {
+                play.push(of(other), &[key])?;
+            }
+            play.run()?;
+            assert_eq!(play.owner(key), Some(node), "who has had its turn waits for its next signal");
+            assert!(play.states(key).iter().all(|state| *state != Replica));
         }
     }
-    assert!(owners[1] > 0 || owners[2] > 0, "{owners:?}");
+    assert_eq!(play.oracle().pushes(key) as u64, 4 * SIGNALS);
     for node in [N1, N2] {
-        play.advance_clock(of(node), 20);
+        assert_eq!(play.member(node).node.stats().relocations, SIGNALS, "one for each signal");
     }
+    Ok(())
+}
+
+/// AdaPM §5.5: without replication too, `localize` takes a key from an owner with intent, and that owner's next signal takes
+/// it back.
+#[test]
+fn without_replication_a_signal_takes_back_what_localize_took() -> Claim {
+    let mut play = Play::new(System::AdapmNoReplication);
+    let key = play.key();
+    play.signal(N1, key, 0..100)?;
+    play.localize(of(N2), &[key])?;
     play.run()?;
-    let relocations = |node| play.member(node).node.stats().relocations;
-    assert!(relocations(N1) > 1 && relocations(N2) > 1, "both have had it more than once");
+    assert_eq!(play.owner(key), Some(N2));
+    play.signal(N1, key, 0..100)?;
+    assert_eq!(play.owner(key), Some(N1));
     Ok(())
 }

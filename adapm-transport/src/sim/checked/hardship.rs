@@ -35,7 +35,6 @@ struct Worker {
     operations: u64,
     meetings: usize,
     has_paused: bool,
-    is_closing: bool,
     has_ended: bool,
 }
 
@@ -156,8 +155,7 @@ impl Program for Hardship {
             return Some(meeting.unwrap_or(Step::Advance(1)));
         }
         if worker.operations >= each {
-            // Without replication, nodes with concurrent intent take turns for as long as it lasts.
-            return (!core::mem::replace(&mut worker.is_closing, true)).then_some(Step::Advance(1_000));
+            return None;
         }
         if !core::mem::replace(&mut worker.has_paused, true)
             && let Some(step) = self.between()
