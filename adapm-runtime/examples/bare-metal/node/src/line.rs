@@ -287,6 +287,10 @@ impl Line {
             // The other end fails with the same reason when it is told this one's.
             return true;
         }
+        if let Some(error) = self.error {
+            // Of no use any more. Told where this end stands, the other finds out by itself that one was restarted.
+            return error == LineError::Restarted;
+        }
         match self.session.handle_up(now, Seq(expects)) {
             Ok(()) => {
                 self.is_up = true;
