@@ -66,3 +66,6 @@ pub use tracer::{TraceHead, Tracer};
 
 /// The first line of a file that this version writes and reads.
 const FIRST_LINE: &str = "adapm trace 1";
+
+/// Of a line, its end included.
+const LINE_BYTES_MAX: u64 = 4_096;

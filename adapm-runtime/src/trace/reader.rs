@@ -6,8 +6,8 @@ use std::io::{self, BufRead, Read};
 
 use adapm_core::{Instant, Key, NodeId};
 
-use crate::trace::FIRST_LINE;
 use crate::trace::event::{Happening, TraceEvent, number};
+use crate::trace::{FIRST_LINE, LINE_BYTES_MAX};
 
 /// A trace that was read: events in the order of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -357,6 +357,5 @@ impl fmt::Display for TraceFault {
     }
 }
 
-const LINE_BYTES_MAX: u64 = 4_096;
 const NODES_MAX: usize = 1 << 16;
 const EVENTS_MAX: usize = 1 << 24;

@@ -11,8 +11,8 @@ use adapm_core::observe::Observe;
 use adapm_core::{Counter, Instant, Key, Layout, NodeId};
 
 use crate::sync::{Mutex, lock};
-use crate::trace::FIRST_LINE;
 use crate::trace::event::{Happening, TraceEvent};
+use crate::trace::{FIRST_LINE, LINE_BYTES_MAX};
 
 /// Writes what happens to some keys. Clones write to the same place.
 ///
@@ -64,7 +64,8 @@ impl TraceHead {
 }
 
 impl Tracer {
-    /// Writes to `out` what happens to `keys`, each with a name for people. The file lists them in this order, each once.
+    /// Writes to `out` what happens to `keys`, each with a name for people, cut off at 1,000 characters. The file
+    /// lists them in this order, each once.
     #[must_use]
     pub fn new(out: impl Write + Send + 'static, keys: impl IntoIterator<Item = (Key, String)>) -> Self {
         let mut titles: Vec<(Key, String)> = Vec::new();
@@ -243,9 +244,13 @@ impl Observe for Tap {
     }
 }
 
+/// What can stand in a line that a reader takes: the beginning of a long text.
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().take(TEXT_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
+
+/// Of up to four bytes each; everything else of a line takes less than the rest.
+const TEXT_CHARS_MAX: usize = (LINE_BYTES_MAX as usize - 96) / 4;
 
 /// Written at once.
 const BUFFER_BYTES: usize = 1 << 16;

@@ -1,8 +1,10 @@
 //! Files that are no traces, or not of one run: refused with the line.
 
-use adapm_core::{Key, NodeId};
-use adapm_runtime::trace::{MergeError, Trace, TraceError, TraceFault};
+use adapm_core::{Instant, Key, NodeId};
+use adapm_runtime::trace::{MergeError, Trace, TraceError, TraceFault, TraceHead, Tracer};
 use proptest::prelude::*;
+
+use crate::Page;
 
 const HEAD: &str = "adapm trace 1\nnodes 2\nsystem adapm\norigin 10\nkey k7 seven\n";
 
@@ -62,6 +64,19 @@ fn what_was_cut_off_is_as_if_it_had_not_happened() {
     let trace = Trace::read(text.as_bytes()).expect("the rest is sound");
     assert!(!trace.is_complete());
     assert_eq!((trace.events().len(), trace.end().nanos()), (2, 8));
+}
+
+#[test]
+fn names_of_any_length_are_written_so_that_they_can_be_read() {
+    let long = "\u{1f98a}".repeat(5_000);
+    let page = Page::default();
+    let tracer = Tracer::new(page.clone(), [(Key(u64::MAX), long.clone())]);
+    tracer.begin(&TraceHead { nodes: 65_536, part: None, system: long.clone(), origin: u64::MAX });
+    tracer.mark_at(Instant::from_nanos(u64::MAX), &long);
+    tracer.finish().expect("memory takes everything");
+    let trace = page.read();
+    let told = [&trace.keys()[0].1, &trace.marks()[0].text, trace.system()].map(|text| text.chars().count());
+    assert_eq!(told, [1_000; 3], "the beginning of each is there");
 }
 
 #[test]
