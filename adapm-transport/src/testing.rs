@@ -3,12 +3,15 @@
 //! The handshake and packets need nothing of this: [`crate::net::hello`] and [`crate::net::packet`] are sans-IO and public.
 //! Not here: anything that opens a socket or waits.
 
+mod pieces;
+
 use core::net::SocketAddr;
 
 use crate::group::testing as group;
 use crate::zmq::Guard;
 
 pub use group::Control;
+pub use pieces::Pieces;
 
 /// The check of a ZMTP stream before a ZeroMQ socket sees it.
 #[derive(Debug)]

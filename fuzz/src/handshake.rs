@@ -5,7 +5,6 @@
 //! would say itself with another token or none, and of noise; the packets come through the reader as over a pipe. Sometimes
 //! it knows the token: then what it says of itself decides. Not here: deadlines, and what an endpoint does with a peer.
 
-use std::io::{self, Read};
 use std::sync::OnceLock;
 
 use adapm_core::NodeId;
@@ -16,6 +15,7 @@ use adapm_transport::net::hello::{
 };
 use adapm_transport::net::packet::{Greeting, Kind, Outgoing, PacketReader, Spares};
 use adapm_transport::net::{ClusterId, Token};
+use adapm_transport::testing::Pieces;
 
 /// The victim, and the nodes of its cluster.
 const VICTIM: NodeId = NodeId(1);
@@ -145,8 +145,8 @@ impl Scene {
 
     /// The bytes arrive, in pieces.
     fn arrive(&mut self, bytes: &[u8], choices: &mut Choices<'_>) {
-        let mut source = Pieces { bytes, piece: 1 + choices.below(200) as usize };
-        while !self.is_over && !source.bytes.is_empty() {
+        let mut source = Pieces::blocking(bytes, vec![1 + choices.below(200) as usize]);
+        while !self.is_over && !source.is_used_up() {
             match self.reader.read(&mut source, &mut self.spares) {
                 Ok(Some(packet)) => {
                     let held = packet.frame.head.capacity() + packet.frame.values.len();
@@ -213,25 +213,6 @@ impl Victim {
             Self::Dialing(dialing) => dialing.handle(greeting, bytes),
             Self::Listening(listening) => listening.handle(greeting, bytes),
         }
-    }
-}
-
-/// Gives its bytes in pieces of one length.
-struct Pieces<'a> {
-    bytes: &'a [u8],
-    piece: usize,
-}
-
-impl Read for Pieces<'_> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let len = self.piece.min(room.len()).min(self.bytes.len());
-        if len == 0 {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let (now, later) = self.bytes.split_at(len);
-        room[..len].copy_from_slice(now);
-        self.bytes = later;
-        Ok(len)
     }
 }
 

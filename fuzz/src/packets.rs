@@ -4,7 +4,6 @@
 //! The input writes a stream of sound packets, damaged ones and noise, and cuts it into the pieces that a source gives,
 //! among them none at all. Not here: what the packets say (targets `handshake`, `decode`).
 
-use std::io::{self, Read};
 use std::sync::Arc;
 
 use adapm_core::link::{self, Seq};
@@ -13,6 +12,7 @@ use adapm_core::transport::Frame;
 use adapm_transport::net::packet::{
     Fault, Greeting, HEADER_BYTES, Kind, Outgoing, Packet, PacketReader, Spares,
 };
+use adapm_transport::testing::Pieces;
 
 /// Packets of one input at most.
 const PACKETS_MAX: usize = 12;
@@ -117,7 +117,7 @@ fn frame(head: usize, values: usize, seed: u8) -> Frame {
 
 /// All packets of the stream, and why there are no more.
 fn read(stream: &[u8], cuts: Vec<usize>, limit: usize, trusts: bool) -> (Vec<Packet>, Fault) {
-    let mut source = Pieces { bytes: stream, cuts, turn: 0 };
+    let mut source = Pieces::ending(stream, cuts);
     let mut reader = PacketReader::new(limit);
     reader.trust_short(trusts);
     let (mut spares, mut packets) = (Spares::default(), Vec::new());
@@ -139,41 +139,4 @@ fn read(stream: &[u8], cuts: Vec<usize>, limit: usize, trusts: bool) -> (Vec<Pac
         }
     }
     panic!("the reader neither reads on nor ends");
-}
-
-/// Gives its bytes in pieces of the lengths of `cuts`, in turn; a piece of nothing means that the source would block.
-struct Pieces<'a> {
-    bytes: &'a [u8],
-    cuts: Vec<usize>,
-    turn: usize,
-}
-
-impl Read for Pieces<'_> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        if self.bytes.is_empty() {
-            return Ok(0);
-        }
-        let cut = self.cuts[self.turn % self.cuts.len()];
-        self.turn += 1;
-        let len = cut.min(room.len()).min(self.bytes.len());
-        if len == 0 {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let (now, later) = self.bytes.split_at(len);
-        room[..len].copy_from_slice(now);
-        self.bytes = later;
-        Ok(len)
-    }
-
-    fn read_vectored(&mut self, rooms: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut all = 0;
-        for room in rooms {
-            match self.read(room) {
-                Ok(len) if len == room.len() => all += len,
-                Ok(len) => return Ok(all + len),
-                Err(error) => return if all > 0 { Ok(all) } else { Err(error) },
-            }
-        }
-        Ok(all)
-    }
 }

@@ -1,6 +1,6 @@
 //! Packets against any split of the stream, flipped bits, false claims, and pipes that block or end at any byte.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
 
 use adapm_core::link::{self, Seq};
@@ -8,46 +8,9 @@ use adapm_core::transport::Frame;
 use proptest::prelude::*;
 
 use super::*;
+use crate::testing::Pieces;
 
 const LIMIT: usize = 4 << 20;
-
-/// Gives `bytes` in pieces of the lengths of `cuts`, in turn; a piece of nothing means that the source would block.
-struct Pieces<'a> {
-    bytes: &'a [u8],
-    cuts: Vec<usize>,
-    turn: usize,
-    ends: bool,
-}
-
-impl Read for Pieces<'_> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let cut = self.cuts[self.turn % self.cuts.len()];
-        self.turn += 1;
-        if self.bytes.is_empty() && self.ends {
-            return Ok(0);
-        }
-        let len = cut.min(room.len()).min(self.bytes.len());
-        if len == 0 {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let (now, later) = self.bytes.split_at(len);
-        room[..len].copy_from_slice(now);
-        self.bytes = later;
-        Ok(len)
-    }
-
-    fn read_vectored(&mut self, rooms: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut all = 0;
-        for room in rooms {
-            match self.read(room) {
-                Ok(len) if len == room.len() => all += len,
-                Ok(len) => return Ok(all + len),
-                Err(error) => return if all > 0 { Ok(all) } else { Err(error) },
-            }
-        }
-        Ok(all)
-    }
-}
 
 /// Takes bytes in pieces, as [`Pieces`] gives them.
 struct Sink {
@@ -115,7 +78,7 @@ fn read_all(reader: &mut PacketReader, source: &mut Pieces<'_>, patience: usize)
 }
 
 fn whole(bytes: &[u8]) -> Pieces<'_> {
-    Pieces { bytes, cuts: vec![usize::MAX], turn: 0, ends: true }
+    Pieces::ending(bytes, vec![usize::MAX])
 }
 
 fn sizes() -> impl Strategy<Value = (usize, usize)> {
@@ -149,7 +112,7 @@ proptest! {
         let bytes = wire(&packets);
         let mut reader = PacketReader::new(LIMIT);
         reader.trust_short(trusts);
-        let mut source = Pieces { bytes: &bytes, cuts, turn: 0, ends: true };
+        let mut source = Pieces::ending(&bytes, cuts);
         let (read, fault) = read_all(&mut reader, &mut source, 2_000_000);
         prop_assert!(read == packets);
         prop_assert_eq!(fault, Fault::Ended);
@@ -213,8 +176,8 @@ fn a_claim_within_the_limit_allocates_what_arrives_and_a_step_more() {
     let sent = packet(2, 10, LIMIT - 10);
     let bytes = &wire(&[sent])[..HEADER_BYTES + 10 + 100_000];
     let mut reader = PacketReader::new(LIMIT);
-    let mut source = Pieces { bytes, cuts: vec![50_000], turn: 0, ends: false };
-    while !source.bytes.is_empty() {
+    let mut source = Pieces::blocking(bytes, vec![50_000]);
+    while !source.is_used_up() {
         assert_eq!(reader.read(&mut source, &mut Spares::default()), Ok(None));
     }
     assert!(reader.is_within());
@@ -289,11 +252,11 @@ fn news_counts_more_than_a_short_call_before_it() {
     let (first, last) = (wire(&packets[..2]), wire(&packets[2..]));
     let (mut reader, mut spares) = (PacketReader::new(LIMIT), Spares::default());
     reader.trust_short(true);
-    let mut source = Pieces { ends: false, ..whole(&first) };
+    let mut source = Pieces::blocking(&first, vec![usize::MAX]);
     assert_eq!(reader.read(&mut source, &mut spares).as_ref(), Ok(&Some(packets[0].clone())));
     // The source tells of the last packet while the second one waits to be taken.
     reader.hear_news();
-    source.bytes = &last;
+    source = Pieces::blocking(&last, vec![usize::MAX]);
     for expected in [Some(packets[1].clone()), Some(packets[2].clone()), None] {
         assert_eq!(reader.read(&mut source, &mut spares), Ok(expected));
     }
