@@ -71,21 +71,27 @@ macro_rules! policy_suite {
     };
 }
 
-/// With the policy in every node, random schedules break no invariant, and no call panics or goes on for ever.
-pub fn alone_it_keeps_every_invariant<P, M>(trial: &Trial, make: M)
+/// What makes the policy of a node with so many workers: any function of the two.
+pub trait Make: Fn(NodeId, usize) -> Self::Policy + Clone + Send + Sync + 'static {
+    /// The policy.
+    type Policy: Policy + Send + 'static;
+}
+
+impl<P, F> Make for F
 where
     P: Policy + Send + 'static,
-    M: Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static,
+    F: Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static,
 {
+    type Policy = P;
+}
+
+/// With the policy in every node, random schedules break no invariant, and no call panics or goes on for ever.
+pub fn alone_it_keeps_every_invariant(trial: &Trial, make: impl Make) {
     trial.run(move |seed, log| with_policy(random::setup(seed), log, &make, |_| true));
 }
 
 /// The same where some nodes follow systems of the papers, or none at all: nodes need not agree on a policy.
-pub fn beside_other_policies_it_keeps_every_invariant<P, M>(trial: &Trial, make: M)
-where
-    P: Policy + Send + 'static,
-    M: Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static,
-{
+pub fn beside_other_policies_it_keeps_every_invariant(trial: &Trial, make: impl Make) {
     trial.run(move |seed, log| {
         let own = Rng::new(seed ^ MIXED_SALT).within(0..3);
         with_policy(random::setup(seed), log, &make, move |node| node.index() == own)
@@ -93,20 +99,12 @@ where
 }
 
 /// The same with nodes that vanish in the middle of it.
-pub fn with_nodes_that_vanish_it_keeps_every_invariant<P, M>(trial: &Trial, make: M)
-where
-    P: Policy + Send + 'static,
-    M: Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static,
-{
+pub fn with_nodes_that_vanish_it_keeps_every_invariant(trial: &Trial, make: impl Make) {
     trial.run(move |seed, log| with_policy(random::setup_with_losses(seed), log, &make, |_| true));
 }
 
 /// `act_before` answers for every worker and clock: standing still, leaping, and shortly before the last one.
-pub fn any_clock_gets_an_answer<P, M>(trial: &Trial, make: M)
-where
-    P: Policy + Send + 'static,
-    M: Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static,
-{
+pub fn any_clock_gets_an_answer(trial: &Trial, make: impl Make) {
     trial.watch(move |log| {
         let mut policy = Watched::new(make(NodeId(0), WORKERS), Arc::clone(log));
         for worker in 0..WORKERS {
@@ -121,11 +119,7 @@ where
 /// Two policies of one constructor that are asked the same answer the same: without it no seed repeats a failure.
 ///
 /// A policy may remember, and may draw from a seed; it may not read a clock, entropy, or the order of a hash map.
-pub fn equal_calls_get_equal_answers<P, M>(trial: &Trial, make: M)
-where
-    P: Policy + Send + 'static,
-    M: Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static,
-{
+pub fn equal_calls_get_equal_answers(trial: &Trial, make: impl Make) {
     trial.watch(move |log| {
         let [first, second] = [(); 2].map(|()| {
             let mut policy = Watched::new(make(NodeId(0), WORKERS), Arc::clone(log));
@@ -141,11 +135,7 @@ where
 }
 
 /// A policy that `relocates_under_intent` never answers `Replicate`: it says that two nodes with intent take turns.
-pub fn relocation_under_intent_is_without_replicas<P, M>(trial: &Trial, make: M)
-where
-    P: Policy + Send + 'static,
-    M: Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static,
-{
+pub fn relocation_under_intent_is_without_replicas(trial: &Trial, make: impl Make) {
     trial.watch(move |log| {
         let mut policy = Watched::new(make(NodeId(0), WORKERS), Arc::clone(log));
         let replicates =
@@ -158,16 +148,12 @@ where
 }
 
 /// The cluster with the policy in the nodes that `own` names, and any other in the rest.
-fn with_policy<P, M>(
+fn with_policy(
     mut setup: Setup,
     log: &Arc<Log>,
-    make: &M,
+    make: &impl Make,
     own: impl Fn(NodeId) -> bool + Send + Sync + 'static,
-) -> Setup
-where
-    P: Policy + Send + 'static,
-    M: Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static,
-{
+) -> Setup {
     let (make, log, workers) = (make.clone(), Arc::clone(log), setup.workers);
     setup.policy = Arc::new(move |node| {
         if own(node) {
