@@ -26,8 +26,11 @@ mod packets;
 mod peer;
 mod planted;
 mod round_trip;
+#[path = "../../adapm-tasks/src/bin/adapm/trace/shares.rs"]
+mod shares;
 mod slot;
 mod store;
+mod traces;
 mod triples;
 mod zmtp;
 
@@ -45,6 +48,7 @@ pub use packets::packets;
 pub use round_trip::round_trip;
 pub use slot::slot;
 pub use store::store;
+pub use traces::traces;
 pub use triples::triples;
 pub use zmtp::zmtp;
 
@@ -58,7 +62,7 @@ macro_rules! for_all_targets {
     ($then:ident) => {
         $then! {
             addresses, checkpoint, cluster, decode, environment, group, handshake, inputs, link, notes, packets,
-            round_trip, slot, store, triples, zmtp,
+            round_trip, slot, store, traces, triples, zmtp,
         }
     };
 }
