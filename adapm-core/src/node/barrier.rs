@@ -1,4 +1,6 @@
 //! `barrier`: all workers of all nodes that have not ended; node 0 coordinates (protocol, section 7).
+//!
+//! That its workers have arrived or ended only a node itself can know, and is believed; for others it cannot speak.
 
 use alloc::vec::Vec;
 
@@ -114,7 +116,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         let coordinates = self.config.node == COORDINATOR;
         let number = self.barriers.number;
         match step {
-            Barrier::Arrived { number: given } if coordinates && given == number => {}
+            Barrier::Arrived { number: given }
+                if coordinates && given == number && !self.barriers.arrived.contains(from) => {}
             Barrier::Ended if coordinates => {}
             Barrier::Passed { number: given }
                 if from == COORDINATOR && given == number && self.barriers.told =>
@@ -122,7 +125,9 @@ impl<S: Store, P: Policy> Node<S, P> {
                 self.pass_barrier();
                 return Ok(());
             }
-            Barrier::Missing { nodes, .. } if from == COORDINATOR => {
+            Barrier::Missing { number: given, nodes }
+                if from == COORDINATOR && given == number && self.may_miss(&nodes) =>
+            {
                 self.outputs
                     .push_back(Output::Event(Event::BarrierMissing { nodes: nodes.into_iter().collect() }));
                 return Ok(());
@@ -131,6 +136,11 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         self.coordinate_barrier(from, &step);
         Ok(())
+    }
+
+    /// Whether a barrier that this node waits at can wait for `nodes`, ascending.
+    fn may_miss(&self, nodes: &[NodeId]) -> bool {
+        self.barriers.told && !nodes.is_empty() && nodes.binary_search(&self.config.node).is_err()
     }
 
     fn coordinate_barrier(&mut self, from: NodeId, step: &Barrier) {

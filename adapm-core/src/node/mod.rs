@@ -272,8 +272,9 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.send(from, Message::bare(Body::SyncResponse(Default::default())));
         }
         verdict.map_err(blame)?;
-        if !control && !planted!(self, CountRefused) {
-            self.stats.messages_applied += 1;
+        if !control {
+            self.peers[from.index()].applied += 1;
+            self.stats.messages_applied += u64::from(!planted!(self, CountRefused));
         }
         Ok(())
     }

@@ -2,6 +2,12 @@
 //!
 //! After every live worker has called, node 0 probes all nodes. Two successive waves in which no node has anything waiting
 //! and messages sent equal messages applied, with the same totals in both, prove rest.
+//!
+//! # What a peer may claim
+//! Only a node itself knows that its workers have called, that nothing waits there and what it has sent and applied. Whoever
+//! adds to its own totals what is under way between others ends a quiesce early, whoever is always busy lets none end: sums
+//! cannot tell. Refused is what contradicts them or this node: totals that shrink, that are below what has come from that
+//! node, or that none can reach; a second arrival; an end for which nobody here has called.
 
 use alloc::vec::Vec;
 
@@ -10,6 +16,7 @@ use crate::id::{NodeId, WorkerId};
 use crate::node::Node;
 use crate::node::barrier::COORDINATOR;
 use crate::node::input::OpId;
+use crate::node::state::Totals;
 use crate::node_set::NodeSet;
 use crate::policy::Policy;
 use crate::store::Store;
@@ -93,11 +100,18 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn handle_quiesce(&mut self, from: NodeId, step: Quiesce) -> Result<(), Fault> {
         let coordinates = self.config.node == COORDINATOR;
         match step {
-            Quiesce::Arrived { number } if coordinates && number == self.quiesces.number => {}
+            Quiesce::Arrived { number }
+                if coordinates && number == self.quiesces.number && !self.quiesces.arrived.contains(from) => {
+            }
             Quiesce::Leaving if coordinates => {}
-            Quiesce::Report { wave, .. } if coordinates && self.awaits_report(from, wave) => {}
+            Quiesce::Report { wave, sent, applied, .. }
+                if coordinates
+                    && self.awaits_report(from, wave)
+                    && self.may_have_counted(from, Totals { sent, applied }) => {}
             Quiesce::Probe { wave } if from == COORDINATOR => self.quiesces.probe = Some(wave),
-            Quiesce::Done { number } if from == COORDINATOR && number == self.quiesces.number => {
+            Quiesce::Done { number }
+                if from == COORDINATOR && number == self.quiesces.number && self.wants_rest() =>
+            {
                 self.end_quiesce()
             }
             Quiesce::Left if from == COORDINATOR && !self.quiesces.leave.is_empty() => self.end_leave(),
@@ -107,6 +121,18 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.coordinate_waves(from, &step);
         }
         Ok(())
+    }
+
+    /// Whether this node's workers have called, or none of them ever will.
+    fn wants_rest(&self) -> bool {
+        self.quiesces.told || !self.quiesces.leave.is_empty() || self.barriers.live() == 0
+    }
+
+    fn may_have_counted(&self, from: NodeId, totals: Totals) -> bool {
+        let peer = &self.peers[from.index()];
+        let sent_min = peer.applied.max(peer.reported.sent);
+        (sent_min..TOTAL_END).contains(&totals.sent)
+            && (peer.reported.applied..TOTAL_END).contains(&totals.applied)
     }
 
     fn awaits_report(&self, from: NodeId, wave: u64) -> bool {
@@ -122,11 +148,12 @@ impl<S: Store, P: Policy> Node<S, P> {
                 self.quiesces.leaving.insert(from);
             }
             Quiesce::Report { busy, sent, applied, .. } => {
+                self.peers[from.index()].reported = Totals { sent, applied };
                 let wave = self.quiesces.wave.as_mut().expect("a report is checked against the wave");
                 wave.reported.insert(from);
                 wave.busy |= busy;
-                wave.sent = wave.sent.wrapping_add(sent);
-                wave.applied = wave.applied.wrapping_add(applied);
+                wave.sent += sent;
+                wave.applied += applied;
             }
             Quiesce::Probe { .. } | Quiesce::Done { .. } | Quiesce::Left => {}
         }
@@ -236,3 +263,6 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 }
+
+/// No node counts as many messages, and as many times the most nodes there can be is still a sum of 64 bits.
+const TOTAL_END: u64 = 1 << 48;

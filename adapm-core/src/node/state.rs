@@ -181,6 +181,10 @@ pub(crate) struct Peer {
     pub(crate) replicas: usize,
     /// When it was last answered.
     pub(crate) answered: Option<Instant>,
+    /// Messages of it that were applied here, control aside.
+    pub(crate) applied: u64,
+    /// What it said in the last wave.
+    pub(crate) reported: Totals,
     /// Whose turn is next when not everything fits into a request to it.
     pub(crate) turn: Turn,
     /// It is gone for good.
@@ -196,6 +200,13 @@ pub(crate) struct Turn {
     pub(crate) wanted: Key,
     /// The first key with a change that was left behind.
     pub(crate) changed: Key,
+}
+
+/// Messages that a node has sent and applied so far, control aside.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) sent: u64,
+    pub(crate) applied: u64,
 }
 
 /// A request on its way.

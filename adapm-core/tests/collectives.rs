@@ -1,0 +1,178 @@
+//! What a peer says in a barrier or quiesce is refused if it contradicts what this node knows, and changes nothing
+//! (protocol, sections 7 and 8; `node/quiesce.rs` says what cannot be told).
+
+use std::sync::Arc;
+
+use adapm_core::config::NodeConfig;
+use adapm_core::error::{Fault, InputError, ProtocolError};
+use adapm_core::node::{Event, Initial, Input, Node, Op, OpBody, OpId, Output};
+use adapm_core::policy::Adaptive;
+use adapm_core::testing::ReferenceStore;
+use adapm_core::wire::Message;
+use adapm_core::wire::message::{Barrier, Body, Quiesce};
+use adapm_core::{Instant, Layout, NodeId, WorkerId};
+
+type Engine = Node<ReferenceStore<f32>, Adaptive>;
+
+const N0: NodeId = NodeId(0);
+const N1: NodeId = NodeId(1);
+const N2: NodeId = NodeId(2);
+
+/// A node of three, alone; what the others say is made up.
+fn engine(node: NodeId) -> Engine {
+    let layout = Layout::dense(&[(8, 2)]).expect("valid");
+    let initial: Initial<f32> = Arc::new(|_, value| value.fill(1.0));
+    let store = ReferenceStore::new(&layout);
+    let node =
+        Node::new(NodeConfig::new(node, 3, 1), layout, store, Adaptive::new(1), initial).expect("valid");
+    node.populate();
+    node
+}
+
+fn call(node: &mut Engine, body: OpBody<f32>) {
+    let op = Op { id: OpId(7), worker: WorkerId(0), body };
+    node.handle_input(Instant::ZERO, Input::Op(op)).expect("a sound call");
+}
+
+fn say(node: &mut Engine, from: NodeId, body: Body) -> Result<(), InputError> {
+    node.handle_input(Instant::ZERO, Input::Message(from, Message::bare(body)))
+}
+
+fn accepts(node: &mut Engine, from: NodeId, body: impl Into<Said>) {
+    let Said(body) = body.into();
+    say(node, from, body.clone()).unwrap_or_else(|error| panic!("{body:?} of {from}: {error}"));
+}
+
+/// Says it to a node that has said all it had to say: nothing may follow.
+fn refuses(node: &mut Engine, from: NodeId, body: impl Into<Said>) {
+    let Said(body) = body.into();
+    drain(node);
+    let Err(InputError::Peer(ProtocolError { peer, fault, .. })) = say(node, from, body.clone()) else {
+        panic!("{body:?} is refused");
+    };
+    assert_eq!((peer, fault), (from, Fault::Unexpected));
+    assert!(matches!(node.poll_output(), Output::Wait { .. }), "{body:?} changes nothing");
+}
+
+struct Said(Body);
+
+impl From<Barrier> for Said {
+    fn from(step: Barrier) -> Self {
+        Self(Body::Barrier(step))
+    }
+}
+
+impl From<Quiesce> for Said {
+    fn from(step: Quiesce) -> Self {
+        Self(Body::Quiesce(step))
+    }
+}
+
+/// Takes all outputs; whether the call is done.
+fn drain(node: &mut Engine) -> bool {
+    let mut done = false;
+    loop {
+        match node.poll_output() {
+            Output::Wait { .. } => return done,
+            Output::Event(Event::Done { op: OpId(7), .. }) => done = true,
+            _ => {}
+        }
+    }
+}
+
+fn report(wave: u64, sent: u64, applied: u64) -> Quiesce {
+    Quiesce::Report { wave, busy: false, sent, applied }
+}
+
+/// A coordinator whose first wave is under way.
+fn coordinator() -> Engine {
+    let mut node = engine(N0);
+    call(&mut node, OpBody::Quiesce);
+    accepts(&mut node, N1, Quiesce::Arrived { number: 0 });
+    accepts(&mut node, N2, Quiesce::Arrived { number: 0 });
+    node
+}
+
+/// Sums over nodes that are equal and do not change prove rest; so nobody's totals may go back to make them so.
+#[test]
+fn totals_that_shrink_are_refused() {
+    let mut node = coordinator();
+    accepts(&mut node, N1, report(1, 6, 5));
+    accepts(&mut node, N2, report(1, 4, 5));
+    for (sent, applied) in [(5, 5), (6, 4), (0, 0)] {
+        refuses(&mut node, N1, report(2, sent, applied));
+    }
+    accepts(&mut node, N1, report(2, 6, 5));
+    assert!(!drain(&mut node), "n2 has not reported");
+    accepts(&mut node, N2, report(2, 4, 5));
+    assert!(drain(&mut node));
+}
+
+/// What was applied here was sent: News twice, and a quiesce that says of one message only.
+#[test]
+fn totals_below_what_has_come_from_a_node_are_refused() {
+    let mut node = engine(N0);
+    say(&mut node, N1, Body::News).expect("a message");
+    say(&mut node, N1, Body::News).expect("another");
+    drain(&mut node);
+    call(&mut node, OpBody::Quiesce);
+    accepts(&mut node, N1, Quiesce::Arrived { number: 0 });
+    accepts(&mut node, N2, Quiesce::Arrived { number: 0 });
+    refuses(&mut node, N1, report(1, 1, 0));
+    accepts(&mut node, N1, report(1, 2, 0));
+}
+
+/// Sums never pass their bound, where they would begin again at 0 and could be made to equal anything.
+#[test]
+fn totals_that_no_node_can_reach_are_refused() {
+    let mut node = coordinator();
+    for (sent, applied) in [(u64::MAX, 0), (0, u64::MAX), (1 << 48, 1 << 48)] {
+        refuses(&mut node, N1, report(1, sent, applied));
+    }
+    accepts(&mut node, N1, report(1, (1 << 48) - 1, 0));
+    accepts(&mut node, N2, report(1, (1 << 48) - 1, 0));
+}
+
+/// A node arrives once.
+#[test]
+fn a_second_arrival_is_refused() {
+    let mut node = engine(N0);
+    accepts(&mut node, N1, Barrier::Arrived { number: 0 });
+    refuses(&mut node, N1, Barrier::Arrived { number: 0 });
+    accepts(&mut node, N1, Quiesce::Arrived { number: 0 });
+    refuses(&mut node, N1, Quiesce::Arrived { number: 0 });
+    call(&mut node, OpBody::Barrier);
+    assert!(!drain(&mut node), "n2 is missing");
+    accepts(&mut node, N2, Barrier::Arrived { number: 0 });
+    assert!(drain(&mut node));
+}
+
+/// The coordinator cannot end a quiesce for which this node's workers have not called.
+#[test]
+fn an_end_before_the_call_is_refused() {
+    let mut node = engine(N1);
+    refuses(&mut node, N0, Quiesce::Done { number: 0 });
+    refuses(&mut node, N0, Barrier::Passed { number: 0 });
+    call(&mut node, OpBody::Quiesce);
+    refuses(&mut node, N0, Quiesce::Done { number: 1 });
+    accepts(&mut node, N0, Quiesce::Done { number: 0 });
+    assert!(drain(&mut node));
+    refuses(&mut node, N0, Quiesce::Done { number: 1 });
+    call(&mut node, OpBody::End);
+    accepts(&mut node, N0, Quiesce::Done { number: 1 });
+}
+
+/// Who waits at a barrier is told of others that are missing; else nobody is told.
+#[test]
+fn a_false_word_of_missing_nodes_is_refused() {
+    let mut node = engine(N1);
+    let missing = |number, nodes: &[NodeId]| Barrier::Missing { number, nodes: nodes.to_vec() };
+    refuses(&mut node, N0, missing(0, &[N2]));
+    call(&mut node, OpBody::Barrier);
+    refuses(&mut node, N0, missing(1, &[N2]));
+    refuses(&mut node, N0, missing(0, &[N1]));
+    refuses(&mut node, N0, missing(0, &[]));
+    drain(&mut node);
+    accepts(&mut node, N0, missing(0, &[N2]));
+    assert!(matches!(node.poll_output(), Output::Event(Event::BarrierMissing { .. })));
+}
