@@ -16,7 +16,9 @@ use crate::policy::Policy;
 use crate::slot::State;
 use crate::store::Store;
 
-/// Rounds after which a localize that brought a replica instead of ownership ends, if the node has no other intent.
+/// Rounds after which a localize that brought a replica instead of ownership ends, if the node has no other intent. Counted
+/// in rounds, not in time: a node that has nothing to say begins none and keeps the replica, for which nothing is sent either
+/// as long as the main copy does not change. So these replicas are at most those of the localizes of this many rounds.
 const WISH_ROUNDS: u64 = 1_024;
 
 /// Signals of all workers, before and after they were let through.

@@ -1,7 +1,7 @@
 //! Lapse §3.2: relocation by `localize`.
 
 use adapm_core::policy::System;
-use adapm_core::slot::State::{Main, None, Requested};
+use adapm_core::slot::State::{Main, None, Replica, Requested};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
@@ -146,5 +146,37 @@ fn localize_beside_replicas_brings_a_replica() -> Claim {
     play.wait(localize)?;
     let pull = play.pull(of(N2), &[key])?;
     assert!(play.is_done(pull) && play.owner(key) == Some(N0));
+    Ok(())
+}
+
+/// Lapse §3.2, departure: nobody retires such a replica, so it goes after 1,024 rounds of its node without other intent. An
+/// idle node has no rounds: it keeps what it has, and nothing is sent for it.
+#[test]
+fn a_replica_that_localize_brought_goes_with_the_rounds_of_its_node() -> Claim {
+    let mut play = Play::new(System::Adapm);
+    let key = play.key();
+    play.signal(N0, key, 0..1_000)?;
+    play.signal(N1, key, 0..1_000)?;
+    let localize = play.localize(of(N2), &[key])?;
+    play.wait(localize)?;
+    play.run()?;
+    let rounds = |play: &Play| play.member(N2).node.stats().rounds;
+    let begun = rounds(&play);
+    for _ in 0..10 {
+        play.round(N2)?;
+    }
+    assert_eq!((rounds(&play), play.state(N2, key)), (begun, Replica), "idle");
+    // An intent that lasts keeps the node busy, with a key that it owns.
+    let own = play.keys_of(N2, 1)[0];
+    play.signal(N2, own, 0..1_000)?;
+    for _ in 0..1_100 {
+        play.round(N2)?;
+        if play.state(N2, key) != Replica {
+            break;
+        }
+    }
+    assert!((1_020..=1_025).contains(&(rounds(&play) - begun)), "{} rounds", rounds(&play) - begun);
+    play.run()?;
+    assert_eq!(play.member(N0).node.inspect(key).holders, [N1]);
     Ok(())
 }
