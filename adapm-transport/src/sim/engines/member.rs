@@ -87,12 +87,8 @@ impl Member {
         wait: bool,
     ) -> Result<Accessed, InputError> {
         let all = keys.len() as u64;
-        let unfinished = &self.workers[worker.index()].unfinished;
-        let mut slow = keys;
-        slow.retain(|key| {
-            unfinished.contains_key(key)
-                || !self.touch(*key, |slot_state| matches!(slot_state, State::Main | State::Replica))
-        });
+        let is_local = |state| matches!(state, State::Main | State::Replica);
+        let slow = self.left_over(worker, keys, |member, key| member.touch(key, is_local));
         self.hand_over(now, worker, slow, wait, |keys| OpBody::Pull { keys }, all)
     }
 
@@ -105,33 +101,12 @@ impl Member {
         wait: bool,
     ) -> Result<Accessed, InputError> {
         let all = keys.len() as u64;
-        let mut slow = Vec::new();
-        let mut updates = Vec::new();
-        for key in keys {
-            let blocked = self.workers[worker.index()].unfinished.contains_key(&key);
-            self.found_at_home(key);
-            let pushed = if blocked {
-                Pushed::Refused
-            } else {
-                self.store.with_slot(key, |mut slot| {
-                    let ones = [1; ELEMENTS_MAX];
-                    let len = slot.value.len();
-                    slot.push(&ones[..len])
-                })
-            };
-            match pushed {
-                Pushed::Done => {}
-                Pushed::Dirtied => self.dirty.push(key),
-                Pushed::Refused => {
-                    updates.resize(updates.len() + self.store.value_len(key), 1);
-                    slow.push(key);
-                }
-            }
-        }
+        let slow = self.left_over(worker, keys, Self::push_here);
         // An engine that is due anyway takes them then; one that sleeps is woken by the first.
         if !self.dirty.is_empty() && self.until.is_none() {
             self.feed_dirty(now)?;
         }
+        let updates = vec![1; slow.iter().map(|key| self.store.value_len(*key)).sum()];
         self.hand_over(now, worker, slow, wait, |keys| OpBody::Push { keys, updates }, all)
     }
 
@@ -220,6 +195,31 @@ impl Member {
             self.store.reserve(key, false);
             self.store.with_slot(key, |mut slot| slot.found());
         }
+    }
+
+    /// The `keys` that the fast path does not serve: `serve` cannot, or operations of the worker on them are unfinished.
+    fn left_over(
+        &mut self,
+        worker: WorkerId,
+        mut keys: Vec<Key>,
+        mut serve: impl FnMut(&mut Self, Key) -> bool,
+    ) -> Vec<Key> {
+        keys.retain(|key| self.workers[worker.index()].unfinished.contains_key(key) || !serve(self, *key));
+        keys
+    }
+
+    /// Adds one to every element of the local copy of `key`; false if there is none.
+    fn push_here(&mut self, key: Key) -> bool {
+        self.found_at_home(key);
+        let pushed = self.store.with_slot(key, |mut slot| {
+            let ones = [1; ELEMENTS_MAX];
+            let len = slot.value.len();
+            slot.push(&ones[..len])
+        });
+        if pushed == Pushed::Dirtied {
+            self.dirty.push(key);
+        }
+        pushed != Pushed::Refused
     }
 
     fn hand_over(
