@@ -21,7 +21,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, S
 
 pub(crate) use check_net::CheckNetArgs;
 pub(crate) use launch::LaunchArgs;
-pub(crate) use processes::{ProcessArgs, seconds, transports};
+pub(crate) use processes::{ProcessArgs, SECONDS_WANTED, seconds, transports};
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use trace::{TraceArgs, TraceKeysArgs};
 

@@ -54,10 +54,32 @@ pub(crate) fn transports() -> impl Iterator<Item = Kind> {
     })
 }
 
-/// A time that a person can mean: more than nothing, at most a day.
+/// A time that a person can mean: at least a millisecond, at most a day. What is less would be none at all once it is counted in
+/// nanoseconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds <= SECONDS_MAX);
-    seconds.map(Duration::from_secs_f64).ok_or("give seconds, more than 0 and at most 86400")
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (SECONDS_MIN..=SECONDS_MAX).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or(SECONDS_WANTED)
 }
 
+/// What to give instead of what is no time.
+pub(crate) const SECONDS_WANTED: &str = "give seconds, from 0.001 to 86400";
+
+const SECONDS_MIN: f64 = 0.001;
 const SECONDS_MAX: f64 = 86_400.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_too_short_to_count_is_refused_like_none_and_like_what_is_no_time() {
+        for text in
+            ["1e-300", "1e-10", "0", "-0", "-1", "0.000999", "86400.1", "1e300", "inf", "nan", "", "5s"]
+        {
+            assert_eq!(seconds(text), Err(SECONDS_WANTED), "{text}");
+        }
+        for (text, millis) in [("0.001", 1), ("5", 5_000), ("1e2", 100_000), ("86400", 86_400_000)] {
+            assert_eq!(seconds(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+    }
+}

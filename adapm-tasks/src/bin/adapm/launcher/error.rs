@@ -5,7 +5,7 @@ use std::fmt;
 use adapm_core::error::OneLine;
 use adapm_transport::net::Kind;
 
-use crate::args::transports;
+use crate::args::{SECONDS_WANTED, transports};
 
 /// Why this process cannot find its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl fmt::Display for LauncherError {
             }
             Self::NotSeconds { name, value } => {
                 let value = OneLine(value);
-                write!(f, "{name} is '{value}': give seconds, more than 0 and at most 86400")
+                write!(f, "{name} is '{value}': {SECONDS_WANTED}")
             }
             Self::Transport { value } => {
                 let names = transports().map(Kind::scheme).collect::<Vec<_>>().join(", ");
