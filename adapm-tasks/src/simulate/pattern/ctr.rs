@@ -3,9 +3,9 @@
 use adapm_core::{Key, Layout};
 use adapm_transport::sim::Who;
 
-use super::{Facts, Pattern, Work, distinct};
+use super::{Facts, Pattern, Work};
+use crate::simulate::Chance;
 use crate::simulate::zipf::Ranks;
-use crate::simulate::{Chance, vary};
 
 /// Values of each categorical feature; with a wide and a deep part each, the stated 67 M keys.
 const FEATURES: [u64; 26] = [
@@ -43,18 +43,8 @@ impl Ctr {
             features.push((start, ranks));
             start += (values / KEYS_PER_KEY).max(1);
         }
-        let facts = Facts {
-            layout: Layout::sparse(&[(start, 1), (DENSE, DENSE_ELEMENTS)]).expect("there are keys"),
-            element_bytes: VALUE_BYTES * KEYS_PER_KEY,
-            keys_per_key: KEYS_PER_KEY,
-            epoch_points: EXAMPLES,
-            points: BATCH,
-            clocks: 1,
-            sample_keys: 0,
-            ahead: 16,
-            warm_up: 2,
-            measured: 3,
-        };
+        let layout = Layout::sparse(&[(start, 1), (DENSE, DENSE_ELEMENTS)]).expect("there are keys");
+        let facts = Facts::of_batches(layout, VALUE_BYTES, KEYS_PER_KEY, EXAMPLES, BATCH);
         Self { facts, features, dense: start }
     }
 }
@@ -69,6 +59,6 @@ impl Pattern for Ctr {
         for (start, ranks) in &self.features {
             keys.extend((0..BATCH / KEYS_PER_KEY).map(|_| Key(start + ranks.draw(chance))));
         }
-        Work { keys: distinct(keys), nanos: vary(BATCH_NANOS, chance), ..Work::default() }
+        Work::of(keys, BATCH_NANOS, chance)
     }
 }

@@ -4,9 +4,9 @@ use adapm_core::{Key, NodeId};
 use adapm_transport::sim::Who;
 use rand::RngExt as _;
 
-use super::{Facts, Pattern, Work, distinct, settled_key, settled_layout};
+use super::{Facts, Pattern, Work, settled_key, settled_layout};
+use crate::simulate::Chance;
 use crate::simulate::zipf::Ranks;
-use crate::simulate::{Chance, vary};
 
 /// Vertices (stated: 111 M keys).
 const VERTICES: u64 = 111_059_956;
@@ -36,18 +36,7 @@ pub(super) struct Gnn {
 
 impl Gnn {
     pub(super) fn new(nodes: usize, settled: bool) -> Self {
-        let facts = Facts {
-            layout: settled_layout(),
-            element_bytes: VALUE_BYTES * KEYS_PER_KEY,
-            keys_per_key: KEYS_PER_KEY,
-            epoch_points: EXAMPLES,
-            points: BATCH,
-            clocks: 1,
-            sample_keys: 0,
-            ahead: 16,
-            warm_up: 2,
-            measured: 3,
-        };
+        let facts = Facts::of_batches(settled_layout(), VALUE_BYTES, KEYS_PER_KEY, EXAMPLES, BATCH);
         let part = VERTICES / KEYS_PER_KEY / nodes as u64;
         // Citations are unequal, sampled neighbours a little less so (assumed).
         Self { facts, nodes, settled, part, ranks: Ranks::new(part, 0.8, 10) }
@@ -77,6 +66,6 @@ impl Pattern for Gnn {
             };
             keys.push(self.vertex(part, chance));
         }
-        Work { keys: distinct(keys), nanos: vary(BATCH_NANOS, chance), ..Work::default() }
+        Work::of(keys, BATCH_NANOS, chance)
     }
 }

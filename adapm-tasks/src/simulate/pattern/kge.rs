@@ -3,9 +3,9 @@
 use adapm_core::{Key, Layout};
 use adapm_transport::sim::Who;
 
-use super::{Facts, Pattern, Sampled, Work, distinct};
+use super::{Facts, Pattern, Sampled, Work};
+use crate::simulate::Chance;
 use crate::simulate::zipf::Ranks;
-use crate::simulate::{Chance, vary};
 use rand::RngExt as _;
 
 /// Entities of Wikidata5M (stated).
@@ -56,12 +56,8 @@ impl Pattern for Kge {
         let subject = chance.random_range(0..ENTITIES);
         let object = self.objects.draw(chance);
         let relation = ENTITIES + self.relations.draw(chance);
-        Work {
-            keys: distinct(vec![Key(subject), Key(object), Key(relation)]),
-            sampled: Sampled::Uniform(2 * NEGATIVES),
-            nanos: vary(POINT_NANOS, chance),
-            ..Work::default()
-        }
+        let work = Work::of(vec![Key(subject), Key(object), Key(relation)], POINT_NANOS, chance);
+        Work { sampled: Sampled::Uniform(2 * NEGATIVES), ..work }
     }
 
     fn hot(&self) -> Vec<Key> {

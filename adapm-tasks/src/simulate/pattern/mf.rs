@@ -7,8 +7,8 @@ use adapm_transport::sim::Who;
 use rand::RngExt as _;
 
 use super::{Facts, Pattern, Work, distinct, settled_key, settled_layout};
+use crate::simulate::Chance;
 use crate::simulate::zipf::Ranks;
-use crate::simulate::{Chance, vary};
 
 /// Rows, columns and cells (stated).
 const ROWS: u64 = 10_000_000;
@@ -110,12 +110,7 @@ impl Pattern for Mf {
             }
         }
         self.current.insert(who, (column, left));
-        Work {
-            keys: distinct(keys),
-            lasting: distinct(lasting),
-            nanos: vary(STEP * CELL_NANOS, chance),
-            ..Work::default()
-        }
+        Work { lasting: distinct(lasting), ..Work::of(keys, STEP * CELL_NANOS, chance) }
     }
 
     fn hot(&self) -> Vec<Key> {

@@ -14,7 +14,7 @@ mod wv;
 use adapm_core::{Key, Layout, NodeId};
 use adapm_transport::sim::Who;
 
-use super::{Chance, Task};
+use super::{Chance, Task, vary};
 
 /// What one step of a worker accesses.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,6 +65,38 @@ pub struct Facts {
     pub warm_up: u64,
     /// Steps of a worker while measuring, on average.
     pub measured: u64,
+}
+
+impl Facts {
+    /// Those of a workload whose step is a batch of `points` examples, with one clock. Batches take so long that all
+    /// copies are where they belong long before the first is done, and touch so many keys that two are enough to measure.
+    fn of_batches(
+        layout: Layout,
+        value_bytes: u64,
+        keys_per_key: u64,
+        epoch_points: u64,
+        points: u64,
+    ) -> Self {
+        Self {
+            layout,
+            element_bytes: value_bytes * keys_per_key,
+            keys_per_key,
+            epoch_points,
+            points,
+            clocks: 1,
+            sample_keys: 0,
+            ahead: 16,
+            warm_up: 1,
+            measured: 2,
+        }
+    }
+}
+
+impl Work {
+    /// A step of about `nanos` on `keys`.
+    fn of(keys: Vec<Key>, nanos: u64, chance: &mut Chance) -> Self {
+        Self { keys: distinct(keys), nanos: vary(nanos, chance), ..Self::default() }
+    }
 }
 
 /// Generates what workers do.

@@ -5,8 +5,8 @@ use adapm_transport::sim::Who;
 use rand::RngExt as _;
 
 use super::{Facts, Pattern, Sampled, Work, distinct};
+use crate::simulate::Chance;
 use crate::simulate::zipf::Ranks;
-use crate::simulate::{Chance, vary};
 
 /// Words, with two vectors each: the stated 1.9 M keys.
 const WORDS: u64 = 950_000;
@@ -57,12 +57,8 @@ impl Pattern for Wv {
         let words = (0..length).map(|_| self.words.draw(chance));
         let keys = words.flat_map(|word| [input(word), output(word)]).collect();
         let negatives = (0..length * NEGATIVES).map(|_| output(self.negatives.draw(chance))).collect();
-        Work {
-            keys: distinct(keys),
-            sampled: Sampled::Drawn(distinct(negatives)),
-            nanos: vary(SENTENCE_NANOS * length / SENTENCE, chance),
-            ..Work::default()
-        }
+        let work = Work::of(keys, SENTENCE_NANOS * length / SENTENCE, chance);
+        Work { sampled: Sampled::Drawn(distinct(negatives)), ..work }
     }
 
     fn hot(&self) -> Vec<Key> {
