@@ -17,9 +17,12 @@ fn works(task: Task, nodes: usize, settled: bool, node: u16, count: usize) -> Ve
     (0..count).map(|_| pattern.draw((NodeId(node), WorkerId(0)), &mut chance)).collect()
 }
 
+fn of(task: Task, contender: Contender, nodes: usize, machine: Machine) -> Run {
+    Run { task, contender, nodes, workers: 3, machine, compute: 1.0, round_nanos_min: None, seed: 1 }
+}
+
 fn run(task: Task, contender: Contender, nodes: usize, machine: Machine) -> Figures {
-    let run = Run { task, contender, nodes, workers: 3, machine, seed: 1 };
-    simulate(&run).expect("the model runs")
+    simulate(&of(task, contender, nodes, machine)).expect("the model runs")
 }
 
 #[test]
@@ -164,16 +167,7 @@ fn without_replication_workers_wait_for_contended_keys() {
 
 #[test]
 fn a_static_mix_is_known_where_the_paper_ran_one() {
-    let mix = |task| {
-        simulate(&Run {
-            task,
-            contender: Contender::StaticMix,
-            nodes: 2,
-            workers: 2,
-            machine: Machine::PAPER,
-            seed: 1,
-        })
-    };
+    let mix = |task| simulate(&of(task, Contender::StaticMix, 2, Machine::PAPER));
     assert!(mix(Task::Kge).is_ok());
     let refused = mix(Task::Gnn).expect_err("there is no such system").to_string();
     assert!(refused.contains("static-mix") && refused.contains("gnn"), "{refused}");

@@ -38,15 +38,6 @@ impl Contender {
         Self::StaticMix,
     ];
 
-    /// Those of a comparison, if nothing else is asked for.
-    pub const COMPARED: [Self; 5] = [
-        Self::System(System::Adapm),
-        Self::System(System::AdapmNoRelocation),
-        Self::System(System::AdapmNoReplication),
-        Self::System(System::Classic),
-        Self::StaticMix,
-    ];
-
     /// The name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -54,6 +45,25 @@ impl Contender {
             Self::System(system) => system.name(),
             Self::StaticMix => "static-mix",
         }
+    }
+
+    /// Those of a comparison on `task`, if nothing else is asked for: those of the paper that are modelled for it. Without
+    /// replication, batches of ctr and gnn wait for hot keys all the time, and take minutes to simulate.
+    #[must_use]
+    pub fn compared(task: Task) -> Vec<Self> {
+        let without_replication = Self::System(System::AdapmNoReplication);
+        let all = [
+            Self::System(System::Adapm),
+            Self::System(System::AdapmNoRelocation),
+            without_replication,
+            Self::System(System::Classic),
+            Self::StaticMix,
+        ];
+        let is_compared = |contender: &Self| {
+            contender.is_modelled_for(task)
+                && (*contender != without_replication || !matches!(task, Task::Ctr | Task::Gnn))
+        };
+        all.into_iter().filter(is_compared).collect()
     }
 
     /// Whether the model knows enough of `task` for it: a static choice of techniques is known for the tasks on which the paper

@@ -25,6 +25,10 @@ pub struct Run {
     pub workers: usize,
     /// What machines and network cost.
     pub machine: Machine,
+    /// How many times as long as assumed a worker computes, more than 0.
+    pub compute: f64,
+    /// From the start of one round to the next at the least, in nanoseconds. `None`: what engines do by themselves.
+    pub round_nanos_min: Option<u64>,
     /// Seed of all choices.
     pub seed: u64,
 }
@@ -115,14 +119,14 @@ pub fn simulate(run: &Run) -> Result<Figures, SimulateError> {
         keys_per_key: facts.keys_per_key,
         machine: run.machine,
         clock,
+        round_nanos_min: run.round_nanos_min,
     };
     let policy = |_| run.contender.policy(run.workers, clock, facts.clocks);
     let engines = Engines::new(config, policy).map_err(SimulateError::Config)?;
     let board = engines.board();
     let links = Perfect::new(run.machine.wire(), run.nodes, run.seed);
     let mut simulator = Simulator::new(engines, links, run.seed);
-    let mut trainer =
-        Trainer::new(&mut *pattern, run.contender, (run.nodes, run.workers), board.clone(), run.seed);
+    let mut trainer = Trainer::new(&mut *pattern, run, board.clone());
     simulator.run(&mut trainer, PATIENCE).map_err(SimulateError::Failed)?;
     let steps = trainer.measured().unwrap_or(0);
     let totals = board.totals();

@@ -12,7 +12,7 @@ use rand::distr::Distribution as _;
 use rand_distr::Binomial;
 
 use super::pattern::{Pattern, Sampled, Work};
-use super::{Chance, Contender, chance};
+use super::{Chance, Contender, Run, chance};
 
 /// What all workers do.
 pub(super) struct Trainer<'a> {
@@ -20,6 +20,7 @@ pub(super) struct Trainer<'a> {
     contender: Contender,
     nodes: usize,
     workers: usize,
+    compute: f64,
     board: Rc<Board>,
     stores: Vec<Rc<LightStore>>,
     /// Keys that a static choice replicates everywhere.
@@ -55,13 +56,8 @@ enum Stage {
 }
 
 impl<'a> Trainer<'a> {
-    pub(super) fn new(
-        pattern: &'a mut dyn Pattern,
-        contender: Contender,
-        (nodes, workers): (usize, usize),
-        board: Rc<Board>,
-        seed: u64,
-    ) -> Self {
+    pub(super) fn new(pattern: &'a mut dyn Pattern, run: &Run, board: Rc<Board>) -> Self {
+        let Run { contender, nodes, workers, compute, seed, .. } = *run;
         let hot_list = match contender {
             Contender::StaticMix if nodes > 1 => pattern.hot(),
             _ => Vec::new(),
@@ -80,6 +76,7 @@ impl<'a> Trainer<'a> {
             contender,
             nodes,
             workers,
+            compute,
             board,
         }
     }
@@ -134,6 +131,7 @@ impl<'a> Trainer<'a> {
         while self.lanes[at].works.len() < ahead as usize {
             let lane = &mut self.lanes[at];
             let mut work = self.pattern.draw(who, &mut lane.chance);
+            work.nanos = (work.nanos as f64 * self.compute) as u64;
             if !self.contender.samples_locally() {
                 sample_naively(&mut work, sample_keys, &mut lane.chance);
             }
@@ -177,7 +175,9 @@ impl<'a> Trainer<'a> {
         let clocks = facts.clocks;
         let haste = self.contender.haste();
         let warm_up = facts.warm_up.div_ceil(haste);
-        let measured = facts.measured.div_ceil(haste).max(2);
+        // One node costs little to simulate, and few workers give few steps.
+        let more = if self.nodes == 1 { 8 } else { 1 };
+        let measured = (facts.measured * more).div_ceil(haste).max(2);
         let homed = facts.sample_keys / self.nodes as u64;
         let lane = &mut self.lanes[at];
         let Some(work) = lane.works.pop_front() else { return };

@@ -4,16 +4,21 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::{assert_refused, folder, run, text};
+use crate::harness::{adapm, assert_refused, finish, folder, run, text};
 
 #[test]
 fn a_simulation_prints_a_row_per_run_and_what_the_paper_states() {
     let ran =
         run(&["simulate", "--task", "kge", "--system", "adapm,classic", "--nodes", "8", "--workers", "1"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    for words in
-        ["knowledge graph embeddings (kge)", "speed-up", "classic", "beside the paper", "Table 2: kge"]
-    {
+    for words in [
+        "knowledge graph embeddings (kge)",
+        "speed-up",
+        "classic",
+        "beside the paper",
+        "Table 2: adapm",
+        "agree",
+    ] {
         assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
     }
 }
@@ -69,14 +74,46 @@ fn what_cannot_be_simulated_is_refused_in_one_line() {
         ("--machine", "laptop"),
         ("--bandwidth", "0"),
         ("--latency", "slow"),
+        ("--latency", "1000001"),
         ("--channels", "none"),
         ("--seed", "x"),
+        ("--compute", "0"),
+        ("--compute", "1e-300"),
+        ("--compute", "nan"),
+        ("--round", "0"),
+        ("--nodes", "18446744073709551617"),
     ] {
         assert_refused(&run(&["simulate", flag, value]), &[flag, value.rsplit(',').next().unwrap_or(value)]);
     }
+    assert_refused(&run(&["simulate", "--task", "gnn", "--system", "static-mix"]), &["static-mix", "gnn"]);
     let folder = folder("simulated_nowhere");
     let file = folder.join("file");
     fs::write(&file, "").expect("a file can be written");
     let inside = file.join("plots");
     assert_refused(&run(&["simulate", "--svg", text(&inside)]), &["--svg", text(&inside)]);
+}
+
+#[test]
+fn a_simulation_ends_when_nobody_reads_its_tables() {
+    let args = ["simulate", "--task", "kge", "--system", "adapm", "--nodes", "2", "--workers", "1"];
+    let mut child = adapm(&args).spawn().expect("the binary starts");
+    drop(child.stdout.take());
+    let ran = finish(child);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: cannot write to stdout"), "{ran:?}");
+}
+
+#[test]
+fn workers_that_compute_longer_take_longer() {
+    let seconds = |compute: &str| {
+        let args =
+            ["simulate", "--task", "kge", "--system", "adapm", "--nodes", "2", "--workers", "2", "--json"];
+        let ran = run(&[&args[..], &["--compute", compute, "--round", "1000"]].concat());
+        let row: Value = serde_json::from_str(ran.stdout.lines().nth(1).expect("a row")).expect("JSON");
+        let check = row["check_age_mean"].as_f64().expect("a time");
+        assert!(check > 0.000_9, "rounds are a millisecond apart: {row}");
+        row["epoch_seconds"].as_f64().expect("a time")
+    };
+    let (once, twice) = (seconds("1"), seconds("2"));
+    assert!((twice / once - 2.0).abs() < 0.2, "{once} {twice}");
 }

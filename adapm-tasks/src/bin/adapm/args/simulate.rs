@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use adapm_tasks::simulate::{Contender, Machine, Task};
-use clap::Args;
+use adapm_tasks::simulate::{Contender, Machine, SimulateError, Task};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, value_parser};
 
 #[derive(Debug, Args)]
 #[command(after_help = SIMULATE_EXAMPLES, args_override_self = true)]
@@ -12,11 +12,12 @@ pub(crate) struct SimulateArgs {
     /// Workloads of the paper, separated by commas
     #[arg(long, value_name = "TASKS", value_delimiter = ',', default_value = "all", value_parser = tasks())]
     pub(crate) task: Vec<Vec<Task>>,
-    /// Systems, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = Contender::COMPARED, value_parser = contender())]
-    pub(crate) system: Vec<Contender>,
+    /// Systems, separated by commas [default: adapm, adapm-no-relocation, classic; for kge, wv and mf also adapm-no-replication
+    /// and static-mix]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = contender())]
+    system: Vec<Contender>,
     /// Numbers of nodes, separated by commas; one node is always simulated, too
-    #[arg(long, value_name = "N,N,..", value_delimiter = ',', default_values_t = [2, 4, 8, 16], value_parser = nodes)]
+    #[arg(long, value_name = "N,N,..", value_delimiter = ',', default_values_t = [2, 4, 8], value_parser = nodes)]
     pub(crate) nodes: Vec<usize>,
     /// Workers of each node
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = workers)]
@@ -41,7 +42,7 @@ pub(crate) struct MachineArgs {
     #[arg(long, value_name = "NAME", default_value = Machine::PAPER.name, value_parser = machine())]
     machine: Machine,
     /// Latency of the network [default: as in the preset: 20, 50, 0]
-    #[arg(long, value_name = "MICROSECONDS")]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = value_parser!(u32).range(..=LATENCY_MAX))]
     latency: Option<u32>,
     /// Bandwidth of a node, each way [default: 100, 10, no limit]
     #[arg(long, value_name = "GBIT/S", value_parser = positive)]
@@ -58,6 +59,12 @@ pub(crate) struct MachineArgs {
     /// Time of a channel thread for a key of a message, on either side [default: 200, 200, 0]
     #[arg(long, value_name = "NANOSECONDS")]
     key_cost: Option<u32>,
+    /// How many times as long as assumed workers compute for a data point
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = times)]
+    pub(crate) compute: f64,
+    /// Time from the start of one round to the next at the least [default: 500, as in real runs]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = positive)]
+    round: Option<u32>,
 }
 
 impl SimulateArgs {
@@ -67,6 +74,24 @@ impl SimulateArgs {
         tasks.sort_unstable();
         tasks.dedup();
         tasks
+    }
+
+    /// The systems to compare on `task`, each once, at least one. Others that are not modelled for it are left out.
+    ///
+    /// # Errors
+    /// If none of those asked for is modelled for it.
+    pub(crate) fn systems(&self, task: Task) -> Result<Vec<Contender>, SimulateError> {
+        let mut systems = Vec::new();
+        for contender in &self.system {
+            if contender.is_modelled_for(task) && !systems.contains(contender) {
+                systems.push(*contender);
+            }
+        }
+        match (self.system.first(), systems.is_empty()) {
+            (None, _) => Ok(Contender::compared(task)),
+            (Some(first), true) => Err(SimulateError::NotModelled(task, *first)),
+            (Some(_), false) => Ok(systems),
+        }
     }
 
     /// The numbers of nodes asked for, each once, ascending, from one on.
@@ -80,6 +105,11 @@ impl SimulateArgs {
 }
 
 impl MachineArgs {
+    /// Time between two rounds at the least, in nanoseconds, if it was chosen.
+    pub(crate) fn round_nanos_min(&self) -> Option<u64> {
+        self.round.map(|micros| u64::from(micros) * 1_000)
+    }
+
     /// The preset with what was changed.
     pub(crate) fn machine(&self) -> Machine {
         let mut machine = self.machine;
@@ -123,6 +153,11 @@ fn workers(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("give a whole number from 1 to {WORKERS_MAX}"))
 }
 
+fn times(text: &str) -> Result<f64, String> {
+    let times = text.parse().ok().filter(|times| (TIMES_MIN..=TIMES_MAX).contains(times));
+    times.ok_or_else(|| format!("give a number from {TIMES_MIN} to {TIMES_MAX}"))
+}
+
 fn positive(text: &str) -> Result<u32, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("give a whole number of at least 1")
 }
@@ -130,13 +165,18 @@ fn positive(text: &str) -> Result<u32, &'static str> {
 /// What each node knows of each other needs memory.
 const NODES_MAX: usize = 4_096;
 const WORKERS_MAX: usize = 256;
+/// A second: beyond, workers do nothing but wait.
+const LATENCY_MAX: i64 = 1_000_000;
+/// Beyond, a slice of an epoch is shorter than a round, or takes hours to simulate.
+const TIMES_MIN: f64 = 0.01;
+const TIMES_MAX: f64 = 100.0;
 
 const SIMULATE_EXAMPLES: &str = "\
 Real protocol engines in virtual time; values are counted, not trained. What is modelled, what
 is left out, and where the numbers come from: the page `simulate` of the crate's documentation.
 
 Examples:
-  adapm simulate                                       all workloads, 1 to 16 nodes, beside the paper
+  adapm simulate                                       all workloads, 1 to 8 nodes, beside the paper
   adapm simulate --task kge --nodes 8,64 --svg PLOTS   one workload on larger clusters, as a picture
   adapm simulate --machine ethernet --workers 8        on rented machines
   adapm simulate --task mf --bandwidth 1 --json        programs listen";

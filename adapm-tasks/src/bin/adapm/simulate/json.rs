@@ -15,6 +15,7 @@ pub(super) struct Row {
     nodes: usize,
     workers: usize,
     machine: &'static str,
+    compute: f64,
     seed: u64,
     epoch_seconds: f64,
     speed_up: Option<f64>,
@@ -42,6 +43,7 @@ impl Row {
             nodes: run.nodes,
             workers: run.workers,
             machine: run.machine.name,
+            compute: run.compute,
             seed: run.seed,
             epoch_seconds: figures.epoch_seconds,
             speed_up,
@@ -66,6 +68,7 @@ impl Row {
 /// One figure of the paper.
 #[derive(Serialize)]
 pub(super) struct Stated<'a> {
+    task: &'static str,
     paper: &'a str,
     stated: f64,
     modelled: f64,
@@ -77,6 +80,7 @@ pub(super) struct Stated<'a> {
 impl<'a> Stated<'a> {
     pub(super) fn new(statement: &'a Statement) -> Self {
         Self {
+            task: statement.task.name(),
             paper: &statement.about,
             stated: statement.stated,
             modelled: statement.modelled,

@@ -39,9 +39,9 @@ fn picture(area: &Area<'_>, task: Task, results: &Results) -> Drawn {
     area.fill(&WHITE)?;
     let title = format!("{} ({task}), modelled", task.title());
     area.draw(&Text::new(title, (MARGIN, 26), heading(19, &INK, HPos::Left)))?;
-    let speed = panel(task, results, "raw speed-up over one node", "x", true);
+    let speed = panel(task, results, "raw speed-up over one node (thin: perfect)", "x", true);
     let bytes = panel(task, results, "sent per node and epoch", "GB", false);
-    legend(area, &speed.lines)?;
+    legend(area, &bytes.lines)?;
     speed.draw(area, LEFT)?;
     bytes.draw(area, LEFT + PANEL + GAP)
 }
@@ -70,7 +70,7 @@ fn legend(area: &Area<'_>, lines: &[Line]) -> Drawn {
         area.draw(&Circle::new((x + 5, 52), 5, colour.filled()))?;
         let name = line.contender.to_string();
         area.draw(&Text::new(name.clone(), (x + 16, 52), label(14, &INK, HPos::Left)))?;
-        x += 40 + 8 * name.len() as i32;
+        x += 44 + (6.6 * name.len() as f64) as i32;
     }
     Ok(())
 }
@@ -102,7 +102,7 @@ impl Panel {
             let value = base.powi(power);
             let (_, y) = place(2.0, value);
             area.draw(&PathElement::new([(left, y), (left + PANEL, y)], GRID.stroke_width(1)))?;
-            let text = format!("{} {}", figure(value), self.unit);
+            let text = figure(value, self.unit);
             area.draw(&Text::new(text, (left - 8, y), label(13, &FAINT, HPos::Right)))?;
         }
         let mut nodes: Vec<u64> = points().map(|(x, _)| x as u64).collect();
@@ -120,12 +120,13 @@ impl Panel {
             let diagonal: Vec<_> = ends.map(|n| place(n, n)).collect();
             area.draw(&PathElement::new(diagonal, FAINT.mix(0.6).stroke_width(1)))?;
         }
-        for line in self.lines.iter().rev() {
+        for (behind, line) in self.lines.iter().enumerate().rev() {
             let colour = colour(line.contender);
             let places: Vec<_> = line.points.iter().map(|(x, y)| place(*x, *y)).collect();
             area.draw(&PathElement::new(places.clone(), colour.stroke_width(2)))?;
             for place in places {
-                area.draw(&Circle::new(place, 4, colour.filled()))?;
+                // What is hidden by a line in front of it still shows as a ring.
+                area.draw(&Circle::new(place, 4 + behind as i32, colour.filled()))?;
             }
         }
         Ok(())
@@ -138,8 +139,13 @@ fn colour(contender: Contender) -> RGBColor {
     COLOURS[at % COLOURS.len()]
 }
 
-fn figure(value: f64) -> String {
-    if value >= 1.0 { format!("{value:.0}") } else { format!("{value}") }
+fn figure(value: f64, unit: &str) -> String {
+    let (value, unit) =
+        if unit == "GB" && value >= 1_000.0 { (value / 1_000.0, "TB") } else { (value, unit) };
+    let (value, unit) = if unit == "GB" && value < 1.0 { (value * 1_000.0, "MB") } else { (value, unit) };
+    let digits = if value >= 1.0 { 0 } else { value.log10().abs().ceil() as usize };
+    let space = if unit == "x" { "" } else { " " };
+    format!("{value:.digits$}{space}{unit}")
 }
 
 const SIZE: (u32, u32) = (980, 470);

@@ -1,6 +1,8 @@
 //! The figures as tables, and what the paper states beside them.
 
-use adapm_tasks::simulate::paper::Statement;
+use std::path::Path;
+
+use adapm_tasks::simulate::paper::{FACTOR, Statement};
 use adapm_tasks::simulate::{Figures, Run, Task};
 
 use super::{Results, speed_up};
@@ -23,20 +25,17 @@ pub(super) fn heading(args: &SimulateArgs, output: Output) -> String {
         args.seed,
         format::seconds(machine.latency_nanos as f64 / 1e9),
         format::plural(machine.channels as usize, "channel"),
-        output.dim(
-            "Raw speed-up only: nothing is learned here, so effective speed-up is not modelled. Epochs are scaled\n\
-             from a slice of them."
-        ),
+        output.dim(EXPLAINED),
     )
 }
 
 /// A row per system and number of nodes.
 pub(super) fn of_task(task: Task, results: &Results, output: Output) -> String {
     let mut columns = vec![Align::Right, Align::Left];
-    columns.resize(13, Align::Right);
+    columns.resize(HEADINGS.len(), Align::Right);
     let mut table = Table::new(&columns);
     table.row(HEADINGS.map(|heading| output.dim(heading).to_string()));
-    for (run, figures) in results.iter().filter(|(run, _)| run.task == task) {
+    for (run, figures) in results {
         table.row(row(results, run, figures));
     }
     format!("\n{} ({task})\n{}", output.bold(task.title()), table.render())
@@ -53,24 +52,21 @@ fn row(results: &Results, run: &Run, figures: &Figures) -> Vec<String> {
         format::seconds(figures.epoch_seconds),
         speed_up,
         between(format::bytes(figures.bytes_per_node as u64)),
-        format::share(figures.local_share),
         between(small_share(figures.waited_share)),
         between(small_share(figures.remote_share)),
-        between(format!("{:.0}", figures.relocations)),
-        between(format!("{:.0}", figures.replicas)),
-        between(milliseconds(figures.staleness)),
         between(milliseconds(figures.check_age)),
-        between(format::share(figures.busy_share)),
+        between(format!("{:.0} %", figures.busy_share.min(1.0) * 100.0)),
     ]
 }
 
-/// The stated figures with ours.
+/// The stated figures of a workload with ours.
 pub(super) fn beside_the_paper(statements: &[Statement], output: Output) -> String {
     if statements.is_empty() {
         return String::new();
     }
     let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Left]);
-    table.row(["paper (CIKM'23)", "stated", "here", ""].map(|heading| output.dim(heading).to_string()));
+    let headings = ["beside the paper (8 nodes, unless said)", "stated", "here", ""];
+    table.row(headings.map(|heading| output.dim(heading).to_string()));
     let mut reasons: Vec<&str> = Vec::new();
     for statement in statements {
         let verdict = if statement.agrees {
@@ -86,44 +82,59 @@ pub(super) fn beside_the_paper(statements: &[Statement], output: Output) -> Stri
         let figure = |value: f64| amount(value, statement.unit);
         table.row([statement.about.clone(), figure(statement.stated), figure(statement.modelled), verdict]);
     }
-    let mut text = format!("\n{}\n{}", output.bold("beside the paper"), table.render());
+    let mut text = table.render();
     for (index, reason) in reasons.iter().enumerate() {
-        text.push_str(&format!("  ({}) {}\n", index + 1, format::wrapped(reason, 110)));
+        text.push_str(&format!("  ({}) {}\n", index + 1, format::wrapped(reason, 94)));
     }
     text
+}
+
+/// What all of it comes to.
+pub(super) fn closing(statements: &[Statement], folder: Option<&Path>, output: Output) -> String {
+    let agree = statements.iter().filter(|statement| statement.agrees).count();
+    let verdict = match statements.len() {
+        0 => {
+            "None of these runs is one of which the paper states figures: it has them for 8 nodes.".to_owned()
+        }
+        all => format!(
+            "{agree} of {all} figures that the paper states agree: within a factor of {FACTOR}, ratios by what they exceed one by, \
+             bounds if they hold."
+        ),
+    };
+    let pictures =
+        folder.map_or_else(String::new, |folder| format!("\n{} holds a picture each.", folder.display()));
+    format!("\n{}{pictures}\n", output.bold(format::wrapped(&verdict, 98)))
 }
 
 fn amount(value: f64, unit: &str) -> String {
     match unit {
         "" => format!("{value:.2}x"),
-        "%" if value > 0.0 && value < 0.01 => format!("{value:.4} %"),
+        "%" if value == 0.0 => "0 %".to_owned(),
+        "%" if value < 0.01 => format!("{value:.4} %"),
         "%" => format!("{value:.2} %"),
         unit if value < 10.0 => format!("{value:.1} {unit}"),
-        unit => format!("{value:.0} {unit}"),
+        unit => format!("{} {unit}", format::count(value.round() as u64)),
     }
 }
 
 /// A share that is zero more often than not.
 fn small_share(share: f64) -> String {
-    if share == 0.0 { "0".to_owned() } else { format!("{:.4} %", share * 100.0) }
+    match share {
+        0.0 => "0".to_owned(),
+        share if share < 1e-4 => format!("{:.4} %", share * 100.0),
+        share => format!("{:.2} %", share * 100.0),
+    }
 }
 
 fn milliseconds(seconds: f64) -> String {
     if seconds == 0.0 { "-".to_owned() } else { format!("{:.2} ms", seconds * 1e3) }
 }
 
-const HEADINGS: [&str; 13] = [
-    "nodes",
-    "system",
-    "epoch",
-    "speed-up",
-    "sent/node",
-    "local",
-    "waited",
-    "remote",
-    "reloc/1k",
-    "repl/1k",
-    "staleness",
-    "checks",
-    "channels busy",
-];
+const HEADINGS: [&str; 9] =
+    ["nodes", "system", "epoch", "speed-up", "sent/node", "waited", "remote", "checks", "busy"];
+
+const EXPLAINED: &str = "\
+Real protocol engines in virtual time; epochs are scaled from a slice. Nothing is learned here, so
+speed-up is raw: of the time of an epoch over that of one node. Of an epoch: sent by a node. Of all reads:
+waited, for a copy on its way; remote, for another node's answer; all others were local. Checks: mean
+time between two looks of a replica at its owner. Busy: channel threads.";

@@ -1,0 +1,95 @@
+//! Threads that simulate, one run each at a time, and what is shown meanwhile.
+//!
+//! Workloads are done one after another, the largest cluster of each first: a long run at the end would leave cores idle. A
+//! workload is handed on as soon as all its runs are done. Threads that still simulate when the verb ends early end with the
+//! process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use adapm_tasks::simulate::{self, Figures, Run, SimulateError, Task};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::Results;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+
+/// What a thread tells: that it begins with the run at this place, or what came of it.
+enum News {
+    Begun(usize),
+    Done(usize, Result<Figures, SimulateError>),
+}
+
+/// Simulates `runs`, and calls `show` for each workload with the figures of its runs.
+pub(super) fn simulate_all(
+    runs: &[Run],
+    interrupt: &Interrupt,
+    mut show: impl FnMut(Task, &Results) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let bar = ProgressBar::new(runs.len() as u64);
+    let style = ProgressStyle::with_template("  {bar:20} {pos} of {len} runs, {elapsed}  {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(TICK);
+    let news = start(runs);
+    let mut figures: Vec<Option<Figures>> = vec![None; runs.len()];
+    let mut left = runs.len();
+    while left > 0 {
+        if let Some(code) = interrupt.exit_code() {
+            bar.finish_and_clear();
+            return Err(Failure::Interrupted(code));
+        }
+        match news.recv_timeout(TICK) {
+            Ok(News::Begun(at)) => bar.set_message(name(&runs[at])),
+            Ok(News::Done(at, outcome)) => {
+                figures[at] = Some(outcome.map_err(Failure::Simulate)?);
+                left -= 1;
+                bar.inc(1);
+                let task = runs[at].task;
+                let of_task = || runs.iter().zip(&figures).filter(|(run, _)| run.task == task);
+                let results: Results = of_task().filter_map(|(run, done)| Some((*run, (*done)?))).collect();
+                if results.len() == of_task().count() {
+                    bar.suspend(|| show(task, &results))?;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => unreachable!("threads tell of every run"),
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// Starts as many threads as there are cores.
+fn start(runs: &[Run]) -> mpsc::Receiver<News> {
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    order.sort_by_key(|at| (runs[*at].task, std::cmp::Reverse((runs[*at].nodes, *at))));
+    let order: Arc<[(usize, Run)]> = order.into_iter().map(|at| (at, runs[at])).collect();
+    let next = Arc::new(AtomicUsize::new(0));
+    let (sender, news) = mpsc::channel();
+    for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(runs.len()) {
+        let (order, next, sender) = (Arc::clone(&order), Arc::clone(&next), sender.clone());
+        thread::spawn(move || work(&order, &next, &sender));
+    }
+    news
+}
+
+fn work(order: &[(usize, Run)], next: &AtomicUsize, news: &Sender<News>) {
+    while let Some((at, run)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+        // Nobody listens any more if another run has failed.
+        if news.send(News::Begun(*at)).is_err()
+            || news.send(News::Done(*at, simulate::simulate(run))).is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn name(run: &Run) -> String {
+    format!("{} under {} on {} nodes", run.task, run.contender, run.nodes)
+}
+
+/// How often the display is renewed, and a Ctrl-C noticed.
+const TICK: Duration = Duration::from_millis(200);
