@@ -162,7 +162,9 @@ fn locality_needs_relocation() {
 fn without_replication_workers_wait_for_contended_keys() {
     let without = run(Task::Kge, Contender::System(System::AdapmNoReplication), 4, Machine::PAPER);
     let with = run(Task::Kge, ADAPM, 4, Machine::PAPER);
-    assert!(without.waited_share > 0.01 && with.waited_share < 1e-3, "{without:?} {with:?}");
+    // For a copy on its way, or for the answer of the node that has it.
+    let not_local = |figures: &Figures| figures.waited_share + figures.remote_share;
+    assert!(not_local(&without) > 0.1 && not_local(&with) < 1e-3, "{without:?} {with:?}");
 }
 
 #[test]
