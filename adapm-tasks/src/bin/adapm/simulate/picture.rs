@@ -143,9 +143,9 @@ fn figure(value: f64, unit: &str) -> String {
     let (value, unit) =
         if unit == "GB" && value >= 1_000.0 { (value / 1_000.0, "TB") } else { (value, unit) };
     let (value, unit) = if unit == "GB" && value < 1.0 { (value * 1_000.0, "MB") } else { (value, unit) };
-    let digits = if value >= 1.0 { 0 } else { value.log10().abs().ceil() as usize };
     let space = if unit == "x" { "" } else { " " };
-    format!("{value:.digits$}{space}{unit}")
+    // A power of two or ten: four digits behind the point are enough, and most are none.
+    format!("{}{space}{unit}", (value * 1e4).round() / 1e4)
 }
 
 const SIZE: (u32, u32) = (980, 470);
@@ -155,3 +155,15 @@ const PANEL: i32 = 380;
 const GAP: i32 = 100;
 const TOP: i32 = 112;
 const BOTTOM: i32 = 416;
+
+#[cfg(test)]
+mod tests {
+    use super::figure;
+
+    #[test]
+    fn figures_at_the_axes_are_short_and_exact() {
+        let texts = [(0.25, "x"), (16.0, "x"), (100.0, "GB"), (1e4, "GB"), (0.01, "GB")];
+        let texts = texts.map(|(value, unit)| figure(value, unit));
+        assert_eq!(texts, ["0.25x", "16x", "100 GB", "10 TB", "10 MB"]);
+    }
+}
