@@ -189,7 +189,7 @@ shorter here, so fewer writes of a row go together";
 const CTR_AMOUNT: &str =
     "rounds are shorter here: with --round 7200, the paper's time between checks, it agrees";
 const GNN_AMOUNT: &str =
-    "the share of neighbours in other nodes' parts is assumed; the ratio below does not hang on it";
+    "which share of neighbours is in other nodes' parts, and how often each is drawn, is assumed";
 const SHORT_ROUNDS: &str = "in the paper's code a round names every replica, takes as long as that, and at most 1,000 start in a \
 second; here a round names what changed, and may start 0.5 ms after the last (--round changes that)";
 const QUIET_KEYS: &str = "the paper's code checks every replica in every round; here one is looked at when something has changed, \
