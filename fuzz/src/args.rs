@@ -6,3 +6,6 @@ use adapm_transport::net::Kind;
 pub(crate) fn transports() -> impl Iterator<Item = Kind> {
     Kind::ALL.into_iter()
 }
+
+/// What is said of seconds that cannot be.
+pub(crate) const SECONDS_WANTED: &str = "give seconds, from 0.001 to 86400";
