@@ -14,7 +14,7 @@ use adapm_transport::sim::Failure;
 use adapm_transport::sim::checked::{Run, Wrong};
 
 /// Runs after which a bug counts as not found.
-const SEEDS_MAX: u64 = 300;
+const SEEDS_MAX: u64 = 500;
 
 /// Bugs that other suites find, and why this one does not.
 const OUT_OF_REACH: [(Bug, &str); 4] = [

@@ -145,7 +145,6 @@ impl Link {
     pub(super) fn write(
         &mut self,
         now: Instant,
-        when: Instant,
         side: Side,
         around: &mut Around,
         effects: &mut Effects<LinkEvent>,
@@ -155,7 +154,7 @@ impl Link {
             let pipe = self.ends[side as usize].pipe;
             let repeats = core::mem::take(&mut self.ways[reader as usize].repeats);
             for _ in 0..=usize::from(repeats) {
-                self.post(when, reader, pipe, Item::Packet(header, frame.clone()), around, effects);
+                self.post(now, reader, pipe, Item::Packet(header, frame.clone()), around, effects);
             }
         }
         self.arm(now, side, effects);
@@ -164,7 +163,7 @@ impl Link {
     /// Puts something on its way to `reader`.
     pub(super) fn post(
         &mut self,
-        when: Instant,
+        now: Instant,
         reader: Side,
         pipe: u32,
         item: Item,
@@ -176,7 +175,7 @@ impl Link {
             Item::Packet(_, Some(frame)) => frame.len(),
             _ => 0,
         };
-        let arrival = around.wire.depart(when, from, to, HEADER_BYTES + frame_bytes, &mut around.dice);
+        let arrival = around.wire.depart(now, from, to, HEADER_BYTES + frame_bytes, &mut around.dice);
         self.ways[reader as usize].parcels.push_back(Parcel { arrival, pipe, item });
         effects.later.push((arrival, self.event(What::Arrive(reader))));
     }

@@ -13,6 +13,8 @@ pub(super) struct End {
     /// The pipe that it uses, counted from 1; 0 before the first one.
     pub(super) pipe: u32,
     pub(super) is_up: bool,
+    /// Frames that its node has not finished yet: nothing else that it writes waits for them.
+    pub(super) outbox: VecDeque<Frame>,
     /// Frames for which there is no room yet.
     pub(super) backlog: VecDeque<Frame>,
     /// The alarm on the agenda that counts.
@@ -38,6 +40,7 @@ impl End {
             session: Session::new(config),
             pipe: 0,
             is_up: false,
+            outbox: VecDeque::new(),
             backlog: VecDeque::new(),
             alarm: None,
             heard: None,
@@ -91,7 +94,8 @@ impl End {
 
     /// Whether everything that it was given has arrived, and its goodbye if it was said.
     pub(super) fn is_at_rest(&self) -> bool {
-        let settled = self.backlog.is_empty() && self.session.unacknowledged().0 == 0;
+        let settled =
+            self.outbox.is_empty() && self.backlog.is_empty() && self.session.unacknowledged().0 == 0;
         self.is_gone || self.is_dead || (settled && (!self.has_closed || (self.is_drained && self.has_left)))
     }
 }

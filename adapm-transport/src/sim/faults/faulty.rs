@@ -47,6 +47,8 @@ pub struct LinkEvent {
 pub(super) enum What {
     /// This side reads what has arrived.
     Arrive(Side),
+    /// This side's node has finished a frame.
+    Depart(Side),
     /// This side's session wants to be called.
     Alarm(Side),
     /// The dialer replaces that pipe, if it does not work.
@@ -122,6 +124,7 @@ impl Links for Faulty {
         let (link, around) = self.link(event.pair.0, event.pair.1);
         match event.what {
             What::Arrive(side) => link.arrive(now, side, around, effects),
+            What::Depart(side) => link.depart(now, side, around, effects),
             What::Alarm(side) => link.sound(now, side, around, effects),
             What::Dial(pipe) => {
                 link.redial(now, pipe, around, effects);
@@ -134,7 +137,8 @@ impl Links for Faulty {
         let what = match event.what {
             What::Arrive(side) => side as u64,
             What::Alarm(side) => 2 + side as u64,
-            What::Dial(pipe) => 4 + u64::from(pipe),
+            What::Depart(side) => 4 + side as u64,
+            What::Dial(pipe) => 6 + u64::from(pipe),
         };
         [u64::from(event.pair.0.0), u64::from(event.pair.1.0), what]
     }

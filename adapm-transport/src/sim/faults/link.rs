@@ -71,8 +71,31 @@ impl Link {
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
         let side = self.sided(from);
-        self.ends[side as usize].send(frame);
-        self.write(now, when, side, around, effects);
+        self.ends[side as usize].outbox.push_back(frame);
+        if when > now {
+            effects.later.push((when, self.event(What::Depart(side))));
+            return Ok(());
+        }
+        self.depart(now, side, around, effects)
+    }
+
+    /// The node of `side` has finished its next frame, unless it stands still.
+    pub(super) fn depart(
+        &mut self,
+        now: Instant,
+        side: Side,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) -> Result<(), Broken> {
+        let paused = around.paused_until[self.node(side).index()];
+        if paused > now {
+            effects.later.push((paused, self.event(What::Depart(side))));
+            return Ok(());
+        }
+        let end = &mut self.ends[side as usize];
+        let Some(frame) = end.outbox.pop_front() else { return Ok(()) };
+        end.send(frame);
+        self.write(now, side, around, effects);
         self.judge(side)
     }
 
@@ -129,7 +152,7 @@ impl Link {
         }
         self.read(now, side, parcel, around, effects)?;
         self.hear(now, side, around, effects)?;
-        self.write(now, now, side, around, effects);
+        self.write(now, side, around, effects);
         self.judge(side)
     }
 
@@ -156,7 +179,7 @@ impl Link {
         end.alarm = None;
         end.session.handle_timeout(now);
         self.hear(now, side, around, effects)?;
-        self.write(now, now, side, around, effects);
+        self.write(now, side, around, effects);
         self.judge(side)
     }
 
@@ -193,6 +216,7 @@ impl Link {
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
         self.ends[side as usize].is_gone = true;
+        self.ends[side as usize].outbox.clear();
         let survivor = side.other();
         if self.ends[survivor as usize].is_gone {
             return Ok(());
@@ -209,7 +233,7 @@ impl Link {
             self.read(now, survivor, parcel, around, effects)?;
             self.hear(now, survivor, around, effects)?;
         }
-        self.write(now, now, survivor, around, effects);
+        self.write(now, survivor, around, effects);
         self.judge(survivor)
     }
 
@@ -235,7 +259,7 @@ impl Link {
         for side in Side::BOTH {
             self.ends[side as usize].close();
             self.hear(now, side, around, effects)?;
-            self.write(now, now, side, around, effects);
+            self.write(now, side, around, effects);
         }
         Ok(())
     }
@@ -257,11 +281,12 @@ impl Link {
         let busy: Vec<String> = busy
             .map(|side| {
                 let end = self.end(side);
-                let (frames, backlog) = (end.session.unacknowledged().0, end.backlog.len());
+                let (frames, backlog) =
+                    (end.session.unacknowledged().0, end.outbox.len() + end.backlog.len());
                 let (from, to) = (self.node(side), self.node(side.other()));
                 let up = if end.is_up { "up" } else { "down" };
                 format!(
-                    "{from} -> {to} ({up}): {frames} packets not acknowledged, {backlog} frames without room"
+                    "{from} -> {to} ({up}): {frames} packets not acknowledged, {backlog} frames not written"
                 )
             })
             .collect();
