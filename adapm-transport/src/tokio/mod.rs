@@ -23,8 +23,6 @@ pub(crate) use carrier::TokioCarrier;
 pub(crate) use carrier::{listen, next_connection};
 #[cfg(feature = "zmq")]
 pub(crate) use door::{Door, WAITING_MAX};
-#[cfg(feature = "zmq")]
-pub(crate) use runtime::threaded;
 pub use runtime::{AlreadyLent, lend};
 #[cfg(feature = "zmq")]
 pub(crate) use stream::{close_after, drain, ended, unless};

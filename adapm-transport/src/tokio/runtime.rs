@@ -12,8 +12,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 ///
 /// Without it, the first endpoint that needs a runtime starts one with two threads, which stays until the process ends. What
 /// is lent must have I/O and time enabled and outlive the endpoints, and somebody must drive it: a link on a runtime that
-/// stands still looks to its peer like a node that has died. ZeroMQ wants several threads; where what is lent has but one,
-/// its sockets get the runtime of the process.
+/// stands still looks to its peer like a node that has died. ZeroMQ's sockets have a thread of their own.
 ///
 /// ```
 /// let runtime = tokio::runtime::Runtime::new()?;
@@ -47,14 +46,6 @@ impl core::error::Error for AlreadyLent {}
 /// What was lent, else the runtime of the process.
 pub(super) fn shared() -> io::Result<Handle> {
     let lent = lock(&LENT).clone();
-    lent.map_or_else(own, Ok)
-}
-
-/// Like [`shared`], but with several threads in any case.
-#[cfg(feature = "zmq")]
-pub(crate) fn threaded() -> io::Result<Handle> {
-    let has_threads = |lent: &Handle| lent.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread;
-    let lent = lock(&LENT).clone().filter(has_threads);
     lent.map_or_else(own, Ok)
 }
 

@@ -15,12 +15,13 @@ use super::courier;
 use super::hall::Hall;
 use super::home::Home;
 use super::relay;
+use super::runtime;
 use crate::net::address::Address;
 use crate::net::bell::Bell;
 use crate::net::carried::{Carried, Porter, carried};
 use crate::net::packet::Fault;
 use crate::net::pipe::Carrier;
-use crate::tokio::{ended, threaded, unless};
+use crate::tokio::{ended, unless};
 
 /// Carries the pipes of one endpoint over ZeroMQ.
 #[derive(Debug)]
@@ -40,8 +41,7 @@ impl ZmqCarrier {
     /// # Errors
     /// If the system refuses a runtime, a directory for sockets, or to listen.
     pub(crate) fn new(bind: Option<SocketAddr>, bell: Arc<Bell>) -> io::Result<Self> {
-        // Sockets of ZeroMQ may hold up a thread for a moment: they are not to stop a runtime that has but one.
-        let runtime = threaded()?;
+        let runtime = runtime::shared()?;
         let mut incarnation = [0; 16];
         getrandom::fill(&mut incarnation).map_err(io::Error::other)?;
         let home = Arc::new(Home::new()?);
