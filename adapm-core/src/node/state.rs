@@ -44,8 +44,8 @@ pub(crate) struct Interest {
     pub(crate) wish: Option<Wish>,
     /// Answered by `Remote` since the count was last zero: not asked again before it is.
     pub(crate) refused: bool,
-    /// Given to another node with intent: a signal has one turn, so that a key moves at most as often as it is signaled, and
-    /// whatever else is on its way to its owner arrives. Not asked again before the next signal.
+    /// Relocated away under this intent, without replication: a signal has one turn, so that a key moves at most as often as it
+    /// is signaled, and whatever else is on its way to its owner arrives. Not asked again before the next signal.
     pub(crate) had_turn: bool,
 }
 
