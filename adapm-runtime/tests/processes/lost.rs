@@ -1,5 +1,6 @@
 //! A process that is killed is named, with its address, by whatever waits for it on the others.
 
+use std::panic;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,8 +59,9 @@ fn every_wait_ends_and_names_the_killed_process_and_its_address() {
         let rendezvous = rendezvous();
         let victim = Mutex::new(victim(&rendezvous));
         let (killed, victim, rendezvous) = (&AtomicBool::new(false), &victim, &rendezvous);
-        thread::scope(|scope| {
-            for node in 0..2 {
+        // A group that is left is a loss of its own to the others: nobody leaves before both have looked.
+        let groups = thread::scope(|scope| {
+            let survivor = |node| {
                 scope.spawn(move || {
                     let group = join(node, 3, rendezvous);
                     let cluster = builder().channels(2).group(&group).build().expect("a valid cluster");
@@ -91,10 +93,14 @@ fn every_wait_ends_and_names_the_killed_process_and_its_address() {
                     assert!(same(cluster.shutdown().err().as_ref()), "{name}");
                     let told = group.all_gather(&[]).expect_err("a node is lost");
                     assert_eq!(told.lost().map(|loss| loss.node), Some(VICTIM), "{name}");
-                    group.leave(Farewell::Failed);
-                });
-            }
+                    group
+                })
+            };
+            [0, 1]
+                .map(survivor)
+                .map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
         });
+        groups.iter().for_each(|group| group.leave(Farewell::Failed));
         victim.lock().expect("no panic").wait().expect("it was killed");
     }
 }
