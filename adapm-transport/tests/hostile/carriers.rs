@@ -19,13 +19,15 @@ fn crew(kind: Kind) -> Crew {
     })
 }
 
-/// Sends `bytes` to node 0, which must end the connection and say `words`.
+/// Sends `bytes` to node 0 over three connections, which it must end, and say `words`.
 #[track_caller]
 fn refused(kind: Kind, bytes: &[u8], words: &str) {
     let crew = crew(kind);
-    for _ in 0..3 {
-        let mut stranger = Stranger::dial(crew.address(0));
+    let mut strangers = [(); 3].map(|()| Stranger::dial(crew.address(0)));
+    for stranger in &mut strangers {
         stranger.say(bytes);
+    }
+    for stranger in &mut strangers {
         stranger.drain();
     }
     let notice = crew.notice(0, words);

@@ -3,6 +3,7 @@
 mod careless;
 
 use std::panic::{self, AssertUnwindSafe};
+use std::thread;
 use std::time::Duration;
 
 use adapm_core::testing::transport_suite as suite;
@@ -63,19 +64,28 @@ const EXPECTED: [(Mistake, &str); 20] = [
 /// Whatever fails is given up after this time: long enough for all that ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Mistakes that are looked for at once.
+const AT_ONCE: usize = 5;
+
 fn fails(rule: &str, mistake: Option<Mistake>) -> bool {
     let (_, run) = RULES.into_iter().find(|(name, _)| *name == rule).expect("the rule exists");
     panic::catch_unwind(AssertUnwindSafe(|| run(mistake))).is_err()
 }
 
 /// One test, for patience is the process's: what passes does so within a minute, what fails is given up sooner.
+///
+/// Most mistakes are waited for until patience ends, so a few wait at once.
 #[test]
 fn every_mistake_fails_the_rule_about_it() {
     for (rule, _) in RULES {
         assert!(!fails(rule, None), "a sound transport fails {rule}");
     }
     suite::set_patience(PATIENCE);
-    for (mistake, rule) in EXPECTED {
-        assert!(fails(rule, Some(mistake)), "{mistake:?} passes {rule}");
+    for some in EXPECTED.chunks(AT_ONCE) {
+        thread::scope(|scope| {
+            for &(mistake, rule) in some {
+                scope.spawn(move || assert!(fails(rule, Some(mistake)), "{mistake:?} passes {rule}"));
+            }
+        });
     }
 }
