@@ -1,5 +1,7 @@
 //! The same quality as in one process, over every transport, on generated data.
 
+use std::{panic, thread};
+
 use serde_json::Value;
 
 use crate::harness::{Process, adapm, folder};
@@ -13,9 +15,9 @@ fn mrr(name: &str, launch: &[&str], seed: &str) -> f64 {
         "--dim",
         "24",
         "--epochs",
-        "20",
+        "12",
         "--valid-every",
-        "20",
+        "12",
         "--negative-count",
         "100",
         "--workers",
@@ -33,23 +35,38 @@ fn find_mrr(object: &Value) -> Option<f64> {
     object["test"]["mrr"].as_f64().or_else(|| object["mrr"].as_f64())
 }
 
-/// The middle one of three seeds: single runs of so small a model now and then end far from the others.
-fn median(name: &str, launch: &[&str]) -> f64 {
-    let mut found = ["1", "2", "3"].map(|seed| mrr(name, launch, seed));
-    println!("{name}: {found:.4?}");
-    found.sort_by(f64::total_cmp);
-    found[1]
+/// Whether two of three seeds, and so the middle one, come to what one process comes to: single runs of so small a model now
+/// and then end far from the others. The third seed is run only if it decides.
+fn comes_to(expected: f64, name: &str, launch: &[&str]) -> bool {
+    let mut near = 0;
+    for (tried, seed) in SEEDS.into_iter().enumerate() {
+        let found = mrr(name, launch, seed);
+        println!("{name}, seed {seed}: {found:.4}, in one process {expected:.4}");
+        near += usize::from((found - expected).abs() < TOLERANCE);
+        let far = tried + 1 - near;
+        if near == 2 || far == 2 {
+            break;
+        }
+    }
+    near == 2
 }
 
 #[test]
 fn processes_reach_what_one_process_reaches() {
-    let alone = median("one process", &[]);
+    let mut alone = thread::scope(|scope| {
+        let runs = SEEDS.map(|seed| scope.spawn(move || mrr("one process", &[], seed)));
+        runs.map(|run| run.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
+    });
+    alone.sort_by(f64::total_cmp);
+    let [_, middle, _] = alone;
     for (nodes, transport) in [("2", "tcp"), ("4", "tcp"), ("2", "tokio"), ("2", "zmq"), ("2", "unix")] {
         let name = format!("{nodes} processes over {transport}");
-        let found = median(&name, &["launch", "--nodes", nodes, "--transport", transport, "--"]);
-        assert!((found - alone).abs() < TOLERANCE, "{name}: {found}, in one process {alone}");
+        let launch = ["launch", "--nodes", nodes, "--transport", transport, "--"];
+        assert!(comes_to(middle, &name, &launch), "{name} end elsewhere than one process, at {middle}");
     }
 }
+
+const SEEDS: [&str; 3] = ["1", "2", "3"];
 
 /// Twice what most seeds differ by, in one process.
 const TOLERANCE: f64 = 0.08;
