@@ -16,7 +16,7 @@ use adapm_core::testing::air::{Pairs, STATES};
 use adapm_core::testing::flight::Kind;
 use adapm_core::testing::random::{self, STEPS};
 
-const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 5_000;
 const THREADS: usize = 2;
 
 /// Makes the cluster of a seed.
