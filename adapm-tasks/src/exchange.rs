@@ -8,7 +8,7 @@ use std::thread;
 
 use adapm_transport::group::Group;
 
-use crate::kge::TaskError;
+use crate::run::TaskError;
 
 /// Notes between the processes of a run, one process a node.
 ///

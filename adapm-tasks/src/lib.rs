@@ -1,7 +1,7 @@
 //! Machine learning tasks with sparse access, on top of the adaptive parameter manager.
 //!
 //! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`]) holds model, step,
-//! training loop and evaluation, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported,
+//! and examination of results, [`run`] what every task's run has in common, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported,
 //! [`exchange`] what nodes tell each other if they are processes, [`simulate`] the paper's workloads on clusters that are
 //! not there.
 //! Tasks use the public API of `adapm-runtime` only and run unchanged under every system, on one node or many.
@@ -15,6 +15,7 @@ pub mod kge;
 mod matrix;
 pub mod metric;
 pub mod optim;
+pub mod run;
 mod simd;
 pub mod simulate;
 #[cfg(feature = "testing")]

@@ -3,8 +3,10 @@
 //! Ranking (link prediction): the rank of an answer among its competitors, with ties counted half, and the means over
 //! all queries. Not here: how competitors are scored, which is a task's.
 
+use serde::{Deserialize, Serialize};
+
 /// Where an answer stands among its competitors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rank {
     /// Competitors that score higher than the answer.
     pub better: u32,

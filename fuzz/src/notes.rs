@@ -23,8 +23,8 @@ pub fn notes(bytes: &[u8]) -> bool {
     let outcome = match what {
         0..3 => agree(&liars, graph(), &config).map(|_| ()),
         3..6 => {
-            let (workers, ranks) = (1 + choices.below(2) as usize, 2 * choices.below(8) as usize);
-            conclude(&liars, workers, ranks).map(|(_, stats, metrics)| {
+            let (workers, triples) = (1 + choices.below(2) as usize, choices.below(8) as usize);
+            conclude(&liars, workers, triples).map(|(_, stats, metrics)| {
                 assert!((0.0..=1.0).contains(&stats.local_share()), "a share of {}", stats.local_share());
                 assert!((0.0..=1.0).contains(&metrics.mrr), "a mean reciprocal rank of {}", metrics.mrr);
                 assert!(metrics.mrr_pessimistic <= metrics.mrr_optimistic, "ties are won or lost");

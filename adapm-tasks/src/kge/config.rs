@@ -1,11 +1,10 @@
-//! What can be chosen about a training or an evaluation, and which choices make no sense.
-
-use std::fmt;
-use std::str::FromStr;
+//! What can be chosen about a training or an evaluation. Which choices make sense is checked in [`crate::kge::check`].
 
 use adapm_runtime::trace::Tracer;
 
 use crate::System;
+use crate::run::config::Split;
+use crate::run::named::named;
 
 /// Which function scores a triple.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,16 +39,6 @@ pub enum LossKind {
     Softmax,
     /// Binary cross entropy of the answer and of each negative (the papers').
     Logistic,
-}
-
-/// Which of a graph's parts is evaluated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Split {
-    /// The part a model is selected on.
-    Valid,
-    /// The part that is looked at once.
-    Test,
 }
 
 /// Choices of a training run. Start from [`TrainConfig::default`] and set fields.
@@ -166,108 +155,6 @@ impl Default for EvalConfig {
     }
 }
 
-/// A choice that makes no sense. Its text is one line: what, and what to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// Zero nodes.
-    NoNodes,
-    /// Zero workers.
-    NoWorkers,
-    /// More nodes than keys.
-    MoreNodesThanKeys {
-        /// Nodes asked for.
-        nodes: usize,
-        /// Entities and relations of the graph.
-        keys: u64,
-    },
-    /// Dimension 0 or above 65536, or odd for ComplEx.
-    Dimension {
-        /// The dimension asked for.
-        dim: usize,
-    },
-    /// A number that has to be positive (and finite) is not.
-    NotPositive {
-        /// Name of the field of the configuration.
-        field: &'static str,
-    },
-    /// Nodes are processes and there is no manager that joins them.
-    NoSystem,
-    /// The graph has no triple to train on.
-    NothingToTrain,
-    /// A weight is negative or no finite number.
-    Negative {
-        /// Name of the field of the configuration.
-        field: &'static str,
-    },
-}
-
-impl std::error::Error for ConfigError {}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoNodes => f.write_str("0 nodes cannot train; give at least 1"),
-            Self::NoWorkers => f.write_str("0 workers cannot train; give at least 1 per node"),
-            Self::MoreNodesThanKeys { nodes, keys } => {
-                write!(f, "{nodes} nodes for {keys} keys: some would own nothing; give at most {keys} nodes")
-            }
-            Self::Dimension { dim } => {
-                write!(f, "dimension {dim} is impossible; give 1 to 65536, an even one for complex")
-            }
-            Self::NotPositive { field } => write!(f, "{field} has to be a positive number"),
-            Self::NoSystem => {
-                f.write_str("plain arrays are in one process; choose a system, or start one process")
-            }
-            Self::NothingToTrain => {
-                f.write_str("the graph has no training triple; give data with at least one")
-            }
-            Self::Negative { field } => write!(f, "{field} has to be 0 or a positive number"),
-        }
-    }
-}
-
-/// A name that is none of the choices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownChoice {
-    choices: &'static str,
-}
-
-impl std::error::Error for UnknownChoice {}
-
-impl fmt::Display for UnknownChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a known choice; known are {}", self.choices)
-    }
-}
-
-macro_rules! named {
-    ($kind:ty, $choices:literal, $($variant:path => $name:literal),+) => {
-        impl $kind {
-            /// The name on the command line.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $($variant => $name),+ }
-            }
-        }
-
-        impl FromStr for $kind {
-            type Err = UnknownChoice;
-
-            fn from_str(name: &str) -> Result<Self, UnknownChoice> {
-                match name { $($name => Ok($variant),)+ _ => Err(UnknownChoice { choices: $choices }) }
-            }
-        }
-
-        impl fmt::Display for $kind {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-    };
-}
-
 named!(ModelKind, "complex rescal", ModelKind::Complex => "complex", ModelKind::Rescal => "rescal");
 named!(Negatives, "shared independent", Negatives::Shared => "shared", Negatives::Independent => "independent");
 named!(LossKind, "softmax logistic", LossKind::Softmax => "softmax", LossKind::Logistic => "logistic");
-named!(Split, "valid test", Split::Valid => "valid", Split::Test => "test");

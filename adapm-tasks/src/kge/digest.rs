@@ -1,68 +1,40 @@
-//! A number that differs between data that differ: what processes compare before they train together.
-//!
-//! FNV-1a over words of 64 bits: finds differences, not malice. Not here: the checksum of a file, which is over bytes.
+//! A number that differs between graphs, or parameters, that differ: what processes compare before they train together.
 
 use crate::kge::checkpoint::Checkpoint;
 use crate::kge::graph::{Graph, Names, Triple};
-
-/// A sum over what was added, in order.
-struct Digest(u64);
-
-impl Digest {
-    fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn word(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3);
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.word(bytes.len() as u64);
-        let (words, rest) = bytes.as_chunks();
-        for word in words {
-            self.word(u64::from_le_bytes(*word));
-        }
-        for byte in rest {
-            self.word(u64::from(*byte));
-        }
-    }
-
-    fn names(&mut self, names: &Names) {
-        self.word(names.len() as u64);
-        for index in 0..names.len() {
-            self.bytes(names.bytes(index).unwrap_or_default());
-        }
-    }
-
-    fn triples(&mut self, triples: &[Triple]) {
-        self.word(triples.len() as u64);
-        for triple in triples {
-            self.word(u64::from(triple.subject) << 32 | u64::from(triple.object));
-            self.word(u64::from(triple.relation));
-        }
-    }
-}
+use crate::run::digest::Digest;
 
 /// The digest of all facts and names of a graph, in order.
 pub(crate) fn of_graph(graph: &Graph) -> u64 {
     let mut digest = Digest::new();
     for triples in [&graph.train, &graph.valid, &graph.test] {
-        digest.triples(triples);
+        add_triples(&mut digest, triples);
     }
-    digest.names(&graph.entities);
-    digest.names(&graph.relations);
-    digest.0
+    add_names(&mut digest, &graph.entities);
+    add_names(&mut digest, &graph.relations);
+    digest.sum()
 }
 
 /// The digest of all values of a checkpoint.
 pub(crate) fn of_values(checkpoint: &Checkpoint) -> u64 {
     let mut digest = Digest::new();
-    digest.word(checkpoint.values.len() as u64);
-    for value in checkpoint.values.iter() {
-        digest.word(u64::from(value.to_bits()));
+    digest.values(&checkpoint.values);
+    digest.sum()
+}
+
+fn add_names(digest: &mut Digest, names: &Names) {
+    digest.word(names.len() as u64);
+    for index in 0..names.len() {
+        digest.bytes(names.bytes(index).unwrap_or_default());
     }
-    digest.0
+}
+
+fn add_triples(digest: &mut Digest, triples: &[Triple]) {
+    digest.word(triples.len() as u64);
+    for triple in triples {
+        digest.word(u64::from(triple.subject) << 32 | u64::from(triple.object));
+        digest.word(u64::from(triple.relation));
+    }
 }
 
 #[cfg(test)]

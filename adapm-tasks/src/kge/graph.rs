@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::{DataError, family};
 use crate::kge::reader;
+use crate::run::config::Split;
 
 /// A fact, or a claim: subject, relation, object, each as its index into the graph's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -162,6 +163,14 @@ impl Graph {
     #[must_use]
     pub fn test(&self) -> &[Triple] {
         &self.test
+    }
+
+    /// The facts of a split.
+    pub(crate) fn part(&self, split: Split) -> &[Triple] {
+        match split {
+            Split::Valid => &self.valid,
+            Split::Test => &self.test,
+        }
     }
 
     /// Names of the entities.

@@ -10,12 +10,12 @@ use adapm_transport::group::Group;
 
 use crate::kge::checkpoint::Checkpoint;
 use crate::kge::config::{EvalConfig, TrainConfig};
-use crate::kge::error::TaskError;
 use crate::kge::evaluation;
 use crate::kge::graph::Graph;
-use crate::kge::peers::Peers;
 use crate::kge::report::{EvalReport, Progress, TrainReport};
-use crate::kge::run;
+use crate::kge::training;
+use crate::run::error::TaskError;
+use crate::run::peers::Peers;
 
 /// [`train`](crate::kge::train) as one node of `group`; collective. The report is the same on all nodes, but for the
 /// checkpoint, which is on node 0.
@@ -34,7 +34,7 @@ pub fn train_in_group(
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let peers = Peers::of(group);
-    peers.told_of(|| run::run(graph, config, &peers, progress, stop))
+    peers.told_of(|| training::run(graph, config, &peers, progress, stop))
 }
 
 /// [`evaluate`](crate::kge::evaluate) as one node of `group`; collective. The report is the same on all nodes.

@@ -6,15 +6,16 @@ use adapm_core::Key;
 
 use crate::kge::loss::loss;
 use crate::kge::model::Side;
-use crate::kge::parameters::Parameters;
 use crate::kge::plan::{Chunk, Positive};
-use crate::kge::recipe::{Recipe, StepError};
+use crate::kge::recipe::Recipe;
 use crate::matrix::{add_scaled, dot};
+use crate::run::parameters::Parameters;
+use crate::run::task::StepError;
 
 /// A worker's memory for steps with independent negatives.
 #[derive(Debug)]
 pub(crate) struct IndependentStep {
-    recipe: Recipe,
+    pub(crate) recipe: Recipe,
     keys: Vec<Key>,
     /// Values of the positive's keys, then of the negatives of the object side, then of the subject side.
     values: Vec<f32>,

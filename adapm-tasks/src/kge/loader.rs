@@ -1,18 +1,14 @@
-//! The loader thread of a worker: prepares chunks ahead, draws their samples and announces their keys (AdaPM §3, Fig. 2).
-//!
-//! The queue between loader and worker bounds how far ahead it is: a chunk is announced, then queued, so its keys are
-//! announced as many chunks before their use as the queue holds. The loader runs on through ends of epochs, for the
-//! first chunks of an epoch to be announced as early as any.
-
-use std::sync::mpsc::SyncSender;
+//! What a worker's loader does: prepares chunks ahead, draws their samples and announces their keys (AdaPM §3, Fig. 2).
 
 use adapm_core::Clock;
+use adapm_core::error::OpError;
 
 use crate::kge::config::{Negatives, TrainConfig};
 use crate::kge::graph::Triple;
 use crate::kge::order::Order;
-use crate::kge::parameters::Announcer;
 use crate::kge::plan::{Chunk, Planner};
+use crate::run::parameters::Announcer;
+use crate::run::queue::{Over, Queue};
 
 /// What a loader prepares.
 #[derive(Clone, Debug)]
@@ -20,34 +16,28 @@ pub(crate) struct Loader<'a> {
     pub(crate) train: &'a [Triple],
     pub(crate) order: Order,
     pub(crate) planner: Planner,
-    pub(crate) epochs: u32,
     /// Positives of a chunk.
     pub(crate) chunk: usize,
     /// Keys of a sample per step: with independent negatives, of both sides.
     pub(crate) sampled: usize,
+    /// The worker's clock at the first step of the next chunk.
+    pub(crate) clock: Clock,
 }
 
 impl Loader<'_> {
-    /// Chunks that a worker with this part of the data trains on in an epoch.
-    pub(crate) fn chunks(&self) -> usize {
-        self.order.len().div_ceil(self.chunk)
-    }
-
-    /// Prepares all chunks of all epochs. Ends early when the worker takes no more or has ended.
-    pub(crate) fn run<A: Announcer>(mut self, mut announcer: A, queue: &SyncSender<Chunk<A::Sample>>) {
-        let mut clock = Clock(0);
-        for _ in 0..self.epochs {
-            for positions in self.order.next_epoch().chunks(self.chunk) {
-                let triples = positions.iter().map(|position| self.train[*position as usize]);
-                let Ok(chunk) = prepare(self.planner, self.sampled, triples, clock, &mut announcer) else {
-                    return;
-                };
-                clock = clock.plus(self.planner.steps(&chunk));
-                if queue.send(chunk).is_err() {
-                    return;
-                }
-            }
+    /// Prepares all chunks of an epoch.
+    pub(crate) fn epoch<A: Announcer>(
+        &mut self,
+        announcer: &mut A,
+        queue: &Queue<Chunk<A::Sample>>,
+    ) -> Result<(), Over> {
+        for positions in self.order.next_epoch().chunks(self.chunk) {
+            let triples = positions.iter().map(|position| self.train[*position as usize]);
+            let chunk = prepare(self.planner, self.sampled, triples, self.clock, announcer)?;
+            self.clock = self.clock.plus(self.planner.steps(&chunk));
+            queue.send(chunk)?;
         }
+        Ok(())
     }
 }
 
@@ -57,7 +47,7 @@ fn prepare<A: Announcer>(
     triples: impl Iterator<Item = Triple> + Clone,
     clock: Clock,
     announcer: &mut A,
-) -> Result<Chunk<A::Sample>, adapm_core::error::OpError> {
+) -> Result<Chunk<A::Sample>, OpError> {
     let chunk = planner.chunk(triples, clock, ());
     let steps = planner.steps(&chunk);
     let sample = announcer.prepare_sample(sampled * steps as usize, clock..clock.plus(steps))?;
@@ -92,13 +82,13 @@ const POINTS_AT_ONCE: usize = 64;
 #[cfg(test)]
 mod tests {
     use std::ops::Range;
-    use std::sync::mpsc::sync_channel;
 
     use adapm_core::Key;
-    use adapm_core::error::OpError;
 
     use super::*;
-    use crate::kge::parameters::Shape;
+    use crate::kge::shape::Shape;
+    use crate::run::queue;
+    use crate::run::task::Round;
 
     /// Writes down what is announced.
     struct Notes(Vec<(Vec<Key>, Range<Clock>)>, usize);
@@ -122,12 +112,17 @@ mod tests {
         let shape = Shape { entities: 11, relations: 1, entity_len: 2, relation_len: 2 };
         let planner = Planner { shape, negatives, inverse_offset: None };
         let order = Order::new(1, train.len(), 0, 1);
-        let loader = Loader { train: &train, order, planner, epochs: 2, chunk: 4, sampled: 6 };
-        assert_eq!(loader.chunks(), 3);
-        let (mut notes, (sender, receiver)) = (Notes(Vec::new(), 0), sync_channel(100));
-        loader.run(&mut notes, &sender);
-        drop(sender);
-        (notes, receiver.into_iter().collect())
+        let mut loader = Loader { train: &train, order, planner, chunk: 4, sampled: 6, clock: Clock(0) };
+        let (mut notes, (queue, mut units)) = (Notes(Vec::new(), 0), queue::queue(100));
+        queue.fill(2, 1, |_, queue| loader.epoch(&mut &mut notes, queue));
+        let mut chunks = Vec::new();
+        for epoch in 1..=2 {
+            let next = || units.next(Round { epoch, index: 0 }).expect("nothing fails");
+            let before = chunks.len();
+            chunks.extend(std::iter::from_fn(next));
+            assert_eq!(chunks.len() - before, 3);
+        }
+        (notes, chunks)
     }
 
     #[test]
@@ -148,18 +143,6 @@ mod tests {
         assert_eq!(clocks, (0..20).collect::<Vec<_>>());
         assert!(notes.0.iter().all(|(keys, clocks)| keys.len() == 3 && clocks.end == clocks.start.plus(1)));
         assert_eq!(notes.1, 120);
-    }
-
-    #[test]
-    fn a_loader_ends_when_its_worker_takes_no_more() {
-        let train = [Triple { subject: 0, relation: 0, object: 1 }];
-        let shape = Shape { entities: 2, relations: 1, entity_len: 2, relation_len: 2 };
-        let planner = Planner { shape, negatives: Negatives::Shared, inverse_offset: None };
-        let order = Order::new(1, 1, 0, 1);
-        let loader = Loader { train: &train, order, planner, epochs: u32::MAX, chunk: 4, sampled: 6 };
-        let (sender, receiver) = sync_channel(1);
-        drop(receiver);
-        loader.run(&mut Notes(Vec::new(), 0), &sender);
     }
 
     #[test]

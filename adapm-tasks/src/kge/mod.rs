@@ -38,16 +38,11 @@
 //!
 #![doc = include_str!("../../docs/kge.md")]
 
-mod agreement;
-mod board;
+mod check;
 mod checkpoint;
-#[cfg(test)]
-mod circle;
 mod complex;
 mod config;
-mod crew;
 mod digest;
-mod error;
 mod evaluation;
 mod filter;
 mod frequency;
@@ -55,39 +50,36 @@ mod graph;
 mod group;
 mod independent;
 mod initial;
-mod kept;
 mod loader;
 mod loss;
-mod managed;
 mod model;
-mod note;
+mod observed;
+mod opening;
 mod order;
-mod parameters;
-mod peers;
 mod plan;
 mod rank;
+mod ranking;
 mod reader;
 mod recipe;
 mod report;
 mod rescal;
-mod run;
-mod seat;
-mod session;
-mod share;
+mod shape;
 mod step;
+mod task;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 mod traced;
+mod training;
 
-pub use agreement::Disagreement;
-pub use checkpoint::{Checkpoint, CheckpointError};
-pub use config::{
-    ConfigError, EvalConfig, LossKind, ModelKind, Negatives, Split, TrainConfig, UnknownChoice,
-};
-pub use error::TaskError;
+pub use checkpoint::Checkpoint;
+pub use config::{EvalConfig, LossKind, ModelKind, Negatives, TrainConfig};
 pub use evaluation::evaluate;
 pub use graph::{Graph, GraphCounts, GraphSource, Names, Triple};
 pub use group::{evaluate_in_group, train_in_group};
-pub use report::{EpochReport, EvalReport, ManagerStats, NoProgress, Progress, Stage, TrainReport, Training};
-pub use run::train;
+pub use report::{EpochReport, EvalReport, NoProgress, Progress, Stage, TrainReport};
 pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice, traced_keys};
+pub use training::train;
+
+pub use crate::run::{
+    CheckpointError, ConfigError, Disagreement, ManagerStats, Split, TaskError, Training, UnknownChoice,
+};

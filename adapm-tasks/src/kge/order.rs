@@ -32,6 +32,7 @@ impl Order {
     }
 
     /// Number of facts of this part.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.positions.len()
     }

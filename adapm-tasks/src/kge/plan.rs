@@ -4,7 +4,7 @@ use adapm_core::{Clock, Key};
 
 use crate::kge::config::Negatives;
 use crate::kge::graph::Triple;
-use crate::kge::parameters::Shape;
+use crate::kge::shape::Shape;
 
 /// A positive of a chunk: its entities' keys, and where the values of its parts start among those that are pulled
 /// with it.

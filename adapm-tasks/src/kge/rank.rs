@@ -9,9 +9,10 @@ use adapm_core::Key;
 use crate::kge::filter::Filter;
 use crate::kge::graph::Triple;
 use crate::kge::model::{Model, Side};
-use crate::kge::parameters::{Parameters, Shape};
+use crate::kge::shape::Shape;
 use crate::matrix::{Left, Panels, multiply, ordered_dot};
 use crate::metric::Rank;
+use crate::run::parameters::Parameters;
 
 /// Triples that are ranked against one pass over the candidates.
 pub(crate) const BATCH: usize = 512;

@@ -5,24 +5,9 @@ use adapm_runtime::System;
 
 use crate::kge::config::{LossKind, TrainConfig};
 use crate::kge::model::{Model, Side};
-use crate::kge::parameters::Shape;
+use crate::kge::shape::Shape;
 use crate::matrix::add_scaled;
 use crate::optim::AdaGrad;
-
-/// Why a step failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepError<E> {
-    /// An operation on the parameters failed.
-    Access(E),
-    /// The loss or an update of this key is no finite number; nothing was pushed.
-    NotFinite(Key),
-}
-
-impl<E> From<E> for StepError<E> {
-    fn from(error: E) -> Self {
-        Self::Access(error)
-    }
-}
 
 /// What a step does, the same for every chunk.
 #[derive(Clone, Copy, Debug)]

@@ -20,15 +20,16 @@ use adapm_core::Key;
 use crate::kge::frequency::Frequencies;
 use crate::kge::loss::loss;
 use crate::kge::model::Side;
-use crate::kge::parameters::Parameters;
 use crate::kge::plan::Chunk;
-use crate::kge::recipe::{Recipe, StepError};
+use crate::kge::recipe::Recipe;
 use crate::matrix::{Left, Panels, add_scaled, dot, multiply};
+use crate::run::parameters::Parameters;
+use crate::run::task::StepError;
 
 /// A worker's memory for steps with shared negatives, kept from chunk to chunk.
 #[derive(Debug)]
 pub(crate) struct SharedStep {
-    recipe: Recipe,
+    pub(crate) recipe: Recipe,
     /// Values of the chunk's keys, then of the negatives.
     values: Vec<f32>,
     /// Gradients of the chunk's keys, each half as long as its value; then of the negatives.

@@ -9,20 +9,28 @@ use adapm_core::Key;
 use crate::data::DataError;
 use crate::data::triples::Folder;
 use crate::exchange::Exchange;
-use crate::kge::agreement::{self, Opening};
-use crate::kge::board::Board;
-use crate::kge::checkpoint::{Checkpoint, CheckpointError};
+use crate::kge::checkpoint::Checkpoint;
 use crate::kge::config::{ModelKind, TrainConfig};
-use crate::kge::crew;
-use crate::kge::error::TaskError;
-use crate::kge::graph::Graph;
-use crate::kge::kept::Kept;
+use crate::kge::graph::{Graph, GraphCounts, GraphSource, Names, Triple};
 use crate::kge::model::Model;
-use crate::kge::peers::Peers;
+use crate::kge::observed::Observed;
+use crate::kge::opening;
+use crate::kge::ranking::Ranking;
 use crate::kge::reader;
-use crate::kge::report::{ManagerStats, NoProgress};
-use crate::kge::seat::is_here;
-use crate::metric::{Rank, RankMetrics};
+use crate::kge::report::NoProgress;
+use crate::kge::shape::Shape;
+use crate::metric::RankMetrics;
+use crate::run::agreement;
+use crate::run::board::Board;
+use crate::run::config::Split;
+use crate::run::error::TaskError;
+use crate::run::file::CheckpointError;
+use crate::run::kept::Kept;
+use crate::run::peers::Peers;
+use crate::run::seat::is_here;
+use crate::run::share::Answers;
+use crate::run::stats::ManagerStats;
+use crate::run::task::Examination;
 
 /// The graph in a folder of these files, by name.
 ///
@@ -59,14 +67,14 @@ pub fn checkpoint_bytes(checkpoint: &Checkpoint) -> Vec<u8> {
 /// A checkpoint of `graph` in which every value is `value`.
 #[must_use]
 pub fn checkpoint_of(graph: &Graph, kind: ModelKind, dim: usize, reciprocal: bool, value: f32) -> Checkpoint {
-    let shape = crew::shape(graph, Model { kind, dim }, reciprocal, 1);
+    let shape = Shape::of(graph, Model { kind, dim }, reciprocal, 1);
     Checkpoint {
         model: kind,
         dim,
         reciprocal,
         entities: graph.entities.clone(),
         relations: graph.relations.clone(),
-        values: Arc::new(vec![value; shape.offset(Key(shape.keys()))]),
+        values: Arc::new(vec![value; shape.groups().total()]),
     }
 }
 
@@ -76,11 +84,11 @@ pub fn checkpoint_of(graph: &Graph, kind: ModelKind, dim: usize, reciprocal: boo
 ///
 /// If they do not mean the same, or make no sense.
 pub fn agree(exchange: &dyn Exchange, graph: &Graph, config: &TrainConfig) -> Result<bool, TaskError> {
-    let agreed = agreement::agree(&Peers::among(exchange), Ok(Opening::training(graph, config)))?;
+    let agreed = agreement::agree(&Peers::among(exchange), Ok(opening::training(graph, config)))?;
     Ok(agreed.checkpoint)
 }
 
-/// Ends a phase with others in which `ranks` ranks are computed: examples done by all, and the figures.
+/// Ends a phase with others in which `triples` triples are ranked: examples done by all, and the figures.
 ///
 /// # Errors
 ///
@@ -88,13 +96,26 @@ pub fn agree(exchange: &dyn Exchange, graph: &Graph, config: &TrainConfig) -> Re
 pub fn conclude(
     exchange: &dyn Exchange,
     workers: usize,
-    ranks: usize,
+    triples: usize,
 ) -> Result<(u64, ManagerStats, RankMetrics), TaskError> {
     let (peers, stop) = (Peers::among(exchange), AtomicBool::new(false));
-    let board = Board::new(workers, &peers, &NoProgress, &stop, &ManagerStats::default);
-    board.verdicts().ranks = vec![Rank::default(); ranks];
+    let graph = Graph {
+        train: Vec::new(),
+        valid: Vec::new(),
+        test: vec![Triple { subject: 0, relation: 0, object: 0 }; triples],
+        entities: Names::default(),
+        relations: Names::default(),
+        counts: GraphCounts::default(),
+        source: GraphSource::Generated { seed: 0 },
+    };
+    let model = Model { kind: ModelKind::Complex, dim: 2 };
+    let ranking = Ranking::new(&graph, Split::Test, model, Shape::of(&graph, model, false, 1), false);
+    let observer = Observed(&NoProgress);
+    let board = Board::<Ranking<'_>>::new(workers, &peers, &observer, &stop, &ManagerStats::default);
+    board.verdicts().answers = Answers::to(&ranking);
     let totals = board.conclude(PHASE, ManagerStats::default(), true)?;
-    Ok((totals.done, totals.stats, RankMetrics::of(&board.into_verdicts().ranks)))
+    let figures = ranking.figures(board.into_verdicts().answers.items());
+    Ok((totals.done, totals.stats, figures))
 }
 
 /// Brings the values of a checkpoint of `graph` together at node 0, a few floats at a time: how many there are.
@@ -104,7 +125,7 @@ pub fn conclude(
 /// If another makes no sense.
 pub fn gather(exchange: &dyn Exchange, graph: &Graph, dim: usize) -> Result<Option<usize>, TaskError> {
     let peers = Peers::among(exchange);
-    let shape = crew::shape(graph, Model { kind: ModelKind::Complex, dim }, false, 1);
+    let shape = Shape::of(graph, Model { kind: ModelKind::Complex, dim }, false, 1).groups();
     let here = (0..shape.keys()).map(Key).filter(|key| is_here(*key, peers.node(), peers.processes()));
     let floats = here.map(|key| shape.len_of(key)).sum();
     let kept = Kept::new(shape, vec![vec![1.0; floats]], &peers);

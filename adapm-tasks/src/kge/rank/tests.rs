@@ -5,7 +5,7 @@ use adapm_core::Key;
 use super::*;
 use crate::kge::config::ModelKind;
 use crate::kge::graph::{Graph, GraphCounts, GraphSource, Names};
-use crate::kge::parameters::Arrays;
+use crate::run::arrays::Arrays;
 
 /// More candidates than a block, so that ranks are counted over several.
 const ENTITIES: u32 = 2500;
@@ -25,7 +25,7 @@ fn graph() -> Graph {
 
 /// Small integers, so that many candidates tie; entity 3 is NaN.
 fn parameters(shape: Shape) -> Arrays {
-    Arrays::new(shape, 0, |key, value| {
+    Arrays::new(shape.groups(), None, 0, |key, value| {
         for (i, cell) in value.iter_mut().enumerate() {
             let nan = key.0 == 3;
             *cell = if nan { f32::NAN } else { ((key.0 * 31 + i as u64 * 17) % 5) as f32 - 2.0 };
@@ -104,7 +104,7 @@ fn ranks_do_not_depend_on_how_triples_are_batched() {
     let graph = graph();
     let filter = Filter::new(&graph, &graph.test);
     let initial = |key: Key, value: &mut [f32]| crate::kge::initial::value(1, 0.1, key, value);
-    let mut parameters = Arrays::new(shape, 0, initial);
+    let mut parameters = Arrays::new(shape.groups(), None, 0, initial);
     let mut ranker = Ranker::new(model, shape, false);
     let mut ranks = |size: usize| {
         let mut ranks = Vec::new();

@@ -10,8 +10,9 @@ use crate::kge::config::{LossKind, ModelKind, Negatives, TrainConfig};
 use crate::kge::graph::Triple;
 use crate::kge::independent::IndependentStep;
 use crate::kge::initial;
-use crate::kge::parameters::{Arrays, Shape};
 use crate::kge::plan::Planner;
+use crate::kge::shape::Shape;
+use crate::run::arrays::Arrays;
 
 const ENTITIES: u64 = 12;
 const RELATIONS: u64 = 2;
@@ -89,8 +90,9 @@ fn train(config: &TrainConfig, moved: Option<(Key, usize, f32)>) -> (Result<f64,
     let shape =
         Shape { entities: ENTITIES, relations, entity_len: 2 * config.dim, relation_len: 2 * relation_len };
     // The same seed each time: the same negatives.
-    let mut arrays =
-        Arrays::new(shape, 7, |key, value| initial::value(3, config.initial_deviation, key, value));
+    let mut arrays = Arrays::new(shape.groups(), Some(shape.draws()), 7, |key, value| {
+        initial::value(3, config.initial_deviation, key, value)
+    });
     if let Some((key, place, step)) = moved {
         let mut update = vec![0.0; shape.len_of(key)];
         update[place] = step;
@@ -125,7 +127,7 @@ fn pushed_gradients_equal_finite_differences_of_the_loss() {
                 let config = TrainConfig { loss, reciprocal, ..config(model, negatives) };
                 let (_, recorder) = train(&config, None);
                 let zeros = |key: Key| vec![0.0; recorder.shape.len_of(key) / 2];
-                for key in (0..recorder.shape.keys()).map(Key) {
+                for key in (0..recorder.shape.groups().keys()).map(Key) {
                     let gradient = recorder.gradients.get(&key).cloned().unwrap_or_else(|| zeros(key));
                     for (place, slope) in gradient.iter().enumerate() {
                         let loss = |step| train(&config, Some((key, place, step))).0.expect("finite");

@@ -1,17 +1,17 @@
 //! The chosen parameters as a process has them after training: all, or if nodes are processes those at home in it.
 //!
-//! Ranking starts from them on every node, and no node needs more than its own: a manager asks for the values of keys at
+//! An evaluation starts from them on every node, and no node needs more than its own: a manager asks for the values of keys at
 //! their home. Only a checkpoint needs all, on node 0.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::{Key, NodeId};
 
-use crate::kge::checkpoint::Checkpoint;
-use crate::kge::error::TaskError;
-use crate::kge::parameters::Shape;
-use crate::kge::peers::Peers;
-use crate::kge::seat::{home, is_here};
+use crate::run::error::TaskError;
+use crate::run::peers::Peers;
+use crate::run::seat::{home, is_here};
+use crate::run::shape::Shape;
 
 /// Parameters of the chosen epoch, without accumulators.
 #[derive(Debug)]
@@ -36,20 +36,20 @@ impl Kept {
         Self { shape, keys, values: Arc::new(values) }
     }
 
-    /// All parameters of a checkpoint, which has this shape.
-    pub(crate) fn of(checkpoint: &Checkpoint, shape: Shape) -> Self {
-        Self { shape, keys: None, values: Arc::clone(&checkpoint.values) }
+    /// All values, in key order.
+    pub(crate) fn all(shape: Shape, values: Arc<Vec<f32>>) -> Self {
+        Self { shape, keys: None, values }
     }
 
     /// Writes the value of a key that is here; others stay as they are.
     pub(crate) fn initial(&self) -> impl Fn(Key, &mut [f32]) + Send + Sync + 'static {
-        let (shape, keys, values) = (self.shape, self.keys.clone(), Arc::clone(&self.values));
+        let (shape, keys, values) = (self.shape.clone(), self.keys.clone(), Arc::clone(&self.values));
         move |key, value| {
             let start = match &keys {
                 None => shape.offset(key),
                 Some(keys) => {
                     let Ok(at) = keys.binary_search(&key) else { return };
-                    offset_of(shape, keys, at)
+                    shape.offset_among(keys, at)
                 }
             };
             value.copy_from_slice(&values[start..start + value.len()]);
@@ -63,15 +63,15 @@ impl Kept {
         floats_max: usize,
     ) -> Result<Option<Arc<Vec<f32>>>, TaskError> {
         let Some(keys) = &self.keys else { return Ok(Some(self.values)) };
-        let shape = self.shape;
+        let shape = &self.shape;
         let mut gathered = Vec::new();
         if peers.node() == 0 {
-            gathered.reserve_exact(shape.offset(Key(shape.keys())));
+            gathered.reserve_exact(shape.total());
         }
         let mut next = Key(0);
         while next.0 < shape.keys() {
             let end = piece_end(shape, next, floats_max);
-            let bound = |key: Key| offset_of(shape, keys, keys.partition_point(|other| *other < key));
+            let bound = |key: Key| shape.offset_among(keys, keys.partition_point(|other| *other < key));
             let own: Vec<u8> =
                 self.values[bound(next)..bound(end)].iter().flat_map(|value| value.to_le_bytes()).collect();
             if let Some(pieces) = peers.gather(&own)? {
@@ -83,14 +83,8 @@ impl Kept {
     }
 }
 
-/// Where the value of the key at position `at` of `keys` starts; also defined one behind the last.
-fn offset_of(shape: Shape, keys: &[Key], at: usize) -> usize {
-    let entities = keys.partition_point(|key| key.0 < shape.entities);
-    at.min(entities) * shape.entity_len + at.saturating_sub(entities) * shape.relation_len
-}
-
 /// The key behind a piece of at most `floats_max` floats, at least one key, over all nodes.
-fn piece_end(shape: Shape, start: Key, floats_max: usize) -> Key {
+fn piece_end(shape: &Shape, start: Key, floats_max: usize) -> Key {
     let (mut end, mut floats) = (start.0 + 1, shape.len_of(start));
     while end < shape.keys() && floats + shape.len_of(Key(end)) <= floats_max {
         floats += shape.len_of(Key(end));
@@ -101,8 +95,8 @@ fn piece_end(shape: Shape, start: Key, floats_max: usize) -> Key {
 
 /// Appends the values of `keys` in order, each from the piece of its home.
 fn merge(
-    shape: Shape,
-    keys: core::ops::Range<Key>,
+    shape: &Shape,
+    keys: Range<Key>,
     pieces: &[Vec<u8>],
     gathered: &mut Vec<f32>,
 ) -> Result<(), TaskError> {

@@ -2,15 +2,13 @@
 
 use adapm_runtime::{LayoutStore, System, Worker};
 
-use crate::kge::agreement;
-use crate::kge::config::{ConfigError, ModelKind, TrainConfig};
-use crate::kge::error::TaskError;
-use crate::kge::graph::Graph;
-use crate::kge::managed::Setup;
-use crate::kge::model::Model;
-use crate::kge::parameters::Shape;
-use crate::kge::peers::Peers;
-use crate::kge::seat::Seat;
+use crate::run::agreement;
+use crate::run::config::ConfigError;
+use crate::run::error::TaskError;
+use crate::run::managed::Setup;
+use crate::run::peers::Peers;
+use crate::run::seat::Seat;
+use crate::run::shape::Shape;
 
 /// Who takes part.
 #[derive(Clone, Copy)]
@@ -57,7 +55,7 @@ impl<'a> Crew<'a> {
     }
 
     /// Checks that parameters of this shape can be laid out over the nodes, also if no manager does it.
-    pub(crate) fn check(self, shape: Shape) -> Result<(), TaskError> {
+    pub(crate) fn check(self, shape: &Shape) -> Result<(), TaskError> {
         let (nodes, keys) = (self.nodes, shape.keys());
         if nodes as u64 > keys {
             return Err(ConfigError::MoreNodesThanKeys { nodes, keys }.into());
@@ -66,19 +64,8 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// The shape of a graph's parameters; `halves` is 2 with accumulators, else 1.
-pub(crate) fn shape(graph: &Graph, model: Model, reciprocal: bool, halves: usize) -> Shape {
-    let relations = graph.relations.len() as u64;
-    Shape {
-        entities: graph.entities.len() as u64,
-        relations: if reciprocal { 2 * relations } else { relations },
-        entity_len: halves * model.dim,
-        relation_len: halves * model.relation_len(),
-    }
-}
-
 /// Checks numbers that are none of the data's business.
-pub(crate) fn check_crew(
+pub(crate) fn check(
     system: Option<System>,
     nodes: usize,
     workers: Option<usize>,
@@ -92,40 +79,6 @@ pub(crate) fn check_crew(
     }
 }
 
-/// Checks the choices of a training run.
-pub(crate) fn check_training(
-    graph: &Graph,
-    config: &TrainConfig,
-    peers: &Peers<'_>,
-) -> Result<(), ConfigError> {
-    check_crew(config.system, config.nodes, config.workers, peers)?;
-    if graph.train.is_empty() {
-        return Err(ConfigError::NothingToTrain);
-    }
-    let is_odd = config.model == ModelKind::Complex && !config.dim.is_multiple_of(2);
-    if config.dim == 0 || config.dim > DIM_MAX || is_odd {
-        return Err(ConfigError::Dimension { dim: config.dim });
-    }
-    let positive = [
-        ("learning_rate", config.learning_rate > 0.0 && config.learning_rate.is_finite()),
-        ("initial_deviation", config.initial_deviation > 0.0 && config.initial_deviation.is_finite()),
-        ("chunk", config.chunk > 0),
-        ("negative_count", config.negatives_of_a_set() > 0),
-        ("valid_every", config.valid_every > 0),
-        ("localize_ahead", config.localize_ahead > 0),
-    ];
-    let not_negative =
-        [("l2_entity", config.l2_entity), ("l2_relation", config.l2_relation), ("n3", config.n3)];
-    let wrong = positive.iter().find(|(_, holds)| !holds).map(|(field, _)| *field);
-    if let Some(field) = wrong {
-        return Err(ConfigError::NotPositive { field });
-    }
-    match not_negative.iter().find(|(_, weight)| !(*weight >= 0.0 && weight.is_finite())) {
-        Some((field, _)) => Err(ConfigError::Negative { field }),
-        None => Ok(()),
-    }
-}
-
 /// All results, or the first error; an operation that failed because the run was ending only if there is no other.
 pub(crate) fn first_error<R>(results: Vec<Result<R, TaskError>>) -> Result<Vec<R>, TaskError> {
     let is_consequence = |error: &TaskError| matches!(error, TaskError::Access(_));
@@ -136,6 +89,3 @@ pub(crate) fn first_error<R>(results: Vec<Result<R, TaskError>>) -> Result<Vec<R
         _ => done.into_iter().collect(),
     }
 }
-
-/// Reals of an entity that are supported.
-const DIM_MAX: usize = 1 << 16;

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kge::report::ManagerStats;
+use crate::run::stats::ManagerStats;
 
 /// What one process says about a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Note {
+pub(crate) struct Note<A> {
     /// Which phase: all have to mean the same.
     pub(crate) phase: u64,
     /// Some worker left it early.
@@ -15,8 +15,8 @@ pub(crate) struct Note {
     pub(crate) tallies: Vec<(u64, f64)>,
     /// The manager's counts of this phase.
     pub(crate) stats: [u64; 11],
-    /// (better, tied) of the ranks that the workers computed, worker by worker; none if nothing was ranked.
-    pub(crate) ranks: Vec<(u32, u32)>,
+    /// What the workers found out about their items, worker by worker; none if nothing was examined.
+    pub(crate) answers: Vec<A>,
 }
 
 /// What all workers of all processes have done in a phase.
@@ -29,7 +29,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn of(notes: &[Note]) -> Self {
+    pub(crate) fn of<A>(notes: &[Note<A>]) -> Self {
         let tallies = || notes.iter().flat_map(|note| &note.tallies);
         let stats = notes.iter().map(|note| ManagerStats::from_counts(note.stats));
         Self {
@@ -47,12 +47,12 @@ mod tests {
 
     #[test]
     fn what_is_too_much_to_sum_up_is_the_most_there_is() {
-        let note = |done| Note {
+        let note = |done| Note::<()> {
             phase: 1,
             is_cut: false,
             tallies: vec![(done, 0.5), (1, 0.25)],
             stats: [u64::MAX; 11],
-            ranks: Vec::new(),
+            answers: Vec::new(),
         };
         let totals = Totals::of(&[note(3), note(u64::MAX)]);
         assert_eq!((totals.done, totals.loss), (u64::MAX, 1.5));

@@ -1,12 +1,14 @@
 //! An exchange between the threads of a test, each of which plays a process.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
 
 use adapm_core::NodeId;
 use adapm_transport::group::GroupError;
 
 use crate::exchange::Exchange;
-use crate::kge::error::TaskError;
+use crate::run::error::TaskError;
+use crate::run::peers::Peers;
 
 /// One process's place in a circle. Dropping it is what the end of the process is to the others.
 #[derive(Debug)]
@@ -36,6 +38,18 @@ pub(crate) fn places(nodes: usize) -> Vec<Place> {
     let state = State { given: vec![None; nodes], complete: Vec::new(), rounds: 0, gone: None };
     let circle = Arc::new(Circle { state: Mutex::new(state), changed: Condvar::new() });
     (0..nodes).map(|node| Place { node, circle: Arc::clone(&circle) }).collect()
+}
+
+/// Does `work` as each of `nodes` processes and returns what they return, by node.
+pub(crate) fn as_each<R: Send>(nodes: usize, work: impl Fn(&Peers<'_>, &Place) -> R + Sync) -> Vec<R> {
+    let work = &work;
+    thread::scope(|scope| {
+        let threads: Vec<_> = places(nodes)
+            .into_iter()
+            .map(|place| scope.spawn(move || work(&Peers::among(&place), &place)))
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("does not panic")).collect()
+    })
 }
 
 impl Place {

@@ -1,9 +1,11 @@
 //! A worker's life in a training run: epochs, evaluation of valid in between, a copy of its part of the best parameters.
 //!
 //! ```text
-//!   quiesce | train a chunk ... | quiesce | first worker: epoch report | rank a share of valid | quiesce |
+//!   quiesce | train a unit ... | quiesce | first worker: epoch report | examine a share of valid | quiesce |
 //!           first worker: is it the best? | quiesce | copy a part of the parameters | next epoch
 //! ```
+//!
+//! If an epoch has several rounds, all workers quiesce between two of them, also one that has left the phase early.
 //!
 //! A phase ends with a quiesce, which is a barrier too. Only the first worker decides, between two of them, and writes
 //! the decision on the [`Board`]. If nodes are processes, the first worker of each decides the same from the same notes:
@@ -17,72 +19,56 @@
 //! A first worker has nothing to do between a quiesce and the exchange that could fail, and one that fails elsewhere gives
 //! the reason at the exchange the others come to next: all reach it, or nobody waits.
 
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Instant;
 
-use crate::kge::board::Board;
-use crate::kge::config::{Negatives, Split, TrainConfig};
-use crate::kge::error::TaskError;
-use crate::kge::filter::Filter;
-use crate::kge::graph::Graph;
-use crate::kge::independent::IndependentStep;
-use crate::kge::loader::{Loader, pace};
-use crate::kge::order::Order;
-use crate::kge::parameters::{Announcer, Parameters, Shape};
-use crate::kge::plan::{Chunk, Planner};
-use crate::kge::rank::Ranker;
-use crate::kge::recipe::{Recipe, StepError};
-use crate::kge::report::{EpochReport, ManagerStats, Training};
-use crate::kge::seat::Seat;
-use crate::kge::share::Share;
-use crate::kge::step::SharedStep;
-use crate::metric::RankMetrics;
+use crate::run::board::Board;
+use crate::run::config::Settings;
+use crate::run::error::TaskError;
+use crate::run::observer::{Epoch, Training};
+use crate::run::parameters::{Announcer, Parameters};
+use crate::run::queue::{self, Units};
+use crate::run::seat::Seat;
+use crate::run::share::{Answers, Share};
+use crate::run::stats::ManagerStats;
+use crate::run::task::{Course, Examination, Round, StepError, Task, Unit};
 
 /// What all workers of a run know.
-#[derive(Clone, Copy)]
-pub(crate) struct Job<'a> {
-    pub(crate) graph: &'a Graph,
-    pub(crate) config: &'a TrainConfig,
-    pub(crate) shape: Shape,
-    /// Filter of valid; `None` if valid is not evaluated.
-    pub(crate) filter: Option<&'a Filter>,
-    pub(crate) board: &'a Board<'a>,
-    pub(crate) localizes: bool,
+pub(crate) struct Job<'a, T: Task> {
+    pub(crate) task: &'a T,
+    pub(crate) settings: Settings<'a>,
+    /// How valid is evaluated; `None` if it is not.
+    pub(crate) valid: Option<&'a T::Examination>,
+    pub(crate) board: &'a Board<'a, T::Examination>,
 }
 
 /// One worker of a run.
-pub(crate) struct Session<'a, P: Parameters> {
-    job: Job<'a>,
+pub(crate) struct Session<'a, T: Task, P> {
+    job: &'a Job<'a, T>,
     seat: Seat,
     parameters: P,
-    step: Step,
-    ranker: Ranker,
-    /// Copied parameters of this worker's keys ([`Seat::copied`]), without accumulators.
+    learner: T::Learner,
+    /// Kept parameters of this worker's keys ([`Seat::copied`]).
     part: Vec<f32>,
     /// Phases that have ended.
     phase: u64,
 }
 
-enum Step {
-    Shared(SharedStep),
-    Independent(IndependentStep),
+/// What a worker has done in the running phase.
+struct Progress {
+    done: u64,
+    loss: f64,
+    told: Instant,
 }
 
-impl<'a, P> Session<'a, P>
+impl<'a, T, P> Session<'a, T, P>
 where
+    T: Task,
     P: Parameters,
-    P::Sample: Send,
     TaskError: From<P::Error>,
 {
-    pub(crate) fn new(job: Job<'a>, seat: Seat, parameters: P) -> Self {
-        let recipe = Recipe::new(job.config, job.shape);
-        let step = match job.config.negatives {
-            Negatives::Shared => Step::Shared(SharedStep::new(recipe)),
-            Negatives::Independent => Step::Independent(IndependentStep::new(recipe)),
-        };
-        let ranker = Ranker::new(recipe.model, job.shape, recipe.reciprocal);
-        Self { job, seat, parameters, step, ranker, part: Vec::new(), phase: 0 }
+    pub(crate) fn new(job: &'a Job<'a, T>, seat: Seat, parameters: P) -> Self {
+        Self { job, seat, parameters, learner: job.task.learner(), part: Vec::new(), phase: 0 }
     }
 
     /// Lives through the run and returns the chosen parameters of this worker's keys.
@@ -100,31 +86,19 @@ where
     where
         A: Announcer<Sample = P::Sample> + Send,
     {
-        let job = self.job;
-        let recipe = Recipe::new(job.config, job.shape);
-        let inverse_offset = recipe.reciprocal.then_some(job.graph.relations.len() as u64);
-        let planner = Planner { shape: job.shape, negatives: job.config.negatives, inverse_offset };
-        let (chunk, ahead) = pace(job.config, job.localizes);
-        let order = Order::new(job.config.seed, job.graph.train.len(), self.seat.number, self.seat.all);
-        let sides = if job.config.negatives == Negatives::Independent { 2 } else { 1 };
-        let sampled = sides * recipe.negatives;
-        let train = job.graph.train.as_slice();
-        let loader = Loader { train, order, planner, epochs: job.config.epochs, chunk, sampled };
-        let chunks = loader.chunks();
-        // The loader holds the chunk behind those in the queue.
-        let (sender, receiver) = sync_channel(ahead.saturating_sub(1));
+        let (task, epochs) = (self.job.task, self.job.settings.epochs);
+        let loader = task.loader(self.seat);
+        let (queue, units) = queue::queue(task.ahead());
         thread::scope(|scope| {
-            scope.spawn(move || loader.run(announcer, &sender));
-            self.epochs(chunks, receiver)
+            scope.spawn(move || queue::load(task, epochs, loader, announcer, queue));
+            self.epochs(units)
         })?;
         Ok(std::mem::take(&mut self.part))
     }
 
     /// Runs all epochs. Takes the queue, so that the loader ends when this does.
-    #[expect(clippy::needless_pass_by_value, reason = "dropping the queue ends the loader")]
-    fn epochs(&mut self, chunks: usize, queue: Receiver<Chunk<P::Sample>>) -> Result<(), TaskError> {
-        let config = self.job.config;
-        for epoch in 1..=config.epochs {
+    fn epochs(&mut self, mut units: Units<T::Unit<P::Sample>>) -> Result<(), TaskError> {
+        for epoch in 1..=self.job.settings.epochs {
             // All have copied what they wanted to, and what was announced meanwhile and is due has been acted on.
             self.parameters.quiesce()?;
             self.parameters.settle()?;
@@ -134,7 +108,7 @@ where
                 self.mark(&format!("epoch {epoch}"));
             }
             self.end_phase()?;
-            self.train(epoch, chunks, &queue)?;
+            self.train(epoch, &mut units)?;
             self.parameters.quiesce()?;
             if self.seat.is_first() {
                 self.conclude_training(epoch)?;
@@ -156,56 +130,94 @@ where
     }
 
     /// Trains on this worker's part of the data.
-    fn train(
-        &mut self,
-        epoch: u32,
-        chunks: usize,
-        queue: &Receiver<Chunk<P::Sample>>,
-    ) -> Result<(), TaskError> {
+    fn train(&mut self, epoch: u32, units: &mut Units<T::Unit<P::Sample>>) -> Result<(), TaskError> {
         let board = self.job.board;
         board.reset(self.seat.index);
-        let (mut done, mut loss, mut told) = (0, 0.0, Instant::now());
-        let mut chunks = queue.iter().take(chunks);
-        let mut next = self.choose(chunks.next())?;
-        while let Some(mut chunk) = next.take() {
-            next = self.choose(chunks.next())?;
-            if board.must_stop(self.phase) {
-                return Ok(());
+        let losses: Vec<f64> = board.verdicts().epochs.iter().map(|epoch| epoch.loss).collect();
+        let mut progress = Progress { done: 0, loss: 0.0, told: Instant::now() };
+        let mut goes_on = true;
+        for index in 0..self.job.task.rounds() {
+            if index > 0 {
+                self.parameters.quiesce()?;
+                self.parameters.settle()?;
             }
-            let clock = chunk.clock;
-            let outcome = match &mut self.step {
-                Step::Shared(step) => step.train(&mut chunk, &mut self.parameters),
-                Step::Independent(step) => step.train(&mut chunk, &mut self.parameters),
-            };
-            loss += match outcome {
-                Ok(loss) => loss,
-                Err(StepError::NotFinite(key)) => {
-                    // The run ends for all together, where this phase ends.
-                    let learning_rate = self.job.config.learning_rate;
-                    let error = TaskError::NotFinite { key: key.0, step: clock.0, learning_rate };
-                    board.fail(self.phase, self.seat.index, error);
-                    return Ok(());
-                }
-                Err(StepError::Access(error)) => {
-                    board.cut(self.phase);
-                    return Err(error.into());
-                }
-            };
-            done += chunk.positives.len() as u64;
-            board.tally(self.seat.index, done, loss);
-            if self.seat.is_first() && told.elapsed().as_millis() >= PROGRESS_MILLIS {
-                told = Instant::now();
-                self.tell(epoch);
-            }
+            let round = Round { epoch, index };
+            goes_on = goes_on && self.train_round(round, units, &losses, &mut progress)?;
         }
         Ok(())
     }
 
-    /// Settles on the negatives of a chunk one step before it is trained on.
-    fn choose(&mut self, chunk: Option<Chunk<P::Sample>>) -> Result<Option<Chunk<P::Sample>>, TaskError> {
-        let Some(mut chunk) = chunk else { return Ok(None) };
-        self.parameters.choose_sample(&mut chunk.sample)?;
-        Ok(Some(chunk))
+    /// Trains on this worker's part of a round. Tells whether it has come to its end.
+    fn train_round(
+        &mut self,
+        round: Round,
+        units: &mut Units<T::Unit<P::Sample>>,
+        losses: &[f64],
+        progress: &mut Progress,
+    ) -> Result<bool, TaskError> {
+        let board = self.job.board;
+        let mut next = match self.next(round, units) {
+            Ok(next) => next,
+            Err(error) => return self.leave(error),
+        };
+        while let Some(mut unit) = next.take() {
+            next = match self.next(round, units) {
+                Ok(next) => next,
+                Err(error) => return self.leave(error),
+            };
+            if board.must_stop(self.phase) {
+                return Ok(false);
+            }
+            let learning_rate = self.learning_rate(round.epoch, losses);
+            let (task, learner) = (self.job.task, &mut self.learner);
+            progress.loss += match task.train(learner, &mut unit, learning_rate, &mut self.parameters) {
+                Ok(loss) => loss,
+                Err(StepError::NotFinite(key)) => {
+                    let step = unit.clock().0;
+                    return self.leave(TaskError::NotFinite { key: key.0, step, learning_rate });
+                }
+                Err(StepError::Access(error)) => return self.leave(error.into()),
+            };
+            progress.done += unit.examples();
+            board.tally(self.seat.index, progress.done, progress.loss);
+            if self.seat.is_first() && progress.told.elapsed().as_millis() >= PROGRESS_MILLIS {
+                progress.told = Instant::now();
+                self.tell(round.epoch);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the next unit of a round, and settles on its sample one step before it is trained on.
+    fn next(
+        &mut self,
+        round: Round,
+        units: &mut Units<T::Unit<P::Sample>>,
+    ) -> Result<Option<T::Unit<P::Sample>>, TaskError> {
+        let mut next = units.next(round)?;
+        if let Some(sample) = next.as_mut().and_then(Unit::sample) {
+            self.parameters.choose_sample(sample)?;
+        }
+        Ok(next)
+    }
+
+    /// Leaves training for a reason: an operation that failed ends this worker, anything else ends the run for all together,
+    /// where this phase ends.
+    fn leave(&self, error: TaskError) -> Result<bool, TaskError> {
+        let board = self.job.board;
+        if matches!(error, TaskError::Access(_)) {
+            board.cut(self.phase);
+            return Err(error);
+        }
+        board.fail(self.phase, self.seat.index, error);
+        Ok(false)
+    }
+
+    fn learning_rate(&self, epoch: u32, losses: &[f64]) -> f32 {
+        let Job { task, settings, board, .. } = self.job;
+        let examples = task.examples();
+        let done = board.estimate(examples);
+        task.learning_rate(&Course { epoch, epochs: settings.epochs, done, examples, losses })
     }
 
     /// Tells the observer how far training is, as far as this process knows.
@@ -213,17 +225,17 @@ where
         let board = self.job.board;
         let (done, loss) = board.totals();
         let mean = loss / done.max(1) as f64;
-        self.tell_of(epoch, board.estimate(self.job.graph.train.len() as u64), mean);
+        self.tell_of(epoch, board.estimate(self.job.task.examples()), mean);
     }
 
     fn tell_of(&self, epoch: u32, done: u64, loss: f64) {
         let board = self.job.board;
         let started = board.verdicts().started;
-        board.progress.training(&Training {
+        board.observer.training(&Training {
             epoch,
-            epochs: self.job.config.epochs,
+            epochs: self.job.settings.epochs,
             done,
-            total: self.job.graph.train.len() as u64,
+            total: self.job.task.examples(),
             loss,
             seconds: started.map_or(0.0, |(at, _)| at.elapsed().as_secs_f64()),
             stats: board.stats(),
@@ -244,56 +256,54 @@ where
         self.tell_of(epoch, totals.done, loss);
         let mut verdicts = board.verdicts();
         let so_far = verdicts.epochs.last().map_or(ManagerStats::default(), |last| last.stats);
-        verdicts.epochs.push(EpochReport {
+        verdicts.epochs.push(Epoch {
             epoch,
             seconds,
             loss,
-            triples: totals.done,
+            examples: totals.done,
             valid: None,
             evaluation_seconds: 0.0,
             stats: so_far.plus(&totals.stats),
             epoch_stats: totals.stats,
         });
-        let is_due = self.is_due(epoch);
-        verdicts.ranks.clear();
-        verdicts.ranks.resize(if is_due { 2 * self.job.graph.valid.len() } else { 0 }, Default::default());
-        if !is_due {
-            board.progress.epoch(verdicts.epochs.last().expect("pushed above"));
+        match self.due(epoch) {
+            Some(examination) => verdicts.answers = Answers::to(examination),
+            None => board.observer.epoch(verdicts.epochs.last().expect("pushed above")),
         }
         Ok(())
     }
 
     /// Says in the trace, if there is one, what begins.
     fn mark(&self, what: &str) {
-        self.job.config.trace.iter().for_each(|tracer| tracer.mark(what));
+        self.job.settings.trace.iter().for_each(|tracer| tracer.mark(what));
     }
 
-    fn is_due(&self, epoch: u32) -> bool {
-        let config = self.job.config;
-        let due = epoch == config.epochs || epoch.is_multiple_of(config.valid_every);
-        self.job.filter.is_some() && due
+    /// What to evaluate after this epoch.
+    fn due(&self, epoch: u32) -> Option<&'a T::Examination> {
+        let settings = self.job.settings;
+        let is_due = epoch == settings.epochs || epoch.is_multiple_of(settings.valid_every);
+        self.job.valid.filter(|_| is_due)
     }
 
     /// Evaluates valid if that is due, and copies the parameters if they are the best so far. Tells whether some worker
     /// left early.
     fn select(&mut self, epoch: u32) -> Result<bool, TaskError> {
-        let job = self.job;
-        let Some(filter) = job.filter.filter(|_| self.is_due(epoch)) else { return Ok(false) };
+        let board = self.job.board;
+        let Some(examination) = self.due(epoch) else { return Ok(false) };
         let began = Instant::now();
         if self.seat.is_first() {
-            self.mark("valid");
+            self.mark(examination.split().name());
         }
-        let triples = job.graph.valid.as_slice();
-        let share = Share { split: Split::Valid, triples, filter, seat: self.seat, phase: self.phase };
-        share.rank(&mut self.ranker, &mut self.parameters, job.board)?;
+        let share = Share { examination, seat: self.seat, phase: self.phase };
+        share.examine(&mut examination.examiner(), &mut self.parameters, board)?;
         self.parameters.quiesce()?;
         if self.seat.is_first() {
-            self.conclude_ranking(epoch, began)?;
+            self.conclude_evaluation(epoch, examination, began)?;
         }
         if self.end_phase()? {
             return Ok(true);
         }
-        let chosen = job.board.verdicts().chosen;
+        let chosen = board.verdicts().chosen;
         if chosen == Some(epoch) {
             self.copy()?;
         }
@@ -302,20 +312,25 @@ where
 
     /// Ends an evaluation that began at `began`: by the first worker, between two barriers. Decides whether the epoch is
     /// the best so far.
-    fn conclude_ranking(&self, epoch: u32, began: Instant) -> Result<(), TaskError> {
+    fn conclude_evaluation(
+        &self,
+        epoch: u32,
+        examination: &T::Examination,
+        began: Instant,
+    ) -> Result<(), TaskError> {
         let board = self.job.board;
         board.conclude(self.phase, ManagerStats::default(), true)?;
         if board.is_cut(self.phase) {
             return Ok(());
         }
         let mut verdicts = board.verdicts();
-        let metrics = RankMetrics::of(&verdicts.ranks);
-        if verdicts.best.is_none_or(|best| metrics.mrr > best) {
-            (verdicts.best, verdicts.chosen) = (Some(metrics.mrr), Some(epoch));
+        let figures = examination.figures(verdicts.answers.items());
+        if verdicts.best.as_ref().is_none_or(|best| self.job.task.is_better(&figures, best)) {
+            (verdicts.best, verdicts.chosen) = (Some(figures.clone()), Some(epoch));
         }
         let report = verdicts.epochs.last_mut().expect("the epoch was reported");
-        (report.valid, report.evaluation_seconds) = (Some(metrics), began.elapsed().as_secs_f64());
-        board.progress.epoch(report);
+        (report.valid, report.evaluation_seconds) = (Some(figures), began.elapsed().as_secs_f64());
+        board.observer.epoch(report);
         Ok(())
     }
 
@@ -331,7 +346,7 @@ where
 
     /// Pulls the parameters of this worker's keys, in blocks.
     fn copy(&mut self) -> Result<(), TaskError> {
-        let shape = self.job.shape;
+        let (shape, kept) = (self.job.task.shape(), self.job.task.kept());
         self.part.clear();
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         let mut all = self.seat.copied(shape.keys()).peekable();
@@ -347,7 +362,7 @@ where
             let mut rest = values.as_slice();
             for key in &keys {
                 let (value, behind) = rest.split_at(shape.len_of(*key));
-                self.part.extend_from_slice(&value[..value.len() / 2]);
+                self.part.extend_from_slice(&value[..kept.len_of(*key)]);
                 rest = behind;
             }
         }
@@ -355,7 +370,7 @@ where
     }
 }
 
-impl<P: Parameters> Drop for Session<'_, P> {
+impl<T: Task, P> Drop for Session<'_, T, P> {
     /// A worker that panics ends the run: the others would train on without its part of the data.
     fn drop(&mut self) {
         if thread::panicking() {
@@ -368,6 +383,3 @@ const PROGRESS_MILLIS: u128 = 200;
 
 /// Floats that are pulled at once for a copy.
 const COPY_FLOATS: usize = 1 << 18;
-
-#[cfg(test)]
-mod tests;

@@ -1,24 +1,26 @@
-//! What the workers of a process share beside the parameters: progress, where a phase was cut short, ranks, decisions.
+//! What the workers of a process share beside the parameters: progress, where a phase was cut short, answers, decisions.
 //!
 //! Parameters never pass here. A worker writes before a barrier of the parameter manager, the others read behind it. If
 //! nodes are processes each has a board; the first workers make all say the same between two barriers, by a [`Note`] each.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use adapm_core::NodeId;
 
-use crate::kge::error::TaskError;
-use crate::kge::note::{Note, Totals};
-use crate::kge::peers::Peers;
-use crate::kge::report::{EpochReport, ManagerStats, Progress};
-use crate::kge::share::places;
-use crate::metric::Rank;
+use crate::run::error::TaskError;
+use crate::run::note::{Note, Totals};
+use crate::run::observer::{Epoch, Observer};
+use crate::run::peers::Peers;
+use crate::run::share::Answers;
+use crate::run::stats::ManagerStats;
+use crate::run::task::Examination;
 
 /// Shared by the workers of one run in one process.
-pub(crate) struct Board<'a> {
-    pub(crate) progress: &'a dyn Progress,
+pub(crate) struct Board<'a, E: Examination> {
+    pub(crate) observer: &'a dyn Observer<E::Figures>,
     pub(crate) peers: &'a Peers<'a>,
     stop: &'a AtomicBool,
     stats: &'a (dyn Fn() -> ManagerStats + Sync),
@@ -30,7 +32,7 @@ pub(crate) struct Board<'a> {
     failure: Mutex<Option<(usize, TaskError)>>,
     /// The exchange told that the run fails.
     has_failed: AtomicBool,
-    verdicts: Mutex<Verdicts>,
+    verdicts: Mutex<Verdicts<E>>,
 }
 
 /// What a worker has done in the running phase.
@@ -43,31 +45,36 @@ struct Tally {
 }
 
 /// What is decided for all workers, between two barriers, by the first of them.
-#[derive(Debug, Default)]
-pub(crate) struct Verdicts {
-    pub(crate) epochs: Vec<EpochReport>,
-    /// Ranks of the split that is evaluated, in order.
-    pub(crate) ranks: Vec<Rank>,
-    /// The best MRR on valid so far.
-    pub(crate) best: Option<f64>,
+pub(crate) struct Verdicts<E: Examination> {
+    pub(crate) epochs: Vec<Epoch<E::Figures>>,
+    /// Of the data that is examined.
+    pub(crate) answers: Answers<E::Answer>,
+    /// The best figures on valid so far.
+    pub(crate) best: Option<E::Figures>,
     /// Epoch whose parameters were copied last.
     pub(crate) chosen: Option<u32>,
     pub(crate) started: Option<(Instant, ManagerStats)>,
 }
 
-impl<'a> Board<'a> {
+impl<E: Examination> Default for Verdicts<E> {
+    fn default() -> Self {
+        Self { epochs: Vec::new(), answers: Answers::none(), best: None, chosen: None, started: None }
+    }
+}
+
+impl<'a, E: Examination> Board<'a, E> {
     /// A board for the `workers` workers of this process.
     pub(crate) fn new(
         workers: usize,
         peers: &'a Peers<'a>,
-        progress: &'a dyn Progress,
+        observer: &'a dyn Observer<E::Figures>,
         stop: &'a AtomicBool,
         stats: &'a (dyn Fn() -> ManagerStats + Sync),
     ) -> Self {
         let tallies = (0..workers).map(|_| Tally::default()).collect();
         let (cut, failure, verdicts) = (AtomicU64::new(u64::MAX), Mutex::default(), Mutex::default());
         let has_failed = AtomicBool::new(false);
-        Self { progress, peers, stop, stats, tallies, cut, failure, has_failed, verdicts }
+        Self { observer, peers, stop, stats, tallies, cut, failure, has_failed, verdicts }
     }
 
     /// Asks whether this worker has to leave `phase` here; tells the others if so.
@@ -132,8 +139,8 @@ impl<'a> Board<'a> {
         (done * self.peers.processes() as u64).min(total)
     }
 
-    /// Makes the boards of all processes say the same about `phase`, which has ended: where it was cut, and if `ranking`
-    /// the ranks. By the first worker of each process, between two barriers.
+    /// Makes the boards of all processes say the same about `phase`, which has ended: where it was cut, and if
+    /// `examined` the answers. By the first worker of each process, between two barriers.
     ///
     /// # Errors
     ///
@@ -142,9 +149,9 @@ impl<'a> Board<'a> {
         &self,
         phase: u64,
         stats: ManagerStats,
-        ranking: bool,
+        examined: bool,
     ) -> Result<Totals, TaskError> {
-        let totals = self.merge(phase, stats, ranking);
+        let totals = self.merge(phase, stats, examined);
         if totals.is_err() {
             self.has_failed.store(true, Ordering::Relaxed);
             self.cut(phase);
@@ -158,12 +165,12 @@ impl<'a> Board<'a> {
     }
 
     /// The decisions, when the run is over.
-    pub(crate) fn into_verdicts(self) -> Verdicts {
+    pub(crate) fn into_verdicts(self) -> Verdicts<E> {
         self.verdicts.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The decisions, for a short time.
-    pub(crate) fn verdicts(&self) -> MutexGuard<'_, Verdicts> {
+    pub(crate) fn verdicts(&self) -> MutexGuard<'_, Verdicts<E>> {
         // A worker that panicked brings the run down itself.
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,53 +181,56 @@ impl<'a> Board<'a> {
         })
     }
 
-    fn merge(&self, phase: u64, stats: ManagerStats, ranking: bool) -> Result<Totals, TaskError> {
+    fn merge(&self, phase: u64, stats: ManagerStats, examined: bool) -> Result<Totals, TaskError> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let own = failure.map_or(Ok(()), |(_, error)| Err(error)).map(|()| self.note(phase, stats, ranking));
+        let own = failure.map_or(Ok(()), |(_, error)| Err(error)).map(|()| self.note(phase, stats, examined));
         let notes = self.peers.share(own)?;
         let mut verdicts = self.verdicts();
-        for (node, note) in (0..).zip(&notes) {
-            let taken = self.take(node, note, phase, if ranking { &mut verdicts.ranks } else { &mut [] });
-            let id = NodeId(u16::try_from(node).unwrap_or(u16::MAX));
-            taken.ok_or(TaskError::Unintelligible { node: id })?;
+        let mut none = Answers::none();
+        let answers = if examined { &mut verdicts.answers } else { &mut none };
+        let mut taken = (0..).zip(&notes).map(|(node, note)| (node, self.take(node, note, phase, answers)));
+        match taken.find(|(_, taken)| taken.is_none()) {
+            None => Ok(Totals::of(&notes)),
+            Some((node, _)) => {
+                let node = NodeId(u16::try_from(node).unwrap_or(u16::MAX));
+                Err(TaskError::Unintelligible { node })
+            }
         }
-        Ok(Totals::of(&notes))
     }
 
     /// What this process has to say about a phase.
-    fn note(&self, phase: u64, stats: ManagerStats, ranking: bool) -> Note {
+    fn note(&self, phase: u64, stats: ManagerStats, examined: bool) -> Note<E::Answer> {
         let verdicts = self.verdicts();
-        let places = self.places(self.peers.node(), if ranking { verdicts.ranks.len() } else { 0 });
-        let ranks = places.flat_map(|place| &verdicts.ranks[place]);
+        let (workers, all) = self.workers(self.peers.node());
+        let answers = examined.then(|| verdicts.answers.of(workers, all)).into_iter().flatten();
         Note {
             phase,
             is_cut: self.is_cut(phase),
             tallies: self.tallies().collect(),
             stats: stats.counts(),
-            ranks: ranks.map(|rank| (rank.better, rank.tied)).collect(),
+            answers: answers.cloned().collect(),
         }
     }
 
     /// Takes over what process `node` says; `None` if that makes no sense.
-    fn take(&self, node: usize, note: &Note, phase: u64, ranks: &mut [Rank]) -> Option<()> {
+    fn take(
+        &self,
+        node: usize,
+        note: &Note<E::Answer>,
+        phase: u64,
+        answers: &mut Answers<E::Answer>,
+    ) -> Option<()> {
         (note.phase == phase && note.tallies.len() == self.tallies.len()).then_some(())?;
         if note.is_cut {
             self.cut(phase);
         }
-        let mut rest = note.ranks.as_slice();
-        for place in self.places(node, ranks.len()) {
-            let (told, behind) = rest.split_at_checked(place.len())?;
-            for (rank, (better, tied)) in ranks[place].iter_mut().zip(told) {
-                *rank = Rank { better: *better, tied: *tied };
-            }
-            rest = behind;
-        }
-        rest.is_empty().then_some(())
+        let (workers, all) = self.workers(node);
+        answers.take(workers, all, &note.answers)
     }
 
-    /// Where the ranks are that the workers of process `node` compute, of `len`.
-    fn places(&self, node: usize, len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-        let (here, all) = (self.tallies.len(), self.tallies.len() * self.peers.processes());
-        (node * here..(node + 1) * here).flat_map(move |worker| places(len, worker, all))
+    /// The numbers of the workers of process `node`, and how many all processes have.
+    fn workers(&self, node: usize) -> (Range<usize>, usize) {
+        let here = self.tallies.len();
+        (node * here..(node + 1) * here, here * self.peers.processes())
     }
 }

@@ -1,23 +1,22 @@
 //! Several boards, one for each node, as if nodes were processes; the cluster itself is in this process.
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::thread;
 
+use adapm_core::Key;
 use adapm_runtime::System;
 
 use super::*;
-use crate::kge::board::Verdicts;
-use crate::kge::circle::{Place, places};
-use crate::kge::crew;
 use crate::kge::initial;
-use crate::kge::kept::Kept;
-use crate::kge::managed::{Announcement, Setup};
 use crate::kge::model::Model;
-use crate::kge::peers::Peers;
-use crate::kge::report::{NoProgress, Progress};
-
-const NODES: usize = 3;
-const WORKERS: usize = 2;
+use crate::kge::report::{EpochReport, NoProgress};
+use crate::kge::shape::Shape;
+use crate::metric::RankMetrics;
+use crate::run::circle::places;
+use crate::run::harness::{self, Ended, NODES, WORKERS, flags};
+use crate::run::kept::Kept;
+use crate::run::observer::Observer;
 
 fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig {
@@ -35,69 +34,26 @@ fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     config
 }
 
-/// What one process has in the end.
-struct Ended {
-    outcome: Result<Vec<Vec<f32>>, TaskError>,
-    epochs: Vec<EpochReport>,
-    best: Option<f64>,
-    chosen: Option<u32>,
-    rounds: u64,
-}
-
 /// Trains with a board for each node; `progress` and `stops` are those of each.
-fn train(config: &TrainConfig, progress: &[&dyn Progress], stops: &[AtomicBool]) -> Vec<Ended> {
+fn train(
+    config: &TrainConfig,
+    progress: &[&dyn Progress; NODES],
+    stops: &[AtomicBool],
+) -> Vec<Ended<RankMetrics>> {
     train_each(&[config; NODES], progress, stops)
 }
 
 /// Trains with configurations that may differ, which processes that have agreed do not.
 fn train_each(
     configs: &[&TrainConfig; NODES],
-    progress: &[&dyn Progress],
+    progress: &[&dyn Progress; NODES],
     stops: &[AtomicBool],
-) -> Vec<Ended> {
-    let config = configs[0];
-    let graph = Graph::families(1, 4);
-    let model = Model { kind: config.model, dim: config.dim };
-    let shape = crew::shape(&graph, model, config.reciprocal, 2);
-    let system = config.system.expect("a manager");
-    let setup = Setup { system, nodes: NODES, workers: WORKERS, seed: config.seed, group: None, trace: None };
-    let (seed, deviation) = (config.seed, config.initial_deviation);
-    let initial = move |key, value: &mut [f32]| initial::value(seed, deviation, key, value);
-    let cluster = setup.start(shape, initial).expect("starts");
-    let filter = Filter::new(&graph, &graph.valid);
-    let places: Vec<Place> = places(NODES);
-    let peers: Vec<Peers<'_>> = places.iter().map(|place| Peers::among(place)).collect();
-    let nodes = || (0..).map(adapm_core::NodeId).take(NODES);
-    let stats: Vec<_> = nodes()
-        .map(|node| {
-            let cluster = &cluster;
-            move || cluster.node_stats(node).expect("exists").into()
-        })
-        .collect();
-    let boards: Vec<Board<'_>> =
-        (0..NODES).map(|n| Board::new(WORKERS, &peers[n], progress[n], &stops[n], &stats[n])).collect();
-    let results = cluster.run(|worker| {
-        let (node, index) = (worker.node().index(), worker.id().index());
-        let (number, all) = (node * WORKERS + index, NODES * WORKERS);
-        let seat = Seat { number, all, index, here: WORKERS };
-        let announcer = Announcement::Intent(worker.intent_handle());
-        let (board, config) = (&boards[node], configs[node]);
-        let job = Job { graph: &graph, config, shape, filter: Some(&filter), board, localizes: false };
-        Session::new(job, seat, worker).run(announcer)
-    });
-    let mut results = results.expect("the cluster holds").into_iter();
-    let outcomes: Vec<_> =
-        (0..NODES).map(|_| crew::first_error(results.by_ref().take(WORKERS).collect())).collect();
-    let rounds = places[0].rounds();
-    let ended = boards.into_iter().zip(outcomes).map(|(board, outcome)| {
-        let Verdicts { epochs, best, chosen, .. } = board.into_verdicts();
-        Ended { outcome, epochs, best, chosen, rounds }
-    });
-    ended.collect()
-}
-
-fn flags() -> Vec<AtomicBool> {
-    (0..NODES).map(|_| AtomicBool::new(false)).collect()
+) -> Vec<Ended<RankMetrics>> {
+    let graph = &Graph::families(1, 4);
+    let tasks = configs.map(|config| Embeddings { graph, config });
+    let observed = progress.map(Observed);
+    let observers = [0, 1, 2].map(|node| &observed[node] as &dyn Observer<RankMetrics>);
+    harness::train_each(&[0, 1, 2].map(|node| &tasks[node]), settings(configs[0]), &observers, stops)
 }
 
 #[test]
@@ -110,7 +66,7 @@ fn all_processes_decide_the_same_and_report_totals() {
         assert_eq!((process.best, process.chosen), (ended[0].best, ended[0].chosen));
         assert_eq!(process.epochs.len(), 3);
         for (epoch, first) in process.epochs.iter().zip(&ended[0].epochs) {
-            assert_eq!((epoch.loss, epoch.valid, epoch.triples), (first.loss, first.valid, triples));
+            assert_eq!((epoch.loss, epoch.valid, epoch.examples), (first.loss, first.valid, triples));
             assert_eq!((epoch.stats, epoch.epoch_stats), (first.stats, first.epoch_stats));
         }
         // Training and ranking of each epoch.
@@ -120,7 +76,7 @@ fn all_processes_decide_the_same_and_report_totals() {
     assert!(epochs[2].loss < epochs[0].loss && epochs[0].epoch_stats.local > 0);
     // A static partition of three nodes: a third is local, so counts of all nodes are in the total.
     assert!((epochs[0].epoch_stats.local_share() - 1.0 / 3.0).abs() < 0.1);
-    assert!(ended[0].best.is_some_and(|mrr| mrr > 0.0));
+    assert!(ended[0].best.is_some_and(|best| best.mrr > 0.0));
 }
 
 #[test]
@@ -130,9 +86,10 @@ fn parts_of_processes_make_up_the_parameters_of_one() {
     let ended = train(&config, &progress, &flags());
     let graph = Graph::families(1, 4);
     let model = Model { kind: config.model, dim: config.dim };
-    let (with, without) = (crew::shape(&graph, model, false, 2), crew::shape(&graph, model, false, 1));
+    let shape = |halves| Shape::of(&graph, model, false, halves).groups();
+    let (with, without) = (shape(2), &shape(1));
     let mut expected = Vec::new();
-    for key in (0..with.keys()).map(adapm_core::Key) {
+    for key in (0..with.keys()).map(Key) {
         let mut value = vec![0.0; with.len_of(key)];
         initial::value(config.seed, config.initial_deviation, key, &mut value);
         expected.extend_from_slice(&value[..value.len() / 2]);
@@ -146,11 +103,11 @@ fn parts_of_processes_make_up_the_parameters_of_one() {
                 scope.spawn(move || {
                     let parts = process.outcome.expect("trained");
                     let peers = Peers::among(&place);
-                    let kept = Kept::new(without, parts, &peers);
+                    let kept = Kept::new(without.clone(), parts, &peers);
                     // What is here is written, what is elsewhere is left alone.
                     let initial = kept.initial();
-                    let mut written = vec![f32::NAN; without.offset(adapm_core::Key(without.keys()))];
-                    for key in (0..without.keys()).map(adapm_core::Key) {
+                    let mut written = vec![f32::NAN; without.offset(Key(without.keys()))];
+                    for key in (0..without.keys()).map(Key) {
                         let start = without.offset(key);
                         initial(key, &mut written[start..start + without.len_of(key)]);
                     }

@@ -1,24 +1,10 @@
 //! What happens to all processes when one fails, lies or goes away.
 
-use std::thread;
-
 use adapm_transport::group::GroupError;
 
 use super::*;
-use crate::kge::circle::{Place, places};
-use crate::kge::config::ConfigError;
-
-/// Does `work` as each of `nodes` processes and returns what they return, by node.
-fn as_each<R: Send>(nodes: usize, work: impl Fn(&Peers<'_>, &Place) -> R + Sync) -> Vec<R> {
-    let work = &work;
-    thread::scope(|scope| {
-        let threads: Vec<_> = places(nodes)
-            .into_iter()
-            .map(|place| scope.spawn(move || work(&Peers::among(&place), &place)))
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("does not panic")).collect()
-    })
-}
+use crate::run::circle::as_each;
+use crate::run::config::ConfigError;
 
 fn diverged(key: u64) -> TaskError {
     TaskError::NotFinite { key, step: 7, learning_rate: 0.5 }

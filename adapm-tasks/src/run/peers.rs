@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::exchange::Exchange;
-use crate::kge::error::TaskError;
+use crate::run::error::TaskError;
 
 /// This process among those of the run.
 pub(crate) struct Peers<'a> {

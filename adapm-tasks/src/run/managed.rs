@@ -1,19 +1,18 @@
-//! The task on the parameter manager: workers as [`Parameters`], their intent handles as [`Announcer`]s.
+//! A task on the parameter manager: workers as [`Parameters`], their intent handles as [`Announcer`]s.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::error::OpError;
-use adapm_core::{Clock, Key, Layout};
+use adapm_core::{Clock, Key};
 use adapm_runtime::trace::Tracer;
-use adapm_runtime::{
-    Builder, Cluster, IntentHandle, LayoutStore, Sample, Sampling, Scheme, Stats, System, Worker,
-};
+use adapm_runtime::{Builder, Cluster, IntentHandle, LayoutStore, Sample, Scheme, System, Worker};
 use adapm_transport::group::Group;
 
-use crate::kge::error::TaskError;
-use crate::kge::parameters::{Announcer, Parameters, Shape};
-use crate::kge::report::ManagerStats;
+use crate::run::draws::Draws;
+use crate::run::error::TaskError;
+use crate::run::parameters::{Announcer, Parameters};
+use crate::run::shape::Shape;
 
 /// The cluster of a task.
 pub(crate) type Nodes = Cluster<LayoutStore<f32>>;
@@ -32,10 +31,11 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Starts a cluster for parameters of `shape`.
+    /// Starts a cluster for parameters of `shape`, with samples of what `draws` says, if anything.
     pub(crate) fn start(
         self,
-        shape: Shape,
+        shape: &Shape,
+        draws: Option<&Draws>,
         initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
     ) -> Result<Nodes, TaskError> {
         let layout = shape.layout()?;
@@ -43,20 +43,9 @@ impl Setup<'_> {
         let builder = Builder::<f32>::new(layout).nodes(self.nodes).workers(self.workers);
         let builder = self.group.into_iter().fold(builder, Builder::group);
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
-        let cluster = builder
-            .system(self.system)
-            .initial(initial)
-            .sampling(Sampling::uniform(scheme, Key(0)..Key(shape.entities), self.seed))
-            .build()?;
-        Ok(cluster)
-    }
-}
-
-impl Shape {
-    /// The manager's layout.
-    pub(crate) fn layout(self) -> Result<Layout, TaskError> {
-        let layout = Layout::dense(&[(self.entities, self.entity_len), (self.relations, self.relation_len)]);
-        layout.map_err(|error| TaskError::Build(error.into()))
+        let sampling = draws.map(|draws| draws.sampling(scheme, self.seed));
+        let builder = sampling.into_iter().fold(builder, Builder::sampling);
+        Ok(builder.system(self.system).initial(initial).build()?)
     }
 }
 
@@ -120,24 +109,5 @@ impl Announcer for Announcement {
     fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
         let (Self::Intent(handle) | Self::Localize(handle)) = self;
         handle.prepare_sample(n, clocks)
-    }
-}
-
-impl From<Stats> for ManagerStats {
-    fn from(stats: Stats) -> Self {
-        let served = stats.hops.count();
-        Self {
-            local: stats.local,
-            waited: stats.waited,
-            remote: stats.remote,
-            relocations: stats.relocations,
-            replicas: stats.replicas,
-            bytes_sent: stats.bytes_sent,
-            messages_sent: stats.messages_sent,
-            refreshes: stats.staleness.count(),
-            staleness_nanoseconds: stats.staleness.sum,
-            served,
-            forwards: stats.hops.sum,
-        }
     }
 }

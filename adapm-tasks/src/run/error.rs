@@ -10,9 +10,9 @@ use adapm_runtime::{BuildError, RunError};
 use adapm_transport::group::GroupError;
 
 use crate::data::DataError;
-use crate::kge::agreement::Disagreement;
-use crate::kge::checkpoint::CheckpointError;
-use crate::kge::config::ConfigError;
+use crate::run::agreement::Disagreement;
+use crate::run::config::ConfigError;
+use crate::run::file::CheckpointError;
 
 /// Why a run failed. Its text is one line: what, where, what to do.
 #[derive(Debug)]
@@ -32,9 +32,10 @@ pub enum TaskError {
     Access(OpError),
     /// Training produced a number that is none.
     NotFinite {
-        /// Key whose update, or whose triple's loss, was not finite.
+        /// Key whose update, or whose example's loss, was not finite.
         key: u64,
-        /// Chunk (shared negatives) or data point (independent ones) of the worker, from the start of the run.
+        /// The worker's clock at the first step of the unit of work: counted from the start of the run, and with independent
+        /// negatives in data points, else in chunks.
         step: u64,
         /// The learning rate.
         learning_rate: f32,

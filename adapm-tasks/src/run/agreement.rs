@@ -1,0 +1,181 @@
+//! Before the first step: that all processes mean the same run.
+//!
+//! Everything that has to be equal crosses once, as text where it is short, so that the one that differs can be named.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use adapm_core::NodeId;
+use adapm_core::error::OneLine;
+use serde::{Deserialize, Serialize};
+
+use crate::exchange;
+use crate::run::error::TaskError;
+use crate::run::peers::Peers;
+
+/// In what a node differs from the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Disagreement {
+    /// Its data.
+    Data {
+        /// What it has read.
+        there: String,
+        /// What others have.
+        elsewhere: String,
+    },
+    /// A choice of its configuration, or its program.
+    Setting {
+        /// Name of the field, `program` or `task`.
+        name: String,
+        /// Its choice.
+        there: String,
+        /// That of others.
+        elsewhere: String,
+    },
+}
+
+impl fmt::Display for Disagreement {
+    /// Continues `node n2 `.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Some of it is what others say.
+        match self {
+            Self::Data { there, elsewhere } => {
+                let (there, elsewhere) = (OneLine(there), OneLine(elsewhere));
+                write!(f, "has other data: {there}, others have {elsewhere}; give all nodes the same data")
+            }
+            Self::Setting { name, there, elsewhere } => {
+                let (name, there, elsewhere) = (OneLine(name), OneLine(there), OneLine(elsewhere));
+                write!(f, "has {name} {there}, others have {elsewhere}; start all nodes alike")
+            }
+        }
+    }
+}
+
+/// What a process says about the run it means.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Opening {
+    data: String,
+    /// Names and values, in order.
+    settings: Vec<(String, String)>,
+    /// Node 0 wants the parameters.
+    checkpoint: bool,
+}
+
+/// What all have agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agreed {
+    /// Node 0 wants the parameters.
+    pub(crate) checkpoint: bool,
+}
+
+impl Opening {
+    /// A run of `task`, over data that this text tells apart from other data. Of node 0, `checkpoint` counts: whether it wants
+    /// the parameters. The settings are what has to be equal on all nodes, by name.
+    pub(crate) fn new<const N: usize>(
+        task: &str,
+        data: String,
+        checkpoint: bool,
+        settings: [(&str, String); N],
+    ) -> Self {
+        let first = [("program", env!("CARGO_PKG_VERSION").to_owned()), ("task", task.to_owned())];
+        let settings = first.into_iter().chain(settings);
+        let settings = settings.map(|(name, value)| (name.to_owned(), value)).collect();
+        Self { data, settings, checkpoint }
+    }
+}
+
+/// Makes sure that all processes mean the same run, or says which one does not. `own` is an error if this process cannot
+/// start. Collective; free if all nodes are in this process.
+///
+/// # Errors
+///
+/// A process that differs, or that cannot start.
+pub(crate) fn agree(peers: &Peers<'_>, own: Result<Opening, TaskError>) -> Result<Agreed, TaskError> {
+    let openings = peers.share(own)?;
+    let settings = |opening: &Opening| opening.settings.clone();
+    // Who runs another program or task may well have other settings.
+    let names: Vec<String> = settings(&openings[0]).into_iter().map(|(name, _)| name).collect();
+    for (index, name) in names.iter().enumerate() {
+        let value = |opening: &Opening| match opening.settings.get(index) {
+            Some((other, value)) if other == name => value.clone(),
+            _ => "none".to_owned(),
+        };
+        if let Some((node, there, elsewhere)) = odd_one(openings.iter().map(value)) {
+            let what = Disagreement::Setting { name: name.clone(), there, elsewhere };
+            return Err(TaskError::Disagreement { node, what });
+        }
+    }
+    if let Some((node, there, elsewhere)) = odd_one(openings.iter().map(|opening| opening.data.clone())) {
+        return Err(TaskError::Disagreement { node, what: Disagreement::Data { there, elsewhere } });
+    }
+    Ok(Agreed { checkpoint: openings[0].checkpoint })
+}
+
+/// Workers of each node: as `asked` for, else as many as all nodes have cores for. Collective if nodes are processes.
+pub(crate) fn workers(peers: &Peers<'_>, asked: Option<usize>, nodes: usize) -> Result<usize, TaskError> {
+    match (asked, peers.exchange()) {
+        (Some(workers), _) => Ok(workers),
+        (None, Some(exchange)) => exchange::workers_for_all(exchange),
+        (None, None) => {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            Ok((cores / nodes).max(1))
+        }
+    }
+}
+
+/// The first node whose value is not the most frequent one, its value, and that one. Of equally frequent ones, that of the
+/// lowest node counts.
+fn odd_one(values: impl Iterator<Item = String>) -> Option<(NodeId, String, String)> {
+    let values: Vec<String> = values.collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for value in &values {
+        *counts.entry(value).or_default() += 1;
+    }
+    let most = counts.values().max()?;
+    let usual = values.iter().find(|value| counts.get(value.as_str()) == Some(most))?;
+    let odd = values.iter().position(|value| value != usual)?;
+    Some((NodeId(u16::try_from(odd).unwrap_or(u16::MAX)), values[odd].clone(), usual.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::circle::as_each;
+
+    #[test]
+    fn the_process_that_means_another_run_is_named_with_what_differs() {
+        let agree_on = |task: &'static str, rate: &'static str, data: &'static str| {
+            let opened = move |odd: usize, node: usize| {
+                let pick = |other, own| if node == odd { other } else { own };
+                let settings = [("seed", "1".to_owned()), ("rate", pick(rate, "0.1").to_owned())];
+                Opening::new(pick(task, "count"), pick(data, "5 keys").to_owned(), node == 0, settings)
+            };
+            let ended = as_each(3, |peers, _| agree(peers, Ok(opened(1, peers.node()))));
+            ended.into_iter().map(|agreed| agreed.map_err(|error| error.to_string())).collect::<Vec<_>>()
+        };
+        let refused = |text: &str| vec![Err(format!("node n1 has {text}")); 3];
+        assert_eq!(agree_on("count", "0.1", "5 keys"), vec![Ok(Agreed { checkpoint: true }); 3]);
+        let expected = refused("rate 0.2, others have 0.1; start all nodes alike");
+        assert_eq!(agree_on("count", "0.2", "6 keys"), expected);
+        let expected = refused("task sum, others have count; start all nodes alike");
+        assert_eq!(agree_on("sum", "0.2", "5 keys"), expected);
+        let expected = refused("other data: 6 keys, others have 5 keys; give all nodes the same data");
+        assert_eq!(agree_on("count", "0.1", "6 keys"), expected);
+    }
+
+    #[test]
+    fn what_others_say_stays_in_one_line() {
+        let what = |text: &str| Disagreement::Setting {
+            name: text.to_owned(),
+            there: text.to_owned(),
+            elsewhere: text.to_owned(),
+        };
+        let error = TaskError::Disagreement { node: NodeId(1), what: what("a\n\u{1b}[2J") };
+        let told = "a\\n\\u{1b}[2J";
+        let expected = format!("node n1 has {told} {told}, others have {told}; start all nodes alike");
+        assert_eq!(error.to_string(), expected);
+        let error = TaskError::Elsewhere { node: NodeId(2), reason: "b\r".to_owned() };
+        assert_eq!(error.to_string(), "node n2 failed: b\\r");
+    }
+}

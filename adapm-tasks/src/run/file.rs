@@ -1,0 +1,308 @@
+//! Parameters of a trained model in a file: what the files of all tasks have in common.
+//!
+//! ```text
+//!   "adapmckp" | version u32 | task: text | what the task writes | floats u64 | values in key order f32 | checksum u64
+//! ```
+//!
+//! All numbers are little-endian; a text is its length `u32` and its bytes; the checksum is that of all bytes before. The
+//! bytes do not depend on how many nodes held the values.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+/// A checkpoint file that cannot be written, read or used. Its text is one line: what, where, what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The operating system refused.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        kind: io::ErrorKind,
+    },
+    /// The file is none of ours.
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has another format version.
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version found.
+        found: u32,
+    },
+    /// The file is of another task.
+    OtherTask {
+        /// The file.
+        path: PathBuf,
+        /// Name of the task it is of.
+        task: String,
+    },
+    /// The file ends early.
+    Truncated {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The bytes of the file contradict each other or their checksum.
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The parameters belong to other entities or relations than those of the graph.
+    OtherData {
+        /// Entities and relations of the checkpoint.
+        checkpoint: (usize, usize),
+        /// Entities and relations of the graph.
+        graph: (usize, usize),
+    },
+}
+
+impl std::error::Error for CheckpointError {}
+
+impl fmt::Display for CheckpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, kind } => write!(f, "{}: {kind}; check path and permissions", path.display()),
+            Self::Foreign { path } => {
+                write!(f, "{} is no checkpoint of adapm; give a file written by --save", path.display())
+            }
+            Self::Version { path, found } => {
+                let path = path.display();
+                write!(f, "{path} has format version {found}, this program reads {VERSION}; save it again")
+            }
+            Self::OtherTask { path, task } => {
+                write!(f, "{} is a checkpoint of task {task}; give one of the task asked for", path.display())
+            }
+            Self::Truncated { path } => write!(f, "{} ends early; save it again", path.display()),
+            Self::Corrupt { path } => write!(f, "{} is damaged; save it again", path.display()),
+            Self::OtherData { checkpoint, graph } => {
+                write!(
+                    f,
+                    "the checkpoint is of other data ({} entities, {} relations)",
+                    checkpoint.0, checkpoint.1
+                )?;
+                write!(f, " than the graph ({}, {}); give the data it was trained on", graph.0, graph.1)
+            }
+        }
+    }
+}
+
+/// The bytes of the file at `path`.
+///
+/// # Errors
+///
+/// What the operating system refuses.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CheckpointError> {
+    fs::read(path).map_err(|error| io_error(path, &error))
+}
+
+/// Writes a file by `write`. An older file of that name stays as it is until the new one is complete.
+///
+/// # Errors
+///
+/// What the operating system refuses.
+pub(crate) fn save(
+    path: &Path,
+    write: impl FnOnce(BufWriter<File>) -> io::Result<BufWriter<File>>,
+) -> Result<(), CheckpointError> {
+    // A pipe or device is written to, not replaced.
+    let is_special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+    let mut partial = path.as_os_str().to_os_string();
+    partial.push(".partial");
+    let target = if is_special { path } else { Path::new(&partial) };
+    let written = File::create(target)
+        .and_then(|file| write(BufWriter::new(file))?.into_inner()?.sync_all())
+        .and_then(|()| if is_special { Ok(()) } else { fs::rename(target, path) });
+    written.map_err(|error| {
+        if !is_special {
+            // The error that counts is the first one.
+            let _ = fs::remove_file(target);
+        }
+        io_error(path, &error)
+    })
+}
+
+/// What can be wrong with the bytes of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is none of ours.
+    Foreign,
+    /// It has this format version.
+    Version(u32),
+    /// It is of the task of this name.
+    Task(String),
+    /// It ends early.
+    Truncated,
+    /// Its bytes contradict each other.
+    Corrupt,
+}
+
+impl Fault {
+    /// The error of the file at `path`.
+    pub(crate) fn at(self, path: &Path) -> CheckpointError {
+        let path = path.to_path_buf();
+        match self {
+            Self::Foreign => CheckpointError::Foreign { path },
+            Self::Version(found) => CheckpointError::Version { path, found },
+            Self::Task(task) => CheckpointError::OtherTask { path, task },
+            Self::Truncated => CheckpointError::Truncated { path },
+            Self::Corrupt => CheckpointError::Corrupt { path },
+        }
+    }
+}
+
+/// Takes apart what a file holds.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    /// What is left.
+    bytes: &'a [u8],
+    whole: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Takes apart a file of `task`.
+    ///
+    /// # Errors
+    ///
+    /// Bytes of something else, or of another format version.
+    pub(crate) fn new(task: &[u8], whole: &'a [u8]) -> Result<Self, Fault> {
+        let mut reader = Self { bytes: whole, whole };
+        if reader.take(MAGIC.len()).map_err(|_| Fault::Foreign)? != MAGIC {
+            return Err(Fault::Foreign);
+        }
+        let version = u32::from_le_bytes(reader.array()?);
+        if version != VERSION {
+            return Err(Fault::Version(version));
+        }
+        let found = reader.text()?;
+        if found == task {
+            return Ok(reader);
+        }
+        let is_name = found.len() <= TASK_LEN_MAX && found.iter().all(u8::is_ascii_lowercase);
+        let name = is_name.then(|| String::from_utf8_lossy(found).into_owned());
+        Err(name.map_or(Fault::Corrupt, Fault::Task))
+    }
+
+    /// Takes the values, which are the last of what a task has written, and the checksum behind them.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are missing, left over, or not as they were written.
+    pub(crate) fn values(mut self) -> Result<Vec<f32>, Fault> {
+        let floats = usize::try_from(self.count()?).map_err(|_| Fault::Corrupt)?;
+        let bytes = self.take(floats.checked_mul(4).ok_or(Fault::Corrupt)?)?;
+        let summed = self.whole.len() - self.bytes.len();
+        let sum = self.count()?;
+        let is_whole = self.bytes.is_empty() && Checksum::of(&self.whole[..summed]) == sum;
+        let values = || bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value)).collect();
+        is_whole.then(values).ok_or(Fault::Corrupt)
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Fault> {
+        let (taken, rest) = self.bytes.split_at_checked(len).ok_or(Fault::Truncated)?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    /// The next `N` bytes.
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or(Fault::Truncated)?;
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    /// A number of 64 bits.
+    pub(crate) fn count(&mut self) -> Result<u64, Fault> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A text, or the name of something.
+    pub(crate) fn text(&mut self) -> Result<&'a [u8], Fault> {
+        let len = u32::from_le_bytes(self.array()?);
+        self.take(len as usize)
+    }
+}
+
+/// Writes what a [`Reader`] reads.
+#[derive(Debug)]
+pub(crate) struct Writer<W> {
+    inner: W,
+    sum: Checksum,
+}
+
+impl<W: io::Write> Writer<W> {
+    /// Begins a file of `task`.
+    pub(crate) fn new(task: &[u8], inner: W) -> io::Result<Self> {
+        let mut writer = Self { inner, sum: Checksum::default() };
+        writer.bytes(MAGIC)?;
+        writer.bytes(&VERSION.to_le_bytes())?;
+        writer.text(task)?;
+        Ok(writer)
+    }
+
+    /// Appends bytes.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sum.add(bytes);
+        self.inner.write_all(bytes)
+    }
+
+    /// Appends a number of 64 bits.
+    pub(crate) fn count(&mut self, count: u64) -> io::Result<()> {
+        self.bytes(&count.to_le_bytes())
+    }
+
+    /// Appends a text of less than 4 GiB.
+    pub(crate) fn text(&mut self, text: &[u8]) -> io::Result<()> {
+        let len = u32::try_from(text.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        self.bytes(&len.to_le_bytes())?;
+        self.bytes(text)
+    }
+
+    /// Ends the file with the values and the checksum.
+    pub(crate) fn values(mut self, values: &[f32]) -> io::Result<W> {
+        self.count(values.len() as u64)?;
+        for values in values.chunks(1 << 12) {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            self.bytes(&bytes)?;
+        }
+        let Checksum(sum) = self.sum;
+        self.count(sum)?;
+        Ok(self.inner)
+    }
+}
+
+/// FNV-1a over all bytes: finds damage, not malice.
+#[derive(Debug)]
+struct Checksum(u64);
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Checksum {
+    fn of(bytes: &[u8]) -> u64 {
+        let mut sum = Self::default();
+        sum.add(bytes);
+        sum.0
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.0 =
+            bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    }
+}
+
+fn io_error(path: &Path, error: &io::Error) -> CheckpointError {
+    CheckpointError::Io { path: path.to_path_buf(), kind: error.kind() }
+}
+
+const MAGIC: &[u8] = b"adapmckp";
+const VERSION: u32 = 1;
+/// Bytes of the name of a task.
+const TASK_LEN_MAX: usize = 16;

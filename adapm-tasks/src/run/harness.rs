@@ -1,0 +1,85 @@
+//! Training in tests as if nodes were processes: a board for each, on a cluster that is in this process.
+
+use std::sync::atomic::AtomicBool;
+
+use adapm_core::NodeId;
+use adapm_runtime::System;
+
+use crate::run::board::{Board, Verdicts};
+use crate::run::circle::{Place, places};
+use crate::run::config::{Settings, Split};
+use crate::run::crew;
+use crate::run::error::TaskError;
+use crate::run::managed::{Announcement, Setup};
+use crate::run::observer::{Epoch, Observer};
+use crate::run::peers::Peers;
+use crate::run::seat::Seat;
+use crate::run::session::{Job, Session};
+use crate::run::task::{FiguresOf, Task};
+
+pub(crate) const NODES: usize = 3;
+pub(crate) const WORKERS: usize = 2;
+
+/// What one process has in the end.
+pub(crate) struct Ended<F> {
+    pub(crate) outcome: Result<Vec<Vec<f32>>, TaskError>,
+    pub(crate) epochs: Vec<Epoch<F>>,
+    pub(crate) best: Option<F>,
+    pub(crate) chosen: Option<u32>,
+    /// Exchanges of all.
+    pub(crate) rounds: u64,
+}
+
+/// A flag for each process.
+pub(crate) fn flags() -> Vec<AtomicBool> {
+    (0..NODES).map(|_| AtomicBool::new(false)).collect()
+}
+
+/// Trains with a board for each node; tasks, observers and flags are those of each. Tasks may differ, which those of
+/// processes that have agreed do not.
+pub(crate) fn train_each<T: Task>(
+    tasks: &[&T; NODES],
+    settings: Settings<'_>,
+    observers: &[&dyn Observer<FiguresOf<T>>; NODES],
+    stops: &[AtomicBool],
+) -> Vec<Ended<FiguresOf<T>>> {
+    let system = settings.system.expect("a manager");
+    let setup =
+        Setup { system, nodes: NODES, workers: WORKERS, seed: settings.seed, group: None, trace: None };
+    let (task, initial) = (tasks[0], tasks[0].initial());
+    let started = setup.start(&task.shape(), task.draws().as_ref(), move |key, value| initial(key, value));
+    let cluster = started.expect("starts");
+    let places: Vec<Place> = places(NODES);
+    let peers: Vec<Peers<'_>> = places.iter().map(|place| Peers::among(place)).collect();
+    let nodes = || (0..).map(NodeId).take(NODES);
+    let stats: Vec<_> = nodes()
+        .map(|node| {
+            let cluster = &cluster;
+            move || cluster.node_stats(node).expect("exists").into()
+        })
+        .collect();
+    let boards: Vec<Board<'_, T::Examination>> =
+        (0..NODES).map(|n| Board::new(WORKERS, &peers[n], observers[n], &stops[n], &stats[n])).collect();
+    let valid = task.examination(Split::Valid);
+    let job = |(task, board)| Job { task, settings, valid: valid.as_ref(), board };
+    let jobs: Vec<Job<'_, T>> = tasks.iter().copied().zip(&boards).map(job).collect();
+    let results = cluster.run(|worker| {
+        let (node, index) = (worker.node().index(), worker.id().index());
+        let (number, all) = (node * WORKERS + index, NODES * WORKERS);
+        let seat = Seat { number, all, index, here: WORKERS };
+        let handle = worker.intent_handle();
+        let localizes = system == System::Lapse;
+        let announcer = if localizes { Announcement::Localize(handle) } else { Announcement::Intent(handle) };
+        Session::new(&jobs[node], seat, worker).run(announcer)
+    });
+    let mut results = results.expect("the cluster holds").into_iter();
+    let outcomes: Vec<_> =
+        (0..NODES).map(|_| crew::first_error(results.by_ref().take(WORKERS).collect())).collect();
+    let rounds = places[0].rounds();
+    drop(jobs);
+    let ended = boards.into_iter().zip(outcomes).map(|(board, outcome)| {
+        let Verdicts { epochs, best, chosen, .. } = board.into_verdicts();
+        Ended { outcome, epochs, best, chosen, rounds }
+    });
+    ended.collect()
+}

@@ -1,0 +1,66 @@
+//! What every task's run has in common: who takes part, what happens when, what is told, how it ends.
+//!
+//! ```text
+//!   processes:  agree on what is run --> epochs ------------------------------------> evaluate test --> gather
+//!   workers:                             train a part | examine a share | copy a part    (kept parameters)
+//! ```
+//!
+//! A task says what is its own (`task`): its parameters' shape and initial values, how units of work are loaded and
+//! announced, what a step does, what the learning rate is, how parameters are judged and which figures are better. It
+//! begins a run with an opening, in which all that has to be equal on all nodes crosses once (`agreement`), and then trains
+//! (`training`) or evaluates (`evaluation`). It ends with the kept parameters, which go into a file of its own behind a head
+//! common to all (`file`).
+//!
+//! | a task wants | it says |
+//! | --- | --- |
+//! | barriers within an epoch (blocks of DSGD) | [`rounds`](task::Task::rounds): all workers see all updates of the round before |
+//! | another learning rate after each epoch (bold driver) | [`learning_rate`](task::Task::learning_rate) from the losses so far |
+//! | one that falls with the work done (word2vec) | the same, from what all workers have done |
+//! | the best epoch | an [`examination`](task::Task::examination) of valid and [`is_better`](task::Task::is_better) |
+//! | the last epoch | no examination of valid |
+//! | the same figure on any number of nodes | answers per item, put together in the order of items |
+//! | barriers, stop, failure, nodes as processes | nothing |
+//!
+//! Parameters move as the manager moves them, and all workers of a run wait for each other at the same barriers. Beside the
+//! parameters, the first workers of processes exchange a note at the end of a phase (`session`), and decide the same from
+//! the same notes. Whatever fails in one process fails in all, with its reason (`peers`).
+//!
+//! Not here: anything that knows what a key means.
+
+pub(crate) mod agreement;
+pub(crate) mod arrays;
+pub(crate) mod board;
+#[cfg(test)]
+pub(crate) mod circle;
+pub(crate) mod config;
+pub(crate) mod crew;
+pub(crate) mod digest;
+pub(crate) mod draws;
+pub(crate) mod error;
+pub(crate) mod evaluation;
+pub(crate) mod file;
+#[cfg(test)]
+pub(crate) mod harness;
+pub(crate) mod kept;
+pub(crate) mod managed;
+pub(crate) mod named;
+pub(crate) mod note;
+pub(crate) mod observer;
+pub(crate) mod parameters;
+pub(crate) mod peers;
+pub(crate) mod queue;
+pub(crate) mod seat;
+pub(crate) mod session;
+pub(crate) mod shape;
+pub(crate) mod share;
+pub(crate) mod stats;
+pub(crate) mod task;
+pub(crate) mod training;
+
+pub use agreement::Disagreement;
+pub use config::{ConfigError, Split};
+pub use error::TaskError;
+pub use file::CheckpointError;
+pub use named::UnknownChoice;
+pub use observer::{Epoch, Observer, Training};
+pub use stats::ManagerStats;

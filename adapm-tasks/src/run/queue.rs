@@ -1,0 +1,177 @@
+//! What lies between a loader thread and its worker.
+//!
+//! The queue bounds how far ahead a loader is: a unit is announced, then queued, so its keys are announced as many units
+//! before their use as the queue holds (AdaPM §3, Fig. 2). The loader runs on through the ends of rounds and epochs, for the
+//! first units of one to be announced as early as any.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use adapm_core::error::OpError;
+
+use crate::run::error::TaskError;
+use crate::run::parameters::Announcer;
+use crate::run::task::{Round, Task};
+
+/// The loader's end.
+#[derive(Debug)]
+pub(crate) struct Queue<U> {
+    sender: SyncSender<Loaded<U>>,
+    round: Round,
+}
+
+/// The worker's end.
+#[derive(Debug)]
+pub(crate) struct Units<U> {
+    receiver: Receiver<Loaded<U>>,
+    /// The first unit of a round to come.
+    next: Option<(Round, U)>,
+}
+
+/// A unit with its round, or why there is none.
+type Loaded<U> = Result<(Round, U), TaskError>;
+
+/// Why a loader ends early.
+#[derive(Debug)]
+pub(crate) enum Over {
+    /// The worker takes no more.
+    Left,
+    /// Loading failed.
+    Failed(TaskError),
+}
+
+impl From<OpError> for Over {
+    fn from(error: OpError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<TaskError> for Over {
+    fn from(error: TaskError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A queue for a loader that is `ahead` units ahead.
+pub(crate) fn queue<U>(ahead: usize) -> (Queue<U>, Units<U>) {
+    // The loader holds the unit behind those in the queue.
+    let (sender, receiver) = sync_channel(ahead.saturating_sub(1));
+    (Queue { sender, round: Round { epoch: 1, index: 0 } }, Units { receiver, next: None })
+}
+
+impl<U> Queue<U> {
+    /// Hands over the next unit of the running round; waits while the queue is full.
+    ///
+    /// # Errors
+    ///
+    /// The worker takes no more.
+    pub(crate) fn send(&self, unit: U) -> Result<(), Over> {
+        self.sender.send(Ok((self.round, unit))).map_err(|_| Over::Left)
+    }
+
+    /// Loads all rounds of all epochs by `load`, or until it is over.
+    pub(crate) fn fill(
+        mut self,
+        epochs: u32,
+        rounds: u32,
+        mut load: impl FnMut(Round, &Self) -> Result<(), Over>,
+    ) {
+        for epoch in 1..=epochs {
+            for index in 0..rounds {
+                self.round = Round { epoch, index };
+                match load(self.round, &self) {
+                    Ok(()) => {}
+                    Err(Over::Left) => return,
+                    Err(Over::Failed(error)) => {
+                        // A worker that is gone knows better why.
+                        let _ = self.sender.send(Err(error));
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<U> Units<U> {
+    /// The next unit of `round`; `None` at its end. Rounds are asked for in order, each to its end.
+    ///
+    /// # Errors
+    ///
+    /// Why loading failed.
+    pub(crate) fn next(&mut self, round: Round) -> Result<Option<U>, TaskError> {
+        let (of, unit) = match self.next.take() {
+            Some(next) => next,
+            None => match self.receiver.recv() {
+                Ok(loaded) => loaded?,
+                Err(_) => return Ok(None),
+            },
+        };
+        if of == round {
+            return Ok(Some(unit));
+        }
+        self.next = Some((of, unit));
+        Ok(None)
+    }
+}
+
+/// Lives through a run as the loader of a worker.
+pub(crate) fn load<T: Task, A: Announcer>(
+    task: &T,
+    epochs: u32,
+    mut loader: T::Loader,
+    mut announcer: A,
+    queue: Queue<T::Unit<A::Sample>>,
+) {
+    queue.fill(epochs, task.rounds(), |round, queue| task.load(&mut loader, round, &mut announcer, queue));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const ROUNDS: [Round; 4] = [
+        Round { epoch: 1, index: 0 },
+        Round { epoch: 1, index: 1 },
+        Round { epoch: 2, index: 0 },
+        Round { epoch: 2, index: 1 },
+    ];
+
+    #[test]
+    fn units_come_round_by_round_also_where_one_has_none() {
+        let (queue, mut units) = queue(1);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                queue.fill(2, 2, |round, queue| {
+                    let units = if round == ROUNDS[1] { 0 } else { 3 };
+                    (0..units).try_for_each(|unit| queue.send(10 * round.epoch + unit))
+                });
+            });
+            let mut of = |round| {
+                std::iter::from_fn(|| units.next(round).expect("loading does not fail")).collect::<Vec<_>>()
+            };
+            assert_eq!(ROUNDS.map(&mut of), [vec![10, 11, 12], vec![], vec![20, 21, 22], vec![20, 21, 22]]);
+            assert_eq!(of(ROUNDS[3]), []);
+        });
+    }
+
+    #[test]
+    fn a_loader_that_fails_says_so_behind_what_it_has_loaded() {
+        let (queue, mut units) = queue(8);
+        queue.fill(1, 1, |_, queue| {
+            queue.send(1)?;
+            Err(OpError::NoSampling.into())
+        });
+        assert_eq!(units.next(ROUNDS[0]).expect("was loaded"), Some(1));
+        assert!(matches!(units.next(ROUNDS[0]), Err(TaskError::Access(OpError::NoSampling))));
+        assert_eq!(units.next(ROUNDS[0]).expect("is told once"), None);
+    }
+
+    #[test]
+    fn a_loader_ends_when_its_worker_takes_no_more() {
+        let (queue, units) = queue(1);
+        drop(units);
+        queue.fill(u32::MAX, 1, |_, queue| queue.send(1));
+    }
+}

@@ -1,0 +1,200 @@
+//! What a task has to say for itself; everything else about a run is the same for all.
+//!
+//! ```text
+//!              loader thread of a worker                                worker
+//!   load(round): prepare unit, announce its keys -- queue --> choose sample, learning_rate(course), train(unit)
+//!                 `ahead` units before their use                  end of a round: all wait for all
+//!                                                                 end of an epoch: examine a share of valid, compare
+//! ```
+//!
+//! A task is known to all workers of all processes alike and changes in none of its methods. Whatever changes is a
+//! loader's, a learner's or an examiner's, of which each worker has its own, or a parameter. What is decided between epochs
+//! follows from what all processes know alike: the losses so far ([`Course`]) and the figures on valid.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use adapm_core::{Clock, Key};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::run::config::Split;
+use crate::run::draws::Draws;
+use crate::run::parameters::{Announcer, Parameters};
+use crate::run::queue::{Over, Queue};
+use crate::run::seat::Seat;
+use crate::run::shape::Shape;
+
+/// Something that can be trained.
+pub(crate) trait Task: Sync {
+    /// What a loader prepares and a step trains on, with a prepared sample `S` if it needs one.
+    type Unit<S: Send>: Unit<S> + Send;
+    /// What a worker's loader thread remembers.
+    type Loader: Send;
+    /// What a worker remembers from step to step.
+    type Learner;
+    /// How parameters are judged.
+    type Examination: Examination;
+
+    /// The parameters that are trained, with whatever the update rule keeps beside them.
+    fn shape(&self) -> Shape;
+
+    /// The parameters that are worth keeping: of every key the first floats of its value.
+    fn kept(&self) -> Shape;
+
+    /// Writes the value of a key before the first step: a pure function, so that any node can compute any of them.
+    fn initial(&self) -> Initial;
+
+    /// What samples are drawn from; `None` if the task has none.
+    fn draws(&self) -> Option<Draws>;
+
+    /// Training examples of an epoch, over all workers.
+    fn examples(&self) -> u64;
+
+    /// Parts of an epoch between which all workers of all nodes wait for each other and see what the others did.
+    fn rounds(&self) -> u32 {
+        1
+    }
+
+    /// Units that are announced ahead of the one that is trained on, at least 1.
+    fn ahead(&self) -> usize;
+
+    /// The loader of the worker in this seat.
+    fn loader(&self, seat: Seat) -> Self::Loader;
+
+    /// Prepares and announces the units of a round, in order. Rounds come in order; the loader is ahead of its worker, also
+    /// across their ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Over`] of the queue or the announcer is to be passed on; what else fails ends the run for all.
+    fn load<A: Announcer>(
+        &self,
+        loader: &mut Self::Loader,
+        round: Round,
+        announcer: &mut A,
+        queue: &Queue<Self::Unit<A::Sample>>,
+    ) -> Result<(), Over>;
+
+    /// A worker that has seen no unit.
+    fn learner(&self) -> Self::Learner;
+
+    /// The learning rate of the next unit. Asked for before each; a pure function, for all workers to have the same.
+    fn learning_rate(&self, course: &Course<'_>) -> f32;
+
+    /// Trains on one unit and returns the sum of its losses. Advances the clock as the loader assumed.
+    ///
+    /// # Errors
+    ///
+    /// A number that is none, of which nothing is to be pushed, or an operation that failed.
+    fn train<P: Parameters>(
+        &self,
+        learner: &mut Self::Learner,
+        unit: &mut Self::Unit<P::Sample>,
+        learning_rate: f32,
+        parameters: &mut P,
+    ) -> Result<f64, StepError<P::Error>>;
+
+    /// How parameters are judged on a part of the data: on valid, with values of [`shape`](Self::shape); on test, of
+    /// [`kept`](Self::kept). `None` without such data.
+    fn examination(&self, split: Split) -> Option<Self::Examination>;
+
+    /// Whether an epoch with these figures on valid is to be preferred to one with the `best` so far.
+    fn is_better(&self, figures: &FiguresOf<Self>, best: &FiguresOf<Self>) -> bool;
+}
+
+/// Judges parameters that stand still, item by item, on any number of workers with the same result.
+pub(crate) trait Examination: Sync {
+    /// What is found out about one item; crosses between processes, of which another may say anything.
+    type Answer: Clone + Default + Send + Serialize + DeserializeOwned;
+    /// What all answers come to.
+    type Figures: Clone + Send;
+    /// What a worker remembers from batch to batch.
+    type Examiner;
+
+    /// Which part of the data it is.
+    fn split(&self) -> Split;
+
+    /// Items: what is examined, in order.
+    fn items(&self) -> usize;
+
+    /// Items that are examined together, at most.
+    fn batch(&self) -> usize;
+
+    /// A worker that has examined nothing.
+    fn examiner(&self) -> Self::Examiner;
+
+    /// Appends an answer for each of these items. It must not depend on what else is in the batch.
+    ///
+    /// # Errors
+    ///
+    /// An operation that failed.
+    fn examine<P: Parameters>(
+        &self,
+        examiner: &mut Self::Examiner,
+        items: Range<usize>,
+        parameters: &mut P,
+        answers: &mut Vec<Self::Answer>,
+    ) -> Result<(), P::Error>;
+
+    /// The figures of all items, whose answers are in order.
+    fn figures(&self, answers: &[Self::Answer]) -> Self::Figures;
+}
+
+/// What the evaluations of a task give.
+pub(crate) type FiguresOf<T> = <<T as Task>::Examination as Examination>::Figures;
+
+/// Writes the initial value of a key.
+pub(crate) type Initial = Arc<dyn Fn(Key, &mut [f32]) + Send + Sync>;
+
+/// What is trained on at once.
+pub(crate) trait Unit<S> {
+    /// The worker's clock at its first step: where a number that is none is said to come from.
+    fn clock(&self) -> Clock;
+
+    /// Training examples in it.
+    fn examples(&self) -> u64;
+
+    /// Its sample, settled on one unit before it is trained on.
+    fn sample(&mut self) -> Option<&mut S>;
+}
+
+/// A part of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Round {
+    /// The epoch, from 1.
+    pub(crate) epoch: u32,
+    /// Which of [`Task::rounds`], from 0.
+    pub(crate) index: u32,
+}
+
+/// How far training is, as all workers of a process know it.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "for tasks whose learning rate is not constant"))]
+pub(crate) struct Course<'a> {
+    /// The running epoch, from 1.
+    pub(crate) epoch: u32,
+    /// Epochs of the run.
+    pub(crate) epochs: u32,
+    /// Examples done in this epoch by all workers; where nodes are processes, what this process has done times their number.
+    pub(crate) done: u64,
+    /// Examples of an epoch.
+    pub(crate) examples: u64,
+    /// Mean loss of each epoch before this one, in order: the same in all processes.
+    pub(crate) losses: &'a [f64],
+}
+
+/// Why a step failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepError<E> {
+    /// An operation on the parameters failed.
+    Access(E),
+    /// The loss or an update of this key is no finite number; nothing was pushed.
+    NotFinite(Key),
+}
+
+impl<E> From<E> for StepError<E> {
+    fn from(error: E) -> Self {
+        Self::Access(error)
+    }
+}

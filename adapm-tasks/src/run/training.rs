@@ -1,0 +1,140 @@
+//! Training, on a cluster or on plain arrays, with the figures on test in the end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use adapm_runtime::System;
+use adapm_runtime::trace::Tracer;
+
+use crate::run::agreement::Agreed;
+use crate::run::arrays::Arrays;
+use crate::run::board::{Board, Verdicts};
+use crate::run::config::{Settings, Split};
+use crate::run::crew::{self, Crew};
+use crate::run::error::TaskError;
+use crate::run::evaluation::Evaluation;
+use crate::run::kept::{Kept, PIECE_FLOATS};
+use crate::run::managed::{Announcement, Setup};
+use crate::run::observer::{Epoch, Observer};
+use crate::run::parameters::Unannounced;
+use crate::run::seat::Seat;
+use crate::run::session::{Job, Session};
+use crate::run::stats::ManagerStats;
+use crate::run::task::{Examination, FiguresOf, Task};
+
+/// A training run on which all processes have agreed.
+pub(crate) struct Run<'a, T: Task> {
+    pub(crate) task: &'a T,
+    pub(crate) settings: Settings<'a>,
+    pub(crate) agreed: Agreed,
+    pub(crate) crew: Crew<'a>,
+    pub(crate) observer: &'a dyn Observer<FiguresOf<T>>,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// Result of a training run, complete or stopped: the same in all processes, but for `values`.
+pub(crate) struct Trained<F> {
+    /// Every finished epoch.
+    pub(crate) epochs: Vec<Epoch<F>>,
+    /// The epoch whose parameters were kept: best on valid; without evaluation the last; 0 = initial values.
+    pub(crate) chosen_epoch: u32,
+    /// Figures on test with the kept parameters; `None` without evaluation, without such data, or if stopped.
+    pub(crate) test: Option<F>,
+    /// Seconds of the evaluation of test.
+    pub(crate) test_seconds: f64,
+    /// The manager's counts of training, evaluation not counted.
+    pub(crate) stats: ManagerStats,
+    /// The kept parameters in key order, if node 0 wants them; on node 0 only if nodes are processes.
+    pub(crate) values: Option<Arc<Vec<f32>>>,
+    /// The stop flag ended the run early.
+    pub(crate) stopped: bool,
+    /// Nodes that took part.
+    pub(crate) nodes: usize,
+    /// Workers per node that took part.
+    pub(crate) workers: usize,
+}
+
+impl<T: Task> Run<'_, T> {
+    /// Trains, evaluates test, and brings the parameters together. Raising the stop flag ends it within a unit, with the
+    /// results so far. Collective if nodes are processes.
+    ///
+    /// # Errors
+    ///
+    /// Parameters that cannot be laid out over the nodes, training that diverges, data that cannot be read, or a cluster that
+    /// fails: in all processes if in one.
+    pub(crate) fn train(&self) -> Result<Trained<FiguresOf<T>>, TaskError> {
+        self.crew.check(&self.task.shape())?;
+        let (parts, verdicts) = self.epochs()?;
+        self.conclude(parts, verdicts)
+    }
+
+    /// Trains, and returns what the workers of this process copied of the chosen parameters.
+    fn epochs(&self) -> Result<(Vec<Vec<f32>>, Verdicts<T::Examination>), TaskError> {
+        let Self { task, settings, crew, observer, stop, .. } = *self;
+        let valid = settings.evaluate.then(|| task.examination(Split::Valid)).flatten();
+        let job = |board| Job { task, settings, valid: valid.as_ref(), board };
+        let (shape, draws, initial) = (task.shape(), task.draws(), task.initial());
+
+        let Some(setup) = crew.setup(settings.seed) else {
+            let board = Board::new(1, crew.peers, observer, stop, &ManagerStats::default);
+            let arrays = Arrays::new(shape, draws, settings.seed, &*initial);
+            let part = Session::new(&job(&board), Seat::ONLY, arrays).run(Unannounced)?;
+            return Ok((vec![part], board.into_verdicts()));
+        };
+        let trace = settings.trace;
+        let setup = Setup { trace, ..setup };
+        let cluster = setup.start(&shape, draws.as_ref(), move |key, value| initial(key, value))?;
+        let stats = || cluster.stats().into();
+        let board = Board::new(crew.here(), crew.peers, observer, stop, &stats);
+        let job = job(&board);
+        let results = cluster.run(|worker| {
+            let handle = worker.intent_handle();
+            let localizes = setup.system == System::Lapse;
+            let announcer =
+                if localizes { Announcement::Localize(handle) } else { Announcement::Intent(handle) };
+            Session::new(&job, crew.seat(&worker), worker).run(announcer)
+        });
+        // The cluster that evaluates test is another one.
+        trace.into_iter().for_each(Tracer::end);
+        let parts = crew::first_error(results?)?;
+        Ok((parts, board.into_verdicts()))
+    }
+
+    /// Evaluates the chosen parameters on test, and puts the results together.
+    fn conclude(
+        &self,
+        parts: Vec<Vec<f32>>,
+        verdicts: Verdicts<T::Examination>,
+    ) -> Result<Trained<FiguresOf<T>>, TaskError> {
+        let Self { task, settings, agreed, crew, observer, stop } = *self;
+        let kept = Kept::new(task.kept(), parts, crew.peers);
+        // What one process has seen of the flag counts for all.
+        let stopped = crew.peers.share(Ok(stop.load(Ordering::Relaxed)))?.contains(&true);
+        let last = verdicts.epochs.last();
+        let mut trained = Trained {
+            chosen_epoch: verdicts.chosen.or(last.map(|epoch| epoch.epoch)).unwrap_or(0),
+            test: None,
+            test_seconds: 0.0,
+            stats: last.map_or(ManagerStats::default(), |epoch| epoch.stats),
+            epochs: verdicts.epochs,
+            values: None,
+            stopped,
+            nodes: crew.nodes,
+            workers: crew.workers,
+        };
+        let began = Instant::now();
+        let test = (settings.evaluate && !stopped).then(|| task.examination(Split::Test)).flatten();
+        if let Some(examination) = &test {
+            let evaluation = Evaluation { examination, shape: task.kept(), crew, observer, stop };
+            let evaluated = evaluation.run(kept.initial())?;
+            trained.test = (!evaluated.stopped).then(|| examination.figures(&evaluated.answers));
+            trained.test_seconds = began.elapsed().as_secs_f64();
+            trained.stopped = evaluated.stopped;
+        }
+        if agreed.checkpoint {
+            trained.values = kept.gather(crew.peers, PIECE_FLOATS)?;
+        }
+        Ok(trained)
+    }
+}
