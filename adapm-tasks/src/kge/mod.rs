@@ -76,10 +76,11 @@ pub use config::{EvalConfig, LossKind, ModelKind, Negatives, TrainConfig};
 pub use evaluation::evaluate;
 pub use graph::{Graph, GraphCounts, GraphSource, Names, Triple};
 pub use group::{evaluate_in_group, train_in_group};
-pub use report::{EpochReport, EvalReport, NoProgress, Progress, Stage, TrainReport};
+pub use report::{EpochReport, EvalReport, Progress, Stage, TrainReport};
 pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice, traced_keys};
 pub use training::train;
 
 pub use crate::run::{
-    CheckpointError, ConfigError, Disagreement, ManagerStats, Split, TaskError, Training, UnknownChoice,
+    CheckpointError, ConfigError, Disagreement, ManagerStats, NoProgress, Split, TaskError, Training,
+    UnknownChoice,
 };

@@ -3,7 +3,7 @@
 use crate::kge::checkpoint::Checkpoint;
 use crate::metric::{Rank, RankMetrics};
 use crate::run::config::Split;
-use crate::run::observer::Training;
+use crate::run::observer::{NoProgress, Training};
 use crate::run::stats::ManagerStats;
 
 /// A long step that is not training, passed to [`Progress::stage`].
@@ -99,9 +99,5 @@ pub trait Progress: Sync {
         let _ = report;
     }
 }
-
-/// Observes nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoProgress;
 
 impl Progress for NoProgress {}

@@ -13,10 +13,10 @@
 //!
 //! | a task wants | it says |
 //! | --- | --- |
-//! | barriers within an epoch (blocks of DSGD) | [`rounds`](task::Task::rounds): all workers see all updates of the round before |
-//! | another learning rate after each epoch (bold driver) | [`learning_rate`](task::Task::learning_rate) from the losses so far |
+//! | barriers within an epoch (blocks of DSGD) | `rounds`: all workers see all updates of the round before |
+//! | another learning rate after each epoch (bold driver) | `learning_rate` from the losses so far |
 //! | one that falls with the work done (word2vec) | the same, from what all workers have done |
-//! | the best epoch | an [`examination`](task::Task::examination) of valid and [`is_better`](task::Task::is_better) |
+//! | the best epoch | an `examination` of valid and `is_better` |
 //! | the last epoch | no examination of valid |
 //! | the same figure on any number of nodes | answers per item, put together in the order of items |
 //! | barriers, stop, failure, nodes as processes | nothing |
@@ -55,6 +55,8 @@ pub(crate) mod shape;
 pub(crate) mod share;
 pub(crate) mod stats;
 pub(crate) mod task;
+#[cfg(test)]
+mod tests;
 pub(crate) mod training;
 
 pub use agreement::Disagreement;
@@ -62,5 +64,5 @@ pub use config::{ConfigError, Split};
 pub use error::TaskError;
 pub use file::CheckpointError;
 pub use named::UnknownChoice;
-pub use observer::{Epoch, Observer, Training};
+pub use observer::{Epoch, NoProgress, Observer, Training};
 pub use stats::ManagerStats;

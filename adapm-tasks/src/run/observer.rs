@@ -72,3 +72,9 @@ pub trait Observer<F>: Sync {
         let _ = epoch;
     }
 }
+
+/// Observes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProgress;
+
+impl<F> Observer<F> for NoProgress {}

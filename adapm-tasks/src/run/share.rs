@@ -36,8 +36,8 @@ impl<A: Clone + Default> Answers<A> {
         self.items
     }
 
-    /// Which items one of `workers` workers examines: every `workers`-th batch, batches being small enough that every worker
-    /// has one.
+    /// Which items one of `workers` workers examines: every `workers`-th batch, batches being smaller where items are few, so
+    /// that few workers have none.
     fn places(&self, worker: usize, workers: usize) -> impl Iterator<Item = Range<usize>> + use<A> {
         places(self.items.len(), self.batch, worker, workers)
     }
@@ -121,7 +121,7 @@ mod tests {
             }
             assert!(seen.iter().all(|count| *count == 1), "{len} {workers}");
         }
-        assert!((0..4).all(|worker| places(7, BATCH, worker, 4).next().is_some()), "each has one");
+        assert!((0..4).all(|worker| places(7, BATCH, worker, 4).next().is_some()), "each has some");
     }
 
     #[test]

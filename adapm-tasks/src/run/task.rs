@@ -63,7 +63,8 @@ pub(crate) trait Task: Sync {
     fn loader(&self, seat: Seat) -> Self::Loader;
 
     /// Prepares and announces the units of a round, in order. Rounds come in order; the loader is ahead of its worker, also
-    /// across their ends.
+    /// across their ends: under a system that localizes, keys that a round hands over leave while the round before may still
+    /// use them, which costs waiting, not updates. Such a task has few units [`ahead`](Self::ahead) there.
     ///
     /// # Errors
     ///

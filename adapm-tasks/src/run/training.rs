@@ -55,6 +55,9 @@ pub(crate) struct Trained<F> {
     pub(crate) workers: usize,
 }
 
+/// What each worker of this process copied of the chosen parameters, and what was decided.
+type Copied<E> = (Vec<Vec<f32>>, Verdicts<E>);
+
 impl<T: Task> Run<'_, T> {
     /// Trains, evaluates test, and brings the parameters together. Raising the stop flag ends it within a unit, with the
     /// results so far. Collective if nodes are processes.
@@ -65,12 +68,12 @@ impl<T: Task> Run<'_, T> {
     /// fails: in all processes if in one.
     pub(crate) fn train(&self) -> Result<Trained<FiguresOf<T>>, TaskError> {
         self.crew.check(&self.task.shape())?;
-        let (parts, verdicts) = self.epochs()?;
-        self.conclude(parts, verdicts)
+        let copied = self.epochs()?;
+        self.conclude(copied)
     }
 
-    /// Trains, and returns what the workers of this process copied of the chosen parameters.
-    fn epochs(&self) -> Result<(Vec<Vec<f32>>, Verdicts<T::Examination>), TaskError> {
+    /// Trains.
+    fn epochs(&self) -> Result<Copied<T::Examination>, TaskError> {
         let Self { task, settings, crew, observer, stop, .. } = *self;
         let valid = settings.evaluate.then(|| task.examination(Split::Valid)).flatten();
         let job = |board| Job { task, settings, valid: valid.as_ref(), board };
@@ -104,8 +107,7 @@ impl<T: Task> Run<'_, T> {
     /// Evaluates the chosen parameters on test, and puts the results together.
     fn conclude(
         &self,
-        parts: Vec<Vec<f32>>,
-        verdicts: Verdicts<T::Examination>,
+        (parts, verdicts): Copied<T::Examination>,
     ) -> Result<Trained<FiguresOf<T>>, TaskError> {
         let Self { task, settings, agreed, crew, observer, stop } = *self;
         let kept = Kept::new(task.kept(), parts, crew.peers);

@@ -10,13 +10,13 @@ use adapm_runtime::System;
 use super::*;
 use crate::kge::initial;
 use crate::kge::model::Model;
-use crate::kge::report::{EpochReport, NoProgress};
+use crate::kge::report::EpochReport;
 use crate::kge::shape::Shape;
 use crate::metric::RankMetrics;
 use crate::run::circle::places;
 use crate::run::harness::{self, Ended, NODES, WORKERS, flags};
 use crate::run::kept::Kept;
-use crate::run::observer::Observer;
+use crate::run::observer::{NoProgress, Observer};
 
 fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig {

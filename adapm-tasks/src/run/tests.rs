@@ -1,0 +1,177 @@
+//! Runs of a task that counts: that nothing is lost, that all wait where they have to and decide the same, and how all end.
+
+mod count;
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use adapm_core::NodeId;
+use adapm_runtime::System;
+
+use self::count::{BLOCKS, Count, Figures, SAMPLED};
+use crate::run::agreement::Agreed;
+use crate::run::config::{ConfigError, Settings, Split};
+use crate::run::crew::Crew;
+use crate::run::error::TaskError;
+use crate::run::harness::{Ended, NODES, WORKERS, flags, train_each};
+use crate::run::observer::{Epoch, NoProgress, Observer};
+use crate::run::peers::Peers;
+use crate::run::task::Task;
+use crate::run::training::{Run, Trained};
+
+const EPOCHS: u32 = 4;
+
+fn settings(system: Option<System>) -> Settings<'static> {
+    let (nodes, workers) = if system.is_some() { (NODES, WORKERS) } else { (1, 1) };
+    let workers = Some(workers);
+    let (epochs, evaluate, valid_every) = (EPOCHS, true, 1);
+    Settings { system, nodes, workers, seed: 1, epochs, evaluate, valid_every, trace: None }
+}
+
+/// Trains with all nodes in one process.
+fn train(task: &Count, settings: Settings<'_>) -> Trained<Figures> {
+    let peers = Peers::alone();
+    let crew = Crew::new(settings.system, settings.nodes, settings.workers, &peers).expect("makes sense");
+    let (agreed, stop) = (Agreed { checkpoint: true }, AtomicBool::new(false));
+    let run = Run { task, settings, agreed, crew, observer: &NoProgress, stop: &stop };
+    run.train().expect("trains")
+}
+
+/// Rates of the epochs up to `epoch`: each is twice that before.
+fn rates(epoch: u32) -> f64 {
+    f64::from(2_u32.pow(epoch) - 1)
+}
+
+fn losses(epochs: &[Epoch<Figures>]) -> Vec<f64> {
+    epochs.iter().map(|epoch| epoch.loss).collect()
+}
+
+#[test]
+fn every_system_counts_all_and_sees_what_was_counted_in_the_rounds_before() {
+    for system in System::ALL.into_iter().map(Some).chain([None]) {
+        let settings = settings(system);
+        let workers = settings.nodes * settings.workers.expect("is given");
+        let mut task = Count::new(workers);
+        task.idle = (workers > 1).then_some(4);
+        let units = task.examples() as f64;
+        // Closest in the second epoch of four.
+        let target = rates(2) * units + 1.0;
+        task.target = Some(target);
+        let trained = train(&task, settings);
+        // A count that was missing would be in the loss, and in the rate of the next epoch.
+        assert_eq!(losses(&trained.epochs), [1.0, 2.0, 4.0, 8.0], "{system:?}");
+        for (number, epoch) in (1..).zip(&trained.epochs) {
+            let rates = rates(number) * units;
+            let distance = (rates - target).abs();
+            let expected = Figures { rates, samples: f64::from(number) * units, distance };
+            assert_eq!((epoch.valid, epoch.examples), (Some(expected), task.examples()), "{system:?}");
+        }
+        assert_eq!(trained.chosen_epoch, 2, "{system:?}");
+        assert_eq!(trained.test, trained.epochs[1].valid, "{system:?}");
+        let values = trained.values.expect("asked for");
+        assert_eq!(values.len() as u64, BLOCKS + SAMPLED);
+        assert_eq!(f64::from(values.iter().sum::<f32>()), (rates(2) + 2.0) * units, "{system:?}");
+    }
+}
+
+#[test]
+fn without_anything_to_evaluate_the_last_epoch_is_kept() {
+    let task = Count::new(NODES * WORKERS);
+    let trained = train(&task, settings(Some(System::Adapm)));
+    assert!(trained.test.is_none() && trained.epochs.iter().all(|epoch| epoch.valid.is_none()));
+    assert_eq!(trained.chosen_epoch, EPOCHS);
+    let sum: f32 = trained.values.expect("asked for").iter().sum();
+    assert_eq!(f64::from(sum), (rates(EPOCHS) + f64::from(EPOCHS)) * task.examples() as f64);
+}
+
+/// Trains as one process a node, of which node 1 has a task of its own.
+fn train_apart(
+    task: &Count,
+    odd: &Count,
+    observers: &[&dyn Observer<Figures>; NODES],
+    stops: &[AtomicBool],
+) -> Vec<Ended<Figures>> {
+    train_each(&[task, odd, task], settings(Some(System::Adapm)), observers, stops)
+}
+
+/// Counts that are evaluated, and best in the second epoch.
+fn count() -> Count {
+    let task = Count::new(NODES * WORKERS);
+    Count { target: Some(rates(2) * task.examples() as f64 + 1.0), ..task }
+}
+
+#[test]
+fn all_processes_decide_the_same_and_have_all_of_the_best_epoch_together() {
+    let task = count();
+    let ended = train_apart(&task, &task, &[&NoProgress; NODES], &flags());
+    for process in &ended {
+        assert_eq!(losses(&process.epochs), [1.0, 2.0, 4.0, 8.0]);
+        assert_eq!((process.chosen, process.best), (Some(2), process.epochs[1].valid));
+        assert!(process.epochs.iter().zip(&ended[0].epochs).all(|(a, b)| a.valid == b.valid));
+        // Training and evaluation of each epoch; rounds need none.
+        assert_eq!(process.rounds, 2 * u64::from(EPOCHS));
+    }
+    let parts = ended.into_iter().flat_map(|process| process.outcome.expect("trained")).flatten();
+    let sum: f64 = parts.map(f64::from).sum();
+    assert_eq!(sum, (rates(2) + 2.0) * task.examples() as f64);
+}
+
+/// Raises its flag when the first epoch is over.
+struct Stopper<'a>(&'a AtomicBool);
+
+impl Observer<Figures> for Stopper<'_> {
+    fn epoch(&self, _: &Epoch<Figures>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_stop_in_one_process_ends_all_in_the_same_epoch_with_the_best_so_far() {
+    let (task, stops) = (count(), flags());
+    let stopper = Stopper(&stops[1]);
+    for process in train_apart(&task, &task, &[&NoProgress, &stopper, &NoProgress], &stops) {
+        assert_eq!((process.epochs.len(), process.chosen), (1, Some(1)));
+        assert!(process.outcome.is_ok());
+    }
+    assert!(!stops[0].load(Ordering::Relaxed) && !stops[2].load(Ordering::Relaxed));
+}
+
+/// How each process ends, of which node 1 has a task of its own.
+fn ends(odd: &Count) -> Vec<String> {
+    let ended = train_apart(&count(), odd, &[&NoProgress; NODES], &flags());
+    ended.into_iter().map(|process| process.outcome.expect_err("one fails").to_string()).collect()
+}
+
+#[test]
+fn a_number_that_is_none_in_one_process_ends_all_with_where_it_came_from() {
+    // The first of the two workers of node 1, at its first unit of the second epoch, with the rate of that epoch.
+    let odd = Count { diverges: Some(WORKERS), ..count() };
+    let step = BLOCKS * odd.units;
+    let expected = TaskError::NotFinite { key: WORKERS as u64, step, learning_rate: 2.0 };
+    assert_eq!(ends(&odd), vec![expected.to_string(); NODES]);
+}
+
+#[test]
+fn data_that_one_process_cannot_load_ends_all() {
+    let odd = Count { unreadable: Some(WORKERS + 1), ..count() };
+    let own = ConfigError::NothingToTrain.to_string();
+    let elsewhere = TaskError::Elsewhere { node: NodeId(1), reason: own.clone() }.to_string();
+    assert_eq!(ends(&odd), [elsewhere.clone(), own, elsewhere]);
+}
+
+/// Panics in the middle of an evaluation.
+struct Panics;
+
+impl Observer<Figures> for Panics {
+    fn evaluating(&self, _: Split, _: u64, _: u64) {
+        panic::panic_any("of the test");
+    }
+}
+
+#[test]
+fn a_panic_in_one_process_leaves_no_other_waiting() {
+    let task = count();
+    let train = || train_apart(&task, &task, &[&NoProgress, &Panics, &NoProgress], &flags()).len();
+    let payload = panic::catch_unwind(AssertUnwindSafe(train)).expect_err("the panic comes out in the end");
+    assert_eq!(payload.downcast_ref(), Some(&"of the test"));
+}

@@ -1,0 +1,251 @@
+//! A task of a few keys: every unit adds the learning rate to one of them and one to others.
+//!
+//! Keys come in blocks, each visited by one worker at a time: in the next round by another. The first unit of a visit looks
+//! whether all is there that the visits before it have added. What a unit loses is the learning rate, and what is missing.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use adapm_core::{Clock, Key};
+use adapm_runtime::Random;
+
+use crate::run::config::{ConfigError, Split};
+use crate::run::draws::Draws;
+use crate::run::parameters::{Announcer, Parameters};
+use crate::run::queue::{Over, Queue};
+use crate::run::seat::Seat;
+use crate::run::shape::Shape;
+use crate::run::task::{Course, Examination, Initial, Round, StepError, Task, Unit};
+
+/// Keys that are visited; their values are `[sum of rates | visits' units]`, of which the first is kept.
+pub(crate) const BLOCKS: u64 = 6;
+/// Keys that samples are drawn from, behind the others; each counts how often it was drawn.
+pub(crate) const SAMPLED: u64 = 2;
+
+/// What is counted, by how many workers.
+#[derive(Clone, Debug)]
+pub(crate) struct Count {
+    pub(crate) workers: usize,
+    /// Units of a visit, the same for all workers but one that has none.
+    pub(crate) units: u64,
+    pub(crate) idle: Option<usize>,
+    /// The sum of all rates that is best; `None`: nothing is evaluated.
+    pub(crate) target: Option<f64>,
+    /// In the second epoch, this worker has an update that is no number.
+    pub(crate) diverges: Option<usize>,
+    /// In the second epoch, this worker's loader cannot go on.
+    pub(crate) unreadable: Option<usize>,
+}
+
+impl Count {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { workers, units: 5, idle: None, target: None, diverges: None, unreadable: None }
+    }
+
+    fn units_of(&self, worker: usize) -> u64 {
+        if self.idle == Some(worker) { 0 } else { self.units }
+    }
+
+    /// The block that a worker visits, `rounds` rounds after the first of all.
+    fn block(worker: usize, rounds: u64) -> Key {
+        Key((worker as u64 + rounds) % BLOCKS)
+    }
+
+    /// Units that a block has seen in so many rounds.
+    fn seen(&self, block: Key, rounds: u64) -> u64 {
+        let visits = (0..rounds).flat_map(|round| (0..self.workers).map(move |worker| (round, worker)));
+        let of_block = visits.filter(|(round, worker)| Self::block(*worker, *round) == block);
+        of_block.map(|(_, worker)| self.units_of(worker)).sum()
+    }
+}
+
+/// Adds to one block.
+#[derive(Debug)]
+pub(crate) struct Addition<S> {
+    block: Key,
+    clock: Clock,
+    /// Units that the block has seen, at the first of a visit.
+    seen: Option<u64>,
+    diverges: bool,
+    sample: S,
+}
+
+impl<S> Unit<S> for Addition<S> {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn examples(&self) -> u64 {
+        1
+    }
+
+    fn sample(&mut self) -> Option<&mut S> {
+        Some(&mut self.sample)
+    }
+}
+
+impl Task for Count {
+    type Unit<S: Send> = Addition<S>;
+    /// The worker, and its clock.
+    type Loader = (usize, Clock);
+    type Learner = ();
+    type Examination = Distance;
+
+    fn shape(&self) -> Shape {
+        Shape::new(&[(BLOCKS, 2), (SAMPLED, 1)])
+    }
+
+    fn kept(&self) -> Shape {
+        Shape::new(&[(BLOCKS, 1), (SAMPLED, 1)])
+    }
+
+    fn initial(&self) -> Initial {
+        Arc::new(|_, value| value.fill(0.0))
+    }
+
+    fn draws(&self) -> Option<Draws> {
+        let draw = |random: &mut Random| Key(BLOCKS + random.below(SAMPLED));
+        Some(Draws::By(Key(BLOCKS)..Key(BLOCKS + SAMPLED), Arc::new(draw)))
+    }
+
+    fn examples(&self) -> u64 {
+        (0..self.workers).map(|worker| self.units_of(worker)).sum::<u64>() * BLOCKS
+    }
+
+    fn rounds(&self) -> u32 {
+        BLOCKS as u32
+    }
+
+    fn ahead(&self) -> usize {
+        3
+    }
+
+    fn loader(&self, seat: Seat) -> (usize, Clock) {
+        assert_eq!(seat.all, self.workers);
+        (seat.number, Clock(0))
+    }
+
+    fn load<A: Announcer>(
+        &self,
+        (worker, clock): &mut (usize, Clock),
+        round: Round,
+        announcer: &mut A,
+        queue: &Queue<Addition<A::Sample>>,
+    ) -> Result<(), Over> {
+        let before = u64::from(round.epoch - 1) * BLOCKS + u64::from(round.index);
+        let block = Self::block(*worker, before);
+        let is_second = round.epoch == 2;
+        for unit in 0..self.units_of(*worker) {
+            if is_second && self.unreadable == Some(*worker) {
+                return Err(Over::Failed(ConfigError::NothingToTrain.into()));
+            }
+            let window = *clock..clock.plus(1);
+            announcer.announce(&[block], window.clone())?;
+            let sample = announcer.prepare_sample(1, window)?;
+            let seen = (unit == 0).then(|| self.seen(block, before));
+            let diverges = is_second && self.diverges == Some(*worker);
+            queue.send(Addition { block, clock: *clock, seen, diverges, sample })?;
+            *clock = clock.plus(1);
+        }
+        Ok(())
+    }
+
+    fn learner(&self) {}
+
+    /// Twice the loss of the epoch before.
+    fn learning_rate(&self, course: &Course<'_>) -> f32 {
+        let Course { epoch, epochs, done, examples, losses } = *course;
+        assert!(epoch <= epochs && losses.len() + 1 == epoch as usize, "the losses of all epochs before");
+        assert!(done <= examples && examples == self.examples());
+        losses.last().map_or(1.0, |loss| 2.0 * *loss as f32)
+    }
+
+    fn train<P: Parameters>(
+        &self,
+        (): &mut (),
+        unit: &mut Addition<P::Sample>,
+        learning_rate: f32,
+        parameters: &mut P,
+    ) -> Result<f64, StepError<P::Error>> {
+        if unit.diverges {
+            return Err(StepError::NotFinite(unit.block));
+        }
+        let (mut value, mut keys, mut sampled) = ([0.0; 2], [Key(0)], [0.0]);
+        parameters.pull(&[unit.block], &mut value)?;
+        parameters.pull_sample(&mut unit.sample, &mut keys, &mut sampled)?;
+        parameters.push(&[unit.block, keys[0]], &[learning_rate, 1.0, 1.0])?;
+        parameters.advance_clock();
+        let missing = unit.seen.map_or(0.0, |seen| seen as f64 - f64::from(value[1]));
+        Ok(f64::from(learning_rate) + missing)
+    }
+
+    fn examination(&self, split: Split) -> Option<Distance> {
+        let shape = if split == Split::Valid { self.shape() } else { self.kept() };
+        self.target.map(|target| Distance { split, shape, target })
+    }
+
+    fn is_better(&self, figures: &Figures, best: &Figures) -> bool {
+        figures.distance < best.distance
+    }
+}
+
+/// How far the sum of all rates is from where it should be: the smaller the better.
+pub(crate) struct Distance {
+    split: Split,
+    shape: Shape,
+    target: f64,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Figures {
+    /// Of all blocks.
+    pub(crate) rates: f64,
+    /// Of all keys that are sampled.
+    pub(crate) samples: f64,
+    pub(crate) distance: f64,
+}
+
+impl Examination for Distance {
+    /// The first float of a key, which is an item.
+    type Answer = f64;
+    type Figures = Figures;
+    type Examiner = Vec<f32>;
+
+    fn split(&self) -> Split {
+        self.split
+    }
+
+    fn items(&self) -> usize {
+        self.shape.keys() as usize
+    }
+
+    fn batch(&self) -> usize {
+        3
+    }
+
+    fn examiner(&self) -> Vec<f32> {
+        Vec::new()
+    }
+
+    fn examine<P: Parameters>(
+        &self,
+        values: &mut Vec<f32>,
+        items: Range<usize>,
+        parameters: &mut P,
+        answers: &mut Vec<f64>,
+    ) -> Result<(), P::Error> {
+        for key in items.map(|item| Key(item as u64)) {
+            values.resize(self.shape.len_of(key), 0.0);
+            parameters.pull(&[key], values)?;
+            answers.push(f64::from(values[0]));
+        }
+        Ok(())
+    }
+
+    fn figures(&self, answers: &[f64]) -> Figures {
+        let (blocks, sampled) = answers.split_at(BLOCKS as usize);
+        let rates: f64 = blocks.iter().sum();
+        Figures { rates, samples: sampled.iter().sum(), distance: (rates - self.target).abs() }
+    }
+}
