@@ -306,3 +306,44 @@ const MAGIC: &[u8] = b"adapmckp";
 const VERSION: u32 = 1;
 /// Bytes of the name of a task.
 const TASK_LEN_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(task: &[u8]) -> Vec<u8> {
+        let writer = Writer::new(task, Vec::new());
+        let file =
+            writer.and_then(|mut writer| writer.text(b"name").and_then(|()| writer.values(&[0.5, -2.0])));
+        file.expect("memory takes all bytes")
+    }
+
+    fn read(bytes: &[u8]) -> Result<Vec<f32>, Fault> {
+        let mut reader = Reader::new(b"count", bytes)?;
+        if reader.text()? == b"name" { reader.values() } else { Err(Fault::Corrupt) }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_damage_anywhere_is_seen() {
+        let file = written(b"count");
+        assert_eq!(read(&file), Ok(vec![0.5, -2.0]));
+        for at in 0..file.len() {
+            assert!(read(&file[..at]).is_err(), "cut at {at}");
+            let mut changed = file.clone();
+            changed[at] ^= 1;
+            assert!(read(&changed).is_err(), "changed at {at}");
+        }
+        assert_eq!(read(&[file, vec![0]].concat()), Err(Fault::Corrupt));
+    }
+
+    #[test]
+    fn a_file_of_another_task_is_said_to_be_one() {
+        assert_eq!(read(&written(b"sum")), Err(Fault::Task("sum".to_owned())));
+        let text = Fault::Task("sum".to_owned()).at(Path::new("file")).to_string();
+        assert_eq!(text, "file is a checkpoint of task sum; give one of the task asked for");
+        // What is no name is not repeated.
+        for other in ["s\n", "a name that is longer than that of any task"] {
+            assert_eq!(read(&written(other.as_bytes())), Err(Fault::Corrupt), "{other:?}");
+        }
+    }
+}

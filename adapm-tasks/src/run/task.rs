@@ -100,7 +100,8 @@ pub(crate) trait Task: Sync {
     /// [`kept`](Self::kept). `None` without such data.
     fn examination(&self, split: Split) -> Option<Self::Examination>;
 
-    /// Whether an epoch with these figures on valid is to be preferred to one with the `best` so far.
+    /// Whether an epoch with these figures on valid is to be preferred to one with the `best` so far, of which the first may be
+    /// no number: any that is one is better.
     fn is_better(&self, figures: &FiguresOf<Self>, best: &FiguresOf<Self>) -> bool;
 }
 
