@@ -34,6 +34,12 @@ fn survivors_of_a_loss_keep_every_invariant() {
     run_all(random::setup_with_losses, "one_seed_with_losses");
 }
 
+/// Workers think better of what they have signalled, all of it or some of its keys, before and after it was acted on.
+#[test]
+fn signals_taken_back_keep_every_invariant() {
+    run_all(random::setup_with_take_backs, "one_seed_with_take_backs");
+}
+
 /// Runs all schedules, prints those that fail, and tells which entry met which state.
 fn run_all(make: MakeSetup, again: &str) -> Pairs {
     let seeds = number("ADAPM_SEEDS").unwrap_or(SEEDS);
@@ -82,6 +88,12 @@ fn one_seed() {
 #[test]
 fn one_seed_with_losses() {
     tell_seed(random::setup_with_losses);
+}
+
+/// The same with signals that are taken back.
+#[test]
+fn one_seed_with_take_backs() {
+    tell_seed(random::setup_with_take_backs);
 }
 
 fn tell_seed(make: MakeSetup) {

@@ -16,6 +16,12 @@ pub enum Input<'a, V> {
     Op(Op<V>),
     /// A signal of a worker of this node.
     Intent(Intent),
+    /// A signal of a worker of this node is not meant any more: as often as a key stands here, one that was signalled for it by
+    /// the same worker with the same window, and has not expired, is forgotten. What was not signalled is ignored.
+    ///
+    /// Nobody hears of a signal that was not acted on. One that was ends in the next round, as if its window had; other signals
+    /// for the key last as long as they did. Costs a look at each signal of the worker that has not expired.
+    TakeBack(Intent),
     /// Keys that workers made dirty ([`crate::slot::Pushed::Dirtied`]) since the last such input.
     ///
     /// Feed it before operations and timeouts, and before a `SyncRequest` with the mark `sync`: its sender waits for every

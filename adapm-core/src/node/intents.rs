@@ -1,9 +1,9 @@
 //! Signals of own workers, aggregated per node and key (AdaPM §3, AdaPM §B.2.1).
 //!
 //! A node keeps inactive intents to itself. What the action timer lets through (AdaPM §4.2.1) raises the key's reference
-//! count, what expires lowers it; others learn only that the count has left or reached zero.
+//! count, what expires or is taken back lowers it; others learn only that the count has left or reached zero.
 
-use alloc::collections::BinaryHeap;
+use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
@@ -26,6 +26,8 @@ const WISH_ROUNDS: u64 = 1_024;
 pub(super) struct Signals {
     workers: Vec<WorkerSignals>,
     arrivals: u64,
+    /// What is to be forgotten when the next round begins.
+    taken_back: Vec<Intent>,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +49,11 @@ struct Batch {
 
 impl Signals {
     pub(super) fn new(workers: usize) -> Self {
-        Self { workers: (0..workers).map(|_| WorkerSignals::default()).collect(), arrivals: 0 }
+        Self {
+            workers: (0..workers).map(|_| WorkerSignals::default()).collect(),
+            arrivals: 0,
+            taken_back: Vec::new(),
+        }
     }
 
     /// Whether an intent is not yet let through or not yet retired.
@@ -84,8 +90,23 @@ impl<S: Store, P: Policy> Node<S, P> {
         Ok(())
     }
 
-    /// Lets through what the policy acts on, then retires what has expired: an intent that continues another keeps the key.
+    pub(super) fn handle_take_back(&mut self, intent: Intent) -> Result<(), OpError> {
+        if intent.worker.index() >= self.clocks.len() {
+            return Err(OpError::UnknownWorker { worker: intent.worker });
+        }
+        self.check_keys(&intent.keys)?;
+        // Where there is nothing to forget, there need not be a round either.
+        if self.signals.any() {
+            self.signals.taken_back.push(intent);
+        }
+        Ok(())
+    }
+
+    /// Forgets what is taken back, lets through what the policy acts on, then retires what has expired: an intent that continues another keeps the key.
     pub(super) fn update_intents(&mut self) {
+        for intent in core::mem::take(&mut self.signals.taken_back) {
+            self.take_back(intent);
+        }
         for index in 0..self.config.workers {
             let worker = WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide"));
             let clock = self.clocks[index];
@@ -134,6 +155,34 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         if first {
             self.observe(|observer, now| observer.on_intent(now, key, true));
+        }
+    }
+
+    fn take_back(&mut self, intent: Intent) {
+        let Intent { worker, keys, clocks } = intent;
+        let signals = &mut self.signals.workers[worker.index()];
+        let mut times = BTreeMap::<Key, usize>::new();
+        keys.into_iter().for_each(|key| *times.entry(key).or_default() += 1);
+        forget(&mut signals.inactive, &mut times, |batch| {
+            (batch.at, batch.end) == (clocks.start, clocks.end)
+        });
+        let acted_on = forget(&mut signals.active, &mut times, |batch| batch.end == clocks.end);
+        // Where the signal was not the only one of this worker, the latest of the others counts.
+        let mut ends: BTreeMap<Key, Clock> = acted_on.into_iter().map(|key| (key, Clock(0))).collect();
+        let active = if ends.is_empty() { None } else { Some(signals.active.iter()) };
+        for Reverse(batch) in active.into_iter().flatten() {
+            for key in &batch.keys {
+                ends.entry(*key).and_modify(|end| *end = batch.end.max(*end));
+            }
+        }
+        for (key, end) in ends {
+            let Some(interest) = self.interests.get_mut(&key) else { continue };
+            interest
+                .ends
+                .iter_mut()
+                .filter(|(other, _)| *other == worker)
+                .for_each(|(_, latest)| *latest = end);
+            self.expire(key, worker, Clock(0));
         }
     }
 
@@ -206,4 +255,25 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
         }
     }
+}
+
+/// Takes keys out of the batches that fit, each as often as `times` says, and returns those found.
+fn forget(
+    batches: &mut BinaryHeap<Reverse<Batch>>,
+    times: &mut BTreeMap<Key, usize>,
+    fits: impl Fn(&Batch) -> bool,
+) -> Vec<Key> {
+    let mut found = Vec::new();
+    let mut list = core::mem::take(batches).into_vec();
+    for Reverse(batch) in list.iter_mut().filter(|Reverse(batch)| fits(batch)) {
+        batch.keys.retain(|key| {
+            let Some(left) = times.get_mut(key).filter(|left| **left > 0) else { return true };
+            *left -= 1;
+            found.push(*key);
+            false
+        });
+    }
+    list.retain(|Reverse(batch)| !batch.keys.is_empty());
+    *batches = list.into();
+    found
 }

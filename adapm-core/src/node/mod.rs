@@ -188,6 +188,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             Input::Message(from, message) => self.handle_message(from, message)?,
             Input::Op(op) => self.handle_op(op)?,
             Input::Intent(intent) => self.handle_intent(intent)?,
+            Input::TakeBack(intent) => self.handle_take_back(intent)?,
             Input::Dirty(keys) => self.agenda.dirty.extend_from_slice(keys),
             Input::Timeout(clocks) => self.handle_timeout(clocks)?,
             Input::PeerLost(node) => self.handle_peer_lost(node)?,

@@ -149,6 +149,23 @@ impl Cluster {
         self.finish_step(who.0)
     }
 
+    /// Takes an intent of a worker back.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn take_back(
+        &mut self,
+        who: Who,
+        keys: &[Key],
+        clocks: core::ops::Range<u64>,
+    ) -> Result<(), Violation> {
+        let clocks = Clock(clocks.start)..Clock(clocks.end);
+        let intent = Intent { worker: who.1, keys: keys.to_vec(), clocks };
+        self.drain_quietly(who.0)?;
+        self.feed(who.0, Input::TakeBack(intent))?;
+        self.finish_step(who.0)
+    }
+
     /// Raises the clock of a worker by `clocks`; its node hears of it with its next timeout.
     pub fn advance_clock(&mut self, who: Who, clocks: u64) {
         let worker = &mut self.members[who.0.index()].workers[who.1.index()];

@@ -3,6 +3,7 @@
 //! Everything about a run follows from its seed: nodes, workers, keys, system, bounds and every step.
 
 mod losses;
+mod signals;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -57,6 +58,14 @@ pub fn setup(seed: u64) -> Setup {
 pub fn setup_with_losses(seed: u64) -> Setup {
     let mut setup = setup(seed);
     setup.losses = Rng::new(seed ^ LOSS_SALT).within(1..3);
+    setup
+}
+
+/// The cluster of a seed, in which signals are taken back; in every second one, nodes vanish too.
+#[must_use]
+pub fn setup_with_take_backs(seed: u64) -> Setup {
+    let mut setup = if seed.is_multiple_of(2) { setup(seed) } else { setup_with_losses(seed) };
+    setup.takes_back = true;
     setup
 }
 
@@ -276,28 +285,6 @@ impl Schedule {
             self.cluster.block(who, op);
         }
         self.cluster.round(holder)
-    }
-
-    fn signal(&mut self) -> Result<(), Violation> {
-        let who = self.worker();
-        if self.cluster.member(who.0).workers[who.1.index()].ended {
-            return Ok(());
-        }
-        let clock = self.cluster.member(who.0).workers[who.1.index()].clock.0;
-        let ahead =
-            if self.rng.chance(30) { self.rng.within(0..60) as u64 } else { self.rng.within(0..4) as u64 };
-        let start = clock + ahead;
-        let end = start + 1 + self.rng.within(0..6) as u64;
-        let keys = self.some_keys();
-        self.cluster.intent(who, &keys, start..end)
-    }
-
-    /// Where keys are relocated only, they go to and fro as fast as they are signaled.
-    fn signal_again(&mut self, node: NodeId) -> Result<(), Violation> {
-        let Some(who) = self.live().into_iter().find(|who| who.0 == node) else { return Ok(()) };
-        let clock = self.cluster.member(node).workers[who.1.index()].clock.0;
-        let keys = self.some_keys();
-        self.cluster.intent(who, &keys, clock..clock + 3)
     }
 
     fn end_one(&mut self) -> Result<(), Violation> {

@@ -38,6 +38,8 @@ pub struct Setup {
     pub codec: bool,
     /// Nodes that random schedules may let vanish; fewer than there are nodes.
     pub losses: usize,
+    /// Whether random schedules take signals back.
+    pub takes_back: bool,
     /// The mistake planted in every node: [`Bug::from_environment`] unless said otherwise.
     pub bug: Option<Bug>,
     /// The invariants that are checked.
@@ -64,6 +66,7 @@ impl Setup {
             parked_max: 1 << 16,
             codec: true,
             losses: 0,
+            takes_back: false,
             bug: Bug::from_environment(),
             checks: Checks::ALL,
         }
