@@ -128,6 +128,13 @@ pub enum OpError {
         /// Keys asked for.
         asked: usize,
     },
+    /// A sample was handed to a worker that did not prepare it.
+    ForeignSample {
+        /// The node of the worker that did.
+        node: NodeId,
+        /// That worker.
+        worker: WorkerId,
+    },
     /// The sampling API was used on a cluster that was built without `sampling`.
     NoSampling,
     /// A node that was needed is gone.
@@ -181,6 +188,13 @@ impl fmt::Display for OpError {
             Self::UnknownWorker { worker } => write!(f, "worker {worker} does not exist on this node"),
             Self::SampleExhausted { left, asked } => {
                 write!(f, "sample has {left} keys left, {asked} asked for: prepare a larger sample")
+            }
+            Self::ForeignSample { node, worker } => {
+                write!(
+                    f,
+                    "sample was prepared by worker {} of node {} of this or another cluster: pull it there",
+                    worker.0, node.0
+                )
             }
             Self::NoSampling => f.write_str("no sampling was configured: call Builder::sampling"),
             Self::PeerLost { node, address } => {

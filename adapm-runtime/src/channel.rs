@@ -173,6 +173,7 @@ impl<S: Store> Channel<S> {
         for command in commands.drain(..) {
             match command {
                 Command::Intent(intent) => self.feed_own(Input::Intent(intent))?,
+                Command::TakeBack(intent) => self.feed_own(Input::TakeBack(intent))?,
                 Command::Op { waiter, worker, body } => {
                     self.state.next_op += 1;
                     let id = OpId(self.state.next_op);

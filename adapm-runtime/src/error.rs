@@ -8,6 +8,8 @@ use adapm_core::transport::Loss;
 use adapm_core::{ChannelId, Key, NodeId};
 use adapm_transport::group::GroupError;
 
+use crate::sampling::Scheme;
+
 /// A cluster that cannot be built: the caller is to blame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -27,6 +29,13 @@ pub enum BuildError {
     SampleLens {
         /// The first key with another length than the range's first.
         key: Key,
+    },
+    /// A pool that cannot be drawn.
+    SamplePool {
+        /// Draws of a pool.
+        size: u32,
+        /// Uses of each.
+        reuse: u32,
     },
     /// A sparse layout cannot be replicated in full: nobody knows which keys will exist.
     SparseFull,
@@ -90,6 +99,13 @@ impl fmt::Display for BuildError {
             }
             Self::SampleLens { key } => {
                 write!(f, "cannot sample from keys of several value lengths: key {} differs", key.0)
+            }
+            Self::SamplePool { size, reuse } => {
+                write!(
+                    f,
+                    "cannot sample from pools of {size} keys used {reuse} times: use 1 to {} keys, once or more",
+                    Scheme::POOL_SIZE_MAX
+                )
             }
             Self::SparseFull => f.write_str("system full needs a dense layout: use Layout::dense"),
             Self::Endpoints { channel, given, nodes } => {

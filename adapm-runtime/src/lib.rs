@@ -30,7 +30,8 @@
 //! | `order` | the order rule: no access overtakes an operation in flight | `tests/loom_order.rs` |
 //! | `mailbox`, `ticket` | ways to a channel thread and back | `tests/loom_{mailbox,ticket}.rs` |
 //! | [`trace`] | what happens to some keys, as a file | `tests/trace` |
-//! | `sampling`, `stats`, `clocks` | keys the manager may choose; totals; logical time | `tests/threads` |
+//! | [`sampling`] | keys the manager may choose | `tests/sampling` |
+//! | `stats`, `clocks` | totals; logical time | `tests/threads` |
 //!
 //! Plug in a policy, a store or a transport: [`docs::plug_in`], and in short `examples/custom_{policy,store,transport}.rs`.
 //!
@@ -77,7 +78,7 @@ mod node;
 mod notice;
 mod order;
 mod processes;
-mod sampling;
+pub mod sampling;
 mod stats;
 mod store;
 mod sync;
@@ -90,7 +91,7 @@ pub use builder::Builder;
 pub use cluster::Cluster;
 pub use error::{BuildError, RunError};
 pub use notice::Notice;
-pub use sampling::{Random, Sample, Sampling, Scheme};
+pub use sampling::{AliasTable, Random, Sample, Sampling, Scheme, UnknownScheme, Weight, WeightError};
 pub use stats::{Stats, Traffic};
 pub use store::LayoutStore;
 pub use ticket::Ticket;

@@ -41,6 +41,7 @@ pub(crate) struct Plan<V> {
     pub(crate) initial: Initial<V>,
     pub(crate) sampling: Option<Arc<Sampling>>,
     pub(crate) heeds_intents: bool,
+    pub(crate) localizes: bool,
     pub(crate) replicates_fully: bool,
     pub(crate) failure: Arc<Failure>,
     pub(crate) report: Report,
@@ -77,6 +78,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             workers: (0..plan.workers).map(|_| WorkerShared::default()).collect(),
             sampling: plan.sampling.clone(),
             heeds_intents: plan.heeds_intents,
+            localizes: plan.localizes,
             replicates_fully: plan.replicates_fully,
         });
         let mut manager = Self { shared: Arc::clone(&shared), threads: Vec::new() };

@@ -34,6 +34,8 @@ mod node {
         Op(Waiter<V>, WorkerId, OpBody<V>),
         /// A signal.
         Intent(Intent),
+        /// A signal that is not meant any more.
+        TakeBack(Intent),
     }
 
     impl<S: Store> ModelNode<S> {
@@ -55,6 +57,7 @@ mod node {
                 workers: (0..workers).map(|_| WorkerShared::default()).collect(),
                 sampling: None,
                 heeds_intents: true,
+                localizes: false,
                 replicates_fully: false,
             }))
         }
@@ -83,6 +86,7 @@ mod node {
             let public = |command| match command {
                 node::Command::Op { waiter, worker, body } => Command::Op(waiter, worker, body),
                 node::Command::Intent(intent) => Command::Intent(intent),
+                node::Command::TakeBack(intent) => Command::TakeBack(intent),
             };
             (commands.into_iter().map(public).collect(), keys)
         }

@@ -13,7 +13,7 @@ use adapm_core::{ChannelId, Clock, Key, NodeId, Value, WorkerId};
 use crate::clocks::Clocks;
 use crate::link::WakeFn;
 use crate::mailbox::{Mailbox, Urgency};
-use crate::sampling::Sampling;
+use crate::sampling::{Holder, Sampling};
 use crate::stats::{Published, Stats, WorkerCounters};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, lock, planted};
 use crate::ticket::{Promise, Waiter};
@@ -30,6 +30,8 @@ pub(crate) struct NodeShared<S: Store> {
     pub(crate) sampling: Option<Arc<Sampling>>,
     /// Whether the policy of this node's engines acts on intents at all.
     pub(crate) heeds_intents: bool,
+    /// Whether keys are brought here by localize, as far as anything brings them.
+    pub(crate) localizes: bool,
     /// Whether this node holds a replica of everything for the whole run.
     pub(crate) replicates_fully: bool,
 }
@@ -62,6 +64,8 @@ pub(crate) enum Command<V> {
     Op { waiter: Waiter<V>, worker: WorkerId, body: OpBody<V> },
     /// A signal.
     Intent(Intent),
+    /// A signal that is not meant any more.
+    TakeBack(Intent),
 }
 
 impl<V: Value> Port<V> {
@@ -78,9 +82,9 @@ impl<V: Value> Port<V> {
         }
     }
 
-    /// Hands over a signal, which is looked at when the next round begins.
-    pub(crate) fn post_intent(&self, intent: Intent) -> Result<(), OpError> {
-        if self.mailbox.post(Command::Intent(intent), Urgency::NextRound).map_err(|_| OpError::Ended)? {
+    /// Hands over a signal or what takes one back, which is looked at when the next round begins.
+    pub(crate) fn post(&self, signal: Command<V>) -> Result<(), OpError> {
+        if self.mailbox.post(signal, Urgency::NextRound).map_err(|_| OpError::Ended)? {
             (self.wake)();
         }
         Ok(())
@@ -145,7 +149,8 @@ impl<S: Store> NodeShared<S> {
     /// Hands a checked signal to the engines.
     pub(crate) fn signal(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
         for (channel, keys) in self.by_channel(keys) {
-            self.ports[channel].post_intent(Intent { worker, keys, clocks: clocks.clone() })?;
+            let intent = Intent { worker, keys, clocks: clocks.clone() };
+            self.ports[channel].post(Command::Intent(intent))?;
         }
         Ok(())
     }
@@ -211,6 +216,27 @@ impl<S: Store> NodeShared<S> {
         }
         parts.retain(|(_, keys)| !keys.is_empty());
         parts
+    }
+}
+
+impl<S: Store + Send + Sync + 'static> Holder for NodeShared<S> {
+    fn take_back(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) {
+        // What ends with the worker's present clock ends soon enough by itself.
+        let matters = clocks.end > self.clocks.clock(worker).plus(1);
+        if !matters || self.nodes == 1 || !self.heeds_intents {
+            return;
+        }
+        // A worker that has ended has no intent.
+        let Ok(_alive) = self.alive(worker) else { return };
+        for (channel, keys) in self.by_channel(keys) {
+            let intent = Intent { worker, keys, clocks: clocks.clone() };
+            // A closed mailbox: the channel thread has forgotten all intent.
+            let _ = self.ports[channel].post(Command::TakeBack(intent));
+        }
+    }
+
+    fn note_unpulled(&self, worker: WorkerId, keys: u64) {
+        self.workers[worker.index()].counters.add_unpulled(keys);
     }
 }
 

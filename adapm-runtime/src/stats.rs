@@ -37,8 +37,14 @@ pub struct Stats {
     pub bytes_sent: u64,
     /// Frames sent.
     pub messages_sent: u64,
+    /// Sampled keys that were pulled, under whatever scheme.
+    pub sampled: u64,
+    /// Those of them that were local: their share is what a scheme achieves.
+    pub sampled_local: u64,
     /// Sampled keys of scheme `local` that had to be pulled from another node, as no key in the range was local.
     pub sample_fallbacks: u64,
+    /// Keys of samples that were finished or dropped before they were pulled.
+    pub sample_unpulled: u64,
     /// Forwards of an entry before it was served.
     pub hops: Histogram,
     /// Staleness in nanoseconds: time since the oldest change a replica lacked when its refresh left the owner.
@@ -105,7 +111,10 @@ impl Stats {
             (&mut self.rounds, other.rounds),
             (&mut self.bytes_sent, other.bytes_sent),
             (&mut self.messages_sent, other.messages_sent),
+            (&mut self.sampled, other.sampled),
+            (&mut self.sampled_local, other.sampled_local),
             (&mut self.sample_fallbacks, other.sample_fallbacks),
+            (&mut self.sample_unpulled, other.sample_unpulled),
         ] {
             *mine += theirs;
         }
@@ -153,29 +162,53 @@ impl Stats {
     }
 }
 
-/// Counters of one worker: it alone writes, anybody reads. On cache lines of their own.
+/// Counters of one worker: it alone writes but where said, anybody reads. On cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct WorkerCounters {
     local: AtomicU64,
+    sampled: AtomicU64,
+    sampled_local: AtomicU64,
     sample_fallbacks: AtomicU64,
+    /// The one counter that other threads raise too.
+    sample_unpulled: AtomicU64,
 }
 
 impl WorkerCounters {
     /// Counts accesses served by the fast path. A plain load and store: there is one writer.
     #[inline]
     pub(crate) fn add_local(&self, accesses: u64) {
-        self.local.store(self.local.load(Ordering::Relaxed) + accesses, Ordering::Relaxed);
+        raise(&self.local, accesses);
+    }
+
+    /// Counts keys that were sampled, and how many of them were local.
+    pub(crate) fn add_sampled(&self, keys: u64, local: u64) {
+        raise(&self.sampled, keys);
+        raise(&self.sampled_local, local);
     }
 
     pub(crate) fn add_sample_fallbacks(&self, keys: u64) {
-        self.sample_fallbacks.store(self.sample_fallbacks.load(Ordering::Relaxed) + keys, Ordering::Relaxed);
+        raise(&self.sample_fallbacks, keys);
+    }
+
+    /// Counts keys that were never pulled. Any thread: a sample can be dropped by whoever has it.
+    pub(crate) fn add_unpulled(&self, keys: u64) {
+        self.sample_unpulled.fetch_add(keys, Ordering::Relaxed);
     }
 
     pub(crate) fn add_to(&self, stats: &mut Stats) {
         stats.local += self.local.load(Ordering::Relaxed);
+        stats.sampled += self.sampled.load(Ordering::Relaxed);
+        stats.sampled_local += self.sampled_local.load(Ordering::Relaxed);
         stats.sample_fallbacks += self.sample_fallbacks.load(Ordering::Relaxed);
+        stats.sample_unpulled += self.sample_unpulled.load(Ordering::Relaxed);
     }
+}
+
+/// Raises a counter that one thread writes.
+#[inline]
+fn raise(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
 }
 
 /// The latest totals of one channel thread.

@@ -34,6 +34,7 @@ fn node() -> (Node, Arc<Bed>) {
 fn letter(command: &Command<i64>) -> char {
     match command {
         Command::Intent(_) => 'i',
+        Command::TakeBack(_) => 't',
         Command::Op(_, _, OpBody::Localize { .. }) => 'l',
         Command::Op(_, _, OpBody::End) => 'e',
         Command::Op(..) => '?',
@@ -59,7 +60,7 @@ fn an_intent_is_taken_whatever_the_clock_does_meanwhile() {
             .iter()
             .map(|command| match command {
                 Command::Intent(intent) => intent.clocks.start.0,
-                Command::Op(..) => panic!("nothing else was posted"),
+                Command::Op(..) | Command::TakeBack(_) => panic!("nothing else was posted"),
             })
             .collect();
         // The first may come after its window, and is then nobody's any more; the second is still to come.

@@ -10,6 +10,7 @@ use adapm_core::{ChannelId, NodeId, Value};
 use super::{Builder, Decisions};
 use crate::error::BuildError;
 use crate::processes::Terms;
+use crate::sampling::Scheme;
 
 impl<V, S> Builder<V, S>
 where
@@ -60,6 +61,11 @@ where
         let keys_end = self.layout.keys().end;
         if start >= end || end > keys_end {
             return Err(BuildError::SampleKeys { start, end, keys_end });
+        }
+        if let Scheme::Pool { size, reuse } = sampling.scheme
+            && (size == 0 || size > Scheme::POOL_SIZE_MAX || reuse == 0)
+        {
+            return Err(BuildError::SamplePool { size, reuse });
         }
         let len = self.layout.value_len(start);
         match self.layout.extents().iter().find(|extent| {

@@ -335,6 +335,7 @@ where
             initial: Arc::clone(&self.initial),
             sampling: self.sampling.clone().map(Arc::new),
             heeds_intents: self.heeds_intents(),
+            localizes: matches!(self.decisions, Decisions::System(System::Lapse)),
             replicates_fully: self.is_full(),
             failure: Arc::clone(failure),
             report: Arc::clone(&self.report),

@@ -7,7 +7,7 @@ use adapm_core::error::OpError;
 use adapm_core::store::Store;
 use adapm_core::{Clock, Key, WorkerId};
 
-use crate::node::{NodeShared, check_window};
+use crate::node::NodeShared;
 use crate::sampling::{Sample, Sampler};
 use crate::ticket::{Promise, Ticket};
 
@@ -83,18 +83,20 @@ impl<S: Store> IntentHandle<S> {
         Ok(Ticket::of_localize(promise))
     }
 
-    /// Prepares a sample of `n` keys that will be pulled in `clocks`; see [`crate::Worker::prepare_sample`].
-    ///
-    /// # Errors
-    /// As [`crate::Worker::prepare_sample`].
-    pub fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
-        check_window(&clocks)?;
-        self.sampler.prepare(n, clocks)
-    }
-
     /// The worker's clock; [`Clock::INFINITY`] once it has ended.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.shared.clocks.clock(self.worker)
+    }
+}
+
+impl<S: Store + Send + Sync + 'static> IntentHandle<S> {
+    /// Prepares a sample of `n` keys that the worker will pull in `clocks`; see [`crate::Worker::prepare_sample`].
+    ///
+    /// # Errors
+    /// As [`crate::Worker::prepare_sample`], or the worker has ended.
+    pub fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
+        drop(self.shared.alive(self.worker)?);
+        self.shared.prepare_sample(&mut self.sampler, self.worker, n, clocks)
     }
 }

@@ -6,10 +6,11 @@
 //!
 //! Duplicate keys in one call are legal: each place of a pull gets the key's value, each update of a push is added.
 //!
-//! Not here: the protocol, which is `adapm-core`'s, and the channel threads (`channel.rs`).
+//! Not here: samples (`sample.rs`), the protocol, which is `adapm-core`'s, and the channel threads (`channel.rs`).
 
 mod access;
 mod handle;
+mod sample;
 
 pub use handle::{IntentHandle, IntentKind};
 
@@ -23,9 +24,9 @@ use adapm_core::node::OpBody;
 use adapm_core::store::Store;
 use adapm_core::{Clock, Key, NodeId, WorkerId};
 
-use crate::node::{NodeShared, check_window};
+use crate::node::NodeShared;
 use crate::order::InFlight;
-use crate::sampling::{Sample, Sampler, Scheme};
+use crate::sampling::Sampler;
 use crate::sync::Ordering;
 use crate::ticket::{Place, Promise, Report, Ticket};
 use access::Access;
@@ -215,72 +216,6 @@ impl<S: Store> Worker<S> {
     ) -> Result<(), OpError> {
         let _ = kind;
         self.shared.intend(self.id, keys, clocks)
-    }
-
-    /// Prepares a sample of `n` keys that will be pulled while the clock is in `clocks`. Sends nothing.
-    ///
-    /// # Errors
-    /// [`OpError::NoSampling`] if the cluster was built without, an empty window, or more keys than there are when sampling
-    /// without replacement.
-    pub fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
-        check_window(&clocks)?;
-        self.sampler.prepare(n, clocks)
-    }
-
-    /// Chooses the keys of a sample that will be pulled in the next step, and signals intent for them until the sample's
-    /// window ends. Sends nothing by itself. Early: more keys have left again by the pull. Never: the pull does it. Under
-    /// scheme `Naive` nothing happens: its keys are chosen when the sample is prepared.
-    ///
-    /// # Errors
-    /// The cluster has failed.
-    pub fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
-        if sample.scheme() == Scheme::Naive {
-            return Ok(());
-        }
-        let end = sample.clocks().end;
-        let store = &self.shared.store;
-        let chosen = sample.choose(|key| store.with_slot(key, |slot| slot.word.is_local()));
-        self.shared.hold(self.id, chosen, self.clock..end)
-    }
-
-    /// Pulls the next `keys.len()` keys of a sample into `keys`, their values into `values` `[keys.len() × value_len]`.
-    ///
-    /// Under scheme `Local`, also signals intent for the chosen keys until the sample's window ends: keys that happen to be
-    /// here stay for the push of their updates.
-    ///
-    /// # Errors
-    /// [`OpError::SampleExhausted`] if fewer keys are left, a wrong length, or the cluster has failed.
-    pub fn pull_sample(
-        &mut self,
-        sample: &mut Sample,
-        keys: &mut [Key],
-        values: &mut [S::Value],
-    ) -> Result<(), OpError> {
-        let len = sample.value_len(&self.shared.layout);
-        if values.len() != keys.len() * len {
-            return Err(OpError::ValueLen { expected: keys.len() * len, given: values.len() });
-        }
-        sample.take(keys.len())?;
-        if sample.scheme() == Scheme::Naive {
-            keys.fill_with(|| sample.next_drawn());
-            return self.pull(keys, values);
-        }
-        let mut fallbacks = 0;
-        for (index, (key, value)) in keys.iter_mut().zip(values.chunks_exact_mut(len)).enumerate() {
-            let (chosen, local) = sample.next_local(|key| self.try_pull(key, value));
-            *key = chosen;
-            if !local {
-                fallbacks += 1;
-                self.refuse(chosen, Place { offset: index * len, len });
-            }
-        }
-        self.shared.hold(self.id, keys, self.clock..sample.clocks().end)?;
-        self.counters().add_local(keys.len() as u64 - fallbacks);
-        if fallbacks == 0 {
-            return Ok(());
-        }
-        self.counters().add_sample_fallbacks(fallbacks);
-        self.finish_pull(values)
     }
 
     /// Blocks until the call is done and yields its values.

@@ -6,7 +6,6 @@
 mod counting;
 mod locality;
 mod many_keys;
-mod sampling;
 mod sets;
 
 use adapm_core::{Key, Layout, NodeId};

@@ -1,0 +1,267 @@
+//! A prepared sample: which of its keys are chosen, which are left to pull, and what it gives back in the end.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::mem;
+use std::ops::Range;
+use std::sync::Arc;
+
+use adapm_core::error::OpError;
+use adapm_core::{Clock, Key, Layout, NodeId, WorkerId};
+use foldhash::fast::FixedState;
+
+use super::{DRAWS_IN_VAIN, Random, Sampling, Scheme};
+
+/// Keys to be pulled by [`crate::Worker::pull_sample`], a few at a time, by the worker that prepared it or whose intent handle
+/// did. May outlive its worker and the cluster.
+#[derive(Debug)]
+pub struct Sample {
+    sampling: Arc<Sampling>,
+    random: Random,
+    clocks: Range<Clock>,
+    left: usize,
+    /// Keys that are chosen already; those before `next` have been pulled.
+    chosen: Vec<Key>,
+    next: usize,
+    /// The window of the intent for what is chosen and not pulled, if there is any.
+    held: Option<Range<Clock>>,
+    used: HashMap<Key, (), FixedState>,
+    owner: Owner,
+}
+
+/// Whose sample it is.
+pub(crate) struct Owner {
+    pub(crate) holder: Arc<dyn Holder>,
+    pub(crate) node: NodeId,
+    pub(crate) worker: WorkerId,
+}
+
+/// Who holds keys for samples, and takes back what they did not use.
+pub(crate) trait Holder: Send + Sync {
+    /// Takes back intent of `worker` for `keys` in `clocks`; each key once for each time it was signalled.
+    fn take_back(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>);
+
+    /// Notes that `keys` keys of a sample of `worker` were not pulled.
+    fn note_unpulled(&self, worker: WorkerId, keys: u64);
+}
+
+impl Sample {
+    /// A sample of `n` keys.
+    pub(super) fn new(
+        sampling: Arc<Sampling>,
+        random: Random,
+        clocks: Range<Clock>,
+        n: usize,
+        owner: Owner,
+    ) -> Self {
+        let mut sample = Self::of_keys(sampling, random, clocks, Vec::new(), owner);
+        sample.left = n;
+        if sample.sampling.scheme != Scheme::Local {
+            sample.chosen = (0..n).map(|_| sample.draw_unused()).collect();
+            sample.used = HashMap::default();
+        }
+        sample
+    }
+
+    /// A sample of these keys.
+    pub(super) fn of_keys(
+        sampling: Arc<Sampling>,
+        random: Random,
+        clocks: Range<Clock>,
+        keys: Vec<Key>,
+        owner: Owner,
+    ) -> Self {
+        Self {
+            sampling,
+            random,
+            clocks,
+            left: keys.len(),
+            chosen: keys,
+            next: 0,
+            held: None,
+            used: HashMap::default(),
+            owner,
+        }
+    }
+
+    /// Keys that have not been pulled.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Gives back what the sample holds and has not pulled: intent that was signalled for it, and the rest of its keys, which
+    /// are not sampled again. Returns their number, which [`crate::Stats::sample_unpulled`] counts too.
+    ///
+    /// Keys that were pulled stay until the sample's window ends, for the push of their updates. Never called: dropping the
+    /// sample does the same. Early or late makes no difference to other samples, whose keys do not depend on it.
+    pub fn finish(self) -> usize {
+        self.left
+    }
+
+    /// Elements of each value.
+    pub(crate) fn value_len(&self, layout: &Layout) -> usize {
+        layout.value_len(self.sampling.keys.start).expect("the builder checked the range")
+    }
+
+    /// The window in which the sample is pulled and its updates are pushed.
+    pub(crate) fn clocks(&self) -> Range<Clock> {
+        self.clocks.clone()
+    }
+
+    pub(crate) fn scheme(&self) -> Scheme {
+        self.sampling.scheme
+    }
+
+    /// Checks that this worker of the cluster that samples by `sampling` may pull it.
+    pub(crate) fn check_owner(
+        &self,
+        sampling: Option<&Arc<Sampling>>,
+        node: NodeId,
+        worker: WorkerId,
+    ) -> Result<(), OpError> {
+        let of_cluster = sampling.is_some_and(|sampling| Arc::ptr_eq(sampling, &self.sampling));
+        if of_cluster && (self.owner.node, self.owner.worker) == (node, worker) {
+            Ok(())
+        } else {
+            Err(OpError::ForeignSample { node: self.owner.node, worker: self.owner.worker })
+        }
+    }
+
+    /// The chosen keys that have not been pulled, in ascending order and each once: intent for them is signalled until the
+    /// window ends.
+    pub(crate) fn announce(&mut self) -> Vec<Key> {
+        let mut keys = self.chosen[self.next..].to_vec();
+        keys.sort_unstable();
+        keys.dedup();
+        self.held = Some(self.clocks());
+        keys
+    }
+
+    /// Takes `n` keys off the sample.
+    pub(crate) fn take(&mut self, n: usize) -> Result<(), OpError> {
+        if n > self.left {
+            return Err(OpError::SampleExhausted { left: self.left, asked: n });
+        }
+        self.left -= n;
+        Ok(())
+    }
+
+    /// The next `n` of a sequence that was chosen as a whole.
+    pub(crate) fn next_chosen(&mut self, n: usize) -> &[Key] {
+        self.next += n;
+        &self.chosen[self.next - n..self.next]
+    }
+
+    /// Chooses all keys that are left under scheme `Local`, and returns those that this call chose: intent for them is signalled
+    /// from `now` on.
+    pub(crate) fn choose(&mut self, now: Clock, mut is_local: impl FnMut(Key) -> bool) -> &[Key] {
+        let before = self.chosen.len();
+        let missing = self.left - (before - self.next);
+        for _ in 0..missing {
+            let (key, _) = self.next_free_local(&mut is_local);
+            self.chosen.push(key);
+        }
+        if missing > 0 {
+            self.held = Some(now..self.clocks.end);
+        }
+        &self.chosen[before..]
+    }
+
+    /// The next key of scheme `Local`: a chosen one if `try_local` returns true for it, else the first for which it does, from
+    /// a drawn one upward; else the drawn one and false.
+    pub(crate) fn next_local(&mut self, mut try_local: impl FnMut(Key) -> bool) -> (Key, bool) {
+        if let Some(chosen) = self.chosen.get(self.next).copied() {
+            self.next += 1;
+            if try_local(chosen) {
+                return (chosen, true);
+            }
+            // It has left since, and is as free as others: else a sample of all keys would find none.
+            self.used.remove(&chosen);
+        }
+        self.next_free_local(&mut try_local)
+    }
+
+    fn next_free_local(&mut self, try_local: &mut impl FnMut(Key) -> bool) -> (Key, bool) {
+        let mut drawn = self.draw_free();
+        for _ in 1..DRAWS {
+            if try_local(drawn) {
+                self.note_used(drawn);
+                return (drawn, true);
+            }
+            drawn = self.draw_free();
+        }
+        let mut key = drawn;
+        for _ in 0..self.sampling.len() {
+            if !self.is_used(key) && self.sampling.can_draw(key) && try_local(key) {
+                self.note_used(key);
+                return (key, true);
+            }
+            key = self.sampling.after(key);
+        }
+        self.note_used(drawn);
+        (drawn, false)
+    }
+
+    fn draw_unused(&mut self) -> Key {
+        let key = self.draw_free();
+        self.note_used(key);
+        key
+    }
+
+    fn draw_free(&mut self) -> Key {
+        let mut key = self.sampling.draw(&mut self.random);
+        for _ in 1..DRAWS_IN_VAIN {
+            if !self.is_used(key) {
+                return key;
+            }
+            key = self.sampling.draw(&mut self.random);
+        }
+        self.sampling.next_unused(key, |key| self.is_used(key))
+    }
+
+    fn is_used(&self, key: Key) -> bool {
+        !self.sampling.with_replacement && self.used.contains_key(&key)
+    }
+
+    fn note_used(&mut self, key: Key) {
+        if !self.sampling.with_replacement {
+            self.used.insert(key, ());
+        }
+    }
+
+    /// What is signalled as often as it stands there, and was not pulled.
+    fn unpulled(&mut self) -> Vec<Key> {
+        let mut keys = self.chosen.split_off(self.next);
+        if self.sampling.scheme.announces() {
+            // Each key was signalled once, however often it is in the sample.
+            self.chosen.sort_unstable();
+            keys.sort_unstable();
+            keys.dedup();
+            keys.retain(|key| self.chosen.binary_search(key).is_err());
+        }
+        keys
+    }
+}
+
+impl Drop for Sample {
+    fn drop(&mut self) {
+        if self.left == 0 {
+            return;
+        }
+        self.owner.holder.note_unpulled(self.owner.worker, self.left as u64);
+        if let Some(clocks) = mem::take(&mut self.held) {
+            let keys = self.unpulled();
+            self.owner.holder.take_back(self.owner.worker, &keys, clocks);
+        }
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.worker, self.node)
+    }
+}
+
+/// Draws before the scan for the next local key: with a quarter of the keys local, the scan is needed once in ten.
+const DRAWS: usize = 8;

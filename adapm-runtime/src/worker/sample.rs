@@ -1,0 +1,126 @@
+//! Samples: keys that the parameter manager may choose, prepared, chosen and pulled ([`crate::sampling`]).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use adapm_core::error::OpError;
+use adapm_core::store::Store;
+use adapm_core::{Clock, Key, WorkerId};
+
+use super::Worker;
+use crate::node::{NodeShared, check_window};
+use crate::sampling::{Owner, Sample, Sampler, Scheme};
+use crate::ticket::{Place, Promise};
+
+impl<S: Store + Send + Sync + 'static> Worker<S> {
+    /// Prepares a sample of `n` keys that will be pulled while the clock is in `clocks`. Schemes `Preloc` and `Pool` signal
+    /// intent for its keys in that window, or localize them under [`crate::System::Lapse`]; the others send nothing.
+    ///
+    /// # Errors
+    /// [`OpError::NoSampling`] if the cluster was built without, an empty window, or more keys than there are when sampling
+    /// without replacement.
+    pub fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
+        self.shared.prepare_sample(&mut self.sampler, self.id, n, clocks)
+    }
+
+    /// Chooses the keys of a sample that will be pulled in the next step, and signals intent for them until the sample's
+    /// window ends. Sends nothing by itself. Early: more keys have left again by the pull. Never: the pull does it. Nothing
+    /// happens under schemes other than `Local`: their keys are chosen when the sample is prepared.
+    ///
+    /// # Errors
+    /// [`OpError::ForeignSample`] if another worker or cluster prepared it, or the cluster has failed.
+    pub fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
+        sample.check_owner(self.shared.sampling.as_ref(), self.shared.node, self.id)?;
+        if sample.scheme() != Scheme::Local {
+            return Ok(());
+        }
+        let (now, end) = (self.clock, sample.clocks().end);
+        let store = &self.shared.store;
+        let chosen = sample.choose(now, |key| store.with_slot(key, |slot| slot.word.is_local()));
+        self.shared.hold(self.id, chosen, now..end)
+    }
+
+    /// Pulls the next `keys.len()` keys of a sample into `keys`, their values into `values` `[keys.len() × value_len]`.
+    ///
+    /// Under scheme `Local`, also signals intent for the chosen keys until the sample's window ends: keys that happen to be
+    /// here stay for the push of their updates. After the window, or before it, pulls are right and signal nothing for what
+    /// has passed.
+    ///
+    /// # Errors
+    /// [`OpError::SampleExhausted`] if fewer keys are left, [`OpError::ForeignSample`] if another worker or cluster prepared
+    /// the sample, a wrong length, or the cluster has failed. Nothing was taken off the sample then, but by a failed cluster.
+    pub fn pull_sample(
+        &mut self,
+        sample: &mut Sample,
+        keys: &mut [Key],
+        values: &mut [S::Value],
+    ) -> Result<(), OpError> {
+        sample.check_owner(self.shared.sampling.as_ref(), self.shared.node, self.id)?;
+        let len = sample.value_len(&self.shared.layout);
+        if values.len() != keys.len() * len {
+            return Err(OpError::ValueLen { expected: keys.len() * len, given: values.len() });
+        }
+        sample.take(keys.len())?;
+        let held = if sample.scheme() == Scheme::Local {
+            self.pull_local_sample(sample, keys, values, len);
+            self.shared.hold(self.id, keys, self.clock..sample.clocks().end)
+        } else {
+            keys.copy_from_slice(sample.next_chosen(keys.len()));
+            self.pull_local(keys, values);
+            Ok(())
+        };
+        let elsewhere = self.slow.len();
+        self.counters().add_sampled(keys.len() as u64, (keys.len() - elsewhere) as u64);
+        if elsewhere > 0 {
+            self.finish_pull(values)?;
+        }
+        held
+    }
+
+    /// Chooses and copies what is local; the rest is in `self.slow` afterwards.
+    fn pull_local_sample(
+        &mut self,
+        sample: &mut Sample,
+        keys: &mut [Key],
+        values: &mut [S::Value],
+        len: usize,
+    ) {
+        for (index, (key, value)) in keys.iter_mut().zip(values.chunks_exact_mut(len)).enumerate() {
+            let (chosen, local) = sample.next_local(|key| self.try_pull(key, value));
+            *key = chosen;
+            if !local {
+                self.refuse(chosen, Place { offset: index * len, len });
+            }
+        }
+        let fallbacks = self.slow.len() as u64;
+        self.counters().add_local(keys.len() as u64 - fallbacks);
+        self.counters().add_sample_fallbacks(fallbacks);
+    }
+}
+
+impl<S: Store + Send + Sync + 'static> NodeShared<S> {
+    /// Prepares a sample for `worker`, and announces its keys if they are chosen.
+    pub(super) fn prepare_sample(
+        self: &Arc<Self>,
+        sampler: &mut Sampler,
+        worker: WorkerId,
+        n: usize,
+        clocks: Range<Clock>,
+    ) -> Result<Sample, OpError> {
+        check_window(&clocks)?;
+        let owner = Owner { holder: Arc::clone(self) as _, node: self.node, worker };
+        let mut sample = sampler.prepare(n, clocks.clone(), owner)?;
+        if self.nodes == 1 || !sample.scheme().announces() {
+            return Ok(sample);
+        }
+        let keys = sample.announce();
+        if self.localizes && self.clocks.clock(worker) < clocks.end {
+            let _alive = self.alive(worker)?;
+            // Nobody waits for it: an access waits for a key that is on its way.
+            self.localize(worker, &keys, |parts| Arc::new(Promise::new(parts, None)));
+        } else {
+            self.hold(worker, &keys, clocks)?;
+        }
+        Ok(sample)
+    }
+}

@@ -1,0 +1,159 @@
+//! What a sample gives back when it is finished or dropped, and what stays.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use adapm_core::{Clock, Key, NodeId};
+use adapm_runtime::{Sampling, Scheme, System};
+
+use crate::{Ints, KEYS, WINDOW, at, cluster, eventually, home, is_local, pull};
+
+const ANNOUNCING: [Scheme; 2] = [Scheme::Preloc, Scheme::Pool { size: 40, reuse: 2 }];
+
+/// Keys whose home is node 1, without replacement.
+fn foreign(scheme: Scheme) -> Sampling {
+    Sampling::weighted(scheme, Key(0)..Key(KEYS), &at(1), 4).expect("weights").without_replacement()
+}
+
+fn all_foreign() -> Vec<Key> {
+    (0..KEYS).filter(|key| home(*key, 2) == NodeId(1)).map(Key).collect()
+}
+
+/// Node 0 does `work` while node 1 has intent for its own keys, so that node 0 gets replicas, which go with its intent.
+fn contended(cluster: &Ints, work: impl Fn(&mut crate::IntWorker) + Sync) {
+    let outcome = cluster.run(|mut worker| {
+        if worker.node() == NodeId(1) {
+            worker.intent(&all_foreign(), Clock(0)..Clock(9)).expect("a window");
+            worker.wait_sync().expect("no failure");
+        }
+        worker.barrier().expect("no failure");
+        if worker.node() == NodeId(0) {
+            work(&mut worker);
+        }
+        worker.barrier().expect("no failure");
+    });
+    assert_eq!(outcome, Ok(vec![(); 2]));
+}
+
+fn local(worker: &mut crate::IntWorker) -> Vec<Key> {
+    all_foreign().into_iter().filter(|key| is_local(worker, *key)).collect()
+}
+
+#[test]
+fn a_finished_sample_lets_go_of_what_was_not_pulled_and_of_nothing_else() {
+    for scheme in ANNOUNCING {
+        let cluster = cluster(System::Adapm, 2, 1, foreign(scheme));
+        contended(&cluster, |worker| {
+            let mut sample = worker.prepare_sample(30, Clock(0)..Clock(50)).expect("sampling is configured");
+            let other = worker.prepare_sample(10, Clock(0)..Clock(50)).expect("sampling is configured");
+            eventually(worker, "drawn keys come", |worker| local(worker).len() >= 30);
+            let pulled = pull(worker, &mut sample, 12);
+            drop(other);
+            assert_eq!(sample.finish(), 18);
+            eventually(worker, "the others go", |worker| local(worker).len() <= 12);
+            let mut expected = pulled;
+            expected.sort_unstable();
+            assert_eq!(local(worker), expected, "{scheme}: pulled keys stay until the window ends");
+        });
+        let stats = cluster.stats();
+        assert_eq!((stats.sampled, stats.sample_unpulled), (12, 28), "{scheme}");
+    }
+}
+
+/// Samples that were prepared far ahead and are not needed after all: nothing is brought for them.
+#[test]
+fn a_sample_that_is_dropped_before_its_window_costs_nothing() {
+    for scheme in ANNOUNCING {
+        for keeps in [false, true] {
+            let cluster = cluster(System::Adapm, 2, 1, foreign(scheme));
+            contended(&cluster, |worker| {
+                let mut handle = worker.intent_handle();
+                let window = Clock(10_000)..Clock(10_050);
+                let sample =
+                    Mutex::new(Some(handle.prepare_sample(30, window).expect("sampling is configured")));
+                if !keeps {
+                    // Whatever thread does it.
+                    std::thread::scope(|scope| {
+                        scope.spawn(|| drop(sample.lock().expect("one thread").take()));
+                    });
+                }
+                worker.wait_sync().expect("no failure");
+                (0..10_000).for_each(|_| {
+                    worker.advance_clock();
+                });
+                if keeps {
+                    eventually(worker, "kept samples bring their keys", |worker| local(worker).len() == 30);
+                }
+                (0..20).for_each(|_| worker.wait_sync().expect("no failure"));
+                assert_eq!(local(worker).len(), if keeps { 30 } else { 0 }, "{scheme}");
+            });
+            assert_eq!(
+                (cluster.stats().replicas, cluster.stats().sample_unpulled),
+                (if keeps { 30 } else { 0 }, 30)
+            );
+        }
+    }
+}
+
+/// Keys that `local` has chosen for the next step, which then does not come.
+#[test]
+fn chosen_keys_that_are_not_pulled_are_let_go() {
+    let own = Sampling::uniform(Scheme::Local, Key(0)..Key(KEYS), 4);
+    let cluster = cluster(System::Adapm, 2, 1, own);
+    contended(&cluster, |worker| {
+        worker.intent(&all_foreign(), Clock(0)..Clock(2)).expect("a window");
+        eventually(worker, "intent brings keys", |worker| local(worker).len() == all_foreign().len());
+        let mut sample = worker.prepare_sample(400, Clock(0)..Clock(50)).expect("sampling is configured");
+        worker.choose_sample(&mut sample).expect("no failure");
+        let pulled = pull(worker, &mut sample, 5);
+        (0..2).for_each(|_| {
+            worker.advance_clock();
+        });
+        (0..20).for_each(|_| worker.wait_sync().expect("no failure"));
+        assert!(local(worker).len() > 50, "chosen keys stay while they may be pulled");
+        drop(sample);
+        let mut stay: Vec<Key> = pulled.into_iter().filter(|key| home(key.0, 2) == NodeId(1)).collect();
+        stay.sort_unstable();
+        stay.dedup();
+        eventually(worker, "then they go, but for those pulled", |worker| local(worker) == stay);
+    });
+    assert_eq!((cluster.stats().sampled, cluster.stats().sample_unpulled), (5, 395));
+}
+
+#[test]
+fn what_was_not_pulled_is_counted_under_every_scheme_and_for_every_window() {
+    for scheme in Scheme::ALL {
+        for window in [WINDOW, Clock(5)..Clock(9), Clock(0)..Clock::INFINITY] {
+            let cluster = cluster(System::Adapm, 2, 1, foreign(scheme));
+            let work = |worker: &mut crate::IntWorker, window: Range<Clock>| {
+                let mut sample = worker.prepare_sample(10, window).expect("sampling is configured");
+                assert_eq!(sample.left(), 10);
+                pull(worker, &mut sample, 7);
+                assert_eq!(sample.finish(), 3);
+            };
+            let outcome = cluster.run(|mut worker| work(&mut worker, window.clone()));
+            assert_eq!(outcome, Ok(vec![(); 2]));
+            assert_eq!(
+                (cluster.stats().sampled, cluster.stats().sample_unpulled),
+                (14, 6),
+                "{scheme} {window:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_sample_may_outlive_its_cluster() {
+    for scheme in Scheme::ALL {
+        let kept = {
+            let cluster = cluster(System::Adapm, 2, 1, foreign(scheme));
+            let prepare = |mut worker: crate::IntWorker| worker.prepare_sample(10, Clock(0)..Clock(9));
+            let kept = cluster.run(prepare).expect("no failure");
+            cluster.shutdown().expect("no failure");
+            kept
+        };
+        let left: Vec<usize> =
+            kept.into_iter().map(|sample| sample.expect("sampling is configured").finish()).collect();
+        assert_eq!(left, [10, 10], "{scheme}");
+    }
+}
