@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::data::DATA_VARIABLE;
+use crate::data::ratings::RatingFault;
 
 /// Data that cannot be used. Its text is one line: what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,16 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
+    /// A folder without ratings to train on.
+    MissingRatings {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file without a single rating.
+    NoRating {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// What is wrong with a line.
@@ -65,6 +76,8 @@ pub enum Malformation {
     IdOutOfRange,
     /// An id is listed a second time.
     DuplicateId,
+    /// What is wrong with a line of ratings.
+    Rating(RatingFault),
 }
 
 impl std::error::Error for DataError {}
@@ -91,6 +104,13 @@ impl fmt::Display for DataError {
                 write!(f, "{}:{line}:{column}: {reason}", path.display())
             }
             Self::Empty { path } => write!(f, "no triple in {}; give data with at least one", path.display()),
+            Self::MissingRatings { folder } => {
+                write!(f, "no train.txt, ratings.dat, ratings.csv or u.data in {}", folder.display())?;
+                f.write_str("; give the folder or the file that holds ratings")
+            }
+            Self::NoRating { path } => {
+                write!(f, "no rating in {}; give data with at least one", path.display())
+            }
         }
     }
 }
@@ -115,6 +135,7 @@ impl fmt::Display for Malformation {
                 f.write_str("this id is too large; ids count from 0 and are in the list of names")
             }
             Self::DuplicateId => f.write_str("this id has a name already; list every id once"),
+            Self::Rating(fault) => fault.fmt(f),
         }
     }
 }

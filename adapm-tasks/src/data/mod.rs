@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 mod error;
 pub(crate) mod family;
 pub(crate) mod lines;
+pub(crate) mod ratings;
 pub(crate) mod triples;
 
 pub use error::{DataError, Malformation};
+pub use ratings::{RatingFault, RatingFormat, Separator};
 
 /// Environment variable that names the folder in which data is looked up by name.
 pub const DATA_VARIABLE: &str = "ADAPM_DATA";
