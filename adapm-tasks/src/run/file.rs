@@ -59,6 +59,13 @@ pub enum CheckpointError {
         /// Entities and relations of the graph.
         graph: (usize, usize),
     },
+    /// The factors belong to other rows or columns than those of the ratings.
+    OtherRatings {
+        /// Rows and columns of the checkpoint.
+        checkpoint: (u64, u64),
+        /// Rows and columns of the ratings.
+        ratings: (u64, u64),
+    },
 }
 
 impl std::error::Error for CheckpointError {}
@@ -86,6 +93,13 @@ impl fmt::Display for CheckpointError {
                     checkpoint.0, checkpoint.1
                 )?;
                 write!(f, " than the graph ({}, {}); give the data it was trained on", graph.0, graph.1)
+            }
+            Self::OtherRatings { checkpoint: (rows, columns), ratings } => {
+                write!(
+                    f,
+                    "the checkpoint is of other data ({rows} rows, {columns} columns) than the ratings "
+                )?;
+                write!(f, "({}, {}); give the data it was trained on", ratings.0, ratings.1)
             }
         }
     }
