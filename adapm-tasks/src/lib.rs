@@ -1,6 +1,6 @@
 //! Machine learning tasks with sparse access, on top of the adaptive parameter manager.
 //!
-//! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`]) holds model, step,
+//! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`], [`mf`]) holds model, step,
 //! and examination of results, [`run`] what every task's run has in common, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported,
 //! [`exchange`] what nodes tell each other if they are processes, [`simulate`] the paper's workloads on clusters that are
 //! not there.
@@ -14,6 +14,7 @@ pub mod exchange;
 pub mod kge;
 mod matrix;
 pub mod metric;
+pub mod mf;
 pub mod optim;
 pub mod run;
 mod simd;

@@ -1,0 +1,373 @@
+//! Generated matrices: low rank, skewed rows and columns, noise of known size; any rows without the others.
+//!
+//! The cell `(i, j)` is `w_i * h_j` plus noise. Factors are uniform with mean 0, such that the product has variance 1. A row
+//! has a share of the cells, and draws columns, that fall with their rank as a power with exponent 1.1 (the synthetic data of
+//! AdaPM App. C), flattened for the first ranks: a row cannot have more cells than there are columns, nor a column more than
+//! rows. Everything about a row follows from seed and row alone, so a node generates the rows it has, and nothing else.
+//!
+//! ```text
+//!   row -> rank -> cells n = share of the rank
+//!                  columns: those that are due n times their share >= 1 all, then one of each of the n - k strata
+//!                           of equal share in the rest, so that no column comes twice and n come in all
+//! ```
+//!
+//! Test data is drawn anew, rows and columns by their shares: it may meet a training cell, with other noise. The RMSE of the
+//! planted factors on it is what the best of models can be expected to reach.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::mf::cell::Cell;
+use crate::mf::skew::{Shuffle, Skew};
+
+/// What a generated matrix is like. Start from [`PlantedConfig::default`] and set fields.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PlantedConfig {
+    /// Number of rows. Defaults to 2,000.
+    pub rows: u32,
+    /// Number of columns. Defaults to 1,000.
+    pub columns: u32,
+    /// Number of training cells, at most a quarter of all. Defaults to 100,000.
+    pub cells: u64,
+    /// Number of cells to predict. Defaults to 10,000.
+    pub test_cells: u32,
+    /// Rank of the matrix without noise. Defaults to 4.
+    pub rank: usize,
+    /// Standard deviation of the noise; that of the matrix without is 1. Defaults to 0.2.
+    pub noise: f32,
+    /// Seed of everything. Defaults to 1.
+    pub seed: u64,
+}
+
+impl Default for PlantedConfig {
+    fn default() -> Self {
+        Self { rows: 2_000, columns: 1_000, cells: 100_000, test_cells: 10_000, rank: 4, noise: 0.2, seed: 1 }
+    }
+}
+
+impl fmt::Display for PlantedConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, columns, rank, noise, seed, .. } = self;
+        write!(f, "generated {rows} x {columns} matrix of rank {rank}, noise {noise} (seed {seed})")
+    }
+}
+
+/// Sizes of which there is no generated matrix. Its text is one line: what, and what to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum PlantedError {
+    /// No row, no column, no cell, or rank 0.
+    Nothing,
+    /// More training cells than a quarter of the matrix.
+    TooDense {
+        /// The most there can be.
+        cells_max: u64,
+    },
+    /// A rank above 1,024.
+    RankTooHigh,
+    /// Noise that is negative or no finite number.
+    Noise,
+}
+
+impl std::error::Error for PlantedError {}
+
+impl fmt::Display for PlantedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => {
+                f.write_str("a matrix needs rows, columns, cells and a rank; give at least 1 of each")
+            }
+            Self::TooDense { cells_max } => {
+                write!(f, "more cells than a quarter of the matrix; give at most {cells_max}")
+            }
+            Self::RankTooHigh => write!(f, "a planted rank above {RANK_MAX}; give a smaller one"),
+            Self::Noise => f.write_str("the noise has to be 0 or a positive number"),
+        }
+    }
+}
+
+/// A generated matrix.
+#[derive(Clone)]
+pub(crate) struct Planted {
+    config: PlantedConfig,
+    rows: Skew,
+    columns: Skew,
+    shuffle: Shuffle,
+    /// Factors of all columns, `[columns x rank]`.
+    column_factors: Arc<Vec<f32>>,
+}
+
+impl PartialEq for Planted {
+    fn eq(&self, other: &Self) -> bool {
+        self.config == other.config
+    }
+}
+
+impl Planted {
+    pub(crate) fn new(config: PlantedConfig) -> Result<Self, PlantedError> {
+        let PlantedConfig { rows, columns, cells, rank, noise, seed, .. } = config;
+        if rows == 0 || columns == 0 || cells == 0 || rank == 0 {
+            return Err(PlantedError::Nothing);
+        }
+        let cells_max = (u64::from(rows) * u64::from(columns) / DENSITY).max(1);
+        if cells > cells_max {
+            return Err(PlantedError::TooDense { cells_max });
+        }
+        if rank > RANK_MAX {
+            return Err(PlantedError::RankTooHigh);
+        }
+        if !(noise >= 0.0 && noise.is_finite()) {
+            return Err(PlantedError::Noise);
+        }
+        let share = |len: u32| f64::from(len) / 2.0 / cells as f64;
+        let mut column_factors = vec![0.0; columns as usize * rank];
+        for (column, factors) in (0..).zip(column_factors.chunks_exact_mut(rank)) {
+            fill_factors(&mut random(seed, COLUMN_STREAM, column), factors);
+        }
+        Ok(Self {
+            config,
+            rows: Skew::flattened(EXPONENT, rows, share(columns)),
+            columns: Skew::flattened(EXPONENT, columns, share(rows)),
+            shuffle: Shuffle::new(rows, seed),
+            column_factors: Arc::new(column_factors),
+        })
+    }
+
+    /// Number of training cells in these rows.
+    pub(crate) fn cells(&self, rows: Range<u32>) -> u64 {
+        if rows == (0..self.config.rows) {
+            return self.config.cells;
+        }
+        rows.map(|row| self.cells_of_row(row)).sum()
+    }
+
+    /// Passes the training cells of these rows, row by row, ascending.
+    pub(crate) fn for_each(&self, rows: Range<u32>, each: &mut dyn FnMut(Cell)) {
+        let mut factors = vec![0.0; self.config.rank];
+        for row in rows {
+            let cells = self.cells_of_row(row);
+            if cells == 0 {
+                continue;
+            }
+            fill_factors(&mut random(self.config.seed, ROW_STREAM, row), &mut factors);
+            let mut random = random(self.config.seed, CELL_STREAM, row);
+            self.for_each_column(cells, &mut random, |column, random| {
+                let value = self.product(&factors, column) + self.noise(random);
+                each(Cell { row, column, value });
+            });
+        }
+    }
+
+    /// The cells to predict.
+    pub(crate) fn test(&self) -> Vec<Cell> {
+        let mut random = random(self.config.seed, TEST_STREAM, 0);
+        let mut factors = vec![0.0; self.config.rank];
+        let mut draw = || {
+            let row = self.shuffle.of_rank(self.rows.rank(random.random()));
+            let column = self.columns.rank(random.random());
+            self.fill_row_factors(row, &mut factors);
+            let value = self.product(&factors, column) + self.noise(&mut random);
+            Cell { row, column, value }
+        };
+        (0..self.config.test_cells).map(|_| draw()).collect()
+    }
+
+    /// The RMSE of the planted factors; 0 if there is no cell.
+    pub(crate) fn rmse(&self, cells: &[Cell]) -> f64 {
+        let mut factors = vec![0.0; self.config.rank];
+        let mut square = |cell: &Cell| {
+            self.fill_row_factors(cell.row, &mut factors);
+            (f64::from(cell.value) - f64::from(self.product(&factors, cell.column))).powi(2)
+        };
+        (cells.iter().map(&mut square).sum::<f64>() / cells.len().max(1) as f64).sqrt()
+    }
+
+    fn fill_row_factors(&self, row: u32, factors: &mut [f32]) {
+        fill_factors(&mut random(self.config.seed, ROW_STREAM, row), factors);
+    }
+
+    fn cells_of_row(&self, row: u32) -> u64 {
+        self.rows.count(self.shuffle.rank_of(row), self.config.cells)
+    }
+
+    /// Passes `cells` different columns, ascending, with the random numbers of the row.
+    fn for_each_column(
+        &self,
+        cells: u64,
+        random: &mut Xoshiro256PlusPlus,
+        mut each: impl FnMut(u32, &mut Xoshiro256PlusPlus),
+    ) {
+        let columns = u64::from(self.config.columns);
+        // The columns that are due for certain; the others share what is left.
+        let (mut certain, mut before) = (0, 0.0);
+        while certain < cells && certain < columns {
+            let behind = self.columns.cumulative(certain + 1);
+            if (cells - certain) as f64 * (behind - before) < 1.0 - before {
+                break;
+            }
+            each(certain as u32, random);
+            (certain, before) = (certain + 1, behind);
+        }
+        let strata = cells - certain;
+        let (width, mut next) = ((1.0 - before) / strata as f64, certain);
+        for stratum in 0..strata {
+            // A column may reach into two strata; the second leaves it to the first.
+            let mut draw = || before + (stratum as f64 + random.random::<f64>()) * width;
+            let drawn =
+                (0..DRAWS).map(|_| u64::from(self.columns.rank(draw()))).find(|column| *column >= next);
+            // Rounding must not leave too few columns for the strata to come.
+            let column = drawn.unwrap_or(next).min(columns - (strata - stratum));
+            each(column as u32, random);
+            next = column + 1;
+        }
+    }
+
+    fn product(&self, row: &[f32], column: u32) -> f32 {
+        let rank = self.config.rank;
+        let column = &self.column_factors[column as usize * rank..][..rank];
+        row.iter().zip(column).map(|(a, b)| a * b).sum()
+    }
+
+    /// A sum of four uniform numbers with the deviation of the noise: near enough to normal, and without a function whose
+    /// last bit depends on the machine.
+    fn noise(&self, random: &mut Xoshiro256PlusPlus) -> f32 {
+        let sum: f32 = (0..4).map(|_| random.random::<f32>() - 0.5).sum();
+        self.config.noise * 3f32.sqrt() * sum
+    }
+}
+
+/// Uniform factors with mean 0; the product of two vectors of them has variance 1.
+fn fill_factors(random: &mut Xoshiro256PlusPlus, factors: &mut [f32]) {
+    let bound = 3f32.sqrt() / (factors.len() as f32).sqrt().sqrt();
+    factors.fill_with(|| bound * (2.0 * random.random::<f32>() - 1.0));
+}
+
+/// The random numbers of a row or column, for one purpose.
+fn random(seed: u64, stream: u64, index: u32) -> Xoshiro256PlusPlus {
+    // Spread by a multiplication; the generator mixes its seed itself.
+    let place = (stream << 32 | u64::from(index)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Xoshiro256PlusPlus::seed_from_u64(seed ^ place)
+}
+
+/// Exponent with which shares fall with the rank (AdaPM App. C).
+const EXPONENT: f64 = 1.1;
+/// One in so many places can be a training cell.
+const DENSITY: u64 = 4;
+const RANK_MAX: usize = 1 << 10;
+/// Draws in a stratum before the next column is taken.
+const DRAWS: u32 = 8;
+const ROW_STREAM: u64 = 1;
+const COLUMN_STREAM: u64 = 2;
+const CELL_STREAM: u64 = 3;
+const TEST_STREAM: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planted(rows: u32, columns: u32, cells: u64) -> Planted {
+        Planted::new(PlantedConfig { rows, columns, cells, ..PlantedConfig::default() }).expect("valid")
+    }
+
+    fn cells(planted: &Planted, rows: Range<u32>) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        planted.for_each(rows, &mut |cell| cells.push(cell));
+        cells
+    }
+
+    #[test]
+    fn a_part_is_what_the_whole_has_there() {
+        let planted = planted(300, 200, 9_000);
+        let whole = cells(&planted, 0..300);
+        for cuts in [vec![0, 300], vec![0, 1, 150, 300], vec![0, 40, 80, 299, 300]] {
+            let parts: Vec<Cell> = cuts.windows(2).flat_map(|cut| cells(&planted, cut[0]..cut[1])).collect();
+            assert_eq!(parts, whole);
+            let counts: u64 = cuts.windows(2).map(|cut| planted.cells(cut[0]..cut[1])).sum();
+            assert_eq!(counts, 9_000);
+        }
+    }
+
+    #[test]
+    fn every_matrix_has_exactly_its_cells_each_once_and_in_it() {
+        for (rows, columns, count) in [
+            (1, 4, 1),
+            (7, 5, 8),
+            (300, 200, 15_000),
+            (50, 4_000, 50_000),
+            (4_000, 50, 50_000),
+            (900, 900, 90),
+        ] {
+            let cells = cells(&planted(rows, columns, count), 0..rows);
+            let mut places: Vec<(u32, u32)> = cells.iter().map(|cell| (cell.row, cell.column)).collect();
+            assert!(places.is_sorted_by_key(|(row, _)| row), "row by row");
+            places.sort_unstable();
+            places.dedup();
+            assert_eq!(places.len() as u64, count, "{rows} x {columns}");
+            assert!(places.iter().all(|(row, column)| *row < rows && *column < columns));
+        }
+    }
+
+    #[test]
+    fn rows_and_columns_are_skewed_and_the_best_rmse_is_the_noise() {
+        let planted = planted(2_000, 1_000, 100_000);
+        let cells = cells(&planted, 0..2_000);
+        let mut counts = [vec![0_u32; 2_000], vec![0; 1_000]];
+        for cell in &cells {
+            counts[0][cell.row as usize] += 1;
+            counts[1][cell.column as usize] += 1;
+        }
+        for (counts, mean) in counts.iter_mut().zip([50, 100]) {
+            counts.sort_unstable();
+            let (median, most) = (counts[counts.len() / 2], counts[counts.len() - 1]);
+            assert!(3 * median < 2 * mean && most > 6 * mean, "{median} {mean} {most}");
+        }
+        let test = planted.test();
+        assert_eq!(test.len(), 10_000);
+        for cells in [&cells, &test] {
+            let rmse = planted.rmse(cells);
+            assert!((rmse - 0.2).abs() < 0.005, "{rmse}");
+            let square = |cell: &Cell| f64::from(cell.value).powi(2);
+            let deviation = (cells.iter().map(square).sum::<f64>() / cells.len() as f64).sqrt();
+            assert!((0.8..1.25).contains(&deviation), "{deviation}");
+        }
+    }
+
+    #[test]
+    fn seeds_make_different_matrices() {
+        let of = |seed| {
+            let config =
+                PlantedConfig { rows: 50, columns: 50, cells: 500, seed, ..PlantedConfig::default() };
+            cells(&Planted::new(config).expect("valid"), 0..50)
+        };
+        assert_eq!(of(3), of(3));
+        assert_ne!(of(3), of(4));
+    }
+
+    #[test]
+    fn a_few_rows_of_a_matrix_of_a_billion_cells_take_no_more_than_themselves() {
+        let planted = planted(10_000_000, 100_000, 1_000_000_000);
+        let rows = 7_000_000..7_000_050;
+        let few = cells(&planted, rows.clone());
+        assert_eq!(few.len() as u64, planted.cells(rows));
+        assert!(few.len() > 500 && few.len() < 1_000_000, "{}", few.len());
+    }
+
+    #[test]
+    fn impossible_matrices_are_refused() {
+        let error = |config| Planted::new(config).err();
+        let base = PlantedConfig::default();
+        assert_eq!(error(PlantedConfig { rows: 0, ..base }), Some(PlantedError::Nothing));
+        let cells_max = 500_000;
+        assert_eq!(
+            error(PlantedConfig { cells: 500_001, ..base }),
+            Some(PlantedError::TooDense { cells_max })
+        );
+        assert_eq!(error(PlantedConfig { rank: 2_000, ..base }), Some(PlantedError::RankTooHigh));
+        assert_eq!(error(PlantedConfig { noise: f32::NAN, ..base }), Some(PlantedError::Noise));
+    }
+}

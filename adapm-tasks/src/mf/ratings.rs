@@ -1,0 +1,293 @@
+//! Ratings: the observed cells of a matrix to train on, and those to predict.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::data::{DataError, RatingFormat};
+use crate::mf::cell::Cell;
+use crate::mf::planted::{Planted, PlantedConfig, PlantedError};
+use crate::mf::reader;
+use crate::run::digest::Digest;
+
+/// Where ratings came from.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RatingsSource {
+    /// A file for each split.
+    Files {
+        /// The file of the training data.
+        train: PathBuf,
+        /// Its form.
+        format: RatingFormat,
+        /// One in ten data points of it is held out as test, as there is no file of its own.
+        is_held_out: bool,
+    },
+    /// The seeded generator.
+    Generated(PlantedConfig),
+}
+
+impl fmt::Display for RatingsSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files { train, format, is_held_out } => {
+                write!(f, "{} ({format}", train.display())?;
+                f.write_str(if *is_held_out { ", one in ten held out)" } else { ")" })
+            }
+            Self::Generated(config) => config.fmt(f),
+        }
+    }
+}
+
+/// What was found while ratings were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RatingCounts {
+    /// Data points of train whose row and column occur more than once, counted beyond the first; each is trained on.
+    pub repeated: u64,
+    /// Data points of valid with a row or column that train does not know; the training mean is predicted.
+    pub unseen_valid: u64,
+    /// Data points of test with a row or column that train does not know; the training mean is predicted.
+    pub unseen_test: u64,
+}
+
+/// Data points to predict.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Held {
+    /// Those of which row and column occur in train, by column, then by row.
+    pub(crate) cells: Vec<Cell>,
+    /// The values of the others.
+    pub(crate) unseen: Vec<f32>,
+}
+
+impl Held {
+    pub(crate) fn len(&self) -> usize {
+        self.cells.len() + self.unseen.len()
+    }
+}
+
+/// The training data: in memory, or generated when it is asked for.
+#[derive(Clone, PartialEq)]
+pub(crate) enum Train {
+    Cells {
+        /// By row, then by column.
+        cells: Vec<Cell>,
+        /// Where the cells of a row start; also defined one behind the last row.
+        starts: Vec<usize>,
+    },
+    Planted(Planted),
+}
+
+/// Ratings of `rows` x `columns`.
+#[derive(Clone, PartialEq)]
+pub struct Ratings {
+    pub(crate) train: Train,
+    pub(crate) valid: Held,
+    pub(crate) test: Held,
+    /// Ids of the rows by index, ascending; empty if the index is the id.
+    pub(crate) row_ids: Vec<u64>,
+    /// Ids of the columns by index, ascending; empty if the index is the id.
+    pub(crate) column_ids: Vec<u64>,
+    pub(crate) rows: u32,
+    pub(crate) columns: u32,
+    /// Mean of the training data.
+    pub(crate) mean: f64,
+    /// Least and largest value of the training data.
+    pub(crate) range: (f32, f32),
+    pub(crate) counts: RatingCounts,
+    pub(crate) source: RatingsSource,
+}
+
+impl fmt::Debug for Ratings {
+    /// Sizes instead of all cells.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, columns, source, .. } = self;
+        let [valid, test] = [&self.valid, &self.test].map(Held::len);
+        write!(f, "Ratings of {rows} x {columns}, {} / {valid} / {test}, {source}", self.train_len())
+    }
+}
+
+impl Ratings {
+    /// Reads ratings: a file, of which one in ten data points is held out as test; or a folder with
+    ///
+    /// - `train`, `test` and perhaps `valid`, each as `.txt`, `.tsv`, `.csv`, `.dat`, `.mmc` or `.mtx`,
+    /// - `NAME.tr.txt` and `NAME.te.txt`, as libmf's demo,
+    /// - `ratings.dat`, `ratings.csv` or `u.data`, as MovieLens, held out as above.
+    ///
+    /// The form of each file is recognised ([`RatingFormat`]). Ids are mapped: a row or column that occurs in train gets an
+    /// index, in the order of the ids, so that large ids cost nothing.
+    ///
+    /// # Errors
+    ///
+    /// A file or folder that is missing or unreadable, a malformed line (with file, line, column), a file without ratings.
+    pub fn load(path: &Path) -> Result<Self, DataError> {
+        reader::load(path)
+    }
+
+    /// Generates a matrix of low rank with known noise; nothing of its training data is kept in memory.
+    ///
+    /// # Errors
+    ///
+    /// Sizes that no such matrix has.
+    pub fn planted(config: PlantedConfig) -> Result<Self, PlantedError> {
+        let planted = Planted::new(config)?;
+        let mut test = Held { cells: planted.test(), unseen: Vec::new() };
+        sort_by_column(&mut test.cells);
+        Ok(Self {
+            valid: Held::default(),
+            test,
+            row_ids: Vec::new(),
+            column_ids: Vec::new(),
+            rows: config.rows,
+            columns: config.columns,
+            mean: 0.0,
+            range: (f32::MIN, f32::MAX),
+            counts: RatingCounts::default(),
+            source: RatingsSource::Generated(config),
+            train: Train::Planted(planted),
+        })
+    }
+
+    /// Number of rows that occur in train; of a generated matrix, of all rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows as usize
+    }
+
+    /// Number of columns that occur in train; of a generated matrix, of all columns.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns as usize
+    }
+
+    /// Number of data points to train on.
+    #[must_use]
+    pub fn train_len(&self) -> u64 {
+        match &self.train {
+            Train::Cells { cells, .. } => cells.len() as u64,
+            Train::Planted(planted) => planted.cells(0..self.rows),
+        }
+    }
+
+    /// Number of data points to select on.
+    #[must_use]
+    pub fn valid_len(&self) -> usize {
+        self.valid.len()
+    }
+
+    /// Number of data points to report on.
+    #[must_use]
+    pub fn test_len(&self) -> usize {
+        self.test.len()
+    }
+
+    /// Mean of the training data; of a generated matrix that of the model behind it, 0.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// The id of a row in the files; `None` beyond the last.
+    #[must_use]
+    pub fn row_id(&self, row: usize) -> Option<u64> {
+        id(&self.row_ids, self.rows, row)
+    }
+
+    /// The id of a column in the files; `None` beyond the last.
+    #[must_use]
+    pub fn column_id(&self, column: usize) -> Option<u64> {
+        id(&self.column_ids, self.columns, column)
+    }
+
+    /// What was found while reading.
+    #[must_use]
+    pub fn counts(&self) -> RatingCounts {
+        self.counts
+    }
+
+    /// Where they came from.
+    #[must_use]
+    pub fn source(&self) -> &RatingsSource {
+        &self.source
+    }
+
+    /// Tells whether the ratings are generated, which has to be said wherever a figure of them is printed.
+    #[must_use]
+    pub fn is_generated(&self) -> bool {
+        matches!(self.source, RatingsSource::Generated(_))
+    }
+
+    /// The RMSE on test of the model behind a generated matrix: no model can be expected to do better. `None` if unknown.
+    #[must_use]
+    pub fn best_rmse(&self) -> Option<f64> {
+        match &self.train {
+            Train::Planted(planted) => Some(planted.rmse(&self.test.cells)),
+            Train::Cells { .. } => None,
+        }
+    }
+
+    /// Number of training cells in these rows.
+    pub(crate) fn cells_in(&self, rows: Range<u32>) -> u64 {
+        match &self.train {
+            Train::Cells { starts, .. } => (starts[rows.end as usize] - starts[rows.start as usize]) as u64,
+            Train::Planted(planted) => planted.cells(rows),
+        }
+    }
+
+    /// Number of training cells of each row, and of each column. Goes over all of them.
+    pub(crate) fn counts_by_vector(&self) -> [Vec<u32>; 2] {
+        let mut counts = [vec![0; self.rows()], vec![0; self.columns()]];
+        self.for_each(0..self.rows, |cell| {
+            counts[0][cell.row as usize] += 1;
+            counts[1][cell.column as usize] += 1;
+        });
+        counts
+    }
+
+    /// A number that differs between ratings that differ.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut digest = Digest::new();
+        for ids in [&self.row_ids, &self.column_ids] {
+            digest.word(ids.len() as u64);
+            ids.iter().for_each(|id| digest.word(*id));
+        }
+        let mut add = |cell: &Cell| {
+            digest.word(u64::from(cell.row) << 32 | u64::from(cell.column));
+            digest.word(u64::from(cell.value.to_bits()));
+        };
+        match &self.train {
+            Train::Cells { cells, .. } => cells.iter().for_each(&mut add),
+            // Whatever there is to say is said by the configuration.
+            Train::Planted(_) => {}
+        }
+        [&self.valid, &self.test].into_iter().flat_map(|held| &held.cells).for_each(&mut add);
+        for held in [&self.valid, &self.test] {
+            digest.values(&held.unseen);
+        }
+        if let RatingsSource::Generated(config) = &self.source {
+            digest.bytes(format!("{config:?}").as_bytes());
+        }
+        digest.sum()
+    }
+
+    /// Passes the training cells of these rows, row by row, ascending.
+    pub(crate) fn for_each(&self, rows: Range<u32>, mut each: impl FnMut(Cell)) {
+        match &self.train {
+            Train::Cells { cells, starts } => {
+                cells[starts[rows.start as usize]..starts[rows.end as usize]]
+                    .iter()
+                    .for_each(|cell| each(*cell));
+            }
+            Train::Planted(planted) => planted.for_each(rows, &mut each),
+        }
+    }
+}
+
+/// Sorts data points for prediction: by column, then by row.
+pub(crate) fn sort_by_column(cells: &mut [Cell]) {
+    cells.sort_by_key(|cell| (cell.column, cell.row));
+}
+
+fn id(ids: &[u64], len: u32, index: usize) -> Option<u64> {
+    if index >= len as usize { None } else { Some(ids.get(index).copied().unwrap_or(index as u64)) }
+}
