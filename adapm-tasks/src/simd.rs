@@ -1,10 +1,11 @@
 //! Picks the widest instruction set of the machine for the inner loops.
 //!
-//! The loops are the safe, plain ones of [`matrix`](crate::matrix), compiled once per instruction set; their results
+//! The loops are the safe, plain ones of [`matrix`](crate::matrix) and of tasks, compiled once per instruction set; their results
 //! are the same bits under each, since no multiplication is contracted with an addition.
 #![expect(unsafe_code, reason = "a function compiled for an instruction set is unsafe to call without it")]
 
 use crate::matrix::{Left, Panels, exponentiate_lanes, multiply_blocks};
+use crate::mf::kernel::{Cells, Rule, train_lanes};
 
 /// [`matrix::multiply`](crate::matrix::multiply) with the machine's instructions.
 pub(crate) fn multiply(left: Left<'_>, right: &Panels, product: &mut [f32], scratch: &mut Vec<f32>) {
@@ -38,6 +39,22 @@ pub(crate) fn exponentiate(values: &mut [f32], max: f32) -> f32 {
     exponentiate_lanes(values, max)
 }
 
+/// [`Rule::train`] with the machine's instructions.
+pub(crate) fn factorize(rule: Rule, cells: Cells<'_>) -> Option<f64> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { factorize_avx512(rule, cells) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { factorize_avx2(rule, cells) };
+        }
+    }
+    train_lanes(rule, cells)
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn multiply_avx512(left: Left<'_>, right: &Panels, product: &mut [f32], scratch: &mut Vec<f32>) {
@@ -60,4 +77,16 @@ fn exponentiate_avx512(values: &mut [f32], max: f32) -> f32 {
 #[target_feature(enable = "avx2")]
 fn exponentiate_avx2(values: &mut [f32], max: f32) -> f32 {
     exponentiate_lanes(values, max)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn factorize_avx512(rule: Rule, cells: Cells<'_>) -> Option<f64> {
+    train_lanes(rule, cells)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn factorize_avx2(rule: Rule, cells: Cells<'_>) -> Option<f64> {
+    train_lanes(rule, cells)
 }

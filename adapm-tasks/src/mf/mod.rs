@@ -1,12 +1,73 @@
 //! Matrix factorization: a vector of factors per row and per column, trained so that their products are the observed cells.
+//!
+//! ```text
+//!   Ratings (files or generated) --> train(): loaders -> workers -> per-epoch selection on valid --> Checkpoint, RMSE on test
+//!                                                                                                       |
+//!   Ratings ------------------------------------------------------------------> evaluate() <-----------+
+//! ```
+//!
+//! The task of AdaPM App. C and Lapse §4.1. Row `i` is key `i`, column `j` is key `rows + j`. Rows or columns that train does
+//! not know have no key; for them the training mean is predicted.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use adapm_tasks::mf::{EvalConfig, NoProgress, PlantedConfig, Ratings, TrainConfig, evaluate, train};
+//!
+//! let mut planted = PlantedConfig::default();
+//! (planted.rows, planted.columns, planted.cells) = (200, 100, 4_000);
+//! let ratings = Ratings::planted(planted)?;
+//! let mut config = TrainConfig::default();
+//! (config.nodes, config.dim, config.epochs) = (2, 8, 10);
+//! let stop = AtomicBool::new(false);
+//! let trained = train(&ratings, &config, &NoProgress, &stop)?;
+//! assert!(trained.epochs[9].loss < trained.epochs[0].loss);
+//!
+//! // The same parameters give the same figures on any number of nodes.
+//! let mut config = EvalConfig::default();
+//! config.nodes = 3;
+//! let checkpoint = trained.checkpoint.expect("is asked for by default");
+//! assert_eq!(trained.test, evaluate(&ratings, &checkpoint, &config, &NoProgress, &stop)?.metrics);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What a cell costs
+//!
+//! All cells of a column lie behind each other, so a worker pulls a column and up to 128 of its rows at once, steps on the
+//! cells one after the other, and pushes once: one key each way per cell. In memory it has 8 bytes (in order `plain` 12), at
+//! the node that has its row; what was read from files also 12 bytes in [`Ratings`], on every node. Generated cells exist only
+//! where they are trained on, so a matrix of a billion cells needs 8 GB in all, spread over the nodes.
 
 mod cell;
+mod checkpoint;
+mod columns;
+mod config;
+mod evaluation;
 mod ids;
+mod initial;
+pub(crate) mod kernel;
+mod metrics;
+mod opening;
+mod order;
+mod part;
 mod planted;
+mod prediction;
 mod ratings;
 mod reader;
+mod report;
 mod skew;
+mod step;
+mod task;
+mod training;
 
 pub use cell::Cell;
+pub use checkpoint::Checkpoint;
+pub use config::{EvalConfig, Optimizer, Order, Penalty, TrainConfig};
+pub use evaluation::{evaluate, evaluate_in_group};
+pub use metrics::RatingMetrics;
 pub use planted::{PlantedConfig, PlantedError};
 pub use ratings::{RatingCounts, Ratings, RatingsSource};
+pub use report::{EvalReport, TrainReport};
+pub use training::{train, train_in_group};
+
+pub use crate::run::NoProgress;

@@ -1,0 +1,206 @@
+//! Factors of a trained model in a file.
+//!
+//! ```text
+//!   "adapmckp" | version u32 | task: text | dim u64 | rows u64 | columns u64
+//!   | ids of rows: count u64, u64 each | ids of columns: count u64, u64 each | floats u64 | values in key order f32 | checksum u64
+//! ```
+//!
+//! No ids are written where the index is the id (generated ratings). Only factors are kept, no accumulators: rows first, then
+//! columns. The bytes do not depend on how many nodes held the values.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::{fmt, io};
+
+use crate::mf::ratings::Ratings;
+use crate::run::digest::Digest;
+use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
+
+/// Factors of a trained model, rows first, then columns, with what is needed to use them.
+#[derive(Clone, PartialEq)]
+pub struct Checkpoint {
+    dim: usize,
+    rows: u64,
+    columns: u64,
+    row_ids: Vec<u64>,
+    column_ids: Vec<u64>,
+    pub(crate) values: Arc<Vec<f32>>,
+}
+
+impl fmt::Debug for Checkpoint {
+    /// Sizes instead of millions of numbers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checkpoint of {} factors, {} rows, {} columns", self.dim, self.rows, self.columns)
+    }
+}
+
+impl Checkpoint {
+    /// The factors of these ratings, in key order.
+    pub(crate) fn of(ratings: &Ratings, dim: usize, values: Arc<Vec<f32>>) -> Self {
+        Self {
+            dim,
+            rows: ratings.rows.into(),
+            columns: ratings.columns.into(),
+            row_ids: ratings.row_ids.clone(),
+            column_ids: ratings.column_ids.clone(),
+            values,
+        }
+    }
+
+    /// Reads a file written by [`save`](Self::save).
+    ///
+    /// # Errors
+    ///
+    /// A file that is missing, foreign, truncated, damaged, of another task or of another format version.
+    pub fn load(path: &Path) -> Result<Self, CheckpointError> {
+        Self::of_bytes(&file::read(path)?, path)
+    }
+
+    /// Writes the factors in key order; the same bytes for any number of nodes. An older file of that name stays as it is
+    /// until the new one is complete.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses.
+    pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
+        file::save(path, |file| self.write_to(file))
+    }
+
+    /// Number of factors of a row or column.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The factors of a row, `None` beyond the last.
+    #[must_use]
+    pub fn row(&self, row: usize) -> Option<&[f32]> {
+        if (row as u64) < self.rows { self.value(row) } else { None }
+    }
+
+    /// The factors of a column, `None` beyond the last.
+    #[must_use]
+    pub fn column(&self, column: usize) -> Option<&[f32]> {
+        if (column as u64) < self.columns { self.value(self.rows as usize + column) } else { None }
+    }
+
+    /// What the bytes of the file at `path` say.
+    pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CheckpointError> {
+        decode(bytes).map_err(|fault| fault.at(path))
+    }
+
+    /// Checks that the factors are of the rows and columns of these ratings.
+    pub(crate) fn check_data(&self, ratings: &Ratings) -> Result<(), CheckpointError> {
+        let (rows, columns) = (u64::from(ratings.rows), u64::from(ratings.columns));
+        let are_equal = (self.rows, self.columns) == (rows, columns)
+            && (&self.row_ids, &self.column_ids) == (&ratings.row_ids, &ratings.column_ids);
+        if are_equal {
+            return Ok(());
+        }
+        Err(CheckpointError::OtherRatings { checkpoint: (self.rows, self.columns), ratings: (rows, columns) })
+    }
+
+    /// A number that differs between factors that differ.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut digest = Digest::new();
+        digest.values(&self.values);
+        digest.sum()
+    }
+
+    fn value(&self, key: usize) -> Option<&[f32]> {
+        self.values.chunks_exact(self.dim).nth(key)
+    }
+
+    /// Writes the bytes of the file.
+    fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
+        let mut writer = Writer::new(TASK, inner)?;
+        writer.count(self.dim as u64)?;
+        writer.count(self.rows)?;
+        writer.count(self.columns)?;
+        for ids in [&self.row_ids, &self.column_ids] {
+            writer.count(ids.len() as u64)?;
+            ids.iter().try_for_each(|id| writer.count(*id))?;
+        }
+        writer.values(&self.values)
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
+    let mut reader = Reader::new(TASK, bytes)?;
+    let (dim, rows, columns) = (reader.count()?, reader.count()?, reader.count()?);
+    let mut ids = |len: u64| {
+        let count = reader.count()?;
+        if count != 0 && count != len {
+            return Err(Fault::Corrupt);
+        }
+        // Grows as there are bytes, whatever the count claims.
+        (0..count).map(|_| reader.count()).collect::<Result<Vec<u64>, Fault>>()
+    };
+    let (row_ids, column_ids) = (ids(rows)?, ids(columns)?);
+    let values = reader.values()?;
+    let floats = rows.checked_add(columns).and_then(|keys| keys.checked_mul(dim));
+    if dim == 0 || floats != Some(values.len() as u64) {
+        return Err(Fault::Corrupt);
+    }
+    Ok(Checkpoint { dim: dim as usize, rows, columns, row_ids, column_ids, values: Arc::new(values) })
+}
+
+/// The name of the task in its files.
+const TASK: &[u8] = b"mf";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn checkpoint() -> Checkpoint {
+        Checkpoint {
+            dim: 2,
+            rows: 2,
+            columns: 1,
+            row_ids: vec![7, u64::MAX],
+            column_ids: vec![3],
+            values: Arc::new(vec![1.0, 2.0, 3.0, 4.0, 5.0, -6.0]),
+        }
+    }
+
+    fn bytes(checkpoint: &Checkpoint) -> Vec<u8> {
+        checkpoint.write_to(Vec::new()).expect("memory takes everything")
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let checkpoint = checkpoint();
+        assert_eq!(decode(&bytes(&checkpoint)), Ok(checkpoint.clone()));
+        assert_eq!((checkpoint.row(1), checkpoint.row(2)), (Some([3.0, 4.0].as_slice()), None));
+        assert_eq!((checkpoint.column(0), checkpoint.column(1)), (Some([5.0, -6.0].as_slice()), None));
+        let without = Checkpoint { row_ids: Vec::new(), column_ids: Vec::new(), ..checkpoint };
+        assert_eq!(decode(&bytes(&without)), Ok(without));
+    }
+
+    #[test]
+    fn damage_is_noticed_wherever_it_is() {
+        let bytes = bytes(&checkpoint());
+        for len in 0..bytes.len() {
+            assert!(decode(&bytes[..len]).is_err(), "cut at {len}");
+            let mut changed = bytes.clone();
+            changed[len] ^= 4;
+            assert!(decode(&changed).is_err(), "changed at {len}");
+        }
+        let wrong = Checkpoint { row_ids: vec![1], ..checkpoint() };
+        assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
+        let wrong = Checkpoint { rows: 3, row_ids: Vec::new(), ..checkpoint() };
+        assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(tail in prop::collection::vec(any::<u8>(), 0..200)) {
+            let head = bytes(&checkpoint());
+            for start in [0, 14, 22, 46] {
+                let _ = decode(&[&head[..start], &tail].concat());
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What can be chosen about a training or an evaluation, and which choices make no sense.
+
+use adapm_runtime::trace::Tracer;
+
+use crate::System;
+use crate::mf::ratings::Ratings;
+use crate::run::config::{ConfigError, Split};
+use crate::run::crew;
+use crate::run::named::named;
+use crate::run::peers::Peers;
+
+/// In which order workers visit cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Order {
+    /// A worker visits its columns in random order, all cells of a column behind each other (AdaPM App. C).
+    #[default]
+    Columnwise,
+    /// In each sub-epoch a worker visits another block of columns; a barrier ends it (Gemulla et al.; Lapse §4.1).
+    Dsgd,
+    /// A worker visits its cells in random order.
+    Plain,
+}
+
+/// How a gradient becomes an update.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Optimizer {
+    /// Every element has a rate of its own, which falls with the squares of its gradients.
+    #[default]
+    AdaGrad,
+    /// One rate for all.
+    Sgd,
+}
+
+/// What the squared norms of factors are weighted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Penalty {
+    /// Every observed cell penalises its row and its column: a vector counts as often as it has cells.
+    #[default]
+    Cell,
+    /// Every vector counts once, however many cells it has: each of them bears its part (as the programs of the papers).
+    Vector,
+}
+
+/// Choices of a training run. Start from [`TrainConfig::default`] and set fields.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TrainConfig {
+    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager. Defaults to adapm.
+    pub system: Option<System>,
+    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
+    pub nodes: usize,
+    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores they share, and as many
+    /// for all nodes. Defaults to `None`.
+    pub workers: Option<usize>,
+    /// Seed of initial values and order of the data. Defaults to 1.
+    pub seed: u64,
+    /// The order of visits. Defaults to columnwise.
+    pub order: Order,
+    /// How a gradient becomes an update. Defaults to AdaGrad.
+    pub optimizer: Optimizer,
+    /// Number of factors, the rank. Defaults to 32.
+    pub dim: usize,
+    /// Passes over the training data; 0 evaluates the initial values. Defaults to 20.
+    pub epochs: u32,
+    /// Factor of every step, at first. Defaults to 0.1.
+    pub learning_rate: f32,
+    /// Raises the learning rate by 5 % after an epoch in which the loss fell, and halves it after one in which it rose
+    /// (bold driver). Defaults to false.
+    pub bold_driver: bool,
+    /// Weight of the squared norms of rows and columns. Defaults to 0.05.
+    pub l2: f32,
+    /// What squared norms are weighted by. Defaults to the number of cells.
+    pub penalty: Penalty,
+    /// Standard deviation of the initial values around those whose products are the training mean. Defaults to 0.1.
+    pub initial_deviation: f32,
+    /// Clips predictions to the range of the training data. Defaults to false.
+    pub clip: bool,
+    /// Chunks of up to 1,024 cells between `localize` and the access, under [`System::Lapse`]. Defaults to 8.
+    pub localize_ahead: u64,
+    /// Evaluates valid, if there is one, to select the epoch, and test with the selected one. Defaults to true.
+    pub evaluate: bool,
+    /// Epochs between two evaluations of valid; the last epoch is always evaluated. Defaults to 1.
+    pub valid_every: u32,
+    /// Puts the chosen parameters into the report; where nodes are processes they are brought together on node 0, whose
+    /// choice counts. Defaults to true.
+    pub checkpoint: bool,
+    /// Writes what happens to some keys while training; where nodes are processes each writes its own part, if it wants to.
+    /// Defaults to `None`.
+    pub trace: Option<Tracer>,
+}
+
+impl Default for TrainConfig {
+    fn default() -> Self {
+        Self {
+            system: Some(System::Adapm),
+            nodes: 1,
+            workers: None,
+            seed: 1,
+            order: Order::Columnwise,
+            optimizer: Optimizer::AdaGrad,
+            dim: 32,
+            epochs: 20,
+            learning_rate: 0.1,
+            bold_driver: false,
+            l2: 0.05,
+            penalty: Penalty::Cell,
+            initial_deviation: 0.1,
+            clip: false,
+            localize_ahead: 8,
+            evaluate: true,
+            valid_every: 1,
+            checkpoint: true,
+            trace: None,
+        }
+    }
+}
+
+impl TrainConfig {
+    /// Checks that the choices make sense for these ratings.
+    pub(crate) fn check(&self, ratings: &Ratings, peers: &Peers<'_>) -> Result<(), ConfigError> {
+        crew::check(self.system, self.nodes, self.workers, peers)?;
+        if ratings.train_len() == 0 {
+            return Err(ConfigError::NothingToTrain);
+        }
+        if self.dim == 0 || self.dim > DIM_MAX {
+            return Err(ConfigError::Dimension { dim: self.dim });
+        }
+        let positive = [
+            ("learning_rate", self.learning_rate > 0.0 && self.learning_rate.is_finite()),
+            ("initial_deviation", self.initial_deviation > 0.0 && self.initial_deviation.is_finite()),
+            ("localize_ahead", self.localize_ahead > 0),
+            ("valid_every", self.valid_every > 0),
+        ];
+        if let Some((field, _)) = positive.iter().find(|(_, holds)| !holds) {
+            return Err(ConfigError::NotPositive { field });
+        }
+        if !(self.l2 >= 0.0 && self.l2.is_finite()) {
+            return Err(ConfigError::Negative { field: "l2" });
+        }
+        Ok(())
+    }
+}
+
+/// Choices of an evaluation. Start from [`EvalConfig::default`] and set fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EvalConfig {
+    /// The parameter management system; `None`: plain arrays. Defaults to adapm.
+    pub system: Option<System>,
+    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
+    pub nodes: usize,
+    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores they share, and as many
+    /// for all nodes. Defaults to `None`.
+    pub workers: Option<usize>,
+    /// What is evaluated. Defaults to test.
+    pub split: Split,
+    /// Clips predictions to the range of the training data. Defaults to false.
+    pub clip: bool,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self { system: Some(System::Adapm), nodes: 1, workers: None, split: Split::Test, clip: false }
+    }
+}
+
+named!(Order, "columnwise dsgd plain", Order::Columnwise => "columnwise", Order::Dsgd => "dsgd", Order::Plain => "plain");
+named!(Optimizer, "adagrad sgd", Optimizer::AdaGrad => "adagrad", Optimizer::Sgd => "sgd");
+named!(Penalty, "cell vector", Penalty::Cell => "cell", Penalty::Vector => "vector");
+
+/// Factors that are supported.
+const DIM_MAX: usize = 1 << 16;

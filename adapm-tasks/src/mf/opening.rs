@@ -1,0 +1,73 @@
+//! What has to be equal on all nodes before ratings are factorized or predicted.
+
+use crate::mf::checkpoint::Checkpoint;
+use crate::mf::config::{EvalConfig, TrainConfig};
+use crate::mf::ratings::Ratings;
+use crate::run::agreement::Opening;
+
+/// A training run.
+pub(crate) fn training(ratings: &Ratings, config: &TrainConfig) -> Opening {
+    // Field by field, so that a field that is new cannot be forgotten.
+    let TrainConfig {
+        system,
+        nodes,
+        workers,
+        seed,
+        order,
+        optimizer,
+        dim,
+        epochs,
+        learning_rate,
+        bold_driver,
+        l2,
+        penalty,
+        initial_deviation,
+        clip,
+        localize_ahead,
+        evaluate,
+        valid_every,
+        checkpoint,
+        // Whether a process traces is its own affair.
+        trace: _,
+    } = config;
+    let settings = [
+        ("system", system.map_or("none", |system| system.name()).to_owned()),
+        ("nodes", nodes.to_string()),
+        ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
+        ("seed", seed.to_string()),
+        ("order", order.to_string()),
+        ("optimizer", optimizer.to_string()),
+        ("dim", dim.to_string()),
+        ("epochs", epochs.to_string()),
+        ("learning_rate", learning_rate.to_string()),
+        ("bold_driver", bold_driver.to_string()),
+        ("l2", l2.to_string()),
+        ("penalty", penalty.to_string()),
+        ("initial_deviation", initial_deviation.to_string()),
+        ("clip", clip.to_string()),
+        ("localize_ahead", localize_ahead.to_string()),
+        ("evaluate", evaluate.to_string()),
+        ("valid_every", valid_every.to_string()),
+    ];
+    Opening::new("train mf", describe(ratings), *checkpoint, settings)
+}
+
+/// An evaluation of `checkpoint`.
+pub(crate) fn evaluation(ratings: &Ratings, config: &EvalConfig, checkpoint: &Checkpoint) -> Opening {
+    let EvalConfig { system, nodes, workers, split, clip } = config;
+    let settings = [
+        ("system", system.map_or("none", |system| system.name()).to_owned()),
+        ("nodes", nodes.to_string()),
+        ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
+        ("split", split.to_string()),
+        ("clip", clip.to_string()),
+        ("parameters", format!("{} {:016x}", checkpoint.dim(), checkpoint.digest())),
+    ];
+    Opening::new("evaluate mf", describe(ratings), false, settings)
+}
+
+fn describe(ratings: &Ratings) -> String {
+    let (train, valid, test) = (ratings.train_len(), ratings.valid_len(), ratings.test_len());
+    let (rows, columns, digest) = (ratings.rows, ratings.columns, ratings.digest());
+    format!("{train} + {valid} + {test} ratings of {rows} rows and {columns} columns ({digest:016x})")
+}

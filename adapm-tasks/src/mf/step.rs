@@ -1,0 +1,249 @@
+//! A worker's step: the cells of a chunk, run by run.
+//!
+//! ```text
+//!   pull(column, its rows of the run) -> cells one after the other (kernel) -> push(column, rows)
+//! ```
+//!
+//! One pull and one push serve a run of up to 128 cells, so that a cell costs one key each way, not two. As rows differ
+//! within a column, every cell sees what this worker did before, as if it were pulled and pushed alone; what others did
+//! meanwhile it sees a run later. Updates are additive, so none is lost.
+
+use adapm_core::{Clock, Key};
+
+use crate::mf::kernel::{Cells, Rule};
+use crate::mf::order::{Chunk, Run};
+use crate::run::parameters::Parameters;
+use crate::run::task::{StepError, Unit};
+
+/// A chunk at its place in a worker's time.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) chunk: Chunk,
+    pub(crate) clock: Clock,
+}
+
+impl<S> Unit<S> for Load {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn examples(&self) -> u64 {
+        self.chunk.rows.len() as u64
+    }
+
+    fn sample(&mut self) -> Option<&mut S> {
+        None
+    }
+}
+
+/// Weights of squared norms.
+#[derive(Debug)]
+pub(crate) enum Penalties {
+    /// The same for each cell.
+    Equal(f32),
+    /// Of each row and each column, for each of its cells.
+    Own { rows: Vec<f32>, columns: Vec<f32> },
+}
+
+/// A worker's memory for steps, kept from chunk to chunk.
+#[derive(Debug, Default)]
+pub(crate) struct Learner {
+    keys: Vec<Key>,
+    /// Values of the column, then of the rows of a run.
+    values: Vec<f32>,
+    updates: Vec<f32>,
+    penalties: Vec<f32>,
+}
+
+impl Learner {
+    /// Trains on a chunk, and returns the sum of its losses. Column `j` is key `rows + j`. Ends the step.
+    pub(crate) fn train<P: Parameters>(
+        &mut self,
+        chunk: &Chunk,
+        rule: Rule,
+        penalties: &Penalties,
+        rows: u32,
+        parameters: &mut P,
+    ) -> Result<f64, StepError<P::Error>> {
+        let (mut start, mut loss) = (0, 0.0);
+        for run in &chunk.runs {
+            let end = start + run.len as usize;
+            let cells = (&chunk.rows[start..end], &chunk.values[start..end]);
+            loss += self.run(*run, cells, rule, penalties, rows, parameters)?;
+            start = end;
+        }
+        parameters.advance_clock();
+        Ok(loss)
+    }
+
+    fn run<P: Parameters>(
+        &mut self,
+        run: Run,
+        (run_rows, observed): (&[u32], &[f32]),
+        rule: Rule,
+        penalties: &Penalties,
+        rows: u32,
+        parameters: &mut P,
+    ) -> Result<f64, StepError<P::Error>> {
+        let len = rule.value_len();
+        self.keys.clear();
+        self.keys.push(Key(u64::from(rows) + u64::from(run.column)));
+        self.keys.extend(run_rows.iter().map(|row| Key(u64::from(*row))));
+        self.values.resize(self.keys.len() * len, 0.0);
+        self.updates.resize(self.keys.len() * len, 0.0);
+        parameters.pull(&self.keys, &mut self.values)?;
+        let column_penalty = self.weigh(run, run_rows, penalties);
+
+        let (column, row_values) = self.values.split_at_mut(len);
+        let (column_update, row_updates) = self.updates.split_at_mut(len);
+        column_update.fill(0.0);
+        let loss = rule.train(Cells {
+            observed,
+            column,
+            column_update,
+            rows: row_values,
+            row_updates,
+            row_penalties: &self.penalties,
+            column_penalty,
+        });
+        let Some(loss) = loss else { return Err(StepError::NotFinite(self.blamed(len))) };
+        parameters.push(&self.keys, &self.updates)?;
+        Ok(loss)
+    }
+
+    /// Lays out the penalties of the rows; returns that of the column.
+    fn weigh(&mut self, run: Run, run_rows: &[u32], penalties: &Penalties) -> f32 {
+        self.penalties.clear();
+        match penalties {
+            Penalties::Equal(penalty) => {
+                self.penalties.resize(run_rows.len(), *penalty);
+                *penalty
+            }
+            Penalties::Own { rows, columns } => {
+                self.penalties.extend(run_rows.iter().map(|row| rows[*row as usize]));
+                columns[run.column as usize]
+            }
+        }
+    }
+
+    /// The key to name when a run went wrong: the first row whose update is no finite number, else the column.
+    fn blamed(&self, len: usize) -> Key {
+        let updates = self.updates.chunks_exact(len).zip(&self.keys);
+        let is_bad = |(update, _): &(&[f32], &Key)| !update.iter().all(|value| value.is_finite());
+        updates.skip(1).find(is_bad).map_or(self.keys[0], |(_, key)| *key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adapm_core::Key;
+
+    use super::*;
+    use crate::mf::config::Optimizer;
+    use crate::mf::initial::Start;
+    use crate::run::arrays::Arrays;
+    use crate::run::shape::Shape;
+
+    const ROWS: u32 = 6;
+    const PENALTIES: Penalties = Penalties::Equal(0.1);
+
+    fn rule(optimizer: Optimizer) -> Rule {
+        Rule { optimizer, learning_rate: 0.05, dim: 5 }
+    }
+
+    fn arrays(rule: Rule) -> Arrays {
+        let start = Start { seed: 3, rows: ROWS.into(), dim: 5, mean: 1.0, deviation: 0.3 };
+        let shape = Shape::new(&[(9, rule.value_len())]);
+        Arrays::new(shape, None, 1, |key, value| start.value(key, value))
+    }
+
+    fn chunk(runs: &[(u32, &[u32])]) -> Chunk {
+        Chunk {
+            runs: runs.iter().map(|(column, rows)| Run { column: *column, len: rows.len() as u32 }).collect(),
+            rows: runs.iter().flat_map(|(_, rows)| *rows).copied().collect(),
+            values: runs.iter().flat_map(|(_, rows)| *rows).map(|row| *row as f32 - 2.0).collect(),
+        }
+    }
+
+    fn all(arrays: &mut Arrays, rule: Rule) -> Vec<f32> {
+        let mut values = vec![0.0; 9 * rule.value_len()];
+        let Ok(()) = arrays.pull(&(0..9).map(Key).collect::<Vec<_>>(), &mut values);
+        values
+    }
+
+    #[test]
+    fn a_chunk_does_what_its_cells_do_one_by_one() {
+        for optimizer in [Optimizer::AdaGrad, Optimizer::Sgd] {
+            let rule = rule(optimizer);
+            let (mut together, mut apart) = (arrays(rule), arrays(rule));
+            let (mut learner, runs) =
+                (Learner::default(), [(2, [0, 3, 5].as_slice()), (0, &[3]), (1, &[1, 3])]);
+            let loss = learner.train(&chunk(&runs), rule, &PENALTIES, ROWS, &mut together).expect("finite");
+            let mut sum = 0.0;
+            for (column, rows) in runs {
+                for row in rows {
+                    let one = chunk(&[(column, &[*row])]);
+                    sum += learner.train(&one, rule, &PENALTIES, ROWS, &mut apart).expect("finite");
+                }
+            }
+            assert!((loss - sum).abs() < 1e-6 * sum, "{loss} {sum}");
+            for (a, b) in all(&mut together, rule).into_iter().zip(all(&mut apart, rule)) {
+                assert!((a - b).abs() < 1e-5 * (1.0 + b.abs()), "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_loss_falls_and_rows_that_do_not_occur_stay() {
+        let rule = rule(Optimizer::AdaGrad);
+        let mut arrays = arrays(rule);
+        let before = all(&mut arrays, rule);
+        let (mut learner, chunk) = (Learner::default(), chunk(&[(0, &[0, 1, 3]), (2, &[1, 3])]));
+        let mut losses = Vec::new();
+        for _ in 0..100 {
+            losses.push(learner.train(&chunk, rule, &PENALTIES, ROWS, &mut arrays).expect("finite"));
+        }
+        assert!(losses[99] < 0.5 * losses[0], "{} {}", losses[0], losses[99]);
+        let after = all(&mut arrays, rule);
+        for key in 0..9 {
+            let value = key * rule.value_len()..(key + 1) * rule.value_len();
+            assert_eq!(before[value.clone()] != after[value], [0, 1, 3, 6, 8].contains(&key), "{key}");
+        }
+    }
+
+    #[test]
+    fn own_penalties_are_those_of_the_row_and_the_column() {
+        let rule = rule(Optimizer::Sgd);
+        let equal = |penalty| {
+            let mut arrays = arrays(rule);
+            let penalties = Penalties::Equal(penalty);
+            Learner::default()
+                .train(&chunk(&[(1, &[4])]), rule, &penalties, ROWS, &mut arrays)
+                .expect("finite");
+            all(&mut arrays, rule)
+        };
+        let mut arrays = arrays(rule);
+        let (mut rows, mut columns) = (vec![9.0; 6], vec![9.0; 3]);
+        (rows[4], columns[1]) = (0.5, 0.25);
+        let own = Penalties::Own { rows, columns };
+        Learner::default().train(&chunk(&[(1, &[4])]), rule, &own, ROWS, &mut arrays).expect("finite");
+        let values = all(&mut arrays, rule);
+        assert_eq!(values[20..25], equal(0.5)[20..25]);
+        assert_eq!(values[35..40], equal(0.25)[35..40]);
+    }
+
+    #[test]
+    fn what_is_no_number_is_blamed_and_not_pushed() {
+        let rule = rule(Optimizer::AdaGrad);
+        let mut arrays = arrays(rule);
+        let mut poison = vec![0.0; rule.value_len()];
+        poison[3] = f32::NAN;
+        let Ok(()) = arrays.push(&[Key(3)], &poison);
+        let before = all(&mut arrays, rule);
+        let chunk = chunk(&[(0, &[0, 1, 3])]);
+        let outcome = Learner::default().train(&chunk, rule, &PENALTIES, ROWS, &mut arrays);
+        assert_eq!(outcome, Err(StepError::NotFinite(Key(3))));
+        let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&all(&mut arrays, rule)), bits(&before));
+    }
+}

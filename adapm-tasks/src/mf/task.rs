@@ -1,0 +1,204 @@
+//! The task as a run sees it: what workers load and announce, how they step, how factors are judged.
+//!
+//! Row `i` is key `i`, column `j` is key `rows + j`. Rows are announced once, for the whole run; columns chunk by chunk, about
+//! 10,000 cells ahead. The clock counts chunks.
+
+use std::sync::Arc;
+
+use adapm_core::{Clock, Key};
+use adapm_runtime::System;
+
+use crate::mf::config::{Penalty, TrainConfig};
+use crate::mf::initial::Start;
+use crate::mf::kernel::Rule;
+use crate::mf::metrics::RatingMetrics;
+use crate::mf::order::{CHUNK_CELLS, Visits};
+use crate::mf::part::Division;
+use crate::mf::prediction::Prediction;
+use crate::mf::ratings::Ratings;
+use crate::mf::step::{Learner, Load, Penalties};
+use crate::run::config::Split;
+use crate::run::draws::Draws;
+use crate::run::parameters::{Announcer, Parameters};
+use crate::run::queue::{Over, Queue};
+use crate::run::seat::Seat;
+use crate::run::shape::Shape;
+use crate::run::task::{Course, Initial, Round, StepError, Task};
+
+/// Ratings that are to be factorized.
+pub(crate) struct Factorization<'a> {
+    ratings: &'a Ratings,
+    config: &'a TrainConfig,
+    division: Division<'a>,
+    penalties: Penalties,
+}
+
+/// What a worker's loader thread remembers.
+pub(crate) struct Loader {
+    visits: Visits,
+    clock: Clock,
+    columns: Vec<Key>,
+}
+
+impl<'a> Factorization<'a> {
+    /// Factorizes by so many nodes with so many workers each.
+    pub(crate) fn new(ratings: &'a Ratings, config: &'a TrainConfig, nodes: usize, workers: usize) -> Self {
+        let penalties = match config.penalty {
+            Penalty::Cell => Penalties::Equal(config.l2),
+            Penalty::Vector => {
+                let [rows, columns] = ratings
+                    .counts_by_vector()
+                    .map(|counts| counts.into_iter().map(|count| config.l2 / count.max(1) as f32).collect());
+                Penalties::Own { rows, columns }
+            }
+        };
+        Self { ratings, config, division: Division::new(ratings, config.order, nodes, workers), penalties }
+    }
+
+    fn rule(&self, learning_rate: f32) -> Rule {
+        Rule { optimizer: self.config.optimizer, learning_rate, dim: self.config.dim }
+    }
+
+    fn shape_of(&self, value_len: usize) -> Shape {
+        shape(self.ratings, value_len)
+    }
+}
+
+/// A value of so many floats for each row and column.
+pub(crate) fn shape(ratings: &Ratings, value_len: usize) -> Shape {
+    Shape::new(&[(u64::from(ratings.rows) + u64::from(ratings.columns), value_len)])
+}
+
+impl<'a> Task for Factorization<'a> {
+    type Unit<S: Send> = Load;
+    type Loader = Loader;
+    type Learner = Learner;
+    type Examination = Prediction<'a>;
+
+    fn shape(&self) -> Shape {
+        self.shape_of(self.rule(0.0).value_len())
+    }
+
+    fn kept(&self) -> Shape {
+        self.shape_of(self.config.dim)
+    }
+
+    fn initial(&self) -> Initial {
+        let start = Start {
+            seed: self.config.seed,
+            rows: self.ratings.rows.into(),
+            dim: self.config.dim,
+            mean: self.ratings.mean,
+            deviation: self.config.initial_deviation,
+        };
+        Arc::new(move |key, value| start.value(key, value))
+    }
+
+    fn draws(&self) -> Option<Draws> {
+        None
+    }
+
+    fn examples(&self) -> u64 {
+        self.ratings.train_len()
+    }
+
+    fn rounds(&self) -> u32 {
+        self.division.rounds() as u32
+    }
+
+    fn ahead(&self) -> usize {
+        if self.config.system == Some(System::Lapse) {
+            return self.config.localize_ahead as usize;
+        }
+        CELLS_AHEAD.div_ceil(CHUNK_CELLS)
+    }
+
+    fn loader(&self, seat: Seat) -> Loader {
+        let part = self.division.part(seat.number);
+        let visits = Visits::new(part, self.config.seed, seat.number, seat.all);
+        Loader { visits, clock: Clock(0), columns: Vec::new() }
+    }
+
+    fn load<A: Announcer>(
+        &self,
+        loader: &mut Loader,
+        round: Round,
+        announcer: &mut A,
+        queue: &Queue<Load>,
+    ) -> Result<(), Over> {
+        let Loader { visits, clock, columns } = loader;
+        if *clock == Clock(0) && round == (Round { epoch: 1, index: 0 }) {
+            let rows: Vec<Key> =
+                visits.part().rows(self.ratings.rows).into_iter().map(|row| Key(row.into())).collect();
+            for rows in rows.chunks(ROWS_AT_ONCE) {
+                announcer.announce(rows, Clock(0)..Clock(u64::MAX))?;
+            }
+        }
+        visits.round(round.index as usize, &mut |chunk| {
+            columns.clear();
+            columns.extend(
+                chunk.runs.iter().map(|run| Key(u64::from(self.ratings.rows) + u64::from(run.column))),
+            );
+            columns.dedup();
+            announcer.announce(columns, *clock..clock.plus(1))?;
+            queue.send(Load { chunk, clock: *clock })?;
+            *clock = clock.plus(1);
+            Ok(())
+        })
+    }
+
+    fn learner(&self) -> Learner {
+        Learner::default()
+    }
+
+    fn learning_rate(&self, course: &Course<'_>) -> f32 {
+        let first = self.config.learning_rate;
+        if self.config.bold_driver { bold_driver(first, course.losses) } else { first }
+    }
+
+    fn train<P: Parameters>(
+        &self,
+        learner: &mut Learner,
+        load: &mut Load,
+        learning_rate: f32,
+        parameters: &mut P,
+    ) -> Result<f64, StepError<P::Error>> {
+        learner.train(&load.chunk, self.rule(learning_rate), &self.penalties, self.ratings.rows, parameters)
+    }
+
+    fn examination(&self, split: Split) -> Option<Prediction<'a>> {
+        let value_len = match split {
+            Split::Valid => self.rule(0.0).value_len(),
+            Split::Test => self.config.dim,
+        };
+        let prediction = Prediction::new(self.ratings, split, self.config.dim, value_len, self.config.clip);
+        prediction.has_any().then_some(prediction)
+    }
+
+    fn is_better(&self, figures: &RatingMetrics, best: &RatingMetrics) -> bool {
+        figures.rmse < best.rmse
+    }
+}
+
+/// The learning rate behind epochs with these losses: raised by 5 % where the loss fell, halved where it rose.
+fn bold_driver(first: f32, losses: &[f64]) -> f32 {
+    losses.windows(2).fold(first, |rate, two| if two[1] < two[0] { 1.05 * rate } else { 0.5 * rate })
+}
+
+/// Cells between the announcement of a column and its use (tasks of AdaPM App. C announce columns as far ahead).
+const CELLS_AHEAD: usize = 10_000;
+/// Rows that are announced in one call.
+const ROWS_AT_ONCE: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bold_driver_speeds_up_while_the_loss_falls() {
+        assert_eq!(bold_driver(0.1, &[]), 0.1);
+        assert_eq!(bold_driver(0.1, &[3.0]), 0.1);
+        assert_eq!(bold_driver(0.1, &[3.0, 2.0, 2.5, 1.0]), 0.1 * 1.05 * 0.5 * 1.05);
+        assert_eq!(bold_driver(0.1, &[3.0, f64::NAN]), 0.05);
+    }
+}

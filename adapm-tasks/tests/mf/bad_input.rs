@@ -1,0 +1,42 @@
+//! Choices that make no sense and training that diverges are errors of one line.
+
+use adapm_tasks::mf::{Optimizer, TrainConfig};
+use adapm_tasks::run::{ConfigError, TaskError};
+
+use crate::{ratings, run, small};
+
+#[test]
+fn choices_that_make_no_sense_are_named() {
+    let ratings = ratings();
+    let refused = |change: &dyn Fn(&mut TrainConfig)| match run(&ratings, &small(|config| change(config))) {
+        Err(TaskError::Config(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(&|config| config.nodes = 0), ConfigError::NoNodes);
+    assert_eq!(refused(&|config| config.workers = Some(0)), ConfigError::NoWorkers);
+    assert_eq!(refused(&|config| config.dim = 0), ConfigError::Dimension { dim: 0 });
+    assert_eq!(refused(&|config| config.dim = 1 << 17), ConfigError::Dimension { dim: 1 << 17 });
+    let field = "learning_rate";
+    for rate in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+        assert_eq!(refused(&|config| config.learning_rate = rate), ConfigError::NotPositive { field });
+    }
+    assert_eq!(refused(&|config| config.l2 = -0.1), ConfigError::Negative { field: "l2" });
+    assert_eq!(
+        refused(&|config| config.nodes = 301),
+        ConfigError::MoreNodesThanKeys { nodes: 301, keys: 300 }
+    );
+}
+
+#[test]
+fn training_that_diverges_names_key_step_and_learning_rate() {
+    for (nodes, workers) in [(1, 1), (2, 2)] {
+        let config = small(|config| {
+            (config.optimizer, config.learning_rate) = (Optimizer::Sgd, 1e6);
+            (config.nodes, config.workers) = (nodes, Some(workers));
+        });
+        let error = run(&ratings(), &config).expect_err("diverges");
+        let text = error.to_string();
+        let TaskError::NotFinite { key, learning_rate, .. } = error else { panic!("{text}") };
+        assert!(key < 300 && learning_rate == 1e6 && !text.contains('\n'), "{text}");
+    }
+}

@@ -1,0 +1,37 @@
+//! Matrix factorization through the public API: every system, order and number of nodes, stopping, checkpoints, bad input.
+
+use std::sync::atomic::AtomicBool;
+
+use adapm_tasks::mf::{NoProgress, PlantedConfig, Ratings, TrainConfig, TrainReport, train};
+use adapm_tasks::run::TaskError;
+
+mod bad_input;
+mod checkpoints;
+mod processes;
+mod real_data;
+mod training;
+
+/// A small generated matrix: an untrained model is off by 1, the best possible one by 0.1.
+fn ratings() -> Ratings {
+    let mut config = PlantedConfig::default();
+    (config.rows, config.columns, config.cells, config.test_cells) = (200, 100, 5_000, 1_000);
+    (config.rank, config.noise) = (2, 0.1);
+    Ratings::planted(config).expect("there is such a matrix")
+}
+
+/// A configuration that learns it in a moment.
+fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
+    let mut config = TrainConfig::default();
+    (config.workers, config.dim, config.epochs) = (Some(1), 4, 15);
+    (config.l2, config.initial_deviation) = (0.01, 0.3);
+    change(&mut config);
+    config
+}
+
+fn run(ratings: &Ratings, config: &TrainConfig) -> Result<TrainReport, TaskError> {
+    train(ratings, config, &NoProgress, &AtomicBool::new(false))
+}
+
+fn rmse(report: &TrainReport) -> f64 {
+    report.test.expect("evaluated").rmse
+}

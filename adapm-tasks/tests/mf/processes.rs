@@ -1,0 +1,108 @@
+//! Nodes as processes: each node a thread with a group of its own, joined over loopback as processes are.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::{fs, panic, thread};
+
+use adapm_core::NodeId;
+use adapm_core::transport::Farewell;
+use adapm_tasks::mf::{
+    EvalConfig, NoProgress, Optimizer, Order, TrainReport, evaluate, evaluate_in_group, train_in_group,
+};
+use adapm_tasks::run::{Disagreement, TaskError};
+use adapm_transport::group::{Group, GroupConfig, Rendezvous};
+
+use crate::{ratings, rmse, run, small};
+
+/// A folder that is gone when the test is over.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Does `work` as each node of a group of `nodes`, and returns what comes out, by node.
+fn as_each<R: Send>(name: &str, nodes: usize, work: impl Fn(usize, &Arc<Group>) -> R + Sync) -> Vec<R> {
+    let folder = std::env::temp_dir().join(format!("adapm-mf-{}-group-{name}", std::process::id()));
+    let folder = Folder(folder);
+    fs::create_dir_all(&folder.0).expect("creates");
+    let (work, file) = (&work, folder.0.join("rendezvous"));
+    thread::scope(|scope| {
+        let join = |node: usize| {
+            let id = NodeId(u16::try_from(node).expect("few nodes"));
+            let config = GroupConfig::new(id, nodes, Rendezvous::File(file.clone()));
+            scope.spawn(move || {
+                let group = Arc::new(Group::join(config, &mut |_| {}).expect("joins"));
+                let outcome = work(node, &group);
+                group.leave(Farewell::Finished);
+                outcome
+            })
+        };
+        let threads: Vec<_> = (0..nodes).map(join).collect();
+        let ended =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|p| panic::resume_unwind(p)));
+        ended.collect()
+    })
+}
+
+#[test]
+fn processes_train_as_well_as_one_and_report_the_same() {
+    let ratings = ratings();
+    let alone = rmse(&run(&ratings, &small(|_| {})).expect("trains"));
+    for (name, order) in [("columns", Order::Columnwise), ("blocks", Order::Dsgd)] {
+        let config = small(|config| config.order = order);
+        let reports: Vec<TrainReport> = as_each(name, 2, |_, group| {
+            train_in_group(&ratings, &config, group, &NoProgress, &AtomicBool::new(false)).expect("trains")
+        });
+        assert!(rmse(&reports[0]) < 1.25 * alone, "{order}: {} {alone}", rmse(&reports[0]));
+        for report in &reports {
+            assert_eq!((report.nodes, report.workers, report.stopped), (2, 1, false));
+            assert_eq!((report.test, report.stats), (reports[0].test, reports[0].stats));
+            assert!(report.epochs.iter().all(|epoch| epoch.examples == 5_000));
+        }
+        let checkpoint = reports[0].checkpoint.as_ref().expect("on node 0");
+        assert!(reports[1].checkpoint.is_none());
+        let config = EvalConfig::default();
+        let here = evaluate(&ratings, checkpoint, &config, &NoProgress, &AtomicBool::new(false));
+        assert_eq!(here.expect("predicts").metrics, reports[0].test);
+        let there = as_each(&format!("{name}-again"), 2, |_, group| {
+            let stop = AtomicBool::new(false);
+            evaluate_in_group(&ratings, checkpoint, &config, group, &NoProgress, &stop)
+                .expect("predicts")
+                .metrics
+        });
+        assert_eq!(there, [reports[0].test; 2]);
+    }
+}
+
+#[test]
+fn a_node_with_other_choices_is_named_by_all() {
+    let ratings = ratings();
+    let errors = as_each("choices", 2, |node, group| {
+        let config = small(|config| config.l2 = if node == 1 { 0.5 } else { 0.01 });
+        let stop = AtomicBool::new(false);
+        train_in_group(&ratings, &config, group, &NoProgress, &stop).expect_err("they differ")
+    });
+    for error in errors {
+        let TaskError::Disagreement { node, what: Disagreement::Setting { name, .. } } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((node, name.as_str()), (NodeId(1), "l2"));
+    }
+}
+
+#[test]
+fn training_that_diverges_in_one_process_ends_all_with_the_same_error() {
+    let ratings = ratings();
+    let config = small(|config| {
+        (config.optimizer, config.learning_rate, config.order) = (Optimizer::Sgd, 1e6, Order::Dsgd);
+    });
+    let errors = as_each("diverges", 2, |_, group| {
+        let stop = AtomicBool::new(false);
+        train_in_group(&ratings, &config, group, &NoProgress, &stop).expect_err("diverges").to_string()
+    });
+    assert!(errors[0].starts_with("training diverged") && errors[0] == errors[1], "{errors:?}");
+}
