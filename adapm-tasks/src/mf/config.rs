@@ -65,16 +65,16 @@ pub struct TrainConfig {
     pub dim: usize,
     /// Passes over the training data; 0 evaluates the initial values. Defaults to 20.
     pub epochs: u32,
-    /// Factor of every step, at first. Defaults to 0.1.
+    /// Factor of every step, at first. Defaults to 0.03.
     pub learning_rate: f32,
     /// Raises the learning rate by 5 % after an epoch in which the loss fell, and halves it after one in which it rose
     /// (bold driver). Defaults to false.
     pub bold_driver: bool,
-    /// Weight of the squared norms of rows and columns. Defaults to 0.05.
+    /// Weight of the squared norms of rows and columns. Defaults to 0.06.
     pub l2: f32,
     /// What squared norms are weighted by. Defaults to the number of cells.
     pub penalty: Penalty,
-    /// Standard deviation of the initial values around those whose products are the training mean. Defaults to 0.1.
+    /// Standard deviation of the initial values around those whose products are the training mean. Defaults to 0.05.
     pub initial_deviation: f32,
     /// Clips predictions to the range of the training data. Defaults to false.
     pub clip: bool,
@@ -103,11 +103,11 @@ impl Default for TrainConfig {
             optimizer: Optimizer::AdaGrad,
             dim: 32,
             epochs: 20,
-            learning_rate: 0.1,
+            learning_rate: 0.03,
             bold_driver: false,
-            l2: 0.05,
+            l2: 0.06,
             penalty: Penalty::Cell,
-            initial_deviation: 0.1,
+            initial_deviation: 0.05,
             clip: false,
             localize_ahead: 8,
             evaluate: true,

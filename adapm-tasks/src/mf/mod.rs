@@ -37,6 +37,8 @@
 //! cells one after the other, and pushes once: one key each way per cell. In memory it has 8 bytes (in order `plain` 12), at
 //! the node that has its row; what was read from files also 12 bytes in [`Ratings`], on every node. Generated cells exist only
 //! where they are trained on, so a matrix of a billion cells needs 8 GB in all, spread over the nodes.
+//!
+#![doc = include_str!("../../docs/mf.md")]
 
 mod cell;
 mod checkpoint;

@@ -24,8 +24,11 @@ pub(crate) struct Division<'a> {
     /// Bounds of the rows of nodes, or of workers.
     bounds: OnceLock<Vec<u32>>,
     /// By node: its columns, and which of them its workers have.
-    columns: Vec<OnceLock<(Arc<Columns>, Vec<Vec<u32>>)>>,
+    columns: Vec<OnceLock<Dealt>>,
 }
+
+/// Columns, and which of them each of several workers has.
+type Dealt = (Arc<Columns>, Vec<Vec<u32>>);
 
 /// What a worker trains on.
 #[derive(Debug)]

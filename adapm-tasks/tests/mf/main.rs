@@ -23,7 +23,7 @@ fn ratings() -> Ratings {
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
     (config.workers, config.dim, config.epochs) = (Some(1), 4, 15);
-    (config.l2, config.initial_deviation) = (0.01, 0.3);
+    (config.learning_rate, config.l2, config.initial_deviation) = (0.1, 0.01, 0.3);
     change(&mut config);
     config
 }
