@@ -68,6 +68,13 @@ pub enum ConfigError {
         /// Name of the field of the configuration.
         field: &'static str,
     },
+    /// A number is larger than is supported.
+    TooMany {
+        /// Name of the field of the configuration.
+        field: &'static str,
+        /// The largest that is.
+        max: usize,
+    },
 }
 
 impl std::error::Error for ConfigError {}
@@ -91,6 +98,7 @@ impl fmt::Display for ConfigError {
                 f.write_str("the graph has no training triple; give data with at least one")
             }
             Self::Negative { field } => write!(f, "{field} has to be 0 or a positive number"),
+            Self::TooMany { field, max } => write!(f, "{field} can be at most {max}; give fewer"),
         }
     }
 }
