@@ -1,9 +1,9 @@
 //! Machine learning tasks with sparse access, on top of the adaptive parameter manager.
 //!
-//! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`], [`mf`]) holds model, step,
-//! and examination of results, [`run`] what every task's run has in common, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported,
-//! [`exchange`] what nodes tell each other if they are processes, [`simulate`] the paper's workloads on clusters that are
-//! not there.
+//! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`], [`mf`], [`wv`]) holds model,
+//! step and examination of results, [`run`] what every task's run has in common, [`optim`] the update rule that is pushed,
+//! [`metric`] the figures that are reported, [`exchange`] what nodes tell each other if they are processes, [`simulate`] the
+//! paper's workloads on clusters that are not there.
 //! Tasks use the public API of `adapm-runtime` only and run unchanged under every system, on one node or many.
 //!
 //! Not here: the command line, which is the binary `adapm` of this package.
@@ -12,6 +12,7 @@ pub mod data;
 pub mod docs;
 pub mod exchange;
 pub mod kge;
+mod map;
 mod matrix;
 pub mod metric;
 pub mod mf;
@@ -22,5 +23,6 @@ pub mod simulate;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+pub mod wv;
 
 pub use adapm_runtime::{System, UnknownSystem};

@@ -185,7 +185,7 @@ pub(crate) fn exponentiate_lanes(values: &mut [f32], max: f32) -> f32 {
 
 /// `e^x` for `x <= 0` without a branch: `2^n * e^r` with `|r| <= ln 2 / 2`, `e^r` by its Taylor polynomial.
 #[inline(always)]
-fn exp(x: f32) -> f32 {
+pub(crate) fn exp(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;

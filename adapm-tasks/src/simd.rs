@@ -6,6 +6,7 @@
 
 use crate::matrix::{Left, Panels, exponentiate_lanes, multiply_blocks};
 use crate::mf::kernel::{Cells, Rule, train_lanes};
+use crate::wv::kernel::{Rows, Work, descend_plain};
 
 /// [`matrix::multiply`](crate::matrix::multiply) with the machine's instructions.
 pub(crate) fn multiply(left: Left<'_>, right: &Panels, product: &mut [f32], scratch: &mut Vec<f32>) {
@@ -55,6 +56,22 @@ pub(crate) fn factorize(rule: Rule, cells: Cells<'_>) -> Option<f64> {
     train_lanes(rule, cells)
 }
 
+/// [`kernel::descend`](crate::wv::kernel::descend) with the machine's instructions.
+pub(crate) fn descend<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { descend_avx512::<ADAGRAD>(work, rows) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { descend_avx2::<ADAGRAD>(work, rows) };
+        }
+    }
+    descend_plain::<ADAGRAD>(work, rows)
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn multiply_avx512(left: Left<'_>, right: &Panels, product: &mut [f32], scratch: &mut Vec<f32>) {
@@ -89,4 +106,16 @@ fn factorize_avx512(rule: Rule, cells: Cells<'_>) -> Option<f64> {
 #[target_feature(enable = "avx2")]
 fn factorize_avx2(rule: Rule, cells: Cells<'_>) -> Option<f64> {
     train_lanes(rule, cells)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn descend_avx512<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) -> f64 {
+    descend_plain::<ADAGRAD>(work, rows)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn descend_avx2<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) -> f64 {
+    descend_plain::<ADAGRAD>(work, rows)
 }

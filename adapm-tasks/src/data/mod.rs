@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 mod error;
 pub(crate) mod family;
+pub(crate) mod grammar;
 pub(crate) mod lines;
 pub(crate) mod ratings;
 pub(crate) mod triples;

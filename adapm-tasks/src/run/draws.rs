@@ -13,7 +13,6 @@ pub(crate) enum Draws {
     /// Every key is as likely as any other.
     Uniform(Range<Key>),
     /// As a function draws: keys of the range.
-    #[cfg_attr(not(test), expect(dead_code, reason = "word vectors draw by frequency"))]
     By(Range<Key>, Arc<dyn Fn(&mut Random) -> Key + Send + Sync>),
 }
 

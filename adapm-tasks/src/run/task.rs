@@ -172,7 +172,6 @@ pub(crate) struct Round {
 
 /// How far training is, as all workers of a process know it.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "for tasks whose learning rate is not constant"))]
 pub(crate) struct Course<'a> {
     /// The running epoch, from 1.
     pub(crate) epoch: u32,

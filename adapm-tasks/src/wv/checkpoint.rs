@@ -1,0 +1,141 @@
+//! Word vectors in a file, both of each word, with the counts.
+//!
+//! ```text
+//!   head | dim u64 | words: count u64, each its count u64 and its bytes | floats u64 | values in key order f32 | checksum u64
+//! ```
+//!
+//! Not here: the forms that other programs read ([`Vectors`]).
+
+use std::path::Path;
+use std::sync::Arc;
+use std::{fmt, io};
+
+use crate::kge::Names;
+use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
+use crate::wv::vectors::Vectors;
+use crate::wv::vocabulary::Vocabulary;
+
+/// Trained vectors, input and output ones.
+#[derive(Clone, PartialEq)]
+pub struct Checkpoint {
+    pub(crate) dim: usize,
+    pub(crate) words: Names,
+    pub(crate) counts: Vec<u64>,
+    /// `[2 x words x dim]`: input vectors, then output vectors.
+    pub(crate) values: Arc<Vec<f32>>,
+}
+
+impl fmt::Debug for Checkpoint {
+    /// Sizes instead of millions of numbers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checkpoint of {} words, dimension {}", self.words.len(), self.dim)
+    }
+}
+
+impl Checkpoint {
+    pub(crate) fn new(vocabulary: &Vocabulary, dim: usize, values: Arc<Vec<f32>>) -> Self {
+        Self { dim, words: vocabulary.words().clone(), counts: vocabulary.counts().to_vec(), values }
+    }
+
+    /// Reads a file written by [`save`](Self::save).
+    ///
+    /// # Errors
+    ///
+    /// A file that is missing, foreign, of another task, truncated, damaged, or of another format version.
+    pub fn load(path: &Path) -> Result<Self, CheckpointError> {
+        decode(&file::read(path)?).map_err(|fault| fault.at(path))
+    }
+
+    /// Writes a file; the same bytes for any number of nodes. An older file of that name stays as it is until the new one is
+    /// complete.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses.
+    pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
+        file::save(path, |file| self.write_to(file))
+    }
+
+    /// Length of a vector.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The words, the most frequent first.
+    #[must_use]
+    pub fn words(&self) -> &Names {
+        &self.words
+    }
+
+    /// The input vectors, which are those that are used.
+    #[must_use]
+    pub fn vectors(&self) -> Vectors {
+        let inputs = self.values[..self.words.len() * self.dim].to_vec();
+        Vectors::new(self.words.clone(), self.dim, inputs).expect("there is a vector for each word")
+    }
+
+    fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
+        let mut writer = Writer::new(TASK, inner)?;
+        writer.count(self.dim as u64)?;
+        writer.count(self.words.len() as u64)?;
+        for (number, count) in self.counts.iter().enumerate() {
+            writer.count(*count)?;
+            writer.text(self.words.bytes(number).unwrap_or_default())?;
+        }
+        writer.values(&self.values)
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
+    let mut reader = Reader::new(TASK, bytes)?;
+    let dim = usize::try_from(reader.count()?).map_err(|_| Fault::Corrupt)?;
+    let (mut words, mut counts) = (Names::default(), Vec::new());
+    // No memory is set aside for what the count claims.
+    for _ in 0..reader.count()? {
+        counts.push(reader.count()?);
+        words.push(reader.text()?);
+    }
+    let values = Arc::new(reader.values()?);
+    let floats = words.len().checked_mul(2).and_then(|vectors| vectors.checked_mul(dim));
+    let fits = dim > 0 && floats == Some(values.len());
+    if fits { Ok(Checkpoint { dim, words, counts, values }) } else { Err(Fault::Corrupt) }
+}
+
+const TASK: &[u8] = b"wv";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wv::Text;
+
+    fn checkpoint() -> Checkpoint {
+        let vocabulary = Vocabulary::count(&Text::of_bytes(b"a b a \xff"), 1, 1).unwrap();
+        Checkpoint::new(&vocabulary, 2, Arc::new((0..12).map(|i| i as f32 - 3.5).collect()))
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded_and_input_vectors_are_the_first() {
+        let path = std::env::temp_dir().join(format!("adapm-wv-checkpoint-{}", std::process::id()));
+        checkpoint().save(&path).unwrap();
+        let loaded = Checkpoint::load(&path).unwrap();
+        assert_eq!(loaded, checkpoint());
+        assert_eq!(loaded.vectors().values(), &checkpoint().values[..6]);
+        assert_eq!(loaded.vectors().words().bytes(0), Some(b"a".as_slice()));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn bytes_that_are_missing_or_changed_are_noticed() {
+        let whole = checkpoint().write_to(Vec::new()).unwrap();
+        assert_eq!(decode(&whole), Ok(checkpoint()));
+        for len in 0..whole.len() {
+            assert!(decode(&whole[..len]).is_err(), "{len}");
+        }
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x10;
+            assert!(decode(&changed).is_err(), "{at}");
+        }
+    }
+}

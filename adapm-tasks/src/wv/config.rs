@@ -1,0 +1,114 @@
+//! What can be chosen about training and evaluating word vectors.
+
+use adapm_runtime::trace::Tracer;
+
+use crate::System;
+use crate::run::named::named;
+
+/// Which pairs share their negatives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Negatives {
+    /// The pairs of one word with its context share one set, so a sentence accesses several times fewer keys.
+    #[default]
+    Window,
+    /// Every pair has its own, as in word2vec.
+    Pair,
+}
+
+/// How parameters move along their gradient.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Optimizer {
+    /// Gradient times a learning rate that falls in a line (word2vec's).
+    #[default]
+    Sgd,
+    /// AdaGrad with a constant learning rate (the papers'); values are twice as long.
+    AdaGrad,
+}
+
+/// Choices of a training run. Start from [`TrainConfig::default`] and set fields.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TrainConfig {
+    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager. Defaults to adapm.
+    pub system: Option<System>,
+    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
+    pub nodes: usize,
+    /// Workers of each node; `None`: max(1, cores / nodes). Defaults to `None`.
+    pub workers: Option<usize>,
+    /// Seed of initial values, thinning, windows and negatives. Defaults to 1.
+    pub seed: u64,
+    /// Length of a vector. Defaults to 100.
+    pub dim: usize,
+    /// Passes over the text; 0 leaves the initial values. Defaults to 5.
+    pub epochs: u32,
+    /// Words to each side that a context reaches at most; how far it does is drawn for each word. Defaults to 5.
+    pub window: u16,
+    /// Negatives of a pair, at most 500. Defaults to 5.
+    pub negatives: usize,
+    /// Which pairs share their negatives. Defaults to window.
+    pub drawn: Negatives,
+    /// Share of the text from which on a word is thinned; 0 thins none. Defaults to 1e-3.
+    pub sample: f64,
+    /// How parameters move. Defaults to sgd.
+    pub optimizer: Optimizer,
+    /// The learning rate, with `sgd` at the start. Defaults to 0.025.
+    pub learning_rate: f32,
+    /// Sentences between the announcement of a sentence and its turn. Defaults to 2000.
+    pub ahead: usize,
+    /// Clocks between `localize` and the access, under [`System::Lapse`]. Defaults to 8.
+    pub localize_ahead: u64,
+    /// Puts the vectors into the report; where nodes are processes they are brought together on node 0, whose choice counts.
+    /// Defaults to true.
+    pub checkpoint: bool,
+    /// Writes what happens to some keys while training; where nodes are processes each writes its own part, if it wants to.
+    /// Defaults to `None`.
+    pub trace: Option<Tracer>,
+}
+
+impl Default for TrainConfig {
+    fn default() -> Self {
+        Self {
+            system: Some(System::Adapm),
+            nodes: 1,
+            workers: None,
+            seed: 1,
+            dim: 100,
+            epochs: 5,
+            window: 5,
+            negatives: 5,
+            drawn: Negatives::Window,
+            sample: 1e-3,
+            optimizer: Optimizer::Sgd,
+            learning_rate: 0.025,
+            ahead: 2000,
+            localize_ahead: 8,
+            checkpoint: true,
+            trace: None,
+        }
+    }
+}
+
+/// Choices of an evaluation. Start from [`EvalConfig::default`] and set fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EvalConfig {
+    /// The parameter management system; `None`: plain arrays. Defaults to adapm.
+    pub system: Option<System>,
+    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
+    pub nodes: usize,
+    /// Workers of each node; `None`: max(1, cores / nodes). Defaults to `None`.
+    pub workers: Option<usize>,
+    /// The most frequent words that can be asked for and be answers; `None`: all. Defaults to `None`.
+    pub words: Option<usize>,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self { system: Some(System::Adapm), nodes: 1, workers: None, words: None }
+    }
+}
+
+named!(Negatives, "window pair", Negatives::Window => "window", Negatives::Pair => "pair");
+named!(Optimizer, "sgd adagrad", Optimizer::Sgd => "sgd", Optimizer::AdaGrad => "adagrad");

@@ -1,0 +1,110 @@
+//! What is trained on: a text and the words of it that have vectors.
+
+use std::thread;
+
+use crate::run::digest::Digest;
+use crate::wv::error::CorpusError;
+use crate::wv::text::Text;
+use crate::wv::tokens::words;
+use crate::wv::vocabulary::Vocabulary;
+
+/// A text with its vocabulary.
+#[derive(Debug)]
+pub struct Corpus {
+    text: Text,
+    vocabulary: Vocabulary,
+    /// Times that words of the vocabulary occur in the text.
+    words: u64,
+}
+
+impl Corpus {
+    /// The words of `text` that occur `min_count` times or more, counted with `threads` threads. Cost: a pass over the text.
+    ///
+    /// # Errors
+    ///
+    /// Fewer than two such words.
+    pub fn count(text: Text, min_count: u64, threads: usize) -> Result<Self, CorpusError> {
+        let vocabulary = Vocabulary::count(&text, min_count, threads)?;
+        let words = vocabulary.total();
+        Ok(Self { text, vocabulary, words })
+    }
+
+    /// A text with the words of a vocabulary that was counted elsewhere: its counts decide what is thinned and how often a
+    /// word is a negative. Cost: a pass over the text, with `threads` threads.
+    ///
+    /// # Errors
+    ///
+    /// Fewer than two words of the text are in the vocabulary.
+    pub fn with(text: Text, vocabulary: Vocabulary, threads: usize) -> Result<Self, CorpusError> {
+        let threads = threads.max(1);
+        let is_known = |word: &&[u8]| vocabulary.find(word).is_some();
+        let count = |index| words(text.share(index, threads)).filter(is_known).count() as u64;
+        let found: u64 = thread::scope(|scope| {
+            let count = &count;
+            let shares: Vec<_> = (0..threads).map(|index| scope.spawn(move || count(index))).collect();
+            shares.into_iter().map(|share| share.join().expect("counting does not panic")).sum()
+        });
+        if found < 2 {
+            let source = text.source().to_string();
+            return Err(CorpusError::TooFewWords { source, words: found as usize, min_count: 1 });
+        }
+        Ok(Self { text, vocabulary, words: found })
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &Text {
+        &self.text
+    }
+
+    /// The words.
+    #[must_use]
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// Times that words of the vocabulary occur in the text: training examples of an epoch.
+    #[must_use]
+    pub fn words(&self) -> u64 {
+        self.words
+    }
+
+    /// What tells the corpus apart from others, for processes that have to have the same. Texts of the same words in another
+    /// order are not told apart: that would be a pass over all of it.
+    pub(crate) fn describe(&self) -> String {
+        let mut digest = Digest::new();
+        for (number, count) in self.vocabulary.counts().iter().enumerate() {
+            digest.bytes(self.vocabulary.words().bytes(number).unwrap_or_default());
+            digest.word(*count);
+        }
+        let (bytes, different, words) = (self.text.bytes().len(), self.vocabulary.len(), self.words);
+        format!("{bytes} bytes with {words} of {different} words ({:016x})", digest.sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_vocabulary_from_elsewhere_counts_the_words_of_this_text() {
+        let vocabulary = || Vocabulary::of_bytes(b"a 10\nb 5\n", Path::new("list"), 1).unwrap();
+        for threads in [1, 3] {
+            let corpus = Corpus::with(Text::of_bytes(b"a c b\na d"), vocabulary(), threads).unwrap();
+            assert_eq!((corpus.words(), corpus.vocabulary().total()), (3, 15));
+        }
+        let error = Corpus::with(Text::of_bytes(b"c d a"), vocabulary(), 1).unwrap_err();
+        assert!(matches!(error, CorpusError::TooFewWords { words: 1, .. }));
+    }
+
+    #[test]
+    fn descriptions_differ_where_words_or_counts_do() {
+        let describe = |text: &[u8]| Corpus::count(Text::of_bytes(text), 1, 1).unwrap().describe();
+        assert_eq!(describe(b"a a b"), describe(b"a b a"));
+        assert_ne!(describe(b"a a b"), describe(b"b b a"));
+        assert_ne!(describe(b"a a b"), describe(b"a a c"));
+        assert_ne!(describe(b"a a b"), describe(b"a a b "));
+    }
+}

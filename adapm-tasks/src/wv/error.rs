@@ -1,0 +1,161 @@
+//! What can be wrong with a corpus and the files beside it: where, and what to do.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A corpus, vocabulary, question or vector file that cannot be used. Its text is one line: what, where, what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CorpusError {
+    /// The operating system refused.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        kind: io::ErrorKind,
+    },
+    /// A compressed file ends before its data does.
+    CutShort {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A compressed file contradicts itself.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Too few words to learn anything from.
+    TooFewWords {
+        /// Where the text came from.
+        source: String,
+        /// Words that occur often enough.
+        words: usize,
+        /// Times a word has to occur to count.
+        min_count: u64,
+    },
+    /// More words than have numbers.
+    TooManyWords {
+        /// Where the words came from.
+        source: String,
+    },
+    /// A line that does not have the form of the format.
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The byte in the line, from 1.
+        column: u64,
+        /// What is wrong there.
+        reason: LineFault,
+    },
+    /// A file of vectors that contradicts its header.
+    Vectors {
+        /// The file.
+        path: PathBuf,
+        /// The vector, from 1.
+        vector: u64,
+        /// What is wrong there.
+        reason: VectorFault,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LineFault {
+    /// Not a word and how often it occurs.
+    NotAWordAndCount,
+    /// Not a positive whole number.
+    NotACount,
+    /// A word that an earlier line has.
+    DuplicateWord,
+    /// Not four words, and no heading either.
+    NotFourWords,
+    /// Not two words and a number.
+    NotAPair,
+    /// Not a finite number.
+    NotANumber,
+}
+
+/// What is wrong with a file of vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VectorFault {
+    /// The first line is not two positive numbers.
+    Header,
+    /// The file ends early.
+    Missing,
+    /// Something stands where the next number should be.
+    NotANumber,
+    /// A word that an earlier vector has.
+    DuplicateWord,
+    /// Something follows the last vector.
+    Surplus,
+}
+
+impl CorpusError {
+    pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
+        Self::Io { path: path.to_path_buf(), kind: error.kind() }
+    }
+}
+
+impl std::error::Error for CorpusError {}
+
+impl fmt::Display for CorpusError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, kind } => write!(f, "{}: {kind}; check path and permissions", path.display()),
+            Self::CutShort { path } => {
+                write!(f, "{} is cut short; compress or copy it again", path.display())
+            }
+            Self::Damaged { path } => {
+                write!(f, "{} is damaged; compress or copy it again", path.display())
+            }
+            Self::TooFewWords { source, words, min_count } => {
+                let plural = if *words == 1 { "" } else { "s" };
+                write!(f, "{words} word{plural} of {source} occur {min_count} times or more, 2 are needed")?;
+                f.write_str("; give more text, or a lower minimum count")
+            }
+            Self::TooManyWords { source } => {
+                write!(f, "{source} has more than 2147483647 different words; raise the minimum count")
+            }
+            Self::Malformed { path, line, column, reason } => {
+                write!(f, "{}:{line}:{column}: {reason}", path.display())
+            }
+            Self::Vectors { path, vector, reason } => {
+                write!(f, "{}, vector {vector}: {reason}", path.display())
+            }
+        }
+    }
+}
+
+impl fmt::Display for LineFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAWordAndCount => "not a word and its count; write them with a space between",
+            Self::NotACount => "not a count; write a whole number from 1",
+            Self::DuplicateWord => "this word has a line already; list every word once",
+            Self::NotFourWords => {
+                "a question has four words; write them on one line, or a heading behind a colon"
+            }
+            Self::NotAPair => "not two words and a number; separate them by a tab, spaces or commas",
+            Self::NotANumber => "not a number; write how similar the two words are",
+        })
+    }
+}
+
+impl fmt::Display for VectorFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Header => "the first line is not `words dimension`; give a file of word2vec's form",
+            Self::Missing => "the file ends early; write it again",
+            Self::NotANumber => "not a number; give the form, text or binary, that the file has",
+            Self::DuplicateWord => "this word has a vector already; list every word once",
+            Self::Surplus => {
+                "more bytes than the first line says; give the form, text or binary, that the file has"
+            }
+        })
+    }
+}

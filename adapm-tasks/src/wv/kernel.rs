@@ -1,0 +1,362 @@
+//! The inner loops of skip-gram with negative sampling, on rows of one sentence.
+//!
+//! For a pair of input vector `v` and output vectors `u_0` (of the word that is there) and `u_1 ..` (of words that are not),
+//! the loss is `-ln s(v u_0) - sum ln s(-v u_i)` with `s(x) = 1 / (1 + exp(-x))` (Mikolov et al., NIPS 2013, eq. 4). All
+//! vectors of a pair move by the gradient at the same point, then the next pair follows: word2vec's order.
+//!
+//! # Departure
+//! word2vec looks `s` up in a table of 1000 places that ends at 6. Here it is computed, eight at a time, and the loss comes
+//! with it: of many terms `ln(1 + exp(-x))` one logarithm of their product.
+
+use crate::matrix::exp;
+use crate::simd;
+
+/// Floats that are worked on together; the length of a vector in a row is a multiple of it.
+pub(crate) const LANES: usize = 16;
+
+/// The vectors of a sentence. A row is a vector of `len` floats and, with AdaGrad, `len` sums of squares behind it.
+pub(crate) struct Rows<'a> {
+    pub(crate) inputs: &'a mut [f32],
+    pub(crate) outputs: &'a mut [f32],
+    /// Floats of a vector, a multiple of [`LANES`].
+    pub(crate) len: usize,
+    /// Room for the slopes of a pair.
+    pub(crate) slopes: &'a mut Vec<f32>,
+}
+
+/// Input rows that are trained with the same output rows, one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// End of its input rows in [`Work::inputs`]; they start where those of the group before end.
+    pub(crate) inputs: usize,
+    /// End of its output rows in [`Work::outputs`].
+    pub(crate) outputs: usize,
+}
+
+/// What is done to the rows of a sentence.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work<'a> {
+    pub(crate) groups: &'a [Group],
+    pub(crate) inputs: &'a [u32],
+    /// The first of each group is the word that is there.
+    pub(crate) outputs: &'a [u32],
+    pub(crate) learning_rate: f32,
+}
+
+/// Trains on all pairs of `work` in order and returns the sum of their losses before each moved.
+pub(crate) fn descend<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) -> f64 {
+    simd::descend::<ADAGRAD>(work, rows)
+}
+
+/// The loop behind [`descend`], inlined into one function per instruction set.
+#[inline(always)]
+pub(crate) fn descend_plain<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) -> f64 {
+    let row_len = if ADAGRAD { 2 * rows.len } else { rows.len };
+    let mut loss = Loss { sum: 0.0, product: 1.0 };
+    let mut before = Group::default();
+    for group in work.groups {
+        let outputs = &work.outputs[before.outputs..group.outputs];
+        for input in &work.inputs[before.inputs..group.inputs] {
+            let input = &mut rows.inputs[*input as usize * row_len..][..row_len];
+            score(input, rows.outputs, outputs, (rows.len, row_len), rows.slopes);
+            loss.add(rows.slopes);
+            if ADAGRAD {
+                move_adaptively(
+                    input,
+                    rows.outputs,
+                    outputs,
+                    (rows.len, row_len),
+                    rows.slopes,
+                    work.learning_rate,
+                );
+            } else {
+                for slope in &mut *rows.slopes {
+                    *slope *= work.learning_rate;
+                }
+                move_plainly(input, rows.outputs, outputs, row_len, rows.slopes);
+            }
+        }
+        before = *group;
+    }
+    loss.total()
+}
+
+/// Fills `slopes` with `-v u_0` and `v u_i`, and up to a multiple of [`SLOPES`] with what has neither loss nor slope.
+#[inline(always)]
+fn score(
+    input: &[f32],
+    rows: &[f32],
+    outputs: &[u32],
+    (len, row_len): (usize, usize),
+    slopes: &mut Vec<f32>,
+) {
+    slopes.clear();
+    slopes.resize(outputs.len().next_multiple_of(SLOPES), f32::MIN);
+    // No closure: one would be compiled for the instructions of any machine.
+    for (slope, row) in slopes.iter_mut().zip(outputs) {
+        *slope = dot(&input[..len], &rows[*row as usize * row_len..][..len]);
+    }
+    slopes[0] = -slopes[0];
+}
+
+/// The inner product of vectors of whole lanes.
+#[inline(always)]
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.as_chunks::<LANES>().0.iter().zip(b.as_chunks::<LANES>().0) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    // Halves on halves, which the compiler vectorises.
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            sums[lane] += sums[lane + width];
+        }
+        width /= 2;
+    }
+    sums[0]
+}
+
+/// A sum of losses that has not all been put into logarithms.
+struct Loss {
+    sum: f64,
+    product: f64,
+}
+
+impl Loss {
+    /// Replaces each `x` by the slope that [`score`]'s sign makes of it, `s(x)` for the first and `-s(x)` for the others, and
+    /// adds `ln(1 + exp(x))`, as `max(x, 0) + ln(1 + exp(-|x|))`.
+    #[inline(always)]
+    fn add(&mut self, slopes: &mut [f32]) {
+        let (mut sums, mut products) = ([0.0_f32; SLOPES], [1.0_f32; SLOPES]);
+        for lane in slopes.as_chunks_mut::<SLOPES>().0 {
+            for ((slope, sum), product) in lane.iter_mut().zip(&mut sums).zip(&mut products) {
+                let x = *slope;
+                let e = exp(-x.abs());
+                let above = 1.0 / (1.0 + e);
+                *sum += if x > 0.0 { x } else { 0.0 };
+                *product *= 1.0 + e;
+                *slope = -(if x > 0.0 { above } else { e * above });
+            }
+        }
+        slopes[0] = -slopes[0];
+        self.sum += f64::from(sums.iter().sum::<f32>());
+        if self.product > PRODUCT_MAX {
+            self.sum += self.product.ln();
+            self.product = 1.0;
+        }
+        for product in products {
+            self.product *= f64::from(product);
+        }
+    }
+
+    fn total(self) -> f64 {
+        self.sum + self.product.ln()
+    }
+}
+
+/// Adds the slopes times the other side to the input row and the output rows.
+#[inline(always)]
+fn move_plainly(input: &mut [f32], rows: &mut [f32], outputs: &[u32], row_len: usize, slopes: &[f32]) {
+    for (at, input) in (0..).step_by(LANES).zip(input.as_chunks_mut::<LANES>().0) {
+        let (before, mut after) = (*input, *input);
+        for (row, slope) in outputs.iter().zip(slopes) {
+            let output = lanes(rows, *row as usize * row_len + at);
+            for lane in 0..LANES {
+                after[lane] += slope * output[lane];
+                output[lane] += slope * before[lane];
+            }
+        }
+        *input = after;
+    }
+}
+
+/// As [`move_plainly`], by steps of AdaGrad: an output row steps for each pair, an input row by its whole gradient.
+#[inline(always)]
+fn move_adaptively(
+    input: &mut [f32],
+    rows: &mut [f32],
+    outputs: &[u32],
+    (len, row_len): (usize, usize),
+    slopes: &[f32],
+    learning_rate: f32,
+) {
+    let (values, squares) = input.split_at_mut(len);
+    let chunks = values.as_chunks_mut::<LANES>().0.iter_mut().zip(squares.as_chunks_mut::<LANES>().0);
+    for (at, (value, square)) in (0..).step_by(LANES).zip(chunks) {
+        let (before, mut gradient) = (*value, [0.0; LANES]);
+        for (row, slope) in outputs.iter().zip(slopes) {
+            let at = *row as usize * row_len + at;
+            let (mut output, mut output_square) = (*lanes(rows, at), *lanes(rows, at + len));
+            for lane in 0..LANES {
+                gradient[lane] += slope * output[lane];
+            }
+            let mut output_gradient = before;
+            for value in &mut output_gradient {
+                *value *= slope;
+            }
+            step(&mut output, &mut output_square, &output_gradient, learning_rate);
+            (*lanes(rows, at), *lanes(rows, at + len)) = (output, output_square);
+        }
+        step(value, square, &gradient, learning_rate);
+    }
+}
+
+/// A step of AdaGrad up the gradient; [`AdaGrad`](crate::optim::AdaGrad) says what it is.
+#[inline(always)]
+fn step(value: &mut [f32; LANES], square: &mut [f32; LANES], gradient: &[f32; LANES], learning_rate: f32) {
+    for lane in 0..LANES {
+        square[lane] += gradient[lane] * gradient[lane];
+        value[lane] += learning_rate * gradient[lane] / square[lane].sqrt();
+    }
+}
+
+#[inline(always)]
+fn lanes(rows: &mut [f32], at: usize) -> &mut [f32; LANES] {
+    rows[at..].first_chunk_mut().expect("rows are whole lanes")
+}
+
+/// Slopes that are computed together.
+const SLOPES: usize = 8;
+
+/// The product of the terms of a pair with up to 500 output rows fits beside it.
+const PRODUCT_MAX: f64 = 1e100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(n: usize, mut state: u32) -> Vec<f32> {
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / 16_777_216.0 - 0.5
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    /// The loss by its definition, in f64.
+    fn loss(input: &[f32], outputs: &[f32]) -> f64 {
+        let mut total = 0.0;
+        for (number, output) in outputs.chunks_exact(input.len()).enumerate() {
+            let dot: f64 = input.iter().zip(output).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            let x = if number == 0 { dot } else { -dot };
+            total += (1.0 + (-x).exp()).ln();
+        }
+        total
+    }
+
+    fn run<const ADAGRAD: bool>(inputs: &mut [f32], outputs: &mut [f32], len: usize, work: &Work<'_>) -> f64 {
+        descend::<ADAGRAD>(work, &mut Rows { inputs, outputs, len, slopes: &mut Vec::new() })
+    }
+
+    const ONE_PAIR: Group = Group { inputs: 1, outputs: 3 };
+
+    #[test]
+    fn a_pair_moves_down_the_gradient_of_its_loss() {
+        const LEN: usize = 2 * LANES;
+        let (input, outputs) = (numbers(LEN, 1), numbers(3 * LEN, 2));
+        let learning_rate = 1e-2;
+        let work = Work { groups: &[ONE_PAIR], inputs: &[0], outputs: &[0, 1, 2], learning_rate };
+        let (mut moved_input, mut moved) = (input.clone(), outputs.clone());
+        let found = run::<false>(&mut moved_input, &mut moved, LEN, &work);
+        assert!((found - loss(&input, &outputs)).abs() < 1e-5);
+
+        let step = 1e-3_f32;
+        let check = |before: f32, after: f32, up: f64, down: f64, what: String| {
+            let (gradient, slope) = ((up - down) / f64::from(2.0 * step), (before - after) / learning_rate);
+            assert!((gradient - f64::from(slope)).abs() < 1e-3, "{what}: {gradient} and {slope}");
+        };
+        for at in 0..LEN {
+            let (mut up, mut down) = (input.clone(), input.clone());
+            (up[at], down[at]) = (up[at] + step, down[at] - step);
+            let (up, down) = (loss(&up, &outputs), loss(&down, &outputs));
+            check(input[at], moved_input[at], up, down, format!("input {at}"));
+        }
+        for at in 0..3 * LEN {
+            let (mut up, mut down) = (outputs.clone(), outputs.clone());
+            (up[at], down[at]) = (up[at] + step, down[at] - step);
+            let (up, down) = (loss(&input, &up), loss(&input, &down));
+            check(outputs[at], moved[at], up, down, format!("output {at}"));
+        }
+    }
+
+    #[test]
+    fn adagrad_takes_the_steps_of_the_update_rule() {
+        use crate::optim::AdaGrad;
+
+        let (input, outputs) = (numbers(LANES, 1), numbers(2 * LANES, 2));
+        let plain_work = Work {
+            groups: &[Group { inputs: 1, outputs: 2 }],
+            inputs: &[0],
+            outputs: &[0, 1],
+            learning_rate: 1.0,
+        };
+        let (mut moved_input, mut moved) = (input.clone(), outputs.clone());
+        run::<false>(&mut moved_input, &mut moved, LANES, &plain_work);
+        let gradient = |before: &[f32], after: &[f32]| -> Vec<f32> {
+            before.iter().zip(after).map(|(before, after)| before - after).collect()
+        };
+        let with_squares = |row: &[f32]| [row, [0.25; LANES].as_slice()].concat();
+        let rows: Vec<f32> = outputs.chunks_exact(LANES).flat_map(with_squares).collect();
+        let (mut adaptive_input, mut adaptive) = (with_squares(&input), rows.clone());
+        let work = Work { learning_rate: 0.1, ..plain_work };
+        run::<true>(&mut adaptive_input, &mut adaptive, LANES, &work);
+
+        let before = with_squares(&input);
+        let pairs = [(&before[..], gradient(&input, &moved_input), &adaptive_input[..])].into_iter().chain(
+            (0..2).map(|row| {
+                let (plain, wide) = (row * LANES, 2 * row * LANES);
+                let slopes = gradient(&outputs[plain..][..LANES], &moved[plain..][..LANES]);
+                (&rows[wide..][..2 * LANES], slopes, &adaptive[wide..][..2 * LANES])
+            }),
+        );
+        for (before, gradient, after) in pairs {
+            let mut update = vec![0.0; 2 * LANES];
+            AdaGrad { learning_rate: 0.1 }.update(before, &gradient, &mut update);
+            for ((before, update), after) in before.iter().zip(&update).zip(after) {
+                assert!((before + update - after).abs() < 1e-5, "{before} + {update} is not {after}");
+            }
+        }
+    }
+
+    #[test]
+    fn groups_go_one_after_the_other_and_see_what_those_before_moved() {
+        let groups = [Group { inputs: 2, outputs: 2 }, Group { inputs: 3, outputs: 4 }];
+        let (inputs, outputs) = (numbers(2 * LANES, 3), numbers(3 * LANES, 4));
+        let all = Work { groups: &groups, inputs: &[0, 1, 0], outputs: &[0, 1, 2, 0], learning_rate: 0.1 };
+        let (mut at_once, mut at_once_outputs) = (inputs.clone(), outputs.clone());
+        let total = run::<false>(&mut at_once, &mut at_once_outputs, LANES, &all);
+        let (mut single, mut single_outputs) = (inputs, outputs);
+        let mut sum = 0.0;
+        for (input, outputs) in [(0, [0, 1]), (1, [0, 1]), (0, [2, 0])] {
+            let groups = [Group { inputs: 1, outputs: 2 }];
+            let one = Work { groups: &groups, inputs: &[input], outputs: &outputs, learning_rate: 0.1 };
+            sum += run::<false>(&mut single, &mut single_outputs, LANES, &one);
+        }
+        assert_eq!((at_once, at_once_outputs), (single, single_outputs));
+        assert!((total - sum).abs() < 1e-9);
+    }
+
+    #[test]
+    fn losses_of_many_and_of_extreme_pairs_are_exact_and_nan_shows() {
+        let outputs: Vec<u32> = (0..500).map(|_| 0).collect();
+        let work = Work {
+            groups: &[Group { inputs: 1, outputs: 500 }],
+            inputs: &[0],
+            outputs: &outputs,
+            learning_rate: 0.0,
+        };
+        for size in [0.0_f32, 0.1, 1.0, 5.0, 40.0] {
+            let (mut input, mut output) = (vec![size; LANES], vec![-0.5; LANES]);
+            let expected = loss(&input, &output.repeat(500));
+            let found = run::<false>(&mut input, &mut output, LANES, &work);
+            assert!((found / expected - 1.0).abs() < 1e-5, "{size}: {found} is not {expected}");
+        }
+        for bad in [f32::NAN, f32::INFINITY] {
+            let (mut input, mut output) = (vec![bad; LANES], vec![0.5; LANES]);
+            assert!(!run::<false>(&mut input, &mut output, LANES, &work).is_finite());
+        }
+    }
+}

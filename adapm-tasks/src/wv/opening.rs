@@ -1,0 +1,66 @@
+//! What has to be equal on all nodes before word vectors are trained or evaluated.
+
+use crate::run::agreement::Opening;
+use crate::run::digest::Digest;
+use crate::wv::analogy::Analogies;
+use crate::wv::checkpoint::Checkpoint;
+use crate::wv::config::{EvalConfig, TrainConfig};
+use crate::wv::corpus::Corpus;
+
+/// A training run.
+pub(crate) fn training(corpus: &Corpus, questions: Option<&Analogies>, config: &TrainConfig) -> Opening {
+    // Field by field, so that a field that is new cannot be forgotten.
+    let TrainConfig {
+        system,
+        nodes,
+        workers,
+        seed,
+        dim,
+        epochs,
+        window,
+        negatives,
+        drawn,
+        sample,
+        optimizer,
+        learning_rate,
+        ahead,
+        localize_ahead,
+        checkpoint,
+        // Whether a process traces is its own affair.
+        trace: _,
+    } = config;
+    let settings = [
+        ("system", system.map_or("none", |system| system.name()).to_owned()),
+        ("nodes", nodes.to_string()),
+        ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
+        ("seed", seed.to_string()),
+        ("dim", dim.to_string()),
+        ("epochs", epochs.to_string()),
+        ("window", window.to_string()),
+        ("negatives", negatives.to_string()),
+        ("drawn", drawn.to_string()),
+        ("sample", sample.to_string()),
+        ("optimizer", optimizer.to_string()),
+        ("learning_rate", learning_rate.to_string()),
+        ("ahead", ahead.to_string()),
+        ("localize_ahead", localize_ahead.to_string()),
+        ("questions", questions.map_or("none".to_owned(), Analogies::describe)),
+    ];
+    Opening::new("train wv", corpus.describe(), *checkpoint, settings)
+}
+
+/// An evaluation of `checkpoint`.
+pub(crate) fn evaluation(checkpoint: &Checkpoint, questions: &Analogies, config: &EvalConfig) -> Opening {
+    let EvalConfig { system, nodes, workers, words } = config;
+    let mut digest = Digest::new();
+    (0..checkpoint.words.len()).for_each(|n| digest.bytes(checkpoint.words.bytes(n).unwrap_or_default()));
+    digest.values(&checkpoint.values);
+    let settings = [
+        ("system", system.map_or("none", |system| system.name()).to_owned()),
+        ("nodes", nodes.to_string()),
+        ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
+        ("words", words.map_or("all".to_owned(), |words| words.to_string())),
+        ("parameters", format!("{checkpoint:?} {:016x}", digest.sum())),
+    ];
+    Opening::new("evaluate wv", questions.describe(), false, settings)
+}

@@ -1,0 +1,173 @@
+//! Sentences as a worker trains on them: words that were kept, their windows, and the keys they access.
+//!
+//! Words that are not in the vocabulary are left out, frequent ones are thinned, and both happens before windows are laid, so
+//! windows reach further over what is missing: word2vec's way. A line is a sentence, one of more than 1000 kept words is several.
+//!
+//! Everything that is drawn here depends on seed, worker and epoch alone.
+//!
+//! Not here: negatives, which the sampling of the parameter manager draws.
+
+use adapm_core::Key;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::wv::tokens::{Token, Tokens};
+use crate::wv::vocabulary::Vocabulary;
+
+/// The keys of `words` words: the input vector of word `w` is key `w`, its output vector is key `words + w`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keys {
+    pub(crate) words: u64,
+}
+
+impl Keys {
+    pub(crate) fn input(self, word: u32) -> Key {
+        Key(u64::from(word))
+    }
+
+    pub(crate) fn output(self, word: u32) -> Key {
+        Key(self.words + u64::from(word))
+    }
+}
+
+/// A sentence of two words or more.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sentence {
+    /// Its different words, ascending.
+    pub(crate) distinct: Vec<u32>,
+    /// Its words in order, each as its place in `distinct`.
+    pub(crate) places: Vec<u32>,
+    /// How far the context of each word reaches to both sides.
+    pub(crate) windows: Vec<u16>,
+    /// Words of the vocabulary that were read for it, with those of sentences before that are too short to be one.
+    pub(crate) read: u64,
+}
+
+impl Sentence {
+    /// The keys that are accessed apart from negatives: input vectors, then output vectors, of the different words.
+    pub(crate) fn keys(&self, keys: Keys) -> Vec<Key> {
+        let words = self.distinct.iter();
+        words.clone().map(|word| keys.input(*word)).chain(words.map(|word| keys.output(*word))).collect()
+    }
+
+    /// Each word's position with those of its context.
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = (usize, impl Iterator<Item = usize> + Clone)> {
+        self.windows.iter().enumerate().map(|(centre, window)| {
+            let window = usize::from(*window);
+            let context = centre.saturating_sub(window)..self.places.len().min(centre + window + 1);
+            (centre, context.filter(move |position| *position != centre))
+        })
+    }
+
+    /// Number of pairs of a word and one of its context.
+    pub(crate) fn pairs(&self) -> usize {
+        let (first, last) = (0, self.places.len() - 1);
+        let reach = |(centre, window): (usize, &u16)| {
+            let window = usize::from(*window);
+            window.min(centre - first) + window.min(last - centre)
+        };
+        self.windows.iter().enumerate().map(reach).sum()
+    }
+}
+
+/// What a worker draws sentences by.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan<'a> {
+    pub(crate) vocabulary: &'a Vocabulary,
+    /// Of 2^32 occurrences of each word, how many are kept.
+    pub(crate) kept: &'a [u32],
+    /// The widest window.
+    pub(crate) window: u16,
+    pub(crate) seed: u64,
+}
+
+/// Of 2^32 occurrences of each word, how many are kept if those that are more than the share `sample` of the text are
+/// thinned: `sqrt(sample / f) + sample / f` of a word's share `f` (word2vec's formula; Mikolov et al., NIPS 2013, §2.3). All
+/// if `sample` is 0.
+pub(crate) fn kept(vocabulary: &Vocabulary, sample: f64) -> Vec<u32> {
+    let expected = sample * vocabulary.total() as f64;
+    let chance = |count: &u64| {
+        let ratio = expected / *count as f64;
+        let chance = if sample > 0.0 { ratio.sqrt() + ratio } else { 1.0 };
+        // Saturates, so a chance of 1 and more keeps all but one of 2^32: taken care of by the comparison.
+        (chance * TWO_TO_32) as u32
+    };
+    vocabulary.counts().iter().map(chance).collect()
+}
+
+const TWO_TO_32: f64 = 4_294_967_296.0;
+
+/// Reads the sentences of a worker's share of the text, once.
+#[derive(Debug)]
+pub(crate) struct Sentences<'a> {
+    plan: Plan<'a>,
+    tokens: Tokens<'a>,
+    random: Xoshiro256PlusPlus,
+    words: Vec<u32>,
+    windows: Vec<u16>,
+    read: u64,
+}
+
+impl<'a> Sentences<'a> {
+    /// The sentences of `share`, on which worker `worker` trains in epoch `epoch`.
+    pub(crate) fn new(plan: Plan<'a>, share: &'a [u8], worker: usize, epoch: u32) -> Self {
+        let place = ((worker as u64) << 32) | u64::from(epoch);
+        // Two steps, so that seed 1 of worker 0 is not seed 0 of worker 1.
+        let seed = Xoshiro256PlusPlus::seed_from_u64(plan.seed).random::<u64>();
+        let random = Xoshiro256PlusPlus::seed_from_u64(seed ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let (words, windows) = (Vec::new(), Vec::new());
+        Self { plan, tokens: Tokens::new(share), random, words, windows, read: 0 }
+    }
+
+    /// Reads the kept words of the next sentence; false if there is none.
+    fn fill(&mut self) -> bool {
+        self.words.clear();
+        self.windows.clear();
+        while self.words.len() < WORDS_MAX {
+            let word = match self.tokens.next() {
+                None => return !self.words.is_empty(),
+                Some(Token::LineEnd) => return true,
+                Some(Token::Word(word)) => word,
+            };
+            let Some(number) = self.plan.vocabulary.find(word) else { continue };
+            self.read += 1;
+            let bits: u64 = self.random.random();
+            if (bits >> 32) as u32 > self.plan.kept[number as usize] {
+                continue;
+            }
+            self.words.push(number);
+            let window = ((bits & 0xffff_ffff) * u64::from(self.plan.window)) >> 32;
+            self.windows.push(1 + window as u16);
+        }
+        true
+    }
+}
+
+impl Iterator for Sentences<'_> {
+    type Item = Sentence;
+
+    /// The next sentence with a pair of words.
+    fn next(&mut self) -> Option<Sentence> {
+        loop {
+            if !self.fill() {
+                return None;
+            }
+            if self.words.len() > 1 {
+                break;
+            }
+        }
+        let mut distinct = self.words.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let place = |word: &u32| distinct.binary_search(word).expect("it is one of them") as u32;
+        let places = self.words.iter().map(place).collect();
+        let read = std::mem::take(&mut self.read);
+        Some(Sentence { distinct, places, windows: self.windows.clone(), read })
+    }
+}
+
+/// Words of a sentence, word2vec's.
+const WORDS_MAX: usize = 1000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! Sentences: cut at lines and at a thousand words, each word kept as often as it should be.
+
+use super::*;
+use crate::wv::text::Text;
+
+fn vocabulary(text: &[u8]) -> Vocabulary {
+    Vocabulary::count(&Text::of_bytes(text), 1, 1).unwrap()
+}
+
+fn sentences(text: &[u8], kept: &[u32], window: u16, seed: u64, worker: usize, epoch: u32) -> Vec<Sentence> {
+    let vocabulary = vocabulary(text);
+    let plan = Plan { vocabulary: &vocabulary, kept, window, seed };
+    Sentences::new(plan, text, worker, epoch).collect()
+}
+
+#[test]
+fn a_line_is_a_sentence_of_known_words_and_one_word_is_none() {
+    // Numbers: c 0 (4 times), b 1 (3), a 2 (2), d 3 (1).
+    let text = b"a b c c\n\n\nd\r\nb a\n b c c";
+    let found = sentences(text, &[u32::MAX; 4], 1, 1, 0, 0);
+    let words: Vec<Vec<u32>> = found
+        .iter()
+        .map(|sentence| sentence.places.iter().map(|place| sentence.distinct[*place as usize]).collect())
+        .collect();
+    assert_eq!(words, [vec![2, 1, 0, 0], vec![1, 2], vec![1, 0, 0]]);
+    assert_eq!(found[0].distinct, [0, 1, 2]);
+    let keys: Vec<u64> = found[1].keys(Keys { words: 4 }).iter().map(|key| key.0).collect();
+    assert_eq!(keys, [1, 2, 5, 6]);
+    assert!(found.iter().all(|sentence| sentence.windows.iter().all(|window| *window == 1)));
+}
+
+#[test]
+fn long_lines_are_cut_at_a_thousand_words() {
+    let found = sentences(&b"a b ".repeat(1201), &[u32::MAX; 2], 5, 1, 0, 0);
+    assert_eq!(found.iter().map(|sentence| sentence.places.len()).collect::<Vec<_>>(), [1000, 1000, 402]);
+}
+
+#[test]
+fn contexts_reach_as_far_as_the_window_and_the_sentence() {
+    let places = vec![0, 1, 2, 1, 0];
+    let sentence = Sentence { distinct: vec![5, 6, 7], places, windows: vec![1, 3, 1, 2, 9], read: 5 };
+    let contexts: Vec<Vec<usize>> = sentence.contexts().map(|(_, context)| context.collect()).collect();
+    let expected: [&[usize]; 5] = [&[1], &[0, 2, 3, 4], &[1, 3], &[1, 2, 4], &[0, 1, 2, 3]];
+    assert_eq!(contexts, expected);
+    assert_eq!(sentence.pairs(), expected.iter().map(|context| context.len()).sum());
+}
+
+#[test]
+fn windows_are_uniform_and_depend_on_seed_worker_and_epoch_alone() {
+    let text = b"a b ".repeat(25_000);
+    let kept = [u32::MAX; 2];
+    let found = sentences(&text, &kept, 5, 7, 2, 1);
+    let mut seen = [0_u32; 5];
+    found.iter().flat_map(|sentence| &sentence.windows).for_each(|w| seen[usize::from(*w) - 1] += 1);
+    // Five standard deviations of 50,000 draws with chance 1/5.
+    assert!(seen.iter().all(|n| n.abs_diff(10_000) < 450), "{seen:?}");
+    assert_eq!(found, sentences(&text, &kept, 5, 7, 2, 1));
+    for other in [(8, 2, 1), (7, 3, 1), (7, 2, 2)] {
+        assert_ne!(found[0].windows, sentences(&text, &kept, 5, other.0, other.1, other.2)[0].windows);
+    }
+}
+
+#[test]
+fn frequent_words_are_kept_by_the_formula_of_word2vec() {
+    // `a` is 9/10 of the text: of each occurrence, sqrt(t / f) + t / f are kept.
+    let text = b"a a a a a a a a a b\n".repeat(5000);
+    let vocabulary = vocabulary(&text);
+    let (sample, share) = (0.01_f64, 0.9_f64);
+    let chance = (sample / share).sqrt() + sample / share;
+    let thresholds = kept(&vocabulary, sample);
+    assert!((f64::from(thresholds[0]) / TWO_TO_32 - chance).abs() < 1e-9);
+    let plan = Plan { vocabulary: &vocabulary, kept: &thresholds, window: 5, seed: 3 };
+    let mut seen = [0.0; 2];
+    let mut reader = Sentences::new(plan, &text, 0, 1);
+    while reader.fill() {
+        reader.words.iter().for_each(|word| seen[*word as usize] += 1.0);
+    }
+    // Five standard deviations.
+    assert!((seen[0] - 45_000.0 * chance).abs() < 5.0 * (45_000.0 * chance).sqrt(), "{seen:?}");
+    let rare = (sample / 0.1).sqrt() + sample / 0.1;
+    assert!((seen[1] - 5000.0 * rare).abs() < 5.0 * (5000.0 * rare).sqrt(), "{seen:?}");
+    assert_eq!(kept(&vocabulary, 0.0), [u32::MAX; 2], "all are kept if nothing is thinned");
+    assert_eq!(kept(&vocabulary, 1.0), [u32::MAX; 2]);
+}
+
+#[test]
+fn every_word_of_the_vocabulary_that_is_read_is_counted_once() {
+    let text = b"a b c\n\nd\nx\nb a\na a";
+    let vocabulary = Vocabulary::count(&Text::of_bytes(b"a b c d a a b"), 1, 1).unwrap();
+    let plan = Plan { vocabulary: &vocabulary, kept: &[u32::MAX; 4], window: 1, seed: 1 };
+    let read: Vec<u64> = Sentences::new(plan, text, 0, 1).map(|sentence| sentence.read).collect();
+    // `d` alone is no sentence and counts with the next, `x` has no vector.
+    assert_eq!(read, [3, 3, 2]);
+}

@@ -1,0 +1,220 @@
+//! Training word vectors as a run does it: what a loader prepares, what a step does, how the learning rate falls.
+
+use std::sync::Arc;
+
+use adapm_core::{Clock, Key};
+use adapm_runtime::{AliasTable, Random, System};
+
+use crate::run::config::Split;
+use crate::run::draws::Draws;
+use crate::run::parameters::{Announcer, Parameters};
+use crate::run::queue::{Over, Queue};
+use crate::run::seat::Seat;
+use crate::run::shape::Shape;
+use crate::run::task::{Course, FiguresOf, Initial, Round, StepError, Task, Unit};
+use crate::wv::analogy::Analogies;
+use crate::wv::answering::Answering;
+use crate::wv::config::{Optimizer, TrainConfig};
+use crate::wv::corpus::Corpus;
+use crate::wv::initial;
+use crate::wv::sentence::{Keys, Plan, Sentence, Sentences, kept};
+use crate::wv::step::{Recipe, Step};
+use crate::wv::unigram;
+
+/// Vectors of a corpus that are trained.
+pub(crate) struct WordVectors<'a> {
+    corpus: &'a Corpus,
+    questions: Option<&'a Analogies>,
+    config: &'a TrainConfig,
+    /// Of 2^32 occurrences of each word, how many are kept.
+    kept: Vec<u32>,
+    negatives: Arc<AliasTable>,
+}
+
+/// What a worker's loader thread remembers.
+pub(crate) struct Loader<'a> {
+    share: &'a [u8],
+    worker: usize,
+    clock: Clock,
+}
+
+/// A sentence with what was announced for it.
+pub(crate) struct Announced<S> {
+    sentence: Sentence,
+    keys: Vec<Key>,
+    sample: S,
+    clock: Clock,
+}
+
+impl<S> Unit<S> for Announced<S> {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn examples(&self) -> u64 {
+        self.sentence.read
+    }
+
+    fn sample(&mut self) -> Option<&mut S> {
+        Some(&mut self.sample)
+    }
+}
+
+impl<'a> WordVectors<'a> {
+    pub(crate) fn new(corpus: &'a Corpus, questions: Option<&'a Analogies>, config: &'a TrainConfig) -> Self {
+        let vocabulary = corpus.vocabulary();
+        let (kept, negatives) =
+            (kept(vocabulary, config.sample), Arc::new(unigram::table(vocabulary.counts())));
+        Self { corpus, questions, config, kept, negatives }
+    }
+
+    fn recipe(&self) -> Recipe {
+        let TrainConfig { dim, negatives, drawn, optimizer, .. } = *self.config;
+        Recipe { keys: self.keys(), dim, negatives, drawn, optimizer }
+    }
+
+    fn keys(&self) -> Keys {
+        Keys { words: self.corpus.vocabulary().len() as u64 }
+    }
+}
+
+impl<'a> Task for WordVectors<'a> {
+    type Unit<S: Send> = Announced<S>;
+    type Loader = Loader<'a>;
+    type Learner = Step;
+    type Examination = Answering<'a>;
+
+    fn shape(&self) -> Shape {
+        Shape::new(&[(2 * self.keys().words, self.recipe().value_len())])
+    }
+
+    fn kept(&self) -> Shape {
+        Shape::new(&[(2 * self.keys().words, self.config.dim)])
+    }
+
+    fn initial(&self) -> Initial {
+        let (seed, dim, keys) = (self.config.seed, self.config.dim, self.keys());
+        Arc::new(move |key, value| initial::value(seed, keys, dim, key, value))
+    }
+
+    fn draws(&self) -> Option<Draws> {
+        let (negatives, keys) = (Arc::clone(&self.negatives), self.keys());
+        let range = Key(keys.words)..Key(2 * keys.words);
+        let draw = move |random: &mut Random| keys.output(negatives.draw(random) as u32);
+        Some(Draws::By(range, Arc::new(draw)))
+    }
+
+    fn examples(&self) -> u64 {
+        self.corpus.words()
+    }
+
+    fn ahead(&self) -> usize {
+        if self.config.system == Some(System::Lapse) {
+            usize::try_from(self.config.localize_ahead).unwrap_or(usize::MAX)
+        } else {
+            self.config.ahead
+        }
+    }
+
+    fn loader(&self, seat: Seat) -> Loader<'a> {
+        let share = self.corpus.text().share(seat.number, seat.all);
+        Loader { share, worker: seat.number, clock: Clock(0) }
+    }
+
+    fn load<A: Announcer>(
+        &self,
+        loader: &mut Loader<'a>,
+        round: Round,
+        announcer: &mut A,
+        queue: &Queue<Announced<A::Sample>>,
+    ) -> Result<(), Over> {
+        let (recipe, keys) = (self.recipe(), self.keys());
+        let plan = Plan {
+            vocabulary: self.corpus.vocabulary(),
+            kept: &self.kept,
+            window: self.config.window,
+            seed: self.config.seed,
+        };
+        for sentence in Sentences::new(plan, loader.share, loader.worker, round.epoch) {
+            let (clock, keys) = (loader.clock, sentence.keys(keys));
+            loader.clock = clock.plus(1);
+            let sample = announcer.prepare_sample(recipe.sampled(&sentence), clock..loader.clock)?;
+            announcer.announce(&keys, clock..loader.clock)?;
+            queue.send(Announced { sentence, keys, sample, clock })?;
+        }
+        Ok(())
+    }
+
+    fn learner(&self) -> Step {
+        Step::new(self.recipe())
+    }
+
+    /// With `sgd` a line from the start to [`RATE_LEFT_MIN`] of it, by the words that all workers have done.
+    fn learning_rate(&self, course: &Course<'_>) -> f32 {
+        let start = self.config.learning_rate;
+        match self.config.optimizer {
+            Optimizer::AdaGrad => start,
+            Optimizer::Sgd => {
+                let all = course.examples.max(1) as f64;
+                let epochs = f64::from(course.epoch - 1) + course.done as f64 / all;
+                let left = 1.0 - epochs / f64::from(course.epochs);
+                start * (left as f32).max(RATE_LEFT_MIN)
+            }
+        }
+    }
+
+    fn train<P: Parameters>(
+        &self,
+        step: &mut Step,
+        unit: &mut Announced<P::Sample>,
+        learning_rate: f32,
+        parameters: &mut P,
+    ) -> Result<f64, StepError<P::Error>> {
+        step.train(&unit.sentence, &unit.keys, learning_rate, &mut unit.sample, parameters)
+    }
+
+    fn examination(&self, split: Split) -> Option<Answering<'a>> {
+        // No part of a text is held out, so no epoch is better than the last.
+        let questions = self.questions.filter(|_| split == Split::Test)?;
+        Some(Answering::new(questions, self.corpus.vocabulary().words(), self.config.dim, usize::MAX))
+    }
+
+    fn is_better(&self, figures: &FiguresOf<Self>, best: &FiguresOf<Self>) -> bool {
+        figures.total().accuracy() > best.total().accuracy()
+    }
+}
+
+/// The share of the learning rate that is left in the end, word2vec's.
+const RATE_LEFT_MIN: f32 = 1e-4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wv::Text;
+
+    #[test]
+    fn the_learning_rate_falls_in_a_line_over_all_epochs_to_its_floor_and_adagrads_does_not() {
+        let corpus = Corpus::count(Text::of_bytes(&b"a b ".repeat(50)), 1, 1).unwrap();
+        let rate = |optimizer, epoch, done| {
+            let config = TrainConfig { optimizer, learning_rate: 0.5, ..TrainConfig::default() };
+            let task = WordVectors::new(&corpus, None, &config);
+            let course = Course { epoch, epochs: 4, done, examples: task.examples(), losses: &[] };
+            task.learning_rate(&course)
+        };
+        let sgd = |epoch, done| rate(Optimizer::Sgd, epoch, done);
+        assert_eq!([sgd(1, 0), sgd(1, 100), sgd(3, 0), sgd(4, 50)], [0.5, 0.375, 0.25, 0.0625]);
+        assert_eq!([sgd(4, 100), sgd(4, 200)], [0.5e-4; 2], "never nothing");
+        assert_eq!(rate(Optimizer::AdaGrad, 4, 100), 0.5);
+    }
+
+    #[test]
+    fn negatives_are_output_vectors() {
+        let corpus = Corpus::count(Text::of_bytes(b"a b c a b a"), 1, 1).unwrap();
+        let config = TrainConfig::default();
+        let draws = WordVectors::new(&corpus, None, &config).draws().unwrap();
+        let mut random = Random::new(1);
+        let mut seen = [0; 3];
+        (0..1000).for_each(|_| seen[draws.draw(&mut random).0 as usize - 3] += 1);
+        assert!(seen[0] > seen[1] && seen[1] > seen[2] && seen[2] > 0, "{seen:?}");
+    }
+}

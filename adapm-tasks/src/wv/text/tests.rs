@@ -1,0 +1,109 @@
+//! Texts: mapped, unpacked, cut into shares of whole words.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+use crate::wv::tokens::words;
+
+fn file(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("adapm-text-{}-{name}", std::process::id()));
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn every_word_belongs_to_exactly_one_share_and_is_whole() {
+    let long = vec![b'x'; 3 * LINE_BYTES_MAX];
+    let mut one_line = Vec::new();
+    (0..40_000).for_each(|i| write!(one_line, "w{i} ").unwrap());
+    let mixed =
+        [b"a b\r\n\r\nc \xff\xfe d\n".as_slice(), &long, b" e\tf\n", &long, b"\n", &one_line].concat();
+    for text in [b"".as_slice(), b"a", b"a b", b" \n\r\n ", b"a\nb\nc", &long, &one_line, &mixed] {
+        let expected: Vec<&[u8]> = words(text).collect();
+        for all in [1, 2, 3, 7, 64, 1000] {
+            let text = Text::of_bytes(text);
+            let shares: Vec<&[u8]> = (0..all).map(|index| text.share(index, all)).collect();
+            assert_eq!(shares.concat(), text.bytes(), "{all}");
+            let found: Vec<&[u8]> = shares.iter().flat_map(|share| words(share)).collect();
+            assert!(found == expected, "{all} shares of {} bytes", text.bytes().len());
+        }
+    }
+}
+
+#[test]
+fn shares_end_with_lines_where_lines_are_short() {
+    let text = Text::of_bytes("some words of a line\n".repeat(1000).as_bytes());
+    for index in 0..7 {
+        assert!(text.share(index, 7).ends_with(b"\n"));
+    }
+}
+
+#[test]
+fn shares_of_one_long_line_are_nearly_equal() {
+    let text = Text::of_bytes("word ".repeat(100_000).as_bytes());
+    for index in 0..8 {
+        let len = text.share(index, 8).len();
+        assert!(len.abs_diff(500_000 / 8) < 10, "{len}");
+    }
+}
+
+#[test]
+fn a_mapped_and_a_compressed_file_are_the_same_text() {
+    let bytes = "the cat sat on the mat\n".repeat(500);
+    let (plain, packed) = (file("plain", bytes.as_bytes()), file("packed", &compressed(bytes.as_bytes())));
+    let (plain_text, packed_text) = (Text::open(&plain).unwrap(), Text::open(&packed).unwrap());
+    assert_eq!(plain_text.bytes(), bytes.as_bytes());
+    assert_eq!(packed_text.bytes(), bytes.as_bytes());
+    assert_eq!(plain_text.source(), &TextSource::File(plain.clone()));
+    assert_eq!(packed_text.source(), &TextSource::Compressed(packed.clone()));
+    // Files behind each other are the texts behind each other.
+    let twice = [compressed(b"a "), compressed(b"b")].concat();
+    fs::write(&packed, twice).unwrap();
+    assert_eq!(Text::open(&packed).unwrap().bytes(), b"a b");
+    fs::remove_file(plain).unwrap();
+    fs::remove_file(packed).unwrap();
+}
+
+#[test]
+fn an_empty_file_is_an_empty_text_and_a_byte_order_mark_is_no_word() {
+    let (empty, marked) = (file("empty", b""), file("marked", b"\xef\xbb\xbfa"));
+    assert_eq!(Text::open(&empty).unwrap().bytes(), b"");
+    assert_eq!(Text::open(&marked).unwrap().bytes(), b"a");
+    fs::remove_file(empty).unwrap();
+    fs::remove_file(marked).unwrap();
+}
+
+#[test]
+fn a_compressed_file_that_is_cut_short_or_damaged_is_named() {
+    let whole = compressed("the cat sat on the mat\n".repeat(500).as_bytes());
+    let path = file("cut.gz", b"");
+    for len in [2, 9, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
+        fs::write(&path, &whole[..len]).unwrap();
+        assert_eq!(Text::open(&path).unwrap_err(), CorpusError::CutShort { path: path.clone() }, "{len}");
+    }
+    let mut damaged = whole.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::write(&path, damaged).unwrap();
+    let error = Text::open(&path).unwrap_err();
+    assert_eq!(error, CorpusError::Damaged { path: path.clone() });
+    assert!(error.to_string().starts_with(&format!("{} is damaged", path.display())));
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_is_no_file_is_an_error() {
+    let missing = Path::new("no/such/text");
+    let kind = io::ErrorKind::NotFound;
+    assert_eq!(Text::open(missing).unwrap_err(), CorpusError::Io { path: missing.into(), kind });
+    assert!(matches!(Text::open(&std::env::temp_dir()), Err(CorpusError::Io { .. })));
+}

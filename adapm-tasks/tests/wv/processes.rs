@@ -1,0 +1,78 @@
+//! Nodes as processes: each node a thread with a group of its own, joined over loopback as processes are.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::{fs, panic, thread};
+
+use adapm_core::NodeId;
+use adapm_core::transport::Farewell;
+use adapm_tasks::System;
+use adapm_tasks::run::{Disagreement, NoProgress, TaskError};
+use adapm_tasks::wv::{Analogies, Corpus, EvalConfig, Text, evaluate_in_group, train_in_group};
+use adapm_transport::group::{Group, GroupConfig, Rendezvous};
+
+use crate::{corpus, small};
+
+/// Does `work` as each node of a group of `nodes`, and returns what comes out, by node.
+fn as_each<R: Send>(name: &str, nodes: usize, work: impl Fn(usize, &Arc<Group>) -> R + Sync) -> Vec<R> {
+    let folder = std::env::temp_dir().join(format!("adapm-{}-wv-{name}", std::process::id()));
+    fs::create_dir_all(&folder).expect("creates");
+    let (work, file) = (&work, folder.join("rendezvous"));
+    let ended = thread::scope(|scope| {
+        let join = |node: usize| {
+            let id = NodeId(u16::try_from(node).expect("few nodes"));
+            let config = GroupConfig::new(id, nodes, Rendezvous::File(file.clone()));
+            scope.spawn(move || {
+                let group = Arc::new(Group::join(config, &mut |_| {}).expect("joins"));
+                let outcome = work(node, &group);
+                group.leave(Farewell::Finished);
+                outcome
+            })
+        };
+        let threads: Vec<_> = (0..nodes).map(join).collect();
+        let ended =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|p| panic::resume_unwind(p)));
+        ended.collect()
+    });
+    fs::remove_dir_all(&folder).expect("removes");
+    ended
+}
+
+#[test]
+fn processes_train_and_answer_alike_and_node_0_has_the_vectors() {
+    let (corpus, questions, stop) = (corpus(2000), Analogies::planted(), AtomicBool::new(false));
+    let config = small(|config| {
+        (config.system, config.workers, config.epochs, config.sample) =
+            (Some(System::Adapm), Some(2), 3, 0.0);
+    });
+    let mut reports = as_each("train", 2, |_, group| {
+        train_in_group(&corpus, Some(&questions), &config, group, &NoProgress, &stop).expect("trains")
+    });
+    for report in &reports {
+        assert_eq!((report.nodes, report.workers, report.stopped), (2, 2, false));
+        assert!(report.epochs.is_sorted_by(|a, b| a.loss > b.loss));
+        assert_eq!(report.epochs[2].examples, corpus.words());
+        assert_eq!((&report.analogies, report.stats), (&reports[0].analogies, reports[0].stats));
+    }
+    assert!(reports[1].checkpoint.is_none());
+    let checkpoint = reports[0].checkpoint.take().expect("on node 0");
+    let evaluated = as_each("evaluate", 3, |_, group| {
+        let config = EvalConfig::default();
+        evaluate_in_group(&checkpoint, &questions, &config, group, &NoProgress, &stop).expect("answers")
+    });
+    assert!(evaluated.iter().all(|report| report.analogies == reports[0].analogies));
+}
+
+#[test]
+fn a_node_with_another_text_is_named() {
+    let texts = [corpus(100), Corpus::count(Text::generated(2, 100), 2, 1).expect("there are words")];
+    let config = small(|config| config.system = Some(System::Adapm));
+    let errors = as_each("differs", 2, |node, group| {
+        let stop = AtomicBool::new(false);
+        train_in_group(&texts[node], None, &config, group, &NoProgress, &stop).expect_err("differs")
+    });
+    for error in errors {
+        let what = matches!(&error, TaskError::Disagreement { what: Disagreement::Data { .. }, .. });
+        assert!(what && error.to_string().contains("bytes with"), "{error}");
+    }
+}
