@@ -39,11 +39,10 @@ impl Setup<'_> {
         initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
     ) -> Result<Nodes, TaskError> {
         let layout = shape.layout()?;
-        let scheme = if self.system == System::Classic { Scheme::Naive } else { Scheme::Local };
         let builder = Builder::<f32>::new(layout).nodes(self.nodes).workers(self.workers);
         let builder = self.group.into_iter().fold(builder, Builder::group);
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
-        let sampling = draws.map(|draws| draws.sampling(scheme, self.seed));
+        let sampling = draws.map(|draws| draws.sampling(Scheme::of(self.system), self.seed));
         let builder = sampling.into_iter().fold(builder, Builder::sampling);
         Ok(builder.system(self.system).initial(initial).build()?)
     }
