@@ -4,7 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn parse(text: &[u8]) -> Result<(RatingFormat, Vec<(u64, u64, f32)>), String> {
+/// Row, column and value of a rating.
+type Read = (u64, u64, f32);
+
+fn parse(text: &[u8]) -> Result<(RatingFormat, Vec<Read>), String> {
     let mut ratings = Vec::new();
     let format = read(text, Path::new("x"), &mut |rating| {
         ratings.push((rating.row, rating.column, rating.value));
@@ -13,7 +16,7 @@ fn parse(text: &[u8]) -> Result<(RatingFormat, Vec<(u64, u64, f32)>), String> {
     format.map(|format| (format, ratings)).map_err(|error| error.to_string())
 }
 
-fn ratings(text: &str) -> Vec<(u64, u64, f32)> {
+fn ratings(text: &str) -> Vec<Read> {
     parse(text.as_bytes()).expect("well formed").1
 }
 
