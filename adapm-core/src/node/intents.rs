@@ -102,7 +102,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         Ok(())
     }
 
-    /// Forgets what is taken back, lets through what the policy acts on, then retires what has expired: an intent that continues another keeps the key.
+    /// Forgets what is taken back, lets through what the policy acts on, then retires what has expired: an intent that
+    /// continues another keeps the key.
     pub(super) fn update_intents(&mut self) {
         for intent in core::mem::take(&mut self.signals.taken_back) {
             self.take_back(intent);
