@@ -190,8 +190,8 @@ impl Analogies {
         self.questions.is_empty()
     }
 
-    /// Answers all questions with the first `limit` of the vectors, as [`Search`](crate::wv::search::Search) says, with
-    /// `threads` threads.
+    /// Answers all questions with the first `limit` of the vectors, by `threads` threads: with the word whose vector has the
+    /// largest cosine with `b - a + c`, of all but `a`, `b` and `c` (3CosAdd; Mikolov, Yih and Zweig, NAACL 2013).
     ///
     /// Cost: two operations for each seen question, vector and dimension.
     #[must_use]
