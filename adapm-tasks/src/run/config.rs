@@ -88,14 +88,17 @@ impl fmt::Display for ConfigError {
                 write!(f, "{nodes} nodes for {keys} keys: some would own nothing; give at most {keys} nodes")
             }
             Self::Dimension { dim } => {
-                write!(f, "dimension {dim} is impossible; give 1 to 65536, an even one for complex")
+                write!(
+                    f,
+                    "dimension {dim} is impossible; give 1 to 65536 (an even one for the model complex)"
+                )
             }
             Self::NotPositive { field } => write!(f, "{field} has to be a positive number"),
             Self::NoSystem => {
                 f.write_str("plain arrays are in one process; choose a system, or start one process")
             }
             Self::NothingToTrain => {
-                f.write_str("the graph has no training triple; give data with at least one")
+                f.write_str("the data has no example to train on; give data with at least one")
             }
             Self::Negative { field } => write!(f, "{field} has to be 0 or a positive number"),
             Self::TooMany { field, max } => write!(f, "{field} can be at most {max}; give fewer"),
