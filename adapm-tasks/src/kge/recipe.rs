@@ -1,7 +1,7 @@
 //! What a step does, whichever way its negatives are drawn: model, loss, penalties, update rule.
 
 use adapm_core::Key;
-use adapm_runtime::System;
+use adapm_runtime::Scheme;
 
 use crate::kge::config::{LossKind, TrainConfig};
 use crate::kge::model::{Model, Side};
@@ -40,7 +40,8 @@ impl Recipe {
             n3: config.n3,
             reciprocal: config.reciprocal,
             negatives: config.negatives_of_a_set(),
-            prefers_local: config.nodes > 1 && config.system.is_some_and(|system| system != System::Classic),
+            prefers_local: config.nodes > 1
+                && config.system.is_some_and(|system| Scheme::of(system) == Scheme::Local),
         }
     }
 
