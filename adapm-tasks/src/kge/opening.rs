@@ -35,9 +35,6 @@ pub(crate) fn training(graph: &Graph, config: &TrainConfig) -> Opening {
         trace: _,
     } = config;
     let settings = [
-        ("system", system.map_or("none", |system| system.name()).to_owned()),
-        ("nodes", nodes.to_string()),
-        ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
         ("seed", seed.to_string()),
         ("model", model.to_string()),
         ("dim", dim.to_string()),
@@ -56,7 +53,7 @@ pub(crate) fn training(graph: &Graph, config: &TrainConfig) -> Opening {
         ("evaluate", evaluate.to_string()),
         ("valid_every", valid_every.to_string()),
     ];
-    Opening::new("train", describe(graph), *checkpoint, settings)
+    Opening::new("train", describe(graph), *checkpoint, (*system, *nodes, *workers), settings)
 }
 
 /// An evaluation of `checkpoint`.
@@ -65,14 +62,8 @@ pub(crate) fn evaluation(graph: &Graph, config: &EvalConfig, checkpoint: &Checkp
     let kind = if checkpoint.reciprocal { "reciprocal " } else { "" };
     let digest = digest::of_values(checkpoint);
     let parameters = format!("{kind}{} {} {digest:016x}", checkpoint.model, checkpoint.dim);
-    let settings = [
-        ("system", system.map_or("none", |system| system.name()).to_owned()),
-        ("nodes", nodes.to_string()),
-        ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
-        ("split", split.to_string()),
-        ("parameters", parameters),
-    ];
-    Opening::new("evaluate", describe(graph), false, settings)
+    let settings = [("split", split.to_string()), ("parameters", parameters)];
+    Opening::new("evaluate", describe(graph), false, (*system, *nodes, *workers), settings)
 }
 
 fn describe(graph: &Graph) -> String {

@@ -31,9 +31,6 @@ pub(crate) fn training(ratings: &Ratings, config: &TrainConfig) -> Opening {
         trace: _,
     } = config;
     let settings = [
-        ("system", system.map_or("none", |system| system.name()).to_owned()),
-        ("nodes", nodes.to_string()),
-        ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
         ("seed", seed.to_string()),
         ("order", order.to_string()),
         ("optimizer", optimizer.to_string()),
@@ -49,21 +46,18 @@ pub(crate) fn training(ratings: &Ratings, config: &TrainConfig) -> Opening {
         ("evaluate", evaluate.to_string()),
         ("valid_every", valid_every.to_string()),
     ];
-    Opening::new("train mf", describe(ratings), *checkpoint, settings)
+    Opening::new("train mf", describe(ratings), *checkpoint, (*system, *nodes, *workers), settings)
 }
 
 /// An evaluation of `checkpoint`.
 pub(crate) fn evaluation(ratings: &Ratings, config: &EvalConfig, checkpoint: &Checkpoint) -> Opening {
     let EvalConfig { system, nodes, workers, split, clip } = config;
     let settings = [
-        ("system", system.map_or("none", |system| system.name()).to_owned()),
-        ("nodes", nodes.to_string()),
-        ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
         ("split", split.to_string()),
         ("clip", clip.to_string()),
         ("parameters", format!("{} {:016x}", checkpoint.dim(), checkpoint.digest())),
     ];
-    Opening::new("evaluate mf", describe(ratings), false, settings)
+    Opening::new("evaluate mf", describe(ratings), false, (*system, *nodes, *workers), settings)
 }
 
 fn describe(ratings: &Ratings) -> String {

@@ -9,6 +9,7 @@ use adapm_core::NodeId;
 use adapm_core::error::OneLine;
 use serde::{Deserialize, Serialize};
 
+use crate::System;
 use crate::exchange;
 use crate::run::error::TaskError;
 use crate::run::peers::Peers;
@@ -71,14 +72,21 @@ pub(crate) struct Agreed {
 
 impl Opening {
     /// A run of `task`, over data that this text tells apart from other data. Of node 0, `checkpoint` counts: whether it wants
-    /// the parameters. The settings are what has to be equal on all nodes, by name.
+    /// the parameters. The cluster and the settings are what has to be equal on all nodes, by name.
     pub(crate) fn new<const N: usize>(
         task: &str,
         data: String,
         checkpoint: bool,
+        (system, nodes, workers): (Option<System>, usize, Option<usize>),
         settings: [(&str, String); N],
     ) -> Self {
-        let first = [("program", env!("CARGO_PKG_VERSION").to_owned()), ("task", task.to_owned())];
+        let first = [
+            ("program", env!("CARGO_PKG_VERSION").to_owned()),
+            ("task", task.to_owned()),
+            ("system", system.map_or("none", System::name).to_owned()),
+            ("nodes", nodes.to_string()),
+            ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
+        ];
         let settings = first.into_iter().chain(settings);
         let settings = settings.map(|(name, value)| (name.to_owned(), value)).collect();
         Self { data, settings, checkpoint }
@@ -149,7 +157,13 @@ mod tests {
             let opened = move |odd: usize, node: usize| {
                 let pick = |other, own| if node == odd { other } else { own };
                 let settings = [("seed", "1".to_owned()), ("rate", pick(rate, "0.1").to_owned())];
-                Opening::new(pick(task, "count"), pick(data, "5 keys").to_owned(), node == 0, settings)
+                Opening::new(
+                    pick(task, "count"),
+                    pick(data, "5 keys").to_owned(),
+                    node == 0,
+                    (None, 1, None),
+                    settings,
+                )
             };
             let ended = as_each(3, |peers, _| agree(peers, Ok(opened(1, peers.node()))));
             ended.into_iter().map(|agreed| agreed.map_err(|error| error.to_string())).collect::<Vec<_>>()

@@ -30,9 +30,6 @@ pub(crate) fn training(corpus: &Corpus, questions: Option<&Analogies>, config: &
         trace: _,
     } = config;
     let settings = [
-        ("system", system.map_or("none", |system| system.name()).to_owned()),
-        ("nodes", nodes.to_string()),
-        ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
         ("seed", seed.to_string()),
         ("dim", dim.to_string()),
         ("epochs", epochs.to_string()),
@@ -46,7 +43,7 @@ pub(crate) fn training(corpus: &Corpus, questions: Option<&Analogies>, config: &
         ("localize_ahead", localize_ahead.to_string()),
         ("questions", questions.map_or("none".to_owned(), Analogies::describe)),
     ];
-    Opening::new("train wv", corpus.describe(), *checkpoint, settings)
+    Opening::new("train wv", corpus.describe(), *checkpoint, (*system, *nodes, *workers), settings)
 }
 
 /// An evaluation of `checkpoint`.
@@ -56,11 +53,8 @@ pub(crate) fn evaluation(checkpoint: &Checkpoint, questions: &Analogies, config:
     (0..checkpoint.words.len()).for_each(|n| digest.bytes(checkpoint.words.bytes(n).unwrap_or_default()));
     digest.values(&checkpoint.values);
     let settings = [
-        ("system", system.map_or("none", |system| system.name()).to_owned()),
-        ("nodes", nodes.to_string()),
-        ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
         ("words", words.map_or("all".to_owned(), |words| words.to_string())),
         ("parameters", format!("{checkpoint:?} {:016x}", digest.sum())),
     ];
-    Opening::new("evaluate wv", questions.describe(), false, settings)
+    Opening::new("evaluate wv", questions.describe(), false, (*system, *nodes, *workers), settings)
 }
