@@ -1,5 +1,8 @@
 //! The task through its public door: training and evaluation under every system, on one node and on several.
 
+#[path = "../support/group.rs"]
+mod group;
+
 mod bad_input;
 mod checkpoints;
 mod distribution;

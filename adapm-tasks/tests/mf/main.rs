@@ -5,6 +5,9 @@ use std::sync::atomic::AtomicBool;
 use adapm_tasks::mf::{NoProgress, PlantedConfig, Ratings, TrainConfig, TrainReport, train};
 use adapm_tasks::run::TaskError;
 
+#[path = "../support/group.rs"]
+mod group;
+
 mod bad_input;
 mod checkpoints;
 mod processes;

@@ -1,42 +1,13 @@
 //! Nodes as processes: each node a thread with a group of its own, joined over loopback as processes are.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::{fs, panic, thread};
 
-use adapm_core::NodeId;
-use adapm_core::transport::Farewell;
 use adapm_tasks::System;
 use adapm_tasks::run::{Disagreement, NoProgress, TaskError};
 use adapm_tasks::wv::{Analogies, Corpus, EvalConfig, Text, evaluate_in_group, train_in_group};
-use adapm_transport::group::{Group, GroupConfig, Rendezvous};
 
+use crate::group::as_each;
 use crate::{corpus, small};
-
-/// Does `work` as each node of a group of `nodes`, and returns what comes out, by node.
-fn as_each<R: Send>(name: &str, nodes: usize, work: impl Fn(usize, &Arc<Group>) -> R + Sync) -> Vec<R> {
-    let folder = std::env::temp_dir().join(format!("adapm-{}-wv-{name}", std::process::id()));
-    fs::create_dir_all(&folder).expect("creates");
-    let (work, file) = (&work, folder.join("rendezvous"));
-    let ended = thread::scope(|scope| {
-        let join = |node: usize| {
-            let id = NodeId(u16::try_from(node).expect("few nodes"));
-            let config = GroupConfig::new(id, nodes, Rendezvous::File(file.clone()));
-            scope.spawn(move || {
-                let group = Arc::new(Group::join(config, &mut |_| {}).expect("joins"));
-                let outcome = work(node, &group);
-                group.leave(Farewell::Finished);
-                outcome
-            })
-        };
-        let threads: Vec<_> = (0..nodes).map(join).collect();
-        let ended =
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|p| panic::resume_unwind(p)));
-        ended.collect()
-    });
-    fs::remove_dir_all(&folder).expect("removes");
-    ended
-}
 
 #[test]
 fn processes_train_and_answer_alike_and_node_0_has_the_vectors() {
