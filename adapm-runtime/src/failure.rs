@@ -25,7 +25,7 @@ pub(crate) struct Failure {
     on_loss: OnceLock<LossFn>,
 }
 
-/// Is told of each lost peer.
+/// Is told of the first lost peer, with every loss.
 type LossFn = Box<dyn Fn(LostPeer) + Send + Sync>;
 
 /// A peer that will never be heard of again.
@@ -42,7 +42,7 @@ impl Failure {
         assert!(self.wakes.set(wakes).is_ok(), "the threads of a cluster are named once");
     }
 
-    /// Names who else is told of lost peers; the first one counts.
+    /// Names who else is told of losses; the first one counts.
     pub(crate) fn on_loss(&self, on_loss: LossFn) {
         let _ = self.on_loss.set(on_loss);
     }
@@ -69,10 +69,12 @@ impl Failure {
         lock(&self.first).get_or_insert(RunError::PeerLost { node, address, loss });
         lost.push(peer);
         self.lost_count.store(lost.len() as u64, Ordering::Release);
+        // Threads get past this point in any order, but a survivor that ends because of a loss must not be blamed for it.
+        let first = lost[0];
         drop(lost);
         self.wake();
         if let Some(on_loss) = self.on_loss.get() {
-            on_loss(peer);
+            on_loss(first);
         }
     }
 
@@ -97,5 +99,28 @@ impl Failure {
         for wake in self.wakes.get().into_iter().flatten() {
             wake();
         }
+    }
+}
+
+#[cfg(all(test, not(adapm_loom)))]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[test]
+    fn a_loss_that_overtakes_the_first_is_reported_as_the_first() {
+        let peer = |node| LostPeer { node: NodeId(node), address: None, loss: Loss::Failed };
+        let (failure, told) = (Arc::new(Failure::default()), Arc::new(Mutex::new(Vec::new())));
+        let (for_report, reported) = (Arc::downgrade(&failure), Arc::clone(&told));
+        failure.on_loss(Box::new(move |LostPeer { node, .. }| {
+            // As if another thread came here with the next loss before this one goes on.
+            for_report.upgrade().expect("it is in use").lose(peer(0));
+            reported.lock().expect("no panic").push(node);
+        }));
+        failure.lose(peer(2));
+        assert_eq!(*told.lock().expect("no panic"), [NodeId(2), NodeId(2)]);
+        let names_2 = matches!(failure.check(), Err(RunError::PeerLost { node: NodeId(2), .. }));
+        assert!(names_2, "{:?}", failure.check());
     }
 }
