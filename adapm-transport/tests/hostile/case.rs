@@ -8,23 +8,40 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Tests that each run in a process of their own.
+use libtest_mimic::{Arguments, Trial};
+
+/// The cases of a module, which the list `CASES` names.
 macro_rules! cases {
     ($($(#[$note:meta])* fn $name:ident() $body:block)*) => {
-        $(
-            $(#[$note])*
-            #[test]
-            fn $name() {
-                crate::case::run(concat!(module_path!(), "::", stringify!($name)), || $body);
-            }
-        )*
+        pub(crate) const CASES: &[crate::case::Case] =
+            &[$((concat!(module_path!(), "::", stringify!($name)), $name)),*];
+        $($(#[$note])* fn $name() $body)*
     };
 }
 
+/// A case by its path within this binary.
+pub(crate) type Case = (&'static str, fn());
+
+/// How many cases run at a time unless it is said: they wait for most of their time, so cores are not what they lack.
+const AT_A_TIME: usize = 8;
+
+/// Runs what the arguments, those of every Rust test, ask for; never returns.
+pub(crate) fn run_all(cases: &[Case]) -> ! {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_A_TIME);
+    let trial = |&(path, body): &Case| {
+        // As the standard harness does, a test is named by its path within the crate.
+        let name = path.split_once("::").expect("a case lies in a crate").1;
+        Trial::test(name, move || {
+            run(name, body);
+            Ok(())
+        })
+    };
+    libtest_mimic::run(&arguments, cases.iter().map(trial).collect()).exit()
+}
+
 /// Runs `body` in another process of this binary, or here if this is that process.
-pub(crate) fn run(path: &str, body: impl FnOnce()) {
-    // The harness knows a test by its path within the crate.
-    let name = path.split_once("::").expect("a test lies in a crate").1;
+fn run(name: &str, body: fn()) {
     if env::var(CASE).is_ok_and(|case| case == name) {
         return body();
     }

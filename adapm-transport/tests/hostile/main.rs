@@ -7,8 +7,6 @@
 //!
 //! Not here: what the protocol's messages say (the runtime's tests), and connections that merely break (`resets.rs`).
 
-#![cfg(feature = "tcp")]
-
 #[macro_use]
 mod case;
 mod crew;
@@ -22,3 +20,20 @@ mod garbage;
 mod handshakes;
 mod liars;
 mod mistaken;
+
+fn main() {
+    #[cfg(all(feature = "tokio", feature = "zmq"))]
+    let carriers = carriers::CASES;
+    #[cfg(not(all(feature = "tokio", feature = "zmq")))]
+    let carriers = &[];
+    let modules = [
+        carriers,
+        dialed::CASES,
+        floods::CASES,
+        garbage::CASES,
+        handshakes::CASES,
+        liars::CASES,
+        mistaken::CASES,
+    ];
+    case::run_all(&modules.concat())
+}
