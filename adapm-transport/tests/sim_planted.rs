@@ -7,6 +7,7 @@
 use std::io::Write;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
+use std::thread;
 
 use adapm_core::testing::link::LinkBug;
 use adapm_core::testing::{Bug, Checks};
@@ -29,11 +30,20 @@ fn every_planted_bug_within_reach_is_found_in_simulated_clusters() {
     show(&format!("{:22} {:>9}  {:>5}  what it said\n", "planted bug", "invariant", "seeds"));
     let (mut found, mut missed) = (0, Vec::new());
     let is_near = |bug: &Bug| OUT_OF_REACH.iter().all(|(far, _)| far != bug);
-    let near = Bug::ALL.into_iter().filter(is_near);
-    let engines = near.map(|bug| (bug.to_string(), bug.invariant().to_string(), find(bug)));
-    let links =
-        LinkBug::ALL.into_iter().map(|bug| (format!("{bug:?}"), String::from("link"), find_in_links(bug)));
-    for (bug, breaks, detection) in engines.chain(links) {
+    let engines = Bug::ALL.into_iter().filter(is_near);
+    let rows: Vec<_> = thread::scope(|scope| {
+        let of_engines =
+            engines.map(|bug| (bug.to_string(), bug.invariant().to_string(), scope.spawn(move || find(bug))));
+        let of_links = LinkBug::ALL
+            .map(|bug| (format!("{bug:?}"), String::from("link"), scope.spawn(move || find_in_links(bug))));
+        // All are started before the first is waited for.
+        let begun: Vec<_> = of_engines.chain(of_links).collect();
+        begun
+            .into_iter()
+            .map(|(bug, breaks, search)| (bug, breaks, search.join().expect("a search ends")))
+            .collect()
+    });
+    for (bug, breaks, detection) in rows {
         let Some((seeds, what)) = detection else {
             missed.push(bug);
             continue;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
+use std::thread;
 
 use adapm_core::testing::air::Pairs;
 use adapm_core::testing::link::random::Met;
@@ -31,8 +32,8 @@ pub(crate) struct Row {
 }
 
 /// Runs each bug of the protocol until the checkers that it is left with find it.
-pub(crate) fn protocol_rows(bugs: &[Bug], checks: impl Fn(Bug) -> Checks) -> Vec<Row> {
-    let row = |&bug: &Bug| {
+pub(crate) fn protocol_rows(bugs: &[Bug], checks: impl Fn(Bug) -> Checks + Sync) -> Vec<Row> {
+    let row = |bug: Bug| {
         let checks = checks(bug);
         let found = (0..SEEDS_MAX).find_map(|seed| Some((seed, detect(seed, Some(bug), checks)?)));
         let (seeds, says) =
@@ -47,7 +48,7 @@ pub(crate) fn protocol_rows(bugs: &[Bug], checks: impl Fn(Bug) -> Checks) -> Vec
             stories: Vec::new(),
         }
     };
-    bugs.iter().map(row).collect()
+    each_in_a_thread(bugs, row)
 }
 
 /// Runs each bug of the link session until a schedule breaks the claim that it is about.
@@ -66,7 +67,16 @@ pub(crate) fn link_rows() -> Vec<Row> {
             stories: Vec::new(),
         }
     };
-    LinkBug::ALL.into_iter().map(row).collect()
+    each_in_a_thread(&LinkBug::ALL, row)
+}
+
+/// The rows in the order of their bugs.
+fn each_in_a_thread<B: Copy + Send + Sync>(bugs: &[B], row: impl Fn(B) -> Row + Sync) -> Vec<Row> {
+    let row = &row;
+    thread::scope(|scope| {
+        let begun: Vec<_> = bugs.iter().map(|&bug| scope.spawn(move || row(bug))).collect();
+        begun.into_iter().map(|search| search.join().expect("a search ends")).collect()
+    })
 }
 
 /// The counted line, or the same with the bugs that were not found.
