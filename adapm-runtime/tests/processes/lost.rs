@@ -55,54 +55,59 @@ fn every_wait_ends_and_names_the_killed_process_and_its_address() {
         ("quiesce", Worker::quiesce),
         ("wait_sync", Worker::wait_sync),
     ];
-    for (name, call) in calls {
-        let rendezvous = rendezvous();
-        let victim = Mutex::new(victim(&rendezvous));
-        let (killed, victim, rendezvous) = (&AtomicBool::new(false), &victim, &rendezvous);
-        // A group that is left is a loss of its own to the others: nobody leaves before both have looked.
-        let groups = thread::scope(|scope| {
-            let survivor = |node| {
-                scope.spawn(move || {
-                    let group = join(node, 3, rendezvous);
-                    let cluster = builder().channels(2).group(&group).build().expect("a valid cluster");
-                    let outcome = cluster.run(|mut worker| {
-                        worker.barrier().expect("all are there");
-                        if !killed.swap(true, Ordering::AcqRel) {
-                            victim.lock().expect("no panic while it is held").kill().expect("it runs");
+    // Each waits for a dead time of its own.
+    thread::scope(|scope| {
+        for (name, call) in calls {
+            scope.spawn(move || ends_and_names(name, call));
+        }
+    });
+}
+
+/// Kills one of three processes while the others do `call`, again and again.
+fn ends_and_names(name: &str, call: Call) {
+    let rendezvous = rendezvous();
+    let victim = Mutex::new(victim(&rendezvous));
+    let (killed, victim, rendezvous) = (&AtomicBool::new(false), &victim, &rendezvous);
+    // A group that is left is a loss of its own to the others: nobody leaves before both have looked.
+    let groups = thread::scope(|scope| {
+        let survivor = |node| {
+            scope.spawn(move || {
+                let group = join(node, 3, rendezvous);
+                let cluster = builder().channels(2).group(&group).build().expect("a valid cluster");
+                let outcome = cluster.run(|mut worker| {
+                    worker.barrier().expect("all are there");
+                    if !killed.swap(true, Ordering::AcqRel) {
+                        victim.lock().expect("no panic while it is held").kill().expect("it runs");
+                    }
+                    let error = loop {
+                        if let Err(error) = call(&mut worker) {
+                            break error;
                         }
-                        let error = loop {
-                            if let Err(error) = call(&mut worker) {
-                                break error;
-                            }
-                        };
-                        let OpError::PeerLost { node: VICTIM, address: Some(address) } = error else {
-                            panic!("{name}: {error}")
-                        };
-                        assert!(address.ip().is_loopback() && address.port() != 0);
-                    });
-                    let error = outcome.expect_err("a node is lost");
-                    let text = error.to_string();
-                    let RunError::PeerLost { node: VICTIM, address: Some(address), loss } = error else {
-                        panic!("{name}: {text}")
                     };
-                    assert!(matches!(loss, Loss::Silent(_) | Loss::Reported(_)), "{name}: {text}");
-                    assert!(text.starts_with(&format!("node n2 ({address}) was lost: ")), "{text}");
-                    let same = |error: Option<&RunError>| {
-                        matches!(error, Some(RunError::PeerLost { node: VICTIM, .. }))
+                    let OpError::PeerLost { node: VICTIM, address: Some(address) } = error else {
+                        panic!("{name}: {error}")
                     };
-                    assert!(same(cluster.shutdown().err().as_ref()), "{name}");
-                    let told = group.all_gather(&[]).expect_err("a node is lost");
-                    assert_eq!(told.lost().map(|loss| loss.node), Some(VICTIM), "{name}");
-                    group
-                })
-            };
-            [0, 1]
-                .map(survivor)
-                .map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
-        });
-        groups.iter().for_each(|group| group.leave(Farewell::Failed));
-        victim.lock().expect("no panic").wait().expect("it was killed");
-    }
+                    assert!(address.ip().is_loopback() && address.port() != 0);
+                });
+                let error = outcome.expect_err("a node is lost");
+                let text = error.to_string();
+                let RunError::PeerLost { node: VICTIM, address: Some(address), loss } = error else {
+                    panic!("{name}: {text}")
+                };
+                assert!(matches!(loss, Loss::Silent(_) | Loss::Reported(_)), "{name}: {text}");
+                assert!(text.starts_with(&format!("node n2 ({address}) was lost: ")), "{text}");
+                let same =
+                    |error: Option<&RunError>| matches!(error, Some(RunError::PeerLost { node: VICTIM, .. }));
+                assert!(same(cluster.shutdown().err().as_ref()), "{name}");
+                let told = group.all_gather(&[]).expect_err("a node is lost");
+                assert_eq!(told.lost().map(|loss| loss.node), Some(VICTIM), "{name}");
+                group
+            })
+        };
+        [0, 1].map(survivor).map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
+    });
+    groups.iter().for_each(|group| group.leave(Farewell::Failed));
+    victim.lock().expect("no panic").wait().expect("it was killed");
 }
 
 #[test]
