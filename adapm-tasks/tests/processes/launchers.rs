@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{Ended, Process, adapm, binary, clean, folder, lacks, ring, skip};
 
-const TRAIN: [&str; 8] = ["--json", "--no-eval", "--dim", "8", "--epochs", "300", "--workers", "1"];
+const TRAIN: [&str; 8] = ["--json", "--no-eval", "--dim", "8", "--epochs", "100", "--workers", "1"];
 
 /// The run has ended well, and node 0 alone has told of it.
 #[track_caller]
@@ -30,7 +30,7 @@ fn launch_starts_nodes_that_train_together() {
         let mut command = adapm();
         command.env("TMPDIR", &folder).args(["launch", "--nodes", "3", "--transport", transport, "--"]);
         command.args(["train", "kge", "--data", &data]).args(TRAIN);
-        is_one_run(&Process::start(transport, &mut command).end(), 3, 300);
+        is_one_run(&Process::start(transport, &mut command).end(), 3, 100);
     }
 }
 
@@ -46,5 +46,5 @@ fn mpirun_starts_nodes_that_train_together() {
     // Open MPI refuses root unless it is told twice; containers have nobody else.
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.arg(binary()).args(["train", "kge", "--data", &data]).args(TRAIN);
-    is_one_run(&Process::start("mpirun", &mut command).end(), 3, 300);
+    is_one_run(&Process::start("mpirun", &mut command).end(), 3, 100);
 }
