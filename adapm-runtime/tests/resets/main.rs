@@ -201,7 +201,7 @@ fn all_faults_together_lose_and_double_no_update() {
         hold: Some(Duration::from_millis(20)),
     };
     conserves(System::Adapm, 1, faults, |counts| {
-        counts.resets >= 100 && counts.ends >= 60 && counts.flips >= 40 && counts.holds >= 10
+        counts.resets >= 60 && counts.ends >= 30 && counts.flips >= 20 && counts.holds >= 5
     });
 }
 
