@@ -13,7 +13,7 @@ use adapm_transport::sim::checked::{Report, Run};
 use adapm_transport::sim::{Coverage, Fact, FaultKind};
 
 const SEEDS: u64 = 2_000;
-const SEEDS_WITH_LOSS: u64 = 500;
+const SEEDS_WITH_LOSS: u64 = 300;
 const THREADS: usize = 2;
 
 #[test]

@@ -21,7 +21,7 @@ fn bits(report: &TrainReport) -> Vec<u32> {
 
 #[test]
 fn planted_analogies_are_learnt_whoever_shares_negatives_and_however_vectors_move() {
-    let corpus = corpus(12_000);
+    let corpus = corpus(5_000);
     for (drawn, optimizer) in [
         (Negatives::Window, Optimizer::Sgd),
         (Negatives::Pair, Optimizer::Sgd),
