@@ -4,6 +4,8 @@
 //! never contracted and never split: the same bits whatever the shape of the matrices, the machine or the instruction
 //! set. Evaluation counts on it: a candidate's score must not depend on the block it was pulled in.
 
+use std::hint::black_box;
+
 use crate::simd;
 
 /// Columns of a panel.
@@ -153,6 +155,24 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     }
     let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
     sums.iter().sum::<f32>() + rest
+}
+
+/// The sum of all lanes, by halves.
+///
+/// Left alone, the compiler works its way up from the last addition to whatever the lanes were computed by, two lanes at a time, and
+/// leaves a loop of vectors in pieces; so each half is put down as a whole.
+#[inline(always)]
+pub(crate) fn total(lanes: [f32; PANEL]) -> f32 {
+    let (lanes, mut eight, mut four) = (black_box(lanes), [0.0; PANEL / 2], [0.0; PANEL / 4]);
+    for lane in 0..PANEL / 2 {
+        eight[lane] = lanes[lane] + lanes[lane + PANEL / 2];
+    }
+    let eight = black_box(eight);
+    for lane in 0..PANEL / 4 {
+        four[lane] = eight[lane] + eight[lane + PANEL / 4];
+    }
+    let four = black_box(four);
+    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 /// The inner product as [`multiply`] computes it: one sum in order, the same bits as an element of a product.

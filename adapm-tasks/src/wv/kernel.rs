@@ -8,7 +8,7 @@
 //! word2vec looks `s` up in a table of 1000 places that ends at 6. Here it is computed, eight at a time, and the loss comes
 //! with it: of many terms `ln(1 + exp(-x))` one logarithm of their product.
 
-use crate::matrix::exp;
+use crate::matrix::{exp, total};
 use crate::simd;
 
 /// Floats that are worked on together; the length of a vector in a row is a multiple of it.
@@ -51,29 +51,33 @@ pub(crate) fn descend<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>)
 /// The loop behind [`descend`], inlined into one function per instruction set.
 #[inline(always)]
 pub(crate) fn descend_plain<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) -> f64 {
-    let row_len = if ADAGRAD { 2 * rows.len } else { rows.len };
+    // Of the usual vectors, of 100 numbers, the compiler keeps a whole one in registers.
+    match rows.len / LANES {
+        7 => descend_by::<ADAGRAD, 7>(work, rows),
+        _ => descend_by::<ADAGRAD, 0>(work, rows),
+    }
+}
+
+/// For vectors of `CHUNKS` times as many numbers as there are lanes; 0: of any length.
+#[inline(always)]
+fn descend_by<const ADAGRAD: bool, const CHUNKS: usize>(work: &Work<'_>, rows: &mut Rows<'_>) -> f64 {
+    let len = if CHUNKS > 0 { CHUNKS * LANES } else { rows.len };
+    let row_len = if ADAGRAD { 2 * len } else { len };
     let mut loss = Loss { sum: 0.0, product: 1.0 };
     let mut before = Group::default();
     for group in work.groups {
         let outputs = &work.outputs[before.outputs..group.outputs];
         for input in &work.inputs[before.inputs..group.inputs] {
             let input = &mut rows.inputs[*input as usize * row_len..][..row_len];
-            score(input, rows.outputs, outputs, (rows.len, row_len), rows.slopes);
-            loss.add(rows.slopes);
+            score(input, rows.outputs, outputs, (len, row_len), rows.slopes);
+            loss.add(rows.slopes, if ADAGRAD { 1.0 } else { work.learning_rate });
+            let slopes = &mut *rows.slopes;
             if ADAGRAD {
-                move_adaptively(
-                    input,
-                    rows.outputs,
-                    outputs,
-                    (rows.len, row_len),
-                    rows.slopes,
-                    work.learning_rate,
-                );
+                move_adaptively(input, rows.outputs, outputs, (len, row_len), slopes, work.learning_rate);
+            } else if CHUNKS > 0 {
+                move_whole::<CHUNKS>(input, rows.outputs, outputs, slopes);
             } else {
-                for slope in &mut *rows.slopes {
-                    *slope *= work.learning_rate;
-                }
-                move_plainly(input, rows.outputs, outputs, row_len, rows.slopes);
+                move_plainly(input, rows.outputs, outputs, row_len, slopes);
             }
         }
         before = *group;
@@ -108,15 +112,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
             sums[lane] += a[lane] * b[lane];
         }
     }
-    // Halves on halves, which the compiler vectorises.
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            sums[lane] += sums[lane + width];
-        }
-        width /= 2;
-    }
-    sums[0]
+    total(sums)
 }
 
 /// A sum of losses that has not all been put into logarithms.
@@ -126,22 +122,25 @@ struct Loss {
 }
 
 impl Loss {
-    /// Replaces each `x` by the slope that [`score`]'s sign makes of it, `s(x)` for the first and `-s(x)` for the others, and
-    /// adds `ln(1 + exp(x))`, as `max(x, 0) + ln(1 + exp(-|x|))`.
+    /// Replaces each `x` by the slope that [`score`]'s sign makes of it, `s(x)` for the first and `-s(x)` for the others, times
+    /// `factor`, and adds `ln(1 + exp(x))`, as `max(x, 0) + ln(1 + exp(-|x|))`.
     #[inline(always)]
-    fn add(&mut self, slopes: &mut [f32]) {
+    fn add(&mut self, slopes: &mut [f32], factor: f32) {
+        // Whole lanes are written and nothing else: they are read again at once, and a part of them would have to be waited for.
+        let mut factors = [-factor; SLOPES];
+        factors[0] = factor;
         let (mut sums, mut products) = ([0.0_f32; SLOPES], [1.0_f32; SLOPES]);
         for lane in slopes.as_chunks_mut::<SLOPES>().0 {
-            for ((slope, sum), product) in lane.iter_mut().zip(&mut sums).zip(&mut products) {
+            for (at, slope) in lane.iter_mut().enumerate() {
                 let x = *slope;
                 let e = exp(-x.abs());
                 let above = 1.0 / (1.0 + e);
-                *sum += if x > 0.0 { x } else { 0.0 };
-                *product *= 1.0 + e;
-                *slope = -(if x > 0.0 { above } else { e * above });
+                sums[at] += if x > 0.0 { x } else { 0.0 };
+                products[at] *= 1.0 + e;
+                *slope = factors[at] * (if x > 0.0 { above } else { e * above });
             }
+            factors[0] = -factor;
         }
-        slopes[0] = -slopes[0];
         self.sum += f64::from(sums.iter().sum::<f32>());
         if self.product > PRODUCT_MAX {
             self.sum += self.product.ln();
@@ -163,14 +162,41 @@ fn move_plainly(input: &mut [f32], rows: &mut [f32], outputs: &[u32], row_len: u
     for (at, input) in (0..).step_by(LANES).zip(input.as_chunks_mut::<LANES>().0) {
         let (before, mut after) = (*input, *input);
         for (row, slope) in outputs.iter().zip(slopes) {
-            let output = lanes(rows, *row as usize * row_len + at);
+            let place = lanes(rows, *row as usize * row_len + at);
+            // A copy in and out: nothing that is read can be what has just been written.
+            let mut output = *place;
             for lane in 0..LANES {
                 after[lane] += slope * output[lane];
                 output[lane] += slope * before[lane];
             }
+            *place = output;
         }
         *input = after;
     }
+}
+
+/// As [`move_plainly`], output row by output row, for an input row that fits into registers.
+#[inline(always)]
+fn move_whole<const CHUNKS: usize>(input: &mut [f32], rows: &mut [f32], outputs: &[u32], slopes: &[f32]) {
+    let input: &mut [[f32; LANES]; CHUNKS] = whole(input, 0);
+    let (before, mut after) = (*input, *input);
+    for (row, slope) in outputs.iter().zip(slopes) {
+        let place: &mut [[f32; LANES]; CHUNKS] = whole(rows, *row as usize * CHUNKS * LANES);
+        for chunk in 0..CHUNKS {
+            let mut output = place[chunk];
+            for lane in 0..LANES {
+                after[chunk][lane] += slope * output[lane];
+                output[lane] += slope * before[chunk][lane];
+            }
+            place[chunk] = output;
+        }
+    }
+    *input = after;
+}
+
+#[inline(always)]
+fn whole<const CHUNKS: usize>(rows: &mut [f32], at: usize) -> &mut [[f32; LANES]; CHUNKS] {
+    rows[at..].as_chunks_mut().0.first_chunk_mut().expect("rows are whole lanes")
 }
 
 /// As [`move_plainly`], by steps of AdaGrad: an output row steps for each pair, an input row by its whole gradient.
