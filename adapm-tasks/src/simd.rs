@@ -41,7 +41,7 @@ pub(crate) fn exponentiate(values: &mut [f32], max: f32) -> f32 {
 }
 
 /// [`Rule::train`] with the machine's instructions.
-pub(crate) fn factorize(rule: Rule, cells: Cells<'_>) -> Option<f64> {
+pub(crate) fn factorize(rule: Rule, cells: Cells<'_>) -> f64 {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
@@ -98,13 +98,13 @@ fn exponentiate_avx2(values: &mut [f32], max: f32) -> f32 {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn factorize_avx512(rule: Rule, cells: Cells<'_>) -> Option<f64> {
+fn factorize_avx512(rule: Rule, cells: Cells<'_>) -> f64 {
     train_lanes(rule, cells)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn factorize_avx2(rule: Rule, cells: Cells<'_>) -> Option<f64> {
+fn factorize_avx2(rule: Rule, cells: Cells<'_>) -> f64 {
     train_lanes(rule, cells)
 }
 

@@ -13,7 +13,7 @@ use crate::run::peers::Peers;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
-    /// A worker visits its columns in random order, all cells of a column behind each other (AdaPM App. C).
+    /// A worker visits its columns in groups, all cells of a group behind each other (AdaPM App. C).
     #[default]
     Columnwise,
     /// In each sub-epoch a worker visits another block of columns; a barrier ends it (Gemulla et al.; Lapse §4.1).
@@ -78,7 +78,7 @@ pub struct TrainConfig {
     pub initial_deviation: f32,
     /// Clips predictions to the range of the training data. Defaults to false.
     pub clip: bool,
-    /// Chunks of up to 1,024 cells between `localize` and the access, under [`System::Lapse`]. Defaults to 8.
+    /// Chunks of up to 4,096 cells between `localize` and the access, under [`System::Lapse`]. Defaults to 8.
     pub localize_ahead: u64,
     /// Evaluates valid, if there is one, to select the epoch, and test with the selected one. Defaults to true.
     pub evaluate: bool,

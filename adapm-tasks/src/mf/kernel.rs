@@ -9,11 +9,11 @@
 //!   SGD     step -rate * g
 //! ```
 //!
-//! Cells are taken one after the other, each with the column as the one before left it: what one worker computes does not
-//! depend on how its cells were cut into runs. A row that comes twice in a run is read as it was before the run; its updates
-//! add up.
+//! Cells are taken one after the other, each with row and column as those before left them.
 
+use crate::matrix::total;
 use crate::mf::config::Optimizer;
+use crate::mf::tiles::Visit;
 use crate::simd;
 
 /// How cells are stepped on.
@@ -25,22 +25,15 @@ pub(crate) struct Rule {
     pub(crate) dim: usize,
 }
 
-/// Cells of one column, with the values they need and room for updates. A value is [`Rule::value_len`] long.
+/// Cells with the values they need, which follow their updates. A value is [`Rule::value_len`] long.
 pub(crate) struct Cells<'a> {
-    /// Observed values.
-    pub(crate) observed: &'a [f32],
-    /// The value of the column, which follows its updates.
-    pub(crate) column: &'a mut [f32],
-    /// What the run adds to the column.
-    pub(crate) column_update: &'a mut [f32],
-    /// Values of the rows.
-    pub(crate) rows: &'a [f32],
-    /// What the run adds to each row: overwritten.
-    pub(crate) row_updates: &'a mut [f32],
-    /// Weight of the squared norm of each row.
+    pub(crate) visits: &'a [Visit],
+    pub(crate) rows: &'a mut [f32],
+    pub(crate) columns: &'a mut [f32],
+    /// Weight of the squared norm of each row, for each of its cells.
     pub(crate) row_penalties: &'a [f32],
-    /// Weight of the squared norm of the column, for each cell.
-    pub(crate) column_penalty: f32,
+    /// Weight of the squared norm of each column, for each of its cells.
+    pub(crate) column_penalties: &'a [f32],
 }
 
 impl Rule {
@@ -52,187 +45,176 @@ impl Rule {
         }
     }
 
-    /// Steps on every cell. Gives the sum of the losses, each before its step, or `None` if a loss or a gradient is too large
-    /// for the arithmetic or no number: the updates are worth nothing then.
-    pub(crate) fn train(self, cells: Cells<'_>) -> Option<f64> {
+    /// Steps on every cell. Gives the sum of the losses, each before its step. What is too large for the arithmetic is no finite
+    /// number in the loss or in a value afterwards.
+    pub(crate) fn train(self, cells: Cells<'_>) -> f64 {
         simd::factorize(self, cells)
     }
 }
 
 /// The loop behind [`Rule::train`], inlined into one function per instruction set.
 #[inline(always)]
-pub(crate) fn train_lanes(rule: Rule, cells: Cells<'_>) -> Option<f64> {
-    let len = rule.value_len();
-    let Cells { observed, column, column_update, rows, row_updates, row_penalties, column_penalty } = cells;
-    let rows = rows.chunks_exact(len).zip(row_updates.chunks_exact_mut(len)).zip(row_penalties);
-    let (mut loss, mut squares) = (0.0, [0.0; LANES]);
-    for (observed, ((row, update), row_penalty)) in observed.iter().zip(rows) {
-        let (factors, accumulators) = row.split_at(rule.dim);
-        let [product, row_norm, column_norm] = products(factors, &column[..rule.dim]);
-        let error = observed - product;
-        let cell = error * error + row_penalty * row_norm + column_penalty * column_norm;
-        loss += f64::from(cell);
-        let slopes = Slopes {
-            error: -2.0 * error,
-            row_penalty: 2.0 * row_penalty,
-            column_penalty: 2.0 * column_penalty,
-            learning_rate: rule.learning_rate,
-        };
-        let (step, squared) = update.split_at_mut(rule.dim);
-        let (column, column_accumulators) = column.split_at_mut(rule.dim);
-        let (column_step, column_squared) = column_update.split_at_mut(rule.dim);
-        match rule.optimizer {
-            Optimizer::AdaGrad => {
-                let row = Row { factors, accumulators, step, squared };
-                let column = Column {
-                    factors: column,
-                    accumulators: column_accumulators,
-                    step: column_step,
-                    squared: column_squared,
-                };
-                slopes.adagrad(row, column, &mut squares);
-            }
-            Optimizer::Sgd => slopes.sgd(factors, step, column, column_step, &mut squares),
-        }
+pub(crate) fn train_lanes(rule: Rule, cells: Cells<'_>) -> f64 {
+    match (rule.optimizer, rule.dim) {
+        // The usual rank, for which the compiler knows how often each loop goes round.
+        (Optimizer::AdaGrad, 32) => train_by::<true>(rule, 32, cells),
+        (Optimizer::AdaGrad, dim) => train_by::<true>(rule, dim, cells),
+        (Optimizer::Sgd, dim) => train_by::<false>(rule, dim, cells),
     }
-    (loss.is_finite() && total(squares).is_finite()).then_some(loss)
 }
 
-/// What all elements of a cell have in common: minus twice the error, twice the penalties, the rate.
+#[inline(always)]
+fn train_by<const ADAGRAD: bool>(rule: Rule, dim: usize, cells: Cells<'_>) -> f64 {
+    let len = if ADAGRAD { 2 * dim } else { dim };
+    let mut loss = 0.0;
+    for visits in cells.visits.chunks(SUMMED) {
+        let (mut errors, mut norms) = (0.0, [0.0; LANES]);
+        for visit in visits {
+            let (row, column) = (usize::from(visit.row), usize::from(visit.column));
+            let slopes = Slopes {
+                observed: visit.value,
+                row_penalty: cells.row_penalties[row],
+                column_penalty: cells.column_penalties[column],
+                learning_rate: rule.learning_rate,
+            };
+            let row = &mut cells.rows[row * len..][..len];
+            let column = &mut cells.columns[column * len..][..len];
+            let error = slopes.step::<ADAGRAD>(row, column, dim, &mut norms);
+            errors += error * error;
+        }
+        loss += f64::from(errors) + f64::from(total(norms));
+    }
+    loss
+}
+
+/// What all elements of a cell have in common.
 #[derive(Clone, Copy)]
 struct Slopes {
-    error: f32,
+    observed: f32,
     row_penalty: f32,
     column_penalty: f32,
     learning_rate: f32,
 }
 
-/// A row, and what a cell adds to it.
-struct Row<'a> {
-    factors: &'a [f32],
-    accumulators: &'a [f32],
-    step: &'a mut [f32],
-    squared: &'a mut [f32],
+/// Some elements of a row and a column, with their accumulators.
+#[derive(Clone, Copy)]
+struct Elements {
+    row: Lanes,
+    row_squares: Lanes,
+    column: Lanes,
+    column_squares: Lanes,
 }
 
-/// A column, and what the cells of a run add to it.
-struct Column<'a> {
-    factors: &'a mut [f32],
-    accumulators: &'a mut [f32],
-    step: &'a mut [f32],
-    squared: &'a mut [f32],
-}
+type Lanes = [f32; LANES];
 
 impl Slopes {
+    /// Steps on one cell; gives its error before, and adds its squared norms before, by their weights, to `norms`.
     #[inline(always)]
-    fn of_row(self, w: f32, h: f32) -> f32 {
-        self.row_penalty * w + self.error * h
-    }
-
-    #[inline(always)]
-    fn of_column(self, w: f32, h: f32) -> f32 {
-        self.column_penalty * h + self.error * w
-    }
-
-    #[inline(always)]
-    fn adagrad(self, row: Row<'_>, column: Column<'_>, squares: &mut [f32; LANES]) {
-        let (w, w_rest) = row.factors.as_chunks::<LANES>();
-        let (a, a_rest) = row.accumulators.as_chunks::<LANES>();
-        let (dw, dw_rest) = row.step.as_chunks_mut::<LANES>();
-        let (da, da_rest) = row.squared.as_chunks_mut::<LANES>();
-        let (h, h_rest) = column.factors.as_chunks_mut::<LANES>();
-        let (b, b_rest) = column.accumulators.as_chunks_mut::<LANES>();
-        let (dh, dh_rest) = column.step.as_chunks_mut::<LANES>();
-        let (db, db_rest) = column.squared.as_chunks_mut::<LANES>();
-        let rows = w.iter().zip(a).zip(dw).zip(da);
-        for ((((w, a), dw), da), (((h, b), dh), db)) in rows.zip(h.iter_mut().zip(b).zip(dh).zip(db)) {
-            for lane in 0..LANES {
-                let (g, k) = (self.of_row(w[lane], h[lane]), self.of_column(w[lane], h[lane]));
-                let (g2, k2) = (g * g, k * k);
-                dw[lane] = -self.learning_rate * g * inverse_root(a[lane] + g2);
-                da[lane] = g2;
-                let step = -self.learning_rate * k * inverse_root(b[lane] + k2);
-                dh[lane] += step;
-                db[lane] += k2;
-                h[lane] += step;
-                b[lane] += k2;
-                squares[lane] += g2 + k2;
+    fn step<const ADAGRAD: bool>(
+        self,
+        row: &mut [f32],
+        column: &mut [f32],
+        dim: usize,
+        norms: &mut Lanes,
+    ) -> f32 {
+        let (row, row_squares) = row.split_at_mut(dim);
+        let (column, column_squares) = column.split_at_mut(dim);
+        let error = self.observed - self.product(row, column, norms);
+        let (whole, rest) = (dim / LANES * LANES, dim % LANES);
+        for at in (0..whole).step_by(LANES) {
+            let mut elements = Elements {
+                row: load(&row[at..]),
+                row_squares: if ADAGRAD { load(&row_squares[at..]) } else { ONES },
+                column: load(&column[at..]),
+                column_squares: if ADAGRAD { load(&column_squares[at..]) } else { ONES },
+            };
+            self.move_lanes::<ADAGRAD>(-2.0 * error, &mut elements);
+            store(&mut row[at..], &elements.row);
+            store(&mut column[at..], &elements.column);
+            if ADAGRAD {
+                store(&mut row_squares[at..], &elements.row_squares);
+                store(&mut column_squares[at..], &elements.column_squares);
             }
         }
-        for lane in 0..w_rest.len() {
-            let (g, k) =
-                (self.of_row(w_rest[lane], h_rest[lane]), self.of_column(w_rest[lane], h_rest[lane]));
-            let (g2, k2) = (g * g, k * k);
-            dw_rest[lane] = -self.learning_rate * g * inverse_root(a_rest[lane] + g2);
-            da_rest[lane] = g2;
-            let step = -self.learning_rate * k * inverse_root(b_rest[lane] + k2);
-            dh_rest[lane] += step;
-            db_rest[lane] += k2;
-            h_rest[lane] += step;
-            b_rest[lane] += k2;
-            squares[lane] += g2 + k2;
+        if rest > 0 {
+            let mut elements = Elements {
+                row: load_rest(&row[whole..], 0.0),
+                row_squares: if ADAGRAD { load_rest(&row_squares[whole..], 1.0) } else { ONES },
+                column: load_rest(&column[whole..], 0.0),
+                column_squares: if ADAGRAD { load_rest(&column_squares[whole..], 1.0) } else { ONES },
+            };
+            self.move_lanes::<ADAGRAD>(-2.0 * error, &mut elements);
+            row[whole..].copy_from_slice(&elements.row[..rest]);
+            column[whole..].copy_from_slice(&elements.column[..rest]);
+            if ADAGRAD {
+                row_squares[whole..].copy_from_slice(&elements.row_squares[..rest]);
+                column_squares[whole..].copy_from_slice(&elements.column_squares[..rest]);
+            }
         }
+        error
+    }
+
+    /// `w * h`.
+    #[inline(always)]
+    fn product(self, row: &[f32], column: &[f32], norms: &mut Lanes) -> f32 {
+        let mut products = [0.0; LANES];
+        let ((w, w_rest), (h, h_rest)) = (row.as_chunks::<LANES>(), column.as_chunks::<LANES>());
+        for (w, h) in w.iter().zip(h) {
+            self.add_products(w, h, &mut products, norms);
+        }
+        if !w_rest.is_empty() {
+            let (w, h) = (load_rest(w_rest, 0.0), load_rest(h_rest, 0.0));
+            self.add_products(&w, &h, &mut products, norms);
+        }
+        total(products)
     }
 
     #[inline(always)]
-    fn sgd(self, w: &[f32], dw: &mut [f32], h: &mut [f32], dh: &mut [f32], squares: &mut [f32; LANES]) {
-        let (w, w_rest) = w.as_chunks::<LANES>();
-        let (dw, dw_rest) = dw.as_chunks_mut::<LANES>();
-        let (h, h_rest) = h.as_chunks_mut::<LANES>();
-        let (dh, dh_rest) = dh.as_chunks_mut::<LANES>();
-        for ((w, dw), (h, dh)) in w.iter().zip(dw).zip(h.iter_mut().zip(dh)) {
-            for lane in 0..LANES {
-                let (g, k) = (self.of_row(w[lane], h[lane]), self.of_column(w[lane], h[lane]));
-                dw[lane] = -self.learning_rate * g;
-                let step = -self.learning_rate * k;
-                dh[lane] += step;
-                h[lane] += step;
-                squares[lane] += g * g + k * k;
-            }
-        }
-        for lane in 0..w_rest.len() {
-            let (g, k) =
-                (self.of_row(w_rest[lane], h_rest[lane]), self.of_column(w_rest[lane], h_rest[lane]));
-            dw_rest[lane] = -self.learning_rate * g;
-            let step = -self.learning_rate * k;
-            dh_rest[lane] += step;
-            h_rest[lane] += step;
-            squares[lane] += g * g + k * k;
-        }
-    }
-}
-
-/// `w * h`, `w * w`, `h * h`.
-#[inline(always)]
-fn products(w: &[f32], h: &[f32]) -> [f32; 3] {
-    let mut sums = [[0.0; LANES]; 3];
-    let ((w, w_rest), (h, h_rest)) = (w.as_chunks::<LANES>(), h.as_chunks::<LANES>());
-    for (w, h) in w.iter().zip(h) {
+    fn add_products(self, w: &Lanes, h: &Lanes, products: &mut Lanes, norms: &mut Lanes) {
         for lane in 0..LANES {
-            sums[0][lane] += w[lane] * h[lane];
-            sums[1][lane] += w[lane] * w[lane];
-            sums[2][lane] += h[lane] * h[lane];
+            products[lane] += w[lane] * h[lane];
+            norms[lane] += self.row_penalty * w[lane] * w[lane] + self.column_penalty * h[lane] * h[lane];
         }
     }
-    for (lane, (w, h)) in w_rest.iter().zip(h_rest).enumerate() {
-        sums[0][lane] += w * h;
-        sums[1][lane] += w * w;
-        sums[2][lane] += h * h;
+
+    /// Moves elements down the gradient; `error` is twice the error, negated.
+    #[inline(always)]
+    fn move_lanes<const ADAGRAD: bool>(self, error: f32, elements: &mut Elements) {
+        let (row_penalty, column_penalty) = (2.0 * self.row_penalty, 2.0 * self.column_penalty);
+        let Elements { mut row, mut row_squares, mut column, mut column_squares } = *elements;
+        for lane in 0..LANES {
+            let g = row_penalty * row[lane] + error * column[lane];
+            let k = column_penalty * column[lane] + error * row[lane];
+            if ADAGRAD {
+                row_squares[lane] += g * g;
+                column_squares[lane] += k * k;
+                row[lane] -= self.learning_rate * g * inverse_root(row_squares[lane]);
+                column[lane] -= self.learning_rate * k * inverse_root(column_squares[lane]);
+            } else {
+                row[lane] -= self.learning_rate * g;
+                column[lane] -= self.learning_rate * k;
+            }
+        }
+        *elements = Elements { row, row_squares, column, column_squares };
     }
-    sums.map(total)
 }
 
-/// The sum of all lanes, by halves.
 #[inline(always)]
-fn total(mut lanes: [f32; LANES]) -> f32 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] += lanes[lane + half];
-        }
-        half /= 2;
-    }
-    lanes[0]
+fn load(values: &[f32]) -> Lanes {
+    *values.first_chunk().expect("there are whole lanes")
+}
+
+#[inline(always)]
+fn store(values: &mut [f32], lanes: &Lanes) {
+    *values.first_chunk_mut().expect("there are whole lanes") = *lanes;
+}
+
+/// Fewer elements than lanes, and `padding` behind them.
+#[inline(always)]
+fn load_rest(values: &[f32], padding: f32) -> Lanes {
+    let mut lanes = [padding; LANES];
+    lanes[..values.len()].copy_from_slice(values);
+    lanes
 }
 
 /// `1 / sqrt(x)` for a normal positive `x`, relative error below 5e-6: a guess by its bits, then Newton twice. Roots and
@@ -246,6 +228,9 @@ fn inverse_root(x: f32) -> f32 {
 }
 
 const LANES: usize = 16;
+/// Cells whose losses are summed up in f32.
+const SUMMED: usize = 64;
+const ONES: Lanes = [1.0; LANES];
 
 #[cfg(test)]
 mod tests;

@@ -33,16 +33,17 @@
 //!
 //! # What a cell costs
 //!
-//! All cells of a column lie behind each other, so a worker pulls a column and up to 128 of its rows at once, steps on the
-//! cells one after the other, and pushes once: one key each way per cell. In memory it has 8 bytes (in order `plain` 12), at
-//! the node that has its row; what was read from files also 12 bytes in [`Ratings`], on every node. Generated cells exist only
-//! where they are trained on, so a matrix of a billion cells needs 8 GB in all, spread over the nodes.
+//! A worker's cells come in tiles, of up to 256 columns by up to 1,024 rows with up to 4,096 cells. It pulls their vectors, steps
+//! on the cells one after the other, and pushes what each vector has moved by: in a matrix whose cells are a hundredth of all, a
+//! vector each way per three to six cells. In memory a cell has 8 bytes and its share of the list of rows of a tile (in order
+//! `plain` 12 bytes), at the node that has its row; what was read from files also 12 bytes in [`Ratings`], on every node.
+//! Generated cells exist only where they are trained on, so a matrix of a billion cells needs about 10 GB in all, spread over
+//! the nodes.
 //!
 #![doc = include_str!("../../docs/mf.md")]
 
 mod cell;
 mod checkpoint;
-mod columns;
 mod config;
 mod evaluation;
 mod ids;
@@ -60,6 +61,7 @@ mod report;
 mod skew;
 mod step;
 mod task;
+mod tiles;
 mod training;
 
 pub use cell::Cell;

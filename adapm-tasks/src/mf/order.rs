@@ -1,36 +1,72 @@
 //! In which order a worker visits its cells: a pure function of the seed.
 //!
-//! - `columnwise` (AdaPM App. C): its columns in random order, all cells of a column behind each other.
+//! - `columnwise` (AdaPM App. C): its columns group by group, the groups in random order.
 //! - `dsgd` (Gemulla et al., KDD'11; Lapse §4.1): as many blocks of columns as there are workers. In each sub-epoch every
 //!   worker visits another block, so that no two workers update the same parameters; a barrier ends it. Which worker visits
-//!   which block when is drawn anew each epoch; each visits each once. Within a block, column by column as above.
+//!   which block when is drawn anew each epoch; each visits each once. Within a block, group by group as above.
 //! - `plain`: its cells in random order.
 //!
-//! What is visited is cut into chunks, which a loader announces and a worker trains on as one clock.
+//! What is visited comes in chunks, which a loader announces and a worker trains on as one clock: for the first two the
+//! [tiles](crate::mf::tiles) of a group.
+//!
+//! # Departure
+//! The papers' programs visit one column after the other. Cells of one column, or row, can only be computed one after the
+//! other, and each of them needs a row of its own. Those of a tile share rows and columns, and go in random order.
 
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::mf::columns::Columns;
+use crate::mf::cell::Cell;
 use crate::mf::part::Part;
+use crate::mf::tiles::{CHUNK_ROWS, Tile, Visit};
 
 /// Cells that are trained on together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Chunk {
-    /// Cells of one column each, behind each other.
-    pub(crate) runs: Vec<Run>,
-    /// Rows of the cells, run by run.
+    /// Columns, each once; there may be some without cells.
+    pub(crate) columns: Vec<u32>,
+    /// Rows of the cells, each once.
     pub(crate) rows: Vec<u32>,
-    /// Values of the cells.
-    pub(crate) values: Vec<f32>,
+    /// The cells in their order.
+    pub(crate) cells: Vec<Visit>,
 }
 
-/// Cells of one column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) column: u32,
-    pub(crate) len: u32,
+impl Chunk {
+    fn of(tile: Tile<'_>) -> Self {
+        Self { columns: tile.columns.to_vec(), rows: tile.rows.to_vec(), cells: tile.cells.to_vec() }
+    }
+
+    /// A chunk of any cells, at most [`CHUNK_ROWS`].
+    pub(crate) fn gather(cells: &[Cell]) -> Self {
+        let mut chunk = Self::default();
+        let (mut rows, mut columns) = (Places::default(), Places::default());
+        for cell in cells {
+            chunk.cells.push(Visit {
+                row: place(&mut rows, cell.row, &mut chunk.rows),
+                column: place(&mut columns, cell.column, &mut chunk.columns),
+                value: cell.value,
+            });
+        }
+        chunk
+    }
+}
+
+/// Where vectors are in a list.
+type Places = HashMap<u32, u16, FixedState>;
+
+/// The place of `vector` in the list, to which it is added if it is new.
+fn place(places: &mut Places, vector: u32, list: &mut Vec<u32>) -> u16 {
+    match places.entry(vector) {
+        Entry::Occupied(entry) => *entry.get(),
+        Entry::Vacant(entry) => {
+            list.push(vector);
+            *entry.insert(list.len() as u16 - 1)
+        }
+    }
 }
 
 /// The visits of one worker.
@@ -76,23 +112,20 @@ impl Visits {
             self.schedule = Schedule::new(self.seed, self.epochs, self.workers);
             self.epochs += 1;
         }
-        let mut cutter = Cutter { chunk: Chunk::default(), take };
         match &mut self.part {
-            Part::Columns { columns, own } => {
-                own.shuffle(&mut self.random);
-                own.iter().try_for_each(|column| cutter.add_column(columns, *column))?;
-            }
-            Part::Blocks { columns, blocks } => {
-                let block = &mut blocks[self.schedule.block(self.worker, index)];
-                block.shuffle(&mut self.random);
-                block.iter().try_for_each(|column| cutter.add_column(columns, *column))?;
+            Part::Blocks { all, own } => {
+                let turn = if own.len() > 1 { self.schedule.block(self.worker, index) } else { 0 };
+                let groups = &all[own.start + turn];
+                let mut order: Vec<usize> = (0..groups.len()).collect();
+                order.shuffle(&mut self.random);
+                let tiles = order.into_iter().flat_map(|group| groups[group].tiles());
+                tiles.map(Chunk::of).try_for_each(take)
             }
             Part::Cells(cells) => {
                 cells.shuffle(&mut self.random);
-                cells.iter().try_for_each(|cell| cutter.add(cell.column, &[cell.row], &[cell.value]))?;
+                cells.chunks(CHUNK_ROWS).map(Chunk::gather).try_for_each(take)
             }
         }
-        cutter.flush()
     }
 }
 
@@ -122,45 +155,6 @@ impl Schedule {
     }
 }
 
-/// Cuts what is visited into chunks.
-struct Cutter<'a, E> {
-    chunk: Chunk,
-    take: &'a mut dyn FnMut(Chunk) -> Result<(), E>,
-}
-
-impl<E> Cutter<'_, E> {
-    fn add_column(&mut self, columns: &Columns, column: u32) -> Result<(), E> {
-        let (rows, values) = columns.cells_of(column);
-        self.add(column, rows, values)
-    }
-
-    /// Adds cells of a column, in as many runs and chunks as they need.
-    fn add(&mut self, column: u32, mut rows: &[u32], mut values: &[f32]) -> Result<(), E> {
-        while !rows.is_empty() {
-            let room = CHUNK_CELLS - self.chunk.rows.len();
-            let len = rows.len().min(room).min(RUN_CELLS);
-            self.chunk.runs.push(Run { column, len: len as u32 });
-            self.chunk.rows.extend_from_slice(&rows[..len]);
-            self.chunk.values.extend_from_slice(&values[..len]);
-            (rows, values) = (&rows[len..], &values[len..]);
-            if len == room {
-                self.flush()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends a chunk, if one has begun.
-    fn flush(&mut self) -> Result<(), E> {
-        if self.chunk.rows.is_empty() { Ok(()) } else { (self.take)(std::mem::take(&mut self.chunk)) }
-    }
-}
-
-/// Cells of a chunk: announcing and handing it over cost little per cell, and its keys are soon needed.
-pub(crate) const CHUNK_CELLS: usize = 1024;
-/// Cells of a run: the values of its rows are pulled together, and stay in the nearest caches until they are pushed.
-pub(crate) const RUN_CELLS: usize = 128;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +162,7 @@ mod tests {
     use crate::mf::part::Division;
     use crate::mf::planted::PlantedConfig;
     use crate::mf::ratings::Ratings;
+    use crate::mf::tiles::CHUNK_CELLS;
 
     type Visited = (u32, u32, u32);
 
@@ -178,7 +173,7 @@ mod tests {
 
     fn visits(order: Order, nodes: usize, workers: usize) -> Vec<Visits> {
         let ratings = ratings();
-        let division = Division::new(&ratings, order, nodes, workers);
+        let division = Division::new(&ratings, order, nodes, workers, 5);
         let all = division.workers();
         assert_eq!(division.rounds(), if order == Order::Dsgd { all } else { 1 });
         (0..all).map(|worker| Visits::new(division.part(worker), 5, worker, all)).collect()
@@ -186,12 +181,14 @@ mod tests {
 
     /// The chunks of the next epoch, round by round.
     fn rounds(visits: &mut Visits) -> Vec<Vec<Chunk>> {
-        let rounds = if matches!(visits.part(), Part::Blocks { .. }) { visits.workers } else { 1 };
+        let rounds = match visits.part() {
+            Part::Blocks { own, .. } => own.len(),
+            Part::Cells(_) => 1,
+        };
         let mut round = |index| {
             let mut chunks = Vec::new();
             let taken: Result<(), ()> = visits.round(index, &mut |chunk| {
-                assert_eq!(chunk.runs.iter().map(|run| run.len as usize).sum::<usize>(), chunk.rows.len());
-                assert!((1..=CHUNK_CELLS).contains(&chunk.rows.len()));
+                assert!(!chunk.cells.is_empty());
                 chunks.push(chunk);
                 Ok(())
             });
@@ -207,9 +204,12 @@ mod tests {
 
     fn visited(chunks: &[Chunk]) -> Vec<Visited> {
         let of_chunk = |chunk: &Chunk| {
-            let columns = chunk.runs.iter().flat_map(|run| vec![run.column; run.len as usize]);
-            let cells = columns.zip(&chunk.rows).zip(&chunk.values);
-            cells.map(|((column, row), value)| (*row, column, value.to_bits())).collect::<Vec<_>>()
+            let cell = |cell: &Visit| {
+                let (row, column) =
+                    (chunk.rows[usize::from(cell.row)], chunk.columns[usize::from(cell.column)]);
+                (row, column, cell.value.to_bits())
+            };
+            chunk.cells.iter().map(cell).collect::<Vec<_>>()
         };
         chunks.iter().flat_map(of_chunk).collect()
     }
@@ -240,25 +240,19 @@ mod tests {
         let cells: Vec<Vec<Visited>> = all.iter_mut().map(|visits| visited(&chunks(visits))).collect();
         let distinct = |worker: usize, of: fn(&Visited) -> u32| {
             let mut found: Vec<u32> = cells[worker].iter().map(of).collect();
-            found.dedup();
-            let runs = found.len();
             found.sort_unstable();
             found.dedup();
-            (runs, found)
+            found
         };
         for (a, b) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
-            let rows = [a, b].map(|worker| distinct(worker, |cell| cell.0).1);
+            let rows = [a, b].map(|worker| distinct(worker, |cell| cell.0));
             assert!(rows[0].iter().all(|row| rows[1].binary_search(row).is_err()), "rows of other nodes");
         }
         for (a, b) in [(0, 1), (2, 3)] {
-            let [(runs, first), (_, second)] = [a, b].map(|worker| distinct(worker, |cell| cell.1));
-            assert_eq!(runs, first.len(), "all cells of a column behind each other");
+            let [first, second] = [a, b].map(|worker| distinct(worker, |cell| cell.1));
             assert!(first.iter().all(|column| second.binary_search(column).is_err()), "one node's workers");
         }
-        let mut rows: Vec<u32> = cells[0].iter().map(|cell| cell.0).collect();
-        rows.sort_unstable();
-        rows.dedup();
-        assert_eq!(all[0].part().rows(90), rows);
+        assert_eq!(all[0].part().rows(90), distinct(0, |cell| cell.0));
     }
 
     #[test]
@@ -300,16 +294,23 @@ mod tests {
     }
 
     #[test]
-    fn a_long_column_is_cut_and_a_refused_chunk_ends_the_visit() {
-        let mut taken = 0;
-        let mut take = |chunk: Chunk| {
-            taken += 1;
-            assert!(chunk.runs.iter().all(|run| run.len as usize <= RUN_CELLS));
-            if taken < 2 { Ok(()) } else { Err(()) }
-        };
-        let mut cutter = Cutter { chunk: Chunk::default(), take: &mut take };
-        let (rows, values) = (vec![0; 5 * CHUNK_CELLS], vec![0.0; 5 * CHUNK_CELLS]);
-        assert_eq!(cutter.add(3, &rows, &values), Err(()));
-        assert_eq!(taken, 2);
+    fn any_cells_make_a_chunk_that_has_each_row_and_column_once_and_a_refused_chunk_ends_the_visit() {
+        for order in [Order::Columnwise, Order::Plain] {
+            let ratings = Ratings::planted(PlantedConfig::default()).expect("valid");
+            let part = Division::new(&ratings, order, 1, 1, 5).part(0);
+            let (mut visits, mut taken) = (Visits::new(part, 5, 0, 1), 0);
+            let refused = visits.round(0, &mut |chunk| {
+                taken += 1;
+                for list in [&chunk.rows, &chunk.columns] {
+                    let mut distinct = list.clone();
+                    distinct.sort_unstable();
+                    distinct.dedup();
+                    assert_eq!(distinct.len(), list.len());
+                }
+                assert!(chunk.cells.len() <= CHUNK_CELLS && chunk.rows.len() <= CHUNK_ROWS);
+                if taken < 2 { Ok(()) } else { Err(()) }
+            });
+            assert_eq!((refused, taken), (Err(()), 2));
+        }
     }
 }

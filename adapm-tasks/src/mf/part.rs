@@ -6,12 +6,13 @@
 //! | `dsgd` | its own rows, in as many blocks of columns as there are workers |
 //! | `plain` | its own rows |
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::mf::cell::Cell;
-use crate::mf::columns::{Columns, row_bounds};
 use crate::mf::config::Order;
 use crate::mf::ratings::Ratings;
+use crate::mf::tiles::{Group, cut, deal, lengths, row_bounds};
 
 /// How ratings are divided among workers. What several workers of a process need is made once, by the first that asks.
 #[derive(Debug)]
@@ -21,30 +22,30 @@ pub(crate) struct Division<'a> {
     nodes: usize,
     /// Of each node.
     workers: usize,
+    /// Seed of the order of cells within tiles.
+    seed: u64,
     /// Bounds of the rows of nodes, or of workers.
     bounds: OnceLock<Vec<u32>>,
-    /// By node: its columns, and which of them its workers have.
-    columns: Vec<OnceLock<Dealt>>,
+    /// By node: the cells of its workers.
+    cells: Vec<OnceLock<Blocks>>,
 }
 
-/// Columns, and which of them each of several workers has.
-type Dealt = (Arc<Columns>, Vec<Vec<u32>>);
+/// Groups of columns, block by block.
+type Blocks = Arc<Vec<Vec<Group>>>;
 
 /// What a worker trains on.
 #[derive(Debug)]
 pub(crate) enum Part {
-    /// Some columns of the rows of the node.
-    Columns { columns: Arc<Columns>, own: Vec<u32> },
-    /// The columns of its rows, in blocks.
-    Blocks { columns: Columns, blocks: Vec<Vec<u32>> },
+    /// Of blocks of columns those in a range: one of the blocks of its node, or all of its own.
+    Blocks { all: Blocks, own: Range<usize> },
     /// The cells of its rows.
     Cells(Vec<Cell>),
 }
 
 impl<'a> Division<'a> {
-    pub(crate) fn new(ratings: &'a Ratings, order: Order, nodes: usize, workers: usize) -> Self {
-        let columns = (0..nodes).map(|_| OnceLock::new()).collect();
-        Self { ratings, order, nodes, workers, bounds: OnceLock::new(), columns }
+    pub(crate) fn new(ratings: &'a Ratings, order: Order, nodes: usize, workers: usize, seed: u64) -> Self {
+        let cells = (0..nodes).map(|_| OnceLock::new()).collect();
+        Self { ratings, order, nodes, workers, seed, bounds: OnceLock::new(), cells }
     }
 
     /// Workers of all nodes.
@@ -59,19 +60,19 @@ impl<'a> Division<'a> {
 
     /// The part of a worker, by its number among those of all nodes.
     ///
-    /// Costs 8 bytes a cell and 8 a column: of the node for `columnwise`, of the worker for `dsgd`; 12 bytes a cell for
-    /// `plain`. Nothing of other nodes is kept.
+    /// Costs 8 bytes a cell, and 4 bytes a row for each group of columns it has cells in: for `columnwise` once for the workers
+    /// of a node; 12 bytes a cell for `plain`. Nothing of other nodes is kept.
     pub(crate) fn part(&self, worker: usize) -> Part {
-        let ratings = self.ratings;
+        let (ratings, seed) = (self.ratings, self.seed);
         if self.order == Order::Columnwise {
             let bounds = self.bounds.get_or_init(|| row_bounds(ratings, self.nodes));
             let (node, index) = (worker / self.workers, worker % self.workers);
-            let (columns, dealt) = self.columns[node].get_or_init(|| {
-                let columns = Columns::of(ratings, bounds[node]..bounds[node + 1]);
-                let dealt = columns.deal(self.workers);
-                (Arc::new(columns), dealt)
+            let cells = self.cells[node].get_or_init(|| {
+                let rows = bounds[node]..bounds[node + 1];
+                let lengths = lengths(ratings, rows.clone());
+                Arc::new(cut(ratings, rows, &lengths, deal(&lengths, self.workers), seed))
             });
-            return Part::Columns { columns: Arc::clone(columns), own: dealt[index].clone() };
+            return Part::Blocks { all: Arc::clone(cells), own: index..index + 1 };
         }
         let all = self.workers();
         let bounds = self.bounds.get_or_init(|| row_bounds(ratings, all));
@@ -81,10 +82,11 @@ impl<'a> Division<'a> {
             ratings.for_each(rows, |cell| cells.push(cell));
             return Part::Cells(cells);
         }
-        let columns = Columns::of(ratings, rows);
+        let lengths = lengths(ratings, rows.clone());
         let mut blocks = vec![Vec::new(); all];
-        columns.occupied().for_each(|column| blocks[column as usize % all].push(column));
-        Part::Blocks { columns, blocks }
+        let occupied = (0..ratings.columns).filter(|column| lengths[*column as usize] > 0);
+        occupied.for_each(|column| blocks[column as usize % all].push(column));
+        Part::Blocks { all: Arc::new(cut(ratings, rows, &lengths, blocks, seed)), own: 0..all }
     }
 }
 
@@ -92,13 +94,11 @@ impl Part {
     /// Which of `all` rows occur, ascending.
     pub(crate) fn rows(&self, all: u32) -> Vec<u32> {
         let mut occurs = vec![false; all as usize];
-        let mut mark = |columns: &Columns, own: &[u32]| {
-            let rows = own.iter().flat_map(|column| columns.cells_of(*column).0);
-            rows.for_each(|row| occurs[*row as usize] = true);
-        };
         match self {
-            Self::Columns { columns, own } => mark(columns, own),
-            Self::Blocks { columns, blocks } => blocks.iter().for_each(|own| mark(columns, own)),
+            Self::Blocks { all, own } => {
+                let rows = all[own.clone()].iter().flatten().flat_map(Group::rows);
+                rows.for_each(|row| occurs[*row as usize] = true);
+            }
             Self::Cells(cells) => cells.iter().for_each(|cell| occurs[cell.row as usize] = true),
         }
         (0..all).filter(|row| occurs[*row as usize]).collect()

@@ -1,17 +1,17 @@
-//! A worker's step: the cells of a chunk, run by run.
+//! A worker's step: the cells of a chunk.
 //!
 //! ```text
-//!   pull(column, its rows of the run) -> cells one after the other (kernel) -> push(column, rows)
+//!   pull(columns, rows) -> cells one after the other (kernel) -> push(what each vector has moved by)
 //! ```
 //!
-//! One pull and one push serve a run of up to 128 cells, so that a cell costs one key each way, not two. As rows differ
-//! within a column, every cell sees what this worker did before, as if it were pulled and pushed alone; what others did
-//! meanwhile it sees a run later. Updates are additive, so none is lost.
+//! A chunk is one pull and one push, so that a cell costs a share of a key each way, not two keys. Every cell sees what this worker
+//! did before, as if it were pulled and pushed alone; what others did meanwhile it sees a chunk later. What a vector has moved by
+//! is added to whatever it is by then, so no update is lost.
 
 use adapm_core::{Clock, Key};
 
 use crate::mf::kernel::{Cells, Rule};
-use crate::mf::order::{Chunk, Run};
+use crate::mf::order::Chunk;
 use crate::run::parameters::Parameters;
 use crate::run::task::{StepError, Unit};
 
@@ -28,7 +28,7 @@ impl<S> Unit<S> for Load {
     }
 
     fn examples(&self) -> u64 {
-        self.chunk.rows.len() as u64
+        self.chunk.cells.len() as u64
     }
 
     fn sample(&mut self) -> Option<&mut S> {
@@ -48,10 +48,13 @@ pub(crate) enum Penalties {
 /// A worker's memory for steps, kept from chunk to chunk.
 #[derive(Debug, Default)]
 pub(crate) struct Learner {
+    /// The columns, then the rows.
     keys: Vec<Key>,
-    /// Values of the column, then of the rows of a run.
+    /// Their values before the chunk, and what they have moved by behind it.
+    pulled: Vec<f32>,
+    /// Their values as they move.
     values: Vec<f32>,
-    updates: Vec<f32>,
+    /// Weights of their squared norms.
     penalties: Vec<f32>,
 }
 
@@ -65,72 +68,61 @@ impl Learner {
         rows: u32,
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>> {
-        let (mut start, mut loss) = (0, 0.0);
-        for run in &chunk.runs {
-            let end = start + run.len as usize;
-            let cells = (&chunk.rows[start..end], &chunk.values[start..end]);
-            loss += self.run(*run, cells, rule, penalties, rows, parameters)?;
-            start = end;
+        let (columns, len) = (chunk.columns.len(), rule.value_len());
+        self.keys.clear();
+        self.keys.extend(chunk.columns.iter().map(|column| Key(u64::from(rows) + u64::from(*column))));
+        self.keys.extend(chunk.rows.iter().map(|row| Key(u64::from(*row))));
+        self.pulled.resize(self.keys.len() * len, 0.0);
+        parameters.pull(&self.keys, &mut self.pulled)?;
+        self.values.clear();
+        self.values.extend_from_slice(&self.pulled);
+        self.weigh(chunk, penalties);
+
+        let (column_values, row_values) = self.values.split_at_mut(columns * len);
+        let (column_penalties, row_penalties) = self.penalties.split_at(columns);
+        let loss = rule.train(Cells {
+            visits: &chunk.cells,
+            rows: row_values,
+            columns: column_values,
+            row_penalties,
+            column_penalties,
+        });
+        if !self.differ() || !loss.is_finite() {
+            return Err(StepError::NotFinite(self.blamed(columns, len)));
         }
+        parameters.push(&self.keys, &self.pulled)?;
         parameters.advance_clock();
         Ok(loss)
     }
 
-    fn run<P: Parameters>(
-        &mut self,
-        run: Run,
-        (run_rows, observed): (&[u32], &[f32]),
-        rule: Rule,
-        penalties: &Penalties,
-        rows: u32,
-        parameters: &mut P,
-    ) -> Result<f64, StepError<P::Error>> {
-        let len = rule.value_len();
-        self.keys.clear();
-        self.keys.push(Key(u64::from(rows) + u64::from(run.column)));
-        self.keys.extend(run_rows.iter().map(|row| Key(u64::from(*row))));
-        self.values.resize(self.keys.len() * len, 0.0);
-        self.updates.resize(self.keys.len() * len, 0.0);
-        parameters.pull(&self.keys, &mut self.values)?;
-        let column_penalty = self.weigh(run, run_rows, penalties);
-
-        let (column, row_values) = self.values.split_at_mut(len);
-        let (column_update, row_updates) = self.updates.split_at_mut(len);
-        column_update.fill(0.0);
-        let loss = rule.train(Cells {
-            observed,
-            column,
-            column_update,
-            rows: row_values,
-            row_updates,
-            row_penalties: &self.penalties,
-            column_penalty,
-        });
-        let Some(loss) = loss else { return Err(StepError::NotFinite(self.blamed(len))) };
-        parameters.push(&self.keys, &self.updates)?;
-        Ok(loss)
-    }
-
-    /// Lays out the penalties of the rows; returns that of the column.
-    fn weigh(&mut self, run: Run, run_rows: &[u32], penalties: &Penalties) -> f32 {
+    /// Lays out the penalties of columns and rows.
+    fn weigh(&mut self, chunk: &Chunk, penalties: &Penalties) {
         self.penalties.clear();
         match penalties {
-            Penalties::Equal(penalty) => {
-                self.penalties.resize(run_rows.len(), *penalty);
-                *penalty
-            }
+            Penalties::Equal(penalty) => self.penalties.resize(self.keys.len(), *penalty),
             Penalties::Own { rows, columns } => {
-                self.penalties.extend(run_rows.iter().map(|row| rows[*row as usize]));
-                columns[run.column as usize]
+                self.penalties.extend(chunk.columns.iter().map(|column| columns[*column as usize]));
+                self.penalties.extend(chunk.rows.iter().map(|row| rows[*row as usize]));
             }
         }
     }
 
-    /// The key to name when a run went wrong: the first row whose update is no finite number, else the column.
-    fn blamed(&self, len: usize) -> Key {
-        let updates = self.updates.chunks_exact(len).zip(&self.keys);
-        let is_bad = |(update, _): &(&[f32], &Key)| !update.iter().all(|value| value.is_finite());
-        updates.skip(1).find(is_bad).map_or(self.keys[0], |(_, key)| *key)
+    /// Replaces what was pulled by what it has moved by. Tells whether all of that are finite numbers.
+    fn differ(&mut self) -> bool {
+        let mut are_finite = true;
+        for (pulled, value) in self.pulled.iter_mut().zip(&self.values) {
+            *pulled = value - *pulled;
+            are_finite &= pulled.is_finite();
+        }
+        are_finite
+    }
+
+    /// The key to name when a chunk went wrong: the first row that has moved by no finite number, else the first such column, else
+    /// the first column.
+    fn blamed(&self, columns: usize, len: usize) -> Key {
+        let is_bad = |key: &usize| !self.pulled[key * len..][..len].iter().all(|moved| moved.is_finite());
+        let key = (columns..self.keys.len()).chain(0..columns).find(is_bad);
+        self.keys[key.unwrap_or(0)]
     }
 }
 
@@ -139,6 +131,7 @@ mod tests {
     use adapm_core::Key;
 
     use super::*;
+    use crate::mf::cell::Cell;
     use crate::mf::config::Optimizer;
     use crate::mf::initial::Start;
     use crate::run::arrays::Arrays;
@@ -157,12 +150,12 @@ mod tests {
         Arrays::new(shape, None, 1, |key, value| start.value(key, value))
     }
 
-    fn chunk(runs: &[(u32, &[u32])]) -> Chunk {
-        Chunk {
-            runs: runs.iter().map(|(column, rows)| Run { column: *column, len: rows.len() as u32 }).collect(),
-            rows: runs.iter().flat_map(|(_, rows)| *rows).copied().collect(),
-            values: runs.iter().flat_map(|(_, rows)| *rows).map(|row| *row as f32 - 2.0).collect(),
-        }
+    /// The cells of some columns, in order.
+    fn chunk(columns: &[(u32, &[u32])]) -> Chunk {
+        let cells = columns.iter().flat_map(|(column, rows)| {
+            rows.iter().map(|row| Cell { row: *row, column: *column, value: *row as f32 - 2.0 })
+        });
+        Chunk::gather(&cells.collect::<Vec<_>>())
     }
 
     fn all(arrays: &mut Arrays, rule: Rule) -> Vec<f32> {

@@ -12,11 +12,12 @@ use crate::mf::config::{Penalty, TrainConfig};
 use crate::mf::initial::Start;
 use crate::mf::kernel::Rule;
 use crate::mf::metrics::RatingMetrics;
-use crate::mf::order::{CHUNK_CELLS, Visits};
+use crate::mf::order::Visits;
 use crate::mf::part::Division;
 use crate::mf::prediction::Prediction;
 use crate::mf::ratings::Ratings;
 use crate::mf::step::{Learner, Load, Penalties};
+use crate::mf::tiles::CHUNK_CELLS;
 use crate::run::config::Split;
 use crate::run::draws::Draws;
 use crate::run::parameters::{Announcer, Parameters};
@@ -52,7 +53,12 @@ impl<'a> Factorization<'a> {
                 Penalties::Own { rows, columns }
             }
         };
-        Self { ratings, config, division: Division::new(ratings, config.order, nodes, workers), penalties }
+        Self {
+            ratings,
+            config,
+            division: Division::new(ratings, config.order, nodes, workers, config.seed),
+            penalties,
+        }
     }
 
     fn rule(&self, learning_rate: f32) -> Rule {
@@ -136,10 +142,9 @@ impl<'a> Task for Factorization<'a> {
         }
         visits.round(round.index as usize, &mut |chunk| {
             columns.clear();
-            columns.extend(
-                chunk.runs.iter().map(|run| Key(u64::from(self.ratings.rows) + u64::from(run.column))),
-            );
-            columns.dedup();
+            let keys =
+                chunk.columns.iter().map(|column| Key(u64::from(self.ratings.rows) + u64::from(*column)));
+            columns.extend(keys);
             announcer.announce(columns, *clock..clock.plus(1))?;
             queue.send(Load { chunk, clock: *clock })?;
             *clock = clock.plus(1);

@@ -1,4 +1,4 @@
-//! Tests of the inner loop: against finite differences, a plain loop in f64, and itself.
+//! Tests of the inner loop: against finite differences, the update rule, and itself.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -6,73 +6,57 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::*;
 use crate::optim::AdaGrad;
 
+const ROW_PENALTY: f32 = 0.05;
 const COLUMN_PENALTY: f32 = 0.07;
 
-/// A run of cells, owned.
-#[derive(Clone)]
+/// Some cells of two columns, with what they need.
+#[derive(Clone, Debug, PartialEq)]
 struct Run {
     rule: Rule,
-    observed: Vec<f32>,
-    column: Vec<f32>,
+    visits: Vec<Visit>,
     rows: Vec<f32>,
-    penalties: Vec<f32>,
-}
-
-/// What a run did.
-#[derive(Clone, Debug, PartialEq)]
-struct Done {
-    loss: Option<f64>,
-    column: Vec<f32>,
-    column_update: Vec<f32>,
-    row_updates: Vec<f32>,
+    columns: Vec<f32>,
 }
 
 impl Run {
-    fn new(optimizer: Optimizer, dim: usize, cells: usize) -> Self {
+    /// Cells of as many rows and one column, or in turns of two.
+    fn new(optimizer: Optimizer, dim: usize, cells: u16, columns: u16) -> Self {
         let rule = Rule { optimizer, learning_rate: 0.1, dim };
         let mut random = Xoshiro256PlusPlus::seed_from_u64(dim as u64);
-        let mut value = || -> Vec<f32> {
+        let mut value = |_| -> Vec<f32> {
             let mut value: Vec<f32> = (0..dim).map(|_| random.random_range(-1.0..1.0)).collect();
             value.resize_with(rule.value_len(), || random.random_range(0.01..2.0));
             value
         };
-        let column = value();
-        let rows = (0..cells).flat_map(|_| value()).collect();
-        let observed = (0..cells).map(|cell| 0.5 * cell as f32 - 1.0).collect();
-        let penalties = (0..cells).map(|cell| 0.05 + 0.01 * cell as f32).collect();
-        Self { rule, observed, column, rows, penalties }
+        let (columns_of, rows) =
+            ((0..columns).flat_map(&mut value).collect(), (0..cells).flat_map(&mut value).collect());
+        let visit = |cell| Visit { row: cell, column: cell % columns, value: 0.5 * f32::from(cell) - 1.0 };
+        Self { rule, visits: (0..cells).map(visit).collect(), rows, columns: columns_of }
     }
 
-    fn cells(&self, cells: std::ops::Range<usize>, column: Vec<f32>) -> Done {
-        let len = self.rule.value_len();
-        let mut done = Done {
-            loss: None,
-            column,
-            column_update: vec![0.0; len],
-            row_updates: vec![f32::NAN; cells.len() * len],
+    fn cells(&mut self) -> (Rule, Cells<'_>) {
+        let cells = Cells {
+            visits: &self.visits,
+            rows: &mut self.rows,
+            columns: &mut self.columns,
+            row_penalties: &[ROW_PENALTY; 9],
+            column_penalties: &[COLUMN_PENALTY; 2],
         };
-        done.loss = self.rule.train(Cells {
-            observed: &self.observed[cells.clone()],
-            column: &mut done.column,
-            column_update: &mut done.column_update,
-            rows: &self.rows[cells.start * len..cells.end * len],
-            row_updates: &mut done.row_updates,
-            row_penalties: &self.penalties[cells],
-            column_penalty: COLUMN_PENALTY,
-        });
-        done
+        (self.rule, cells)
     }
 
-    fn train(&self) -> Done {
-        self.cells(0..self.observed.len(), self.column.clone())
+    /// Steps on all cells.
+    fn train(&mut self) -> f64 {
+        let (rule, cells) = self.cells();
+        rule.train(cells)
     }
 
     /// The loss of the first cell for other factors, in f64.
     fn loss(&self, row: &[f64], column: &[f64]) -> f64 {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-        let error = f64::from(self.observed[0]) - dot(row, column);
+        let error = f64::from(self.visits[0].value) - dot(row, column);
         error * error
-            + f64::from(self.penalties[0]) * dot(row, row)
+            + f64::from(ROW_PENALTY) * dot(row, row)
             + f64::from(COLUMN_PENALTY) * dot(column, column)
     }
 }
@@ -81,17 +65,22 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
 }
 
+fn moved(before: &[f32], after: &[f32]) -> Vec<f32> {
+    before.iter().zip(after).map(|(before, after)| after - before).collect()
+}
+
 #[test]
 fn sgd_steps_along_the_gradient_that_finite_differences_give() {
     for dim in [1, 5, 16, 32, 37] {
-        let run = Run::new(Optimizer::Sgd, dim, 1);
-        let done = run.train();
+        let before = Run::new(Optimizer::Sgd, dim, 1, 1);
+        let mut after = before.clone();
+        let loss = after.train();
         let [row, column] =
-            [&run.rows, &run.column].map(|v| v.iter().map(|v| f64::from(*v)).collect::<Vec<_>>());
-        assert!(close(done.loss.expect("finite"), run.loss(&row, &column), 1e-5));
+            [&before.rows, &before.columns].map(|v| v.iter().map(|v| f64::from(*v)).collect::<Vec<_>>());
+        assert!(close(loss, before.loss(&row, &column), 1e-5));
+        let steps = [moved(&before.rows, &after.rows), moved(&before.columns, &after.columns)];
         for element in 0..dim {
-            for (of_row, update) in [(true, done.row_updates[element]), (false, done.column_update[element])]
-            {
+            for (of_row, steps) in [true, false].into_iter().zip(&steps) {
                 let at = |by: f64| {
                     let (mut row, mut column) = (row.clone(), column.clone());
                     if of_row {
@@ -99,10 +88,10 @@ fn sgd_steps_along_the_gradient_that_finite_differences_give() {
                     } else {
                         column[element] += by
                     }
-                    run.loss(&row, &column)
+                    before.loss(&row, &column)
                 };
                 let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
-                assert!(close(f64::from(update), -0.1 * slope, 1e-4), "{dim} {element} {of_row}");
+                assert!(close(f64::from(steps[element]), -0.1 * slope, 1e-4), "{dim} {element} {of_row}");
             }
         }
     }
@@ -110,20 +99,22 @@ fn sgd_steps_along_the_gradient_that_finite_differences_give() {
 
 #[test]
 fn adagrad_divides_the_same_gradient_by_the_root_of_its_squares() {
-    for dim in [1, 16, 37] {
-        let mut run = Run::new(Optimizer::AdaGrad, dim, 1);
-        let mut plain = Run { rule: Rule { optimizer: Optimizer::Sgd, ..run.rule }, ..run.clone() };
+    for dim in [1, 16, 32, 37] {
+        let before = Run::new(Optimizer::AdaGrad, dim, 1, 1);
+        let mut plain = Run { rule: Rule { optimizer: Optimizer::Sgd, ..before.rule }, ..before.clone() };
         plain.rows.truncate(dim);
-        plain.column.truncate(dim);
-        let (mut gradient, mut expected) = (vec![0.0; dim], vec![0.0; 2 * dim]);
-        let (done, slopes) = (run.train(), plain.train());
-        for (value, update, steps) in [
-            (&mut run.rows, &done.row_updates, &slopes.row_updates),
-            (&mut run.column, &done.column_update, &slopes.column_update),
+        plain.columns.truncate(dim);
+        let (mut after, mut slopes) = (before.clone(), plain.clone());
+        let losses = [after.train(), slopes.train()];
+        assert_eq!(losses[0], losses[1]);
+        for (value, now, plain, steps) in [
+            (&before.rows, &after.rows, &plain.rows, &slopes.rows),
+            (&before.columns, &after.columns, &plain.columns, &slopes.columns),
         ] {
-            gradient.iter_mut().zip(steps).for_each(|(slope, step)| *slope = step / -0.1);
+            let gradient: Vec<f32> = moved(plain, steps).into_iter().map(|step| step / -0.1).collect();
+            let mut expected = vec![0.0; 2 * dim];
             AdaGrad { learning_rate: 0.1 }.update(value, &gradient, &mut expected);
-            for (a, b) in update.iter().zip(&expected) {
+            for (a, b) in moved(value, now).iter().zip(&expected) {
                 assert!(close(f64::from(*a), f64::from(*b), 1e-5), "{a} {b}");
             }
         }
@@ -131,43 +122,46 @@ fn adagrad_divides_the_same_gradient_by_the_root_of_its_squares() {
 }
 
 #[test]
-fn cells_see_the_column_as_the_one_before_left_it_however_they_are_cut() {
+fn cells_see_what_those_before_moved() {
     for optimizer in [Optimizer::AdaGrad, Optimizer::Sgd] {
-        let run = Run::new(optimizer, 20, 7);
-        let whole = run.train();
-        let (mut column, mut rows, mut loss) = (run.column.clone(), Vec::new(), 0.0);
-        for cells in [0..1, 1..4, 4..7] {
-            let done = run.cells(cells, column);
-            (column, loss) = (done.column, loss + done.loss.expect("finite"));
-            rows.extend(done.row_updates);
-        }
-        assert_eq!((&column, &rows), (&whole.column, &whole.row_updates));
-        assert!(close(loss, whole.loss.expect("finite"), 1e-12));
-        for (element, update) in whole.column_update.iter().enumerate() {
-            let moved = whole.column[element] - run.column[element];
-            assert!(close(f64::from(*update), f64::from(moved), 1e-5));
+        for dim in [20, 32] {
+            let mut whole = Run::new(optimizer, dim, 7, 2);
+            let mut cut = whole.clone();
+            let visits = whole.visits.clone();
+            let mut loss = 0.0;
+            for cells in [0..1, 1..4, 4..7] {
+                cut.visits = visits[cells].to_vec();
+                loss += cut.train();
+            }
+            let total = whole.train();
+            cut.visits = visits;
+            assert!(close(loss, total, 1e-6) && cut == whole);
         }
     }
 }
 
 #[test]
-fn losses_and_gradients_that_are_no_numbers_are_noticed() {
+fn what_is_too_large_or_no_number_shows() {
+    let is_finite = |mut run: Run| {
+        let loss = run.train();
+        loss.is_finite() && run.rows.iter().chain(&run.columns).all(|value| value.is_finite())
+    };
     for optimizer in [Optimizer::AdaGrad, Optimizer::Sgd] {
-        let run = Run::new(optimizer, 20, 3);
-        assert!(run.train().loss.is_some());
+        let run = Run::new(optimizer, 20, 3, 1);
+        assert!(is_finite(run.clone()));
         for bad in [f32::NAN, f32::INFINITY, 3e38] {
             for place in [0, 19] {
                 let mut run = run.clone();
                 run.rows[run.rule.value_len() + place] = bad;
-                assert_eq!(run.train().loss, None, "{bad} {place}");
+                assert!(!is_finite(run), "{bad} {place}");
             }
         }
-        // Whose square is too large only: the loss is finite, an accumulator would not be.
-        let mut run = run.clone();
-        run.observed[1] = 1e19;
-        run.column[..20].fill(30.0);
-        assert_eq!(run.train().loss, None);
     }
+    // Whose square is too large only: the loss is finite, an accumulator is not.
+    let mut run = Run::new(Optimizer::AdaGrad, 20, 3, 1);
+    run.visits[1].value = 1e19;
+    run.columns[..20].fill(30.0);
+    assert!(!is_finite(run));
 }
 
 #[test]
@@ -183,20 +177,11 @@ fn the_inverse_root_is_as_exact_as_it_says() {
 #[test]
 fn every_instruction_set_gives_the_same_bits() {
     for optimizer in [Optimizer::AdaGrad, Optimizer::Sgd] {
-        let run = Run::new(optimizer, 37, 9);
-        let expected = run.train();
-        let (mut column, len) = (run.column.clone(), run.rule.value_len());
-        let (mut column_update, mut row_updates) = (vec![0.0; len], vec![0.0; 9 * len]);
-        let cells = Cells {
-            observed: &run.observed,
-            column: &mut column,
-            column_update: &mut column_update,
-            rows: &run.rows,
-            row_updates: &mut row_updates,
-            row_penalties: &run.penalties,
-            column_penalty: COLUMN_PENALTY,
-        };
-        let loss = train_lanes(run.rule, cells);
-        assert_eq!(Done { loss, column, column_update, row_updates }, expected);
+        for dim in [32, 37] {
+            let (mut expected, mut plain) = (Run::new(optimizer, dim, 9, 2), Run::new(optimizer, dim, 9, 2));
+            let (rule, cells) = plain.cells();
+            let losses = [train_lanes(rule, cells), expected.train()];
+            assert_eq!((losses[0], plain), (losses[1], expected));
+        }
     }
 }
