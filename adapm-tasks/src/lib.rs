@@ -25,4 +25,4 @@ pub mod simulate;
 pub mod testing;
 pub mod wv;
 
-pub use adapm_runtime::{System, UnknownSystem};
+pub use adapm_runtime::{Scheme, System, UnknownScheme, UnknownSystem};

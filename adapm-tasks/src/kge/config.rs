@@ -2,9 +2,9 @@
 
 use adapm_runtime::trace::Tracer;
 
-use crate::System;
 use crate::run::config::Split;
 use crate::run::named::named;
+use crate::{Scheme, System};
 
 /// Which function scores a triple.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +64,9 @@ pub struct TrainConfig {
     pub negatives: Negatives,
     /// Negatives of a chunk (shared) or of each side of a positive (independent); `None`: 1000 and 50. Defaults to `None`.
     pub negative_count: Option<usize>,
+    /// How the parameter manager samples negatives; `None`: the usual scheme of the system ([`Scheme::of`]). Plain arrays draw
+    /// uniformly whatever it is. Defaults to `None`.
+    pub scheme: Option<Scheme>,
     /// Positives of a chunk, with shared negatives. Defaults to 256.
     pub chunk: usize,
     /// What is minimised. Defaults to softmax.
@@ -106,6 +109,7 @@ impl Default for TrainConfig {
             epochs: 10,
             negatives: Negatives::Shared,
             negative_count: None,
+            scheme: None,
             chunk: 256,
             loss: LossKind::Softmax,
             learning_rate: 0.1,
@@ -131,6 +135,12 @@ impl TrainConfig {
             Negatives::Shared => 1000,
             Negatives::Independent => 50,
         })
+    }
+
+    /// The scheme by which negatives are sampled; `None` without a manager.
+    #[must_use]
+    pub fn sampling(&self) -> Option<Scheme> {
+        self.system.map(|system| self.scheme.unwrap_or(Scheme::of(system)))
     }
 }
 

@@ -40,8 +40,7 @@ impl Recipe {
             n3: config.n3,
             reciprocal: config.reciprocal,
             negatives: config.negatives_of_a_set(),
-            prefers_local: config.nodes > 1
-                && config.system.is_some_and(|system| Scheme::of(system) == Scheme::Local),
+            prefers_local: config.nodes > 1 && config.sampling() == Some(Scheme::Local),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adapm_core::Clock;
-use adapm_runtime::System;
+use adapm_runtime::{Scheme, System};
 
 use crate::kge::config::{Negatives, TrainConfig};
 use crate::kge::graph::Graph;
@@ -76,6 +76,10 @@ impl<'a> Task for Embeddings<'a> {
 
     fn draws(&self) -> Option<Draws> {
         Some(self.shape_of(2).draws())
+    }
+
+    fn scheme(&self) -> Option<Scheme> {
+        self.config.scheme
     }
 
     fn examples(&self) -> u64 {

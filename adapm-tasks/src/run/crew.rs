@@ -51,7 +51,8 @@ impl<'a> Crew<'a> {
     /// How the nodes of this process start; `None` if no manager takes part.
     pub(crate) fn setup(self, seed: u64) -> Option<Setup<'a>> {
         let Self { nodes, workers, peers, .. } = self;
-        self.system.map(|system| Setup { system, nodes, workers, seed, group: peers.group(), trace: None })
+        let (group, scheme, trace) = (peers.group(), None, None);
+        self.system.map(|system| Setup { system, nodes, workers, seed, group, scheme, trace })
     }
 
     /// Checks that parameters of this shape can be laid out over the nodes, also if no manager does it.

@@ -44,8 +44,8 @@ pub(crate) fn train_each<T: Task>(
     stops: &[AtomicBool],
 ) -> Vec<Ended<FiguresOf<T>>> {
     let system = settings.system.expect("a manager");
-    let setup =
-        Setup { system, nodes: NODES, workers: WORKERS, seed: settings.seed, group: None, trace: None };
+    let (nodes, workers, seed, scheme) = (NODES, WORKERS, settings.seed, tasks[0].scheme());
+    let setup = Setup { system, nodes, workers, seed, group: None, scheme, trace: None };
     let (task, initial) = (tasks[0], tasks[0].initial());
     let started = setup.start(&task.shape(), task.draws().as_ref(), move |key, value| initial(key, value));
     let cluster = started.expect("starts");

@@ -26,6 +26,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) seed: u64,
     /// What joins the nodes, if they are processes.
     pub(crate) group: Option<&'a Arc<Group>>,
+    /// How keys are sampled; `None`: as is usual for the system.
+    pub(crate) scheme: Option<Scheme>,
     /// What writes what happens to some keys.
     pub(crate) trace: Option<&'a Tracer>,
 }
@@ -42,7 +44,8 @@ impl Setup<'_> {
         let builder = Builder::<f32>::new(layout).nodes(self.nodes).workers(self.workers);
         let builder = self.group.into_iter().fold(builder, Builder::group);
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
-        let sampling = draws.map(|draws| draws.sampling(Scheme::of(self.system), self.seed));
+        let scheme = self.scheme.unwrap_or(Scheme::of(self.system));
+        let sampling = draws.map(|draws| draws.sampling(scheme, self.seed));
         let builder = sampling.into_iter().fold(builder, Builder::sampling);
         Ok(builder.system(self.system).initial(initial).build()?)
     }

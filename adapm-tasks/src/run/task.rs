@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::{Clock, Key};
+use adapm_runtime::Scheme;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -47,6 +48,11 @@ pub(crate) trait Task: Sync {
 
     /// What samples are drawn from; `None` if the task has none.
     fn draws(&self) -> Option<Draws>;
+
+    /// How a manager samples; `None`: as is usual for its system.
+    fn scheme(&self) -> Option<Scheme> {
+        None
+    }
 
     /// Training examples of an epoch, over all workers.
     fn examples(&self) -> u64;

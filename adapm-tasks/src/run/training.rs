@@ -86,7 +86,7 @@ impl<T: Task> Run<'_, T> {
             return Ok((vec![part], board.into_verdicts()));
         };
         let trace = settings.trace;
-        let setup = Setup { trace, ..setup };
+        let setup = Setup { scheme: task.scheme(), trace, ..setup };
         let cluster = setup.start(&shape, draws.as_ref(), move |key, value| initial(key, value))?;
         let stats = || cluster.stats().into();
         let board = Board::new(crew.here(), crew.peers, observer, stop, &stats);

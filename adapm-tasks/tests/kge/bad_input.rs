@@ -1,7 +1,7 @@
 //! What makes no sense is refused before anything starts; what diverges stops.
 
-use adapm_tasks::System;
 use adapm_tasks::kge::{ConfigError, ModelKind, Negatives, TaskError, TrainConfig};
+use adapm_tasks::{Scheme, System};
 
 use crate::{graph, run, small};
 
@@ -28,7 +28,14 @@ fn impossible_configurations_are_refused() {
 }
 
 #[test]
-fn a_value_that_the_manager_cannot_hold_is_refused() {
+fn a_value_that_the_manager_cannot_hold_and_an_empty_pool_are_refused() {
+    let outcome = run(
+        &graph(),
+        &small(|config| {
+            (config.system, config.scheme) = (Some(System::Adapm), Some(Scheme::Pool { size: 0, reuse: 1 }));
+        }),
+    );
+    assert!(matches!(outcome, Err(TaskError::Build(_))), "{outcome:?}");
     let outcome = run(&graph(), &small(|config| (config.model, config.dim) = (ModelKind::Rescal, 1025)));
     assert!(matches!(outcome, Err(TaskError::Build(_))), "{outcome:?}");
 }

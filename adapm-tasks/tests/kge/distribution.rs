@@ -1,7 +1,7 @@
 //! The same task on several nodes, under every system.
 
-use adapm_tasks::System;
 use adapm_tasks::kge::Negatives;
+use adapm_tasks::{Scheme, System};
 
 use crate::{graph, run, small};
 
@@ -24,6 +24,35 @@ fn every_system_trains_on_three_nodes() {
             assert!(report.test.is_some() && report.stats.bytes_sent > 0, "{system}");
         }
     }
+}
+
+#[test]
+fn every_scheme_finds_the_planted_structure_on_two_nodes() {
+    let graph = graph();
+    let train = |system, scheme, epochs| {
+        let config = small(|config| {
+            (config.system, config.nodes, config.scheme) = (Some(system), 2, Some(scheme));
+            (config.epochs, config.valid_every) = (epochs, epochs);
+        });
+        assert_eq!(config.sampling(), Some(scheme));
+        run(&graph, &config).unwrap_or_else(|error| panic!("{system} {scheme}: {error}"))
+    };
+    for scheme in Scheme::ALL {
+        let mrr = train(System::Adapm, scheme, 15).test.expect("evaluated").mrr;
+        assert!(mrr > 0.75, "{scheme}: the optimum is 1, got {mrr}");
+    }
+    // Under a static partition, only samples of what is local are all local.
+    let local_share = |scheme| train(System::Classic, scheme, 1).stats.local_share();
+    let [naive, local] = [Scheme::Naive, Scheme::Local].map(local_share);
+    assert!(naive < 0.6 && local > naive + 0.1, "{naive} {local}");
+}
+
+#[test]
+fn the_usual_scheme_is_that_of_the_system() {
+    let usual = |system| small(|config| config.system = system).sampling();
+    assert_eq!(usual(Some(System::Classic)), Some(Scheme::Naive));
+    assert_eq!(usual(Some(System::Adapm)), Some(Scheme::Local));
+    assert_eq!(usual(None), None);
 }
 
 #[test]

@@ -12,8 +12,8 @@ mod trace;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use adapm_tasks::System;
 use adapm_tasks::kge::{LossKind, ModelKind, Negatives, Split, TrainConfig};
+use adapm_tasks::{Scheme, System};
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use clap::parser::ValueSource;
@@ -186,6 +186,10 @@ pub(crate) struct TrainingArgs {
     /// Negatives of a chunk (shared), or of each side of a triple (independent) [default: 1000, or 50]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) negative_count: Option<usize>,
+    /// Which entities are drawn as negatives: any, as they come (naive), brought here ahead (preloc), from a pool that is used
+    /// again (pool), such as are here (local) [default: naive under classic, else local]
+    #[arg(long, value_name = "SCHEME", value_parser = scheme())]
+    pub(crate) sampling: Option<Scheme>,
     /// Triples of a chunk, with shared negatives
     #[arg(long, value_name = "TRIPLES", default_value_t = TrainConfig::default().chunk, value_parser = at_least_one)]
     pub(crate) chunk: usize,
@@ -274,6 +278,10 @@ impl Cli {
 
 fn system() -> impl clap::builder::TypedValueParser<Value = System> {
     PossibleValuesParser::new(System::ALL.map(System::name)).try_map(|name| name.parse::<System>())
+}
+
+fn scheme() -> impl clap::builder::TypedValueParser<Value = Scheme> {
+    PossibleValuesParser::new(Scheme::ALL.map(Scheme::name)).try_map(|name| name.parse::<Scheme>())
 }
 
 fn one_of<T>(names: &'static [&'static str]) -> impl clap::builder::TypedValueParser<Value = T>

@@ -54,7 +54,9 @@ pub(crate) fn training_plan(table: &mut Table, config: &TrainConfig, cluster: St
         }
         (_, count) => format!("{} for each side of a triple", count.unwrap_or(50)),
     };
-    table.row(["negatives".into(), negatives, given.among(&["negatives", "negative-count", "chunk"])]);
+    let sampling = config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
+    let flags = given.among(&["negatives", "negative-count", "sampling", "chunk"]);
+    table.row(["negatives".into(), negatives + &sampling, flags]);
     let epochs = match config.evaluate {
         true => format!("{}, valid every {}", config.epochs, config.valid_every),
         false => format!("{}, not evaluated", config.epochs),

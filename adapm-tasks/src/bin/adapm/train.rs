@@ -115,6 +115,7 @@ fn config(args: &TrainArgs, processes: &Processes) -> TrainConfig {
     config.loss = args.training.loss;
     config.negatives = args.training.negatives;
     config.negative_count = args.training.negative_count;
+    config.scheme = args.training.sampling;
     config.chunk = args.training.chunk;
     config.learning_rate = args.training.learning_rate;
     config.l2_entity = args.training.l2_entity;

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use adapm_core::{Clock, Key};
 
 use super::*;
+use crate::Scheme;
 use crate::kge::config::{LossKind, ModelKind, Negatives, TrainConfig};
 use crate::kge::graph::Triple;
 use crate::kge::independent::IndependentStep;
@@ -193,6 +194,14 @@ fn corrections_reach_the_scores_when_samples_prefer_local_keys() {
     let classic = TrainConfig { system: Some(adapm_runtime::System::Classic), ..together.clone() };
     let logistic = TrainConfig { loss: LossKind::Logistic, ..together.clone() };
     assert!(!recipe(&classic).corrects_frequencies() && !recipe(&logistic).corrects_frequencies());
+    let sampled = |scheme, config: &TrainConfig| TrainConfig { scheme: Some(scheme), ..config.clone() };
+    for scheme in Scheme::ALL {
+        let corrects = scheme == Scheme::Local;
+        for config in [&together, &classic] {
+            assert_eq!(recipe(&sampled(scheme, config)).corrects_frequencies(), corrects, "{scheme}");
+        }
+        assert!(!recipe(&sampled(scheme, &alone)).corrects_frequencies(), "{scheme}");
+    }
     // The first sample has nothing to be corrected by; in the second, what was sampled before weighs less.
     let losses = |config: &TrainConfig| {
         let (_, mut recorder) = train(config, None);
