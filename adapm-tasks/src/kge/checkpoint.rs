@@ -75,6 +75,18 @@ impl Checkpoint {
         self.dim
     }
 
+    /// Names of the entities.
+    #[must_use]
+    pub fn entities(&self) -> &Names {
+        &self.entities
+    }
+
+    /// Names of the relations.
+    #[must_use]
+    pub fn relations(&self) -> &Names {
+        &self.relations
+    }
+
     /// Tells whether every relation has an inverse with parameters of its own.
     #[must_use]
     pub fn is_reciprocal(&self) -> bool {

@@ -44,6 +44,7 @@ mod complex;
 mod config;
 mod digest;
 mod evaluation;
+mod export;
 mod filter;
 mod frequency;
 mod graph;

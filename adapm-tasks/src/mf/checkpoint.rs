@@ -72,6 +72,30 @@ impl Checkpoint {
         self.dim
     }
 
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows as usize
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns as usize
+    }
+
+    /// The id of a row in the data; `None` beyond the last.
+    #[must_use]
+    pub fn row_id(&self, row: usize) -> Option<u64> {
+        id(&self.row_ids, self.rows(), row)
+    }
+
+    /// The id of a column in the data; `None` beyond the last.
+    #[must_use]
+    pub fn column_id(&self, column: usize) -> Option<u64> {
+        id(&self.column_ids, self.columns(), column)
+    }
+
     /// The factors of a row, `None` beyond the last.
     #[must_use]
     pub fn row(&self, row: usize) -> Option<&[f32]> {
@@ -145,16 +169,21 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     Ok(Checkpoint { dim: dim as usize, rows, columns, row_ids, column_ids, values: Arc::new(values) })
 }
 
+/// The id at an index, which is the index where none is written.
+fn id(ids: &[u64], len: usize, index: usize) -> Option<u64> {
+    if index >= len { None } else { Some(ids.get(index).copied().unwrap_or(index as u64)) }
+}
+
 /// The name of the task in its files.
 const TASK: &[u8] = b"mf";
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn checkpoint() -> Checkpoint {
+    pub(in crate::mf) fn checkpoint() -> Checkpoint {
         Checkpoint {
             dim: 2,
             rows: 2,

@@ -46,6 +46,7 @@ mod cell;
 mod checkpoint;
 mod config;
 mod evaluation;
+mod export;
 mod ids;
 mod initial;
 pub(crate) mod kernel;

@@ -139,6 +139,12 @@ impl Analogies {
         Self::of_bytes(&bytes, path)
     }
 
+    /// No questions.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { sections: Vec::new(), questions: Vec::new(), words: Names::default() }
+    }
+
     /// The questions that [`Text::generated`](crate::wv::Text::generated) has answers to, the same for every seed.
     #[must_use]
     pub fn planted() -> Self {

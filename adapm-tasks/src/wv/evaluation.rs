@@ -1,4 +1,4 @@
-//! Evaluation: answers to analogy questions with the vectors of a checkpoint.
+//! Evaluation: answers to analogy questions with trained vectors.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,6 +21,7 @@ use crate::wv::checkpoint::Checkpoint;
 use crate::wv::config::EvalConfig;
 use crate::wv::opening;
 use crate::wv::report::EvalReport;
+use crate::wv::vectors::Vectors;
 
 /// Answers `questions` with the vectors of `checkpoint`. The answers do not depend on the number of nodes and workers.
 /// Raising `stop` ends it early, without figures.
@@ -35,7 +36,7 @@ pub fn evaluate(
     observer: &dyn Observer<AnalogyReport>,
     stop: &AtomicBool,
 ) -> Result<EvalReport, TaskError> {
-    run(checkpoint, questions, config, &Peers::alone(), observer, stop)
+    evaluate_vectors(&checkpoint.vectors(), questions, config, observer, stop)
 }
 
 /// [`evaluate`] as one node of `group`; collective. The report is the same on all nodes.
@@ -51,13 +52,44 @@ pub fn evaluate_in_group(
     observer: &dyn Observer<AnalogyReport>,
     stop: &AtomicBool,
 ) -> Result<EvalReport, TaskError> {
+    evaluate_vectors_in_group(&checkpoint.vectors(), questions, config, group, observer, stop)
+}
+
+/// [`evaluate`] with vectors of whatever origin.
+///
+/// # Errors
+///
+/// A configuration that makes no sense, or a cluster that fails.
+pub fn evaluate_vectors(
+    vectors: &Vectors,
+    questions: &Analogies,
+    config: &EvalConfig,
+    observer: &dyn Observer<AnalogyReport>,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    run(vectors, questions, config, &Peers::alone(), observer, stop)
+}
+
+/// [`evaluate_vectors`] as one node of `group`; collective. The report is the same on all nodes.
+///
+/// # Errors
+///
+/// As [`evaluate_in_group`].
+pub fn evaluate_vectors_in_group(
+    vectors: &Vectors,
+    questions: &Analogies,
+    config: &EvalConfig,
+    group: &Arc<Group>,
+    observer: &dyn Observer<AnalogyReport>,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
     let peers = Peers::of(group);
-    peers.told_of(|| run(checkpoint, questions, config, &peers, observer, stop))
+    peers.told_of(|| run(vectors, questions, config, &peers, observer, stop))
 }
 
 /// Evaluates with all nodes in this process, or as the node that `peers` say.
 fn run(
-    checkpoint: &Checkpoint,
+    vectors: &Vectors,
     questions: &Analogies,
     config: &EvalConfig,
     peers: &Peers<'_>,
@@ -67,14 +99,15 @@ fn run(
     let config = EvalConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
     let EvalConfig { system, nodes, workers, words } = config;
     let checked = crew::check(system, nodes, workers, peers).map_err(TaskError::from);
-    agreement::agree(peers, checked.map(|()| opening::evaluation(checkpoint, questions, &config)))?;
+    agreement::agree(peers, checked.map(|()| opening::evaluation(vectors, questions, &config)))?;
     let crew = Crew::new(system, nodes, workers, peers)?;
 
     let began = Instant::now();
-    let (dim, limit) = (checkpoint.dim, words.unwrap_or(usize::MAX));
-    let shape = Shape::new(&[(2 * checkpoint.words.len() as u64, dim)]);
-    let kept = Kept::all(shape.clone(), Arc::clone(&checkpoint.values));
-    let examination = &Answering::new(questions, &checkpoint.words, dim, limit);
+    let (dim, limit) = (vectors.dim(), words.unwrap_or(usize::MAX));
+    // Only input vectors take part: the vector of word `w` is key `w`, as in training.
+    let shape = Shape::new(&[(vectors.words().len() as u64, dim)]);
+    let kept = Kept::all(shape.clone(), Arc::new(vectors.values().to_vec()));
+    let examination = &Answering::new(questions, vectors.words(), dim, limit);
     let evaluated = Evaluation { examination, shape, crew, observer, stop }.run(kept.initial())?;
     Ok(EvalReport {
         analogies: (!evaluated.stopped).then(|| examination.figures(&evaluated.answers)),

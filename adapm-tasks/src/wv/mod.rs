@@ -61,7 +61,7 @@ pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, Negatives, Optimizer, TrainConfig};
 pub use corpus::Corpus;
 pub use error::{CorpusError, LineFault, VectorFault};
-pub use evaluation::{evaluate, evaluate_in_group};
+pub use evaluation::{evaluate, evaluate_in_group, evaluate_vectors, evaluate_vectors_in_group};
 pub use report::{EvalReport, TrainReport};
 pub use similarity::{Similarities, SimilarityReport};
 pub use text::{Text, TextSource};

@@ -3,9 +3,9 @@
 use crate::run::agreement::Opening;
 use crate::run::digest::Digest;
 use crate::wv::analogy::Analogies;
-use crate::wv::checkpoint::Checkpoint;
 use crate::wv::config::{EvalConfig, TrainConfig};
 use crate::wv::corpus::Corpus;
+use crate::wv::vectors::Vectors;
 
 /// A training run.
 pub(crate) fn training(corpus: &Corpus, questions: Option<&Analogies>, config: &TrainConfig) -> Opening {
@@ -46,15 +46,15 @@ pub(crate) fn training(corpus: &Corpus, questions: Option<&Analogies>, config: &
     Opening::new("train wv", corpus.describe(), *checkpoint, (*system, *nodes, *workers), settings)
 }
 
-/// An evaluation of `checkpoint`.
-pub(crate) fn evaluation(checkpoint: &Checkpoint, questions: &Analogies, config: &EvalConfig) -> Opening {
+/// An evaluation of `vectors`.
+pub(crate) fn evaluation(vectors: &Vectors, questions: &Analogies, config: &EvalConfig) -> Opening {
     let EvalConfig { system, nodes, workers, words } = config;
-    let mut digest = Digest::new();
-    (0..checkpoint.words.len()).for_each(|n| digest.bytes(checkpoint.words.bytes(n).unwrap_or_default()));
-    digest.values(&checkpoint.values);
+    let (names, mut digest) = (vectors.words(), Digest::new());
+    (0..names.len()).for_each(|n| digest.bytes(names.bytes(n).unwrap_or_default()));
+    digest.values(vectors.values());
     let settings = [
         ("words", words.map_or("all".to_owned(), |words| words.to_string())),
-        ("parameters", format!("{checkpoint:?} {:016x}", digest.sum())),
+        ("parameters", format!("{vectors:?} {:016x}", digest.sum())),
     ];
     Opening::new("evaluate wv", questions.describe(), false, (*system, *nodes, *workers), settings)
 }

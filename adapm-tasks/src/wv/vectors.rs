@@ -9,12 +9,13 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
 
 use crate::kge::Names;
+use crate::run::file::{self, CheckpointError};
 use crate::run::named::named;
 use crate::wv::error::{CorpusError, VectorFault};
 
@@ -78,14 +79,14 @@ impl Vectors {
         self.values.chunks_exact(self.dim).nth(number)
     }
 
-    /// Writes a file that word2vec's tools and gensim read.
+    /// Writes a file that word2vec's tools and gensim read. An older file of that name stays as it is until the new one is
+    /// complete.
     ///
     /// # Errors
     ///
     /// What the operating system refuses.
-    pub fn save(&self, path: &Path, format: Format) -> Result<(), CorpusError> {
-        let written = File::create(path).and_then(|file| self.write_to(BufWriter::new(file), format));
-        written.map_err(|error| CorpusError::io(path, &error))
+    pub fn save(&self, path: &Path, format: Format) -> Result<(), CheckpointError> {
+        file::save(path, |mut file| self.write_to(&mut file, format).map(|()| file))
     }
 
     fn write_to(&self, mut writer: impl Write, format: Format) -> io::Result<()> {
@@ -114,6 +115,17 @@ impl Vectors {
         Self::of_bytes(&bytes, path, format)
     }
 
+    /// Reads a file in the form that it is in: as [`Text`](Format::Text) if the first vector reads so.
+    ///
+    /// # Errors
+    ///
+    /// A file that is missing, unreadable, or contradicts its header.
+    pub fn open(path: &Path) -> Result<(Self, Format), CorpusError> {
+        let bytes = fs::read(path).map_err(|error| CorpusError::io(path, &error))?;
+        let format = detect(&bytes);
+        Ok((Self::of_bytes(&bytes, path, format)?, format))
+    }
+
     /// What the bytes of the file at `path` say.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path, format: Format) -> Result<Self, CorpusError> {
         let fault = |(vector, reason)| CorpusError::Vectors { path: path.to_path_buf(), vector, reason };
@@ -124,14 +136,26 @@ impl Vectors {
 /// The vector a fault is in, from 1, and the fault.
 type Fault = (u64, VectorFault);
 
-fn read(bytes: &[u8], format: Format) -> Result<Vectors, Fault> {
-    let mut rest = bytes;
-    let header = (0, VectorFault::Header);
-    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or(header)?;
+/// Vectors, and numbers of each, that the first line says, and what is behind it.
+fn head(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let mut fields = bytes[..end].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let mut number = || number::<usize>(fields.next()?).filter(|number| *number > 0);
-    let (count, dim) = number().zip(number()).ok_or(header)?;
-    rest = &rest[end + 1..];
+    let (count, dim) = number().zip(number())?;
+    Some((count, dim, &bytes[end + 1..]))
+}
+
+/// The form of a file: binary only if its first vector is there and is no text.
+fn detect(bytes: &[u8]) -> Format {
+    let is_text = |(_, dim, mut rest)| {
+        field(&mut rest).is_none()
+            || (0..dim).all(|_| field(&mut rest).is_some_and(|digits| number::<f32>(digits).is_some()))
+    };
+    if head(bytes).is_none_or(is_text) { Format::Text } else { Format::Binary }
+}
+
+fn read(bytes: &[u8], format: Format) -> Result<Vectors, Fault> {
+    let (count, dim, mut rest) = head(bytes).ok_or((0, VectorFault::Header))?;
     // No memory is set aside for what a header claims beyond the bytes that are there.
     if count.checked_mul(dim).is_none_or(|numbers| numbers > bytes.len()) {
         return Err((0, VectorFault::Missing));

@@ -111,3 +111,15 @@ fn gensim_reads_both_forms() {
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), format!("True {hex}"), "{errors}");
     }
 }
+
+#[test]
+fn the_form_of_a_file_is_found_in_its_first_vector() {
+    for format in [Format::Text, Format::Binary] {
+        assert_eq!(detect(&bytes(&vectors(), format)), format);
+    }
+    // What is neither is read as text, whose faults are easier to find.
+    for text in [b"".as_slice(), b"2 2", b"2 2\n", b"no header\n", b"1 2\nword 1 2"] {
+        assert_eq!(detect(text), Format::Text, "{text:?}");
+    }
+    assert_eq!(detect(b"1 2\nword 1"), Format::Binary);
+}
