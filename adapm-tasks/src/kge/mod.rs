@@ -78,7 +78,7 @@ pub use evaluation::evaluate;
 pub use graph::{Graph, GraphCounts, GraphSource, Names, Triple};
 pub use group::{evaluate_in_group, train_in_group};
 pub use report::{EpochReport, EvalReport, Progress, Stage, TrainReport};
-pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice, traced_keys};
+pub use traced::{KEY_KINDS, traced_keys};
 pub use training::train;
 
 pub use crate::run::{

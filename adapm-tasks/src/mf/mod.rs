@@ -63,6 +63,7 @@ mod skew;
 mod step;
 mod task;
 mod tiles;
+mod traced;
 mod training;
 
 pub use cell::Cell;
@@ -73,6 +74,7 @@ pub use metrics::RatingMetrics;
 pub use planted::{PlantedConfig, PlantedError};
 pub use ratings::{RatingCounts, Ratings, RatingsSource};
 pub use report::{EvalReport, TrainReport};
+pub use traced::{KEY_KINDS, traced_keys};
 pub use training::{train, train_in_group};
 
 pub use crate::run::NoProgress;

@@ -57,6 +57,7 @@ pub(crate) mod stats;
 pub(crate) mod task;
 #[cfg(test)]
 mod tests;
+pub(crate) mod traced;
 pub(crate) mod training;
 
 pub use agreement::Disagreement;
@@ -66,3 +67,4 @@ pub use file::CheckpointError;
 pub use named::UnknownChoice;
 pub use observer::{Epoch, NoProgress, Observer, Training};
 pub use stats::ManagerStats;
+pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice};

@@ -51,6 +51,7 @@ mod step;
 mod task;
 mod text;
 mod tokens;
+mod traced;
 mod training;
 mod unigram;
 mod vectors;
@@ -65,6 +66,7 @@ pub use evaluation::{evaluate, evaluate_in_group, evaluate_vectors, evaluate_vec
 pub use report::{EvalReport, TrainReport};
 pub use similarity::{Similarities, SimilarityReport};
 pub use text::{Text, TextSource};
+pub use traced::{KEY_KINDS, traced_keys};
 pub use training::{train, train_in_group};
 pub use vectors::{Format, Vectors};
 pub use vocabulary::Vocabulary;

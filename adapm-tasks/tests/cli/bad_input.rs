@@ -77,3 +77,48 @@ fn files_that_cannot_be_written_are_refused_before_training() {
     assert_refused(&save(text(&folder.join("model").join("below"))), &["--save"]);
     assert_eq!(fs::read_to_string(folder.join("model")).expect("the file is still there"), "kept");
 }
+
+#[test]
+fn what_goes_wrong_with_other_tasks_is_told_as_well() {
+    let folder = folder("bad_tasks");
+    write(&folder, "ratings", "1 2 3\n1 x 3\n");
+    write(&folder, "text", "the sun is the sun is the sun\n");
+    write(&folder, "questions", ": section\na b c\n");
+    let [ratings, sentences, questions] = ["ratings", "text", "questions"].map(|name| folder.join(name));
+    let (ratings, sentences, questions) = (text(&ratings), text(&sentences), text(&questions));
+    let cases: [(&[&str], &[&str]); 12] = [
+        (&["train", "mf", "--data", ratings], &["ratings:2:3: "]),
+        (&["train", "mf", "--data", ratings, "--rows", "5"], &["--data", "--rows", "adapm train mf --help"]),
+        (&["train", "mf", "--rows", "10", "--columns", "10", "--cells", "90"], &["at most 25"]),
+        (&["train", "mf", "--system", "none", "--nodes", "2"], &["--system none", "leave out --nodes"]),
+        (&["train", "mf", "--dim", "0"], &["dimension 0"]),
+        (&["train", "wv", "--data", sentences, "--min-count", "9"], &["text", "9"]),
+        (&["train", "wv", "--data", sentences, "--questions", questions], &["questions:2:1: ", "four words"]),
+        (&["train", "wv", "--negatives", "501", "--sentences", "500"], &["negatives", "500"]),
+        (&["train", "wv", "--similarity", "no-such-file"], &["no-such-file", "ADAPM_DATA"]),
+        (&["eval", "wv", "--load", questions], &["questions", "words dimension"]),
+        (&["train", "kge", "--recipe", "umsl"], &["no recipe umsl of kge; did you mean UMLS?"]),
+        (&["launch", "--nodes", "2", "--", "train", "kge", "--recipe"], &["leave out adapm launch"]),
+    ];
+    for (args, words) in cases {
+        assert_refused(&run(args), words);
+    }
+}
+
+#[test]
+fn a_model_is_neither_overwritten_by_its_export_nor_taken_for_another() {
+    let folder = folder("bad_export");
+    let model = folder.join("model.adapm");
+    let matrix = ["--rows", "20", "--columns", "20", "--cells", "50", "--dim", "2", "--epochs", "1"];
+    let trained = run(&[["train", "mf", "--save", text(&model)].as_slice(), &matrix].concat());
+    assert_eq!(trained.code, Some(0), "{trained:?}");
+    let export = |task, output| run(&["export", task, "--load", text(&model), "--output", output]);
+    let before = fs::read(&model).expect("it was saved");
+    assert_refused(&export("mf", text(&model)), &["model.adapm", "--load", "--output", "another file"]);
+    assert_eq!(fs::read(&model).expect("it is still there"), before);
+    let other = folder.join("other");
+    assert_refused(&export("wv", text(&other)), &["a checkpoint of task mf"]);
+    assert!(!other.exists(), "what was refused leaves no file");
+    let missing = folder.join("missing").join("below");
+    assert_refused(&export("mf", text(&missing)), &["cannot write", "--output"]);
+}

@@ -10,6 +10,7 @@ mod launch;
 mod nodes;
 mod runs;
 mod simulate;
+mod tasks;
 mod together;
 mod traces;
 mod trained;

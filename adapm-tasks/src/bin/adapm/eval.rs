@@ -1,106 +1,171 @@
-//! The verb `eval kge`.
+//! The verb `eval`, as far as it is the same whatever is evaluated.
+//!
+//! What is a task's own it says by [`Evaluating`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-use adapm_tasks::kge::{self, Checkpoint, EvalConfig, Graph, TaskError};
-use adapm_tasks::metric::Rank;
+use adapm_tasks::run::ManagerStats;
+use serde::Serialize;
 
-use crate::args::{EvalArgs, Given};
+use crate::args::{ClusterArgs, Given, ProcessArgs};
 use crate::failure::Failure;
 use crate::format;
 use crate::input;
 use crate::interrupt::Interrupt;
 use crate::json;
+use crate::output::Output;
 use crate::processes::{self, Processes};
-use crate::progress::Screen;
+use crate::progress::{Labels, Screen};
 use crate::report;
-use crate::table::Table;
+use crate::table::{Align, Table};
+use crate::train::{self, Common, Plan};
 
-/// What is evaluated, on what, and how.
-struct Plan<'a> {
-    graph: &'a Graph,
-    checkpoint: &'a Checkpoint,
-    config: &'a EvalConfig,
+/// What a task says to be evaluated from the command line.
+pub(crate) trait Evaluating {
+    /// Its name.
+    const TASK: &'static str;
+    /// What it calls what it does.
+    const LABELS: Labels;
+    /// Trained parameters, and what they are tried on.
+    type Subject;
+    /// What came out.
+    type Report;
+
+    /// The flags that all tasks have.
+    fn shared(&self) -> Shared<'_>;
+
+    /// Files that the first process writes in the end, each with its flag.
+    fn files(&self) -> Vec<(&'static str, &Path)>;
+
+    /// Reads parameters and data.
+    fn subject(&self) -> Result<Self::Subject, Failure>;
+
+    /// Where the data came from.
+    fn source(subject: &Self::Subject) -> String;
+
+    /// Whether the data is generated.
+    fn is_generated(subject: &Self::Subject) -> bool;
+
+    /// Adds a row a choice, each with the flags that made it.
+    fn plan(&self, plan: &mut Plan<'_>, subject: &Self::Subject);
+
+    /// Evaluates.
+    fn evaluate(
+        &self,
+        subject: &Self::Subject,
+        common: Common,
+        processes: &Processes,
+        screen: &Screen<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Self::Report, Failure>;
+
+    /// What came out that all tasks have.
+    fn summary(report: &Self::Report) -> Summary;
+
+    /// The figures of merit, as a table.
+    fn quality(&self, subject: &Self::Subject, report: &Self::Report) -> String;
+
+    /// Writes the files it was asked for.
+    fn keep(&self, report: &Self::Report) -> Result<(), Failure>;
+
+    /// What the object holds of this task's alone.
+    fn object(&self, subject: &Self::Subject, report: &Self::Report) -> impl Serialize;
 }
 
-/// Evaluates the parameters of a file, prints the figures and writes the ranks if asked to.
-pub(crate) fn run(args: &EvalArgs, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
-    processes::with(&args.processes, args.cluster.nodes, interrupt, |processes| {
+/// The flags of an evaluation that all tasks have.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a> {
+    pub(crate) cluster: &'a ClusterArgs,
+    pub(crate) processes: &'a ProcessArgs,
+    pub(crate) json: bool,
+}
+
+/// What came out of an evaluation, but for its figures of merit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Summary {
+    /// What was evaluated, and how many of it.
+    pub(crate) items: (&'static str, u64),
+    pub(crate) seconds: f64,
+    pub(crate) stats: ManagerStats,
+    pub(crate) stopped: bool,
+    pub(crate) nodes: usize,
+    pub(crate) workers: usize,
+}
+
+/// Evaluates what `args` ask for, prints the figures and writes files if asked to.
+pub(crate) fn run<E: Evaluating>(args: &E, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
+    let Shared { cluster, processes, .. } = args.shared();
+    processes::with(processes, cluster.nodes, interrupt, |processes| {
         evaluate(args, given, processes, interrupt)
     })
 }
 
-fn evaluate(
-    args: &EvalArgs,
+fn evaluate<E: Evaluating>(
+    args: &E,
     given: &Given,
     processes: &Processes,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let output = processes.output(args.json);
-    let mut config = EvalConfig::default();
-    config.system = Some(args.cluster.system);
-    config.nodes = processes.nodes(args.cluster.nodes);
-    config.workers = args.cluster.workers;
-    config.split = args.split;
-    let ranks = args.ranks.as_deref().filter(|_| processes.is_first());
-    input::probe_writable("--ranks", ranks)?;
-    let checkpoint = Checkpoint::load(&args.load).map_err(TaskError::Checkpoint)?;
-    let graph = input::graph(&args.data, output, interrupt)?;
-    let plan = Plan { graph: &graph, checkpoint: &checkpoint, config: &config };
-    let opening = describe(&plan, args, given, processes);
+    let Shared { cluster, json, .. } = args.shared();
+    let output = processes.output(json);
+    let common = train::common(cluster, processes)?;
+    if processes.is_first() {
+        args.files().into_iter().try_for_each(|(flag, path)| input::probe_writable(flag, Some(path)))?;
+    }
+    let subject = input::read(output, interrupt, "reading data", || args.subject())?;
+    let mut table = Table::new(&[]);
+    let mut plan = Plan { table: &mut table, given };
+    args.plan(&mut plan, &subject);
+    let crew = report::crew(processes, common.nodes, common.workers);
+    plan.row("cluster", &crew, &report::CLUSTER_FLAGS);
+    plan.row("system", &cluster.system.to_string(), &["system"]);
+    let heading = output.bold(format!("eval {}", E::TASK)).to_string();
+    let opening = format!("{heading}\n{}\n", table.render());
 
-    let screen = Screen::new("eval", output, interrupt.stop()).opening(opening);
-    let stop = interrupt.stop();
-    let evaluated = match processes.company() {
-        None => kge::evaluate(&graph, &checkpoint, &config, &screen, stop),
-        Some(company) => kge::evaluate_in_group(&graph, &checkpoint, &config, &company.group, &screen, stop),
-    }?;
+    let screen = Screen::new("eval", output, interrupt.stop()).labelled(E::LABELS).opening(opening);
+    let report = args.evaluate(&subject, common, processes, &screen, interrupt.stop())?;
     screen.open();
     let shown = screen.finish();
-    if let Some(path) = ranks.filter(|_| !evaluated.stopped) {
-        write_ranks(path, &evaluated.ranks).map_err(|error| Failure::Unwritable {
-            flag: "--ranks",
-            path: path.to_path_buf(),
-            error,
-        })?;
+    let summary = E::summary(&report);
+    if processes.is_first() && !summary.stopped {
+        args.keep(&report)?;
     }
     shown?;
-    output.text(&report::evaluation_result(output, &graph, config.split, &evaluated, processes))?;
-    output.object(&json::Evaluation::new(&graph, &checkpoint, &config, &evaluated, processes))?;
+    output.text(&result(args, &subject, &report, output, processes))?;
+    output.object(&json::Evaluation {
+        task: E::TASK,
+        system: cluster.system.to_string(),
+        nodes: summary.nodes,
+        workers: summary.workers,
+        transport: processes.transport(),
+        data: E::source(&subject),
+        generated: E::is_generated(&subject),
+        own: args.object(&subject, &report),
+        seconds: summary.seconds,
+        manager: json::Manager::from(&summary.stats),
+        stopped: summary.stopped,
+    })?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 
-fn describe(plan: &Plan<'_>, args: &EvalArgs, given: &Given, processes: &Processes) -> String {
-    let Plan { graph, checkpoint, config } = plan;
-    let mut table = Table::new(&[]);
-    report::describe_data(&mut table, graph, input::origin(&args.data, given));
-    let model = format!("{}, {} reals an entity", checkpoint.model(), checkpoint.dim());
-    table.row(["model".into(), model, format!("--load {}", args.load.display())]);
-    let cluster = report::crew(processes, config.nodes, config.workers);
-    table.row(["cluster".into(), cluster, given.among(&report::CLUSTER_FLAGS)]);
-    let system = config.system.map_or("none", |system| system.name());
-    table.row(["system", system, &given.among(&["system"])]);
-    let split = format!(
-        "{} of {split}",
-        format::count(
-            match config.split {
-                kge::Split::Valid => graph.valid().len() as u64,
-                _ => graph.test().len() as u64,
-            } * 2
-        ),
-        split = config.split
-    );
-    table.row(["queries".into(), split, given.among(&["split"])]);
-    format!("{}\n{}\n", processes.output(args.json).bold("eval kge"), table.render())
-}
-
-/// One rank a line, ties counted half.
-fn write_ranks(path: &Path, ranks: &[Rank]) -> io::Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
-    for rank in ranks {
-        writeln!(file, "{}", rank.mean())?;
+/// What came out.
+fn result<E: Evaluating>(
+    args: &E,
+    subject: &E::Subject,
+    report: &E::Report,
+    output: Output,
+    processes: &Processes,
+) -> String {
+    let heading = format!("\n{} on {}", output.bold("result"), E::source(subject));
+    let summary = E::summary(report);
+    if summary.stopped {
+        return format!("{heading}, stopped before it was complete: no figures\n");
     }
-    file.flush()
+    let mut table = Table::new(&[Align::Left]);
+    let (items, count) = summary.items;
+    table.row([items, &format!("{} in {}", format::count(count), format::seconds(summary.seconds))]);
+    report::took_part(&mut table, processes, summary.nodes, summary.workers);
+    report::manager(&mut table, &summary.stats);
+    format!("{heading}\n{}{}", args.quality(subject, report), table.render())
 }

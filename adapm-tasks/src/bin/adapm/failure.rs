@@ -11,14 +11,17 @@ use std::process::ExitCode;
 use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
 use adapm_tasks::data::DataError;
-use adapm_tasks::kge::TaskError;
+use adapm_tasks::mf::PlantedError;
+use adapm_tasks::run::TaskError;
 use adapm_tasks::simulate::SimulateError;
+use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
 use clap::error::ErrorKind;
 
 use crate::launch::error::LaunchError;
 use crate::launcher::LauncherError;
 use crate::processes::folder::FolderError;
+use crate::recipe::UnknownRecipe;
 use crate::token::TokenError;
 use crate::trace::error::TraceFailure;
 
@@ -27,6 +30,16 @@ use crate::trace::error::TraceFailure;
 pub(crate) enum Failure {
     /// The library's reason.
     Task(TaskError),
+    /// A text, or a file beside it, cannot be used.
+    Corpus(CorpusError),
+    /// There is no such generated matrix.
+    Planted(PlantedError),
+    /// There is no such recipe.
+    Recipe(UnknownRecipe),
+    /// Several nodes or workers without a manager.
+    NoManager,
+    /// What was written was to be read.
+    SameFile(PathBuf),
     /// Data of this name is unknown: the library's reason, what may have been meant, and what there is.
     UnknownData { error: DataError, near: Option<String>, names: Vec<String> },
     /// A file that was to be written cannot be.
@@ -83,6 +96,18 @@ impl From<TraceFailure> for Failure {
     }
 }
 
+impl From<CorpusError> for Failure {
+    fn from(error: CorpusError) -> Self {
+        Self::Corpus(error)
+    }
+}
+
+impl From<PlantedError> for Failure {
+    fn from(error: PlantedError) -> Self {
+        Self::Planted(error)
+    }
+}
+
 impl From<TaskError> for Failure {
     fn from(error: TaskError) -> Self {
         Self::Task(error)
@@ -108,7 +133,12 @@ impl Failure {
 
     fn exit_code(&self) -> u8 {
         match self {
-            Self::UnknownData { .. }
+            Self::Corpus(_)
+            | Self::Planted(_)
+            | Self::Recipe(_)
+            | Self::NoManager
+            | Self::SameFile(_)
+            | Self::UnknownData { .. }
             | Self::Unwritable { .. }
             | Self::Usage { .. }
             | Self::Launcher(_)
@@ -129,6 +159,15 @@ impl Failure {
     fn text(&self) -> Option<String> {
         match self {
             Self::Task(error) => Some(error.to_string()),
+            Self::Corpus(error) => Some(error.to_string()),
+            Self::Planted(error) => Some(error.to_string()),
+            Self::Recipe(error) => Some(error.to_string()),
+            Self::NoManager => Some(
+                "--system none is one node with one worker: leave out --nodes and --workers, or choose a system".to_owned(),
+            ),
+            Self::SameFile(path) => {
+                Some(format!("{} is read (--load) and cannot be written (--output); give another file", path.display()))
+            }
             Self::UnknownData { error, near, names } => Some(match (near, names.as_slice()) {
                 (Some(near), _) => format!("{error}; did you mean {near}?"),
                 (None, []) => error.to_string(),
@@ -205,7 +244,7 @@ pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) ->
     let said = joined(&error.render().to_string());
     let verbs: Vec<String> = words
         .take_while(|word| {
-            ["demo", "train", "eval", "launch", "check-net", "trace", "simulate", "kge"]
+            ["demo", "train", "eval", "export", "launch", "check-net", "trace", "simulate", "kge", "mf", "wv"]
                 .contains(&word.as_str())
         })
         .collect();

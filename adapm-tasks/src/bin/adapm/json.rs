@@ -3,14 +3,14 @@
 //! Times are in seconds, shares in 0..=1; counts are totals over all nodes. What was not computed, or is no finite number,
 //! is `null`, and so is the transport of nodes that are in one process.
 
-use adapm_tasks::kge::{
-    Checkpoint, EpochReport, EvalConfig, EvalReport, Graph, GraphSource, ManagerStats, TrainConfig,
-    TrainReport,
-};
-use adapm_tasks::metric::RankMetrics;
-use serde::Serialize;
+use std::collections::BTreeMap;
 
-use crate::processes::Processes;
+use adapm_tasks::run::ManagerStats;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::progress::{EpochDone, Labels};
+use crate::report::Summary;
 
 /// What the parameter manager did.
 #[derive(Serialize)]
@@ -46,165 +46,95 @@ impl From<&ManagerStats> for Manager {
     }
 }
 
-/// Means over ranks.
-#[derive(Serialize)]
-struct Quality {
-    mrr: Option<f64>,
-    mrr_optimistic: Option<f64>,
-    mrr_pessimistic: Option<f64>,
-    hits_at_1: Option<f64>,
-    hits_at_3: Option<f64>,
-    hits_at_10: Option<f64>,
-}
-
-impl From<Option<&RankMetrics>> for Quality {
-    fn from(metrics: Option<&RankMetrics>) -> Self {
-        Self {
-            mrr: metrics.map(|metrics| metrics.mrr),
-            mrr_optimistic: metrics.map(|metrics| metrics.mrr_optimistic),
-            mrr_pessimistic: metrics.map(|metrics| metrics.mrr_pessimistic),
-            hits_at_1: metrics.map(|metrics| metrics.hits_at_1),
-            hits_at_3: metrics.map(|metrics| metrics.hits_at_3),
-            hits_at_10: metrics.map(|metrics| metrics.hits_at_10),
-        }
-    }
-}
-
 /// One epoch: its training alone.
 #[derive(Serialize)]
 pub(crate) struct Epoch {
     epoch: u32,
     seconds: f64,
     loss: f64,
-    triples: u64,
+    /// How many examples, by what the task calls them; the figure on valid, by its name.
+    #[serde(flatten)]
+    named: BTreeMap<String, Value>,
     #[serde(flatten)]
     manager: Manager,
-    valid_mrr: Option<f64>,
     evaluation_seconds: f64,
 }
 
-impl From<&EpochReport> for Epoch {
-    fn from(report: &EpochReport) -> Self {
+impl Epoch {
+    pub(crate) fn new(epoch: &EpochDone, labels: Labels) -> Self {
+        let valid = format!("valid_{}", labels.quality.to_lowercase());
+        let named = [
+            (labels.examples.to_owned(), Value::from(epoch.examples)),
+            (valid, epoch.valid.map_or(Value::Null, Value::from)),
+        ];
         Self {
-            epoch: report.epoch,
-            seconds: report.seconds,
-            loss: report.loss,
-            triples: report.triples,
-            manager: Manager::from(&report.epoch_stats),
-            valid_mrr: report.valid.map(|metrics| metrics.mrr),
-            evaluation_seconds: report.evaluation_seconds,
+            epoch: epoch.epoch,
+            seconds: epoch.seconds,
+            loss: epoch.loss,
+            named: named.into_iter().collect(),
+            manager: Manager::from(&epoch.stats),
+            evaluation_seconds: epoch.evaluation_seconds,
         }
     }
 }
 
-/// A training run.
+/// A training run; `own` is what is the task's.
 #[derive(Serialize)]
-pub(crate) struct Run<'a> {
-    task: &'static str,
-    system: &'static str,
+pub(crate) struct Run<'a, O> {
+    pub(crate) task: &'static str,
+    pub(crate) recipe: Option<&'a str>,
+    pub(crate) system: String,
+    pub(crate) transport: Option<&'static str>,
+    pub(crate) data: String,
+    pub(crate) generated: bool,
+    #[serde(flatten)]
+    pub(crate) own: O,
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
+    pub(crate) saved: Option<String>,
+}
+
+/// What came out of a training run that all tasks have.
+#[derive(Serialize)]
+pub(crate) struct Outcome {
     nodes: usize,
     workers: usize,
-    transport: Option<&'static str>,
-    seed: u64,
-    data: String,
-    generated: bool,
-    model: &'static str,
-    dim: usize,
-    loss: &'static str,
-    negatives: &'static str,
-    learning_rate: f32,
     epochs: u32,
     epoch_seconds: Vec<f64>,
     chosen_epoch: u32,
-    valid_mrr: Option<f64>,
-    #[serde(flatten)]
-    test: Quality,
     #[serde(flatten)]
     manager: Manager,
     stopped: bool,
-    saved: Option<&'a str>,
 }
 
-impl<'a> Run<'a> {
-    pub(crate) fn new(
-        source: &GraphSource,
-        config: &TrainConfig,
-        report: &TrainReport,
-        saved: Option<&'a str>,
-        processes: &Processes,
-    ) -> Self {
+impl From<&Summary> for Outcome {
+    fn from(summary: &Summary) -> Self {
         Self {
-            task: "kge",
-            system: config.system.map_or("none", |system| system.name()),
-            nodes: report.nodes,
-            workers: report.workers,
-            transport: processes.transport(),
-            seed: config.seed,
-            data: source.to_string(),
-            generated: matches!(source, GraphSource::Generated { .. }),
-            model: config.model.name(),
-            dim: config.dim,
-            loss: config.loss.name(),
-            negatives: config.negatives.name(),
-            learning_rate: config.learning_rate,
-            epochs: config.epochs,
-            epoch_seconds: report.epochs.iter().map(|epoch| epoch.seconds).collect(),
-            chosen_epoch: report.chosen_epoch,
-            valid_mrr: crate::report::chosen_valid(report).map(|metrics| metrics.mrr),
-            test: Quality::from(report.test.as_ref()),
-            manager: Manager::from(&report.stats),
-            stopped: report.stopped,
-            saved,
+            nodes: summary.nodes,
+            workers: summary.workers,
+            epochs: summary.epochs,
+            epoch_seconds: summary.seconds.clone(),
+            chosen_epoch: summary.chosen,
+            manager: Manager::from(&summary.stats),
+            stopped: summary.stopped,
         }
     }
 }
 
-/// An evaluation.
+/// An evaluation; `own` is what is the task's.
 #[derive(Serialize)]
-pub(crate) struct Evaluation {
-    task: &'static str,
-    split: &'static str,
-    system: &'static str,
-    nodes: usize,
-    workers: usize,
-    transport: Option<&'static str>,
-    data: String,
-    generated: bool,
-    model: &'static str,
-    dim: usize,
-    queries: u64,
-    seconds: f64,
+pub(crate) struct Evaluation<O> {
+    pub(crate) task: &'static str,
+    pub(crate) system: String,
+    pub(crate) nodes: usize,
+    pub(crate) workers: usize,
+    pub(crate) transport: Option<&'static str>,
+    pub(crate) data: String,
+    pub(crate) generated: bool,
     #[serde(flatten)]
-    quality: Quality,
+    pub(crate) own: O,
+    pub(crate) seconds: f64,
     #[serde(flatten)]
-    manager: Manager,
-    stopped: bool,
-}
-
-impl Evaluation {
-    pub(crate) fn new(
-        graph: &Graph,
-        checkpoint: &Checkpoint,
-        config: &EvalConfig,
-        report: &EvalReport,
-        processes: &Processes,
-    ) -> Self {
-        Self {
-            task: "kge",
-            split: config.split.name(),
-            system: config.system.map_or("none", |system| system.name()),
-            nodes: report.nodes,
-            workers: report.workers,
-            transport: processes.transport(),
-            data: graph.source().to_string(),
-            generated: graph.is_generated(),
-            model: checkpoint.model().name(),
-            dim: checkpoint.dim(),
-            queries: report.metrics.queries,
-            seconds: report.seconds,
-            quality: Quality::from((!report.stopped).then_some(&report.metrics)),
-            manager: Manager::from(&report.stats),
-            stopped: report.stopped,
-        }
-    }
+    pub(crate) manager: Manager,
+    pub(crate) stopped: bool,
 }

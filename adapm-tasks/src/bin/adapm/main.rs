@@ -1,45 +1,49 @@
-//! The adapm command line: `demo`, `train kge`, `eval kge`, `launch`, `check-net`, `simulate`, `trace`.
+//! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `launch`, `check-net`, `simulate`, `trace`.
 //!
-//! A verb a file ([`demo`], [`train`], [`eval`], [`launch`], [`check_net`], [`simulate`], [`trace`]); what they share: [`args`] what can be asked for, [`progress`] what is shown
-//! while a run goes, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends badly, [`interrupt`] how
-//! it ends early. Tables go to stdout, progress and errors to stderr; with `--json` stdout holds JSON lines only.
+//! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`launch`], [`check_net`], [`simulate`], [`trace`]); a folder for what is
+//! a task's own ([`kge`], [`mf`], [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is recommended,
+//! [`progress`] what is shown while a run goes, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends
+//! badly, [`interrupt`] how it ends early. Tables go to stdout, progress and errors to stderr; with `--json` stdout holds JSON
+//! lines only.
 
 mod args;
 mod check_net;
 mod demo;
 mod eval;
+mod export;
 mod failure;
 mod format;
 mod input;
 mod interrupt;
 mod json;
+mod kge;
 mod launch;
 mod launched;
 mod launcher;
+mod mf;
+mod nearest;
 mod output;
 mod plot;
 mod processes;
 mod progress;
+mod recipe;
 mod report;
 mod simulate;
 mod table;
 mod token;
 mod trace;
 mod train;
-mod verdict;
+mod wv;
 
 use std::process::ExitCode;
 
-use crate::args::{Cli, EvalTask, Given, TrainTask, Verb};
+use crate::args::{Cli, DemoArgs, EvalTask, Given, TrainTask, Verb};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 
 fn main() -> ExitCode {
-    let (cli, given) = match Cli::from_command_line() {
-        Ok(parsed) => parsed,
-        Err(error) => return failure::usage(&error, std::env::args().skip(1)),
-    };
-    match run(&cli, &given) {
+    let read = Cli::read(std::env::args_os().collect());
+    match read.and_then(|(cli, given)| run(&cli, &given)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
@@ -50,15 +54,20 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         // It passes signals on instead of ending by them.
         return launch::run(args);
     }
-    let interrupt = Interrupt::install().map_err(Failure::Signals)?;
+    let interrupt = &Interrupt::install().map_err(Failure::Signals)?;
     match &cli.verb {
-        None => demo::run(&args::DemoArgs::default_values(), &interrupt),
-        Some(Verb::Demo(args)) => demo::run(args, &interrupt),
+        None => demo::run(&DemoArgs::default_values(), interrupt),
+        Some(Verb::Demo(args)) => demo::run(args, interrupt),
         Some(Verb::Launch(args)) => launch::run(args),
-        Some(Verb::CheckNet(args)) => check_net::run(args, &interrupt),
-        Some(Verb::Simulate(args)) => simulate::run(args, &interrupt),
+        Some(Verb::CheckNet(args)) => check_net::run(args, interrupt),
+        Some(Verb::Simulate(args)) => simulate::run(args, interrupt),
         Some(Verb::Trace(args)) => trace::run(args),
-        Some(Verb::Train { task: TrainTask::Kge(args) }) => train::run(args, given, &interrupt),
-        Some(Verb::Eval { task: EvalTask::Kge(args) }) => eval::run(args, given, &interrupt),
+        Some(Verb::Export { task }) => export::run(task),
+        Some(Verb::Train { task: TrainTask::Kge(args) }) => train::run(args.as_ref(), given, interrupt),
+        Some(Verb::Train { task: TrainTask::Mf(args) }) => train::run(args.as_ref(), given, interrupt),
+        Some(Verb::Train { task: TrainTask::Wv(args) }) => train::run(args.as_ref(), given, interrupt),
+        Some(Verb::Eval { task: EvalTask::Kge(args) }) => eval::run(args, given, interrupt),
+        Some(Verb::Eval { task: EvalTask::Mf(args) }) => eval::run(args, given, interrupt),
+        Some(Verb::Eval { task: EvalTask::Wv(args) }) => eval::run(args, given, interrupt),
     }
 }

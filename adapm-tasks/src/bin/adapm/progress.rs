@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use adapm_tasks::kge::{EpochReport, ManagerStats, Progress, Stage, Training};
+use adapm_tasks::run::{Epoch, ManagerStats, Split, Training};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::failure::Failure;
@@ -15,11 +15,54 @@ use crate::format;
 use crate::json;
 use crate::output::Output;
 
+/// What a task calls what it does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Labels {
+    /// What is trained on.
+    pub(crate) examples: &'static str,
+    /// What an evaluation does with held-out data.
+    pub(crate) evaluating: &'static str,
+    /// The figure by which an epoch is selected on valid.
+    pub(crate) quality: &'static str,
+}
+
+/// An epoch that is over, of whatever task.
+#[derive(Clone, Debug)]
+pub(crate) struct EpochDone {
+    pub(crate) epoch: u32,
+    /// Of training.
+    pub(crate) seconds: f64,
+    /// Mean over examples.
+    pub(crate) loss: f64,
+    pub(crate) examples: u64,
+    /// The figure on valid, if it was evaluated.
+    pub(crate) valid: Option<f64>,
+    pub(crate) evaluation_seconds: f64,
+    /// Of this epoch's training.
+    pub(crate) stats: ManagerStats,
+}
+
+impl EpochDone {
+    /// What `epoch` came to, of whose figures `quality` takes the one that counts.
+    pub(crate) fn new<F>(epoch: &Epoch<F>, quality: impl Fn(&F) -> f64) -> Self {
+        Self {
+            epoch: epoch.epoch,
+            seconds: epoch.seconds,
+            loss: epoch.loss,
+            examples: epoch.examples,
+            valid: epoch.valid.as_ref().map(quality),
+            evaluation_seconds: epoch.evaluation_seconds,
+            stats: epoch.epoch_stats,
+        }
+    }
+}
+
 /// Shows a run on the screen.
 pub(crate) struct Screen<'a> {
     bar: ProgressBar,
     output: Output,
     name: String,
+    labels: Labels,
     lines: bool,
     started: Instant,
     stop: &'a AtomicBool,
@@ -38,6 +81,7 @@ impl<'a> Screen<'a> {
             bar,
             output,
             name: name.to_owned(),
+            labels: Labels::default(),
             lines: true,
             started: Instant::now(),
             stop,
@@ -45,6 +89,12 @@ impl<'a> Screen<'a> {
             opening: Mutex::new(None),
             failure: Mutex::new(None),
         }
+    }
+
+    /// Calls things as a task does.
+    pub(crate) fn labelled(mut self, labels: Labels) -> Self {
+        self.labels = labels;
+        self
     }
 
     /// Shows no line per epoch.
@@ -71,6 +121,40 @@ impl<'a> Screen<'a> {
         self.bar.set_style(style("{spinner} {msg}"));
         self.bar.set_message(what.to_owned());
         self.bar.enable_steady_tick(Duration::from_millis(120));
+    }
+
+    /// Shows a moment of training.
+    pub(crate) fn show_training(&self, moment: &Training) {
+        let all = u64::from(moment.epochs) * moment.total;
+        let done = u64::from(moment.epoch.saturating_sub(1)) * moment.total + moment.done;
+        let eta = self.remaining(done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
+        let message = format!(
+            "epoch {}/{}  loss {:.4}  ETA {eta}\n  {}  {} {}/s",
+            moment.epoch,
+            moment.epochs,
+            moment.loss,
+            manager(&moment.stats),
+            format::count(moment.throughput() as u64),
+            self.labels.examples,
+        );
+        self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
+    }
+
+    /// Shows a moment of an evaluation.
+    pub(crate) fn show_evaluating(&self, split: Split, done: u64, all: u64) {
+        let (what, split) = (self.labels.evaluating, split.name());
+        let message = format!("{what} {split}: {} of {}", format::count(done), format::count(all));
+        self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
+    }
+
+    /// Shows an epoch that is over.
+    pub(crate) fn show_epoch(&self, epoch: &EpochDone) {
+        self.open();
+        if self.lines {
+            self.line(&epoch_line(epoch, self.labels));
+        }
+        self.print(|| self.output.object(&json::Epoch::new(epoch, self.labels)));
+        self.tell_interrupt();
     }
 
     /// Clears the screen and tells whether it failed.
@@ -119,57 +203,23 @@ impl<'a> Screen<'a> {
     }
 }
 
-impl Progress for Screen<'_> {
-    fn training(&self, moment: &Training) {
-        let all = u64::from(moment.epochs) * moment.total;
-        let done = u64::from(moment.epoch.saturating_sub(1)) * moment.total + moment.done;
-        let eta = self.remaining(done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
-        let message = format!(
-            "epoch {}/{}  loss {:.4}  ETA {eta}\n  {}  {} triples/s",
-            moment.epoch,
-            moment.epochs,
-            moment.loss,
-            manager(&moment.stats),
-            format::count(moment.throughput() as u64),
-        );
-        self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
-    }
-
-    fn stage(&self, stage: Stage) {
-        match stage {
-            Stage::Evaluating(split, done, all) => {
-                let message = format!("ranking {split}: {} of {}", format::count(done), format::count(all));
-                self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
-            }
-            _ => self.tell_interrupt(),
-        }
-    }
-
-    fn epoch(&self, report: &EpochReport) {
-        self.open();
-        if self.lines {
-            self.line(&epoch_line(report));
-        }
-        self.print(|| self.output.object(&json::Epoch::from(report)));
-        self.tell_interrupt();
-    }
-}
-
 /// A panic elsewhere leaves texts and failures as good as they were.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn epoch_line(report: &EpochReport) -> String {
-    let throughput = report.triples as f64 / report.seconds.max(1e-9);
-    let valid = report.valid.map_or_else(String::new, |metrics| format!("   valid MRR {:.4}", metrics.mrr));
+fn epoch_line(epoch: &EpochDone, labels: Labels) -> String {
+    let throughput = epoch.examples as f64 / epoch.seconds.max(1e-9);
+    let valid =
+        epoch.valid.map_or_else(String::new, |figure| format!("   valid {} {figure:.4}", labels.quality));
     format!(
-        "epoch {:>3}   loss {:.4}   {:>7}   {:>9} triples/s   local {:>8}{valid}",
-        report.epoch,
-        report.loss,
-        format::seconds(report.seconds),
+        "epoch {:>3}   loss {:.4}   {:>7}   {:>9} {}/s   local {:>8}{valid}",
+        epoch.epoch,
+        epoch.loss,
+        format::seconds(epoch.seconds),
         format::count(throughput as u64),
-        format::share(report.epoch_stats.local_share()),
+        labels.examples,
+        format::share(epoch.stats.local_share()),
     )
 }
 

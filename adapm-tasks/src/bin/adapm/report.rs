@@ -1,71 +1,70 @@
-//! The tables of a run: what is about to be done, and what came out.
+//! The tables of a run, as far as they are the same whatever is trained or evaluated.
 
-use adapm_tasks::kge::{EvalReport, Graph, ManagerStats, Negatives, Split, TrainConfig, TrainReport};
-use adapm_tasks::metric::RankMetrics;
+use adapm_tasks::run::{Epoch, ManagerStats};
 
-use crate::args::Given;
 use crate::format;
 use crate::output::Output;
 use crate::processes::Processes;
 use crate::table::{Align, Table};
 
-/// Adds what the data is and what was found in it. `origin` says which flag chose it.
-pub(crate) fn describe_data(table: &mut Table, graph: &Graph, origin: String) {
-    table.row(["data".to_owned(), graph.source().to_string(), origin]);
-    let splits = format!(
-        "{} train, {} valid, {} test triples; {} entities, {} relations",
-        format::count(graph.train().len() as u64),
-        format::count(graph.valid().len() as u64),
-        format::count(graph.test().len() as u64),
-        format::count(graph.entities().len() as u64),
-        format::count(graph.relations().len() as u64),
-    );
-    table.row(["", &splits]);
-    let counts = graph.counts();
-    if counts.duplicates > 0 {
-        table.row(["", &format!("{} repeated in train, trained on once", format::count(counts.duplicates))]);
-    }
-    for (split, unknown) in [("valid", counts.unknown_valid), ("test", counts.unknown_test)] {
-        if unknown > 0 {
-            table.row([
-                "",
-                &format!("{} of {split} with a name unknown to train, kept", format::count(unknown)),
-            ]);
-        }
-    }
+/// What came out of a training run, but for its figures of merit.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary {
+    /// Epochs that were asked for.
+    pub(crate) epochs: u32,
+    /// Seconds of the training of each epoch that is over.
+    pub(crate) seconds: Vec<f64>,
+    /// Seconds of all evaluations of valid.
+    pub(crate) valid_seconds: f64,
+    /// Seconds of the evaluation of test; `None` if there was none.
+    pub(crate) test_seconds: Option<f64>,
+    /// The epoch whose parameters are kept.
+    pub(crate) chosen: u32,
+    /// Whether it was chosen by its figures.
+    pub(crate) is_selected: bool,
+    pub(crate) stats: ManagerStats,
+    pub(crate) stopped: bool,
+    pub(crate) nodes: usize,
+    pub(crate) workers: usize,
 }
 
-/// The choices of a training run, each with the flags that made it.
-pub(crate) fn training_plan(table: &mut Table, config: &TrainConfig, cluster: String, given: &Given) {
-    let reciprocal = if config.reciprocal { ", reciprocal relations" } else { "" };
-    let model = format!("{}, {} reals an entity{reciprocal}", config.model, config.dim);
-    table.row(["model".into(), model, given.among(&["model", "dim", "reciprocal", "initial-deviation"])]);
-    let mut training = format!("{} loss, AdaGrad, learning rate {}", config.loss, config.learning_rate);
-    for (name, weight) in [("L2", config.l2_entity), ("relation L2", config.l2_relation), ("N3", config.n3)] {
-        if weight != 0.0 {
-            training.push_str(&format!(", {name} {weight}"));
-        }
+/// Seconds of training of each epoch, and of all evaluations between them.
+pub(crate) fn seconds_of<F>(epochs: &[Epoch<F>]) -> (Vec<f64>, f64) {
+    let seconds = epochs.iter().map(|epoch| epoch.seconds).collect();
+    (seconds, epochs.iter().fold(0.0, |sum, epoch| sum + epoch.evaluation_seconds))
+}
+
+impl Summary {
+    /// `result on DATA`, or how far it came.
+    pub(crate) fn heading(&self, output: Output, source: &str) -> String {
+        let finished = self.seconds.len();
+        let ended = if self.stopped {
+            format!(", stopped after {finished} of {} epochs", self.epochs)
+        } else {
+            String::new()
+        };
+        format!("\n{} on {source}{ended}\n", output.bold("result"))
     }
-    let flags = given.among(&["loss", "learning-rate", "l2-entity", "l2-relation", "n3"]);
-    table.row(["training".into(), training, flags]);
-    let negatives = match (config.negatives, config.negative_count) {
-        (Negatives::Shared, count) => {
-            format!("{} shared by a chunk of {} triples", count.unwrap_or(1000), config.chunk)
+
+    /// Time, who took part, what the manager did.
+    pub(crate) fn table(&self, processes: &Processes) -> String {
+        let mut table = Table::new(&[Align::Left]);
+        if self.is_selected {
+            table.row(["selected", &format!("epoch {}", self.chosen)]);
         }
-        (_, count) => format!("{} for each side of a triple", count.unwrap_or(50)),
-    };
-    let sampling = config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
-    let flags = given.among(&["negatives", "negative-count", "sampling", "chunk"]);
-    table.row(["negatives".into(), negatives + &sampling, flags]);
-    let epochs = match config.evaluate {
-        true => format!("{}, valid every {}", config.epochs, config.valid_every),
-        false => format!("{}, not evaluated", config.epochs),
-    };
-    table.row(["epochs".into(), epochs, given.among(&["epochs", "valid-every", "no-eval"])]);
-    table.row(["cluster".into(), cluster, given.among(&CLUSTER_FLAGS)]);
-    let system = config.system.map_or("none", |system| system.name());
-    table.row(["system", system, &given.among(&["system", "localize-ahead"])]);
-    table.row(["seed", &config.seed.to_string(), &given.among(&["seed"])]);
+        let all = self.seconds.iter().fold(0.0, |sum, second| sum + second);
+        table.row(["training", &format!("{} in {}", format::seconds(all), each(&self.seconds))]);
+        let evaluation = self.valid_seconds + self.test_seconds.unwrap_or(0.0);
+        if self.is_selected || evaluation > 0.0 {
+            let test = self
+                .test_seconds
+                .map_or_else(String::new, |test| format!(", of it test {}", format::seconds(test)));
+            table.row(["evaluation", &format!("{}{test}", format::seconds(evaluation))]);
+        }
+        took_part(&mut table, processes, self.nodes, self.workers);
+        manager(&mut table, &self.stats);
+        table.render()
+    }
 }
 
 /// `4 nodes x 1 worker, in this process`.
@@ -97,117 +96,15 @@ fn processes(processes: usize, workers: Option<usize>) -> String {
     }
 }
 
-/// What came out of a training run.
-pub(crate) fn training_result(
-    output: Output,
-    graph: &Graph,
-    config: &TrainConfig,
-    report: &TrainReport,
-    processes: &Processes,
-) -> String {
-    let mut text = format!("\n{}", heading(output, graph));
-    let finished = report.epochs.len();
-    let ended = if report.stopped {
-        format!(", stopped after {finished} of {} epochs", config.epochs)
-    } else {
-        String::new()
-    };
-    text.push_str(&format!("{ended}\n"));
-    text.push_str(&quality(&[("valid", chosen_valid(report)), ("test", report.test.as_ref())]));
-    let mut table = Table::new(&[Align::Left]);
-    if config.evaluate {
-        table.row(["selected", &format!("epoch {}", report.chosen_epoch)]);
-    }
-    let seconds: Vec<f64> = report.epochs.iter().map(|epoch| epoch.seconds).collect();
-    table.row([
-        "training",
-        &format!(
-            "{} in {}",
-            format::seconds(seconds.iter().fold(0.0, |sum, second| sum + second)),
-            each(&seconds)
-        ),
-    ]);
-    let evaluation = report.epochs.iter().fold(0.0, |sum, epoch| sum + epoch.evaluation_seconds);
-    if config.evaluate {
-        let test = match report.test {
-            Some(_) => format!(", of it test {}", format::seconds(report.test_seconds)),
-            None => String::new(),
-        };
-        let evaluation = format!("{}{test}", format::seconds(evaluation + report.test_seconds));
-        table.row(["evaluation", &evaluation]);
-    }
-    took_part(&mut table, processes, report.nodes, report.workers);
-    manager(&mut table, &report.stats);
-    text + &table.render()
-}
-
-/// What came out of an evaluation.
-pub(crate) fn evaluation_result(
-    output: Output,
-    graph: &Graph,
-    split: Split,
-    report: &EvalReport,
-    processes: &Processes,
-) -> String {
-    let mut text = format!("\n{}", heading(output, graph));
-    if report.stopped {
-        text.push_str(", stopped before it was complete: no figures\n");
-        return text;
-    }
-    text.push('\n');
-    text.push_str(&quality(&[(split.name(), Some(&report.metrics))]));
-    let mut table = Table::new(&[Align::Left]);
-    table.row([
-        "queries",
-        &format!("{} in {}", format::count(report.metrics.queries), format::seconds(report.seconds)),
-    ]);
-    took_part(&mut table, processes, report.nodes, report.workers);
-    manager(&mut table, &report.stats);
-    text + &table.render()
-}
-
 /// Processes and their workers: before the run they had not yet agreed on how many.
-fn took_part(table: &mut Table, processes: &Processes, nodes: usize, workers: usize) {
+pub(crate) fn took_part(table: &mut Table, processes: &Processes, nodes: usize, workers: usize) {
     if processes.company().is_some() {
         table.row(["cluster", &crew(processes, nodes, Some(workers))]);
     }
 }
 
-/// The figures on valid that selected the epoch.
-pub(crate) fn chosen_valid(report: &TrainReport) -> Option<&RankMetrics> {
-    let chosen = report.epochs.iter().find(|epoch| epoch.epoch == report.chosen_epoch)?;
-    chosen.valid.as_ref()
-}
-
-/// Figures of generated data are not to be mistaken for others.
-fn heading(output: Output, graph: &Graph) -> String {
-    format!("{} on {}", output.bold("result"), graph.source())
-}
-
-/// A row per split that was evaluated; empty if none was.
-fn quality(splits: &[(&str, Option<&RankMetrics>)]) -> String {
-    let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);
-    let mut any = false;
-    for (split, metrics) in splits {
-        let Some(metrics) = metrics else { continue };
-        if !any {
-            table.row(["filtered", "MRR", "Hits@1", "Hits@3", "Hits@10"]);
-            any = true;
-        }
-        let mut row = vec![(*split).to_owned()];
-        row.extend(
-            [metrics.mrr, metrics.hits_at_1, metrics.hits_at_3, metrics.hits_at_10].map(format::figure),
-        );
-        if metrics.has_ties() {
-            let (worst, best) = (metrics.mrr_pessimistic, metrics.mrr_optimistic);
-            row.push(format!("MRR {worst:.4} if ties are lost, {best:.4} if won"));
-        }
-        table.row(row);
-    }
-    if any { table.render() + "\n" } else { String::new() }
-}
-
-fn manager(table: &mut Table, stats: &ManagerStats) {
+/// Adds what the manager did.
+pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
     let accesses = format!(
         "{} local ({}), {} waited, {} remote",
         format::count(stats.local),

@@ -1,83 +1,243 @@
-//! The verb `train kge`.
+//! The verb `train`, as far as it is the same whatever is trained.
+//!
+//! ```text
+//!   probe files to be written | read data | plan | train, watched | keep the parameters | tables | one object
+//! ```
+//!
+//! What is a task's own it says by [`Training`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
+use adapm_core::Key;
+use adapm_runtime::System;
 use adapm_runtime::trace::Tracer;
-use adapm_tasks::kge::{self, Graph, TaskError, TrainConfig};
+use adapm_tasks::run::{KeyChoice, UnknownKey};
+use serde::Serialize;
 
-use crate::args::{Given, TrainArgs};
+use crate::args::{ClusterArgs, Given, Manager, ProcessArgs, RecipeArgs, TraceKeysArgs, TrainOutputArgs};
 use crate::failure::Failure;
 use crate::format;
-use crate::input;
 use crate::interrupt::Interrupt;
 use crate::json;
+use crate::output::Output;
 use crate::processes::{self, Processes};
-use crate::progress::Screen;
-use crate::report;
+use crate::progress::{Labels, Screen};
+use crate::report::{self, Summary};
 use crate::table::Table;
 use crate::trace::{self, error::TraceFailure};
+use crate::{input, recipe};
 
-/// Trains what `args` ask for, prints what came out and keeps the parameters if asked to.
-pub(crate) fn run(args: &TrainArgs, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
-    processes::with(&args.processes, args.cluster.nodes, interrupt, |processes| {
+/// What a task says to be trained from the command line.
+pub(crate) trait Training {
+    /// Its name.
+    const TASK: &'static str;
+    /// What it calls what it does.
+    const LABELS: Labels;
+    /// What its keys can be traced by.
+    const KEY_KINDS: &'static [&'static str];
+    /// What is trained on.
+    type Data;
+    /// The library's choices.
+    type Config;
+    /// What came out.
+    type Report;
+
+    /// The flags that all tasks have.
+    fn shared(&self) -> Shared<'_>;
+
+    /// Files of its own that the first process writes in the end, each with its flag.
+    fn files(&self) -> Vec<(&'static str, &Path)>;
+
+    /// Reads or generates what is trained on.
+    fn data(&self) -> Result<Self::Data, Failure>;
+
+    /// Where the data came from.
+    fn source(data: &Self::Data) -> String;
+
+    /// Whether the data is generated.
+    fn is_generated(data: &Self::Data) -> bool;
+
+    /// The keys to trace, with what they are.
+    fn traced_keys(&self, data: &Self::Data, choices: &[KeyChoice])
+    -> Result<Vec<(Key, String)>, UnknownKey>;
+
+    /// The library's choices from all flags.
+    fn config(&self, common: Common) -> Self::Config;
+
+    /// Adds a row a choice, each with the flags that made it.
+    fn plan(&self, plan: &mut Plan<'_>, data: &Self::Data, config: &Self::Config);
+
+    /// Trains.
+    fn train(
+        &self,
+        data: &Self::Data,
+        config: &Self::Config,
+        processes: &Processes,
+        screen: &Screen<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Self::Report, Failure>;
+
+    /// What came out that all tasks have.
+    fn summary(&self, report: &Self::Report) -> Summary;
+
+    /// The figures of merit, as a table; empty if there are none.
+    fn quality(data: &Self::Data, report: &Self::Report) -> String;
+
+    /// Writes the files it was asked for, but for traces. Gives a sentence for each; the file with the parameters is `--save`'s.
+    fn keep(&self, data: &Self::Data, report: &Self::Report) -> Result<Vec<String>, Failure>;
+
+    /// What the last object holds of this task's alone.
+    fn object(data: &Self::Data, config: &Self::Config, report: &Self::Report) -> impl Serialize;
+}
+
+/// The flags of a training run that all tasks have.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'a> {
+    pub(crate) recipe: &'a RecipeArgs,
+    pub(crate) cluster: &'a ClusterArgs,
+    pub(crate) output: &'a TrainOutputArgs,
+    pub(crate) traced: &'a TraceKeysArgs,
+    pub(crate) processes: &'a ProcessArgs,
+}
+
+/// What all configurations have.
+pub(crate) struct Common {
+    pub(crate) system: Option<System>,
+    pub(crate) nodes: usize,
+    pub(crate) workers: Option<usize>,
+    pub(crate) trace: Option<Tracer>,
+}
+
+/// The table of what is about to be done.
+pub(crate) struct Plan<'a> {
+    pub(crate) table: &'a mut Table,
+    pub(crate) given: &'a Given,
+}
+
+impl Plan<'_> {
+    /// Adds a row: what is chosen, and those of `flags` that chose it.
+    pub(crate) fn row(&mut self, name: &str, choice: &str, flags: &[&str]) {
+        self.table.row([name, choice, &self.given.among(flags)]);
+    }
+}
+
+/// Trains what `args` ask for, prints what came out and keeps the parameters if asked to; or lists recipes.
+pub(crate) fn run<T: Training>(args: &T, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
+    let shared = args.shared();
+    if shared.recipe.lists() {
+        return recipe::list(T::TASK, Output::new(shared.output.json));
+    }
+    processes::with(shared.processes, shared.cluster.nodes, interrupt, |processes| {
         train(args, given, processes, interrupt)
     })
 }
 
-fn train(
-    args: &TrainArgs,
+fn train<T: Training>(
+    args: &T,
     given: &Given,
     processes: &Processes,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let output = processes.output(args.output.json);
-    let mut config = config(args, processes);
-    let save = args.output.save.as_deref().filter(|_| processes.is_first());
-    input::probe_writable("--save", save)?;
-    let trace = args.traced.trace_keys.as_ref().map(|file| match processes.company() {
+    let Shared { cluster, output: wanted, traced, .. } = args.shared();
+    let output = processes.output(wanted.json);
+    let common = common(cluster, processes)?;
+    if processes.is_first() {
+        let files = args.files().into_iter().map(|(flag, path)| (flag, Some(path)));
+        let all = files.chain([("--save", wanted.save.as_deref())]);
+        all.into_iter().try_for_each(|(flag, path)| input::probe_writable(flag, path))?;
+    }
+    let trace = traced.trace_keys.as_ref().map(|file| match processes.company() {
         None => file.clone(),
         Some(company) => trace::part_of(file, company.group.node()),
     });
     input::probe_writable("--trace-keys", trace.as_deref())?;
-    let graph = input::graph(&args.data, output, interrupt)?;
-    config.trace = trace.as_deref().map(|path| tracer(path, args, &graph)).transpose()?;
-    let opening = plan(args, &graph, &config, given, processes);
+    let choices = traced.trace.as_deref().map_or(Ok(Vec::new()), |text| KeyChoice::list(text, T::KEY_KINDS));
+    let choices = choices.map_err(TraceFailure::Choice)?;
+    let data = input::read(output, interrupt, "reading data", || args.data())?;
+    let tracer = trace.as_deref().map(|path| tracer(path, args, &data, &choices)).transpose()?;
+    let config = args.config(Common { trace: tracer.clone(), ..common });
+    let opening = opening(args, &data, &config, given, processes)?;
 
-    let screen = Screen::new("train", output, interrupt.stop()).opening(opening);
-    let stop = interrupt.stop();
-    let trained = match processes.company() {
-        None => kge::train(&graph, &config, &screen, stop),
-        Some(company) => kge::train_in_group(&graph, &config, &company.group, &screen, stop),
-    }?;
+    let screen = Screen::new("train", output, interrupt.stop()).labelled(T::LABELS).opening(opening);
+    let report = args.train(&data, &config, processes, &screen, interrupt.stop())?;
     screen.open();
     let shown = screen.finish();
     // Parameters first: they are worth more than the tables if one of the two fails.
-    let saved = match save.zip(trained.checkpoint.as_ref()) {
-        Some((path, checkpoint)) => {
-            checkpoint.save(path).map_err(TaskError::Checkpoint)?;
-            Some(path.display().to_string())
-        }
-        None => None,
-    };
+    let kept = if processes.is_first() { args.keep(&data, &report)? } else { Vec::new() };
     shown?;
-    output.text(&report::training_result(output, &graph, &config, &trained, processes))?;
-    if let Some(path) = &saved {
-        output.text(&format!("  parameters of epoch {} are in {path}\n", trained.chosen_epoch))?;
-    }
-    if let Some((tracer, path)) = config.trace.as_ref().zip(trace) {
+    let summary = args.summary(&report);
+    output.text(&summary.heading(output, &T::source(&data)))?;
+    output.text(&T::quality(&data, &report))?;
+    output.text(&summary.table(processes))?;
+    kept.iter().try_for_each(|sentence| output.text(&format!("  {sentence}\n")))?;
+    if let Some((tracer, path)) = tracer.zip(trace) {
         let events = tracer.finish().map_err(|error| unwritable(&path, error))?;
         let (events, keys) = (format::count(events), format::plural(tracer.keys().len(), "key"));
         output.text(&format!("  {events} events of {keys} are in {}\n", path.display()))?;
     }
-    output.object(&json::Run::new(graph.source(), &config, &trained, saved.as_deref(), processes))?;
+    output.object(&json::Run {
+        task: T::TASK,
+        recipe: args.shared().recipe.recipe.as_deref(),
+        system: cluster.system.to_string(),
+        transport: processes.transport(),
+        data: T::source(&data),
+        generated: T::is_generated(&data),
+        own: T::object(&data, &config, &report),
+        outcome: json::Outcome::from(&summary),
+        saved: saved(wanted.save.as_deref(), processes, !kept.is_empty()),
+    })?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 
+/// The choices of a cluster.
+///
+/// # Errors
+///
+/// Several nodes or workers without a manager.
+pub(crate) fn common(cluster: &ClusterArgs, processes: &Processes) -> Result<Common, Failure> {
+    let Manager(system) = cluster.system;
+    let nodes = processes.nodes(cluster.nodes);
+    let is_one = nodes == 1 && cluster.workers.is_none_or(|workers| workers == 1);
+    if system.is_none() && processes.company().is_none() && !is_one {
+        return Err(Failure::NoManager);
+    }
+    // Without a manager there is one worker, which the plan is to say.
+    let workers = if system.is_none() { Some(1) } else { cluster.workers };
+    Ok(Common { system, nodes, workers, trace: None })
+}
+
+/// What is about to be done.
+fn opening<T: Training>(
+    args: &T,
+    data: &T::Data,
+    config: &T::Config,
+    given: &Given,
+    processes: &Processes,
+) -> Result<String, Failure> {
+    let Shared { recipe: asked, cluster, output, .. } = args.shared();
+    let mut table = Table::new(&[]);
+    let mut plan = Plan { table: &mut table, given };
+    args.plan(&mut plan, data, config);
+    let Common { nodes, workers, .. } = common(cluster, processes)?;
+    plan.row("cluster", &report::crew(processes, nodes, workers), &report::CLUSTER_FLAGS);
+    plan.row("system", &cluster.system.to_string(), &["system", "localize-ahead", "ahead"]);
+    if let Some(name) = &asked.recipe {
+        plan.row("recipe", &recipe::find(T::TASK, name)?.expected(), &["recipe"]);
+    }
+    let heading = processes.output(output.json).bold(format!("train {}", T::TASK)).to_string();
+    Ok(format!("{heading}\n{}\n", table.render()))
+}
+
 /// Begins the trace of the keys that are asked for.
-fn tracer(path: &Path, args: &TrainArgs, graph: &Graph) -> Result<Tracer, Failure> {
-    let choices = args.traced.trace.as_ref().map_or(&[][..], |choices| &choices.0);
-    let keys = kge::traced_keys(graph, args.model.reciprocal, choices).map_err(TraceFailure::Key)?;
+fn tracer<T: Training>(
+    path: &Path,
+    args: &T,
+    data: &T::Data,
+    choices: &[KeyChoice],
+) -> Result<Tracer, Failure> {
+    let keys = args.traced_keys(data, choices).map_err(TraceFailure::Key)?;
     Tracer::create(path, keys).map_err(|error| unwritable(path, error))
 }
 
@@ -85,44 +245,8 @@ fn unwritable(path: &Path, error: io::Error) -> Failure {
     Failure::Unwritable { flag: "--trace-keys", path: path.to_owned(), error }
 }
 
-fn plan(
-    args: &TrainArgs,
-    graph: &Graph,
-    config: &TrainConfig,
-    given: &Given,
-    processes: &Processes,
-) -> String {
-    let mut table = Table::new(&[]);
-    report::describe_data(&mut table, graph, input::origin(&args.data, given));
-    let crew = report::crew(processes, config.nodes, config.workers);
-    report::training_plan(&mut table, config, crew, given);
-    let output = processes.output(args.output.json);
-    format!("{}\n{}\n", output.bold("train kge"), table.render())
-}
-
-fn config(args: &TrainArgs, processes: &Processes) -> TrainConfig {
-    let mut config = TrainConfig::default();
-    config.system = Some(args.cluster.system);
-    config.nodes = processes.nodes(args.cluster.nodes);
-    config.workers = args.cluster.workers;
-    config.localize_ahead = args.localize_ahead;
-    config.seed = args.model.seed;
-    config.model = args.model.model;
-    config.dim = args.model.dim;
-    config.reciprocal = args.model.reciprocal;
-    config.initial_deviation = args.model.initial_deviation;
-    config.epochs = args.training.epochs;
-    config.loss = args.training.loss;
-    config.negatives = args.training.negatives;
-    config.negative_count = args.training.negative_count;
-    config.scheme = args.training.sampling;
-    config.chunk = args.training.chunk;
-    config.learning_rate = args.training.learning_rate;
-    config.l2_entity = args.training.l2_entity;
-    config.l2_relation = args.training.l2_relation;
-    config.n3 = args.training.n3;
-    config.evaluate = !args.training.no_eval;
-    config.valid_every = args.training.valid_every;
-    config.checkpoint = args.output.save.is_some();
-    config
+/// The file with the parameters, if this process has written it.
+fn saved(path: Option<&Path>, processes: &Processes, is_kept: bool) -> Option<String> {
+    let path: Option<PathBuf> = path.filter(|_| processes.is_first() && is_kept).map(Path::to_owned);
+    path.map(|path| path.display().to_string())
 }

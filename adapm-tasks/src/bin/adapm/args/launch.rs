@@ -38,7 +38,7 @@ pub(crate) struct LaunchArgs {
         help_heading = "Several hosts"
     )]
     pub(crate) remote_program: OsString,
-    /// What each process does: `train kge`, `eval kge` or `check-net`, with its flags
+    /// What each process does: `train`, `eval` or `check-net`, with its flags
     #[arg(last = true, required = true, value_name = "VERB ...")]
     pub(crate) command: Vec<OsString>,
 }

@@ -1,9 +1,7 @@
 //! What can be asked about traces: which keys a run writes of, and how a file is shown.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use adapm_tasks::kge::{KeyChoice, UnknownKeyChoice};
 use clap::Args;
 
 #[derive(Debug, Args)]
@@ -12,32 +10,10 @@ pub(crate) struct TraceKeysArgs {
     /// Write what happens to some keys while training to FILE, for `adapm trace`; each of several processes to FILE.n0, FILE.n1, ...
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_keys: Option<PathBuf>,
-    /// Keys of --trace-keys: entity:NAME, relation:NAME, key:N [default: five from the most frequent to a typical one]
+    /// Keys of --trace-keys: key:N, or by name, in kge entity:NAME and relation:NAME, in mf row:ID and column:ID, in wv word:WORD and
+    /// output:WORD (its output vector) [default: five from the most frequent to a typical one]
     #[arg(long, value_name = "KEY,...", requires = "trace_keys")]
-    pub(crate) trace: Option<Choices>,
-}
-
-/// Keys by name or number.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Choices(pub(crate) Vec<KeyChoice>);
-
-impl FromStr for Choices {
-    type Err = UnknownKeyChoice;
-
-    /// A comma separates only in front of another choice: names may hold commas.
-    fn from_str(text: &str) -> Result<Self, UnknownKeyChoice> {
-        let mut texts: Vec<String> = Vec::new();
-        for piece in text.split(',') {
-            match texts.last_mut() {
-                Some(last) if piece.parse::<KeyChoice>().is_err() => {
-                    last.push(',');
-                    last.push_str(piece);
-                }
-                _ => texts.push(piece.to_owned()),
-            }
-        }
-        texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map(Self)
-    }
+    pub(crate) trace: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -68,21 +44,3 @@ Examples:
   adapm train kge --nodes 4 --epochs 2 --trace-keys run.trace
   adapm trace run.trace
   adapm trace run.trace --svg run.svg --from 0.5 --until 0.7";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commas_in_names_separate_nothing() {
-        let choices = |text: &str| text.parse::<Choices>().map(|choices| choices.0);
-        let expected = [
-            KeyChoice::Entity("Paris, France".to_owned()),
-            KeyChoice::Key(7),
-            KeyChoice::Relation("a:b".to_owned()),
-        ];
-        assert_eq!(choices("entity:Paris, France,key:7,relation:a:b").as_deref(), Ok(expected.as_slice()));
-        assert_eq!(choices("key:7,8"), Err(UnknownKeyChoice));
-        assert_eq!(choices(""), Err(UnknownKeyChoice));
-    }
-}

@@ -1,11 +1,15 @@
-//! The verb `demo`: one generated job under three systems, side by side.
+//! The verb `demo`: a generated job of each task under three systems, side by side.
 //!
 //! Nothing is delayed and nothing is left out: every figure is of the run at hand, also where adapting loses.
 
+mod job;
+mod verdict;
+
 use adapm_tasks::System;
-use adapm_tasks::kge::{self, Graph, LossKind, Negatives, TrainConfig, TrainReport};
+use adapm_tasks::run::ManagerStats;
 
 use crate::args::DemoArgs;
+use crate::demo::job::Job;
 use crate::failure::Failure;
 use crate::format;
 use crate::interrupt::Interrupt;
@@ -13,86 +17,82 @@ use crate::output::Output;
 use crate::progress::Screen;
 use crate::report;
 use crate::table::{Align, Table};
-use crate::verdict;
 
-/// How a figure is read from a report.
-type Cell<'a> = &'a dyn Fn(&TrainReport) -> String;
+/// How a figure is read from an outcome.
+type Cell<'a> = &'a dyn Fn(&Outcome) -> String;
 
-/// What a system did.
+/// What a system did in a job.
 pub(crate) struct Outcome {
-    pub(crate) system: System,
-    pub(crate) report: TrainReport,
+    system: System,
+    /// The figure of merit; `None` if the run was stopped.
+    figure: Option<f64>,
+    /// Of training, all epochs.
+    seconds: f64,
+    stats: ManagerStats,
 }
 
-/// Trains under each system in turn and compares.
+/// What all systems did in a job.
+pub(crate) struct Compared {
+    name: &'static str,
+    is_higher_better: bool,
+    outcomes: Vec<Outcome>,
+}
+
+/// Trains each job under each system in turn and compares.
 pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let output = Output::new(false);
-    let graph = Graph::family(GRAPH_SEED);
-    let mut opening = Some(introduction(args, &graph, output));
-    let mut outcomes = Vec::new();
-    for system in SYSTEMS {
-        let screen = Screen::new(&format!("{system:<8}"), output, interrupt.stop()).without_lines();
-        let screen = screen.opening(opening.take().unwrap_or_default());
-        let report = kge::train(&graph, &config(args, system), &screen, interrupt.stop())?;
-        screen.open();
-        screen.finish()?;
-        outcomes.push(Outcome { system, report });
-        if interrupt.exit_code().is_some() {
-            break;
+    let jobs = Job::all(args)?;
+    let mut opening = Some(introduction(args, &jobs, output));
+    let mut compared = Vec::new();
+    for job in &jobs {
+        let mut outcomes = Vec::new();
+        for system in SYSTEMS {
+            let name = format!("{:<3} {:<8}", job.name, system.name());
+            let screen = Screen::new(&name, output, interrupt.stop()).labelled(job.labels).without_lines();
+            let screen = screen.opening(opening.take().unwrap_or_default());
+            let outcome = job.train(system, &screen, interrupt.stop())?;
+            screen.open();
+            screen.finish()?;
+            outcomes.push(outcome);
+            if interrupt.exit_code().is_some() {
+                break;
+            }
         }
+        output.text(&comparison(job, &outcomes, output))?;
+        if let Some(code) = interrupt.exit_code() {
+            output.text("\nstopped: the last column is of what was done until then\n")?;
+            return Err(Failure::Interrupted(code));
+        }
+        compared.push(Compared { name: job.name, is_higher_better: job.is_higher_better, outcomes });
     }
-    output.text(&comparison(&outcomes, output))?;
-    if let Some(code) = interrupt.exit_code() {
-        output.text("\nstopped: the last column is of what was done until then\n")?;
-        return Err(Failure::Interrupted(code));
-    }
-    output.text(&verdict::sentences(&outcomes, args.nodes, output))?;
+    output.text(&verdict::sentences(&compared, args.nodes, output))?;
     output.text(&format!("\n{}\n{NEXT}", output.bold("try next")))
 }
 
-fn config(args: &DemoArgs, system: System) -> TrainConfig {
-    let mut config = TrainConfig::default();
-    config.system = Some(system);
-    config.nodes = args.nodes;
-    config.seed = args.seed;
-    config.dim = args.dim;
-    config.epochs = args.epochs;
-    // The papers' way to draw negatives (AdaPM §5.1): many small accesses, which is what a parameter manager is for.
-    config.negatives = Negatives::Independent;
-    config.negative_count = Some(NEGATIVES);
-    config.loss = LossKind::Logistic;
-    config.n3 = 0.0;
-    // Quality is compared at the end: selecting an epoch on the way would take longer than the training.
-    config.valid_every = args.epochs;
-    config
-}
-
-fn introduction(args: &DemoArgs, graph: &Graph, output: Output) -> String {
+fn introduction(args: &DemoArgs, jobs: &[Job], output: Output) -> String {
     let mut table = Table::new(&[]);
-    report::describe_data(&mut table, graph, String::new());
-    let model = TrainConfig::default().model;
-    table.row(["model", &format!("{model}, {} reals an entity, {} loss", args.dim, LossKind::Logistic)]);
-    table.row(["negatives", &format!("{NEGATIVES} for each side of a triple")]);
-    table.row(["epochs", &args.epochs.to_string()]);
-    table.row(["cluster", &report::cluster(args.nodes, report::workers(None, args.nodes))]);
+    for job in jobs {
+        table.row([output.bold(job.name).to_string(), job.data.clone()]);
+        table.row(["", &job.plan]);
+    }
+    let cluster = report::cluster(args.nodes, report::workers(None, args.nodes));
+    table.row(["cluster", &cluster]);
     let names = SYSTEMS.map(System::name).join(", ");
-    format!("{}: the same job under {names}\n{}\n", output.bold("adapm demo"), table.render(),)
+    let heading = output.bold("adapm demo");
+    format!("{heading}: three small jobs, each under {names}\n{}", table.render())
 }
 
 /// A column per system, a row per figure, with what the row means.
-fn comparison(outcomes: &[Outcome], output: Output) -> String {
+fn comparison(job: &Job, outcomes: &[Outcome], output: Output) -> String {
     let mut columns = vec![Align::Left];
     columns.resize(1 + outcomes.len(), Align::Right);
     let mut table = Table::new(&columns);
     let heading = outcomes.iter().map(|outcome| output.bold(outcome.system.name()).to_string());
-    table.row([String::new()].into_iter().chain(heading));
+    table.row([output.bold(job.name).to_string()].into_iter().chain(heading));
+    let best = format!("best possible on this generated data: {}", format::figure(job.best));
     let rows: [(&str, Cell<'_>, &str); 9] = [
-        (
-            "test MRR",
-            &|run| run.test.map_or_else(|| "-".into(), |test| format::figure(test.mrr)),
-            "at best 1",
-        ),
-        ("training time", &|run| format::seconds(seconds(run)), "without evaluation"),
+        (job.figure, &|run| run.figure.map_or_else(|| "-".into(), format::figure), &best),
+        ("training time", &|run| format::seconds(run.seconds), "without evaluation"),
         ("local accesses", &|run| format::share(run.stats.local_share()), "needed no other node"),
         ("waited", &|run| format::count(run.stats.waited), "for a key on its way"),
         ("remote", &|run| format::count(run.stats.remote), "asked another node"),
@@ -102,31 +102,22 @@ fn comparison(outcomes: &[Outcome], output: Output) -> String {
         ("staleness", &staleness, "mean age of a copy"),
     ];
     for (name, cell, note) in rows {
-        let cells = outcomes.iter().map(|outcome| cell(&outcome.report));
+        let cells = outcomes.iter().map(cell);
         table.row([name.to_owned()].into_iter().chain(cells).chain([output.dim(note).to_string()]));
     }
-    table.render()
+    format!("\n{}", table.render())
 }
 
-/// Seconds of training, all epochs.
-pub(crate) fn seconds(report: &TrainReport) -> f64 {
-    report.epochs.iter().fold(0.0, |sum, epoch| sum + epoch.seconds)
-}
-
-fn staleness(report: &TrainReport) -> String {
-    if report.stats.refreshes == 0 { "-".into() } else { format::seconds(report.stats.staleness_mean()) }
+fn staleness(outcome: &Outcome) -> String {
+    let stats = &outcome.stats;
+    if stats.refreshes == 0 { "-".into() } else { format::seconds(stats.staleness_mean()) }
 }
 
 const SYSTEMS: [System; 3] = [System::Adapm, System::Classic, System::Full];
 
-/// The graph of the demo is also that of `train kge` without data.
-const GRAPH_SEED: u64 = 1;
-
-/// Negatives of each side of a triple.
-const NEGATIVES: usize = 16;
-
 const NEXT: &str = "  adapm train kge --nodes 4 --system lapse    another system, the same graph
-  adapm train kge --data FOLDER --nodes 2     your own: train.txt, lines `h r t`
+  adapm train mf --data RATINGS --nodes 2     your own ratings: lines `user item rating`
+  adapm train wv --data TEXT --nodes 2        your own text: a sentence a line
   adapm train kge --help                      everything that can be chosen
 
   From a clone, write `cargo run --release --` for `adapm`.

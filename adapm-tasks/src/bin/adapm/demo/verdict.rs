@@ -1,78 +1,115 @@
 //! What the figures of the demo say, in plain words: a sentence per system, made from what was measured.
 
 use adapm_tasks::System;
-use adapm_tasks::kge::{ManagerStats, TrainReport};
+use adapm_tasks::run::ManagerStats;
 use console::Term;
 
-use crate::demo::{Outcome, seconds};
+use crate::demo::{Compared, Outcome};
 use crate::format;
 use crate::output::Output;
 
+/// What a system did in all jobs.
+struct Total {
+    system: System,
+    seconds: f64,
+    stats: ManagerStats,
+}
+
 /// A sentence per system in the order of the columns, and one on who won what.
-pub(crate) fn sentences(outcomes: &[Outcome], nodes: usize, output: Output) -> String {
-    let adapm = outcomes.iter().find(|outcome| outcome.system == System::Adapm);
-    let Some(adapm) = adapm.map(|outcome| &outcome.report) else { return String::new() };
+pub(super) fn sentences(compared: &[Compared], nodes: usize, output: Output) -> String {
+    let totals = totals(compared);
+    let Some(adapm) = totals.iter().find(|total| total.system == System::Adapm) else {
+        return String::new();
+    };
     let width = usize::from(Term::stdout().size().1).min(LINE_MAX);
     let mut text = String::new();
-    for outcome in outcomes {
-        let own = &outcome.report;
-        let sentence = match outcome.system {
+    for own in &totals {
+        let sentence = match own.system {
             System::Classic => classic(own, adapm, nodes),
             System::Full => full(own, adapm),
             _ => adaptive(&own.stats),
         };
-        let line = format!("{}: {sentence}", output.bold(outcome.system.name()));
+        let line = format!("{}: {sentence}", output.bold(own.system.name()));
         text.push_str(&format!("\n{}\n", format::wrapped(&line, width)));
     }
-    text + &format!("\n{}\n", format::wrapped(&winners(outcomes), width))
+    text + &format!("\n{}\n", format::wrapped(&winners(compared, &totals), width))
+}
+
+fn totals(compared: &[Compared]) -> Vec<Total> {
+    let mut totals: Vec<Total> = Vec::new();
+    for outcome in compared.iter().flat_map(|job| &job.outcomes) {
+        match totals.iter_mut().find(|total| total.system == outcome.system) {
+            Some(total) => {
+                total.seconds += outcome.seconds;
+                total.stats = total.stats.plus(&outcome.stats);
+            }
+            None => {
+                let Outcome { system, seconds, stats, .. } = *outcome;
+                totals.push(Total { system, seconds, stats });
+            }
+        }
+    }
+    totals
 }
 
 fn adaptive(stats: &ManagerStats) -> String {
     format!(
         "workers tell ahead what they will need; keys that one node needs moved there ({} times), keys that several \
-         need were copied ({} times), so that {} of the accesses needed no other node.",
+         need were copied ({} times), so that {} of all accesses needed no other node.",
         format::count(stats.relocations),
         format::count(stats.replicas),
         format::share(stats.local_share()),
     )
 }
 
-fn classic(own: &TrainReport, adapm: &TrainReport, nodes: usize) -> String {
+fn classic(own: &Total, adapm: &Total, nodes: usize) -> String {
     let (asked, all) = (own.stats.remote + own.stats.waited, accesses(&own.stats));
     format!(
-        "each key stays on one of {}, so that {} of the accesses asked another node and waited for the answer; \
+        "each key stays on one of {}, so that {} of all accesses asked another node and waited for the answer; \
          {} and {} of adapm.",
         format::plural(nodes, "node"),
         format::share(asked as f64 / all.max(1) as f64),
-        compared(seconds(own), seconds(adapm), "the time"),
-        compared(own.stats.bytes_sent as f64, adapm.stats.bytes_sent as f64, "the bytes"),
+        compare(own.seconds, adapm.seconds, "the time"),
+        compare(own.stats.bytes_sent as f64, adapm.stats.bytes_sent as f64, "the bytes"),
     )
 }
 
-fn full(own: &TrainReport, adapm: &TrainReport) -> String {
+fn full(own: &Total, adapm: &Total) -> String {
     format!(
-        "every node has a copy of every key, so that {} of the accesses needed no other node, and every change goes \
+        "every node has a copy of every key, so that {} of all accesses needed no other node, and every change goes \
          to all nodes whether they need it or not; {} and {} of adapm.",
         format::share(own.stats.local_share()),
-        compared(seconds(own), seconds(adapm), "the time"),
-        compared(own.stats.bytes_sent as f64, adapm.stats.bytes_sent as f64, "the bytes"),
+        compare(own.seconds, adapm.seconds, "the time"),
+        compare(own.stats.bytes_sent as f64, adapm.stats.bytes_sent as f64, "the bytes"),
     )
 }
 
 /// Which system was best at what, whoever that is.
-fn winners(outcomes: &[Outcome]) -> String {
-    let least = |of: &dyn Fn(&TrainReport) -> f64| {
-        let best = outcomes.iter().min_by(|a, b| of(&a.report).total_cmp(&of(&b.report)));
-        best.map_or("", |outcome| outcome.system.name())
+fn winners(compared: &[Compared], totals: &[Total]) -> String {
+    let least = |of: &dyn Fn(&Total) -> f64| {
+        let best = totals.iter().min_by(|a, b| of(a).total_cmp(&of(b)));
+        best.map_or("", |total| total.system.name())
     };
-    let quality = |report: &TrainReport| -report.test.map_or(0.0, |test| test.mrr);
+    let figures: Vec<String> =
+        compared.iter().map(|job| format!("{} in {}", best_figure(job), job.name)).collect();
     format!(
-        "Here {} was fastest, {} sent the fewest bytes and {} has the highest MRR. All nodes share this machine, where \
-         a message takes microseconds; between machines every access that asks another node takes many times longer.",
-        least(&seconds),
-        least(&|report| report.stats.bytes_sent as f64),
-        least(&quality),
+        "Over all three jobs {} was fastest and {} sent the fewest bytes; the best figure has {}. All nodes share this \
+         machine, where a message takes microseconds; between machines every access that asks another node takes many \
+         times longer.",
+        least(&|total| total.seconds),
+        least(&|total| total.stats.bytes_sent as f64),
+        figures.join(", "),
     )
+}
+
+fn best_figure(job: &Compared) -> &'static str {
+    let loss = |outcome: &Outcome| match outcome.figure {
+        Some(figure) if job.is_higher_better => -figure,
+        Some(figure) => figure,
+        None => f64::INFINITY,
+    };
+    let best = job.outcomes.iter().min_by(|a, b| loss(a).total_cmp(&loss(b)));
+    best.map_or("", |outcome| outcome.system.name())
 }
 
 fn accesses(stats: &ManagerStats) -> u64 {
@@ -80,7 +117,7 @@ fn accesses(stats: &ManagerStats) -> u64 {
 }
 
 /// `3.20 times the bytes`, or what can be said if adapm had none.
-fn compared(own: f64, adapm: f64, what: &str) -> String {
+fn compare(own: f64, adapm: f64, what: &str) -> String {
     let ratio = own / adapm;
     match ratio {
         _ if adapm <= 0.0 => format!("more than {what}"),
@@ -98,8 +135,23 @@ mod tests {
 
     #[test]
     fn ratios_are_of_adapm() {
-        assert_eq!(compared(3.0, 2.0, "the time"), "1.50 times the time");
-        assert_eq!(compared(31.0, 2.0, "the time"), "16 times the time");
-        assert_eq!(compared(3.0, 0.0, "the bytes"), "more than the bytes");
+        assert_eq!(compare(3.0, 2.0, "the time"), "1.50 times the time");
+        assert_eq!(compare(31.0, 2.0, "the time"), "16 times the time");
+        assert_eq!(compare(3.0, 0.0, "the bytes"), "more than the bytes");
+    }
+
+    #[test]
+    fn the_best_figure_is_the_lowest_error_or_the_highest_share() {
+        let outcome =
+            |system, figure| Outcome { system, figure, seconds: 1.0, stats: ManagerStats::default() };
+        let job = |is_higher_better| {
+            let outcomes = vec![
+                outcome(System::Adapm, Some(0.5)),
+                outcome(System::Classic, Some(0.4)),
+                outcome(System::Full, None),
+            ];
+            Compared { name: "kge", is_higher_better, outcomes }
+        };
+        assert_eq!([best_figure(&job(true)), best_figure(&job(false))], ["adapm", "classic"]);
     }
 }

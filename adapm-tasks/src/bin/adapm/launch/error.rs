@@ -12,6 +12,8 @@ use crate::launch::ending::Ending;
 pub(crate) enum LaunchError {
     /// A verb that knows nothing of other processes.
     Verb(String),
+    /// The command lists recipes.
+    List,
     /// The command names a place that is the launcher's to give.
     Placed,
     /// The command counts other nodes than the launcher.
@@ -44,9 +46,10 @@ impl fmt::Display for LaunchError {
             Self::Verb(verb) => {
                 write!(
                     f,
-                    "'{verb}' does not run on several processes: after --, give train kge, eval kge or check-net"
+                    "'{verb}' does not run on several processes: after --, give train kge, eval kge, the same of mf or wv, or check-net"
                 )
             }
+            Self::List => f.write_str("recipes are listed by one process: leave out adapm launch"),
             Self::Placed => {
                 f.write_str("--node and --rendezvous are the launcher's to give: leave them out after --")
             }

@@ -3,9 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
-
-use crate::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, TrainTask, Verb};
+use crate::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, RecipeArgs, TrainTask, Verb};
 use crate::failure::Failure;
 use crate::launch::error::LaunchError;
 
@@ -25,13 +23,14 @@ pub(super) fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
         words.remove(0);
     }
     let line = [OsString::from("adapm")].into_iter().chain(words.iter().cloned());
-    let usage = |error| Failure::Usage { error, words: words.clone() };
-    let matches = Cli::command().try_get_matches_from(line).map_err(usage)?;
-    let cli = Cli::from_arg_matches(&matches).map_err(usage)?;
+    let (cli, _) = Cli::read(line.collect())?;
     let Some((processes, own_nodes)) = processes(cli.verb.as_ref()) else {
         let verb = words.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
         return Err(LaunchError::Verb(verb).into());
     };
+    if recipe(cli.verb.as_ref()).is_some_and(RecipeArgs::lists) {
+        return Err(LaunchError::List.into());
+    }
     if processes.node.is_some() || processes.rendezvous.is_some() {
         return Err(LaunchError::Placed.into());
     }
@@ -43,10 +42,27 @@ pub(super) fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
 
 /// What a verb says of processes, and its `--nodes`; `None` if it knows of none.
 fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
+    let (processes, cluster) = match verb? {
+        Verb::Train { task: TrainTask::Kge(args) } => (&args.processes, &args.cluster),
+        Verb::Train { task: TrainTask::Mf(args) } => (&args.processes, &args.cluster),
+        Verb::Train { task: TrainTask::Wv(args) } => (&args.processes, &args.cluster),
+        Verb::Eval { task: EvalTask::Kge(args) } => (&args.processes, &args.cluster),
+        Verb::Eval { task: EvalTask::Mf(args) } => (&args.processes, &args.cluster),
+        Verb::Eval { task: EvalTask::Wv(args) } => (&args.processes, &args.cluster),
+        Verb::CheckNet(args) => return Some((&args.processes, args.nodes)),
+        Verb::Demo(_) | Verb::Export { .. } | Verb::Launch(_) | Verb::Simulate(_) | Verb::Trace(_) => {
+            return None;
+        }
+    };
+    Some((processes, cluster.nodes))
+}
+
+/// What a verb says of recipes.
+fn recipe(verb: Option<&Verb>) -> Option<&RecipeArgs> {
     match verb? {
-        Verb::Train { task: TrainTask::Kge(args) } => Some((&args.processes, args.cluster.nodes)),
-        Verb::Eval { task: EvalTask::Kge(args) } => Some((&args.processes, args.cluster.nodes)),
-        Verb::CheckNet(args) => Some((&args.processes, args.nodes)),
-        Verb::Demo(_) | Verb::Launch(_) | Verb::Simulate(_) | Verb::Trace(_) => None,
+        Verb::Train { task: TrainTask::Kge(args) } => Some(&args.recipe),
+        Verb::Train { task: TrainTask::Mf(args) } => Some(&args.recipe),
+        Verb::Train { task: TrainTask::Wv(args) } => Some(&args.recipe),
+        _ => None,
     }
 }

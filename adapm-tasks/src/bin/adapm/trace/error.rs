@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use adapm_core::NodeId;
 use adapm_runtime::trace::{MergeError, TraceError};
-use adapm_tasks::kge::UnknownKey;
+use adapm_tasks::run::{UnknownKey, UnknownKeyChoice};
 
 /// Why a trace cannot be shown, or begun. Its text is one line.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) enum TraceFailure {
     Parts(MergeError),
     /// The stretch to show is empty; the seconds there are.
     Nothing { seconds: f64 },
+    /// Words that choose no key.
+    Choice(UnknownKeyChoice),
     /// A key that the data does not have.
     Key(UnknownKey),
     /// A picture of so many rows.
@@ -47,6 +49,7 @@ impl fmt::Display for TraceFailure {
             Self::Nothing { seconds } => {
                 write!(f, "nothing lies between --from and --until; the trace ends at {seconds:.3} s")
             }
+            Self::Choice(error) => write!(f, "{error} (--trace)"),
             Self::Key(error) => write!(f, "{error} (--trace)"),
             Self::Rows { rows, most } => {
                 write!(f, "{rows} rows are too many for a picture, at most {most}; trace fewer keys")

@@ -1,0 +1,102 @@
+//! What can be asked of a run whatever is trained or evaluated.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use adapm_tasks::{System, UnknownSystem};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::args::at_least_one;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct RecipeArgs {
+    /// Recommended settings, whose name may be left out to list them; flags given by hand win
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = LIST)]
+    pub(crate) recipe: Option<String>,
+}
+
+impl RecipeArgs {
+    /// Whether recipes are to be listed instead of training.
+    pub(crate) fn lists(&self) -> bool {
+        self.recipe.as_deref().is_some_and(Self::is_list)
+    }
+
+    /// Whether this name stands for all of them.
+    pub(crate) fn is_list(name: &str) -> bool {
+        name == LIST
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct ClusterArgs {
+    /// Nodes: processes if there are several (see Processes), else all in this one [default: 1, or as many as there are processes]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) nodes: Option<usize>,
+    /// Workers (threads) of each node [default: cores / nodes of the host, at least 1]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) workers: Option<usize>,
+    /// Parameter management system; none: plain arrays and one worker, to compare with
+    #[arg(long, value_name = "NAME", default_value_t = Manager(Some(System::Adapm)), value_parser = manager())]
+    pub(crate) system: Manager,
+}
+
+/// A system, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Manager(pub(crate) Option<System>);
+
+impl fmt::Display for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.map_or(NO_MANAGER, System::name))
+    }
+}
+
+impl FromStr for Manager {
+    type Err = UnknownSystem;
+
+    fn from_str(name: &str) -> Result<Self, UnknownSystem> {
+        if name == NO_MANAGER { Ok(Self(None)) } else { name.parse().map(|system| Self(Some(system))) }
+    }
+}
+
+fn manager() -> impl TypedValueParser<Value = Manager> {
+    let names = System::ALL.map(System::name).into_iter().chain([NO_MANAGER]);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Manager>())
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct TrainOutputArgs {
+    /// Write the trained parameters to FILE, for `eval` and `export`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Print one JSON object per epoch and a last one of the run; tables go to stderr
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct EvalOutputArgs {
+    /// Print one JSON object; tables go to stderr
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What stands for all names of recipes.
+const LIST: &str = "list";
+const NO_MANAGER: &str = "none";
+
+pub(crate) const SYSTEMS: &str = "\
+Systems:
+  adapm                 adaptive technique (relocate or replicate) and adaptive timing
+  adapm-no-relocation   replication only
+  adapm-no-replication  relocation only
+  adapm-immediate       acts on intent at once
+  classic               static partition, no copies
+  full                  every node holds a replica of everything
+  lapse                 relocation only, by `localize`
+  none                  plain arrays without a manager, one worker";

@@ -1,0 +1,156 @@
+//! What can be asked of matrix factorization.
+
+use std::path::PathBuf;
+
+use adapm_tasks::mf::{Optimizer, Order, Penalty, PlantedConfig, TrainConfig};
+use adapm_tasks::run::Split;
+use clap::Args;
+use clap::builder::BoolishValueParser;
+
+use crate::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
+use crate::args::{ProcessArgs, TraceKeysArgs, epochs, one_of};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Data")]
+pub(crate) struct DataArgs {
+    /// Ratings: a file of `u i r` lines, CSV, MovieLens .dat or u.data, MatrixMarket; a folder with train and test of these; or its
+    /// name in $ADAPM_DATA/mf; none: a generated matrix
+    #[arg(long, value_name = "PATH|NAME", conflicts_with_all = ["data_seed", "rows", "columns", "cells", "test_cells", "rank", "noise"])]
+    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) generated: GeneratedArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GeneratedArgs {
+    /// Seed of the generated matrix
+    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().seed)]
+    pub(crate) data_seed: u64,
+    /// Rows of the generated matrix
+    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().rows)]
+    pub(crate) rows: u32,
+    /// Columns of the generated matrix
+    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().columns)]
+    pub(crate) columns: u32,
+    /// Cells of the generated matrix to train on, at most a quarter of all
+    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().cells)]
+    pub(crate) cells: u64,
+    /// Cells of the generated matrix to predict
+    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().test_cells)]
+    pub(crate) test_cells: u32,
+    /// Rank of the generated matrix without noise
+    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().rank)]
+    pub(crate) rank: usize,
+    /// Standard deviation of the noise of the generated matrix; that of the matrix without is 1
+    #[arg(long, value_name = "X", default_value_t = PlantedConfig::default().noise, allow_negative_numbers = true)]
+    pub(crate) noise: f32,
+}
+
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub(crate) struct TrainArgs {
+    #[command(flatten)]
+    pub(crate) recipe: RecipeArgs,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    /// Chunks of up to 1,024 cells between `localize` and the access, under lapse
+    #[arg(long, value_name = "CHUNKS", default_value_t = TrainConfig::default().localize_ahead)]
+    pub(crate) localize_ahead: u64,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) training: TrainingArgs,
+    #[command(flatten)]
+    pub(crate) output: TrainOutputArgs,
+    #[command(flatten)]
+    pub(crate) traced: TraceKeysArgs,
+    #[command(flatten)]
+    pub(crate) processes: ProcessArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct ModelArgs {
+    /// Number of factors of a row or column
+    #[arg(long, value_name = "N", default_value_t = TrainConfig::default().dim, allow_negative_numbers = true)]
+    pub(crate) dim: usize,
+    /// Standard deviation of the initial values around those whose products are the training mean
+    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().initial_deviation, allow_negative_numbers = true)]
+    pub(crate) initial_deviation: f32,
+    /// Clip predictions to the range of the training data; --clip=false takes it back
+    #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
+        hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new())]
+    pub(crate) clip: bool,
+    /// Seed of initial values and order of the data
+    #[arg(long, value_name = "N", default_value_t = TrainConfig::default().seed)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Training")]
+pub(crate) struct TrainingArgs {
+    /// Passes over the training data
+    #[arg(long, value_name = "N", default_value_t = TrainConfig::default().epochs, value_parser = epochs, allow_negative_numbers = true)]
+    pub(crate) epochs: u32,
+    /// Order of visits: column by column, in blocks with a barrier behind each (Lapse's), or at random
+    #[arg(long, value_name = "NAME", default_value_t = Order::Columnwise, value_parser = one_of::<Order>(&["columnwise", "dsgd", "plain"]))]
+    pub(crate) order: Order,
+    /// How a gradient becomes an update
+    #[arg(long, value_name = "NAME", default_value_t = Optimizer::AdaGrad, value_parser = one_of::<Optimizer>(&["adagrad", "sgd"]))]
+    pub(crate) optimizer: Optimizer,
+    /// Learning rate, at first
+    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().learning_rate, allow_negative_numbers = true)]
+    pub(crate) learning_rate: f32,
+    /// Raise the learning rate by 5 % after an epoch in which the loss fell, halve it where it rose; --bold-driver=false takes it back
+    #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
+        hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new())]
+    pub(crate) bold_driver: bool,
+    /// Weight of the squared norms of rows and columns
+    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().l2, allow_negative_numbers = true)]
+    pub(crate) l2: f32,
+    /// What squared norms are weighted by: each cell its row's and column's, or each row and column once
+    #[arg(long, value_name = "BY", default_value_t = Penalty::Cell, value_parser = one_of::<Penalty>(&["cell", "vector"]))]
+    pub(crate) penalty: Penalty,
+    /// Do not evaluate: neither select the epoch on valid, if there is one, nor report on test
+    #[arg(long)]
+    pub(crate) no_eval: bool,
+    /// Epochs between two evaluations of valid (the last epoch is always evaluated)
+    #[arg(long, value_name = "EPOCHS", default_value_t = TrainConfig::default().valid_every, value_parser = epochs)]
+    pub(crate) valid_every: u32,
+}
+
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub(crate) struct EvalArgs {
+    /// Factors written by `train mf --save FILE`
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    pub(crate) load: PathBuf,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Part of the data to predict
+    #[arg(long, value_name = "PART", default_value_t = Split::Test, value_parser = one_of::<Split>(&["valid", "test"]), help_heading = "Data")]
+    pub(crate) split: Split,
+    /// Clip predictions to the range of the training data
+    #[arg(long, help_heading = "Model")]
+    pub(crate) clip: bool,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    #[command(flatten)]
+    pub(crate) output: EvalOutputArgs,
+    #[command(flatten)]
+    pub(crate) processes: ProcessArgs,
+}
+
+pub(super) const TRAIN_EXAMPLES: &str = "\
+Examples:
+  adapm train mf --nodes 4
+  adapm train mf --nodes 4 --order dsgd --system lapse --localize-ahead 1
+  adapm train mf --data ml-1m/ratings.dat --save ml.adapm
+  adapm train mf --rows 100000 --columns 10000 --cells 10000000 --no-eval";
+
+pub(super) const EVAL_EXAMPLES: &str = "\
+Examples:
+  adapm eval mf --load ml.adapm --data ml-1m/ratings.dat --clip
+  adapm eval mf --load ml.adapm --data ml-1m/ratings.dat --nodes 4 --json";

@@ -1,0 +1,127 @@
+//! `eval kge`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use adapm_tasks::kge::{self, Checkpoint, EvalConfig, EvalReport, Graph, Split};
+use adapm_tasks::metric::Rank;
+use adapm_tasks::run::TaskError;
+use serde::Serialize;
+
+use crate::args::kge::EvalArgs;
+use crate::eval::{Evaluating, Shared, Summary};
+use crate::failure::Failure;
+use crate::format;
+use crate::kge::figures::{self, Quality};
+use crate::processes::Processes;
+use crate::progress::{Labels, Screen};
+use crate::train::{Common, Plan};
+
+impl Evaluating for EvalArgs {
+    const TASK: &'static str = super::TASK;
+    const LABELS: Labels = super::LABELS;
+    type Subject = (Checkpoint, Graph);
+    type Report = EvalReport;
+
+    fn shared(&self) -> Shared<'_> {
+        Shared { cluster: &self.cluster, processes: &self.processes, json: self.output.json }
+    }
+
+    fn files(&self) -> Vec<(&'static str, &Path)> {
+        self.ranks.iter().map(|path| ("--ranks", path.as_path())).collect()
+    }
+
+    fn subject(&self) -> Result<Self::Subject, Failure> {
+        let checkpoint = Checkpoint::load(&self.load).map_err(TaskError::Checkpoint)?;
+        Ok((checkpoint, super::graph(&self.data)?))
+    }
+
+    fn source((_, graph): &Self::Subject) -> String {
+        graph.source().to_string()
+    }
+
+    fn is_generated((_, graph): &Self::Subject) -> bool {
+        graph.is_generated()
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>, (checkpoint, graph): &Self::Subject) {
+        super::describe(plan.table, graph, &self.data, plan.given);
+        let model = format!("{}, {} reals an entity", checkpoint.model(), checkpoint.dim());
+        plan.table.row(["model".into(), model, format!("--load {}", self.load.display())]);
+        let triples = match self.split {
+            Split::Valid => graph.valid().len() as u64,
+            _ => graph.test().len() as u64,
+        };
+        plan.row("queries", &format!("{} of {}", format::count(2 * triples), self.split), &["split"]);
+    }
+
+    fn evaluate(
+        &self,
+        (checkpoint, graph): &Self::Subject,
+        common: Common,
+        processes: &Processes,
+        screen: &Screen<'_>,
+        stop: &AtomicBool,
+    ) -> Result<EvalReport, Failure> {
+        let mut config = EvalConfig::default();
+        (config.system, config.nodes, config.workers) = (common.system, common.nodes, common.workers);
+        config.split = self.split;
+        Ok(match processes.company() {
+            None => kge::evaluate(graph, checkpoint, &config, screen, stop),
+            Some(company) => kge::evaluate_in_group(graph, checkpoint, &config, &company.group, screen, stop),
+        }?)
+    }
+
+    fn summary(report: &EvalReport) -> Summary {
+        Summary {
+            items: ("queries", report.metrics.queries),
+            seconds: report.seconds,
+            stats: report.stats,
+            stopped: report.stopped,
+            nodes: report.nodes,
+            workers: report.workers,
+        }
+    }
+
+    fn quality(&self, (_, graph): &Self::Subject, report: &EvalReport) -> String {
+        figures::table(&[(self.split.name(), Some(&report.metrics))], graph.is_generated())
+    }
+
+    fn keep(&self, report: &EvalReport) -> Result<(), Failure> {
+        let Some(path) = &self.ranks else { return Ok(()) };
+        let unwritable = |error| Failure::Unwritable { flag: "--ranks", path: path.clone(), error };
+        write_ranks(path, &report.ranks).map_err(unwritable)
+    }
+
+    fn object(&self, (checkpoint, graph): &Self::Subject, report: &EvalReport) -> impl Serialize {
+        Own {
+            split: self.split.name(),
+            model: checkpoint.model().name(),
+            dim: checkpoint.dim(),
+            queries: report.metrics.queries,
+            quality: Quality::new((!report.stopped).then_some(&report.metrics), graph.is_generated()),
+        }
+    }
+}
+
+/// What is the task's in the object of an evaluation.
+#[derive(Serialize)]
+struct Own {
+    split: &'static str,
+    model: &'static str,
+    dim: usize,
+    queries: u64,
+    #[serde(flatten)]
+    quality: Quality,
+}
+
+/// One rank a line, ties counted half.
+fn write_ranks(path: &Path, ranks: &[Rank]) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    for rank in ranks {
+        writeln!(file, "{}", rank.mean())?;
+    }
+    file.flush()
+}

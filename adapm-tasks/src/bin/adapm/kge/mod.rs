@@ -1,0 +1,80 @@
+//! Knowledge graph embeddings on the command line.
+
+mod eval;
+mod figures;
+mod train;
+
+use adapm_tasks::kge::{EpochReport, Graph, Progress, Stage, Training};
+
+use crate::args::Given;
+use crate::args::kge::DataArgs;
+use crate::failure::Failure;
+use crate::format;
+use crate::input;
+use crate::progress::{EpochDone, Labels, Screen};
+use crate::table::Table;
+
+pub(crate) use figures::BEST_MRR;
+
+/// The name of the task.
+const TASK: &str = "kge";
+
+pub(crate) const LABELS: Labels = Labels { examples: "triples", evaluating: "ranking", quality: "MRR" };
+
+impl Progress for Screen<'_> {
+    fn training(&self, moment: &Training) {
+        self.show_training(moment);
+    }
+
+    fn stage(&self, stage: Stage) {
+        if let Stage::Evaluating(split, done, all) = stage {
+            self.show_evaluating(split, done, all);
+        }
+    }
+
+    fn epoch(&self, report: &EpochReport) {
+        self.show_epoch(&EpochDone {
+            epoch: report.epoch,
+            seconds: report.seconds,
+            loss: report.loss,
+            examples: report.triples,
+            valid: report.valid.map(|metrics| metrics.mrr),
+            evaluation_seconds: report.evaluation_seconds,
+            stats: report.epoch_stats,
+        });
+    }
+}
+
+/// Reads the graph that is asked for, or generates one.
+fn graph(args: &DataArgs) -> Result<Graph, Failure> {
+    let Some(name) = &args.data else { return Ok(Graph::family(args.data_seed)) };
+    let folder = input::locate(TASK, name)?;
+    Graph::load(&folder).map_err(|error| adapm_tasks::run::TaskError::Data(error).into())
+}
+
+/// Adds what the data is and what was found in it, with the flags that chose it.
+fn describe(table: &mut Table, graph: &Graph, args: &DataArgs, given: &Given) {
+    let origin = input::origin(args.data.as_deref(), &["data", "data-seed"], given);
+    table.row(["data".to_owned(), graph.source().to_string(), origin]);
+    let splits = format!(
+        "{} train, {} valid, {} test triples; {} entities, {} relations",
+        format::count(graph.train().len() as u64),
+        format::count(graph.valid().len() as u64),
+        format::count(graph.test().len() as u64),
+        format::count(graph.entities().len() as u64),
+        format::count(graph.relations().len() as u64),
+    );
+    table.row(["", &splits]);
+    let counts = graph.counts();
+    if counts.duplicates > 0 {
+        table.row(["", &format!("{} repeated in train, trained on once", format::count(counts.duplicates))]);
+    }
+    for (split, unknown) in [("valid", counts.unknown_valid), ("test", counts.unknown_test)] {
+        if unknown > 0 {
+            table.row([
+                "",
+                &format!("{} of {split} with a name unknown to train, kept", format::count(unknown)),
+            ]);
+        }
+    }
+}

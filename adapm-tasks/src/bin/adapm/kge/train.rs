@@ -1,0 +1,184 @@
+//! `train kge`.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use adapm_core::Key;
+use adapm_tasks::kge::{self, Graph, Negatives, TrainConfig, TrainReport};
+use adapm_tasks::metric::RankMetrics;
+use adapm_tasks::run::{KeyChoice, TaskError, UnknownKey};
+use serde::Serialize;
+
+use crate::args::kge::TrainArgs;
+use crate::failure::Failure;
+use crate::kge::figures::{self, Quality};
+use crate::processes::Processes;
+use crate::progress::{Labels, Screen};
+use crate::report::Summary;
+use crate::train::{Common, Plan, Shared, Training};
+
+impl Training for TrainArgs {
+    const TASK: &'static str = super::TASK;
+    const LABELS: Labels = super::LABELS;
+    const KEY_KINDS: &'static [&'static str] = kge::KEY_KINDS;
+    type Data = Graph;
+    type Config = TrainConfig;
+    type Report = (TrainReport, u32);
+
+    fn shared(&self) -> Shared<'_> {
+        let Self { recipe, cluster, output, traced, processes, .. } = self;
+        Shared { recipe, cluster, output, traced, processes }
+    }
+
+    fn files(&self) -> Vec<(&'static str, &Path)> {
+        Vec::new()
+    }
+
+    fn data(&self) -> Result<Graph, Failure> {
+        super::graph(&self.data)
+    }
+
+    fn source(graph: &Graph) -> String {
+        graph.source().to_string()
+    }
+
+    fn is_generated(graph: &Graph) -> bool {
+        graph.is_generated()
+    }
+
+    fn traced_keys(&self, graph: &Graph, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
+        kge::traced_keys(graph, self.model.reciprocal, choices)
+    }
+
+    fn config(&self, common: Common) -> TrainConfig {
+        let mut config = TrainConfig::default();
+        (config.system, config.nodes, config.workers) = (common.system, common.nodes, common.workers);
+        config.trace = common.trace;
+        config.localize_ahead = self.localize_ahead;
+        config.seed = self.model.seed;
+        config.model = self.model.model;
+        config.dim = self.model.dim;
+        config.reciprocal = self.model.reciprocal;
+        config.initial_deviation = self.model.initial_deviation;
+        config.epochs = self.training.epochs;
+        config.loss = self.training.loss;
+        config.negatives = self.training.negatives;
+        config.negative_count = self.training.negative_count;
+        config.scheme = self.training.sampling;
+        config.chunk = self.training.chunk;
+        config.learning_rate = self.training.learning_rate;
+        config.l2_entity = self.training.l2_entity;
+        config.l2_relation = self.training.l2_relation;
+        config.n3 = self.training.n3;
+        config.evaluate = !self.training.no_eval;
+        config.valid_every = self.training.valid_every;
+        config.checkpoint = self.output.save.is_some();
+        config
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>, graph: &Graph, config: &TrainConfig) {
+        super::describe(plan.table, graph, &self.data, plan.given);
+        let reciprocal = if config.reciprocal { ", reciprocal relations" } else { "" };
+        let model = format!("{}, {} reals an entity{reciprocal}", config.model, config.dim);
+        plan.row("model", &model, &["model", "dim", "reciprocal", "initial-deviation"]);
+        let mut training = format!("{} loss, AdaGrad, learning rate {}", config.loss, config.learning_rate);
+        for (name, weight) in
+            [("L2", config.l2_entity), ("relation L2", config.l2_relation), ("N3", config.n3)]
+        {
+            if weight != 0.0 {
+                training.push_str(&format!(", {name} {weight}"));
+            }
+        }
+        plan.row("training", &training, &["loss", "learning-rate", "l2-entity", "l2-relation", "n3"]);
+        let count = config.negatives_of_a_set();
+        let negatives = match config.negatives {
+            Negatives::Shared => format!("{count} shared by a chunk of {} triples", config.chunk),
+            _ => format!("{count} for each side of a triple"),
+        };
+        let sampling = config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
+        let flags = ["negatives", "negative-count", "sampling", "chunk"];
+        plan.row("negatives", &(negatives + &sampling), &flags);
+        let epochs = match config.evaluate {
+            true => format!("{}, valid every {}", config.epochs, config.valid_every),
+            false => format!("{}, not evaluated", config.epochs),
+        };
+        plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval"]);
+        plan.row("seed", &config.seed.to_string(), &["seed"]);
+    }
+
+    fn train(
+        &self,
+        graph: &Graph,
+        config: &TrainConfig,
+        processes: &Processes,
+        screen: &Screen<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Self::Report, Failure> {
+        let report = match processes.company() {
+            None => kge::train(graph, config, screen, stop),
+            Some(company) => kge::train_in_group(graph, config, &company.group, screen, stop),
+        };
+        Ok((report?, config.epochs))
+    }
+
+    fn summary(&self, (report, epochs): &Self::Report) -> Summary {
+        Summary {
+            epochs: *epochs,
+            seconds: report.epochs.iter().map(|epoch| epoch.seconds).collect(),
+            valid_seconds: report.epochs.iter().fold(0.0, |sum, epoch| sum + epoch.evaluation_seconds),
+            test_seconds: report.test.map(|_| report.test_seconds),
+            chosen: report.chosen_epoch,
+            is_selected: !self.training.no_eval,
+            stats: report.stats,
+            stopped: report.stopped,
+            nodes: report.nodes,
+            workers: report.workers,
+        }
+    }
+
+    fn quality(graph: &Graph, (report, _): &Self::Report) -> String {
+        let splits = [("valid", chosen_valid(report)), ("test", report.test.as_ref())];
+        figures::table(&splits, graph.is_generated())
+    }
+
+    fn keep(&self, _: &Graph, (report, _): &Self::Report) -> Result<Vec<String>, Failure> {
+        let Some((path, checkpoint)) = self.output.save.as_ref().zip(report.checkpoint.as_ref()) else {
+            return Ok(Vec::new());
+        };
+        checkpoint.save(path).map_err(TaskError::Checkpoint)?;
+        Ok(vec![format!("parameters of epoch {} are in {}", report.chosen_epoch, path.display())])
+    }
+
+    fn object(graph: &Graph, config: &TrainConfig, (report, _): &Self::Report) -> impl Serialize {
+        Own {
+            seed: config.seed,
+            model: config.model.name(),
+            dim: config.dim,
+            loss: config.loss.name(),
+            negatives: config.negatives.name(),
+            learning_rate: config.learning_rate,
+            valid_mrr: chosen_valid(report).map(|metrics| metrics.mrr),
+            test: Quality::new(report.test.as_ref(), graph.is_generated()),
+        }
+    }
+}
+
+/// What is the task's in the object of a run.
+#[derive(Serialize)]
+struct Own {
+    seed: u64,
+    model: &'static str,
+    dim: usize,
+    loss: &'static str,
+    negatives: &'static str,
+    learning_rate: f32,
+    valid_mrr: Option<f64>,
+    #[serde(flatten)]
+    test: Quality,
+}
+
+/// The figures on valid that selected the epoch.
+fn chosen_valid(report: &TrainReport) -> Option<&RankMetrics> {
+    let chosen = report.epochs.iter().find(|epoch| epoch.epoch == report.chosen_epoch)?;
+    chosen.valid.as_ref()
+}

@@ -1,0 +1,175 @@
+//! `train mf`.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use adapm_core::Key;
+use adapm_tasks::mf::{self, RatingMetrics, Ratings, TrainConfig, TrainReport};
+use adapm_tasks::run::{KeyChoice, TaskError, UnknownKey};
+use serde::Serialize;
+
+use crate::args::mf::TrainArgs;
+use crate::failure::Failure;
+use crate::mf::figures::{self, Quality};
+use crate::processes::Processes;
+use crate::progress::{Labels, Screen};
+use crate::report::{self, Summary};
+use crate::train::{Common, Plan, Shared, Training};
+
+impl Training for TrainArgs {
+    const TASK: &'static str = super::TASK;
+    const LABELS: Labels = super::LABELS;
+    const KEY_KINDS: &'static [&'static str] = mf::KEY_KINDS;
+    type Data = Ratings;
+    type Config = TrainConfig;
+    type Report = TrainReport;
+
+    fn shared(&self) -> Shared<'_> {
+        let Self { recipe, cluster, output, traced, processes, .. } = self;
+        Shared { recipe, cluster, output, traced, processes }
+    }
+
+    fn files(&self) -> Vec<(&'static str, &Path)> {
+        Vec::new()
+    }
+
+    fn data(&self) -> Result<Ratings, Failure> {
+        super::ratings(&self.data)
+    }
+
+    fn source(ratings: &Ratings) -> String {
+        ratings.source().to_string()
+    }
+
+    fn is_generated(ratings: &Ratings) -> bool {
+        ratings.is_generated()
+    }
+
+    fn traced_keys(
+        &self,
+        ratings: &Ratings,
+        choices: &[KeyChoice],
+    ) -> Result<Vec<(Key, String)>, UnknownKey> {
+        mf::traced_keys(ratings, choices)
+    }
+
+    fn config(&self, common: Common) -> TrainConfig {
+        let mut config = TrainConfig::default();
+        (config.system, config.nodes, config.workers) = (common.system, common.nodes, common.workers);
+        config.trace = common.trace;
+        config.localize_ahead = self.localize_ahead;
+        config.seed = self.model.seed;
+        config.dim = self.model.dim;
+        config.initial_deviation = self.model.initial_deviation;
+        config.clip = self.model.clip;
+        config.epochs = self.training.epochs;
+        config.order = self.training.order;
+        config.optimizer = self.training.optimizer;
+        config.learning_rate = self.training.learning_rate;
+        config.bold_driver = self.training.bold_driver;
+        config.l2 = self.training.l2;
+        config.penalty = self.training.penalty;
+        config.evaluate = !self.training.no_eval;
+        config.valid_every = self.training.valid_every;
+        config.checkpoint = self.output.save.is_some();
+        config
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>, ratings: &Ratings, config: &TrainConfig) {
+        super::describe(plan.table, ratings, &self.data, plan.given);
+        let clip = if config.clip { ", predictions clipped" } else { "" };
+        let model = format!("{} factors{clip}", config.dim);
+        plan.row("model", &model, &["dim", "initial-deviation", "clip"]);
+        let driver = if config.bold_driver { ", bold driver" } else { "" };
+        let training = format!(
+            "{} with learning rate {}{driver}, L2 {} by {}",
+            config.optimizer, config.learning_rate, config.l2, config.penalty
+        );
+        plan.row("training", &training, &["optimizer", "learning-rate", "bold-driver", "l2", "penalty"]);
+        plan.row("order", config.order.name(), &["order"]);
+        let epochs = match (config.evaluate, ratings.valid_len()) {
+            (false, _) => format!("{}, not evaluated", config.epochs),
+            (true, 0) => format!("{}, the last is kept: there is no valid", config.epochs),
+            (true, _) => format!("{}, valid every {}", config.epochs, config.valid_every),
+        };
+        plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval"]);
+        plan.row("seed", &config.seed.to_string(), &["seed"]);
+    }
+
+    fn train(
+        &self,
+        ratings: &Ratings,
+        config: &TrainConfig,
+        processes: &Processes,
+        screen: &Screen<'_>,
+        stop: &AtomicBool,
+    ) -> Result<TrainReport, Failure> {
+        Ok(match processes.company() {
+            None => mf::train(ratings, config, screen, stop),
+            Some(company) => mf::train_in_group(ratings, config, &company.group, screen, stop),
+        }?)
+    }
+
+    fn summary(&self, report: &TrainReport) -> Summary {
+        let (seconds, valid_seconds) = report::seconds_of(&report.epochs);
+        Summary {
+            epochs: self.training.epochs,
+            seconds,
+            valid_seconds,
+            test_seconds: report.test.map(|_| report.test_seconds),
+            chosen: report.chosen_epoch,
+            is_selected: report.epochs.iter().any(|epoch| epoch.valid.is_some()),
+            stats: report.stats,
+            stopped: report.stopped,
+            nodes: report.nodes,
+            workers: report.workers,
+        }
+    }
+
+    fn quality(ratings: &Ratings, report: &TrainReport) -> String {
+        figures::table(&[("valid", chosen_valid(report)), ("test", report.test.as_ref())], ratings)
+    }
+
+    fn keep(&self, _: &Ratings, report: &TrainReport) -> Result<Vec<String>, Failure> {
+        let Some((path, checkpoint)) = self.output.save.as_ref().zip(report.checkpoint.as_ref()) else {
+            return Ok(Vec::new());
+        };
+        checkpoint.save(path).map_err(TaskError::Checkpoint)?;
+        Ok(vec![format!("factors of epoch {} are in {}", report.chosen_epoch, path.display())])
+    }
+
+    fn object(ratings: &Ratings, config: &TrainConfig, report: &TrainReport) -> impl Serialize {
+        Own {
+            seed: config.seed,
+            dim: config.dim,
+            order: config.order.name(),
+            optimizer: config.optimizer.name(),
+            learning_rate: config.learning_rate,
+            l2: config.l2,
+            cells: ratings.train_len(),
+            valid_rmse: chosen_valid(report).map(|metrics| metrics.rmse),
+            test: Quality::new(report.test.as_ref(), ratings),
+        }
+    }
+}
+
+/// What is the task's in the object of a run.
+#[derive(Serialize)]
+struct Own {
+    seed: u64,
+    dim: usize,
+    order: &'static str,
+    optimizer: &'static str,
+    learning_rate: f32,
+    l2: f32,
+    cells: u64,
+    valid_rmse: Option<f64>,
+    #[serde(flatten)]
+    test: Quality,
+}
+
+/// The figures on valid that selected the epoch.
+fn chosen_valid(report: &TrainReport) -> Option<&RatingMetrics> {
+    let chosen = report.epochs.iter().find(|epoch| epoch.epoch == report.chosen_epoch)?;
+    chosen.valid.as_ref()
+}

@@ -1,0 +1,144 @@
+//! Recommended settings by name, each with the figures it gives.
+//!
+//! They are a file a task in the folder `recipes` of this package, which is part of the program: a recipe more is an entry more. Its
+//! flags are put in front of those given by hand, which win; its data is taken unless other data is given.
+
+use std::ffi::OsString;
+use std::fmt;
+
+use clap::ArgMatches;
+use serde::{Deserialize, Serialize};
+
+use crate::args::{RecipeArgs, deepest};
+use crate::failure::Failure;
+use crate::nearest;
+use crate::output::Output;
+use crate::table::Table;
+
+/// Settings for a task and data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recipe {
+    name: String,
+    /// Name of the data.
+    data: String,
+    /// Flags that differ from the defaults, as on a command line; names of files hold no spaces.
+    flags: String,
+    /// What came out, and of which runs.
+    figures: Vec<Figure>,
+    machine: String,
+    date: String,
+}
+
+/// What came out of some runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    /// What was measured.
+    metric: String,
+    /// One value a run, or the range of them.
+    value: String,
+    /// Nodes, workers, seeds.
+    runs: String,
+}
+
+/// A name of no recipe. Its text is one line.
+#[derive(Debug)]
+pub(crate) struct UnknownRecipe {
+    task: String,
+    name: String,
+}
+
+impl Recipe {
+    /// The name to ask for it by.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its flags and, if wanted, the one that chooses its data.
+    pub(crate) fn words(&self, with_data: bool) -> Vec<OsString> {
+        let data = ["--data", &self.data].into_iter().filter(|_| with_data);
+        data.chain(self.flags.split_whitespace()).map(OsString::from).collect()
+    }
+
+    /// What is to be expected of it: `MRR 0.93 (1 node x 2 workers, seed 1)`.
+    pub(crate) fn expected(&self) -> String {
+        let figures = self
+            .figures
+            .iter()
+            .map(|Figure { metric, value, runs }| format!("{metric} {value} ({runs})"))
+            .collect::<Vec<_>>();
+        figures.join("; ")
+    }
+}
+
+/// The recipe that is asked for and the number of words before the flags; `None` if none is, or all are to be listed.
+///
+/// # Errors
+///
+/// A name that no recipe of the task has.
+pub(crate) fn asked(matches: &ArgMatches) -> Result<Option<(usize, Recipe)>, Failure> {
+    let (verbs, matches) = deepest(matches);
+    let name = matches.try_get_one::<String>("recipe").ok().flatten();
+    let Some(name) = name.filter(|name| !RecipeArgs::is_list(name)) else { return Ok(None) };
+    let task = verbs.last().copied().unwrap_or_default();
+    find(task, name).map(|recipe| Some((verbs.len(), recipe)))
+}
+
+/// The recipe of a task with this name, whatever its case.
+pub(crate) fn find(task: &str, name: &str) -> Result<Recipe, Failure> {
+    let found = all(task).into_iter().find(|recipe| recipe.name.eq_ignore_ascii_case(name));
+    found.ok_or_else(|| Failure::Recipe(UnknownRecipe { task: task.to_owned(), name: name.to_owned() }))
+}
+
+/// Prints the recipes of a task.
+pub(crate) fn list(task: &str, output: Output) -> Result<(), Failure> {
+    let recipes = all(task);
+    if recipes.is_empty() {
+        return output
+            .text(&format!("there is no recipe of {task} yet: the defaults are the best that is known\n"));
+    }
+    let mut table = Table::new(&[]);
+    for recipe in &recipes {
+        output.object(recipe)?;
+        let flags = if recipe.flags.is_empty() { "the defaults" } else { &recipe.flags };
+        table.row([output.bold(&recipe.name).to_string(), format!("--data {} and {flags}", recipe.data)]);
+        for Figure { metric, value, runs } in &recipe.figures {
+            table.row(["", &format!("{metric} {value}: {runs}")]);
+        }
+        table.row([String::new(), output.dim(format!("{}, {}", recipe.date, recipe.machine)).to_string()]);
+    }
+    let heading = output.bold(format!("recipes of train {task}")).to_string();
+    output.text(&format!(
+        "{heading}: `--recipe NAME`; flags given by hand win, `--data` too\n{}",
+        table.render()
+    ))
+}
+
+/// The recipes of a task, in the order of its file.
+fn all(task: &str) -> Vec<Recipe> {
+    let Some((_, file)) = FILES.iter().find(|(name, _)| *name == task) else { return Vec::new() };
+    serde_json::from_str(file).expect("what is part of the program was checked by a test")
+}
+
+const FILES: [(&str, &str); 3] = [
+    ("kge", include_str!("../../../recipes/kge.json")),
+    ("mf", include_str!("../../../recipes/mf.json")),
+    ("wv", include_str!("../../../recipes/wv.json")),
+];
+
+impl fmt::Display for UnknownRecipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { task, name } = self;
+        let names = all(task).into_iter().map(|recipe| recipe.name).collect();
+        write!(f, "no recipe {name} of {task}")?;
+        match nearest::first(name, names) {
+            (Some(near), _) => write!(f, "; did you mean {near}?"),
+            (None, names) if names.is_empty() => f.write_str(": there is none yet; leave out --recipe"),
+            (None, names) => write!(f, ": there are {}", names.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Every recipe is a command that the library accepts.
+
+use std::sync::atomic::AtomicBool;
+
+use adapm_tasks::System;
+use adapm_tasks::run::NoProgress;
+use adapm_tasks::{kge as library_kge, mf as library_mf, wv as library_wv};
+
+use super::*;
+use crate::args::{Cli, Given, TrainTask, Verb};
+use crate::train::{Common, Training};
+
+fn read(words: &[&str]) -> Result<(TrainTask, Given), Failure> {
+    let words = ["adapm", "train"].iter().chain(words).map(OsString::from).collect();
+    let (cli, given) = Cli::read(words)?;
+    let Some(Verb::Train { task }) = cli.verb else { panic!("another verb") };
+    Ok((task, given))
+}
+
+/// Begins to train with the settings of `task` on generated data, which checks them, and stops at once.
+fn begin(task: &TrainTask) -> Result<(), Failure> {
+    let common = || Common { system: Some(System::Adapm), nodes: 1, workers: Some(1), trace: None };
+    let stop = AtomicBool::new(true);
+    match task {
+        TrainTask::Kge(args) => {
+            library_kge::train(&args.data()?, &args.config(common()), &NoProgress, &stop)?;
+        }
+        TrainTask::Mf(args) => {
+            library_mf::train(&args.data()?, &args.config(common()), &NoProgress, &stop)?;
+        }
+        TrainTask::Wv(args) => {
+            let text = library_wv::Text::generated(1, 100);
+            let corpus = library_wv::Corpus::count(text, 1, 1)?;
+            library_wv::train(&corpus, None, &args.config(common()), &NoProgress, &stop)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn settings_of_every_recipe_are_accepted_and_its_figures_say_where_they_are_from() {
+    for (task, _) in FILES {
+        for recipe in all(task) {
+            let name = recipe.name.as_str();
+            let (asked, given) = read(&[task, "--recipe", name, "--data-seed", "1"]).expect(name);
+            begin(&asked).expect(name);
+            assert!(given.among(&["data"]).is_empty(), "{name}: other data is given");
+            let (_, given) = read(&[task, "--recipe", name]).expect(name);
+            assert_eq!(given.among(&["data"]), format!("--recipe {name}"));
+            assert!(!recipe.figures.is_empty() && !recipe.machine.is_empty(), "{name}");
+            assert!(recipe.date.len() == "2026-11-21".len(), "{name}: {}", recipe.date);
+            let is_list = RecipeArgs::is_list(name);
+            assert!(!is_list && find(task, &name.to_lowercase()).is_ok(), "{name}");
+        }
+        let mut names: Vec<_> = all(task).into_iter().map(|recipe| recipe.name.to_lowercase()).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|two| two[0] != two[1]), "two recipes of {task} have one name");
+    }
+}
+
+#[test]
+fn flags_given_by_hand_win_and_those_of_the_recipe_are_told_apart() {
+    let words = ["kge", "--recipe", "umls", "--epochs", "7", "--reciprocal=false", "--data", "mine"];
+    let (task, given) = read(&words).expect("a recipe");
+    let TrainTask::Kge(args) = task else { panic!("another task") };
+    assert_eq!((args.training.epochs, args.training.n3, args.model.reciprocal), (7, 0.005, false));
+    assert_eq!(args.data.data.as_deref(), Some("mine".as_ref()));
+    assert_eq!(given.among(&["epochs", "n3", "dim"]), "--epochs --recipe UMLS");
+    assert_eq!(given.among(&["epochs", "dim"]), "--epochs");
+    let (task, _) = read(&["kge", "--reciprocal"]).expect("no recipe");
+    assert!(matches!(task, TrainTask::Kge(args) if args.model.reciprocal));
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest_or_with_all() {
+    let refused = |task: &str, name: &str| match read(&[task, "--recipe", name]) {
+        Err(Failure::Recipe(error)) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused("kge", "uml"), "no recipe uml of kge; did you mean UMLS?");
+    let all = refused("kge", "xyz");
+    assert!(all.starts_with("no recipe xyz of kge: there are ") && all.contains("FB15k-237"), "{all}");
+}
+
+#[test]
+fn without_a_name_recipes_are_listed() {
+    for words in [["kge", "--recipe"].as_slice(), &["mf", "--recipe", "list"], &["wv", "--recipe", "--json"]]
+    {
+        let (task, _) = read(words).expect("a list");
+        let recipe = match &task {
+            TrainTask::Kge(args) => &args.recipe,
+            TrainTask::Mf(args) => &args.recipe,
+            TrainTask::Wv(args) => &args.recipe,
+        };
+        assert!(recipe.lists(), "{words:?}");
+    }
+}

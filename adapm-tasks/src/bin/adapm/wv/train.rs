@@ -1,0 +1,197 @@
+//! `train wv`.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use adapm_core::Key;
+use adapm_tasks::run::{KeyChoice, TaskError, UnknownKey};
+use adapm_tasks::wv::{self, Corpus, Optimizer, SimilarityReport, TrainConfig, TrainReport};
+use serde::Serialize;
+
+use crate::args::wv::TrainArgs;
+use crate::failure::Failure;
+use crate::processes::Processes;
+use crate::progress::{Labels, Screen};
+use crate::report::{self, Summary};
+use crate::train::{Common, Plan, Shared, Training};
+use crate::wv::asked::Asked;
+use crate::wv::figures::{self, Quality};
+
+/// What is trained on, and what is asked in the end.
+pub(crate) struct Data {
+    corpus: Corpus,
+    asked: Asked,
+}
+
+/// What came out.
+pub(crate) struct Report {
+    trained: TrainReport,
+    /// On the first node, if it was asked for.
+    similarity: Option<SimilarityReport>,
+}
+
+impl Training for TrainArgs {
+    const TASK: &'static str = super::TASK;
+    const LABELS: Labels = super::LABELS;
+    const KEY_KINDS: &'static [&'static str] = wv::KEY_KINDS;
+    type Data = Data;
+    type Config = TrainConfig;
+    type Report = Report;
+
+    fn shared(&self) -> Shared<'_> {
+        let Self { recipe, cluster, output, traced, processes, .. } = self;
+        Shared { recipe, cluster, output, traced, processes }
+    }
+
+    fn files(&self) -> Vec<(&'static str, &Path)> {
+        let files = [("--output", &self.vectors), ("--save-vocab", &self.save_vocab)];
+        files.into_iter().filter_map(|(flag, path)| path.as_deref().map(|path| (flag, path))).collect()
+    }
+
+    fn data(&self) -> Result<Data, Failure> {
+        // What is wrong with a short file is told before a long one is read.
+        let asked = Asked::new(&self.asked, self.data.data.is_none() && !self.training.no_eval)?;
+        Ok(Data { corpus: super::corpus(&self.data)?, asked })
+    }
+
+    fn source(data: &Data) -> String {
+        data.corpus.text().source().to_string()
+    }
+
+    fn is_generated(data: &Data) -> bool {
+        data.corpus.text().is_generated()
+    }
+
+    fn traced_keys(&self, data: &Data, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
+        wv::traced_keys(data.corpus.vocabulary(), choices)
+    }
+
+    fn config(&self, common: Common) -> TrainConfig {
+        let mut config = TrainConfig::default();
+        (config.system, config.nodes, config.workers) = (common.system, common.nodes, common.workers);
+        config.trace = common.trace;
+        (config.ahead, config.localize_ahead) = (self.ahead, self.localize_ahead);
+        config.seed = self.training.seed;
+        config.dim = self.training.dim;
+        config.epochs = self.training.epochs;
+        config.window = self.training.window;
+        config.negatives = self.training.negatives;
+        config.drawn = self.training.drawn;
+        config.sample = self.training.sample;
+        config.optimizer = self.training.optimizer;
+        config.learning_rate = self.training.learning_rate;
+        let wanted = [&self.output.save, &self.vectors, &self.asked.similarity];
+        config.checkpoint = wanted.into_iter().any(Option::is_some);
+        config
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>, data: &Data, config: &TrainConfig) {
+        super::describe(plan.table, &data.corpus, &self.data, plan.given);
+        let model = format!("skip-gram, {} numbers a vector, window {}", config.dim, config.window);
+        plan.row("model", &model, &["dim", "window"]);
+        let falling = if config.optimizer == Optimizer::Sgd { ", falling" } else { "" };
+        let thinned = if config.sample > 0.0 {
+            format!(", words thinned from {} of the text on", config.sample)
+        } else {
+            String::new()
+        };
+        let training =
+            format!("{} with learning rate {}{falling}{thinned}", config.optimizer, config.learning_rate);
+        plan.row("training", &training, &["optimizer", "learning-rate", "sample"]);
+        let negatives = format!("{} a pair, drawn for each {}", config.negatives, config.drawn);
+        plan.row("negatives", &negatives, &["negatives", "drawn"]);
+        plan.row("epochs", &config.epochs.to_string(), &["epochs"]);
+        data.asked.plan(plan);
+        plan.row("seed", &config.seed.to_string(), &["seed"]);
+    }
+
+    fn train(
+        &self,
+        data: &Data,
+        config: &TrainConfig,
+        processes: &Processes,
+        screen: &Screen<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Report, Failure> {
+        let Data { corpus, asked } = data;
+        let questions = asked.questions.as_ref();
+        let trained = match processes.company() {
+            None => wv::train(corpus, questions, config, screen, stop),
+            Some(company) => wv::train_in_group(corpus, questions, config, &company.group, screen, stop),
+        }?;
+        let checkpoint = trained.checkpoint.as_ref().zip(asked.similarities.as_ref());
+        let similarity =
+            checkpoint.map(|(checkpoint, pairs)| pairs.evaluate(&checkpoint.vectors(), usize::MAX));
+        Ok(Report { trained, similarity })
+    }
+
+    fn summary(&self, Report { trained, .. }: &Report) -> Summary {
+        let (seconds, valid_seconds) = report::seconds_of(&trained.epochs);
+        Summary {
+            epochs: self.training.epochs,
+            chosen: trained.epochs.last().map_or(0, |epoch| epoch.epoch),
+            seconds,
+            valid_seconds,
+            test_seconds: trained.analogies.as_ref().map(|_| trained.analogies_seconds),
+            is_selected: false,
+            stats: trained.stats,
+            stopped: trained.stopped,
+            nodes: trained.nodes,
+            workers: trained.workers,
+        }
+    }
+
+    fn quality(data: &Data, report: &Report) -> String {
+        let Report { trained, similarity } = report;
+        figures::table(trained.analogies.as_ref(), similarity.as_ref(), data.asked.are_planted)
+    }
+
+    fn keep(&self, data: &Data, report: &Report) -> Result<Vec<String>, Failure> {
+        let mut kept = Vec::new();
+        if let Some(checkpoint) = &report.trained.checkpoint {
+            if let Some(path) = &self.output.save {
+                checkpoint.save(path).map_err(TaskError::Checkpoint)?;
+                kept.push(format!("both vectors of each word are in {}", path.display()));
+            }
+            if let Some(path) = &self.vectors {
+                checkpoint.vectors().save(path, self.format).map_err(TaskError::Checkpoint)?;
+                kept.push(format!("vectors in word2vec's {} form are in {}", self.format, path.display()));
+            }
+        }
+        if let Some(path) = &self.save_vocab {
+            data.corpus.vocabulary().save(path)?;
+            kept.push(format!("words and counts are in {}", path.display()));
+        }
+        Ok(kept)
+    }
+
+    fn object(data: &Data, config: &TrainConfig, report: &Report) -> impl Serialize {
+        let Report { trained, similarity } = report;
+        Own {
+            seed: config.seed,
+            dim: config.dim,
+            window: config.window,
+            negatives: config.negatives,
+            optimizer: config.optimizer.name(),
+            learning_rate: config.learning_rate,
+            words: data.corpus.words(),
+            vocabulary: data.corpus.vocabulary().len(),
+            test: Quality::new(trained.analogies.as_ref(), similarity.as_ref(), data.asked.are_planted),
+        }
+    }
+}
+
+/// What is the task's in the object of a run.
+#[derive(Serialize)]
+struct Own {
+    seed: u64,
+    dim: usize,
+    window: u16,
+    negatives: usize,
+    optimizer: &'static str,
+    learning_rate: f32,
+    words: u64,
+    vocabulary: usize,
+    #[serde(flatten)]
+    test: Quality,
+}

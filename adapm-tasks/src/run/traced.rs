@@ -1,0 +1,147 @@
+//! Which keys are worth tracing: those asked for by name or number, or a few between the most frequent and a typical one (as
+//! AdaPM Figure 15 chooses).
+//!
+//! Not here: which names a task has, and which key each of them is.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+/// A key, or keys, of a task's parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyChoice {
+    /// What is trained for something of this kind and name.
+    Named {
+        /// One of the task's kinds of things.
+        kind: &'static str,
+        /// Its name, as in the data.
+        name: String,
+    },
+    /// The key of this number.
+    Key(u64),
+}
+
+impl KeyChoice {
+    /// Reads `KIND:NAME` with one of `kinds`, and `key:NUMBER`, separated by commas. A comma separates only in front of another
+    /// choice: names may hold commas.
+    ///
+    /// # Errors
+    ///
+    /// Text that is neither.
+    pub fn list(text: &str, kinds: &'static [&'static str]) -> Result<Vec<Self>, UnknownKeyChoice> {
+        let mut texts: Vec<String> = Vec::new();
+        for piece in text.split(',') {
+            match texts.last_mut() {
+                Some(last) if Self::read(piece, kinds).is_none() => {
+                    last.push(',');
+                    last.push_str(piece);
+                }
+                _ => texts.push(piece.to_owned()),
+            }
+        }
+        let choices = texts.iter().map(|text| Self::read(text, kinds));
+        choices.collect::<Option<_>>().ok_or_else(|| UnknownKeyChoice { text: text.to_owned(), kinds })
+    }
+
+    fn read(text: &str, kinds: &'static [&'static str]) -> Option<Self> {
+        match text.split_once(':')? {
+            ("key", number) => number.parse().ok().map(Self::Key),
+            (_, "") => None,
+            (kind, name) => {
+                let kind = kinds.iter().find(|known| **known == kind)?;
+                Some(Self::Named { kind, name: name.to_owned() })
+            }
+        }
+    }
+}
+
+/// Text that is no [`KeyChoice`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKeyChoice {
+    text: String,
+    kinds: &'static [&'static str],
+}
+
+impl std::error::Error for UnknownKeyChoice {}
+
+impl fmt::Display for UnknownKeyChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = self.kinds.iter().map(|kind| format!("{kind}:NAME")).collect::<Vec<_>>().join(", ");
+        write!(f, "'{}' chooses no keys; give {kinds} or key:NUMBER, several separated by commas", self.text)
+    }
+}
+
+/// A choice that the data does not have. Its text is one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKey {
+    pub(crate) choice: KeyChoice,
+    /// Keys there are, at least one.
+    pub(crate) keys: u64,
+}
+
+impl std::error::Error for UnknownKey {}
+
+impl fmt::Display for UnknownKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.choice {
+            KeyChoice::Named { kind, name } => {
+                write!(f, "no {kind} {name} in the data; give a name as in its files")
+            }
+            KeyChoice::Key(number) => write!(f, "no key {number}; keys are 0 to {}", self.keys - 1),
+        }
+    }
+}
+
+/// Positions at quantiles of frequency, each with what that is called; of equally frequent ones the first.
+pub(crate) fn across_the_range(counts: &[u64]) -> Vec<(usize, &'static str)> {
+    let mut ranked: Vec<usize> = (0..counts.len()).collect();
+    ranked.sort_by_key(|at| (Reverse(counts[*at]), *at));
+    let mut chosen: Vec<(usize, &'static str)> = Vec::new();
+    for (above, what) in QUANTILES {
+        let rank = (ranked.len() as f64 * above) as usize;
+        let Some(at) = ranked.get(rank) else { continue };
+        if chosen.iter().all(|(other, _)| other != at) {
+            chosen.push((*at, what));
+        }
+    }
+    chosen
+}
+
+/// Share of keys that are more frequent, and what that is called.
+const QUANTILES: [(f64, &str); 5] = [
+    (0.0, "the most frequent"),
+    (0.001, "99.9 % frequency quantile"),
+    (0.01, "99 % frequency quantile"),
+    (0.1, "90 % frequency quantile"),
+    (0.5, "median frequency"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: &[&str] = &["entity", "relation"];
+
+    #[test]
+    fn commas_in_names_separate_nothing() {
+        let named = |kind, name: &str| KeyChoice::Named { kind, name: name.to_owned() };
+        let expected = [named("entity", "Paris, France"), KeyChoice::Key(7), named("relation", "a:b")];
+        let choices = KeyChoice::list("entity:Paris, France,key:7,relation:a:b", KINDS);
+        assert_eq!(choices.as_deref(), Ok(expected.as_slice()));
+        for text in ["", "entity", "entity:", "key:x", "key:-1", "people:3", "key:7,8"] {
+            let error = KeyChoice::list(text, KINDS).expect_err(text).to_string();
+            assert!(error.contains("give entity:NAME, relation:NAME or key:NUMBER"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_range_goes_from_the_most_frequent_to_a_typical_one() {
+        let counts: Vec<u64> = (0..2_000).map(|at| 10_000 / (1 + (at + 5) % 2_000)).collect();
+        let chosen = across_the_range(&counts);
+        let frequencies: Vec<u64> = chosen.iter().map(|(at, _)| counts[*at]).collect();
+        assert_eq!((chosen[0], frequencies[0]), ((1_995, "the most frequent"), 10_000));
+        assert!(frequencies.len() == 5 && frequencies.is_sorted_by(|a, b| a > b), "{frequencies:?}");
+        assert_eq!(across_the_range(&[3]).len(), 1);
+        assert!(across_the_range(&[]).is_empty());
+    }
+}

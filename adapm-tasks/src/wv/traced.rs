@@ -1,0 +1,66 @@
+//! Keys of words that are worth tracing.
+
+use adapm_core::Key;
+
+use crate::run::traced::{KeyChoice, UnknownKey, across_the_range};
+use crate::wv::vocabulary::Vocabulary;
+
+/// What keys can be asked for by name: the input vector of a word, and its output vector.
+pub const KEY_KINDS: &[&str] = &["word", "output"];
+
+/// The keys that `choices` name, each with what it is; without choices the input vectors of five words between the most
+/// frequent and a typical one.
+///
+/// # Errors
+///
+/// The first choice that the vocabulary does not have.
+pub fn traced_keys(vocabulary: &Vocabulary, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
+    let (words, counts) = (vocabulary.len(), vocabulary.counts());
+    let described = |(key, what): (usize, &str)| {
+        let kind = if key < words { "word" } else { "output vector of word" };
+        let what = if what.is_empty() { String::new() } else { format!(" ({what})") };
+        let word = vocabulary.words().text(key % words).unwrap_or_default();
+        let (count, all) = (counts[key % words], vocabulary.total());
+        (Key(key as u64), format!("{kind} {word}, {count} of {all} words{what}"))
+    };
+    if choices.is_empty() {
+        return Ok(across_the_range(counts).into_iter().map(described).collect());
+    }
+    let chosen = choices.iter().map(|choice| {
+        let key = match choice {
+            KeyChoice::Named { kind, name } => {
+                let behind = if *kind == "output" { words } else { 0 };
+                vocabulary.find(name.as_bytes()).map(|word| word as usize + behind)
+            }
+            KeyChoice::Key(number) => usize::try_from(*number).ok().filter(|key| *key < 2 * words),
+        };
+        let unknown = || UnknownKey { choice: choice.clone(), keys: 2 * words as u64 };
+        key.map(|key| described((key, ""))).ok_or_else(unknown)
+    });
+    chosen.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wv::Text;
+
+    #[test]
+    fn a_word_has_a_key_for_each_of_its_vectors() {
+        let vocabulary = Vocabulary::count(&Text::of_bytes(b"b a a a b c"), 1, 1).unwrap();
+        let keys = |text: &str| {
+            let choices = KeyChoice::list(text, KEY_KINDS).expect("choices");
+            traced_keys(&vocabulary, &choices)
+        };
+        let found = keys("word:b,output:a,key:5").unwrap();
+        let expected = ["word b, 2 of 6 words", "output vector of word a, 3 of 6 words"];
+        assert_eq!(found.iter().map(|(key, _)| key.0).collect::<Vec<_>>(), [1, 3, 5]);
+        assert_eq!([&found[0].1, &found[1].1], expected);
+        let refused = ["word:d", "key:6"].map(|text| keys(text).unwrap_err().to_string());
+        assert_eq!(
+            refused,
+            ["no word d in the data; give a name as in its files", "no key 6; keys are 0 to 5"]
+        );
+        assert_eq!(traced_keys(&vocabulary, &[]).unwrap()[0].1, "word a, 3 of 6 words (the most frequent)");
+    }
+}
