@@ -47,7 +47,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Train three small jobs under three systems each and compare them, in about 20 seconds (the default)
+    /// Train three small jobs under three systems each and compare them (the default)
     Demo(DemoArgs),
     /// Train a model
     #[command(
@@ -176,7 +176,7 @@ const DATA_FLAGS: [&str; 9] =
 
 const EXAMPLES: &str = "\
 Examples:
-  adapm                                            compare three systems on three small generated jobs
+  adapm                                            compare three systems on three small jobs
   adapm train kge --nodes 4 --system classic       train embeddings on 4 nodes without adapting
   adapm train mf --data ml-1m/ratings.dat          factorize ratings
   adapm train wv --data text8 --save text8.adapm   train word vectors, keep the model

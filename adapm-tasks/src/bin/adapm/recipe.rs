@@ -95,8 +95,7 @@ pub(crate) fn find(task: &str, name: &str) -> Result<Recipe, Failure> {
 pub(crate) fn list(task: &str, output: Output) -> Result<(), Failure> {
     let recipes = all(task);
     if recipes.is_empty() {
-        return output
-            .text(&format!("there is no recipe of {task} yet: the defaults are the best that is known\n"));
+        return output.text(&format!("there is no recipe of train {task} yet\n"));
     }
     let mut table = Table::new(&[]);
     for recipe in &recipes {

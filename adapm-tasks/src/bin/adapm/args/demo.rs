@@ -10,7 +10,7 @@ pub(crate) struct DemoArgs {
     /// Nodes, all in this process
     #[arg(long, value_name = "N", default_value_t = NODES, value_parser = at_least_one)]
     pub(crate) nodes: usize,
-    /// Passes over the training data of each task [default: kge 6, mf 10, wv 3]
+    /// Passes over the training data of each task [default: kge 4, mf 8, wv 3]
     #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
     pub(crate) epochs: Option<u32>,
     /// Length of a vector of each task [default: kge 64, mf 8, wv 32]

@@ -49,30 +49,29 @@ impl Job {
         screen: &Screen<'_>,
         stop: &AtomicBool,
     ) -> Result<Outcome, Failure> {
-        let system = Some(system);
         let (figure, seconds, stats) = match &self.task {
             Task::Kge(graph, config) => {
                 let mut config = config.clone();
-                config.system = system;
+                config.system = Some(system);
                 let report = kge::train(graph, &config, screen, stop)?;
                 let seconds = report.epochs.iter().fold(0.0, |sum, epoch| sum + epoch.seconds);
                 (report.test.map(|test| test.mrr), seconds, report.stats)
             }
             Task::Mf(ratings, config) => {
                 let mut config = config.clone();
-                config.system = system;
+                config.system = Some(system);
                 let report = mf::train(ratings, &config, screen, stop)?;
                 (report.test.map(|test| test.rmse), seconds(&report.epochs), report.stats)
             }
             Task::Wv(corpus, questions, config) => {
                 let mut config = config.clone();
-                config.system = system;
+                config.system = Some(system);
                 let report = wv::train(corpus, Some(questions), &config, screen, stop)?;
                 let accuracy = report.analogies.map(|answers| answers.total().accuracy_of_all());
                 (accuracy, seconds(&report.epochs), report.stats)
             }
         };
-        Ok(Outcome { system: system.unwrap_or(System::Adapm), figure, seconds, stats })
+        Ok(Outcome { system, figure, seconds, stats })
     }
 }
 
@@ -84,7 +83,7 @@ fn kge(args: &DemoArgs) -> Job {
     let graph = Graph::family(DATA_SEED);
     let mut config = kge::TrainConfig::default();
     (config.nodes, config.seed) = (args.nodes, args.seed);
-    (config.dim, config.epochs) = (args.dim.unwrap_or(64), args.epochs.unwrap_or(6));
+    (config.dim, config.epochs) = (args.dim.unwrap_or(64), args.epochs.unwrap_or(4));
     // The papers' way to draw negatives (AdaPM §5.1): many small accesses, which is what a parameter manager is for.
     config.negatives = kge::Negatives::Independent;
     config.negative_count = Some(16);
@@ -116,7 +115,7 @@ fn mf(args: &DemoArgs) -> Result<Job, Failure> {
     let ratings = Ratings::planted(planted)?;
     let mut config = mf::TrainConfig::default();
     (config.nodes, config.seed) = (args.nodes, args.seed);
-    (config.dim, config.epochs) = (args.dim.unwrap_or(8), args.epochs.unwrap_or(10));
+    (config.dim, config.epochs) = (args.dim.unwrap_or(8), args.epochs.unwrap_or(8));
     // Noise is small here, and values are larger than those of ratings.
     (config.learning_rate, config.l2) = (0.1, 0.01);
     config.checkpoint = false;
