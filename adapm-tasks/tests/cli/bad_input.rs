@@ -116,6 +116,9 @@ fn a_model_is_neither_overwritten_by_its_export_nor_taken_for_another() {
     let before = fs::read(&model).expect("it was saved");
     assert_refused(&export("mf", text(&model)), &["model.adapm", "--load", "--output", "another file"]);
     assert_eq!(fs::read(&model).expect("it is still there"), before);
+    let valid =
+        run(&[["eval", "mf", "--load", text(&model), "--split", "valid"].as_slice(), &matrix[..6]].concat());
+    assert_refused(&valid, &["no valid part", "--split"]);
     let other = folder.join("other");
     assert_refused(&export("wv", text(&other)), &["a checkpoint of task mf"]);
     assert!(!other.exists(), "what was refused leaves no file");

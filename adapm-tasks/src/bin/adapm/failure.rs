@@ -12,7 +12,7 @@ use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
 use adapm_tasks::data::DataError;
 use adapm_tasks::mf::PlantedError;
-use adapm_tasks::run::TaskError;
+use adapm_tasks::run::{Split, TaskError};
 use adapm_tasks::simulate::SimulateError;
 use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
@@ -38,6 +38,8 @@ pub(crate) enum Failure {
     Recipe(UnknownRecipe),
     /// Several nodes or workers without a manager.
     NoManager,
+    /// The data has nothing in this part.
+    NoPart(Split),
     /// What was written was to be read.
     SameFile(PathBuf),
     /// Data of this name is unknown: the library's reason, what may have been meant, and what there is.
@@ -137,6 +139,7 @@ impl Failure {
             | Self::Planted(_)
             | Self::Recipe(_)
             | Self::NoManager
+            | Self::NoPart(_)
             | Self::SameFile(_)
             | Self::UnknownData { .. }
             | Self::Unwritable { .. }
@@ -165,6 +168,9 @@ impl Failure {
             Self::NoManager => Some(
                 "--system none is one node with one worker: leave out --nodes and --workers, or choose a system".to_owned(),
             ),
+            Self::NoPart(split) => {
+                Some(format!("the data has no {split} part to evaluate (--split); give another part, or data with one"))
+            }
             Self::SameFile(path) => {
                 Some(format!("{} is read (--load) and cannot be written (--output); give another file", path.display()))
             }

@@ -35,7 +35,11 @@ impl Evaluating for EvalArgs {
 
     fn subject(&self) -> Result<Self::Subject, Failure> {
         let checkpoint = Checkpoint::load(&self.load).map_err(TaskError::Checkpoint)?;
-        Ok((checkpoint, super::graph(&self.data)?))
+        let graph = super::graph(&self.data)?;
+        if self.queries(&graph) == 0 {
+            return Err(Failure::NoPart(self.split));
+        }
+        Ok((checkpoint, graph))
     }
 
     fn source((_, graph): &Self::Subject) -> String {
@@ -50,11 +54,7 @@ impl Evaluating for EvalArgs {
         super::describe(plan.table, graph, &self.data, plan.given);
         let model = format!("{}, {} reals an entity", checkpoint.model(), checkpoint.dim());
         plan.table.row(["model".into(), model, format!("--load {}", self.load.display())]);
-        let triples = match self.split {
-            Split::Valid => graph.valid().len() as u64,
-            _ => graph.test().len() as u64,
-        };
-        plan.row("queries", &format!("{} of {}", format::count(2 * triples), self.split), &["split"]);
+        plan.row("queries", &format!("{} of {}", format::count(self.queries(graph)), self.split), &["split"]);
     }
 
     fn evaluate(
@@ -103,6 +103,17 @@ impl Evaluating for EvalArgs {
             queries: report.metrics.queries,
             quality: Quality::new((!report.stopped).then_some(&report.metrics), graph.is_generated()),
         }
+    }
+}
+
+impl EvalArgs {
+    /// Queries of the part to rank: two a triple.
+    fn queries(&self, graph: &Graph) -> u64 {
+        let triples = match self.split {
+            Split::Valid => graph.valid().len(),
+            _ => graph.test().len(),
+        };
+        2 * triples as u64
     }
 }
 

@@ -32,7 +32,11 @@ impl Evaluating for EvalArgs {
 
     fn subject(&self) -> Result<Self::Subject, Failure> {
         let checkpoint = Checkpoint::load(&self.load).map_err(TaskError::Checkpoint)?;
-        Ok((checkpoint, super::ratings(&self.data)?))
+        let ratings = super::ratings(&self.data)?;
+        if self.cells(&ratings) == 0 {
+            return Err(Failure::NoPart(self.split));
+        }
+        Ok((checkpoint, ratings))
     }
 
     fn source((_, ratings): &Self::Subject) -> String {
@@ -49,11 +53,7 @@ impl Evaluating for EvalArgs {
         let model = format!("{} factors{clip}", checkpoint.dim());
         let origin = format!("--load {} {}", self.load.display(), plan.given.among(&["clip"]));
         plan.table.row(["model", &model, origin.trim_end()]);
-        let cells = match self.split {
-            Split::Valid => ratings.valid_len(),
-            _ => ratings.test_len(),
-        };
-        plan.row("cells", &format!("{} of {}", format::count(cells as u64), self.split), &["split"]);
+        plan.row("cells", &format!("{} of {}", format::count(self.cells(ratings)), self.split), &["split"]);
     }
 
     fn evaluate(
@@ -100,6 +100,17 @@ impl Evaluating for EvalArgs {
             dim: checkpoint.dim(),
             quality: Quality::new(report.metrics.as_ref(), ratings),
         }
+    }
+}
+
+impl EvalArgs {
+    /// Cells of the part to predict.
+    fn cells(&self, ratings: &Ratings) -> u64 {
+        let cells = match self.split {
+            Split::Valid => ratings.valid_len(),
+            _ => ratings.test_len(),
+        };
+        cells as u64
     }
 }
 
