@@ -15,8 +15,8 @@ import subprocess
 import sys
 import time
 
-import libmf
 import numpy
+from libmf import mf as libmf
 
 ROWS, COLUMNS, CELLS = 100_000, 10_000, 10_000_000
 FEW, MANY = 2, 8
