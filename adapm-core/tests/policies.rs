@@ -47,7 +47,7 @@ impl Policy for Wicked {
 }
 
 fn keeps_all<P: Policy + Send + 'static>(make: impl Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static) {
-    let trial = Trial::new("adapm-core", "policies::keeps_all").with_seeds(50);
+    let trial = Trial::new("adapm-core", "policies::keeps_all").with_seeds(30);
     suite::alone_it_keeps_every_invariant(&trial, make.clone());
     suite::beside_other_policies_it_keeps_every_invariant(&trial, make.clone());
     suite::with_nodes_that_vanish_it_keeps_every_invariant(&trial, make);

@@ -169,16 +169,16 @@ fn conserves(system: System, channels: usize, faults: Faults, is_enough: impl Fn
 }
 
 #[test]
-fn a_thousand_resets_lose_and_double_no_update() {
+fn hundreds_of_resets_lose_and_double_no_update() {
     let faults = Faults { cut_after: Some(1..30_000), chunk_max: 500, ..Faults::none(11) };
     let (resets, inside) = (AtomicU64::new(0), AtomicU64::new(0));
     conserves(System::Adapm, 2, faults, |counts| {
         resets.store(counts.resets, Ordering::Relaxed);
         inside.store(counts.inside_body, Ordering::Relaxed);
-        counts.resets >= 1_000 && counts.inside_body >= 100
+        counts.resets >= 500 && counts.inside_body >= 50
     });
     let (resets, inside) = (resets.into_inner(), inside.into_inner());
-    assert!(resets >= 1_000 && inside >= 100, "{resets} resets, {inside} of them inside a frame");
+    assert!(resets >= 500 && inside >= 50, "{resets} resets, {inside} of them inside a frame");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn kill_one(run: u64, victim: usize, transport: &str, delay: Duration) -> Durati
 
 #[test]
 fn every_other_node_ends_and_names_the_one_that_was_killed() {
-    let runs = runs("ADAPM_KILL_RUNS", 6);
+    let runs = runs("ADAPM_KILL_RUNS", 4);
     let mut rng = Rng::new(runs);
     let mut slowest = Duration::ZERO;
     for run in 0..runs {

@@ -11,7 +11,7 @@ const NODES: usize = 3;
 
 #[test]
 fn a_node_that_is_held_up_for_a_while_is_waited_for() {
-    for run in 0..runs("ADAPM_PAUSE_RUNS", 3) {
+    for run in 0..runs("ADAPM_PAUSE_RUNS", 2) {
         let folder = folder(&format!("paused_{run}"));
         let data = ring(&folder);
         let flags = ["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "100"];
