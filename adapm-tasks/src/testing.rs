@@ -5,3 +5,7 @@
 pub use crate::kge::testing::{
     agree, checkpoint_bytes, checkpoint_of, conclude, gather, graph_of, read_checkpoint,
 };
+pub use crate::mf::testing::ratings_of;
+pub use crate::wv::testing::{
+    pairs_of, questions_of, share_of, text_of, vectors_bytes, vectors_of, vocabulary_bytes, vocabulary_of,
+};

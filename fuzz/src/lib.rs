@@ -25,6 +25,7 @@ mod notes;
 mod packets;
 mod peer;
 mod planted;
+mod ratings;
 mod round_trip;
 #[path = "../../adapm-tasks/src/bin/adapm/trace/shares.rs"]
 mod shares;
@@ -32,6 +33,8 @@ mod slot;
 mod store;
 mod traces;
 mod triples;
+mod vectors;
+mod words;
 mod zmtp;
 
 pub use addresses::addresses;
@@ -45,11 +48,14 @@ pub use inputs::inputs;
 pub use link::link;
 pub use notes::notes;
 pub use packets::packets;
+pub use ratings::ratings;
 pub use round_trip::round_trip;
 pub use slot::slot;
 pub use store::store;
 pub use traces::traces;
 pub use triples::triples;
+pub use vectors::vectors;
+pub use words::words;
 pub use zmtp::zmtp;
 
 /// A target: panics on a finding, else whether the input was deep enough to test anything.
@@ -62,7 +68,7 @@ macro_rules! for_all_targets {
     ($then:ident) => {
         $then! {
             addresses, checkpoint, cluster, decode, environment, group, handshake, inputs, link, notes, packets,
-            round_trip, slot, store, traces, triples, zmtp,
+            ratings, round_trip, slot, store, traces, triples, vectors, words, zmtp,
         }
     };
 }

@@ -62,6 +62,8 @@ mod report;
 mod skew;
 mod step;
 mod task;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 mod tiles;
 mod traced;
 mod training;

@@ -89,6 +89,8 @@ pub enum VectorFault {
     Missing,
     /// Something stands where the next number should be.
     NotANumber,
+    /// A number is NaN or infinite.
+    NotFinite,
     /// A word that an earlier vector has.
     DuplicateWord,
     /// Something follows the last vector.
@@ -152,6 +154,7 @@ impl fmt::Display for VectorFault {
             Self::Header => "the first line is not `words dimension`; give a file of word2vec's form",
             Self::Missing => "the file ends early; write it again",
             Self::NotANumber => "not a number; give the form, text or binary, that the file has",
+            Self::NotFinite => "a number is NaN or infinite; train again with a lower learning rate",
             Self::DuplicateWord => "this word has a vector already; list every word once",
             Self::Surplus => {
                 "more bytes than the first line says; give the form, text or binary, that the file has"

@@ -49,6 +49,8 @@ mod sentence;
 mod similarity;
 mod step;
 mod task;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 mod text;
 mod tokens;
 mod traced;

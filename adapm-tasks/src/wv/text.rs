@@ -97,7 +97,7 @@ impl Text {
     }
 
     /// A text that tests write down.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         Self { bytes: Bytes::Held(bytes.to_vec()), source: TextSource::Generated { seed: 0 } }
     }

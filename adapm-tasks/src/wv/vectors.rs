@@ -89,7 +89,7 @@ impl Vectors {
         file::save(path, |mut file| self.write_to(&mut file, format).map(|()| file))
     }
 
-    fn write_to(&self, mut writer: impl Write, format: Format) -> io::Result<()> {
+    pub(crate) fn write_to(&self, mut writer: impl Write, format: Format) -> io::Result<()> {
         writeln!(writer, "{} {}", self.words.len(), self.dim)?;
         for (number, vector) in self.values.chunks_exact(self.dim).enumerate() {
             writer.write_all(self.words.bytes(number).unwrap_or_default())?;
@@ -172,6 +172,9 @@ fn read(bytes: &[u8], format: Format) -> Result<Vectors, Fault> {
             Format::Binary => read_floats(&mut rest, dim, &mut values),
         };
         numbers.map_err(|reason| (vector, reason))?;
+        if values[values.len() - dim..].iter().any(|value| !value.is_finite()) {
+            return Err((vector, VectorFault::NotFinite));
+        }
     }
     if !rest.iter().all(u8::is_ascii_whitespace) {
         return Err((count as u64, VectorFault::Surplus));

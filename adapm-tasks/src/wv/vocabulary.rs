@@ -117,7 +117,7 @@ impl Vocabulary {
         written.map_err(|error| CorpusError::io(path, &error))
     }
 
-    fn write_to(&self, mut writer: impl Write) -> io::Result<()> {
+    pub(crate) fn write_to(&self, mut writer: impl Write) -> io::Result<()> {
         for (word, count) in self.iter() {
             writer.write_all(word)?;
             writeln!(writer, " {count}")?;

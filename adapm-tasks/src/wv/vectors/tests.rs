@@ -58,6 +58,10 @@ fn files_that_contradict_their_header_say_where() {
         assert_eq!(text(header), (0, VectorFault::Header), "{header:?}");
     }
     assert_eq!(text("99999999999 99999999999\na 1"), (0, VectorFault::Missing));
+    for value in ["NaN", "-inf", "1e99"] {
+        assert_eq!(text(&format!("2 2\na 1 2\nb 1 {value}\n")), (2, VectorFault::NotFinite), "{value}");
+    }
+    assert_eq!(fault(b"1 1\na \0\0\xc0\x7f\n", Format::Binary), (1, VectorFault::NotFinite));
     assert_eq!(text("4611686018427387904 4\na 1"), (0, VectorFault::Missing));
     assert_eq!(text("2 2\na 1 2\n"), (2, VectorFault::Missing));
     assert_eq!(text("2 2\na 1 2\nb 1"), (2, VectorFault::Missing));

@@ -1,0 +1,82 @@
+//! [`crate::testing`] of words.
+
+use std::path::Path;
+
+use crate::wv::analogy::Analogies;
+use crate::wv::error::CorpusError;
+use crate::wv::similarity::Similarities;
+use crate::wv::text::Text;
+use crate::wv::vectors::{Format, Vectors};
+use crate::wv::vocabulary::Vocabulary;
+
+/// A text of these bytes.
+#[must_use]
+pub fn text_of(bytes: &[u8]) -> Text {
+    Text::of_bytes(bytes)
+}
+
+/// Share `index` of `all` equal ones of a text.
+#[must_use]
+pub fn share_of(text: &Text, index: usize, all: usize) -> &[u8] {
+    text.share(index, all)
+}
+
+/// The vocabulary in a file of these bytes.
+///
+/// # Errors
+///
+/// As [`Vocabulary::load`].
+pub fn vocabulary_of(bytes: &[u8], min_count: u64) -> Result<Vocabulary, CorpusError> {
+    Vocabulary::of_bytes(bytes, Path::new("file"), min_count)
+}
+
+/// The bytes of a file of `vocabulary`.
+///
+/// # Panics
+///
+/// If it cannot be written to memory.
+#[must_use]
+pub fn vocabulary_bytes(vocabulary: &Vocabulary) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    vocabulary.write_to(&mut bytes).expect("memory takes all bytes");
+    bytes
+}
+
+/// The questions in a file of these bytes.
+///
+/// # Errors
+///
+/// As [`Analogies::load`].
+pub fn questions_of(bytes: &[u8]) -> Result<Analogies, CorpusError> {
+    Analogies::of_bytes(bytes, Path::new("file"))
+}
+
+/// The pairs of words in a file of these bytes.
+///
+/// # Errors
+///
+/// As [`Similarities::load`].
+pub fn pairs_of(bytes: &[u8]) -> Result<Similarities, CorpusError> {
+    Similarities::of_bytes(bytes, Path::new("file"))
+}
+
+/// The vectors in a file of these bytes.
+///
+/// # Errors
+///
+/// As [`Vectors::load`].
+pub fn vectors_of(bytes: &[u8], format: Format) -> Result<Vectors, CorpusError> {
+    Vectors::of_bytes(bytes, Path::new("file"), format)
+}
+
+/// The bytes of a file of `vectors`.
+///
+/// # Panics
+///
+/// If it cannot be written to memory.
+#[must_use]
+pub fn vectors_bytes(vectors: &Vectors, format: Format) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    vectors.write_to(&mut bytes, format).expect("memory takes all bytes");
+    bytes
+}
