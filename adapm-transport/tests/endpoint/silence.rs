@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use adapm_core::transport::{Frame, Received, Transport};
+use adapm_transport::net::packet::HEADER_BYTES;
 
 use crate::cluster::Cluster;
 
@@ -22,7 +23,7 @@ fn an_idle_cluster_sends_nothing_but_heartbeats() {
         assert_eq!((stats.frames_sent, stats.acks_sent), (before.frames_sent, before.acks_sent));
         // One in 50 ms to each of three peers, and no more, however late the test is driven.
         assert!(heartbeats <= 3 * 30, "{heartbeats} heartbeats in less than a second");
-        assert_eq!(stats.bytes_sent - before.bytes_sent, 32 * heartbeats);
+        assert_eq!(stats.bytes_sent - before.bytes_sent, HEADER_BYTES as u64 * heartbeats);
     }
 }
 

@@ -77,6 +77,13 @@ cases! {
         refused(&bytes, "a packet arrived corrupt (wrong checksum)");
     }
 
+    fn a_packet_with_a_length_that_was_changed_on_the_way() {
+        let frame = Frame { head: vec![7; 40], ..Frame::default() };
+        let mut bytes = bytes_of(Kind::Greeting(Greeting::Hello), 0, 0, frame);
+        bytes[5] ^= 1;
+        refused(&bytes, "a packet arrived corrupt (wrong checksum)");
+    }
+
     fn a_packet_of_the_link_before_any_greeting() {
         let frame = Frame { head: b"values for free".to_vec(), ..Frame::default() };
         let bytes = bytes_of(Kind::Link(link::Kind::Data), 0, 0, frame);

@@ -8,7 +8,7 @@ use adapm_core::NodeId;
 use adapm_core::link::{self, Seq};
 use adapm_core::transport::Frame;
 use adapm_transport::net::hello::{ClusterId, Dialing, Ending, Identity, Incarnation, Met, Refusal, Step};
-use adapm_transport::net::packet::{Fault, Greeting, Kind, Outgoing, Packet, PacketReader, Spares};
+use adapm_transport::net::packet::{Fault, Greeting, Kind, Outgoing, Packet, PacketReader, Spares, seal};
 
 use crate::case::HANG;
 use crate::crew::{DIGEST, token};
@@ -157,12 +157,13 @@ pub(crate) fn bytes_of(kind: Kind, seq: u64, ack: u64, frame: Frame) -> Vec<u8> 
     Outgoing::new(kind, Seq(seq), Seq(ack), Some(Arc::new(frame))).parts().concat()
 }
 
-/// A header that claims these lengths, with whatever checksum.
+/// A header of a sender that claims these lengths, with whatever checksum of what is to follow.
 pub(crate) fn claim(kind: u8, head: u32, values: u32) -> Vec<u8> {
     let mut bytes = bytes_of(Kind::Link(link::Kind::Data), 0, 0, Frame::default());
     bytes[2] = kind;
     bytes[4..8].copy_from_slice(&head.to_le_bytes());
     bytes[8..12].copy_from_slice(&values.to_le_bytes());
+    seal((&mut bytes[..]).try_into().expect("a header alone"));
     bytes
 }
 

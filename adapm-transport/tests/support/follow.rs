@@ -3,13 +3,13 @@
 //! It believes the lengths it reads: what follows a corrupted header is not known until the next connection.
 
 /// Bytes of a packet's header; the lengths of its head and of its values lie in it, little-endian, at 4 and 8.
-const HEADER_BYTES: usize = 32;
+const HEADER_BYTES: usize = 36;
 
 /// One direction of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
-    header: [u8; HEADER_BYTES],
-    header_bytes: usize,
+    /// What has come of a header that is not whole.
+    header: Vec<u8>,
     /// Of head and values, still to come.
     body_bytes: u64,
     packets: u64,
@@ -24,15 +24,14 @@ impl Follower {
                 self.body_bytes -= skipped as u64;
                 bytes = &bytes[skipped..];
             } else {
-                let taken = bytes.len().min(HEADER_BYTES - self.header_bytes);
-                self.header[self.header_bytes..self.header_bytes + taken].copy_from_slice(&bytes[..taken]);
-                self.header_bytes += taken;
+                let taken = bytes.len().min(HEADER_BYTES - self.header.len());
+                self.header.extend_from_slice(&bytes[..taken]);
                 bytes = &bytes[taken..];
-                if self.header_bytes < HEADER_BYTES {
+                if self.header.len() < HEADER_BYTES {
                     return;
                 }
-                self.header_bytes = 0;
                 self.body_bytes = self.length(4) + self.length(8);
+                self.header.clear();
             }
             self.packets += u64::from(self.body_bytes == 0);
         }
@@ -40,7 +39,7 @@ impl Follower {
 
     /// Whether a packet has begun and has not ended.
     pub(crate) fn is_inside(&self) -> bool {
-        self.header_bytes > 0 || self.body_bytes > 0
+        !self.header.is_empty() || self.body_bytes > 0
     }
 
     /// Whether a packet with a head or values has begun, and its header is whole.

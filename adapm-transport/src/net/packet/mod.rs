@@ -1,12 +1,12 @@
-//! What goes over a pipe: packets of a fixed header, a head and values, under one checksum.
+//! What goes over a pipe: packets of a fixed header, a head and values, under two checksums.
 //!
 //! ```text
-//!  0      2      3         4           8             12      20      28      32
-//!  | "aD" | kind | version | head_len  | values_len  |  seq  |  ack  |  crc  | head ... | values ... |
+//!  0      2      3         4           8             12      20      28         32           36
+//!  | "aD" | kind | version | head_len  | values_len  |  seq  |  ack  | body_crc | header_crc | head ... | values ... |
 //! ```
 //!
-//! All little-endian. The checksum is CRC-32C of the first 28 bytes, the head and the values. The first four bytes stay as
-//! they are for ever: by them a node of any version knows that it speaks with one of another. `seq` and `ack` are the link
+//! All little-endian. The checksums are CRC-32C: `body_crc` of the head and the values, `header_crc` of the first 32 bytes, so that a
+//! length is believed, and waited for, only if it came as it was sent. The first four bytes stay as they are for ever: by them a node of any version knows that it speaks with one of another. `seq` and `ack` are the link
 //! session's ([`adapm_core::link`]); greetings leave them zero and have no values.
 //!
 //! Not here: what greetings say ([`crate::net::hello`]), sockets, and time.
@@ -28,7 +28,7 @@ pub use writer::{Outgoing, PacketWriter};
 /// Version of everything on the wire between nodes.
 pub const PROTOCOL_VERSION: u8 = 1;
 /// Bytes of a packet's header.
-pub const HEADER_BYTES: usize = 32;
+pub const HEADER_BYTES: usize = 36;
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +67,8 @@ pub struct Header {
     pub seq: Seq,
     /// The link session's acknowledgement.
     pub ack: Seq,
-    /// The checksum over the rest.
-    pub crc: u32,
+    /// The checksum of head and values.
+    pub body_crc: u32,
 }
 
 /// A whole packet with a checksum that is right.
@@ -122,10 +122,10 @@ pub struct Spares {
 }
 
 impl Header {
-    /// Reads a header, whose claims may still be false.
+    /// Reads a header; what it claims is what was sent.
     ///
     /// # Errors
-    /// If it is not one of this version, or claims more than `limit` bytes.
+    /// If it is not one of this version, is corrupt, or claims more than `limit` bytes.
     pub fn decode(bytes: &[u8; HEADER_BYTES], limit: usize) -> Result<Self, Fault> {
         let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
@@ -134,6 +134,9 @@ impl Header {
         }
         if bytes[3] != PROTOCOL_VERSION {
             return Err(Fault::Version { theirs: bytes[3] });
+        }
+        if u32_at(HEADER_CRC_AT) != crc32c::crc32c(&bytes[..HEADER_CRC_AT]) {
+            return Err(Fault::Checksum);
         }
         let kind = Kind::of_byte(bytes[2]).ok_or(Fault::Kind(bytes[2]))?;
         let (head_len, values_len) = (u32_at(4), u32_at(8));
@@ -147,7 +150,7 @@ impl Header {
             values_len: values_len as usize,
             seq: Seq(u64_at(12)),
             ack: Seq(u64_at(20)),
-            crc: u32_at(28),
+            body_crc: u32_at(28),
         })
     }
 }
@@ -194,11 +197,11 @@ impl Packet {
         if (header.head_len, header.values_len) != (frame.head.len(), frame.values.len()) {
             return Err(Fault::EndedWithin);
         }
-        Self::checked(bytes, header, frame)
+        Self::checked(header, frame)
     }
 
-    fn checked(bytes: &[u8; HEADER_BYTES], header: Header, frame: Frame) -> Result<Self, Fault> {
-        if checksum(bytes, &frame) != header.crc {
+    fn checked(header: Header, frame: Frame) -> Result<Self, Fault> {
+        if checksum(&frame) != header.body_crc {
             return Err(Fault::Checksum);
         }
         Ok(Self { kind: header.kind, seq: header.seq, ack: header.ack, frame })
@@ -252,10 +255,15 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// CRC-32C of a header but its last four bytes, and of what follows.
-fn checksum(header: &[u8; HEADER_BYTES], frame: &Frame) -> u32 {
-    let crc = crc32c::crc32c(&header[..HEADER_BYTES - 4]);
-    let crc = if frame.head.is_empty() { crc } else { crc32c::crc32c_append(crc, &frame.head) };
+/// Writes the header's own checksum, behind all else of it.
+pub fn seal(header: &mut [u8; HEADER_BYTES]) {
+    let crc = crc32c::crc32c(&header[..HEADER_CRC_AT]);
+    header[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// CRC-32C of what follows a header.
+fn checksum(frame: &Frame) -> u32 {
+    let crc = if frame.head.is_empty() { 0 } else { crc32c::crc32c(&frame.head) };
     if frame.values.is_empty() { crc } else { crc32c::crc32c_append(crc, frame.values.bytes()) }
 }
 
@@ -263,6 +271,7 @@ fn held(frame: &Frame) -> usize {
     frame.head.capacity() + frame.values.len()
 }
 
+const HEADER_CRC_AT: usize = 32;
 const MAGIC: [u8; 2] = *b"aD";
 const SPARES_MAX: usize = 8;
 /// Two of the largest frames.

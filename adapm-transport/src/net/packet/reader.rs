@@ -29,7 +29,6 @@ pub struct PacketReader {
 /// A packet of which the header has come.
 #[derive(Debug)]
 struct Body {
-    bytes: [u8; HEADER_BYTES],
     header: Header,
     frame: Frame,
     /// Bytes of head and values that have come.
@@ -92,7 +91,7 @@ impl PacketReader {
                 let bytes: [u8; HEADER_BYTES] = here.try_into().expect("counted");
                 let header = Header::decode(&bytes, self.limit)?;
                 self.start += HEADER_BYTES;
-                self.body = Some(Body::new(bytes, header, spares.take()));
+                self.body = Some(Body::new(header, spares.take()));
                 continue;
             };
             self.start += body.take(&self.staging[self.start..self.end]);
@@ -185,12 +184,12 @@ impl PacketReader {
 }
 
 impl Body {
-    fn new(bytes: [u8; HEADER_BYTES], header: Header, mut frame: Frame) -> Self {
+    fn new(header: Header, mut frame: Frame) -> Self {
         frame.head.truncate(header.head_len);
         if frame.values.len() > header.values_len {
             frame.values.resize(header.values_len);
         }
-        Self { bytes, header, frame, got: 0 }
+        Self { header, frame, got: 0 }
     }
 
     fn missing(&self) -> usize {
@@ -229,7 +228,7 @@ impl Body {
     }
 
     fn finish(self) -> Result<Packet, Fault> {
-        Packet::checked(&self.bytes, self.header, self.frame)
+        Packet::checked(self.header, self.frame)
     }
 }
 

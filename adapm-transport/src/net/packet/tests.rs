@@ -153,6 +153,20 @@ proptest! {
     }
 
     #[test]
+    fn a_flipped_bit_of_a_header_is_an_error_before_anything_is_waited_for(at in 0..HEADER_BYTES, bit in 0_u8..8) {
+        let mut bytes = outgoing(&packet(2, 3 << 10, 2 << 20)).parts()[0].to_vec();
+        bytes[at] ^= 1 << bit;
+        let mut source = Pieces::blocking(&bytes, vec![usize::MAX]);
+        let read = PacketReader::new(LIMIT).read(&mut source, &mut Spares::default());
+        let expected = match at {
+            0 | 1 => Fault::Magic,
+            3 => Fault::Version { theirs: bytes[3] },
+            _ => Fault::Checksum,
+        };
+        prop_assert_eq!(read, Err(expected));
+    }
+
+    #[test]
     fn garbage_is_an_error_without_growth(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut reader = PacketReader::new(1 << 10);
         let (read, _) = read_all(&mut reader, &mut whole(&bytes), 100);
@@ -164,6 +178,7 @@ proptest! {
 fn a_claim_above_the_limit_is_refused_before_it_costs_anything() {
     let mut bytes = outgoing(&packet(2, 4, 4)).parts().concat();
     bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+    seal((&mut bytes[..HEADER_BYTES]).try_into().expect("a header"));
     let mut spares = Spares::default();
     spares.keep(frame(10, 0, 0));
     let fault = PacketReader::new(LIMIT).read(&mut whole(&bytes), &mut spares);

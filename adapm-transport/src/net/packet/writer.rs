@@ -9,7 +9,7 @@ use std::sync::Arc;
 use adapm_core::link::Seq;
 use adapm_core::transport::Frame;
 
-use super::{HEADER_BYTES, Kind, MAGIC, PROTOCOL_VERSION, checksum};
+use super::{HEADER_BYTES, Kind, MAGIC, PROTOCOL_VERSION, checksum, seal};
 
 /// A packet to be written; shares its frame with whoever may have to write it again.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// A packet with its checksum; costs a look at all its bytes.
+    /// A packet with its checksums; costs a look at all its bytes.
     ///
     /// # Panics
     /// If head or values are longer than 4 GiB, far above the bound on frames.
@@ -35,8 +35,8 @@ impl Outgoing {
         header[8..12].copy_from_slice(&len(content.values.len()));
         header[12..20].copy_from_slice(&seq.0.to_le_bytes());
         header[20..28].copy_from_slice(&ack.0.to_le_bytes());
-        let crc = checksum(&header, content);
-        header[28..].copy_from_slice(&crc.to_le_bytes());
+        header[28..32].copy_from_slice(&checksum(content).to_le_bytes());
+        seal(&mut header);
         Self { header, frame }
     }
 
