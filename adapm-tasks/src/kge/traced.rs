@@ -4,7 +4,7 @@
 use adapm_core::Key;
 
 use crate::kge::graph::{Graph, Names};
-use crate::run::traced::{KeyChoice, UnknownKey, across_the_range};
+use crate::run::traced::{self, KeyChoice, UnknownKey};
 
 /// What keys can be asked for by name; a relation is with its inverse if it has one.
 pub const KEY_KINDS: &[&str] = &["entity", "relation"];
@@ -22,24 +22,14 @@ pub fn traced_keys(
     choices: &[KeyChoice],
 ) -> Result<Vec<(Key, String)>, UnknownKey> {
     let keys = Keys::of(graph, reciprocal);
-    if choices.is_empty() {
-        return Ok(keys.across_the_range());
-    }
-    let mut chosen = Vec::new();
-    for choice in choices {
-        let unknown = || UnknownKey { choice: choice.clone(), keys: keys.counts.len() as u64 };
-        let key = match choice {
-            KeyChoice::Named { kind: "entity", name } => index_of(&graph.entities, name),
-            KeyChoice::Named { name, .. } => index_of(&graph.relations, name).map(|at| keys.entities + at),
-            KeyChoice::Key(number) => usize::try_from(*number).ok().filter(|key| *key < keys.counts.len()),
-        };
-        let key = key.ok_or_else(unknown)?;
-        chosen.push(keys.described(key, ""));
-        if matches!(choice, KeyChoice::Named { kind: "relation", .. }) && reciprocal {
-            chosen.push(keys.described(key + keys.relations, ""));
-        }
-    }
-    Ok(chosen)
+    let named = |kind: &'static str, name: &str| match kind {
+        "entity" => index_of(&graph.entities, name).map(|entity| vec![entity]),
+        _ => index_of(&graph.relations, name).map(|at| {
+            let relation = keys.entities + at;
+            if reciprocal { vec![relation, relation + keys.relations] } else { vec![relation] }
+        }),
+    };
+    traced::chosen(choices, keys.counts.len(), &keys.counts, named, |key| keys.title(key))
 }
 
 /// All keys of a graph's parameters with the number of training triples they are in.
@@ -68,13 +58,7 @@ impl<'a> Keys<'a> {
         Self { graph, entities, relations, counts }
     }
 
-    /// Keys at quantiles of frequency; of keys of the same frequency the first.
-    fn across_the_range(&self) -> Vec<(Key, String)> {
-        let chosen = across_the_range(&self.counts).into_iter();
-        chosen.map(|(key, what)| self.described(key, what)).collect()
-    }
-
-    fn described(&self, key: usize, what: &str) -> (Key, String) {
+    fn title(&self, key: usize) -> String {
         let relation = key.checked_sub(self.entities);
         let name = match relation {
             None => self.graph.entities.text(key),
@@ -86,9 +70,7 @@ impl<'a> Keys<'a> {
             Some(_) => "inverse of relation",
         };
         let (count, all) = (self.counts[key], self.graph.train.len());
-        let what = if what.is_empty() { String::new() } else { format!(" ({what})") };
-        let title = format!("{kind} {}, in {count} of {all} triples{what}", name.unwrap_or_default());
-        (Key(key as u64), title)
+        format!("{kind} {}, in {count} of {all} triples", name.unwrap_or_default())
     }
 }
 

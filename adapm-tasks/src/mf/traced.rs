@@ -3,7 +3,7 @@
 use adapm_core::Key;
 
 use crate::mf::ratings::Ratings;
-use crate::run::traced::{KeyChoice, UnknownKey, across_the_range};
+use crate::run::traced::{self, KeyChoice, UnknownKey};
 
 /// What keys can be asked for by name, which is the id in the data.
 pub const KEY_KINDS: &[&str] = &["row", "column"];
@@ -17,46 +17,30 @@ pub const KEY_KINDS: &[&str] = &["row", "column"];
 pub fn traced_keys(ratings: &Ratings, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
     let rows = ratings.rows();
     let counts: Vec<u64> = ratings.counts_by_vector().into_iter().flatten().map(u64::from).collect();
-    let described = |(key, what): (usize, &str)| {
+    let named = |kind: &'static str, name: &str| {
+        let id = name.parse().ok()?;
+        let key = match kind {
+            "row" => place(&ratings.row_ids, rows, id),
+            _ => place(&ratings.column_ids, ratings.columns(), id).map(|column| rows + column),
+        };
+        key.map(|key| vec![key])
+    };
+    let title = |key: usize| {
         let (kind, id) = match key.checked_sub(rows) {
             None => ("row", ratings.row_id(key)),
             Some(column) => ("column", ratings.column_id(column)),
         };
-        let what = if what.is_empty() { String::new() } else { format!(" ({what})") };
-        let (id, count, all) = (id.unwrap_or_default(), counts[key], ratings.train_len());
-        (Key(key as u64), format!("{kind} {id}, in {count} of {all} ratings{what}"))
+        format!("{kind} {}, in {} of {} ratings", id.unwrap_or_default(), counts[key], ratings.train_len())
     };
-    if choices.is_empty() {
-        return Ok(across_the_range(&counts).into_iter().map(described).collect());
-    }
-    let chosen = choices.iter().map(|choice| {
-        let key = match choice {
-            KeyChoice::Named { kind: "row", name } => place(rows, name, |row| ratings.row_id(row)),
-            KeyChoice::Named { name, .. } => {
-                let column = place(ratings.columns(), name, |column| ratings.column_id(column));
-                column.map(|column| rows + column)
-            }
-            KeyChoice::Key(number) => usize::try_from(*number).ok().filter(|key| *key < counts.len()),
-        };
-        let unknown = || UnknownKey { choice: choice.clone(), keys: counts.len() as u64 };
-        key.map(|key| described((key, ""))).ok_or_else(unknown)
-    });
-    chosen.collect()
+    traced::chosen(choices, counts.len(), &counts, named, title)
 }
 
-/// The index with this id, of ids that ascend.
-fn place(len: usize, id: &str, id_of: impl Fn(usize) -> Option<u64>) -> Option<usize> {
-    let id: u64 = id.parse().ok()?;
-    let (mut low, mut high) = (0, len);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if id_of(middle)? < id {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+/// The index of an id, of `len` that ascend; `ids` are empty where the index is the id.
+fn place(ids: &[u64], len: usize, id: u64) -> Option<usize> {
+    match ids {
+        [] => usize::try_from(id).ok().filter(|index| *index < len),
+        ids => ids.binary_search(&id).ok(),
     }
-    (id_of(low) == Some(id)).then_some(low)
 }
 
 #[cfg(test)]
@@ -86,10 +70,9 @@ mod tests {
 
     #[test]
     fn ids_with_gaps_are_found() {
-        let ids = [3, 9, 11];
-        let find = |id: &str| place(3, id, |at| ids.get(at).copied());
-        let found = ["3", "9", "11", "0", "4", "12", "", "-3"].map(find);
-        assert_eq!(found, [Some(0), Some(1), Some(2), None, None, None, None, None]);
-        assert_eq!(place(0, "1", |_| None), None);
+        let found = [3, 9, 11, 0, 4, 12, u64::MAX].map(|id| place(&[3, 9, 11], 3, id));
+        assert_eq!(found, [Some(0), Some(1), Some(2), None, None, None, None]);
+        assert_eq!([0, 2, 3].map(|id| place(&[], 3, id)), [Some(0), Some(2), None]);
+        assert_eq!(place(&[], 0, 1), None);
     }
 }

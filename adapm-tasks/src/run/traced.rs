@@ -6,6 +6,8 @@
 use std::cmp::Reverse;
 use std::fmt;
 
+use adapm_core::Key;
+
 /// A key, or keys, of a task's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -92,8 +94,37 @@ impl fmt::Display for UnknownKey {
     }
 }
 
+/// The keys that `choices` name, each with its title; without choices a few of the first `ranked.len()` keys at quantiles of how
+/// often they occur.
+///
+/// `keys`: how many there are. `named`: the key numbers of a kind and a name, `None` if the data lacks it. `title`: what a key is.
+pub(crate) fn chosen(
+    choices: &[KeyChoice],
+    keys: usize,
+    ranked: &[u64],
+    named: impl Fn(&'static str, &str) -> Option<Vec<usize>>,
+    title: impl Fn(usize) -> String,
+) -> Result<Vec<(Key, String)>, UnknownKey> {
+    if choices.is_empty() {
+        let described = |(key, what): (usize, &str)| (Key(key as u64), format!("{} ({what})", title(key)));
+        return Ok(across_the_range(ranked).into_iter().map(described).collect());
+    }
+    let mut chosen = Vec::new();
+    for choice in choices {
+        let found = match choice {
+            KeyChoice::Named { kind, name } => named(kind, name),
+            KeyChoice::Key(number) => {
+                usize::try_from(*number).ok().filter(|key| *key < keys).map(|key| vec![key])
+            }
+        };
+        let found = found.ok_or_else(|| UnknownKey { choice: choice.clone(), keys: keys as u64 })?;
+        chosen.extend(found.into_iter().map(|key| (Key(key as u64), title(key))));
+    }
+    Ok(chosen)
+}
+
 /// Positions at quantiles of frequency, each with what that is called; of equally frequent ones the first.
-pub(crate) fn across_the_range(counts: &[u64]) -> Vec<(usize, &'static str)> {
+fn across_the_range(counts: &[u64]) -> Vec<(usize, &'static str)> {
     let mut ranked: Vec<usize> = (0..counts.len()).collect();
     ranked.sort_by_key(|at| (Reverse(counts[*at]), *at));
     let mut chosen: Vec<(usize, &'static str)> = Vec::new();

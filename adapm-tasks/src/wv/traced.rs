@@ -2,7 +2,7 @@
 
 use adapm_core::Key;
 
-use crate::run::traced::{KeyChoice, UnknownKey, across_the_range};
+use crate::run::traced::{self, KeyChoice, UnknownKey};
 use crate::wv::vocabulary::Vocabulary;
 
 /// What keys can be asked for by name: the input vector of a word, and its output vector.
@@ -16,28 +16,16 @@ pub const KEY_KINDS: &[&str] = &["word", "output"];
 /// The first choice that the vocabulary does not have.
 pub fn traced_keys(vocabulary: &Vocabulary, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
     let (words, counts) = (vocabulary.len(), vocabulary.counts());
-    let described = |(key, what): (usize, &str)| {
-        let kind = if key < words { "word" } else { "output vector of word" };
-        let what = if what.is_empty() { String::new() } else { format!(" ({what})") };
-        let word = vocabulary.words().text(key % words).unwrap_or_default();
-        let (count, all) = (counts[key % words], vocabulary.total());
-        (Key(key as u64), format!("{kind} {word}, {count} of {all} words{what}"))
+    let named = |kind: &'static str, name: &str| {
+        let behind = if kind == "output" { words } else { 0 };
+        vocabulary.find(name.as_bytes()).map(|word| vec![word as usize + behind])
     };
-    if choices.is_empty() {
-        return Ok(across_the_range(counts).into_iter().map(described).collect());
-    }
-    let chosen = choices.iter().map(|choice| {
-        let key = match choice {
-            KeyChoice::Named { kind, name } => {
-                let behind = if *kind == "output" { words } else { 0 };
-                vocabulary.find(name.as_bytes()).map(|word| word as usize + behind)
-            }
-            KeyChoice::Key(number) => usize::try_from(*number).ok().filter(|key| *key < 2 * words),
-        };
-        let unknown = || UnknownKey { choice: choice.clone(), keys: 2 * words as u64 };
-        key.map(|key| described((key, ""))).ok_or_else(unknown)
-    });
-    chosen.collect()
+    let title = |key: usize| {
+        let kind = if key < words { "word" } else { "output vector of word" };
+        let word = vocabulary.words().text(key % words).unwrap_or_default();
+        format!("{kind} {word}, {} of {} words", counts[key % words], vocabulary.total())
+    };
+    traced::chosen(choices, 2 * words, counts, named, title)
 }
 
 #[cfg(test)]
