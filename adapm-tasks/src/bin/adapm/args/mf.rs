@@ -55,7 +55,7 @@ pub(crate) struct TrainArgs {
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-    /// Chunks of up to 1,024 cells between `localize` and the access, under lapse
+    /// Chunks of up to 4,096 cells between `localize` and the access, under lapse
     #[arg(long, value_name = "CHUNKS", default_value_t = TrainConfig::default().localize_ahead)]
     pub(crate) localize_ahead: u64,
     #[command(flatten)]
