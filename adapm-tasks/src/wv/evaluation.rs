@@ -106,7 +106,7 @@ fn run(
     let (dim, limit) = (vectors.dim(), words.unwrap_or(usize::MAX));
     // Only input vectors take part: the vector of word `w` is key `w`, as in training.
     let shape = Shape::new(&[(vectors.words().len() as u64, dim)]);
-    let kept = Kept::all(shape.clone(), Arc::new(vectors.values().to_vec()));
+    let kept = Kept::all(shape.clone(), Arc::clone(&vectors.values));
     let examination = &Answering::new(questions, vectors.words(), dim, limit);
     let evaluated = Evaluation { examination, shape, crew, observer, stop }.run(kept.initial())?;
     Ok(EvalReport {

@@ -13,6 +13,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::kge::Names;
 use crate::run::file::{self, CheckpointError};
@@ -25,7 +26,7 @@ pub struct Vectors {
     words: Names,
     dim: usize,
     /// `[words x dim]`.
-    values: Vec<f32>,
+    pub(crate) values: Arc<Vec<f32>>,
 }
 
 impl fmt::Debug for Vectors {
@@ -52,7 +53,7 @@ impl Vectors {
     #[must_use]
     pub fn new(words: Names, dim: usize, values: Vec<f32>) -> Option<Self> {
         let fits = dim > 0 && words.len().checked_mul(dim) == Some(values.len());
-        fits.then_some(Self { words, dim, values })
+        fits.then(|| Self { words, dim, values: Arc::new(values) })
     }
 
     /// The words.
@@ -179,7 +180,7 @@ fn read(bytes: &[u8], format: Format) -> Result<Vectors, Fault> {
     if !rest.iter().all(u8::is_ascii_whitespace) {
         return Err((count as u64, VectorFault::Surplus));
     }
-    Ok(Vectors { words, dim, values })
+    Ok(Vectors { words, dim, values: Arc::new(values) })
 }
 
 fn read_digits(rest: &mut &[u8], dim: usize, values: &mut Vec<f32>) -> Result<(), VectorFault> {
