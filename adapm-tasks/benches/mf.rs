@@ -6,15 +6,20 @@
 //! `cargo bench -p adapm-tasks --bench mf`: 100 k x 10 k, 10 M cells; with `-- small` 20 k x 2 k, 1 M cells; with `-- rate` prints
 //! only the cells per second of one node with two workers, for `benches/against_libmf.py`.
 
+mod turns;
+
 use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
 use adapm_tasks::mf::{NoProgress, PlantedConfig, Ratings, TrainConfig, train};
 
+use crate::turns::RUNS;
+
 fn main() {
     let asked = |word: &str| std::env::args().any(|argument| argument == word);
     let mut planted = PlantedConfig::default();
     (planted.rows, planted.columns, planted.cells, planted.test_cells) = (100_000, 10_000, 10_000_000, 1);
+    planted.rank = RANK;
     if asked("small") {
         (planted.rows, planted.columns, planted.cells) = (20_000, 2_000, 1_000_000);
     }
@@ -23,34 +28,20 @@ fn main() {
         println!("{}", rate(&ratings, Some(System::Adapm), 2));
         return;
     }
-    let ways = [(None, 1), (Some(System::Adapm), 1), (Some(System::Adapm), 2)];
-    let mut rates = ways.map(|_| Vec::new());
-    for _ in 0..RUNS {
-        for (rates, (system, workers)) in rates.iter_mut().zip(ways) {
-            rates.push(rate(&ratings, system, workers));
-        }
-    }
-    let [floor, one, two] = rates.map(median);
-    println!("{} cells, rank 32, medians of {RUNS}, M cells/s", ratings.train_len());
-    println!("plain arrays, 1 worker: {:.2}", floor / 1e6);
-    println!("1 node x 1 worker:      {:.2}, time {:.2} of plain arrays", one / 1e6, floor / one);
-    println!("1 node x 2 workers:     {:.2}, {:.2} of the rate of 1 x 1", two / 1e6, two / one);
+    println!("{} cells, rank {RANK}, medians of {RUNS}, M cells/s", ratings.train_len());
+    turns::print(1e6, |system, workers| rate(&ratings, system, workers));
 }
 
 /// Training cells per second in the best epoch but the first, which warms up.
 fn rate(ratings: &Ratings, system: Option<System>, workers: usize) -> f64 {
     let mut config = TrainConfig::default();
-    (config.system, config.workers, config.epochs) = (system, Some(workers), EPOCHS);
+    (config.system, config.workers, config.epochs, config.dim) = (system, Some(workers), EPOCHS, RANK);
     (config.evaluate, config.checkpoint) = (false, false);
     let report = train(ratings, &config, &NoProgress, &AtomicBool::new(false)).expect("trains");
     let rates = report.epochs.iter().skip(1).map(|epoch| epoch.examples as f64 / epoch.seconds);
     rates.fold(0.0, f64::max)
 }
 
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
-}
-
-const RUNS: usize = 5;
 const EPOCHS: u32 = 4;
+/// Of the generated matrix and of the model.
+const RANK: usize = 32;

@@ -7,12 +7,16 @@
 //! sentences, whose vocabulary fits into any cache. With `rate` it prints only the words per second of one node with two workers,
 //! for `benches/against_gensim.py`.
 
+mod turns;
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
 use adapm_tasks::run::NoProgress;
 use adapm_tasks::wv::{Corpus, Text, TrainConfig, train};
+
+use crate::turns::RUNS;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -26,18 +30,8 @@ fn main() {
         println!("{}", rate(&corpus, Some(System::Adapm), 2));
         return;
     }
-    let ways = [(None, 1), (Some(System::Adapm), 1), (Some(System::Adapm), 2)];
-    let mut rates = ways.map(|_| Vec::new());
-    for _ in 0..RUNS {
-        for (rates, (system, workers)) in rates.iter_mut().zip(ways) {
-            rates.push(rate(&corpus, system, workers));
-        }
-    }
-    let [floor, one, two] = rates.map(median);
     println!("{} words, medians of {RUNS}, k words/s", corpus.words());
-    println!("plain arrays, 1 worker: {:.0}", floor / 1e3);
-    println!("1 node x 1 worker:      {:.0}, time {:.2} of plain arrays", one / 1e3, floor / one);
-    println!("1 node x 2 workers:     {:.0}, {:.2} of the rate of 1 x 1", two / 1e3, two / one);
+    turns::print(1e3, |system, workers| rate(&corpus, system, workers));
 }
 
 /// Words per second of an epoch.
@@ -48,10 +42,3 @@ fn rate(corpus: &Corpus, system: Option<System>, workers: usize) -> f64 {
     let report = train(corpus, None, &config, &NoProgress, &AtomicBool::new(false)).expect("trains");
     report.epochs.first().map_or(0.0, |epoch| epoch.examples as f64 / epoch.seconds)
 }
-
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
-}
-
-const RUNS: usize = 5;
