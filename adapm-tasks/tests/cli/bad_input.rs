@@ -125,3 +125,19 @@ fn a_model_is_neither_overwritten_by_its_export_nor_taken_for_another() {
     let missing = folder.join("missing").join("below");
     assert_refused(&export("mf", text(&missing)), &["cannot write", "--output"]);
 }
+
+#[test]
+fn no_file_is_written_twice_nor_over_what_is_read() {
+    let folder = folder("bad_outputs");
+    let sentences = "the sun is a star\n".repeat(20);
+    write(&folder, "text", &sentences);
+    let [data, model] = ["text", "model"].map(|name| folder.join(name));
+    let by_another_way = folder.join("..").join(folder.file_name().expect("has a name")).join("model");
+    let train = |files: &[&str]| run(&[&["train", "wv", "--data", text(&data)], files].concat());
+    let (model, again) = (text(&model), text(&by_another_way));
+    assert_refused(&train(&["--output", model, "--save", again]), &["cannot write", "--output", "--save"]);
+    assert_refused(&train(&["--save", model, "--trace-keys", model]), &["(--trace-keys)", "--save"]);
+    assert_refused(&train(&["--save-vocab", text(&data)]), &["(--save-vocab)", "--data", "another file"]);
+    assert!(!by_another_way.exists(), "what was refused leaves no file");
+    assert_eq!(fs::read_to_string(&data).expect("it is still there"), sentences);
+}

@@ -2,7 +2,6 @@
 //!
 //! What is a task's own it says by [`Evaluating`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::run::ManagerStats;
@@ -10,6 +9,7 @@ use serde::Serialize;
 
 use crate::args::{ClusterArgs, Given, ProcessArgs};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::format;
 use crate::input;
 use crate::interrupt::Interrupt;
@@ -35,8 +35,8 @@ pub(crate) trait Evaluating {
     /// The flags that all tasks have.
     fn shared(&self) -> Shared<'_>;
 
-    /// Files that the first process writes in the end, each with its flag.
-    fn files(&self) -> Vec<(&'static str, &Path)>;
+    /// Files that it reads, and those that the first process writes in the end.
+    fn files(&self) -> Files<'_>;
 
     /// Reads parameters and data.
     fn subject(&self) -> Result<Self::Subject, Failure>;
@@ -111,7 +111,7 @@ fn evaluate<E: Evaluating>(
     let output = processes.output(json);
     let common = train::common(cluster, processes)?;
     if processes.is_first() {
-        args.files().into_iter().try_for_each(|(flag, path)| input::probe_writable(flag, Some(path)))?;
+        args.files().probe()?;
     }
     let subject = input::read(output, interrupt, "reading data", || args.subject())?;
     let mut table = Table::new(&[]);

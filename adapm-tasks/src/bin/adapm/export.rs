@@ -1,14 +1,12 @@
 //! The verb `export`: trained parameters in forms that other programs read.
 
-use std::fs;
-
 use adapm_tasks::run::{CheckpointError, TaskError};
 use adapm_tasks::{kge, mf, wv};
 
 use crate::args::{ExportArgs, ExportTask};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::format;
-use crate::input;
 use crate::output::Output;
 
 /// Reads parameters and writes them in another form.
@@ -49,11 +47,9 @@ fn write(
     files: &ExportArgs,
     write: impl FnOnce() -> Result<String, CheckpointError>,
 ) -> Result<String, Failure> {
-    let place = |path| fs::canonicalize(path).ok();
-    if place(&files.load).is_some_and(|load| place(&files.output) == Some(load)) {
-        return Err(Failure::SameFile(files.output.clone()));
-    }
-    input::probe_writable("--output", Some(&files.output))?;
+    let (read, written) =
+        (vec![("--load", files.load.as_path())], vec![("--output", files.output.as_path())]);
+    Files { read, written }.probe()?;
     write().map_err(|error| TaskError::Checkpoint(error).into())
 }
 

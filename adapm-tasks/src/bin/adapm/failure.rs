@@ -40,8 +40,8 @@ pub(crate) enum Failure {
     NoManager,
     /// The data has nothing in this part.
     NoPart(Split),
-    /// What was written was to be read.
-    SameFile(PathBuf),
+    /// Two flags name one file that is to be written.
+    SameFile { path: PathBuf, flags: [&'static str; 2] },
     /// Data of this name is unknown: the library's reason, what may have been meant, and what there is.
     UnknownData { error: DataError, near: Option<String>, names: Vec<String> },
     /// A file that was to be written cannot be.
@@ -140,7 +140,7 @@ impl Failure {
             | Self::Recipe(_)
             | Self::NoManager
             | Self::NoPart(_)
-            | Self::SameFile(_)
+            | Self::SameFile { .. }
             | Self::UnknownData { .. }
             | Self::Unwritable { .. }
             | Self::Usage { .. }
@@ -171,8 +171,9 @@ impl Failure {
             Self::NoPart(split) => {
                 Some(format!("the data has no {split} part to evaluate (--split); give another part, or data with one"))
             }
-            Self::SameFile(path) => {
-                Some(format!("{} is read (--load) and cannot be written (--output); give another file", path.display()))
+            Self::SameFile { path, flags: [written, other] } => {
+                let path = path.display();
+                Some(format!("cannot write {path} ({written}): it is the file of {other}, too; give another file"))
             }
             Self::UnknownData { error, near, names } => Some(match (near, names.as_slice()) {
                 (Some(near), _) => format!("{error}; did you mean {near}?"),

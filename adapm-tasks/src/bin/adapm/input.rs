@@ -1,7 +1,6 @@
-//! Finding data by name, and probing files that are written in the end, before hours are spent.
+//! Finding and reading data.
 
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use adapm_tasks::data::{self, DATA_VARIABLE, DataError};
@@ -38,21 +37,6 @@ pub(crate) fn origin(name: Option<&Path>, flags: &[&str], given: &Given) -> Stri
     let flags = given.among(flags);
     let by_name = name.is_some_and(|name| !name.exists());
     if by_name { format!("{flags}, in ${DATA_VARIABLE}") } else { flags }
-}
-
-/// Checks that `path` can be written, and leaves no trace.
-pub(crate) fn probe_writable(flag: &'static str, path: Option<&Path>) -> Result<(), Failure> {
-    let Some(path) = path else { return Ok(()) };
-    let probe = || -> io::Result<()> {
-        match OpenOptions::new().write(true).create_new(true).open(path) {
-            Ok(_) => fs::remove_file(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                OpenOptions::new().append(true).open(path).map(drop)
-            }
-            Err(error) => Err(error),
-        }
-    };
-    probe().map_err(|error| Failure::Unwritable { flag, path: PathBuf::from(path), error })
 }
 
 fn unknown(error: DataError) -> Failure {

@@ -12,6 +12,7 @@ mod demo;
 mod eval;
 mod export;
 mod failure;
+mod files;
 mod format;
 mod input;
 mod interrupt;

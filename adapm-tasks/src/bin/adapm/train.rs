@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::args::{ClusterArgs, Given, Manager, ProcessArgs, RecipeArgs, TraceKeysArgs, TrainOutputArgs};
 use crate::failure::Failure;
+use crate::files::{self, Files};
 use crate::format;
 use crate::interrupt::Interrupt;
 use crate::json;
@@ -47,8 +48,8 @@ pub(crate) trait Training {
     /// The flags that all tasks have.
     fn shared(&self) -> Shared<'_>;
 
-    /// Files of its own that the first process writes in the end, each with its flag.
-    fn files(&self) -> Vec<(&'static str, &Path)>;
+    /// Files that it reads, and those of its own that the first process writes in the end.
+    fn files(&self) -> Files<'_>;
 
     /// Reads or generates what is trained on.
     fn data(&self) -> Result<Self::Data, Failure>;
@@ -144,15 +145,15 @@ fn train<T: Training>(
     let output = processes.output(wanted.json);
     let common = common(cluster, processes)?;
     if processes.is_first() {
-        let files = args.files().into_iter().map(|(flag, path)| (flag, Some(path)));
-        let all = files.chain([("--save", wanted.save.as_deref())]);
-        all.into_iter().try_for_each(|(flag, path)| input::probe_writable(flag, path))?;
+        let mut files = args.files();
+        files.written.extend(Files::given([("--save", &wanted.save), ("--trace-keys", &traced.trace_keys)]));
+        files.probe()?;
     }
     let trace = traced.trace_keys.as_ref().map(|file| match processes.company() {
         None => file.clone(),
         Some(company) => trace::part_of(file, company.group.node()),
     });
-    input::probe_writable("--trace-keys", trace.as_deref())?;
+    trace.as_deref().map_or(Ok(()), |path| files::probe_writable("--trace-keys", path))?;
     let choices = traced.trace.as_deref().map_or(Ok(Vec::new()), |text| KeyChoice::list(text, T::KEY_KINDS));
     let choices = choices.map_err(TraceFailure::Choice)?;
     let data = input::read(output, interrupt, "reading data", || args.data())?;

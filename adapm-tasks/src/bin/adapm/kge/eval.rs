@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::args::kge::EvalArgs;
 use crate::eval::{Evaluating, Shared, Summary};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::format;
 use crate::kge::figures::{self, Quality};
 use crate::processes::Processes;
@@ -29,8 +30,8 @@ impl Evaluating for EvalArgs {
         Shared { cluster: &self.cluster, processes: &self.processes, json: self.output.json }
     }
 
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        self.ranks.iter().map(|path| ("--ranks", path.as_path())).collect()
+    fn files(&self) -> Files<'_> {
+        Files { read: vec![("--load", &self.load)], written: Files::given([("--ranks", &self.ranks)]) }
     }
 
     fn subject(&self) -> Result<Self::Subject, Failure> {

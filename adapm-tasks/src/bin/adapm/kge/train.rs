@@ -1,6 +1,5 @@
 //! `train kge`.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
@@ -11,6 +10,7 @@ use serde::Serialize;
 
 use crate::args::kge::TrainArgs;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::kge::figures::{self, Quality};
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
@@ -30,8 +30,8 @@ impl Training for TrainArgs {
         Shared { recipe, cluster, output, traced, processes }
     }
 
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        Vec::new()
+    fn files(&self) -> Files<'_> {
+        Files { read: Files::given([("--data", &self.data.data)]), ..Files::default() }
     }
 
     fn data(&self) -> Result<Graph, Failure> {

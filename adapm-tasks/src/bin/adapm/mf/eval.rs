@@ -1,6 +1,5 @@
 //! `eval mf`.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::mf::{self, Checkpoint, EvalConfig, EvalReport, Ratings};
@@ -10,6 +9,7 @@ use serde::Serialize;
 use crate::args::mf::EvalArgs;
 use crate::eval::{Evaluating, Shared, Summary};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::format;
 use crate::mf::figures::{self, Quality};
 use crate::processes::Processes;
@@ -26,8 +26,8 @@ impl Evaluating for EvalArgs {
         Shared { cluster: &self.cluster, processes: &self.processes, json: self.output.json }
     }
 
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        Vec::new()
+    fn files(&self) -> Files<'_> {
+        Files { read: vec![("--load", &self.load)], ..Files::default() }
     }
 
     fn subject(&self) -> Result<Self::Subject, Failure> {

@@ -1,6 +1,5 @@
 //! `train mf`.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
@@ -10,6 +9,7 @@ use serde::Serialize;
 
 use crate::args::mf::TrainArgs;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::mf::figures::{self, Quality};
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
@@ -29,8 +29,8 @@ impl Training for TrainArgs {
         Shared { recipe, cluster, output, traced, processes }
     }
 
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        Vec::new()
+    fn files(&self) -> Files<'_> {
+        Files { read: Files::given([("--data", &self.data.data)]), ..Files::default() }
     }
 
     fn data(&self) -> Result<Ratings, Failure> {

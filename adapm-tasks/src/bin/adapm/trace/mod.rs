@@ -17,13 +17,17 @@ use adapm_runtime::trace::{Span, Trace};
 
 use crate::args::TraceArgs;
 use crate::failure::Failure;
-use crate::input;
+use crate::files::Files;
 use crate::output::Output;
 use crate::trace::error::TraceFailure;
 
 /// Reads what `args` name, and prints or draws it.
 pub(crate) fn run(args: &TraceArgs) -> Result<(), Failure> {
-    input::probe_writable("--svg", args.svg.as_deref())?;
+    Files {
+        read: args.files.iter().map(|file| ("FILE", file.as_path())).collect(),
+        written: Files::given([("--svg", &args.svg)]),
+    }
+    .probe()?;
     let trace = read(&args.files)?;
     let window = window(args, &trace)?;
     let output = Output::new(false);

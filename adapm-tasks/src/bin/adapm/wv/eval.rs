@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::args::wv::EvalArgs;
 use crate::eval::{Evaluating, Shared, Summary};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::format;
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
@@ -45,8 +46,8 @@ impl Evaluating for EvalArgs {
         Shared { cluster: &self.cluster, processes: &self.processes, json: self.output.json }
     }
 
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        Vec::new()
+    fn files(&self) -> Files<'_> {
+        Files { read: vec![("--load", &self.load)], ..Files::default() }
     }
 
     fn subject(&self) -> Result<Subject, Failure> {

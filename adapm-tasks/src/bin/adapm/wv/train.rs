@@ -1,6 +1,5 @@
 //! `train wv`.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
@@ -10,6 +9,7 @@ use serde::Serialize;
 
 use crate::args::wv::TrainArgs;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
 use crate::report::{self, Summary};
@@ -43,9 +43,17 @@ impl Training for TrainArgs {
         Shared { recipe, cluster, output, traced, processes }
     }
 
-    fn files(&self) -> Vec<(&'static str, &Path)> {
-        let files = [("--output", &self.vectors), ("--save-vocab", &self.save_vocab)];
-        files.into_iter().filter_map(|(flag, path)| path.as_deref().map(|path| (flag, path))).collect()
+    fn files(&self) -> Files<'_> {
+        let (data, asked) = (&self.data, &self.asked);
+        Files {
+            read: Files::given([
+                ("--data", &data.data),
+                ("--read-vocab", &data.read_vocab),
+                ("--questions", &asked.questions),
+                ("--similarity", &asked.similarity),
+            ]),
+            written: Files::given([("--output", &self.vectors), ("--save-vocab", &self.save_vocab)]),
+        }
     }
 
     fn data(&self) -> Result<Data, Failure> {
