@@ -26,7 +26,7 @@ pub use reader::PacketReader;
 pub use writer::{Outgoing, PacketWriter};
 
 /// Version of everything on the wire between nodes.
-pub const PROTOCOL_VERSION: u8 = 1;
+pub const PROTOCOL_VERSION: u8 = 2;
 /// Bytes of a packet's header.
 pub const HEADER_BYTES: usize = 36;
 
