@@ -184,7 +184,8 @@ fn hundreds_of_resets_lose_and_double_no_update() {
 #[test]
 fn every_system_conserves_updates_under_resets() {
     for (system, seed) in System::ALL.into_iter().zip(20..) {
-        let faults = Faults { cut_after: Some(1..20_000), ..Faults::none(seed) };
+        // Behind most handshakes: each that fails puts off the next, and those of the test above suffice.
+        let faults = Faults { cut_after: Some(200..20_000), ..Faults::none(seed) };
         conserves(system, 1, faults, |counts| counts.resets >= 60);
     }
 }
