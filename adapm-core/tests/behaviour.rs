@@ -357,17 +357,8 @@ fn a_replica_does_not_drift() {
         let random = f32::from_bits((rng.bits() as u32 & 0x007f_ffff) | 0x3f80_0000) - 1.5;
         owner[step % 2] += random * 1e-3;
         slot.refresh(Version(step as u64), &owner);
-        assert_eq!(slot.value.map_bits(), owner.map_bits(), "after {step} refreshes");
-    }
-}
-
-trait Bits {
-    fn map_bits(&self) -> [u32; 2];
-}
-
-impl Bits for [f32] {
-    fn map_bits(&self) -> [u32; 2] {
-        [self[0].to_bits(), self[1].to_bits()]
+        let value = [slot.value[0], slot.value[1]];
+        assert_eq!(value.map(f32::to_bits), owner.map(f32::to_bits), "after {step} refreshes");
     }
 }
 
@@ -386,5 +377,19 @@ fn a_replica_leaves_no_trace() -> Case {
     cluster.settle()?;
     assert_eq!(cluster.state(N1, key), None);
     assert_eq!([N0, N1].map(|node| cluster.member(node).node.side_entries()), [0, 0]);
+    Ok(())
+}
+
+/// What a node keeps for its next round grows with the keys it wants, not with how often they are asked for.
+#[test]
+fn a_key_that_is_localized_again_and_again_is_noted_once() -> Case {
+    let mut cluster = cluster(System::Lapse);
+    let key = homed(&cluster, N1)[0];
+    cluster.localize(of(N0), &[key])?;
+    cluster.round(N0)?;
+    (0..100).try_for_each(|_| cluster.localize(of(N0), &[key]).map(drop))?;
+    cluster.deliver_all()?;
+    let entries = cluster.member(N0).node.side_entries();
+    assert!(cluster.state(N0, key) == Main && entries <= 4, "{entries} entries");
     Ok(())
 }

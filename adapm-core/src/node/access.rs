@@ -255,9 +255,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 self.finish(item.op);
             }
         }
-        if self.interests.get(&key).is_some_and(|interest| interest.is_wanted()) {
-            self.agenda.request.push(key);
-        }
+        self.ask_later(key);
         self.advance(key);
     }
 

@@ -152,7 +152,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let had_turn = core::mem::take(&mut interest.had_turn);
         self.schedule_wish(key, None);
         if first || had_turn {
-            self.agenda.request.push(key);
+            self.ask_later(key);
         }
         if first {
             self.observe(|observer, now| observer.on_intent(now, key, true));
@@ -224,10 +224,21 @@ impl<S: Store, P: Policy> Node<S, P> {
         let wish = interest.wish.get_or_insert_default();
         wish.unsent = true;
         wish.waiters.push(waiter);
-        self.agenda.request.push(key);
+        self.ask_later(key);
         self.schedule_wish(key, due);
         if first {
             self.observe(|observer, now| observer.on_intent(now, key, true));
+        }
+    }
+
+    /// The next round looks whether somebody has to be asked for `key`, if it is wanted. However often it comes and goes until
+    /// then, it is noted once.
+    pub(super) fn ask_later(&mut self, key: Key) {
+        if let Some(interest) = self.interests.get_mut(&key)
+            && interest.is_wanted()
+            && !core::mem::replace(&mut interest.is_listed, true)
+        {
+            self.agenda.request.push(key);
         }
     }
 

@@ -157,9 +157,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// `key` has become `None`: it is asked for again if it is wanted, else what waits for it is sent.
     pub(super) fn absent_again(&mut self, key: Key) {
-        if self.interests.get(&key).is_some_and(|interest| interest.is_wanted()) {
-            self.agenda.request.push(key);
-        }
+        self.ask_later(key);
         self.advance(key);
         self.unpark(key);
     }
@@ -169,7 +167,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         match self.interests.get(&key) {
             None => self.agenda.release.push(key),
             Some(interest) if interest.wish.as_ref().is_some_and(|wish| wish.unsent) => {
-                self.agenda.request.push(key)
+                self.ask_later(key);
             }
             Some(_) => {}
         }

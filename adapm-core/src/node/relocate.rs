@@ -101,9 +101,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.draft_residence(home, key, if planted!(self, OlderResidence) { older } else { there });
         }
         self.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
-        if self.interests.get(&key).is_some_and(|interest| interest.is_wanted()) {
-            self.agenda.request.push(key);
-        }
+        self.ask_later(key);
     }
 
     /// Ownership has arrived with a grant or hand-over.

@@ -149,9 +149,11 @@ impl<S: Store, P: Policy> Node<S, P> {
             return entries;
         }
         for key in sorted(&mut self.agenda.request) {
-            let Some(interest) = self.interests.get(&key).filter(|interest| interest.is_wanted()) else {
+            let Some(interest) = self.interests.get_mut(&key) else { continue };
+            interest.is_listed = false;
+            if !interest.is_wanted() {
                 continue;
-            };
+            }
             let localize = interest.wish.as_ref().is_some_and(|wish| wish.unsent);
             let word = self.word(key);
             let queue = self.queues.get(&key);
@@ -162,7 +164,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 State::None if !unanswered => {}
                 State::Replica if localize && !waiting_set => {}
                 State::Replica if localize => {
-                    self.agenda.request.push(key);
+                    self.ask_later(key);
                     continue;
                 }
                 // Found again when what it waits for is answered.
@@ -253,7 +255,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn draft_requests(&mut self, entries: &[Entry<Want>], drafts: &mut Requests) {
         for &Entry { key, to, goes, says: Want { counter, localize, is_here }, .. } in entries {
             if !goes {
-                self.agenda.request.push(key);
+                self.ask_later(key);
                 continue;
             }
             if localize

@@ -47,6 +47,8 @@ pub(crate) struct Interest {
     /// Relocated away under this intent, without replication: a signal has one turn, so that a key moves at most as often as it
     /// is signaled, and whatever else is on its way to its owner arrives. Not asked again before the next signal.
     pub(crate) had_turn: bool,
+    /// In [`Agenda::request`].
+    pub(crate) is_listed: bool,
 }
 
 /// A localize of this node.
@@ -250,7 +252,7 @@ impl Round {
 /// Work for the next round; lists may hold a key twice or in vain and are looked through in key order.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    /// Keys that may need an intent or localize entry.
+    /// Keys that may need an intent or localize entry, each once.
     pub(crate) request: Vec<Key>,
     /// Replicas that may have no interest left.
     pub(crate) release: Vec<Key>,
