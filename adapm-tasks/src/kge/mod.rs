@@ -66,7 +66,7 @@ mod report;
 mod rescal;
 mod shape;
 mod step;
-mod task;
+pub(crate) mod task;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 mod traced;

@@ -61,7 +61,7 @@ mod reader;
 mod report;
 mod skew;
 mod step;
-mod task;
+pub(crate) mod task;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 mod tiles;

@@ -1,6 +1,8 @@
 //! Runs of a task that counts: that nothing is lost, that all wait where they have to and decide the same, and how all end.
 
+mod accesses;
 mod count;
+mod patterns;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -48,7 +48,7 @@ mod search;
 mod sentence;
 mod similarity;
 mod step;
-mod task;
+pub(crate) mod task;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 mod text;

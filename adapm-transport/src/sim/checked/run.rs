@@ -121,6 +121,29 @@ impl Run {
         let mut dice = Dice::new(self.seed ^ RUN_SALT);
         let mut simulation = self.simulation(&mut dice);
         let result = self.hardship(&mut simulation, &mut dice, report);
+        self.conclude(result, simulation, dice, report)
+    }
+
+    /// Runs `program` in place of a random one, under the same faults, of which the last comes no later than the worker's step
+    /// of number [`operations`](Self::operations): for access patterns of one's own. Their operations are not counted.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn follow(&self, program: &mut dyn Program) -> Result<Report, Stopped> {
+        let (mut dice, mut report) = (Dice::new(self.seed ^ RUN_SALT), Report::default());
+        let mut simulation = self.simulation(&mut dice);
+        let result = simulation.run(program, PATIENCE).and_then(|_| rest(&mut simulation));
+        self.conclude(result, simulation, dice, &mut report).map(|()| report)
+    }
+
+    /// Drains what has gone well so far, and says what it was like.
+    fn conclude(
+        &self,
+        result: Result<(), Stopped>,
+        mut simulation: Simulation,
+        mut dice: Dice,
+        report: &mut Report,
+    ) -> Result<(), Stopped> {
         let result = result.and_then(|()| self.drain(&mut simulation, &mut dice));
         report.trace = simulation.trace();
         report.coverage = simulation.coverage().clone();

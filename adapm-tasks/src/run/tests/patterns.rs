@@ -1,0 +1,128 @@
+//! The access patterns of all tasks in clusters of virtual time, under faults: after every step no update is lost or doubled, no
+//! worker reads what it must not, and the same seed gives the same events.
+//!
+//! Workers access and announce what they do in training; what they add tells them apart (base-4 digits), so values are not the
+//! task's.
+
+use adapm_core::testing::Setup;
+use adapm_core::{Key, Layout, NodeId, WorkerId};
+use adapm_runtime::System;
+use adapm_transport::sim::checked::{Report, Run};
+use adapm_transport::sim::{Script, Step, Then};
+
+use super::accesses::{self, Access, Accesses};
+use crate::kge::task::Embeddings;
+use crate::kge::{self, Graph};
+use crate::mf::task::Factorization;
+use crate::mf::{self, Order, PlantedConfig, Ratings};
+use crate::run::seat::Seat;
+use crate::run::task::Task;
+use crate::wv::task::WordVectors;
+use crate::wv::{self, Corpus, Text};
+
+const NODES: usize = 3;
+const WORKERS: usize = 2;
+const EPOCHS: u32 = 2;
+/// Of each system.
+const SEEDS: u64 = 5;
+
+fn seats() -> impl Iterator<Item = Seat> {
+    let of = |number| Seat { number, all: NODES * WORKERS, index: number % WORKERS, here: WORKERS };
+    (0..NODES * WORKERS).map(of)
+}
+
+/// The steps of a worker that announces `ahead` clocks before its first access, or as late as its loader does.
+fn steps(accesses: &Accesses, system: System, ahead: u64) -> Vec<Step> {
+    let (mut steps, mut clock) = (Vec::new(), 0);
+    let mut announced = accesses.announced.iter().peekable();
+    for access in &accesses.steps {
+        while let Some((keys, clocks)) = announced.next_if(|(_, clocks)| clocks.start.0 <= clock + ahead) {
+            steps.push(match system {
+                System::Lapse => Step::Localize(keys.clone(), Then::GoOn),
+                _ => Step::Intent {
+                    keys: keys.clone(),
+                    ahead: clocks.start.0.saturating_sub(clock),
+                    clocks: clocks.end.0 - clocks.start.0,
+                },
+            });
+        }
+        steps.push(match access {
+            Access::Pull(keys) => Step::Pull(keys.clone(), Then::Wait),
+            Access::Push(keys) => Step::Push(keys.clone(), Then::GoOn),
+            Access::Advance => {
+                clock += 1;
+                Step::Advance(1)
+            }
+            Access::Quiesce => Step::Quiesce,
+        });
+    }
+    steps
+}
+
+fn follow(accesses: &[Accesses], keys: u64, system: System, seed: u64) -> Report {
+    let mut setup = Setup::new(system, NODES, WORKERS, keys);
+    // Room for as many pushes of a key as can be told apart.
+    setup.layout = Layout::dense(&[(keys, 6)]).expect("there are keys");
+    let workers: Vec<Vec<Step>> = accesses.iter().map(|one| steps(one, system, 3 * seed)).collect();
+    let operations = workers.iter().map(|steps| steps.len() as u64).sum();
+    let script = |script: Script, (number, steps): (usize, Vec<Step>)| {
+        let who = (NodeId((number / WORKERS) as u16), WorkerId((number % WORKERS) as u16));
+        script.with(who, steps)
+    };
+    let mut script = workers.into_iter().enumerate().fold(Script::default(), script);
+    let run = Run { setup, operations, ..Run::new(seed) };
+    run.follow(&mut script).unwrap_or_else(|wrong| panic!("{system}, seed {seed}: {wrong}"))
+}
+
+/// Runs what a task does under every system.
+fn keeps_every_invariant<T: Task>(task: &T) {
+    let accesses: Vec<Accesses> = seats().map(|seat| accesses::of(task, seat, EPOCHS)).collect();
+    let again: Vec<Accesses> = seats().map(|seat| accesses::of(task, seat, EPOCHS)).collect();
+    assert!(accesses == again, "what workers access follows from the configuration");
+    let keys = task.shape().keys();
+    let trained = (0..keys).map(Key).filter(|key| accesses.iter().any(|one| one.pushes(*key))).count();
+    assert!(2 * trained as u64 > keys, "{trained} of {keys} keys are trained");
+    for system in System::ALL {
+        let reports: Vec<Report> = (0..SEEDS).map(|seed| follow(&accesses, keys, system, seed)).collect();
+        assert_eq!(follow(&accesses, keys, system, 0).trace, reports[0].trace, "{system}");
+        let faults: u64 = reports.iter().map(|report| report.coverage.faults()).sum();
+        assert!(faults > 0, "nothing went wrong under {system}");
+    }
+}
+
+impl Accesses {
+    fn pushes(&self, key: Key) -> bool {
+        self.steps.iter().any(|step| matches!(step, Access::Push(keys) if keys.contains(&key)))
+    }
+}
+
+#[test]
+fn of_factorization_in_every_order() {
+    let config =
+        PlantedConfig { rows: 16, columns: 12, cells: 40, test_cells: 1, ..PlantedConfig::default() };
+    let ratings = Ratings::planted(config).expect("there is such a matrix");
+    for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
+        let config = mf::TrainConfig { order, dim: 4, ..mf::TrainConfig::default() };
+        keeps_every_invariant(&Factorization::new(&ratings, &config, NODES, WORKERS));
+    }
+}
+
+#[test]
+fn of_word_vectors() {
+    let text =
+        "the sun is a star and the moon is not\nthe moon moves round the earth\na star is far\n".repeat(3);
+    let corpus = Corpus::count(Text::of_bytes(text.as_bytes()), 1, 1).expect("there are words");
+    let config = wv::TrainConfig { dim: 4, sample: 0.0, ..wv::TrainConfig::default() };
+    keeps_every_invariant(&WordVectors::new(&corpus, None, &config));
+}
+
+#[test]
+fn of_embeddings_with_either_way_of_sampling() {
+    let mut graph = Graph::families(1, 1);
+    graph.train.truncate(40);
+    for negatives in [kge::Negatives::Shared, kge::Negatives::Independent] {
+        let config =
+            kge::TrainConfig { negatives, negative_count: Some(3), dim: 4, ..kge::TrainConfig::default() };
+        keeps_every_invariant(&Embeddings { graph: &graph, config: &config });
+    }
+}
