@@ -2,8 +2,8 @@
 
 use adapm_runtime::trace::Tracer;
 
-use crate::System;
 use crate::run::named::named;
+use crate::{Scheme, System};
 
 /// Which pairs share their negatives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +49,9 @@ pub struct TrainConfig {
     pub negatives: usize,
     /// Which pairs share their negatives. Defaults to window.
     pub drawn: Negatives,
+    /// How the parameter manager samples negatives; `None`: `preloc` on several nodes that replicate on intent, else the usual
+    /// scheme of the system ([`Scheme::of`]). Plain arrays draw as the law says whatever it is. Defaults to `None`.
+    pub scheme: Option<Scheme>,
     /// Share of the text from which on a word is thinned; 0 thins none. Defaults to 1e-3.
     pub sample: f64,
     /// How parameters move. Defaults to sgd.
@@ -79,6 +82,7 @@ impl Default for TrainConfig {
             window: 5,
             negatives: 5,
             drawn: Negatives::Window,
+            scheme: None,
             sample: 1e-3,
             optimizer: Optimizer::Sgd,
             learning_rate: 0.025,
@@ -87,6 +91,24 @@ impl Default for TrainConfig {
             checkpoint: true,
             trace: None,
         }
+    }
+}
+
+impl TrainConfig {
+    /// The scheme by which negatives are sampled; `None` without a manager.
+    ///
+    /// # Departure
+    /// NuPS samples word vectors from what is local. Then the negatives of a word are those at home with its node, and four nodes
+    /// answer two of a hundred questions fewer.
+    #[must_use]
+    pub fn sampling(&self) -> Option<Scheme> {
+        let usual = |system: System| match Scheme::of(system) {
+            Scheme::Local if self.nodes > 1 && system.replicates() && system != System::Full => {
+                Scheme::Preloc
+            }
+            usual => usual,
+        };
+        self.system.map(|system| self.scheme.unwrap_or_else(|| usual(system)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adapm_core::{Clock, Key};
-use adapm_runtime::{AliasTable, Random, System};
+use adapm_runtime::{AliasTable, Random, Scheme, System};
 
 use crate::run::config::Split;
 use crate::run::draws::Draws;
@@ -102,6 +102,10 @@ impl<'a> Task for WordVectors<'a> {
         let range = Key(keys.words)..Key(2 * keys.words);
         let draw = move |random: &mut Random| keys.output(negatives.draw(random) as u32);
         Some(Draws::By(range, Arc::new(draw)))
+    }
+
+    fn scheme(&self) -> Option<Scheme> {
+        self.config.sampling()
     }
 
     fn examples(&self) -> u64 {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use adapm_tasks::Scheme;
 use adapm_tasks::wv::{Format, Negatives, Optimizer, TrainConfig};
 use clap::Args;
 
@@ -94,6 +95,10 @@ pub(crate) struct TrainingArgs {
     /// Which pairs share their negatives: those of one word, or none (word2vec's way)
     #[arg(long, value_name = "WAY", default_value_t = Negatives::Window, value_parser = one_of::<Negatives>(&["window", "pair"]))]
     pub(crate) drawn: Negatives,
+    /// Which words are drawn as negatives: any, as they come (naive), brought here ahead (preloc), from a pool that is used again
+    /// (pool), such as are here (local) [default: preloc on several nodes, naive under classic, else local]
+    #[arg(long, value_name = "SCHEME", value_parser = one_of::<Scheme>(&["naive", "preloc", "pool", "local"]))]
+    pub(crate) sampling: Option<Scheme>,
     /// Share of the text from which on a word is thinned; 0 thins none
     #[arg(long, value_name = "SHARE", default_value_t = TrainConfig::default().sample, allow_negative_numbers = true)]
     pub(crate) sample: f64,

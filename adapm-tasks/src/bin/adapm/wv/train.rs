@@ -84,7 +84,7 @@ impl Training for TrainArgs {
         config.epochs = self.training.epochs;
         config.window = self.training.window;
         config.negatives = self.training.negatives;
-        config.drawn = self.training.drawn;
+        (config.drawn, config.scheme) = (self.training.drawn, self.training.sampling);
         config.sample = self.training.sample;
         config.optimizer = self.training.optimizer;
         config.learning_rate = self.training.learning_rate;
@@ -107,7 +107,8 @@ impl Training for TrainArgs {
             format!("{} with learning rate {}{falling}{thinned}", config.optimizer, config.learning_rate);
         plan.row("training", &training, &["optimizer", "learning-rate", "sample"]);
         let negatives = format!("{} a pair, drawn for each {}", config.negatives, config.drawn);
-        plan.row("negatives", &negatives, &["negatives", "drawn"]);
+        let sampling = config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
+        plan.row("negatives", &(negatives + &sampling), &["negatives", "drawn", "sampling"]);
         plan.row("epochs", &config.epochs.to_string(), &["epochs"]);
         data.asked.plan(plan);
         plan.row("seed", &config.seed.to_string(), &["seed"]);
