@@ -3,9 +3,8 @@
     python adapm-tasks/benches/against_libmf.py [RUNS]
 
 A matrix of 100 k x 10 k with 10 M cells whose rows and columns fall with exponent 1.1, rank 32, two workers or threads. Needs numpy and
-the package libmf, built as its own Makefile builds it, else it is several times slower than it can be:
-
-    CFLAGS="-O3 -march=native -DUSEAVX -DUSEOMP -fopenmp" LDFLAGS=-fopenmp pip install --no-binary libmf libmf
+the package libmf, which comes out about four times slower than its sources built by hand with
+-O3 -march=native -DUSEAVX -DUSEOMP -fopenmp: `docs/mf.md` has figures of those.
 
 An iteration of libmf is the difference between a run of many and a run of few, so that its preparations do not count.
 """
