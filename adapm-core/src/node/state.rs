@@ -252,7 +252,7 @@ impl Round {
 /// Work for the next round; lists may hold a key twice or in vain and are looked through in key order.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    /// Keys that may need an intent or localize entry, each once.
+    /// Keys that may need an intent or localize entry, once for each interest.
     pub(crate) request: Vec<Key>,
     /// Replicas that may have no interest left.
     pub(crate) release: Vec<Key>,

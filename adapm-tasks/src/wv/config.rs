@@ -98,8 +98,8 @@ impl TrainConfig {
     /// The scheme by which negatives are sampled; `None` without a manager.
     ///
     /// # Departure
-    /// NuPS samples word vectors from what is local. Then the negatives of a word are those at home with its node, and four nodes
-    /// answer two of a hundred questions fewer.
+    /// NuPS samples word vectors from what is local. On Wikipedia text four nodes then answer two of a hundred questions fewer than
+    /// with keys drawn ahead (`docs/wv.md` has the figures).
     #[must_use]
     pub fn sampling(&self) -> Option<Scheme> {
         let usual = |system: System| match Scheme::of(system) {
@@ -134,3 +134,25 @@ impl Default for EvalConfig {
 
 named!(Negatives, "window pair", Negatives::Window => "window", Negatives::Pair => "pair");
 named!(Optimizer, "sgd adagrad", Optimizer::Sgd => "sgd", Optimizer::AdaGrad => "adagrad");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn negatives_are_drawn_ahead_where_what_is_local_is_not_all() {
+        let sampling = |system, nodes, scheme| {
+            TrainConfig { system, nodes, scheme, ..TrainConfig::default() }.sampling()
+        };
+        let usual = |system, nodes| sampling(Some(system), nodes, None);
+        assert_eq!(
+            [1, 2].map(|nodes| usual(System::Adapm, nodes)),
+            [Some(Scheme::Local), Some(Scheme::Preloc)]
+        );
+        for system in [System::Classic, System::Full, System::Lapse, System::AdapmNoReplication] {
+            assert_eq!(usual(system, 4), Some(Scheme::of(system)), "{system}");
+        }
+        assert_eq!(sampling(Some(System::Adapm), 4, Some(Scheme::Local)), Some(Scheme::Local));
+        assert_eq!(sampling(None, 1, Some(Scheme::Local)), None);
+    }
+}

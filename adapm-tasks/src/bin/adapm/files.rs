@@ -23,7 +23,10 @@ impl<'a> Files<'a> {
 
     /// Checks that each can be written and is no other of them, and leaves no trace.
     pub(crate) fn probe(&self) -> Result<(), Failure> {
-        let mut places: Vec<_> = self.read.iter().map(|(flag, path)| (*flag, place(path))).collect();
+        // What is not there is not read from there: data may go by a name that is no path.
+        let known =
+            |(flag, path): &(&'static str, &Path)| fs::canonicalize(path).ok().map(|place| (*flag, place));
+        let mut places: Vec<_> = self.read.iter().filter_map(known).collect();
         for (flag, path) in &self.written {
             probe_writable(flag, path)?;
             let here = place(path);
@@ -60,4 +63,20 @@ pub(crate) fn probe_writable(flag: &'static str, path: &Path) -> Result<(), Fail
         }
     };
     probe().map_err(|error| Failure::Unwritable { flag, path: PathBuf::from(path), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_that_goes_by_a_name_may_give_its_name_to_a_file() {
+        let model = std::env::temp_dir().join(format!("adapm-files-{}", std::process::id()));
+        let probe =
+            |read: &Path| Files { read: vec![("--data", read)], written: vec![("--save", &model)] }.probe();
+        assert!(probe(&model).is_ok() && !model.exists());
+        fs::write(&model, "something").expect("the folder for temporary files can be written");
+        assert!(matches!(probe(&model), Err(Failure::SameFile { flags: ["--save", "--data"], .. })));
+        fs::remove_file(&model).expect("it was just written");
+    }
 }

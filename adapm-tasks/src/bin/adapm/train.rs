@@ -153,7 +153,9 @@ fn train<T: Training>(
         None => file.clone(),
         Some(company) => trace::part_of(file, company.group.node()),
     });
-    trace.as_deref().map_or(Ok(()), |path| files::probe_writable("--trace-keys", path))?;
+    if let Some(part) = trace.as_deref().filter(|_| processes.company().is_some()) {
+        files::probe_writable("--trace-keys", part)?;
+    }
     let choices = traced.trace.as_deref().map_or(Ok(Vec::new()), |text| KeyChoice::list(text, T::KEY_KINDS));
     let choices = choices.map_err(TraceFailure::Choice)?;
     let data = input::read(output, interrupt, "reading data", || args.data())?;

@@ -14,7 +14,7 @@ use crate::run::draws::Draws;
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue;
 use crate::run::seat::Seat;
-use crate::run::task::{Course, Round, Task, Unit};
+use crate::run::task::{Course, Round, Task};
 
 /// What one worker does, in order, and what its loader announces, in order.
 #[derive(Debug, Default, PartialEq)]
@@ -61,9 +61,6 @@ pub(super) fn of<T: Task>(task: &T, seat: Seat, epochs: u32) -> Accesses {
             let course = Course { epoch, epochs, done: 0, examples: task.examples(), losses: &[] };
             let rate = task.learning_rate(&course);
             while let Some(mut unit) = units.next(Round { epoch, index }).expect("loads") {
-                if let Some(sample) = unit.sample() {
-                    recorder.choose_sample(sample).expect("cannot fail");
-                }
                 task.train(&mut learner, &mut unit, rate, &mut recorder).expect("numbers are finite");
             }
             recorder.quiesce().expect("cannot fail");

@@ -288,8 +288,8 @@ impl Net {
         pipe.is_some_and(|connection| connection.is_ready)
     }
 
-    /// Much of a large packet shows that its sender lives. A little does not: a length that arrived corrupt makes a packet
-    /// of which the end never comes, fed by heartbeats.
+    /// Much of a large packet shows that its sender lives. A little does not: a sender that claims more than it sends makes a
+    /// packet of which the end never comes, fed by heartbeats.
     fn note_progress(&mut self, node: NodeId, now: Instant) {
         let peer = &mut self.peers[node.index()];
         if let Some(connection) = peer.pipe.and_then(|slot| self.connections.at(slot)) {

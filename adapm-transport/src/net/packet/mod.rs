@@ -122,7 +122,7 @@ pub struct Spares {
 }
 
 impl Header {
-    /// Reads a header; what it claims is what was sent.
+    /// Reads a header, which is as it was sent; what it claims may still be false.
     ///
     /// # Errors
     /// If it is not one of this version, is corrupt, or claims more than `limit` bytes.
