@@ -5,7 +5,8 @@
 pub use crate::kge::testing::{
     agree, checkpoint_bytes, checkpoint_of, conclude, gather, graph_of, read_checkpoint,
 };
-pub use crate::mf::testing::ratings_of;
+pub use crate::mf::testing::{factors_bytes, factors_of, ratings_of, read_factors};
 pub use crate::wv::testing::{
-    pairs_of, questions_of, share_of, text_of, vectors_bytes, vectors_of, vocabulary_bytes, vocabulary_of,
+    pairs_of, questions_of, read_word_vectors, share_of, text_of, vectors_bytes, vectors_of,
+    vocabulary_bytes, vocabulary_of, word_vectors_bytes, word_vectors_of,
 };

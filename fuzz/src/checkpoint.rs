@@ -1,13 +1,18 @@
-//! Target `checkpoint`: any bytes are a checkpoint or are refused in one line; a checkpoint has one form only.
+//! Target `checkpoint`: any bytes are a checkpoint of one task at most, or are refused in one line; a checkpoint has one form only.
 //!
 //! The input is the file itself, or changes to a sound one, with the checksum made right or not. Not here: opening and
 //! replacing files.
 
+use std::fmt::Debug;
 use std::sync::OnceLock;
 
 use adapm_core::testing::arb::Choices;
 use adapm_tasks::kge::ModelKind;
-use adapm_tasks::testing::{checkpoint_bytes, checkpoint_of, graph_of, read_checkpoint};
+use adapm_tasks::run::CheckpointError;
+use adapm_tasks::testing::{
+    checkpoint_bytes, checkpoint_of, factors_bytes, factors_of, graph_of, read_checkpoint, read_factors,
+    read_word_vectors, vocabulary_of, word_vectors_bytes, word_vectors_of,
+};
 
 /// Changes of one input at most.
 const CHANGES_MAX: u64 = 8;
@@ -15,10 +20,22 @@ const CHANGES_MAX: u64 = 8;
 /// Reads the file that `bytes` choose; true if it is a checkpoint.
 pub fn checkpoint(bytes: &[u8]) -> bool {
     let Some((&form, rest)) = bytes.split_first() else { return false };
-    let file = if form & 1 == 0 { changed(form, rest) } else { with_magic(form, rest) };
-    match read_checkpoint(&file) {
+    let file = if form & 1 == 0 { changed(form, rest) } else { with_beginning(form, rest) };
+    let readers = [
+        is_sound(&file, read_checkpoint(&file), checkpoint_bytes),
+        is_sound(&file, read_factors(&file), factors_bytes),
+        is_sound(&file, read_word_vectors(&file), word_vectors_bytes),
+    ];
+    let tasks = readers.iter().filter(|is_sound| **is_sound).count();
+    assert!(tasks <= 1, "a file is of one task: {readers:?}");
+    tasks == 1
+}
+
+/// Whether the reader of a task takes the file; checks that it is then written as it was read.
+fn is_sound<C: Debug>(file: &[u8], read: Result<C, CheckpointError>, bytes_of: fn(&C) -> Vec<u8>) -> bool {
+    match read {
         Ok(checkpoint) => {
-            assert_eq!(checkpoint_bytes(&checkpoint), file, "a checkpoint is written as it was read");
+            assert_eq!(bytes_of(&checkpoint), file, "a checkpoint is written as it was read");
             assert!(!format!("{checkpoint:?}").is_empty());
             true
         }
@@ -50,29 +67,36 @@ fn changed(form: u8, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The bytes as they are, or behind what every file begins with.
-fn with_magic(form: u8, bytes: &[u8]) -> Vec<u8> {
+/// The bytes as they are, or behind what every file of a task begins with.
+fn with_beginning(form: u8, bytes: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     if form & 2 == 0 {
-        file.extend_from_slice(&sound()[0][..BEGINNING]);
+        let sound = sound();
+        let other = &sound[usize::from(form >> 2) % sound.len()];
+        let name = other[BEFORE_NAME - 4..BEFORE_NAME].first_chunk().expect("four bytes");
+        file.extend_from_slice(&other[..BEFORE_NAME + u32::from_le_bytes(*name) as usize]);
     }
     file.extend_from_slice(bytes);
     file
 }
 
-/// Small files of both models.
+/// Small files of all tasks.
 fn sound() -> &'static [Vec<u8>] {
     static SOUND: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     SOUND.get_or_init(|| {
         let graph = graph_of(&[("train.txt", b"a r b\nb s c\n")]).expect("a small graph");
         let forms =
             [(ModelKind::Complex, 2, false), (ModelKind::Complex, 4, true), (ModelKind::Rescal, 2, false)];
-        forms
+        let mut files: Vec<_> = forms
             .into_iter()
             .map(|(kind, dim, reciprocal)| {
                 checkpoint_bytes(&checkpoint_of(&graph, kind, dim, reciprocal, 0.5))
             })
-            .collect()
+            .collect();
+        files.extend([&[][..], &[3, u64::MAX]].map(|ids| factors_bytes(&factors_of(ids, 3, 2, 0.5))));
+        let words = vocabulary_of(b"a 2\nb 1\n\xff 1\n", 1).expect("a small vocabulary");
+        files.push(word_vectors_bytes(&word_vectors_of(&words, 2, 0.5)));
+        files
     })
 }
 
@@ -85,5 +109,5 @@ fn sum_up(file: &mut [u8]) {
     *sum = fnv.to_le_bytes();
 }
 
-/// Magic, version, and the name of the task with its length.
-const BEGINNING: usize = 8 + 4 + 4 + 3;
+/// Magic, version, and how long the name of the task behind them is.
+const BEFORE_NAME: usize = 8 + 4 + 4;

@@ -144,11 +144,18 @@ fn step(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violatio
         28 => cluster.drain(node(cluster, choices)),
         29 => cluster.timeout(node(cluster, choices)),
         30 => lose(cluster, choices),
-        _ => match worker(cluster, choices) {
-            Some(who) if choices.below(8) == 7 && is_free(cluster, who) => cluster.end(who).map(|_| ()),
+        _ => match (worker(cluster, choices), choices.below(8)) {
+            (Some(who), 7) if is_free(cluster, who) => cluster.end(who).map(|_| ()),
+            (Some(who), 3..7) => take_back(cluster, who),
             _ => deliver(cluster, choices),
         },
     }
+}
+
+/// The latest signal of a worker is not meant any more.
+fn take_back(cluster: &mut Cluster, who: Who) -> Result<(), Violation> {
+    let Some(intent) = cluster.latest_intent(who).cloned() else { return Ok(()) };
+    cluster.take_back(who, &intent.keys, intent.clocks.start.0..intent.clocks.end.0)
 }
 
 /// Delivers the first message of one of the pairs that have any.

@@ -49,6 +49,7 @@ struct Play {
     clocks: [Clock; WORKERS],
     ops: u64,
     unfinished: BTreeSet<OpId>,
+    signalled: Vec<Intent>,
     heard: Vec<(NodeId, Message)>,
     taken: u32,
     /// Whether a peer was lost: from then on every operation ends with the input that begins it.
@@ -83,6 +84,7 @@ impl Play {
             clocks: [Clock(0); WORKERS],
             ops: 0,
             unfinished: BTreeSet::new(),
+            signalled: Vec::new(),
             heard: Vec::new(),
             taken: 0,
             bereaved: false,
@@ -161,13 +163,25 @@ impl Play {
         }
     }
 
+    /// Signals, or takes back what was signalled, or what never was.
     fn signal(&mut self, choices: &mut Choices<'_>) {
+        if choices.below(4) == 0 && !self.signalled.is_empty() {
+            let at = choices.below(self.signalled.len() as u64) as usize;
+            let intent = self.signalled.swap_remove(at);
+            self.feed(Input::TakeBack(intent));
+            return;
+        }
         let worker = choices.below(8).min(2) as usize;
         let keys: Vec<Key> = (0..choices.below(4)).map(|_| Key(choices.below(9))).collect();
         let clock = self.clocks.get(worker).copied().unwrap_or(Clock(0));
         let start = clock.plus(choices.below(64));
         let clocks = start..start.plus(choices.below(8));
-        self.feed(Input::Intent(Intent { worker: WorkerId(worker as u16), keys, clocks }));
+        let intent = Intent { worker: WorkerId(worker as u16), keys, clocks };
+        if choices.below(16) == 0 {
+            self.feed(Input::TakeBack(intent));
+        } else if self.feed(Input::Intent(intent.clone())) {
+            self.signalled.push(intent);
+        }
     }
 
     fn pass_time(&mut self, choices: &mut Choices<'_>) {

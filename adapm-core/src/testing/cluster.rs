@@ -149,6 +149,13 @@ impl Cluster {
         self.finish_step(who.0)
     }
 
+    /// What a worker signalled last that may not have expired.
+    #[must_use]
+    pub fn latest_intent(&self, who: Who) -> Option<&Intent> {
+        let of_worker = |(node, intent): &&(NodeId, Intent)| (*node, intent.worker) == who;
+        self.signalled.iter().rev().find(of_worker).map(|(_, intent)| intent)
+    }
+
     /// Takes an intent of a worker back.
     ///
     /// # Errors

@@ -19,11 +19,11 @@ use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
 /// Factors of a trained model, rows first, then columns, with what is needed to use them.
 #[derive(Clone, PartialEq)]
 pub struct Checkpoint {
-    dim: usize,
-    rows: u64,
-    columns: u64,
-    row_ids: Vec<u64>,
-    column_ids: Vec<u64>,
+    pub(super) dim: usize,
+    pub(super) rows: u64,
+    pub(super) columns: u64,
+    pub(super) row_ids: Vec<u64>,
+    pub(super) column_ids: Vec<u64>,
     pub(crate) values: Arc<Vec<f32>>,
 }
 
@@ -136,7 +136,7 @@ impl Checkpoint {
     }
 
     /// Writes the bytes of the file.
-    fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
+    pub(super) fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
         let mut writer = Writer::new(TASK, inner)?;
         writer.count(self.dim as u64)?;
         writer.count(self.rows)?;

@@ -43,7 +43,7 @@ impl Checkpoint {
     ///
     /// A file that is missing, foreign, of another task, truncated, damaged, or of another format version.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
-        decode(&file::read(path)?).map_err(|fault| fault.at(path))
+        Self::of_bytes(&file::read(path)?, path)
     }
 
     /// Writes a file; the same bytes for any number of nodes. An older file of that name stays as it is until the new one is
@@ -75,7 +75,13 @@ impl Checkpoint {
         Vectors::new(self.words.clone(), self.dim, inputs).expect("there is a vector for each word")
     }
 
-    fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
+    /// What the bytes of the file at `path` say.
+    pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CheckpointError> {
+        decode(bytes).map_err(|fault| fault.at(path))
+    }
+
+    /// Writes the bytes of the file.
+    pub(super) fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
         let mut writer = Writer::new(TASK, inner)?;
         writer.count(self.dim as u64)?;
         writer.count(self.words.len() as u64)?;

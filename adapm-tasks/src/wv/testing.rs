@@ -1,8 +1,11 @@
 //! [`crate::testing`] of words.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::run::file::CheckpointError;
 use crate::wv::analogy::Analogies;
+use crate::wv::checkpoint::Checkpoint;
 use crate::wv::error::CorpusError;
 use crate::wv::similarity::Similarities;
 use crate::wv::text::Text;
@@ -79,4 +82,29 @@ pub fn vectors_bytes(vectors: &Vectors, format: Format) -> Vec<u8> {
     let mut bytes = Vec::new();
     vectors.write_to(&mut bytes, format).expect("memory takes all bytes");
     bytes
+}
+
+/// The trained vectors in a file of these bytes.
+///
+/// # Errors
+///
+/// As [`Checkpoint::load`].
+pub fn read_word_vectors(bytes: &[u8]) -> Result<Checkpoint, CheckpointError> {
+    Checkpoint::of_bytes(bytes, Path::new("file"))
+}
+
+/// The bytes of a file of trained vectors.
+///
+/// # Panics
+///
+/// If it cannot be written to memory.
+#[must_use]
+pub fn word_vectors_bytes(checkpoint: &Checkpoint) -> Vec<u8> {
+    checkpoint.write_to(Vec::new()).expect("memory takes all bytes")
+}
+
+/// Trained vectors of the words of `vocabulary`, all numbers `value`.
+#[must_use]
+pub fn word_vectors_of(vocabulary: &Vocabulary, dim: usize, value: f32) -> Checkpoint {
+    Checkpoint::new(vocabulary, dim, Arc::new(vec![value; 2 * vocabulary.len() * dim]))
 }
