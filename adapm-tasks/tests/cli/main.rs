@@ -4,6 +4,7 @@
 
 mod bad_data;
 mod bad_input;
+mod bench;
 mod harness;
 mod interrupted;
 mod launch;

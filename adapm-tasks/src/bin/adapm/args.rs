@@ -4,6 +4,7 @@
 //! configurations, read from them. Whether values make sense together is the library's to say; here are only words that are no
 //! value at all. Of a flag given twice the last counts, as scripts expect, and so do flags given by hand behind those of a recipe.
 
+mod bench;
 mod check_net;
 mod common;
 mod demo;
@@ -26,6 +27,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::failure::Failure;
 use crate::recipe;
 
+pub(crate) use bench::{BenchArgs, Subject};
 pub(crate) use check_net::CheckNetArgs;
 pub(crate) use common::{ClusterArgs, Manager, RecipeArgs, TrainOutputArgs};
 pub(crate) use demo::DemoArgs;
@@ -87,6 +89,8 @@ pub(crate) enum Verb {
     Simulate(SimulateArgs),
     /// Show or draw where copies were in a run with --trace-keys
     Trace(TraceArgs),
+    /// Measure what the parameter manager costs on this machine, beside what is possible
+    Bench(BenchArgs),
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
+use adapm_tasks::bench::BenchError;
 use adapm_tasks::data::DataError;
 use adapm_tasks::mf::PlantedError;
 use adapm_tasks::run::{Split, TaskError};
@@ -18,6 +19,7 @@ use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
 use clap::error::ErrorKind;
 
+use crate::bench::TrainingError;
 use crate::launch::error::LaunchError;
 use crate::launcher::LauncherError;
 use crate::processes::folder::FolderError;
@@ -70,6 +72,10 @@ pub(crate) enum Failure {
     Simulate(SimulateError),
     /// A trace cannot be shown, or begun.
     Trace(TraceFailure),
+    /// What calls cost could not be measured.
+    Bench(BenchError),
+    /// What training costs could not be measured.
+    Training(TrainingError),
     /// A signal ended the run; the exit code it asks for.
     Interrupted(u8),
 }
@@ -154,7 +160,7 @@ impl Failure {
             Self::NoProcesses => 2,
             Self::Simulate(SimulateError::Failed(_)) => 1,
             Self::Simulate(_) => 2,
-            Self::Stdout(_) | Self::Signals(_) | Self::Folder(_) => 1,
+            Self::Stdout(_) | Self::Signals(_) | Self::Folder(_) | Self::Bench(_) | Self::Training(_) => 1,
             Self::Interrupted(code) => *code,
         }
     }
@@ -196,6 +202,8 @@ impl Failure {
             Self::Group(error) => Some(error.to_string()),
             Self::Between(_, reason) => Some(reason.clone()),
             Self::Simulate(error) => Some(error.to_string()),
+            Self::Bench(error) => Some(error.to_string()),
+            Self::Training(error) => Some(error.to_string()),
             Self::NoProcesses => Some(
                 "there is no other process to measure the way to: run adapm launch --nodes 2 -- check-net, or give --node, \
                  --nodes and --rendezvous to each"
@@ -251,8 +259,21 @@ pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) ->
     let said = joined(&error.render().to_string());
     let verbs: Vec<String> = words
         .take_while(|word| {
-            ["demo", "train", "eval", "export", "launch", "check-net", "trace", "simulate", "kge", "mf", "wv"]
-                .contains(&word.as_str())
+            [
+                "demo",
+                "train",
+                "eval",
+                "export",
+                "launch",
+                "check-net",
+                "trace",
+                "simulate",
+                "bench",
+                "kge",
+                "mf",
+                "wv",
+            ]
+            .contains(&word.as_str())
         })
         .collect();
     let help = ["adapm"].into_iter().chain(verbs.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");

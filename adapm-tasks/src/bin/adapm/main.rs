@@ -1,12 +1,13 @@
-//! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `launch`, `check-net`, `simulate`, `trace`.
+//! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `launch`, `check-net`, `simulate`, `trace`, `bench`.
 //!
-//! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`launch`], [`check_net`], [`simulate`], [`trace`]); a folder for what is
-//! a task's own ([`kge`], [`mf`], [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is recommended,
+//! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`launch`], [`check_net`], [`simulate`], [`trace`],
+//! [`bench`](mod@bench)); a folder for what is a task's own ([`kge`], [`mf`], [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is recommended,
 //! [`progress`] what is shown while a run goes, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends
 //! badly, [`interrupt`] how it ends early. Tables go to stdout, progress and errors to stderr; with `--json` stdout holds JSON
 //! lines only.
 
 mod args;
+mod bench;
 mod check_net;
 mod demo;
 mod eval;
@@ -63,6 +64,7 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         Some(Verb::CheckNet(args)) => check_net::run(args, interrupt),
         Some(Verb::Simulate(args)) => simulate::run(args, interrupt),
         Some(Verb::Trace(args)) => trace::run(args),
+        Some(Verb::Bench(args)) => bench::run(args, interrupt),
         Some(Verb::Export { task }) => export::run(task),
         Some(Verb::Train { task: TrainTask::Kge(args) }) => train::run(args.as_ref(), given, interrupt),
         Some(Verb::Train { task: TrainTask::Mf(args) }) => train::run(args.as_ref(), given, interrupt),

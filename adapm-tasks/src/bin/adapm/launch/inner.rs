@@ -50,9 +50,12 @@ fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
         Verb::Eval { task: EvalTask::Mf(args) } => (&args.processes, &args.cluster),
         Verb::Eval { task: EvalTask::Wv(args) } => (&args.processes, &args.cluster),
         Verb::CheckNet(args) => return Some((&args.processes, args.nodes)),
-        Verb::Demo(_) | Verb::Export { .. } | Verb::Launch(_) | Verb::Simulate(_) | Verb::Trace(_) => {
-            return None;
-        }
+        Verb::Demo(_)
+        | Verb::Export { .. }
+        | Verb::Launch(_)
+        | Verb::Simulate(_)
+        | Verb::Trace(_)
+        | Verb::Bench(_) => return None,
     };
     Some((processes, cluster.nodes))
 }

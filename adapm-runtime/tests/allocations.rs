@@ -1,0 +1,77 @@
+//! How often a worker asks for memory: local accesses never do, whatever their number of keys.
+//!
+//! Counted are the allocations of the worker's own thread, as engines have theirs.
+
+use adapm_core::{Clock, Key, Layout, NodeId};
+use adapm_runtime::{Builder, LayoutStore, Worker};
+use allocation_counter::{AllocationInfo, measure};
+
+const KEYS: u64 = 1_000;
+const LEN: usize = 25;
+const BATCH: usize = 100;
+const CALLS: usize = 500;
+
+type Floats = Worker<LayoutStore<f32>>;
+
+fn builder() -> Builder<f32> {
+    Builder::new(Layout::dense(&[(KEYS, LEN)]).expect("a legal layout")).channels(1)
+}
+
+/// Pulls and pushes of `batch` keys a call, all over the keys.
+fn access(worker: &mut Floats, batch: usize, values: &mut [f32]) {
+    let mut keys = [Key(0); BATCH];
+    for call in 0..CALLS {
+        for (at, key) in keys[..batch].iter_mut().enumerate() {
+            *key = Key(((call * 7 + at * 13) % KEYS as usize) as u64);
+        }
+        worker.pull(&keys[..batch], &mut values[..batch * LEN]).expect("known keys");
+        worker.push(&keys[..batch], &values[..batch * LEN]).expect("known keys");
+    }
+}
+
+/// Allocations of calls with one key, and of calls with many, once buffers have grown.
+fn counted(worker: &mut Floats) -> [AllocationInfo; 2] {
+    let mut values = vec![0.0; BATCH * LEN];
+    [1, BATCH].map(|batch| {
+        access(worker, batch, &mut values);
+        measure(|| access(worker, batch, &mut values))
+    })
+}
+
+#[test]
+fn what_is_measured_is_seen() {
+    let info = measure(|| drop(std::hint::black_box(vec![0_u8; 1_000])));
+    assert_eq!((info.count_total, info.bytes_total), (1, 1_000));
+}
+
+#[test]
+fn pulls_and_pushes_of_main_copies_allocate_nothing() {
+    let cluster = builder().build().expect("a legal cluster");
+    let counted = cluster.run(|mut worker| counted(&mut worker)).expect("no failure").remove(0);
+    assert_eq!(counted.map(|info| info.count_total), [0, 0], "{counted:?}");
+}
+
+#[test]
+fn pulls_of_replicas_allocate_nothing() {
+    let cluster = builder().nodes(2).build().expect("a legal cluster");
+    let counts = cluster.run(|mut worker| {
+        let keys: Vec<Key> = (0..KEYS).map(Key).collect();
+        worker.intent(&keys, Clock(0)..Clock(1_000)).expect("a window");
+        let mut value = [0.0; LEN];
+        for key in &keys {
+            while !worker.pull_if_local(*key, &mut value).expect("known keys") {
+                std::thread::yield_now();
+            }
+        }
+        worker.barrier().expect("no failure");
+        let mut values = vec![0.0; BATCH * LEN];
+        let info = measure(|| {
+            for keys in keys.chunks(BATCH).cycle().take(CALLS) {
+                worker.pull(keys, &mut values).expect("known keys");
+            }
+        });
+        worker.barrier().expect("no failure");
+        (worker.node(), info.count_total)
+    });
+    assert_eq!(counts.expect("no failure"), [(NodeId(0), 0), (NodeId(1), 0)]);
+}

@@ -1,0 +1,101 @@
+//! Local pulls and pushes of one worker.
+
+use std::sync::Mutex;
+
+use adapm_core::{Key, Layout};
+use adapm_runtime::{Builder, Random};
+
+use super::rows::{Access, BATCH, Floats, Rows};
+use super::{BenchError, Desk, Figure, Goal, turns};
+
+pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
+    for size in SIZES.iter().take(if desk.plan.is_quick { 1 } else { SIZES.len() }) {
+        for (at, len) in LENS.into_iter().enumerate().take(if desk.plan.is_quick { 2 } else { LENS.len() }) {
+            let what = format!("{} keys of {len} floats", size.name);
+            // The flat array and the store.
+            if desk.has_room(&what, 2 * size.keys as usize * len * size_of::<f32>()) {
+                for (kind, references) in [("single", size.single), ("batch", size.batch)] {
+                    for figure in local(size.keys, len, kind == "batch", references[at])? {
+                        desk.add(Figure { what: format!("{}, {what}", figure.what), ..figure })?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Pulls and pushes of random keys.
+fn local(
+    keys: u64,
+    len: usize,
+    is_batch: bool,
+    references: [&'static str; 2],
+) -> Result<Vec<Figure>, BenchError> {
+    let layout = Layout::dense(&[(keys, len)]).expect("few keys, short values");
+    let cluster = Builder::<f32>::new(layout).initial(|_, value| value.fill(1.0)).build()?;
+    let accesses = (ELEMENTS / len / BATCH).clamp(100, 5_000) * BATCH;
+    let mut random = Random::new(1);
+    let order: Vec<Key> = (0..accesses).map(|_| Key(random.below(keys))).collect();
+    // Written, so that it has memory of its own.
+    let flat = Mutex::new((0..keys as usize * len).map(|i| i as f32).collect::<Vec<f32>>());
+    let rows = || Rows::new(&order, if is_batch { BATCH } else { 1 }, len);
+    let work = |mut worker: Floats| {
+        let mut flat = flat.lock().expect("there is one worker");
+        Access::ALL.map(|access| in_turns(access, &mut rows(), &mut rows(), &mut flat, &mut worker))
+    };
+    let medians = cluster.run(work)?.remove(0);
+    let kind = if is_batch { "batch" } else { "single" };
+    let goal = |floor: f64| {
+        Goal::AtMost(if is_batch { (1.25 * floor).max(floor + 8.0) } else { (1.5 * floor).max(floor + 10.0) })
+    };
+    let figures = Access::ALL.into_iter().zip(medians).zip(references);
+    Ok(figures
+        .map(|((access, (floor, ours)), reference)| {
+            let figure = Figure::new(format!("{}, {kind}", access.name()), "ns/key", ours);
+            figure.beside(floor).towards(goal(floor)).after(reference)
+        })
+        .collect())
+}
+
+fn in_turns(
+    access: Access,
+    bare: &mut Rows<'_>,
+    rows: &mut Rows<'_>,
+    flat: &mut [f32],
+    worker: &mut Floats,
+) -> (f64, f64) {
+    let floor = || match access {
+        Access::Pull => bare.copy(flat),
+        Access::Push => bare.add(flat),
+    };
+    turns::medians(rows.accesses(), floor, || rows.access(access, worker).expect("all keys are local"))
+}
+
+/// Keys of a cluster, and nanoseconds per key of the predecessor for each length: pull, push.
+struct Size {
+    keys: u64,
+    name: &'static str,
+    single: [[&'static str; 2]; 4],
+    batch: [[&'static str; 2]; 4],
+}
+
+const SIZES: [Size; 2] = [
+    Size {
+        keys: 10_000,
+        name: "10 k",
+        single: [["23", "37"], ["29", "67"], ["111", "360"], ["323", "797"]],
+        batch: [["16", "30"], ["21", "62"], ["89", "306"], ["268", "809"]],
+    },
+    Size {
+        keys: 1_000_000,
+        name: "1 M",
+        single: [["230", "329"], ["249", "529"], ["422", "1036"], ["805", "1400"]],
+        batch: [["152", "327"], ["180", "485"], ["373", "1126"], ["840", "1388"]],
+    },
+];
+
+const LENS: [usize; 4] = [25, 100, 500, 1_000];
+
+/// Elements that a turn touches, about.
+const ELEMENTS: usize = 20_000_000;

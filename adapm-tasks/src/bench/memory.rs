@@ -1,0 +1,58 @@
+//! Bytes of a copy, by what the process takes of the memory of its host.
+
+use std::fs;
+
+use adapm_core::Layout;
+use adapm_runtime::{Builder, System};
+
+use super::rows::Floats;
+use super::{BenchError, Desk, Figure, Goal};
+
+pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
+    // Both nodes hold values and deltas in the largest cluster.
+    if !desk.has_room("bytes of copies", 4 * KEYS as usize * LEN * size_of::<f32>()) {
+        return Ok(());
+    }
+    let Some(alone) = grown_by(1, System::Classic)? else { return Ok(()) };
+    let apart = grown_by(2, System::Classic)?.unwrap_or(alone);
+    let replicated = grown_by(2, System::Full)?.unwrap_or(alone);
+    let per_key = |bytes: f64| (bytes / KEYS as f64).max(0.0);
+    let rows = [
+        ("a main copy", alone, 4 * LEN + 24),
+        ("a key that is elsewhere", apart - alone, 8),
+        ("a replica", replicated - alone, 8 * LEN + 48),
+    ];
+    for (what, bytes, goal) in rows {
+        let figure = Figure::new(format!("{what}, {LEN} floats"), "B", per_key(bytes));
+        desk.add(figure.towards(Goal::AtMost(goal as f64)))?;
+    }
+    Ok(())
+}
+
+/// Bytes by which this process grows with a cluster; `None` where the system does not tell.
+fn grown_by(nodes: usize, system: System) -> Result<Option<f64>, BenchError> {
+    let Some(before) = field("/proc/self/status", "VmRSS:") else { return Ok(None) };
+    let layout = Layout::dense(&[(KEYS, LEN)]).expect("few keys, short values");
+    let builder = Builder::<f32>::new(layout).nodes(nodes).channels(1).system(system);
+    let cluster = builder.initial(|_, value| value.fill(1.0)).build()?;
+    // Replicas are there when workers start.
+    cluster.run(|_: Floats| ())?;
+    let after = field("/proc/self/status", "VmRSS:").unwrap_or(before);
+    Ok(Some(after as f64 - before as f64))
+}
+
+/// Bytes that can be taken without pushing others out, where the system tells it.
+pub(super) fn available() -> Option<usize> {
+    field("/proc/meminfo", "MemAvailable:")
+}
+
+/// A size in a file of lines `name: number kB`, in bytes.
+fn field(path: &str, name: &str) -> Option<usize> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+const KEYS: u64 = 1_000_000;
+const LEN: usize = 25;

@@ -1,0 +1,144 @@
+//! Relocation, and replicas that both nodes write.
+
+use std::collections::VecDeque;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use adapm_core::error::OpError;
+use adapm_core::{Clock, Key, Layout};
+use adapm_runtime::System;
+use adapm_transport::net::Kind;
+
+use super::remote::{LEN, WINDOW, first, link_name, pair};
+use super::rows::{BATCH, Floats};
+use super::turns::{TURNS, median};
+use super::{BenchError, Desk, Figure, Goal};
+
+pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
+    for kind in super::remote::links(desk) {
+        let link = link_name(kind);
+        let figure = Figure::new(format!("relocation, {LEN} floats, {link}"), "M keys/s", relocation(kind)?);
+        desk.add(figure.towards(Goal::AtLeast(3.0)).after("0.38, 1 channel 1.0"))?;
+        let [rate, delay] = replicas(kind)?;
+        let figure = Figure::new(format!("10 k replicas, both nodes write, {link}"), "M keys/s", rate);
+        desk.add(figure.towards(Goal::AtLeast(8.0)).after("2.9, 1 channel 3.8"))?;
+        let figure = Figure::new(format!("a push until the other node reads it, {link}"), "us", delay);
+        desk.add(figure.towards(Goal::AtMost(600.0)).after("600, 1 channel 1050"))?;
+    }
+    Ok(())
+}
+
+/// Millions of keys a second that go from one node to the other while both only ask in turns.
+fn relocation(kind: Option<Kind>) -> Result<f64, BenchError> {
+    let cluster = pair(layout(), kind)?.system(System::Lapse).build()?;
+    let keys: Vec<Key> = (0..KEYS).map(Key).collect();
+    let work = |mut worker: Floats| -> Result<Option<f64>, OpError> {
+        let mut rates = Vec::new();
+        for turn in 0..=2 * TURNS {
+            worker.barrier()?;
+            if turn % 2 == worker.node().index() {
+                continue;
+            }
+            let start = Instant::now();
+            let mut under_way = VecDeque::new();
+            for keys in keys.chunks(BATCH) {
+                if under_way.len() == WINDOW {
+                    worker.wait(under_way.pop_front().expect("as many as the window"))?;
+                }
+                under_way.push_back(worker.localize_async(keys)?);
+            }
+            for ticket in under_way {
+                worker.wait(ticket)?;
+            }
+            // Half of the keys begin at home with the first who asks.
+            if turn > 1 {
+                rates.push(KEYS as f64 / 1e6 / start.elapsed().as_secs_f64());
+            }
+        }
+        Ok(Some(median(rates)))
+    };
+    first(cluster.run(work)?)
+}
+
+/// Millions of updates of keys a second that reach the other node while both write all keys, and microseconds from a push to
+/// the moment at which the other node reads it while nothing else is written.
+fn replicas(kind: Option<Kind>) -> Result<[f64; 2], BenchError> {
+    let cluster = pair(layout(), kind)?.build()?;
+    let gate = Barrier::new(2);
+    let begun = Instant::now();
+    let work = |mut worker: Floats| {
+        let keys: Vec<Key> = (0..REPLICAS).map(Key).collect();
+        settle(&mut worker, &keys)?;
+        let mut times = Vec::new();
+        let update = vec![1.0; BATCH * LEN];
+        for turn in 0..=TURNS {
+            worker.barrier()?;
+            let start = Instant::now();
+            for keys in keys.chunks(BATCH) {
+                worker.push(keys, &update)?;
+            }
+            worker.wait_sync()?;
+            worker.barrier()?;
+            if turn > 0 {
+                times.push(start.elapsed().as_secs_f64());
+            }
+        }
+        let rate = 2.0 * REPLICAS as f64 / 1e6 / median(times);
+        let delays = delays(&mut worker, &gate, begun)?;
+        Ok(Some((rate, delays)))
+    };
+    let mut results = cluster.run(work)?.into_iter().collect::<Result<Vec<_>, OpError>>()?;
+    let [told, seen] = [results.pop(), results.pop()].map(|result| result.flatten().expect("both measure"));
+    let apart = |(one, other): (&Duration, &Duration)| one.abs_diff(*other).as_nanos() as f64 / 1e3;
+    let delays = told.1.iter().zip(&seen.1).map(apart).collect();
+    Ok([told.0, median(delays)])
+}
+
+/// Signals intent for `keys` on both nodes and waits until all are here.
+pub(super) fn settle(worker: &mut Floats, keys: &[Key]) -> Result<(), OpError> {
+    worker.intent(keys, Clock(0)..Clock(1_000_000_000))?;
+    let mut value = [0.0; LEN];
+    for key in keys {
+        while !worker.pull_if_local(*key, &mut value)? {
+            std::thread::yield_now();
+        }
+    }
+    worker.barrier()
+}
+
+/// When the first node has pushed, and when the second has read what it pushed; often, each time all being quiet.
+fn delays(worker: &mut Floats, gate: &Barrier, begun: Instant) -> Result<Vec<Duration>, OpError> {
+    let (key, mut value, mut moments) = (Key(0), [0.0; LEN], Vec::new());
+    worker.pull(&[key], &mut value)?;
+    for _ in 0..TRIPS {
+        worker.quiesce()?;
+        worker.pull(&[key], &mut value)?;
+        let before = value[0];
+        gate.wait();
+        if worker.node().index() == 0 {
+            moments.push(begun.elapsed());
+            worker.push(&[key], &[1.0; LEN])?;
+        } else {
+            while value[0] == before {
+                std::thread::yield_now();
+                worker.pull(&[key], &mut value)?;
+            }
+            moments.push(begun.elapsed());
+        }
+    }
+    worker.quiesce()?;
+    Ok(moments)
+}
+
+fn layout() -> Layout {
+    Layout::dense(&[(KEYS, LEN)]).expect("few keys, short values")
+}
+
+/// Keys that are relocated.
+const KEYS: u64 = 40_000;
+
+/// Keys of which both nodes have a copy.
+pub(super) const REPLICAS: u64 = 10_000;
+
+/// Pushes that are waited for.
+const TRIPS: usize = 200;

@@ -1,0 +1,69 @@
+//! The verb `bench`: what the parameter manager costs on this machine, each figure beside its floor.
+//!
+//! [`adapm_tasks::bench`] measures the calls, [`training`] runs `train` as processes of their own, [`table`] shows a figure as soon
+//! as it is known, [`json`] the same for programs.
+
+mod job;
+mod json;
+mod table;
+mod training;
+
+use adapm_tasks::bench::{BenchError, Figure, Outcome, Plan, measure};
+
+use crate::args::{BenchArgs, Subject};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+
+pub(crate) use job::Job;
+pub(crate) use training::TrainingError;
+
+/// Measures everything asked for and shows what came out.
+pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let output = Output::new(args.json);
+    let mut plan = Plan::default();
+    (plan.is_quick, plan.kinds) = (args.quick, args.kinds());
+    output.text(&table::heading(&plan, output))?;
+    let mut figures = Vec::new();
+    for subject in args.subjects() {
+        output.text(&table::group(subject.name(), output))?;
+        let mut printed = Ok(());
+        let mut tell = |outcome| {
+            let shown = show(subject, &outcome, output);
+            if printed.is_ok() {
+                printed = shown;
+            }
+            if let Outcome::Measured(figure) = outcome {
+                figures.push(figure);
+            }
+        };
+        let measured = match subject {
+            Subject::Calls(group) => {
+                measure(group, &plan, interrupt.stop(), &mut tell).map_err(|error| failure(error, interrupt))
+            }
+            Subject::Training(job) => training::measure(job, plan.is_quick, interrupt, &mut tell),
+        };
+        printed.and(measured)?;
+    }
+    output.text(&table::closing(&figures, output))
+}
+
+fn show(subject: Subject, outcome: &Outcome, output: Output) -> Result<(), Failure> {
+    output.object(&json::Row::new(subject.name(), outcome))?;
+    output.text(&match outcome {
+        Outcome::Measured(figure) => table::line(figure, output),
+        Outcome::Skipped { what, why } => table::skipped(what, why, output),
+    })
+}
+
+fn failure(error: BenchError, interrupt: &Interrupt) -> Failure {
+    match (error, interrupt.exit_code()) {
+        (BenchError::Stopped, Some(code)) => Failure::Interrupted(code),
+        (error, _) => Failure::Bench(error),
+    }
+}
+
+/// Those whose goal was not reached.
+fn missed(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
+    figures.iter().filter(|figure| figure.is_reached() == Some(false))
+}

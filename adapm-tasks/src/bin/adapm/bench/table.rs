@@ -1,0 +1,103 @@
+//! Figures as lines of a table that grows while they are measured: columns are as wide as is usual, not as what they hold.
+
+use adapm_tasks::bench::{Figure, Goal, Plan};
+
+use super::missed;
+use crate::format;
+use crate::output::Output;
+
+pub(super) fn heading(plan: &Plan, output: Output) -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let size = if plan.is_quick { ", small sizes" } else { "" };
+    let note = "Medians; floors are measured in turns with the figures. C++: AdaPM on 2 cores of another machine, once.";
+    let columns = row(["", "figure", "", "floor", "ratio", "goal", "", "C++"]);
+    format!(
+        "{}\n{}\n\n{}",
+        output.bold(format!("adapm bench on {}{size}", format::plural(cores, "core"))),
+        output.dim(note),
+        output.dim(columns)
+    )
+}
+
+pub(super) fn group(name: &str, output: Output) -> String {
+    format!("{}\n", output.bold(name))
+}
+
+pub(super) fn line(figure: &Figure, output: Output) -> String {
+    let optional = |value: Option<f64>| value.map_or_else(String::new, number);
+    let goal = figure.goal.map_or_else(String::new, |goal| match goal {
+        Goal::AtMost(bound) => format!("<= {}", number(bound)),
+        Goal::AtLeast(bound) => format!(">= {}", number(bound)),
+    });
+    let verdict = match figure.is_reached() {
+        Some(true) => "ok",
+        Some(false) => "missed",
+        None => "",
+    };
+    let text = row([
+        &figure.what,
+        &number(figure.value),
+        figure.unit,
+        &optional(figure.floor),
+        &figure.ratio().map_or_else(String::new, |ratio| format!("{ratio:.2}")),
+        &goal,
+        verdict,
+        figure.reference.unwrap_or_default(),
+    ]);
+    if figure.is_reached() == Some(false) { output.bold(text).to_string() } else { text }
+}
+
+pub(super) fn skipped(what: &str, why: &str, output: Output) -> String {
+    format!("{}\n", output.dim(format!("  {what}: skipped, {why}")))
+}
+
+pub(super) fn closing(figures: &[Figure], output: Output) -> String {
+    let goals = figures.iter().filter(|figure| figure.goal.is_some()).count();
+    if goals == 0 {
+        return String::new();
+    }
+    let reached = goals - missed(figures).count();
+    format!("\n{}\n", output.bold(format!("{reached} of {goals} goals reached")))
+}
+
+fn row(cells: [&str; 8]) -> String {
+    let [what, figure, unit, floor, ratio, goal, verdict, reference] = cells;
+    let text = format!(
+        "  {what:<52} {figure:>8} {unit:<13} {floor:>8} {ratio:>6}  {goal:<10} {verdict:<6}  {reference}"
+    );
+    format!("{}\n", text.trim_end())
+}
+
+/// Three digits that say something.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 0.1 || size == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_what_there_is() {
+        let output = Output::new(false);
+        let whole = Figure::new("pull", "us", 123.4).beside(100.0).towards(Goal::AtMost(160.0)).after("133");
+        let words: Vec<String> = line(&whole, output).split_whitespace().map(str::to_owned).collect();
+        assert_eq!(words, ["pull", "123", "us", "100", "1.23", "<=", "160", "ok", "133"]);
+        let bare = Figure::new("clock", "ns", 0.96);
+        assert_eq!(line(&bare, output).split_whitespace().collect::<Vec<_>>(), ["clock", "0.96", "ns"]);
+        let missed = Figure::new("rate", "1/s", 2.0).towards(Goal::AtLeast(3.0));
+        assert!(line(&missed, output).contains("missed"));
+        assert!(closing(&[whole, bare, missed], output).contains("1 of 2 goals reached"));
+    }
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        let numbers = [1234.5, 99.94, 1.005, 0.1, 0.001_23, 0.0].map(number);
+        assert_eq!(numbers, ["1234", "99.9", "1.00", "0.10", "0.0012", "0.00"]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Training runs, each a command as a user would give it, in turns.
+
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+use std::{fmt, io, thread};
+
+use adapm_tasks::bench::{Figure, Goal, Outcome};
+use console::style;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::job::{Job, Way};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+
+/// Why a training run told nothing.
+#[derive(Debug)]
+pub(crate) enum TrainingError {
+    /// It could not be started.
+    Start(io::Error),
+    /// It failed; how, and the last line that it wrote to stderr.
+    Failed { command: String, status: ExitStatus, said: String },
+    /// What it printed is not what `train --json` prints.
+    Output { command: String },
+}
+
+impl fmt::Display for TrainingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(error) => write!(f, "cannot start this program once more: {error}"),
+            Self::Failed { command, status, said } => {
+                write!(f, "adapm {command} ended with {status}: {}", said.trim_start_matches("error: "))
+            }
+            Self::Output { command } => {
+                write!(f, "adapm {command} printed no figures; run it by hand to see")
+            }
+        }
+    }
+}
+
+/// Trains in all ways, in turns, and tells the rates of each and what several nodes cost.
+pub(super) fn measure(
+    job: Job,
+    is_quick: bool,
+    interrupt: &Interrupt,
+    tell: &mut dyn FnMut(Outcome),
+) -> Result<(), Failure> {
+    let (flags, data) = job.flags(is_quick);
+    let mut runs = Way::ALL.map(|way| (way, Vec::new()));
+    for _ in 0..job.rounds(is_quick) {
+        for (way, runs) in &mut runs {
+            let run = train(job, *way, &flags, job.warm_up(is_quick), interrupt)?;
+            runs.push(run);
+        }
+    }
+    let find = |way: Way| runs.iter().find(|(other, _)| *other == way).map(|(_, runs)| runs.as_slice());
+    for (way, runs) in &runs {
+        let (_, unit, _) = job.rate();
+        let mut figure = Figure::new(format!("{data}, {}", way.name()), unit, rate(runs));
+        let compared = match *way {
+            Way::Nodes(_) => Some((Way::Workers(2), None)),
+            way => job.goal(way).map(|(other, share)| (other, Some(share))),
+        };
+        if let Some((other, share)) = compared {
+            let floor = find(other).map_or(f64::NAN, rate);
+            figure = figure.beside(floor);
+            figure.goal = share.map(|share| Goal::AtLeast(share * floor));
+        }
+        figure.reference = job.reference(*way);
+        tell(Outcome::Measured(figure));
+        if let Way::Processes(_) = way {
+            let alone = find(Way::Workers(2)).unwrap_or_default();
+            costs(job, *way, runs, alone).into_iter().for_each(|figure| tell(Outcome::Measured(figure)));
+        }
+    }
+    Ok(())
+}
+
+/// What is paid for several nodes, besides time.
+fn costs(job: Job, way: Way, runs: &[Run], alone: &[Run]) -> Vec<Figure> {
+    let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    let what = |what: &str| format!("  {what}, {}", way.name());
+    let mut figures = Vec::new();
+    if let Some((_, name, less)) = job.quality() {
+        let quality = |runs: &[Run]| median(runs.iter().map(|run| run.quality).collect());
+        let figure = Figure::new(what(name), "", quality(runs)).beside(quality(alone));
+        figures.push(figure.towards(Goal::AtLeast(quality(alone) - less)));
+    }
+    let staleness = Figure::new(what("staleness, mean"), "ms", mean(&|run| run.staleness * 1e3));
+    figures.push(staleness.towards(Goal::AtMost(5.0)));
+    let traffic = Figure::new(what("per node and epoch"), "MB", mean(&|run| run.bytes / 1e6));
+    figures.push(match job.traffic() {
+        Some((reference, bound)) => traffic.towards(Goal::AtMost(bound)).after(reference),
+        None => traffic,
+    });
+    let late = Figure::new(what("waited or remote"), "% of accesses", mean(&|run| run.late * 100.0));
+    figures.push(late.towards(Goal::AtMost(0.01)));
+    figures
+}
+
+/// What a run told of the epochs that count.
+struct Run {
+    rates: Vec<f64>,
+    quality: f64,
+    staleness: f64,
+    /// Of a node in an epoch.
+    bytes: f64,
+    /// Share of the accesses that waited or were remote.
+    late: f64,
+}
+
+/// Trains once.
+fn train(
+    job: Job,
+    way: Way,
+    flags: &[String],
+    warm_up: usize,
+    interrupt: &Interrupt,
+) -> Result<Run, Failure> {
+    let mut words = way.words(flags);
+    words.push("--json".to_owned());
+    let has_quality = job.quality().is_some() && matches!(way, Way::Workers(2) | Way::Processes(_));
+    if !has_quality {
+        words.push("--no-eval".to_owned());
+    }
+    let command = words.join(" ");
+    // A terminal is told what it waits for.
+    eprintln!("{}", style(format!("  adapm {command}")).dim().for_stderr());
+    let printed = run(&words, interrupt)?;
+    let (examples, _, scale) = job.rate();
+    let quality = job.quality().map_or("", |(field, ..)| field);
+    read(&printed, warm_up, examples, scale, quality)
+        .ok_or(Failure::Training(TrainingError::Output { command }))
+}
+
+/// What `train --json` printed, in numbers.
+fn read(printed: &str, warm_up: usize, examples: &str, scale: f64, quality: &str) -> Option<Run> {
+    let lines: Vec<Value> = printed.lines().map(serde_json::from_str).collect::<Result<_, _>>().ok()?;
+    let (last, epochs) = lines.split_last()?;
+    let epochs = epochs.get(warm_up..).filter(|epochs| !epochs.is_empty())?;
+    let number = |object: &Value, field: &str| object.get(field).and_then(Value::as_f64);
+    let mut run = Run {
+        rates: Vec::new(),
+        quality: number(last, quality).unwrap_or(f64::NAN),
+        staleness: 0.0,
+        bytes: 0.0,
+        late: 0.0,
+    };
+    let nodes = number(last, "nodes")?;
+    let count = epochs.len() as f64;
+    let (mut late, mut local) = (0.0, 0.0);
+    for epoch in epochs {
+        run.rates.push(number(epoch, examples)? / number(epoch, "seconds")? / scale);
+        run.staleness += number(epoch, "staleness_mean").unwrap_or(0.0) / count;
+        run.bytes += number(epoch, "bytes_sent")? / count / nodes;
+        late += number(epoch, "waited")? + number(epoch, "remote")?;
+        local += number(epoch, "local")?;
+    }
+    run.late = late / f64::max(late + local, 1.0);
+    Some(run)
+}
+
+/// Runs this program with these words and gives what it printed.
+fn run(words: &[String], interrupt: &Interrupt) -> Result<String, Failure> {
+    let start = |error| Failure::Training(TrainingError::Start(error));
+    let program = std::env::current_exe().map_err(start)?;
+    let mut child = Command::new(program)
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(start)?;
+    let readers = [listen(child.stdout.take()), listen(child.stderr.take())];
+    let status = wait(&mut child, interrupt).map_err(start)?;
+    let [printed, said] = readers.map(|reader| reader.join().unwrap_or_default());
+    if let Some(code) = interrupt.exit_code() {
+        return Err(Failure::Interrupted(code));
+    }
+    if !status.success() {
+        let said = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no word").trim().to_owned();
+        return Err(Failure::Training(TrainingError::Failed { command: words.join(" "), status, said }));
+    }
+    Ok(printed)
+}
+
+/// Waits for a process; a signal that ends this one ends it, too.
+fn wait(child: &mut Child, interrupt: &Interrupt) -> io::Result<ExitStatus> {
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt.exit_code().is_some() && !is_told {
+            is_told = true;
+            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            // Ctrl-C went to it as well; if it has ended, nobody need be told.
+            let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// All that comes through a pipe, in a thread.
+fn listen<R: Read + Send + 'static>(pipe: Option<R>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What is cut off is no JSON, and that is told.
+        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// The median of what all epochs of some runs reached.
+fn rate(runs: &[Run]) -> f64 {
+    median(runs.iter().flat_map(|run| run.rates.iter().copied()).collect())
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Between looks at a process: nothing beside what it computes.
+const LOOK: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINTED: &str = r#"
+{"epoch":1,"seconds":9.0,"triples":1000,"local":10,"waited":5,"remote":5,"bytes_sent":900,"staleness_mean":1.0}
+{"epoch":2,"seconds":2.0,"triples":1000,"local":98,"waited":1,"remote":1,"bytes_sent":600,"staleness_mean":0.002}
+{"epoch":3,"seconds":4.0,"triples":1000,"local":100,"waited":0,"remote":0,"bytes_sent":200,"staleness_mean":0.004}
+{"nodes":2,"mrr":0.25}"#;
+
+    #[test]
+    fn epochs_behind_the_first_count() {
+        let run = read(PRINTED.trim_start(), 1, "triples", 1e3, "mrr").expect("it is what train prints");
+        assert_eq!(run.rates, [0.5, 0.25]);
+        assert_eq!((run.bytes, run.late, run.quality), (200.0, 0.01, 0.25));
+        assert!((run.staleness - 0.003).abs() < 1e-12);
+        assert_eq!(rate(&[run]), 0.5);
+    }
+
+    #[test]
+    fn what_is_no_run_is_none() {
+        assert!(read("", 0, "triples", 1.0, "mrr").is_none());
+        assert!(read("no JSON", 0, "triples", 1.0, "mrr").is_none());
+        assert!(read(PRINTED.trim_start(), 0, "cells", 1.0, "mrr").is_none());
+        assert!(read(PRINTED.trim_start(), 3, "triples", 1.0, "mrr").is_none());
+    }
+}
