@@ -42,8 +42,23 @@ pub trait Store {
     /// Runs `f` on the held slots of `keys` in ascending order, each under its latch.
     fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, Self::Value>));
 
+    /// Whether `key` holds a value with (`Some(true)`) or without a delta, as far as a look tells that takes no latch and waits for
+    /// nobody; else `None`, as when nothing is held.
+    ///
+    /// Only `reserve` and `release` change it: to who calls these for a key, what it says is true.
+    fn held(&self, key: Key) -> Option<bool> {
+        let _ = key;
+        None
+    }
+
     /// Asks the processor to bring the slot of `key` near; a hint for multi-key operations.
     fn prefetch(&self, key: Key) {
+        let _ = key;
+    }
+
+    /// Asks the processor for what [`Store::prefetch`] of `key` looks at itself, such as the directory: a hint some keys earlier,
+    /// without which that would wait for it.
+    fn prefetch_entry(&self, key: Key) {
         let _ = key;
     }
 }
@@ -73,8 +88,16 @@ macro_rules! delegate {
                 (**self).visit(keys, f);
             }
 
+            fn held(&self, key: Key) -> Option<bool> {
+                (**self).held(key)
+            }
+
             fn prefetch(&self, key: Key) {
                 (**self).prefetch(key);
+            }
+
+            fn prefetch_entry(&self, key: Key) {
+                (**self).prefetch_entry(key);
             }
         }
     )*};

@@ -71,7 +71,17 @@ impl<V: Value> Store for LayoutStore<V> {
     }
 
     #[inline]
+    fn held(&self, key: Key) -> Option<bool> {
+        each!(self, store => store.held(key))
+    }
+
+    #[inline]
     fn prefetch(&self, key: Key) {
         each!(self, store => store.prefetch(key));
+    }
+
+    #[inline]
+    fn prefetch_entry(&self, key: Key) {
+        each!(self, store => store.prefetch_entry(key));
     }
 }

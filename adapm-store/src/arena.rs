@@ -26,7 +26,7 @@ use adapm_core::slot::{Slot, Word};
 use adapm_core::{Key, Layout, Value, Version};
 
 use crate::entry::{Content, Entry, Latched};
-use crate::slab::Slab;
+use crate::slab::Slabs;
 use crate::sync::Watch;
 
 /// Directory and slots of the keys of a dense layout.
@@ -45,13 +45,6 @@ struct Extent {
     slabs: usize,
 }
 
-/// The slots for values of one length.
-struct Slabs {
-    value_len: usize,
-    main: Slab,
-    replica: Slab,
-}
-
 impl<V: Value> Arena<V> {
     pub(crate) fn new(layout: &Layout) -> Self {
         let keys = usize::try_from(layout.keys().end.0)
@@ -68,8 +61,10 @@ impl<V: Value> Arena<V> {
             });
             extents.push(Extent { end: extent.keys.end.0, value_len, slabs: at });
         }
-        let entries = (0..keys).map(|_| Entry::new()).collect();
-        Self { entries, extents: extents.into(), slabs: slabs.into(), elements: PhantomData }
+        let mut entries = Vec::with_capacity(keys);
+        prefer_huge_pages(entries.as_mut_ptr(), keys);
+        entries.extend((0..keys).map(|_| Entry::new()));
+        Self { entries: entries.into(), extents: extents.into(), slabs: slabs.into(), elements: PhantomData }
     }
 
     /// Runs `f` on the slot of `key` under its latch.
@@ -165,6 +160,14 @@ impl<V: Value> Arena<V> {
         }
     }
 
+    /// Asks for the entry of `key`, which [`Self::prefetch`] reads: a latch taken meanwhile would wait for that read.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, key: Key) {
+        if let Some(entry) = self.entries.get(key.0 as usize) {
+            prefetch_lines::<0, 1>(ptr::from_ref(entry).cast());
+        }
+    }
+
     /// Elements of the value of `key`, `None` if the layout has no such key.
     #[inline]
     pub(crate) fn value_len(&self, key: Key) -> Option<usize> {
@@ -182,11 +185,16 @@ impl<V: Value> Arena<V> {
         self.find(key).0.seems_absent()
     }
 
+    /// Whether `key` holds a value, and whether with a delta, if that is to be seen without the latch.
+    #[inline]
+    pub(crate) fn held(&self, key: Key) -> Option<bool> {
+        self.find(key).0.held()
+    }
+
     /// Bytes of directory and slots.
     pub(crate) fn memory(&self) -> usize {
-        let slabs =
-            self.slabs.iter().map(|slabs| size_of::<Slabs>() + slabs.main.memory() + slabs.replica.memory());
-        size_of_val(&*self.entries) + size_of_val(&*self.extents) + slabs.sum::<usize>()
+        let slabs: usize = self.slabs.iter().map(Slabs::memory).sum();
+        size_of_val(&*self.entries) + size_of_val(&*self.extents) + slabs
     }
 
     #[inline]
@@ -204,19 +212,6 @@ impl<V: Value> Arena<V> {
         } else {
             self.extents.get(self.extents.partition_point(|extent| extent.end <= key.0))
         }
-    }
-}
-
-impl Slabs {
-    fn new<V: Value>(value_len: usize, slots: usize) -> Self {
-        let align = align_of::<V>().max(align_of::<Watch>());
-        let main = (HEADER_BYTES + value_len * V::WIDTH).next_multiple_of(align);
-        let replica = (HEADER_BYTES + 2 * value_len * V::WIDTH).next_multiple_of(REPLICA_ALIGN.max(align));
-        Self { value_len, main: Slab::new(main, slots), replica: Slab::new(replica, slots) }
-    }
-
-    fn slab(&self, with_delta: bool) -> &Slab {
-        if with_delta { &self.replica } else { &self.main }
     }
 }
 
@@ -269,7 +264,7 @@ impl Drop for Borrowed {
     }
 }
 
-/// The memory of some slots of one size, aligned to a cache line.
+/// The memory of some slots of one size, aligned to a cache line, or to a huge page if it fills one.
 pub(crate) struct Chunk {
     base: NonNull<u8>,
     slot_bytes: usize,
@@ -284,6 +279,7 @@ impl Chunk {
         let layout = Self::layout(slot_bytes, slots);
         // SAFETY: a slot has a header and there is at least one, so the layout's size is not zero.
         let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        prefer_huge_pages(base.as_ptr(), layout.size());
         assert!(
             Entry::can_hold(base.as_ptr().wrapping_add(layout.size())),
             "an address leaves room for the tags"
@@ -316,7 +312,8 @@ impl Chunk {
 
     fn layout(slot_bytes: usize, slots: usize) -> alloc::Layout {
         let bytes = slot_bytes.checked_mul(slots).expect("a chunk fits into memory");
-        alloc::Layout::from_size_align(bytes, CHUNK_ALIGN).expect("a chunk fits into memory")
+        let align = if bytes < HUGE_PAGE_BYTES { LINE_BYTES } else { HUGE_PAGE_BYTES };
+        alloc::Layout::from_size_align(bytes, align).expect("a chunk fits into memory")
     }
 }
 
@@ -330,6 +327,21 @@ impl Drop for Chunk {
         // together with the directory.
         unsafe { alloc::dealloc(self.base.as_ptr(), Self::layout(self.slot_bytes, self.slots)) };
     }
+}
+
+/// Asks for memory of `len` elements to be mapped in huge pages, before it is touched: random accesses of a large store else wait
+/// for the page table more than for the value. A wish; systems that do not know it go without.
+fn prefer_huge_pages<T>(start: *mut T, len: usize) {
+    let bytes = len * size_of::<T>();
+    if bytes < HUGE_PAGE_BYTES || cfg!(any(miri, not(target_os = "linux"))) {
+        return;
+    }
+    let skipped = start.addr().next_multiple_of(PAGE_BYTES) - start.addr();
+    let pages = (start.wrapping_byte_add(skipped), (bytes - skipped) / PAGE_BYTES * PAGE_BYTES);
+    #[cfg(target_os = "linux")]
+    // SAFETY: whole pages within one allocation, whose content and accessibility this advice does not change.
+    let pages = unsafe { rustix::mm::madvise(pages.0.cast(), pages.1, rustix::mm::Advice::LinuxHugepage) };
+    let _ = pages;
 }
 
 /// The watch of a slot.
@@ -360,10 +372,11 @@ fn prefetch_lines<const START: usize, const END: usize>(slot: *const u8) {
 }
 
 /// Word, version and, under loom, the watch.
-const HEADER_BYTES: usize = size_of::<Header>() + size_of::<Watch>();
+pub(crate) const HEADER_BYTES: usize = size_of::<Header>() + size_of::<Watch>();
 /// Up to so many extents a scan beats a search.
 const SCANNED_EXTENTS: usize = 8;
-/// The budget of a replica allows what the one of a main copy does not: every value aligned for SIMD.
-const REPLICA_ALIGN: usize = 16;
-const CHUNK_ALIGN: usize = LINE_BYTES;
 const LINE_BYTES: usize = 64;
+/// What the usual processors and systems call huge; where it is another size, chunks are merely aligned to it.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// The least page there is.
+const PAGE_BYTES: usize = 4 << 10;

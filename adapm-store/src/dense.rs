@@ -101,8 +101,18 @@ impl<V: Value> Store for DenseStore<V> {
     }
 
     #[inline]
+    fn held(&self, key: Key) -> Option<bool> {
+        self.arena.held(key)
+    }
+
+    #[inline]
     fn prefetch(&self, key: Key) {
         self.arena.prefetch(key);
+    }
+
+    #[inline]
+    fn prefetch_entry(&self, key: Key) {
+        self.arena.prefetch_entry(key);
     }
 }
 

@@ -67,6 +67,13 @@ impl Entry {
         (seen.addr() & HELD != 0).then(|| seen.map_addr(|addr| addr >> TAG_BITS).cast_const())
     }
 
+    /// Whether the key held a value a moment ago, and whether with a delta; `None` also while it is latched.
+    #[inline]
+    pub(crate) fn held(&self) -> Option<bool> {
+        let seen = self.0.load(Ordering::Relaxed).addr();
+        (seen & HELD != 0).then_some(seen & DELTA != 0)
+    }
+
     /// Whether the key held no value a moment ago.
     #[inline]
     pub(crate) fn seems_absent(&self) -> bool {

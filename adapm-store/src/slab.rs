@@ -1,4 +1,4 @@
-//! Which chunk has room for a slot of one size: chunks come when they are needed, never move, and go when they are empty.
+//! Which chunk has room for a slot of one size, and the sizes of slots: chunks come when they are needed, never move, and go when they are empty.
 //!
 //! The lowest free slot is taken, so that a store that has shrunk draws together and its last chunks empty. Not here: what is
 //! in a slot ([`crate::arena`]).
@@ -7,8 +7,17 @@
 
 use std::sync::PoisonError;
 
-use crate::arena::Chunk;
-use crate::sync::{Mutex, MutexGuard};
+use adapm_core::Value;
+
+use crate::arena::{Chunk, HEADER_BYTES};
+use crate::sync::{Mutex, MutexGuard, Watch};
+
+/// The slots for values of one length.
+pub(crate) struct Slabs {
+    pub(crate) value_len: usize,
+    main: Slab,
+    replica: Slab,
+}
 
 /// Slots of one size.
 pub(crate) struct Slab {
@@ -40,10 +49,29 @@ struct Occupied {
     bits: Box<[u64]>,
 }
 
+impl Slabs {
+    /// Slots for at most `slots` values of `value_len` elements.
+    pub(crate) fn new<V: Value>(value_len: usize, slots: usize) -> Self {
+        let align = align_of::<V>().max(align_of::<Watch>());
+        let main = (HEADER_BYTES + value_len * V::WIDTH).next_multiple_of(align);
+        let replica = (HEADER_BYTES + 2 * value_len * V::WIDTH).next_multiple_of(REPLICA_ALIGN.max(align));
+        Self { value_len, main: Slab::new(main, slots), replica: Slab::new(replica, slots) }
+    }
+
+    pub(crate) fn slab(&self, with_delta: bool) -> &Slab {
+        if with_delta { &self.replica } else { &self.main }
+    }
+
+    /// Bytes of all chunks and of the book about them.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Self>() + self.main.memory() + self.replica.memory()
+    }
+}
+
 impl Slab {
     /// No chunk yet, for at most `slots_max` slots of `slot_bytes` in use at a time.
     ///
-    /// A chunk is a 32nd of what all slots need, within 64 KiB and 2 MiB (one slot if that is larger): few chunks, which
+    /// A chunk is a 32nd of what all slots need, within 64 KiB and 64 MiB (one slot if that is larger): few chunks, which
     /// yet empty when copies leave. All chunks together have `slots_max` slots at most, so a full store wastes none.
     pub(crate) fn new(slot_bytes: usize, slots_max: usize) -> Self {
         let bytes = slot_bytes.saturating_mul(slots_max) / 32;
@@ -125,8 +153,10 @@ impl Occupied {
     }
 }
 
+/// The budget of a replica allows what the one of a main copy does not: every value aligned for SIMD.
+const REPLICA_ALIGN: usize = 16;
 const CHUNK_BYTES_MIN: usize = 64 << 10;
-const CHUNK_BYTES_MAX: usize = 2 << 20;
+const CHUNK_BYTES_MAX: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -103,6 +103,11 @@ impl<V: Value> Store for ReferenceStore<V> {
         }
     }
 
+    fn held(&self, key: Key) -> Option<bool> {
+        let copies = self.copies.try_lock().ok()?;
+        copies.get(&key).filter(|copy| copy.is_held()).map(|copy| !copy.delta.is_empty())
+    }
+
     fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, V>)) {
         if keys.start < keys.end {
             for (key, copy) in self.copies().range_mut(keys).filter(|(_, copy)| copy.is_held()) {

@@ -216,6 +216,7 @@ pub fn prefetch_changes_nothing<S: Store<Value: From<i16>>>(make: &impl Fn(&Layo
     store.reserve(Key(1), true);
     let filled = fill(&store, Key(1), 5);
     for key in [Key(0), Key(1), layout.keys().end, Key(u64::MAX)] {
+        store.prefetch_entry(key);
         store.prefetch(key);
     }
     assert_eq!(look(&store, Key(0)), Seen::absent(Word::EMPTY));
@@ -317,7 +318,12 @@ fn keys(layout: &Layout) -> impl Iterator<Item = Key> + use<> {
 }
 
 fn look<S: Store>(store: &S, key: Key) -> Seen<S::Value> {
-    store.with_slot(key, Seen::of)
+    let seen = store.with_slot(key, Seen::of);
+    if let Some(with_delta) = store.held(key) {
+        let held = (!seen.value.is_empty(), !seen.delta.is_empty());
+        assert_eq!(held, (true, with_delta), "{key}, by a look without the latch");
+    }
+    seen
 }
 
 fn all<S: Store>(store: &S, keys: Range<Key>) -> Vec<(Key, Seen<S::Value>)> {

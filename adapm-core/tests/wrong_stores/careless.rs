@@ -25,6 +25,7 @@ pub(crate) enum Mistake {
     VisitIncludesTheEnd,
     VisitShowsCopies,
     PrefetchWantsAKey,
+    HeldOverlooksTheDelta,
     AccessWithoutLatch,
     VisitWithoutLatch,
     ReleaseWithoutLatch,
@@ -146,6 +147,16 @@ impl Store for Careless {
                 f(key, shown.slot());
             });
         }
+    }
+
+    fn held(&self, key: Key) -> Option<bool> {
+        let entry = self.entry(key);
+        let overlooks = self.has(Mistake::HeldOverlooksTheDelta);
+        (!entry.value.is_empty()).then_some(!overlooks && !entry.delta.is_empty())
+    }
+
+    fn prefetch_entry(&self, key: Key) {
+        self.prefetch(key);
     }
 
     fn prefetch(&self, key: Key) {

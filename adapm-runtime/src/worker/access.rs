@@ -217,12 +217,17 @@ impl<S: Store> Worker<S> {
     #[inline]
     fn prefetch_first(&self, keys: &[Key]) {
         if keys.len() > 1 {
-            keys.iter().take(AHEAD).for_each(|key| self.store.prefetch(*key));
+            keys.iter().take(ENTRY_AHEAD).for_each(|key| self.store.prefetch_entry(*key));
         }
+        // Also of one key: its value is on the way while the latch is taken.
+        keys.iter().take(AHEAD).for_each(|key| self.store.prefetch(*key));
     }
 
     #[inline]
     fn prefetch_ahead(&self, keys: &[Key], index: usize) {
+        if let Some(key) = keys.get(index + ENTRY_AHEAD) {
+            self.store.prefetch_entry(*key);
+        }
         if let Some(key) = keys.get(index + AHEAD) {
             self.store.prefetch(*key);
         }
@@ -244,8 +249,11 @@ fn body_of<V: Copy>(access: Access, keys: Vec<Key>, places: &[Place], given: &[V
     }
 }
 
-/// Keys by which prefetching runs ahead of access.
+/// Keys by which prefetching of values runs ahead of access.
 const AHEAD: usize = 4;
+
+/// Keys by which prefetching of where values are runs ahead of access.
+const ENTRY_AHEAD: usize = 12;
 
 /// Asynchronous calls in flight at which the next one first waits for one to end.
 const CALLS_MAX: usize = 1 << 16;

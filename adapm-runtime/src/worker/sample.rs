@@ -36,7 +36,9 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         }
         let (now, end) = (self.clock, sample.clocks().end);
         let store = &self.shared.store;
-        let chosen = sample.choose(now, |key| store.with_slot(key, |slot| slot.word.is_local()));
+        // Whatever has left until it is pulled is drawn again then.
+        let is_local = |key| store.held(key).is_some() || store.with_slot(key, |slot| slot.word.is_local());
+        let chosen = sample.choose(now, is_local);
         self.shared.hold(self.id, chosen, now..end)
     }
 

@@ -197,7 +197,7 @@ impl<S: Store<Value: From<i16>>> Pair<S> {
             }
         };
         let expected = self.reference.with_slot(key, Seen::of);
-        let found = self.store.with_slot(key, Seen::of);
+        let found = super::look(&self.store, key);
         if found == expected {
             return Ok(choice < 2);
         }
