@@ -7,6 +7,8 @@ use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use hashbrown::hash_map::Entry;
+
 use crate::clock::Clock;
 use crate::error::OpError;
 use crate::id::{Key, WorkerId};
@@ -20,6 +22,10 @@ use crate::store::Store;
 /// in rounds, not in time: a node that has nothing to say begins none and keeps the replica, for which nothing is sent either
 /// as long as the main copy does not change. So these replicas are at most those of the localizes of this many rounds.
 const WISH_ROUNDS: u64 = 1_024;
+
+/// Keys by which the processor fetches entries and slots ahead of their use.
+const ENTRY_AHEAD: usize = 12;
+const SLOT_AHEAD: usize = 4;
 
 /// Signals of all workers, before and after they were let through.
 #[derive(Debug)]
@@ -124,7 +130,8 @@ impl<S: Store, P: Policy> Node<S, P> {
                     late.push(Reverse(batch));
                     continue;
                 }
-                for &key in &batch.keys {
+                for (at, &key) in batch.keys.iter().enumerate() {
+                    self.prefetch_ahead(at, |at| batch.keys.get(at).copied());
                     self.activate(key, worker, batch.end);
                 }
                 batch.at = batch.end;
@@ -135,7 +142,8 @@ impl<S: Store, P: Policy> Node<S, P> {
                 |signals: &Signals| signals.workers[index].active.peek().map(|Reverse(batch)| batch.at);
             while active(&self.signals).is_some_and(|end| end <= clock) {
                 let Some(Reverse(batch)) = self.signals.workers[index].active.pop() else { break };
-                for key in batch.keys {
+                for (at, &key) in batch.keys.iter().enumerate() {
+                    self.prefetch_ahead(at, |at| batch.keys.get(at).copied());
                     self.expire(key, worker, clock);
                 }
             }
@@ -150,8 +158,13 @@ impl<S: Store, P: Policy> Node<S, P> {
             None => interest.ends.push((worker, end)),
         }
         let had_turn = core::mem::take(&mut interest.had_turn);
-        self.schedule_wish(key, None);
-        if first || had_turn {
+        let has_wish = interest.wish.is_some();
+        if has_wish {
+            self.schedule_wish(key, None);
+        }
+        // Most keys are here. One that leaves, or is answered, is looked at again then.
+        let is_absent = || self.store.held(key).is_none() && self.state(key) == State::None;
+        if (first || had_turn) && (has_wish || is_absent()) {
             self.ask_later(key);
         }
         if first {
@@ -188,7 +201,8 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn expire(&mut self, key: Key, worker: WorkerId, clock: Clock) {
-        let Some(interest) = self.interests.get_mut(&key) else { return };
+        let Entry::Occupied(mut entry) = self.interests.entry(key) else { return };
+        let interest = entry.get_mut();
         interest.ends.retain(|(other, end)| *other != worker || *end > clock);
         if !interest.ends.is_empty() {
             return;
@@ -196,17 +210,25 @@ impl<S: Store, P: Policy> Node<S, P> {
         if interest.wish.is_some() {
             self.schedule_wish(key, Some(self.round.number + WISH_ROUNDS));
         } else {
-            self.lose_interest(key);
+            entry.remove();
+            self.lost_interest(key);
         }
     }
 
-    /// The reference count of `key` has reached zero.
+    /// The reference count of `key` reaches zero.
     pub(super) fn lose_interest(&mut self, key: Key) {
         self.schedule_wish(key, None);
-        if self.interests.remove(&key).is_none() {
+        if self.interests.remove(&key).is_some() {
+            self.lost_interest(key);
+        }
+    }
+
+    fn lost_interest(&mut self, key: Key) {
+        self.observe(|observer, now| observer.on_intent(now, key, false));
+        // Of a main copy nobody else holds, there is nothing to decide.
+        if self.store.held(key) == Some(false) && !self.holdings.contains_key(&key) {
             return;
         }
-        self.observe(|observer, now| observer.on_intent(now, key, false));
         match self.state(key) {
             State::Replica if planted!(self, ForgetRelease) => {}
             State::Replica => self.agenda.release.push(key),
@@ -251,6 +273,16 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.agenda.wishes.remove(&(due, key));
         }
         self.agenda.wishes.extend(due.map(|due| (due, key)));
+    }
+
+    /// Lets the processor fetch what comes behind number `at` of some keys while that is worked on.
+    pub(super) fn prefetch_ahead(&self, at: usize, key: impl Fn(usize) -> Option<Key>) {
+        if let Some(key) = key(at + ENTRY_AHEAD) {
+            self.store.prefetch_entry(key);
+        }
+        if let Some(key) = key(at + SLOT_AHEAD) {
+            self.store.prefetch(key);
+        }
     }
 
     /// Ends localizes that have brought no ownership for long while nothing else wants the key.

@@ -50,10 +50,10 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Asks the policy again for the single remaining holder of a key for which the owner has no active intent.
     pub(super) fn reconsider(&mut self, key: Key) {
+        let Some(holding) = self.holdings.get(&key) else { return };
         if self.interests.contains_key(&key) || self.state(key) != State::Main {
             return;
         }
-        let Some(holding) = self.holdings.get(&key) else { return };
         let [holder] = *holding.nodes.as_slice() else { return };
         if holding.hand_over {
             return;

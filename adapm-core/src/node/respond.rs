@@ -42,7 +42,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         asked.extend(request.intents.iter().map(|(key, counter)| (key, counter, false)));
         asked.sort_unstable_by_key(|(key, ..)| *key);
         let mut handing = Vec::new();
-        for (key, counter, localize) in asked {
+        for (at, &(key, counter, localize)) in asked.iter().enumerate() {
+            self.prefetch_ahead(at, |at| asked.get(at).map(|(key, ..)| *key));
             let entry = if localize { AskedFor::Localize } else { AskedFor::Intent };
             match route::next_hop(self.word(key), key, counter, self.config.node, self.config.nodes) {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),

@@ -148,7 +148,9 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.agenda.request.clear();
             return entries;
         }
-        for key in sorted(&mut self.agenda.request) {
+        let keys = sorted(&mut self.agenda.request);
+        for (at, &key) in keys.iter().enumerate() {
+            self.prefetch_ahead(at, |at| keys.get(at).copied());
             let Some(interest) = self.interests.get_mut(&key) else { continue };
             interest.is_listed = false;
             if !interest.is_wanted() {
@@ -188,7 +190,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         keys.append(&mut self.agenda.release);
         keys.append(&mut self.agenda.set);
         let mut entries = Vec::new();
-        for key in sorted(&mut keys) {
+        let keys = sorted(&mut keys);
+        for (at, &key) in keys.iter().enumerate() {
+            self.prefetch_ahead(at, |at| keys.get(at).copied());
             let word = self.word(key);
             match word.state() {
                 State::Main => self.fold(key),

@@ -8,8 +8,11 @@
 //! | `queues` | operations of this node wait or are unanswered |
 //! | `parked` | entries of other nodes wait for a grant |
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
+
+use smallvec::SmallVec;
 
 use crate::clock::Clock;
 use crate::id::{Counter, Key, NodeId, WorkerId};
@@ -39,9 +42,9 @@ pub(crate) struct Holding {
 #[derive(Debug, Default)]
 pub(crate) struct Interest {
     /// One entry a worker with active intent: the clock at which its last intent ends.
-    pub(crate) ends: Vec<(WorkerId, Clock)>,
+    pub(crate) ends: SmallVec<[(WorkerId, Clock); 1]>,
     /// A localize that has not brought ownership yet; counts as intent.
-    pub(crate) wish: Option<Wish>,
+    pub(crate) wish: Option<Box<Wish>>,
     /// Answered by `Remote` since the count was last zero: not asked again before it is.
     pub(crate) refused: bool,
     /// Relocated away under this intent, without replication: a signal has one turn, so that a key moves at most as often as it
@@ -55,7 +58,7 @@ pub(crate) struct Interest {
 #[derive(Debug, Default)]
 pub(crate) struct Wish {
     /// Operations that wait for the key to be local.
-    pub(crate) waiters: Vec<OpId>,
+    pub(crate) waiters: SmallVec<[OpId; 1]>,
     /// Whether the owner still has to be asked.
     pub(crate) unsent: bool,
     /// The round in which it may end, its place in [`Agenda::wishes`]; `None` while other intent lasts.
