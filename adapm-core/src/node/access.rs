@@ -9,6 +9,9 @@
 
 use alloc::vec::Vec;
 
+use hashbrown::hash_map::Entry;
+use smallvec::SmallVec;
+
 use crate::error::OpError;
 use crate::id::Key;
 use crate::node::Node;
@@ -98,9 +101,14 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn submit(&mut self, key: Key, item: Item) {
         let queue = self.queues.entry(key).or_default();
         let first = queue.waiting.is_empty() && queue.unanswered.is_none();
-        queue.waiting.push_back(item);
-        if first {
-            self.advance(key);
+        if first && self.state(key) == State::None && !self.is_wanted(key) {
+            self.send_waiting(key, Some(item));
+        } else {
+            let queue = self.queues.get_mut(&key).expect("just seen");
+            queue.waiting.push_back(item);
+            if first {
+                self.advance(key);
+            }
         }
         let Some(queue) = self.queues.get(&key) else {
             self.stats.local += 1;
@@ -137,11 +145,9 @@ impl<S: Store, P: Policy> Node<S, P> {
                 State::Replica => self.serve_at_replica(key, item),
                 State::Requested | State::Releasing => return,
                 State::None => {
-                    // Once an intent or localize waits, operations wait for its grant: else they could starve it.
-                    if self.interests.get(&key).is_some_and(|interest| interest.is_wanted()) {
-                        return;
+                    if !self.is_wanted(key) {
+                        self.send_waiting(key, None);
                     }
-                    self.send_waiting(key);
                     return;
                 }
             }
@@ -188,15 +194,23 @@ impl<S: Store, P: Policy> Node<S, P> {
         queue.set_sent = false;
     }
 
-    /// Takes the longest run of equal operations from the front of the queue and drafts one message for it.
-    fn send_waiting(&mut self, key: Key) {
+    /// Whether an intent or localize waits: operations wait for its grant then, as they could starve it else.
+    fn is_wanted(&self, key: Key) -> bool {
+        self.interests.get(&key).is_some_and(|interest| interest.is_wanted())
+    }
+
+    /// Takes the longest run of equal operations from the front of the queue and drafts one message for it. `only` is one that
+    /// need not be put into an empty queue for that.
+    fn send_waiting(&mut self, key: Key, only: Option<Item>) {
         let len = self.value_len(key);
         let asked = self.first_hop(key, self.word(key));
         let queue = self.queues.get_mut(&key).expect("only a queue with waiting operations sends");
-        let access = queue.waiting.front().expect("something waits").access;
-        let mut items = Vec::new();
+        debug_assert!(only.is_none() || queue.waiting.is_empty(), "program order");
+        let mut next = only.or(queue.waiting.front().copied());
+        let access = next.expect("something waits").access;
+        let mut items = SmallVec::new();
         let mut payload = Vec::new();
-        while let Some(item) = queue.waiting.front() {
+        while let Some(item) = next {
             let joins = item.access == access && (items.is_empty() || access != Access::Set);
             if !joins {
                 break;
@@ -208,9 +222,12 @@ impl<S: Store, P: Policy> Node<S, P> {
                     Access::Push if !payload.is_empty() => accumulate(&mut payload, part),
                     Access::Push | Access::Set => payload.extend_from_slice(part),
                 }
-                items.push(*item);
+                items.push(item);
             }
-            queue.waiting.pop_front();
+            if only.is_none() {
+                queue.waiting.pop_front();
+            }
+            next = queue.waiting.front().copied();
         }
         if items.is_empty() {
             return self.advance(key);
@@ -220,7 +237,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             Access::Push => planted!(self, AcknowledgeEarly),
             Access::Set => planted!(self, AcknowledgeSetEarly),
         };
-        let acknowledged = if early { core::mem::take(&mut items) } else { Vec::new() };
+        let acknowledged = if early { core::mem::take(&mut items) } else { SmallVec::new() };
         queue.unanswered = Some(Unanswered { access, items, payload, asked });
         self.transmit_operation(key, asked);
         for item in acknowledged {
@@ -244,9 +261,15 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// The owner has executed the key's unanswered operation; `value` is what a pull read.
     pub(super) fn answered(&mut self, key: Key, value: &[S::Value]) {
-        let queue = self.queues.get_mut(&key).expect("an answer is checked against the queue");
+        let Entry::Occupied(mut queue) = self.queues.entry(key) else {
+            unreachable!("an answer is checked against the queue")
+        };
         let Unanswered { items, .. } =
-            queue.unanswered.take().expect("an answer meets an unanswered operation");
+            queue.get_mut().unanswered.take().expect("an answer meets an unanswered operation");
+        let something_waits = !queue.get().waiting.is_empty();
+        if !something_waits {
+            queue.remove();
+        }
         for item in items {
             if let Some(op) = self.ops.get_mut(&item.op) {
                 if item.access == Access::Pull {
@@ -256,7 +279,9 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
         }
         self.ask_later(key);
-        self.advance(key);
+        if something_waits {
+            self.advance(key);
+        }
     }
 
     /// One key of the operation is done.

@@ -131,7 +131,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                     continue;
                 }
                 for (at, &key) in batch.keys.iter().enumerate() {
-                    self.prefetch_ahead(at, |at| batch.keys.get(at).copied());
+                    self.prefetch_entry_ahead(&batch.keys, at);
                     self.activate(key, worker, batch.end);
                 }
                 batch.at = batch.end;
@@ -143,7 +143,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             while active(&self.signals).is_some_and(|end| end <= clock) {
                 let Some(Reverse(batch)) = self.signals.workers[index].active.pop() else { break };
                 for (at, &key) in batch.keys.iter().enumerate() {
-                    self.prefetch_ahead(at, |at| batch.keys.get(at).copied());
+                    self.prefetch_entry_ahead(&batch.keys, at);
                     self.expire(key, worker, clock);
                 }
             }
@@ -273,6 +273,13 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.agenda.wishes.remove(&(due, key));
         }
         self.agenda.wishes.extend(due.map(|due| (due, key)));
+    }
+
+    /// Lets the processor fetch where the key behind number `at` is, of which no more is asked.
+    pub(super) fn prefetch_entry_ahead(&self, keys: &[Key], at: usize) {
+        if let Some(key) = keys.get(at + ENTRY_AHEAD) {
+            self.store.prefetch_entry(*key);
+        }
     }
 
     /// Lets the processor fetch what comes behind number `at` of some keys while that is worked on.

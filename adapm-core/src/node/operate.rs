@@ -144,12 +144,19 @@ impl<S: Store, P: Policy> Node<S, P> {
         if origin == self.config.node || !(reads || absorbs) {
             return false;
         }
-        let value = self.store.with_slot(key, |slot| slot.value.to_vec());
-        self.draft_answer(origin, key, counter, asked.clone(), value);
+        if reads {
+            self.answer_pull(origin, key);
+        } else {
+            self.answer_done(origin, key, counter);
+        }
         true
     }
 
     fn execute(&mut self, origin: NodeId, key: Key, asked: AskedFor<S::Value>) {
+        let is_own = origin == self.config.node;
+        if !is_own && asked == AskedFor::Pull {
+            return self.answer_pull(origin, key);
+        }
         let mut value = Vec::new();
         let counter = self.store.with_slot(key, |mut slot| {
             match &asked {
@@ -162,8 +169,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         if asked != AskedFor::Pull {
             self.mark_stale(key, None);
         }
-        if origin != self.config.node {
-            self.draft_answer(origin, key, counter, asked, value);
+        if !is_own {
+            self.answer_done(origin, key, counter);
         } else if self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some()) {
             self.answered(key, &value);
         }

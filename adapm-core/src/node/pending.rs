@@ -23,7 +23,7 @@ use crate::wire::message::{Answer, Asked, Body, Forward, GrantKind, Grants, Oper
 pub(super) struct Drafts<V> {
     operations: BTreeMap<NodeId, Vec<Entry<V>>>,
     forwards: BTreeMap<(NodeId, NodeId, u32), Vec<Entry<V>>>,
-    answers: BTreeMap<NodeId, Vec<Entry<V>>>,
+    answers: BTreeMap<NodeId, AnswerDraft>,
     grants: BTreeMap<NodeId, GrantDraft>,
     retries: BTreeMap<NodeId, Vec<Entry<V>>>,
     residences: BTreeMap<NodeId, Vec<(Key, Counter, NodeId)>>,
@@ -42,13 +42,28 @@ impl<V> Default for Drafts<V> {
     }
 }
 
-/// One key of a grouped message. In an answer, `Pull` carries the value read in `value`.
+/// One key of a grouped message.
 #[derive(Debug)]
 struct Entry<V> {
     key: Key,
     counter: Counter,
     asked: AskedFor<V>,
-    value: Vec<V>,
+}
+
+/// Answers that take shape for one node, with the values read.
+#[derive(Debug, Default)]
+struct AnswerDraft {
+    entries: Vec<AnswerEntry>,
+    values: Block,
+}
+
+/// What has been done for one key.
+#[derive(Debug)]
+struct AnswerEntry {
+    key: Key,
+    counter: Counter,
+    /// Where the value read stands, in bytes; `None` if nothing was read.
+    read: Option<Range<usize>>,
 }
 
 /// Grants that take shape for one node, with their values.
@@ -103,6 +118,13 @@ impl GrantDraft {
     }
 }
 
+impl AnswerEntry {
+    fn list(&self, answer: &mut Answer) {
+        let list = if self.read.is_some() { &mut answer.pulls } else { &mut answer.done };
+        list.push(self.key, self.counter);
+    }
+}
+
 impl GrantEntry {
     fn list(&self, grants: &mut Grants) {
         grants.at.push(self.key, self.counter);
@@ -118,19 +140,26 @@ impl<S: Store, P: Policy> Node<S, P> {
             Access::Push => AskedFor::Push(payload),
             Access::Set => AskedFor::Set(payload),
         };
-        let entry = Entry { key, counter: to.counter, asked, value: Vec::new() };
+        let entry = Entry { key, counter: to.counter, asked };
         self.drafts.operations.entry(to.node).or_default().push(entry);
     }
 
-    pub(super) fn draft_answer(
-        &mut self,
-        to: NodeId,
-        key: Key,
-        counter: Counter,
-        asked: AskedFor<S::Value>,
-        value: Vec<S::Value>,
-    ) {
-        self.drafts.answers.entry(to).or_default().push(Entry { key, counter, asked, value });
+    /// Answers a pull of `to` with the copy that is here.
+    pub(super) fn answer_pull(&mut self, to: NodeId, key: Key) {
+        let draft = self.drafts.answers.entry(to).or_default();
+        let start = draft.values.len();
+        let counter = self.store.with_slot(key, |slot| {
+            draft.values.push(slot.value);
+            slot.word.counter()
+        });
+        let read = Some(start..draft.values.len());
+        draft.entries.push(AnswerEntry { key, counter, read });
+    }
+
+    /// Answers a push or set of `to`, which is done.
+    pub(super) fn answer_done(&mut self, to: NodeId, key: Key, counter: Counter) {
+        let draft = self.drafts.answers.entry(to).or_default();
+        draft.entries.push(AnswerEntry { key, counter, read: None });
     }
 
     pub(super) fn draft_residence(&mut self, home: NodeId, key: Key, owner: Location) {
@@ -161,7 +190,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             Hop::Next(location) => {
                 let forgetful = planted!(self, ForgetForwardCounter);
                 let counter = if forgetful { Counter(0) } else { location.counter };
-                let entry = Entry { key, counter, asked, value: Vec::new() };
+                let entry = Entry { key, counter, asked };
                 let group = (location.node, origin, hops.saturating_add(1));
                 self.drafts.forwards.entry(group).or_default().push(entry);
             }
@@ -185,7 +214,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn turn_away(&mut self, origin: NodeId, key: Key, counter: Counter, asked: AskedFor<S::Value>) {
         self.stats.retries += 1;
         if origin != self.config.node {
-            let entry = Entry { key, counter, asked, value: Vec::new() };
+            let entry = Entry { key, counter, asked };
             self.drafts.retries.entry(origin).or_default().push(entry);
         } else if matches!(asked, AskedFor::Intent | AskedFor::Localize) {
             self.retry_request(key);
@@ -227,11 +256,8 @@ impl<S: Store, P: Policy> Node<S, P> {
                 self.send(to, Message { body: Box::new(Body::Forward(forward)), values });
             }
         }
-        for (to, entries) in mem::take(&mut drafts.answers) {
-            for batch in self.batches(entries) {
-                let message = answer(batch);
-                self.send(to, message);
-            }
+        for (to, draft) in mem::take(&mut drafts.answers) {
+            self.flush_answers(to, draft);
         }
         for (to, draft) in mem::take(&mut drafts.grants) {
             self.flush_grants(to, draft);
@@ -255,6 +281,39 @@ impl<S: Store, P: Policy> Node<S, P> {
                 residence.owners.push(owner);
             }
             self.send(to, Message::bare(Body::Residence(residence)));
+        }
+    }
+
+    fn flush_answers(&mut self, to: NodeId, draft: AnswerDraft) {
+        let AnswerDraft { mut entries, values } = draft;
+        let bytes = |entry: &AnswerEntry| self.value_len(entry.key) * S::Value::WIDTH;
+        let ascends = entries.is_sorted_by(|one, other| one.key < other.key);
+        if ascends && entries.iter().map(bytes).sum::<usize>() <= self.config.block_bytes_max {
+            // As usual, for one message of requests: the values stand in order already.
+            let mut answer = Answer::default();
+            entries.iter().for_each(|entry| entry.list(&mut answer));
+            return self.send(to, Message { body: Box::new(Body::Answer(answer)), values });
+        }
+        entries.sort_by_key(|entry| entry.key);
+        while !entries.is_empty() {
+            let (mut answer, mut block) = (Answer::default(), Block::new());
+            let (mut left, mut last, mut used) = (Vec::new(), None, 0);
+            for entry in entries {
+                let more = self.value_len(entry.key) * S::Value::WIDTH;
+                let fits = last.is_none() || used + more <= self.config.block_bytes_max;
+                if !fits || last == Some(entry.key) {
+                    left.push(entry);
+                    continue;
+                }
+                if let Some(read) = &entry.read {
+                    let range = read.start / S::Value::WIDTH..read.end / S::Value::WIDTH;
+                    block.push(&values.values::<S::Value>()[range]);
+                }
+                entry.list(&mut answer);
+                (last, used) = (Some(entry.key), used + more);
+            }
+            entries = left;
+            self.send(to, Message { body: Box::new(Body::Answer(answer)), values: block });
         }
     }
 
@@ -333,19 +392,4 @@ fn operation<V: Value>(entries: Vec<Entry<V>>) -> (Operation, Block) {
         }
     }
     (operation, values)
-}
-
-fn answer<V: Value>(entries: Vec<Entry<V>>) -> Message {
-    let mut answer = Answer::default();
-    let mut values = Block::new();
-    for entry in entries {
-        match entry.asked {
-            AskedFor::Pull => {
-                answer.pulls.push(entry.key, entry.counter);
-                values.push(&entry.value);
-            }
-            _ => answer.done.push(entry.key, entry.counter),
-        }
-    }
-    Message { body: Box::new(Body::Answer(answer)), values }
 }

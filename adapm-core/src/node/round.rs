@@ -150,7 +150,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         let keys = sorted(&mut self.agenda.request);
         for (at, &key) in keys.iter().enumerate() {
-            self.prefetch_ahead(at, |at| keys.get(at).copied());
+            self.prefetch_entry_ahead(&keys, at);
             let Some(interest) = self.interests.get_mut(&key) else { continue };
             interest.is_listed = false;
             if !interest.is_wanted() {

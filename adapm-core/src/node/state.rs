@@ -123,7 +123,7 @@ impl<V> Default for Queue<V> {
 #[derive(Debug)]
 pub(crate) struct Unanswered<V> {
     pub(crate) access: Access,
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: SmallVec<[Item; 1]>,
     /// The update or value sent, kept to be sent again; empty for a pull.
     pub(crate) payload: Vec<V>,
     /// Where it went first, and by which fact.
