@@ -6,6 +6,7 @@
 
 use crate::matrix::{Left, Panels, exponentiate_lanes, multiply_blocks};
 use crate::mf::kernel::{Cells, Rule, train_lanes};
+use crate::optim::AdaGrad;
 use crate::wv::kernel::{Rows, Work, descend_plain};
 
 /// [`matrix::multiply`](crate::matrix::multiply) with the machine's instructions.
@@ -38,6 +39,22 @@ pub(crate) fn exponentiate(values: &mut [f32], max: f32) -> f32 {
         }
     }
     exponentiate_lanes(values, max)
+}
+
+/// [`AdaGrad::update`] with the machine's instructions; whether all it wrote are finite numbers.
+pub(crate) fn adagrad(rule: AdaGrad, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { adagrad_avx512(rule, value, gradient, update) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { adagrad_avx2(rule, value, gradient, update) };
+        }
+    }
+    rule.update_lanes(value, gradient, update)
 }
 
 /// [`Rule::train`] with the machine's instructions.
@@ -94,6 +111,18 @@ fn exponentiate_avx512(values: &mut [f32], max: f32) -> f32 {
 #[target_feature(enable = "avx2")]
 fn exponentiate_avx2(values: &mut [f32], max: f32) -> f32 {
     exponentiate_lanes(values, max)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn adagrad_avx512(rule: AdaGrad, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
+    rule.update_lanes(value, gradient, update)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn adagrad_avx2(rule: AdaGrad, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
+    rule.update_lanes(value, gradient, update)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -8,6 +8,7 @@ use crate::kge::model::{Model, Side};
 use crate::kge::shape::Shape;
 use crate::matrix::add_scaled;
 use crate::optim::AdaGrad;
+use crate::simd;
 
 /// What a step does, the same for every chunk.
 #[derive(Clone, Copy, Debug)]
@@ -78,9 +79,8 @@ impl Recipe {
         for key in keys {
             let len = self.shape.len_of(*key);
             let update = &mut updates[start..start + len];
-            self.optimizer.update(&values[start..start + len], &gradients[start / 2..][..len / 2], update);
-            // One sum finds any number that is none: infinities of both signs give NaN.
-            if blamed.is_none() && !update.iter().sum::<f32>().is_finite() {
+            let (value, gradient) = (&values[start..start + len], &gradients[start / 2..][..len / 2]);
+            if !simd::adagrad(self.optimizer, value, gradient, update) && blamed.is_none() {
                 blamed = Some(*key);
             }
             start += len;
