@@ -5,8 +5,11 @@ use std::sync::Mutex;
 use adapm_core::{Key, Layout};
 use adapm_runtime::{Builder, Random};
 
+use super::desk::Desk;
+use super::error::BenchError;
+use super::figure::{Figure, Goal};
 use super::rows::{Access, BATCH, Floats, Rows};
-use super::{BenchError, Desk, Figure, Goal, turns};
+use super::turns;
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     for size in SIZES.iter().take(if desk.plan.is_quick { 1 } else { SIZES.len() }) {

@@ -1,12 +1,13 @@
 //! Bytes of a copy, by what the process takes of the memory of its host.
 
-use std::fs;
-
 use adapm_core::Layout;
 use adapm_runtime::{Builder, System};
 
+use super::desk::Desk;
+use super::error::BenchError;
+use super::figure::{Figure, Goal};
+use super::host;
 use super::rows::Floats;
-use super::{BenchError, Desk, Figure, Goal};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     // Both nodes hold values and deltas in the largest cluster.
@@ -31,27 +32,14 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
 
 /// Bytes by which this process grows with a cluster; `None` where the system does not tell.
 fn grown_by(nodes: usize, system: System) -> Result<Option<f64>, BenchError> {
-    let Some(before) = field("/proc/self/status", "VmRSS:") else { return Ok(None) };
+    let Some(before) = host::memory_resident() else { return Ok(None) };
     let layout = Layout::dense(&[(KEYS, LEN)]).expect("few keys, short values");
     let builder = Builder::<f32>::new(layout).nodes(nodes).channels(1).system(system);
     let cluster = builder.initial(|_, value| value.fill(1.0)).build()?;
     // Replicas are there when workers start.
     cluster.run(|_: Floats| ())?;
-    let after = field("/proc/self/status", "VmRSS:").unwrap_or(before);
+    let after = host::memory_resident().unwrap_or(before);
     Ok(Some(after as f64 - before as f64))
-}
-
-/// Bytes that can be taken without pushing others out, where the system tells it.
-pub(super) fn available() -> Option<usize> {
-    field("/proc/meminfo", "MemAvailable:")
-}
-
-/// A size in a file of lines `name: number kB`, in bytes.
-fn field(path: &str, name: &str) -> Option<usize> {
-    let text = fs::read_to_string(path).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
 }
 
 const KEYS: u64 = 1_000_000;

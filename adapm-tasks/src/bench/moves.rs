@@ -5,17 +5,19 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use adapm_core::error::OpError;
-use adapm_core::{Clock, Key, Layout};
+use adapm_core::{Key, Layout};
 use adapm_runtime::System;
 use adapm_transport::net::Kind;
 
-use super::remote::{LEN, WINDOW, first, link_name, pair};
+use super::desk::Desk;
+use super::error::BenchError;
+use super::figure::{Figure, Goal};
+use super::pair::{LEN, REPLICAS, WINDOW, first, link_name, links, pair, settle};
 use super::rows::{BATCH, Floats};
 use super::turns::{TURNS, median};
-use super::{BenchError, Desk, Figure, Goal};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
-    for kind in super::remote::links(desk) {
+    for kind in links(desk) {
         let link = link_name(kind);
         let figure = Figure::new(format!("relocation, {LEN} floats, {link}"), "M keys/s", relocation(kind)?);
         desk.add(figure.towards(Goal::AtLeast(3.0)).after("0.38, 1 channel 1.0"))?;
@@ -94,18 +96,6 @@ fn replicas(kind: Option<Kind>) -> Result<[f64; 2], BenchError> {
     Ok([told.0, median(delays)])
 }
 
-/// Signals intent for `keys` on both nodes and waits until all are here.
-pub(super) fn settle(worker: &mut Floats, keys: &[Key]) -> Result<(), OpError> {
-    worker.intent(keys, Clock(0)..Clock(1_000_000_000))?;
-    let mut value = [0.0; LEN];
-    for key in keys {
-        while !worker.pull_if_local(*key, &mut value)? {
-            std::thread::yield_now();
-        }
-    }
-    worker.barrier()
-}
-
 /// When the first node has pushed, and when the second has read what it pushed; often, each time all being quiet.
 fn delays(worker: &mut Floats, gate: &Barrier, begun: Instant) -> Result<Vec<Duration>, OpError> {
     let (key, mut value, mut moments) = (Key(0), [0.0; LEN], Vec::new());
@@ -136,9 +126,6 @@ fn layout() -> Layout {
 
 /// Keys that are relocated.
 const KEYS: u64 = 40_000;
-
-/// Keys of which both nodes have a copy.
-pub(super) const REPLICAS: u64 = 10_000;
 
 /// Pushes that are waited for.
 const TRIPS: usize = 200;

@@ -4,13 +4,16 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::{Builder, LayoutStore, System};
-use adapm_transport::net::{Kind, network};
+use adapm_runtime::System;
+use adapm_transport::net::Kind;
 
+use super::desk::Desk;
 use super::echo::Echo;
+use super::error::BenchError;
+use super::figure::{Figure, Goal};
+use super::pair::{LEN, WINDOW, first, link_name, links, pair};
 use super::rows::{Access, BATCH, Floats};
 use super::turns::{TURNS, median};
-use super::{BenchError, Desk, Figure, Goal};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     for kind in links(desk) {
@@ -25,23 +28,6 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
         desk.add(Figure::new(what, "M keys/s", rate).after("3.2, 1 channel 6.5"))?;
     }
     Ok(())
-}
-
-/// Links within a process, and those of the plan.
-pub(super) fn links(desk: &Desk<'_>) -> Vec<Option<Kind>> {
-    std::iter::once(None).chain(desk.plan.kinds.iter().copied().map(Some)).collect()
-}
-
-pub(super) fn link_name(kind: Option<Kind>) -> &'static str {
-    kind.map_or("in process", Kind::scheme)
-}
-
-/// Two nodes with a link of this kind between them.
-pub(super) fn pair(layout: Layout, kind: Option<Kind>) -> Result<Builder<f32, LayoutStore<f32>>, BenchError> {
-    let builder = Builder::<f32>::new(layout).nodes(2).channels(1);
-    let Some(kind) = kind else { return Ok(builder) };
-    let ends = std::cell::Cell::new(Some(network(2, kind)?));
-    Ok(builder.transport(move |_, _| ends.take().expect("there is one channel")))
 }
 
 /// Calls of the first node's worker, one after the other, in turns with as many bytes over a bare socket.
@@ -116,15 +102,6 @@ fn outstanding(kind: Option<Kind>) -> Result<f64, BenchError> {
     first(cluster.run(work)?)
 }
 
-/// What the worker that measured found.
-pub(super) fn first<R>(results: Vec<Result<Option<R>, adapm_core::error::OpError>>) -> Result<R, BenchError> {
-    let mut found = None;
-    for result in results {
-        found = found.or(result?);
-    }
-    Ok(found.expect("one worker measures"))
-}
-
 fn layout() -> Layout {
     Layout::dense(&[(KEYS, LEN)]).expect("few keys, short values")
 }
@@ -136,7 +113,6 @@ fn far_keys(count: usize) -> Vec<Key> {
 }
 
 const KEYS: u64 = 4_000;
-pub(super) const LEN: usize = 25;
 
 /// Of a message, about, and of a key in it.
 const HEAD: usize = 64;
@@ -144,6 +120,3 @@ const PER_KEY: usize = 8;
 
 /// Calls of a turn.
 const CALLS: usize = 2_000;
-
-/// Calls under way at once.
-pub(super) const WINDOW: usize = 64;

@@ -1,6 +1,5 @@
 //! What goes on while nothing happens.
 
-use std::fs;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,10 +7,12 @@ use std::time::{Duration, Instant};
 use adapm_core::error::OpError;
 use adapm_core::{Key, Layout};
 
-use super::moves::{REPLICAS, settle};
-use super::remote::{LEN, first, pair};
+use super::desk::Desk;
+use super::error::BenchError;
+use super::figure::{Figure, Goal};
+use super::host;
+use super::pair::{LEN, REPLICAS, first, pair, settle};
 use super::rows::Floats;
-use super::{BenchError, Desk, Figure, Goal};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let (messages, processor) = idle()?;
@@ -35,30 +36,19 @@ fn idle() -> Result<(f64, Option<f64>), BenchError> {
         let mut found = None;
         if worker.node().index() == 0 {
             thread::sleep(SETTLING);
-            let (sent, spent, start) = (cluster.stats().messages_sent, processor_ticks(), Instant::now());
+            let (sent, spent, start) =
+                (cluster.stats().messages_sent, host::processor_seconds(), Instant::now());
             thread::sleep(WATCHED);
             let seconds = start.elapsed().as_secs_f64();
             let messages = (cluster.stats().messages_sent - sent) as f64 / seconds;
-            let ticks = processor_ticks().zip(spent).map(|(now, before)| (now - before) as f64);
-            found = Some((messages, ticks.map(|ticks| 100.0 * ticks / TICKS_PER_SECOND / seconds)));
+            let share = host::processor_seconds().zip(spent).map(|(now, before)| (now - before) / seconds);
+            found = Some((messages, share.map(|share| 100.0 * share)));
         }
         gate.wait();
         Ok(found)
     };
     first(cluster.run(work)?)
 }
-
-/// Time of processors that this process has had so far, where the system tells it (proc(5): `utime` and `stime`).
-fn processor_ticks() -> Option<u64> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program, in brackets, may hold anything.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace().skip(11).map(str::parse::<u64>);
-    Some(fields.next()?.ok()? + fields.next()?.ok()?)
-}
-
-/// Of the times that Linux tells, whatever its own clock does.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 const SETTLING: Duration = Duration::from_millis(500);
 const WATCHED: Duration = Duration::from_secs(4);

@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{Builder, Random};
 
+use super::desk::Desk;
+use super::error::BenchError;
+use super::figure::{Figure, Goal};
 use super::rows::{BATCH, Floats};
-use super::{BenchError, Desk, Figure, Goal, turns};
+use super::turns;
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let [intent, clock] = figures()?;

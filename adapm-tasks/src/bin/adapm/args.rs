@@ -27,7 +27,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::failure::Failure;
 use crate::recipe;
 
-pub(crate) use bench::{BenchArgs, Subject};
+pub(crate) use bench::BenchArgs;
 pub(crate) use check_net::CheckNetArgs;
 pub(crate) use common::{ClusterArgs, Manager, RecipeArgs, TrainOutputArgs};
 pub(crate) use demo::DemoArgs;

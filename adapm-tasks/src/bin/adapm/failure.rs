@@ -19,7 +19,7 @@ use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
 use clap::error::ErrorKind;
 
-use crate::bench::TrainingError;
+use crate::bench::error::TrainingError;
 use crate::launch::error::LaunchError;
 use crate::launcher::LauncherError;
 use crate::processes::folder::FolderError;

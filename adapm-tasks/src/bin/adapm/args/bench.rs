@@ -1,14 +1,11 @@
 //! What can be asked of the verb `bench`.
 
-use std::str::FromStr;
-
-use adapm_tasks::bench::Group;
 use adapm_transport::net::Kind;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::processes::{transport, transports};
-use crate::bench::Job;
+use crate::bench::subject::Subject;
 
 #[derive(Debug, Args)]
 #[command(after_help = BENCH_EXAMPLES, args_override_self = true)]
@@ -25,36 +22,6 @@ pub(crate) struct BenchArgs {
     /// Print one JSON object per figure; the table goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Something to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Subject {
-    /// Calls of the parameter manager.
-    Calls(Group),
-    /// Training, as processes of their own.
-    Training(Job),
-}
-
-impl Subject {
-    fn all() -> impl Iterator<Item = Self> {
-        Group::ALL.into_iter().map(Self::Calls).chain(Job::ALL.into_iter().map(Self::Training))
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Calls(group) => group.name(),
-            Self::Training(job) => job.name(),
-        }
-    }
-}
-
-impl FromStr for Subject {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::all().find(|subject| subject.name() == name).ok_or_else(|| format!("no group {name}"))
-    }
 }
 
 impl BenchArgs {

@@ -189,24 +189,3 @@ struct Data {
 const KGE: Data = Data { path: "kge/FB15k-237", name: "FB15k-237" };
 const WV: Data = Data { path: "wv/enwiki-2018.txt", name: "Wikipedia text" };
 const NOTHING: Data = Data { path: "", name: "" };
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser as _;
-
-    use super::*;
-    use crate::args::Cli;
-
-    #[test]
-    fn every_way_is_a_command_line_that_is_understood() {
-        for job in Job::ALL {
-            for is_quick in [false, true] {
-                for way in Way::ALL {
-                    let words = way.words(&job.flags(is_quick).0);
-                    let words = ["adapm".to_owned()].into_iter().chain(words);
-                    Cli::try_parse_from(words).expect("it is understood");
-                }
-            }
-        }
-    }
-}

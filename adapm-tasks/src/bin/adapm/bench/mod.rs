@@ -3,20 +3,20 @@
 //! [`adapm_tasks::bench`] measures the calls, [`training`] runs `train` as processes of their own, [`table`] shows a figure as soon
 //! as it is known, [`json`] the same for programs.
 
+pub(crate) mod error;
 mod job;
 mod json;
+pub(crate) mod subject;
 mod table;
 mod training;
 
 use adapm_tasks::bench::{BenchError, Figure, Outcome, Plan, measure};
 
-use crate::args::{BenchArgs, Subject};
+use crate::args::BenchArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-
-pub(crate) use job::Job;
-pub(crate) use training::TrainingError;
+use subject::Subject;
 
 /// Measures everything asked for and shows what came out.
 pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -66,4 +66,25 @@ fn failure(error: BenchError, interrupt: &Interrupt) -> Failure {
 /// Those whose goal was not reached.
 fn missed(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
     figures.iter().filter(|figure| figure.is_reached() == Some(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::job::{Job, Way};
+    use crate::args::Cli;
+
+    #[test]
+    fn every_way_is_a_command_line_that_is_understood() {
+        for job in Job::ALL {
+            for is_quick in [false, true] {
+                for way in Way::ALL {
+                    let words = way.words(&job.flags(is_quick).0);
+                    let words = ["adapm".to_owned()].into_iter().chain(words);
+                    Cli::try_parse_from(words).expect("it is understood");
+                }
+            }
+        }
+    }
 }

@@ -3,41 +3,17 @@
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
-use std::{fmt, io, thread};
+use std::{io, thread};
 
 use adapm_tasks::bench::{Figure, Goal, Outcome};
 use console::style;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use super::error::TrainingError;
 use super::job::{Job, Way};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-
-/// Why a training run told nothing.
-#[derive(Debug)]
-pub(crate) enum TrainingError {
-    /// It could not be started.
-    Start(io::Error),
-    /// It failed; how, and the last line that it wrote to stderr.
-    Failed { command: String, status: ExitStatus, said: String },
-    /// What it printed is not what `train --json` prints.
-    Output { command: String },
-}
-
-impl fmt::Display for TrainingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start(error) => write!(f, "cannot start this program once more: {error}"),
-            Self::Failed { command, status, said } => {
-                write!(f, "adapm {command} ended with {status}: {}", said.trim_start_matches("error: "))
-            }
-            Self::Output { command } => {
-                write!(f, "adapm {command} printed no figures; run it by hand to see")
-            }
-        }
-    }
-}
 
 /// Trains in all ways, in turns, and tells the rates of each and what several nodes cost.
 pub(super) fn measure(
