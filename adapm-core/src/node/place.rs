@@ -15,9 +15,9 @@ use crate::wire::message::GrantKind;
 impl<S: Store, P: Policy> Node<S, P> {
     /// Answers an intent or localize of `origin`, which holds no replica, for a key owned here.
     pub(super) fn grant(&mut self, key: Key, origin: NodeId, localize: bool, draft: &mut GrantDraft) {
-        self.fold(key);
+        let counter = self.fold(key).counter();
         let owner_has_intent = self.interests.contains_key(&key) && !planted!(self, HideOwnIntent);
-        let movable = self.is_movable(key);
+        let movable = counter < Counter::MAX;
         let none = NodeSet::new();
         let holders = self.holdings.get(&key).map_or(&none, |holding| &holding.nodes);
         let placement = if localize {
@@ -38,10 +38,9 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
         };
         match placement {
-            Placement::Relocate => self.relocate(key, origin, draft),
-            Placement::Replicate => self.replicate(key, origin, draft),
+            Placement::Relocate => self.relocate(key, counter, origin, draft),
+            Placement::Replicate => self.replicate(key, counter, origin, draft),
             Placement::Keep => {
-                let counter = self.word(key).counter();
                 self.stats.refusals += 1;
                 draft.add(key, counter, GrantKind::Remote, |_| (Version(0), ()));
             }

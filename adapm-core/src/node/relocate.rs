@@ -5,7 +5,7 @@
 //! that asks the owner directly leaves the home out (AdaPM §B.1.1).
 
 use crate::error::{Fault, OpError};
-use crate::id::{Key, NodeId, Version};
+use crate::id::{Counter, Key, NodeId, Version};
 use crate::layout::Layout;
 use crate::node::Node;
 use crate::node::input::OpId;
@@ -48,9 +48,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    /// Grants `to` the main copy of `key`, owned here and held nowhere else.
-    pub(super) fn relocate(&mut self, key: Key, to: NodeId, draft: &mut GrantDraft) {
-        let there = Location { node: to, counter: self.word(key).counter().next() };
+    /// Grants `to` the main copy of `key`, owned here by this fact and held nowhere else.
+    pub(super) fn relocate(&mut self, key: Key, counter: Counter, to: NodeId, draft: &mut GrantDraft) {
+        let there = Location { node: to, counter: counter.next() };
         let keep = planted!(self, KeepMainCopy);
         draft.add(key, there.counter, GrantKind::Owner, |block| {
             self.store.with_slot(key, |mut slot| {
@@ -97,7 +97,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.holdings.remove(&key);
         let home = Layout::home(key, self.config.nodes);
         if home != self.config.node && home != there.node {
-            let older = Location { counter: crate::id::Counter(there.counter.0 - 1), ..there };
+            let older = Location { counter: Counter(there.counter.0 - 1), ..there };
             self.draft_residence(home, key, if planted!(self, OlderResidence) { older } else { there });
         }
         self.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
@@ -119,12 +119,15 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         self.stats.relocations += 1;
         self.observe(|observer, now| observer.on_arrival(now, key, here.counter));
-        self.end_waiters(key);
-        self.schedule_wish(key, None);
         if let Some(interest) = self.interests.get_mut(&key) {
-            interest.wish = None;
             interest.had_turn = false;
-            if interest.count() == 0 {
+            let wish = interest.wish.take();
+            let is_last = interest.count() == 0;
+            if let Some(wish) = wish {
+                wish.due.map(|due| self.agenda.wishes.remove(&(due, key)));
+                wish.waiters.into_iter().for_each(|waiter| self.finish(waiter));
+            }
+            if is_last {
                 self.lose_interest(key);
             }
         }

@@ -3,20 +3,19 @@
 use core::mem;
 
 use crate::error::Fault;
-use crate::id::{Key, NodeId};
+use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
 use crate::node::pending::GrantDraft;
 use crate::policy::Policy;
 use crate::route;
-use crate::slot::State;
+use crate::slot::{State, Word};
 use crate::store::Store;
 use crate::wire::Message;
 use crate::wire::message::{Body, GrantKind};
 
 impl<S: Store, P: Policy> Node<S, P> {
     /// Grants `to` a replica of `key`, owned here.
-    pub(super) fn replicate(&mut self, key: Key, to: NodeId, draft: &mut GrantDraft) {
-        let counter = self.word(key).counter();
+    pub(super) fn replicate(&mut self, key: Key, counter: Counter, to: NodeId, draft: &mut GrantDraft) {
         draft.add(key, counter, GrantKind::Replica, |block| {
             self.store.with_slot(key, |mut slot| {
                 slot.watch(true);
@@ -53,11 +52,16 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    /// If `key` is owned here and workers have changed it since its holders were last marked, marks them.
-    pub(super) fn fold(&mut self, key: Key) {
-        if self.store.with_slot(key, |mut slot| slot.word.state() == State::Main && slot.fold()) {
+    /// If `key` is owned here and workers have changed it since its holders were last marked, marks them. Returns its word.
+    pub(super) fn fold(&mut self, key: Key) -> Word {
+        let (is_changed, word) = self.store.with_slot(key, |mut slot| {
+            let is_changed = slot.word.state() == State::Main && slot.fold();
+            (is_changed, *slot.word)
+        });
+        if is_changed {
             self.mark_stale(key, None);
         }
+        word
     }
 
     pub(super) fn drop_holder(&mut self, key: Key, node: NodeId) {

@@ -195,7 +195,9 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.prefetch_ahead(at, |at| keys.get(at).copied());
             let word = self.word(key);
             match word.state() {
-                State::Main => self.fold(key),
+                State::Main => {
+                    self.fold(key);
+                }
                 State::Replica => {
                     if let Some(change) = self.change(key, word) {
                         let values = 1 + usize::from(change.set.is_some());

@@ -182,6 +182,11 @@ impl Sample {
         self.next_free_local(&mut try_local)
     }
 
+    /// The chosen key that will be pulled `by` keys later, if no other has to take its place.
+    pub(crate) fn ahead(&self, by: usize) -> Option<Key> {
+        self.chosen.get(self.next + by).copied()
+    }
+
     fn next_free_local(&mut self, try_local: &mut impl FnMut(Key) -> bool) -> (Key, bool) {
         let mut drawn = self.draw_free();
         for _ in 1..DRAWS {

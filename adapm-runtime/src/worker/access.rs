@@ -250,7 +250,7 @@ fn body_of<V: Copy>(access: Access, keys: Vec<Key>, places: &[Place], given: &[V
 }
 
 /// Keys by which prefetching of values runs ahead of access.
-const AHEAD: usize = 4;
+pub(super) const AHEAD: usize = 4;
 
 /// Keys by which prefetching of where values are runs ahead of access.
 const ENTRY_AHEAD: usize = 12;
