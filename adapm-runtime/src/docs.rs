@@ -2,3 +2,6 @@
 
 #[doc = include_str!("../docs/plug-in.md")]
 pub mod plug_in {}
+
+#[doc = include_str!("../docs/performance.md")]
+pub mod performance {}

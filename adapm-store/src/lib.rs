@@ -73,13 +73,14 @@
 //! # A store of your own
 //!
 //! Implement [`Store`](adapm_core::store::Store) for your type: `with_slot`, `reserve`, `release`, `visit` and `value_len`. The
-//! element type is the trait's; everything else, from the latch to where values lie, is yours. Four rules are easily missed:
+//! element type is the trait's; everything else, from the latch to where values lie, is yours. Five rules are easily missed:
 //!
 //! - A word outlives its value: `release` keeps it, and an absent key has one, too, that `with_slot` may change.
 //! - `reserve` of a held key keeps value, word and version and changes the delta alone.
 //! - Memory that `release` frees may not be touched by a thread that has just looked the key up: look up under the
 //!   latch, or check again once you have it.
-//! - `prefetch` must be legal for any key at any time; leave it out if it would need the latch.
+//! - `prefetch` and `prefetch_entry` must be legal for any key at any time; leave them out if they would need the latch.
+//! - `held` may always answer `None`. If it answers, then what is true for whoever calls `reserve` and `release`.
 //!
 //! Then run the whole contract in one line (the feature `testing` of adapm-core, as a dev-dependency). Here the store is
 //! the simplest there is, a map behind a mutex; its source is a good start:

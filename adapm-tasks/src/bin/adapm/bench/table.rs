@@ -73,7 +73,8 @@ fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
-        size if size >= 0.1 || size == 0.0 => format!("{value:.2}"),
+        size if size >= 1.0 || size == 0.0 => format!("{value:.2}"),
+        size if size >= 0.1 => format!("{value:.3}"),
         _ => format!("{value:.4}"),
     }
 }
@@ -89,7 +90,7 @@ mod tests {
         let words: Vec<String> = line(&whole, output).split_whitespace().map(str::to_owned).collect();
         assert_eq!(words, ["pull", "123", "us", "100", "1.23", "<=", "160", "ok", "133"]);
         let bare = Figure::new("clock", "ns", 0.96);
-        assert_eq!(line(&bare, output).split_whitespace().collect::<Vec<_>>(), ["clock", "0.96", "ns"]);
+        assert_eq!(line(&bare, output).split_whitespace().collect::<Vec<_>>(), ["clock", "0.960", "ns"]);
         let missed = Figure::new("rate", "1/s", 2.0).towards(Goal::AtLeast(3.0));
         assert!(line(&missed, output).contains("missed"));
         assert!(closing(&[whole, bare, missed], output).contains("1 of 2 goals reached"));
@@ -98,6 +99,6 @@ mod tests {
     #[test]
     fn numbers_keep_three_digits() {
         let numbers = [1234.5, 99.94, 1.005, 0.1, 0.001_23, 0.0].map(number);
-        assert_eq!(numbers, ["1234", "99.9", "1.00", "0.10", "0.0012", "0.00"]);
+        assert_eq!(numbers, ["1234", "99.9", "1.00", "0.100", "0.0012", "0.00"]);
     }
 }
