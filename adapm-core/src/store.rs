@@ -45,7 +45,8 @@ pub trait Store {
     /// Whether `key` holds a value with (`Some(true)`) or without a delta, as far as a look tells that takes no latch and waits for
     /// nobody; else `None`, as when nothing is held.
     ///
-    /// Only `reserve` and `release` change it: to who calls these for a key, what it says is true.
+    /// Only `reserve` and `release` change it: to who calls these for a key, what it says is true. Wanted of keys of the layout only.
+    /// Costs one look at the directory. Defaults to `None`, which is always right.
     fn held(&self, key: Key) -> Option<bool> {
         let _ = key;
         None
@@ -60,6 +61,30 @@ pub trait Store {
     /// without which that would wait for it.
     fn prefetch_entry(&self, key: Key) {
         let _ = key;
+    }
+}
+
+/// Keys by which slots are fetched ahead of their use.
+pub const SLOT_AHEAD: usize = 4;
+
+/// Keys by which what [`Store::prefetch`] looks at is fetched ahead of the use of slots.
+pub const ENTRY_AHEAD: usize = 12;
+
+/// Asks for the entry of the key [`ENTRY_AHEAD`] behind number `at`; `key` gives keys by number, `None` behind the last. For passes
+/// over keys that end with [`Store::held`]: they need no slots.
+#[inline]
+pub fn prefetch_entry_ahead<S: Store>(store: &S, at: usize, key: impl Fn(usize) -> Option<Key>) {
+    if let Some(key) = key(at + ENTRY_AHEAD) {
+        store.prefetch_entry(key);
+    }
+}
+
+/// As [`prefetch_entry_ahead`], and asks for the slot of the key [`SLOT_AHEAD`] behind number `at`.
+#[inline]
+pub fn prefetch_ahead<S: Store>(store: &S, at: usize, key: impl Fn(usize) -> Option<Key>) {
+    prefetch_entry_ahead(store, at, &key);
+    if let Some(key) = key(at + SLOT_AHEAD) {
+        store.prefetch(key);
     }
 }
 

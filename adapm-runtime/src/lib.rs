@@ -33,7 +33,8 @@
 //! | [`sampling`] | keys the manager may choose | `tests/sampling` |
 //! | `stats`, `clocks` | totals; logical time | `tests/threads` |
 //!
-//! What it costs, beside what is possible: [`docs::performance`]. Plug in a policy, a store or a transport: [`docs::plug_in`], and in short `examples/custom_{policy,store,transport}.rs`.
+//! What it costs, beside what is possible: [`docs::performance`]. Plug in a policy, a store or a transport: [`docs::plug_in`],
+//! and in short `examples/custom_{policy,store,transport}.rs`.
 //!
 //! # Races
 //!

@@ -102,13 +102,12 @@ impl<S: Store, P: Policy> Node<S, P> {
         let queue = self.queues.entry(key).or_default();
         let first = queue.waiting.is_empty() && queue.unanswered.is_none();
         if first && self.state(key) == State::None && !self.is_wanted(key) {
-            self.send_waiting(key, Some(item));
-        } else {
-            let queue = self.queues.get_mut(&key).expect("just seen");
-            queue.waiting.push_back(item);
-            if first {
-                self.advance(key);
-            }
+            self.stats.remote += 1;
+            return self.send_waiting(key, Some(item));
+        }
+        self.queues.entry(key).or_default().waiting.push_back(item);
+        if first {
+            self.advance(key);
         }
         let Some(queue) = self.queues.get(&key) else {
             self.stats.local += 1;

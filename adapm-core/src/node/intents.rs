@@ -16,16 +16,12 @@ use crate::node::Node;
 use crate::node::input::Intent;
 use crate::policy::Policy;
 use crate::slot::State;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// Rounds after which a localize that brought a replica instead of ownership ends, if the node has no other intent. Counted
 /// in rounds, not in time: a node that has nothing to say begins none and keeps the replica, for which nothing is sent either
 /// as long as the main copy does not change. So these replicas are at most those of the localizes of this many rounds.
 const WISH_ROUNDS: u64 = 1_024;
-
-/// Keys by which the processor fetches entries and slots ahead of their use.
-const ENTRY_AHEAD: usize = 12;
-const SLOT_AHEAD: usize = 4;
 
 /// Signals of all workers, before and after they were let through.
 #[derive(Debug)]
@@ -131,7 +127,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                     continue;
                 }
                 for (at, &key) in batch.keys.iter().enumerate() {
-                    self.prefetch_entry_ahead(&batch.keys, at);
+                    store::prefetch_entry_ahead(&self.store, at, |at| batch.keys.get(at).copied());
                     self.activate(key, worker, batch.end);
                 }
                 batch.at = batch.end;
@@ -143,7 +139,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             while active(&self.signals).is_some_and(|end| end <= clock) {
                 let Some(Reverse(batch)) = self.signals.workers[index].active.pop() else { break };
                 for (at, &key) in batch.keys.iter().enumerate() {
-                    self.prefetch_entry_ahead(&batch.keys, at);
+                    store::prefetch_entry_ahead(&self.store, at, |at| batch.keys.get(at).copied());
                     self.expire(key, worker, clock);
                 }
             }
@@ -273,23 +269,6 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.agenda.wishes.remove(&(due, key));
         }
         self.agenda.wishes.extend(due.map(|due| (due, key)));
-    }
-
-    /// Lets the processor fetch where the key behind number `at` is, of which no more is asked.
-    pub(super) fn prefetch_entry_ahead(&self, keys: &[Key], at: usize) {
-        if let Some(key) = keys.get(at + ENTRY_AHEAD) {
-            self.store.prefetch_entry(*key);
-        }
-    }
-
-    /// Lets the processor fetch what comes behind number `at` of some keys while that is worked on.
-    pub(super) fn prefetch_ahead(&self, at: usize, key: impl Fn(usize) -> Option<Key>) {
-        if let Some(key) = key(at + ENTRY_AHEAD) {
-            self.store.prefetch_entry(key);
-        }
-        if let Some(key) = key(at + SLOT_AHEAD) {
-            self.store.prefetch(key);
-        }
     }
 
     /// Ends localizes that have brought no ownership for long while nothing else wants the key.

@@ -242,13 +242,13 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         let mut drafts = mem::take(&mut self.drafts);
         for (to, entries) in mem::take(&mut drafts.operations) {
-            for batch in self.batches(entries) {
+            for batch in self.entry_batches(entries) {
                 let (operation, values) = operation(batch);
                 self.send(to, Message { body: Box::new(Body::Operation(operation)), values });
             }
         }
         for ((to, origin, hops), entries) in mem::take(&mut drafts.forwards) {
-            for mut batch in self.batches(entries) {
+            for mut batch in self.entry_batches(entries) {
                 let intents = asked(batch.extract_if(.., |entry| entry.asked == AskedFor::Intent));
                 let localizes = asked(batch.extract_if(.., |entry| entry.asked == AskedFor::Localize));
                 let (operation, values) = operation(batch);
@@ -263,7 +263,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.flush_grants(to, draft);
         }
         for (to, entries) in mem::take(&mut drafts.retries) {
-            for mut batch in self.batches(entries) {
+            for mut batch in self.entry_batches(entries) {
                 let request =
                     |entry: &mut Entry<_>| matches!(entry.asked, AskedFor::Intent | AskedFor::Localize);
                 let intents = asked(batch.extract_if(.., request)).keys;
@@ -285,7 +285,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn flush_answers(&mut self, to: NodeId, draft: AnswerDraft) {
-        let AnswerDraft { mut entries, values } = draft;
+        let AnswerDraft { entries, values } = draft;
         let bytes = |entry: &AnswerEntry| self.value_len(entry.key) * S::Value::WIDTH;
         let ascends = entries.is_sorted_by(|one, other| one.key < other.key);
         if ascends && entries.iter().map(bytes).sum::<usize>() <= self.config.block_bytes_max {
@@ -294,64 +294,51 @@ impl<S: Store, P: Policy> Node<S, P> {
             entries.iter().for_each(|entry| entry.list(&mut answer));
             return self.send(to, Message { body: Box::new(Body::Answer(answer)), values });
         }
-        entries.sort_by_key(|entry| entry.key);
-        while !entries.is_empty() {
+        for batch in self.batches(entries, |entry| entry.key, bytes) {
             let (mut answer, mut block) = (Answer::default(), Block::new());
-            let (mut left, mut last, mut used) = (Vec::new(), None, 0);
-            for entry in entries {
-                let more = self.value_len(entry.key) * S::Value::WIDTH;
-                let fits = last.is_none() || used + more <= self.config.block_bytes_max;
-                if !fits || last == Some(entry.key) {
-                    left.push(entry);
-                    continue;
-                }
+            for entry in &batch {
                 if let Some(read) = &entry.read {
-                    let range = read.start / S::Value::WIDTH..read.end / S::Value::WIDTH;
-                    block.push(&values.values::<S::Value>()[range]);
+                    block.push(elements::<S::Value>(&values, read));
                 }
                 entry.list(&mut answer);
-                (last, used) = (Some(entry.key), used + more);
             }
-            entries = left;
             self.send(to, Message { body: Box::new(Body::Answer(answer)), values: block });
         }
     }
 
     fn flush_grants(&mut self, to: NodeId, draft: GrantDraft) {
-        let GrantDraft { mut entries, values } = draft;
-        entries.sort_by_key(|entry| entry.key);
-        while !entries.is_empty() {
-            let mut grants = Grants::default();
-            let mut block = Block::new();
-            let mut left = Vec::new();
-            for entry in entries {
-                let fits = block.is_empty() || block.len() + entry.bytes.len() <= self.config.block_bytes_max;
-                if !fits || grants.at.keys.last() == Some(&entry.key) {
-                    left.push(entry);
-                    continue;
-                }
-                let range = entry.bytes.start / S::Value::WIDTH..entry.bytes.end / S::Value::WIDTH;
-                block.push(&values.values::<S::Value>()[range]);
+        let GrantDraft { entries, values } = draft;
+        for batch in self.batches(entries, |entry| entry.key, |entry| entry.bytes.len()) {
+            let (mut grants, mut block) = (Grants::default(), Block::new());
+            for entry in &batch {
+                block.push(elements::<S::Value>(&values, &entry.bytes));
                 entry.list(&mut grants);
             }
-            entries = left;
             self.send(to, Message { body: Box::new(Body::Grant(grants)), values: block });
         }
     }
 
+    /// Splits entries into lists whose keys ascend strictly.
+    fn entry_batches(&self, entries: Vec<Entry<S::Value>>) -> Vec<Vec<Entry<S::Value>>> {
+        self.batches(entries, |entry| entry.key, |entry| self.value_len(entry.key) * S::Value::WIDTH)
+    }
+
     /// Splits entries into lists that ascend strictly and whose values, sent or asked for, fit a message.
-    fn batches(&self, mut entries: Vec<Entry<S::Value>>) -> Vec<Vec<Entry<S::Value>>> {
-        entries.sort_by_key(|entry| entry.key);
+    fn batches<T>(
+        &self,
+        mut entries: Vec<T>,
+        key: fn(&T) -> Key,
+        bytes: impl Fn(&T) -> usize,
+    ) -> Vec<Vec<T>> {
+        entries.sort_by_key(key);
         let mut batches = Vec::new();
         while !entries.is_empty() {
-            let mut batch: Vec<Entry<S::Value>> = Vec::new();
-            let mut left = Vec::new();
-            let mut bytes = 0;
+            let (mut batch, mut left, mut used) = (Vec::<T>::new(), Vec::new(), 0);
             for entry in entries {
-                let more = self.value_len(entry.key) * S::Value::WIDTH;
-                let fits = batch.is_empty() || bytes + more <= self.config.block_bytes_max;
-                if fits && batch.last().is_none_or(|last| last.key < entry.key) {
-                    bytes += more;
+                let more = bytes(&entry);
+                let fits = used == 0 || used + more <= self.config.block_bytes_max;
+                if fits && batch.last().is_none_or(|last| key(last) < key(&entry)) {
+                    used += more;
                     batch.push(entry);
                 } else {
                     left.push(entry);
@@ -362,6 +349,11 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         batches
     }
+}
+
+/// The elements in a range of bytes of a block.
+fn elements<'b, V: Value>(block: &'b Block, bytes: &Range<usize>) -> &'b [V] {
+    &block.values::<V>()[bytes.start / V::WIDTH..bytes.end / V::WIDTH]
 }
 
 fn asked<V>(entries: impl Iterator<Item = Entry<V>>) -> Asked {

@@ -14,7 +14,7 @@ use crate::node::state::{AskedFor, Holding};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::State;
-use crate::store::Store;
+use crate::store::{self, Store};
 use crate::time::Instant;
 use crate::value::{Block, Value};
 use crate::wire::Message;
@@ -43,7 +43,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         asked.sort_unstable_by_key(|(key, ..)| *key);
         let mut handing = Vec::new();
         for (at, &(key, counter, localize)) in asked.iter().enumerate() {
-            self.prefetch_ahead(at, |at| asked.get(at).map(|(key, ..)| *key));
+            store::prefetch_ahead(&self.store, at, |at| asked.get(at).map(|(key, ..)| *key));
             let entry = if localize { AskedFor::Localize } else { AskedFor::Intent };
             match route::next_hop(self.word(key), key, counter, self.config.node, self.config.nodes) {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),

@@ -15,7 +15,7 @@ use crate::node::state::{Access, Item, Outstanding, Request, Turn};
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, Slot, State, Word};
-use crate::store::Store;
+use crate::store::{self, Store};
 use crate::value::{Block, Value};
 use crate::wire::Message;
 use crate::wire::message::{Body, SyncRequest};
@@ -150,7 +150,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         let keys = sorted(&mut self.agenda.request);
         for (at, &key) in keys.iter().enumerate() {
-            self.prefetch_entry_ahead(&keys, at);
+            store::prefetch_entry_ahead(&self.store, at, |at| keys.get(at).copied());
             let Some(interest) = self.interests.get_mut(&key) else { continue };
             interest.is_listed = false;
             if !interest.is_wanted() {
@@ -192,7 +192,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let mut entries = Vec::new();
         let keys = sorted(&mut keys);
         for (at, &key) in keys.iter().enumerate() {
-            self.prefetch_ahead(at, |at| keys.get(at).copied());
+            store::prefetch_ahead(&self.store, at, |at| keys.get(at).copied());
             let word = self.word(key);
             match word.state() {
                 State::Main => {

@@ -9,7 +9,7 @@ use adapm_core::Key;
 use adapm_core::error::OpError;
 use adapm_core::node::OpBody;
 use adapm_core::slot::Pushed;
-use adapm_core::store::Store;
+use adapm_core::store::{ENTRY_AHEAD, SLOT_AHEAD, Store, prefetch_ahead};
 
 use super::Worker;
 use crate::stats::WorkerCounters;
@@ -220,17 +220,12 @@ impl<S: Store> Worker<S> {
             keys.iter().take(ENTRY_AHEAD).for_each(|key| self.store.prefetch_entry(*key));
         }
         // Also of one key: its value is on the way while the latch is taken.
-        keys.iter().take(AHEAD).for_each(|key| self.store.prefetch(*key));
+        keys.iter().take(SLOT_AHEAD).for_each(|key| self.store.prefetch(*key));
     }
 
     #[inline]
     fn prefetch_ahead(&self, keys: &[Key], index: usize) {
-        if let Some(key) = keys.get(index + ENTRY_AHEAD) {
-            self.store.prefetch_entry(*key);
-        }
-        if let Some(key) = keys.get(index + AHEAD) {
-            self.store.prefetch(*key);
-        }
+        prefetch_ahead(&self.store, index, |at| keys.get(at).copied());
     }
 }
 
@@ -248,12 +243,6 @@ fn body_of<V: Copy>(access: Access, keys: Vec<Key>, places: &[Place], given: &[V
         Access::Set => OpBody::Set { values: values(), keys },
     }
 }
-
-/// Keys by which prefetching of values runs ahead of access.
-pub(super) const AHEAD: usize = 4;
-
-/// Keys by which prefetching of where values are runs ahead of access.
-const ENTRY_AHEAD: usize = 12;
 
 /// Asynchronous calls in flight at which the next one first waits for one to end.
 const CALLS_MAX: usize = 1 << 16;

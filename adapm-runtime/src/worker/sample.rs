@@ -4,11 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::error::OpError;
-use adapm_core::store::Store;
+use adapm_core::store::{SLOT_AHEAD, Store};
 use adapm_core::{Clock, Key, WorkerId};
 
 use super::Worker;
-use super::access::AHEAD;
 use crate::node::{NodeShared, check_window};
 use crate::sampling::{Owner, Sample, Sampler, Scheme};
 use crate::ticket::{Place, Promise};
@@ -88,9 +87,11 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         values: &mut [S::Value],
         len: usize,
     ) {
-        (0..AHEAD.min(keys.len())).filter_map(|by| sample.ahead(by)).for_each(|key| self.store.prefetch(key));
+        (0..SLOT_AHEAD.min(keys.len()))
+            .filter_map(|by| sample.ahead(by))
+            .for_each(|key| self.store.prefetch(key));
         for (index, (key, value)) in keys.iter_mut().zip(values.chunks_exact_mut(len)).enumerate() {
-            if let Some(ahead) = sample.ahead(AHEAD) {
+            if let Some(ahead) = sample.ahead(SLOT_AHEAD) {
                 self.store.prefetch(ahead);
             }
             let (chosen, local) = sample.next_local(|key| self.try_pull(key, value));

@@ -12,7 +12,7 @@ use super::host;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Plan {
-    /// Small sizes only: minutes instead of a quarter of an hour. Defaults to false.
+    /// Small sizes only. Defaults to false.
     pub is_quick: bool,
     /// Links between nodes, besides those within a process. Defaults to all that are built in.
     pub kinds: Vec<Kind>,

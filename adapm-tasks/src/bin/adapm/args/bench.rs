@@ -13,7 +13,7 @@ pub(crate) struct BenchArgs {
     /// What to measure [default: all]
     #[arg(value_name = "GROUP", value_parser = subject())]
     subjects: Vec<Subject>,
-    /// Small sizes, few runs: minutes instead of most of an hour
+    /// Small sizes, few runs
     #[arg(long)]
     pub(crate) quick: bool,
     /// Links between nodes to measure, separated by commas [default: all that are built in]
@@ -53,6 +53,6 @@ Leave the machine alone meanwhile. Training takes FB15k-237 and Wikipedia text f
 
 Examples:
   adapm bench                       everything
-  adapm bench access --quick        local access, small sizes, in seconds
+  adapm bench access --quick        local access, small sizes
   adapm bench remote --transport tcp,unix
   adapm bench kge --json            programs listen";

@@ -101,7 +101,7 @@ fn train(
         words.push("--no-eval".to_owned());
     }
     let command = words.join(" ");
-    // A terminal is told what it waits for.
+    // Who waits is told for what.
     eprintln!("{}", style(format!("  adapm {command}")).dim().for_stderr());
     let printed = run(&words, interrupt)?;
     let (examples, _, scale) = job.rate();
