@@ -93,8 +93,8 @@ impl Sample {
     /// Gives back what the sample holds and has not pulled: intent that was signalled for it, and the rest of its keys, which
     /// are not sampled again. Returns their number, which [`crate::Stats::sample_unpulled`] counts too.
     ///
-    /// Keys that were pulled stay until the sample's window ends, for the push of their updates. Never called: dropping the
-    /// sample does the same. Early or late makes no difference to other samples, whose keys do not depend on it.
+    /// Keys that were pulled stay for the push of their updates: those that were signalled ahead until the sample's window ends, others
+    /// until the clock is raised. Never called: dropping the sample does the same. Early or late makes no difference to other samples, whose keys do not depend on it.
     pub fn finish(self) -> usize {
         self.left
     }
@@ -153,38 +153,47 @@ impl Sample {
         &self.chosen[self.next - n..self.next]
     }
 
-    /// Chooses all keys that are left under scheme `Local`, and returns those that this call chose: intent for them is signalled
-    /// from `now` on.
-    pub(crate) fn choose(&mut self, now: Clock, mut is_local: impl FnMut(Key) -> bool) -> &[Key] {
+    /// Chooses all keys that are left under scheme `Local`, and returns those that this call chose.
+    pub(crate) fn choose(&mut self, mut is_local: impl FnMut(Key) -> bool) -> &[Key] {
         let before = self.chosen.len();
-        let missing = self.left - (before - self.next);
-        for _ in 0..missing {
-            let (key, _) = self.next_free_local(&mut is_local);
-            self.chosen.push(key);
-        }
-        if missing > 0 {
-            self.held = Some(now..self.clocks.end);
-        }
+        self.choose_up_to(self.next + self.left, &mut is_local);
         &self.chosen[before..]
     }
 
-    /// The next key of scheme `Local`: a chosen one if `try_local` returns true for it, else the first for which it does, from
-    /// a drawn one upward; else the drawn one and false.
-    pub(crate) fn next_local(&mut self, mut try_local: impl FnMut(Key) -> bool) -> (Key, bool) {
-        if let Some(chosen) = self.chosen.get(self.next).copied() {
-            self.next += 1;
-            if try_local(chosen) {
-                return (chosen, true);
-            }
-            // It has left since, and is as free as others: else a sample of all keys would find none.
-            self.used.remove(&chosen);
-        }
-        self.next_free_local(&mut try_local)
+    /// The key that will be pulled `by` keys later under scheme `Local`, if no other has to take its place; `by` is below the
+    /// number of keys left.
+    pub(crate) fn ahead(&mut self, by: usize, mut is_local: impl FnMut(Key) -> bool) -> Key {
+        self.choose_up_to(self.next + by + 1, &mut is_local);
+        self.chosen[self.next + by]
     }
 
-    /// The chosen key that will be pulled `by` keys later, if no other has to take its place.
-    pub(crate) fn ahead(&self, by: usize) -> Option<Key> {
-        self.chosen.get(self.next + by).copied()
+    fn choose_up_to(&mut self, len: usize, is_local: &mut impl FnMut(Key) -> bool) {
+        while self.chosen.len() < len {
+            let (key, _) = self.next_free_local(is_local);
+            self.chosen.push(key);
+        }
+    }
+
+    /// Intent is signalled in this window for what is chosen, which is all.
+    pub(crate) fn note_held(&mut self, window: Range<Clock>) {
+        self.held = Some(window);
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// The next key of scheme `Local`, which [`Sample::ahead`] has told: if `try_local` returns true for it, else the first for
+    /// which it does, from a drawn one upward; else the drawn one and false.
+    pub(crate) fn next_local(&mut self, mut try_local: impl FnMut(Key) -> bool) -> (Key, bool) {
+        let chosen = self.chosen[self.next];
+        self.next += 1;
+        if try_local(chosen) {
+            return (chosen, true);
+        }
+        // It has left since, and is as free as others: else a sample of all keys would find none.
+        self.used.remove(&chosen);
+        self.next_free_local(&mut try_local)
     }
 
     fn next_free_local(&mut self, try_local: &mut impl FnMut(Key) -> bool) -> (Key, bool) {

@@ -34,12 +34,13 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         if sample.scheme() != Scheme::Local {
             return Ok(());
         }
-        let (now, end) = (self.clock, sample.clocks().end);
-        let store = &self.shared.store;
+        let window = self.clock..sample.clocks().end;
         // Whatever has left until it is pulled is drawn again then.
-        let is_local = |key| store.held(key).is_some() || store.with_slot(key, |slot| slot.word.is_local());
-        let chosen = sample.choose(now, is_local);
-        self.shared.hold(self.id, chosen, now..end)
+        let chosen = sample.choose(|key| is_local(&self.store, key));
+        if !chosen.is_empty() && self.shared.hold_local(self.id, chosen, window.clone())? {
+            sample.note_held(window);
+        }
+        Ok(())
     }
 
     /// Pulls the next `keys.len()` keys of a sample into `keys`, their values into `values` `[keys.len() × value_len]`.
@@ -64,8 +65,11 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         }
         sample.take(keys.len())?;
         let held = if sample.scheme() == Scheme::Local {
-            self.pull_local_sample(sample, keys, values, len);
-            self.shared.hold(self.id, keys, self.clock..sample.clocks().end)
+            let step = self.clock..sample.clocks().end.min(self.clock.plus(1));
+            let is_held = sample.is_held();
+            let replaced = self.pull_local_sample(sample, keys, values, len);
+            let unheld = if is_held { &replaced } else { &*keys };
+            self.shared.hold_local(self.id, unheld, step).map(drop)
         } else {
             keys.copy_from_slice(sample.next_chosen(keys.len()));
             self.pull_local(keys, values);
@@ -79,22 +83,28 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         held
     }
 
-    /// Chooses and copies what is local; the rest is in `self.slow` afterwards.
+    /// Chooses and copies what is local; the rest is in `self.slow` afterwards. Returns keys that were not the chosen ones.
     fn pull_local_sample(
         &mut self,
         sample: &mut Sample,
         keys: &mut [Key],
         values: &mut [S::Value],
         len: usize,
-    ) {
-        (0..SLOT_AHEAD.min(keys.len()))
-            .filter_map(|by| sample.ahead(by))
-            .for_each(|key| self.store.prefetch(key));
+    ) -> Vec<Key> {
+        let mut replaced = Vec::new();
+        let n = keys.len();
+        for by in 0..SLOT_AHEAD.min(n) {
+            self.store.prefetch(sample.ahead(by, |key| is_local(&self.store, key)));
+        }
         for (index, (key, value)) in keys.iter_mut().zip(values.chunks_exact_mut(len)).enumerate() {
-            if let Some(ahead) = sample.ahead(SLOT_AHEAD) {
-                self.store.prefetch(ahead);
+            if index + SLOT_AHEAD < n {
+                self.store.prefetch(sample.ahead(SLOT_AHEAD, |key| is_local(&self.store, key)));
             }
+            let meant = sample.ahead(0, |_| true);
             let (chosen, local) = sample.next_local(|key| self.try_pull(key, value));
+            if chosen != meant {
+                replaced.push(chosen);
+            }
             *key = chosen;
             if !local {
                 self.refuse(chosen, Place { offset: index * len, len });
@@ -103,7 +113,13 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         let fallbacks = self.slow.len() as u64;
         self.counters().add_local(keys.len() as u64 - fallbacks);
         self.counters().add_sample_fallbacks(fallbacks);
+        replaced
     }
+}
+
+/// Whether an access to `key` would most likely be local; what has left when it happens is found out then.
+fn is_local<S: Store>(store: &S, key: Key) -> bool {
+    store.held(key).is_some() || store.with_slot(key, |slot| slot.word.is_local())
 }
 
 impl<S: Store + Send + Sync + 'static> NodeShared<S> {

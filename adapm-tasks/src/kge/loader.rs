@@ -34,7 +34,7 @@ impl Loader<'_> {
         for positions in self.order.next_epoch().chunks(self.chunk) {
             let triples = positions.iter().map(|position| self.train[*position as usize]);
             let chunk = prepare(self.planner, self.sampled, triples, self.clock, announcer)?;
-            self.clock = self.clock.plus(self.planner.steps(&chunk));
+            self.clock = self.clock.plus(chunk.steps);
             queue.send(chunk)?;
         }
         Ok(())
@@ -49,14 +49,14 @@ fn prepare<A: Announcer>(
     announcer: &mut A,
 ) -> Result<Chunk<A::Sample>, OpError> {
     let chunk = planner.chunk(triples, clock, ());
-    let steps = planner.steps(&chunk);
+    let steps = chunk.steps;
     let sample = announcer.prepare_sample(sampled * steps as usize, clock..clock.plus(steps))?;
     let keys_of_step = chunk.keys.len() / steps as usize;
     for (step, keys) in (0..).zip(chunk.keys.chunks(keys_of_step.max(1))) {
         announcer.announce(keys, clock.plus(step)..clock.plus(step + 1))?;
     }
-    let Chunk { positives, keys, floats, relation_floats, clock, sample: () } = chunk;
-    Ok(Chunk { positives, keys, floats, relation_floats, clock, sample })
+    let Chunk { positives, keys, floats, relation_floats, clock, sample: (), steps } = chunk;
+    Ok(Chunk { positives, keys, floats, relation_floats, clock, sample, steps })
 }
 
 /// Positives of a chunk, and chunks that wait in the queue, for a configuration.

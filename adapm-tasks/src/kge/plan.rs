@@ -34,6 +34,8 @@ pub(crate) struct Chunk<S> {
     pub(crate) clock: Clock,
     /// Negatives, prepared.
     pub(crate) sample: S,
+    /// How far the clock advances.
+    pub(crate) steps: u64,
 }
 
 /// Cuts chunks.
@@ -60,14 +62,6 @@ impl Planner {
     /// Keys that a positive has to itself with independent negatives.
     pub(crate) fn keys_of_positive(self) -> usize {
         if self.inverse_offset.is_some() { 4 } else { 3 }
-    }
-
-    /// Steps of a chunk: how far the clock advances.
-    pub(crate) fn steps<S>(self, chunk: &Chunk<S>) -> u64 {
-        match self.negatives {
-            Negatives::Shared => 1,
-            Negatives::Independent => chunk.positives.len() as u64,
-        }
     }
 
     /// Plans a chunk of `triples` that starts at `clock`, with a prepared sample.
@@ -106,7 +100,7 @@ impl Planner {
         });
         let positives = positives.collect();
         let floats = relation_floats + (keys.len() - entities) * self.shape.relation_len;
-        Chunk { positives, keys, floats, relation_floats, clock, sample }
+        Chunk { positives, keys, floats, relation_floats, clock, sample, steps: 1 }
     }
 
     fn independent<S>(self, triples: impl Iterator<Item = Triple>, clock: Clock, sample: S) -> Chunk<S> {
@@ -127,7 +121,8 @@ impl Planner {
             });
             keys.extend_from_slice(&of_triple[..self.keys_of_positive()]);
         }
-        Chunk { positives, keys, floats: inverse + relation_len, relation_floats: relation, clock, sample }
+        let (floats, steps) = (inverse + relation_len, positives.len() as u64);
+        Chunk { positives, keys, floats, relation_floats: relation, clock, sample, steps }
     }
 }
 
@@ -147,7 +142,7 @@ mod tests {
         let planner = Planner { shape: SHAPE, negatives: Negatives::Shared, inverse_offset: Some(2) };
         let chunk = planner.chunk(triples().into_iter(), Clock(0), ());
         assert_eq!(chunk.keys, [2, 7, 10, 11, 12, 13].map(Key));
-        assert_eq!((chunk.relation_floats, chunk.floats, planner.steps(&chunk)), (8, 32, 1));
+        assert_eq!((chunk.relation_floats, chunk.floats, chunk.steps), (8, 32, 1));
         let first = chunk.positives[0];
         assert_eq!((first.subject, first.relation, first.inverse, first.object), (4, 14, 26, 0));
         let second = chunk.positives[1];
@@ -161,7 +156,7 @@ mod tests {
         let planner = Planner { shape: SHAPE, negatives: Negatives::Independent, inverse_offset: None };
         let chunk = planner.chunk(triples().into_iter(), Clock(5), ());
         assert_eq!(chunk.keys, [7, 2, 11, 2, 2, 10].map(Key));
-        assert_eq!((chunk.floats, chunk.relation_floats, planner.steps(&chunk)), (14, 8, 2));
+        assert_eq!((chunk.floats, chunk.relation_floats, chunk.steps), (14, 8, 2));
         let positive = chunk.positives[1];
         assert_eq!((positive.subject, positive.object, positive.relation, positive.inverse), (0, 4, 8, 8));
     }

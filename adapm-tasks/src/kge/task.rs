@@ -165,6 +165,7 @@ impl<S> Unit<S> for Chunk<S> {
     }
 
     fn sample(&mut self) -> Option<&mut S> {
-        Some(&mut self.sample)
+        // Of a chunk that is many steps, what is chosen now would have to stay here for too long.
+        (self.steps == 1).then_some(&mut self.sample)
     }
 }
