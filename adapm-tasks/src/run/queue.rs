@@ -3,8 +3,12 @@
 //! The queue bounds how far ahead a loader is: a unit is announced, then queued, so its keys are announced as many units
 //! before their use as the queue holds (AdaPM §3, Fig. 2). The loader runs on through the ends of rounds and epochs, for the
 //! first units of one to be announced as early as any.
+//!
+//! A worker gives room back in lots: woken for every unit, a loader that is done with one in no time would interrupt some
+//! worker each time.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::cell::Cell;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use adapm_core::error::OpError;
 
@@ -15,7 +19,12 @@ use crate::run::task::{Round, Task};
 /// The loader's end.
 #[derive(Debug)]
 pub(crate) struct Queue<U> {
-    sender: SyncSender<Loaded<U>>,
+    sender: Sender<Loaded<U>>,
+    /// Units that may be sent before there is more room.
+    room: Cell<usize>,
+    /// Tells of a lot of units that were taken.
+    taken: Receiver<()>,
+    lot: usize,
     round: Round,
 }
 
@@ -23,6 +32,10 @@ pub(crate) struct Queue<U> {
 #[derive(Debug)]
 pub(crate) struct Units<U> {
     receiver: Receiver<Loaded<U>>,
+    taken: Sender<()>,
+    lot: usize,
+    /// Units taken of the running lot.
+    of_lot: usize,
     /// The first unit of a round to come.
     next: Option<(Round, U)>,
 }
@@ -51,11 +64,15 @@ impl From<TaskError> for Over {
     }
 }
 
-/// A queue for a loader that is `ahead` units ahead.
+/// A queue for a loader that is `ahead` units ahead, and three quarters of that before it goes on.
 pub(crate) fn queue<U>(ahead: usize) -> (Queue<U>, Units<U>) {
     // The loader holds the unit behind those in the queue.
-    let (sender, receiver) = sync_channel(ahead.saturating_sub(1));
-    (Queue { sender, round: Round { epoch: 1, index: 0 } }, Units { receiver, next: None })
+    let (sender, receiver) = channel();
+    let (taken, given_back) = channel();
+    let lot = (ahead / 4).max(1);
+    let room = Cell::new(ahead.saturating_sub(1));
+    let queue = Queue { sender, room, taken: given_back, lot, round: Round { epoch: 1, index: 0 } };
+    (queue, Units { receiver, taken, lot, of_lot: 0, next: None })
 }
 
 impl<U> Queue<U> {
@@ -65,7 +82,13 @@ impl<U> Queue<U> {
     ///
     /// The worker takes no more.
     pub(crate) fn send(&self, unit: U) -> Result<(), Over> {
-        self.sender.send(Ok((self.round, unit))).map_err(|_| Over::Left)
+        self.sender.send(Ok((self.round, unit))).map_err(|_| Over::Left)?;
+        while self.room.get() == 0 {
+            self.taken.recv().map_err(|_| Over::Left)?;
+            self.room.set(self.lot);
+        }
+        self.room.set(self.room.get() - 1);
+        Ok(())
     }
 
     /// Loads all rounds of all epochs by `load`, or until it is over.
@@ -102,7 +125,10 @@ impl<U> Units<U> {
         let (of, unit) = match self.next.take() {
             Some(next) => next,
             None => match self.receiver.recv() {
-                Ok(loaded) => loaded?,
+                Ok(loaded) => {
+                    self.give_back();
+                    loaded?
+                }
                 Err(_) => return Ok(None),
             },
         };
@@ -111,6 +137,15 @@ impl<U> Units<U> {
         }
         self.next = Some((of, unit));
         Ok(None)
+    }
+
+    fn give_back(&mut self) {
+        self.of_lot += 1;
+        if self.of_lot == self.lot {
+            self.of_lot = 0;
+            // A loader that is done needs no room.
+            let _ = self.taken.send(());
+        }
     }
 }
 
