@@ -8,8 +8,22 @@ use alloc::sync::Arc;
 use core::ops::Range;
 
 use crate::id::Key;
-use crate::slot::Slot;
+use crate::slot::{Slot, Word};
 use crate::value::Value;
+
+/// What [`Store::look`] tells of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// Nothing: somebody has the latch, or the store cannot tell without it.
+    Unknown,
+    /// It holds no value, and this is its word.
+    Absent(Word),
+    /// It holds a value.
+    Held {
+        /// Whether with a delta.
+        with_delta: bool,
+    },
+}
 
 /// Latched slots for every key of a layout.
 ///
@@ -42,14 +56,14 @@ pub trait Store {
     /// Runs `f` on the held slots of `keys` in ascending order, each under its latch.
     fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, Self::Value>));
 
-    /// Whether `key` holds a value with (`Some(true)`) or without a delta, as far as a look tells that takes no latch and waits for
-    /// nobody; else `None`, as when nothing is held.
+    /// What `key`, which must be a key of the layout, has, as far as it is to be seen without taking the latch or waiting for
+    /// anybody. Costs one look at the directory. Defaults to [`Look::Unknown`], which is always right.
     ///
-    /// Only `reserve` and `release` change it: to who calls these for a key, what it says is true. Wanted of keys of the layout only.
-    /// Costs one look at the directory. Defaults to `None`, which is always right.
-    fn held(&self, key: Key) -> Option<bool> {
+    /// What it tells may have changed since, but for whoever alone changes it: `reserve` and `release` are called, and the words of
+    /// absent keys written, by one thread a key.
+    fn look(&self, key: Key) -> Look {
         let _ = key;
-        None
+        Look::Unknown
     }
 
     /// Asks the processor to bring the slot of `key` near; a hint for multi-key operations.
@@ -71,7 +85,7 @@ pub const SLOT_AHEAD: usize = 4;
 pub const ENTRY_AHEAD: usize = 12;
 
 /// Asks for the entry of the key [`ENTRY_AHEAD`] behind number `at`; `key` gives keys by number, `None` behind the last. For passes
-/// over keys that end with [`Store::held`]: they need no slots.
+/// over keys that end with [`Store::look`]: they need no slots.
 #[inline]
 pub fn prefetch_entry_ahead<S: Store>(store: &S, at: usize, key: impl Fn(usize) -> Option<Key>) {
     if let Some(key) = key(at + ENTRY_AHEAD) {
@@ -113,8 +127,8 @@ macro_rules! delegate {
                 (**self).visit(keys, f);
             }
 
-            fn held(&self, key: Key) -> Option<bool> {
-                (**self).held(key)
+            fn look(&self, key: Key) -> Look {
+                (**self).look(key)
             }
 
             fn prefetch(&self, key: Key) {

@@ -56,3 +56,20 @@ impl Clocks {
         clock.0.saturating_sub(self.workers[worker.index()].seen.load(Ordering::Relaxed))
     }
 }
+
+#[cfg(all(test, not(adapm_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_unseen_until_a_channel_thread_looks() {
+        let (clocks, worker) = (Clocks::new(2), WorkerId(1));
+        assert_eq!(clocks.unseen_steps(worker, Clock(0)), 0);
+        clocks.set(worker, Clock(5));
+        assert_eq!(clocks.unseen_steps(worker, Clock(5)), 5);
+        clocks.read(&mut Vec::new());
+        assert_eq!(clocks.unseen_steps(worker, Clock(5)), 0);
+        assert_eq!(clocks.unseen_steps(worker, Clock(7)), 2);
+        assert_eq!(clocks.unseen_steps(worker, Clock(4)), 0, "a look in the meantime");
+    }
+}

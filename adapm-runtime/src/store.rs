@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::slot::Slot;
-use adapm_core::store::Store;
+use adapm_core::store::{Look, Store};
 use adapm_core::{Key, Value};
 use adapm_store::{DenseStore, SparseStore};
 
@@ -71,8 +71,8 @@ impl<V: Value> Store for LayoutStore<V> {
     }
 
     #[inline]
-    fn held(&self, key: Key) -> Option<bool> {
-        each!(self, store => store.held(key))
+    fn look(&self, key: Key) -> Look {
+        each!(self, store => store.look(key))
     }
 
     #[inline]

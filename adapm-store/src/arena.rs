@@ -23,6 +23,7 @@ use core::slice;
 use std::alloc::{self, alloc, handle_alloc_error};
 
 use adapm_core::slot::{Slot, Word};
+use adapm_core::store::Look;
 use adapm_core::{Key, Layout, Value, Version};
 
 use crate::entry::{Content, Entry, Latched};
@@ -179,16 +180,10 @@ impl<V: Value> Arena<V> {
         self.entries.len() as u64
     }
 
-    /// Whether `key` held no value a moment ago; a hint that takes no latch.
+    /// What `key` had a moment ago.
     #[inline]
-    pub(crate) fn seems_absent(&self, key: Key) -> bool {
-        self.find(key).0.seems_absent()
-    }
-
-    /// Whether `key` holds a value, and whether with a delta, if that is to be seen without the latch.
-    #[inline]
-    pub(crate) fn held(&self, key: Key) -> Option<bool> {
-        self.find(key).0.held()
+    pub(crate) fn look(&self, key: Key) -> Look {
+        self.find(key).0.look()
     }
 
     /// Bytes of directory and slots.

@@ -8,7 +8,7 @@ use core::fmt;
 use core::ops::Range;
 
 use adapm_core::slot::Slot;
-use adapm_core::store::Store;
+use adapm_core::store::{Look, Store};
 use adapm_core::{Key, Layout, Value};
 
 use crate::arena::Arena;
@@ -90,7 +90,7 @@ impl<V: Value> Store for DenseStore<V> {
 
     fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, V>)) {
         for key in (keys.start.0..keys.end.0.min(self.arena.keys())).map(Key) {
-            if !self.arena.seems_absent(key) {
+            if !matches!(self.arena.look(key), Look::Absent(_)) {
                 self.arena.with_slot(key, |slot| {
                     if !slot.value.is_empty() {
                         f(key, slot);
@@ -101,8 +101,8 @@ impl<V: Value> Store for DenseStore<V> {
     }
 
     #[inline]
-    fn held(&self, key: Key) -> Option<bool> {
-        self.arena.held(key)
+    fn look(&self, key: Key) -> Look {
+        self.arena.look(key)
     }
 
     #[inline]

@@ -17,6 +17,7 @@
 use core::ptr;
 
 use adapm_core::slot::Word;
+use adapm_core::store::Look;
 
 use crate::sync::{AtomicPtr, Ordering, pause, replace};
 
@@ -67,17 +68,17 @@ impl Entry {
         (seen.addr() & HELD != 0).then(|| seen.map_addr(|addr| addr >> TAG_BITS).cast_const())
     }
 
-    /// Whether the key held a value a moment ago, and whether with a delta; `None` also while it is latched.
+    /// What the key had a moment ago.
     #[inline]
-    pub(crate) fn held(&self) -> Option<bool> {
+    pub(crate) fn look(&self) -> Look {
         let seen = self.0.load(Ordering::Relaxed).addr();
-        (seen & HELD != 0).then_some(seen & DELTA != 0)
-    }
-
-    /// Whether the key held no value a moment ago.
-    #[inline]
-    pub(crate) fn seems_absent(&self) -> bool {
-        self.0.load(Ordering::Relaxed).addr() & (HELD | LATCHED) == 0
+        if seen & HELD != 0 {
+            Look::Held { with_delta: seen & DELTA != 0 }
+        } else if seen == LATCHED {
+            Look::Unknown
+        } else {
+            Look::Absent(Word::from_bits((seen >> TAG_BITS) as u64))
+        }
     }
 
     #[cold]

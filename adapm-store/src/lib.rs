@@ -80,7 +80,7 @@
 //! - Memory that `release` frees may not be touched by a thread that has just looked the key up: look up under the
 //!   latch, or check again once you have it.
 //! - `prefetch` and `prefetch_entry` must be legal for any key at any time; leave them out if they would need the latch.
-//! - `held` may always answer `None`. If it answers, then what is true for whoever calls `reserve` and `release`.
+//! - `look` may always answer `Unknown`. If it answers, then what is true for the thread that calls `reserve` and `release`.
 //!
 //! Then run the whole contract in one line (the feature `testing` of adapm-core, as a dev-dependency). Here the store is
 //! the simplest there is, a map behind a mutex; its source is a good start:

@@ -16,7 +16,7 @@ use crate::node::Node;
 use crate::node::input::Intent;
 use crate::policy::Policy;
 use crate::slot::State;
-use crate::store::{self, Store};
+use crate::store::{self, Look, Store};
 
 /// Rounds after which a localize that brought a replica instead of ownership ends, if the node has no other intent. Counted
 /// in rounds, not in time: a node that has nothing to say begins none and keeps the replica, for which nothing is sent either
@@ -159,7 +159,8 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.schedule_wish(key, None);
         }
         // Most keys are here. One that leaves, or is answered, is looked at again then.
-        let is_absent = || self.store.held(key).is_none() && self.state(key) == State::None;
+        let is_held = || matches!(self.store.look(key), Look::Held { .. });
+        let is_absent = || !is_held() && self.state(key) == State::None;
         if (first || had_turn) && (has_wish || is_absent()) {
             self.ask_later(key);
         }
@@ -222,7 +223,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn lost_interest(&mut self, key: Key) {
         self.observe(|observer, now| observer.on_intent(now, key, false));
         // Of a main copy nobody else holds, there is nothing to decide.
-        if self.store.held(key) == Some(false) && !self.holdings.contains_key(&key) {
+        if self.store.look(key) == (Look::Held { with_delta: false }) && !self.holdings.contains_key(&key) {
             return;
         }
         match self.state(key) {

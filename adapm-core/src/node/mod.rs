@@ -67,7 +67,7 @@ use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, State, Word};
 use crate::stats::Stats;
-use crate::store::Store;
+use crate::store::{Look, Store};
 use crate::time::Instant;
 use crate::wire::message::Body;
 use crate::wire::{Message, shape};
@@ -345,7 +345,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// The key's word. In a sparse layout, a key at its home that nobody has touched is founded first.
     fn word(&self, key: Key) -> Word {
-        let word = self.store.with_slot(key, |slot| *slot.word);
+        let word = self.kept(key);
         if self.is_untouched(key, word) {
             self.found(key);
             return Word::MAIN_AT_HOME;
@@ -355,8 +355,16 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// The key's word as [`Self::word`] would give it, without founding anything: for checks, which may end in a refusal.
     fn peek(&self, key: Key) -> Word {
-        let word = self.store.with_slot(key, |slot| *slot.word);
+        let word = self.kept(key);
         if self.is_untouched(key, word) { Word::MAIN_AT_HOME } else { word }
+    }
+
+    /// The word of a key as the store keeps it.
+    fn kept(&self, key: Key) -> Word {
+        match self.store.look(key) {
+            Look::Absent(word) => word,
+            Look::Held { .. } | Look::Unknown => self.store.with_slot(key, |slot| *slot.word),
+        }
     }
 
     fn is_untouched(&self, key: Key, word: Word) -> bool {

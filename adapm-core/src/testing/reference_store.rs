@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::id::{Key, Version};
 use crate::layout::Layout;
 use crate::slot::{Slot, Word};
-use crate::store::Store;
+use crate::store::{Look, Store};
 use crate::value::Value;
 
 /// A [`Store`] for tests: a map from key to copy behind a mutex.
@@ -103,9 +103,13 @@ impl<V: Value> Store for ReferenceStore<V> {
         }
     }
 
-    fn held(&self, key: Key) -> Option<bool> {
-        let copies = self.copies.try_lock().ok()?;
-        copies.get(&key).filter(|copy| copy.is_held()).map(|copy| !copy.delta.is_empty())
+    fn look(&self, key: Key) -> Look {
+        let Ok(copies) = self.copies.try_lock() else { return Look::Unknown };
+        match copies.get(&key) {
+            None => Look::Absent(Word::EMPTY),
+            Some(copy) if copy.is_held() => Look::Held { with_delta: !copy.delta.is_empty() },
+            Some(copy) => Look::Absent(copy.word),
+        }
     }
 
     fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, V>)) {

@@ -11,7 +11,7 @@ use core::ops::Range;
 use crate::id::{Key, Version};
 use crate::layout::{Layout, mix};
 use crate::slot::{Pushed, Slot, Word};
-use crate::store::Store;
+use crate::store::{Look, Store};
 use crate::testing::ReferenceStore;
 use crate::value::Value;
 
@@ -319,10 +319,16 @@ fn keys(layout: &Layout) -> impl Iterator<Item = Key> + use<> {
 
 fn look<S: Store>(store: &S, key: Key) -> Seen<S::Value> {
     let seen = store.with_slot(key, Seen::of);
-    if let Some(with_delta) = store.held(key) {
-        let held = (!seen.value.is_empty(), !seen.delta.is_empty());
-        assert_eq!(held, (true, with_delta), "{key}, by a look without the latch");
-    }
+    let with_latch = if seen.value.is_empty() {
+        Look::Absent(seen.word)
+    } else {
+        Look::Held { with_delta: !seen.delta.is_empty() }
+    };
+    let without = store.look(key);
+    assert!(
+        [with_latch, Look::Unknown].contains(&without),
+        "{key}: {without:?} by a look, {with_latch:?} with the latch"
+    );
     seen
 }
 

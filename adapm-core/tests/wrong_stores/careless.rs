@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use adapm_core::slot::{Slot, Word};
-use adapm_core::store::Store;
+use adapm_core::store::{Look, Store};
 use adapm_core::{Key, Layout, Version};
 
 /// What a [`Careless`] store does wrong.
@@ -25,7 +25,8 @@ pub(crate) enum Mistake {
     VisitIncludesTheEnd,
     VisitShowsCopies,
     PrefetchWantsAKey,
-    HeldOverlooksTheDelta,
+    LookOverlooksTheDelta,
+    LookForgetsTheWord,
     AccessWithoutLatch,
     VisitWithoutLatch,
     ReleaseWithoutLatch,
@@ -149,10 +150,13 @@ impl Store for Careless {
         }
     }
 
-    fn held(&self, key: Key) -> Option<bool> {
+    fn look(&self, key: Key) -> Look {
         let entry = self.entry(key);
-        let overlooks = self.has(Mistake::HeldOverlooksTheDelta);
-        (!entry.value.is_empty()).then_some(!overlooks && !entry.delta.is_empty())
+        if !entry.value.is_empty() {
+            let overlooks = self.has(Mistake::LookOverlooksTheDelta);
+            return Look::Held { with_delta: !overlooks && !entry.delta.is_empty() };
+        }
+        Look::Absent(if self.has(Mistake::LookForgetsTheWord) { Word::EMPTY } else { entry.word })
     }
 
     fn prefetch_entry(&self, key: Key) {

@@ -38,7 +38,7 @@ const CLAIMS: [(&str, Claim); 15] = claims! {
 };
 
 /// Each mistake, a claim that must notice it, and whether the fuzz form must.
-const EXPECTED: [(Mistake, &str, bool); 18] = [
+const EXPECTED: [(Mistake, &str, bool); 19] = [
     (Mistake::VersionOfAnAbsentKeyStays, "absent_keys_hold_nothing_but_a_word", false),
     (Mistake::WordLosesItsTopBit, "absent_keys_hold_nothing_but_a_word", true),
     (Mistake::ReserveClearsTheWord, "reserved_keys_are_zero_and_keep_their_word", true),
@@ -53,7 +53,8 @@ const EXPECTED: [(Mistake, &str, bool); 18] = [
     (Mistake::VisitIncludesTheEnd, "visit_goes_through_held_keys_in_order", true),
     (Mistake::VisitShowsCopies, "visit_goes_through_held_keys_in_order", false),
     (Mistake::PrefetchWantsAKey, "prefetch_changes_nothing", false),
-    (Mistake::HeldOverlooksTheDelta, "reserve_adds_and_frees_the_delta_alone", true),
+    (Mistake::LookOverlooksTheDelta, "reserve_adds_and_frees_the_delta_alone", true),
+    (Mistake::LookForgetsTheWord, "absent_keys_hold_nothing_but_a_word", true),
     (Mistake::AccessWithoutLatch, "nobody_enters_a_slot_in_use", false),
     (Mistake::VisitWithoutLatch, "nobody_enters_a_slot_in_use", false),
     (Mistake::ReleaseWithoutLatch, "reserve_and_release_lose_nothing_written_meanwhile", false),

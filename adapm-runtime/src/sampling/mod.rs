@@ -46,12 +46,15 @@
 //! # The window
 //! A sample's window is a promise about the worker's clock, as an intent's is. Pulls outside of it are right, and remote more
 //! often: nothing is signalled for what has passed, and what was signalled has expired. [`Sample::finish`], or dropping the
-//! sample, gives back what it holds and has not pulled; keys that were pulled stay until the window ends, for their updates.
+//! sample, gives back what it holds and has not pulled; keys that were pulled stay for their updates, under `local` until the
+//! clock is raised, else until the window ends.
 //!
 //! # Departure
 //! In NuPS and AdaPM a key that `local` chose may leave again before its update is pushed, which then is a remote access. Here
-//! the worker signals intent for the chosen keys until the sample's window ends, so that they stay, or are back for the push;
-//! best a step before the pull, as a key may still leave before the engine has seen the intent.
+//! the worker signals intent for keys that it chooses a step ahead, until the sample's window ends, and for others that it pulls,
+//! until it raises its clock: so they stay, or are back for the push. Where steps are shorter than the engines' rounds nothing is
+//! signalled: it would come too late. Knowledge graph training with a fact a step and 12 negatives (FB15k-237, 2 processes) signalled
+//! 27 keys a step before and 3 now, with 45 % fewer replicas; 0.007 % instead of 0.005 % of its accesses wait or are remote.
 //!
 //! NuPS and AdaPM scan from the first draw, which favours keys behind gaps: on 4 nodes, knowledge graph training on FB15k-237
 //! lost 0.014 of its filtered MRR by that, and 0.009 with more draws before the scan.

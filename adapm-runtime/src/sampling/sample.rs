@@ -93,8 +93,8 @@ impl Sample {
     /// Gives back what the sample holds and has not pulled: intent that was signalled for it, and the rest of its keys, which
     /// are not sampled again. Returns their number, which [`crate::Stats::sample_unpulled`] counts too.
     ///
-    /// Keys that were pulled stay until the sample's window ends, for the push of their updates. Never called: dropping the
-    /// sample does the same. Early or late makes no difference to other samples, whose keys do not depend on it.
+    /// Keys that were pulled stay for the push of their updates: those that were signalled ahead until the sample's window ends, others
+    /// until the clock is raised. Never called: dropping the sample does the same. Early or late makes no difference to other samples, whose keys do not depend on it.
     pub fn finish(self) -> usize {
         self.left
     }

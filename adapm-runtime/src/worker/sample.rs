@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::error::OpError;
-use adapm_core::store::{SLOT_AHEAD, Store};
+use adapm_core::store::{Look, SLOT_AHEAD, Store};
 use adapm_core::{Clock, Key, WorkerId};
 
 use super::Worker;
@@ -45,9 +45,9 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
 
     /// Pulls the next `keys.len()` keys of a sample into `keys`, their values into `values` `[keys.len() × value_len]`.
     ///
-    /// Under scheme `Local`, also signals intent for the chosen keys until the sample's window ends: keys that happen to be
-    /// here stay for the push of their updates. After the window, or before it, pulls are right and signal nothing for what
-    /// has passed.
+    /// Under scheme `Local`, also signals intent for keys that were not chosen before, until the clock is raised: keys that happen
+    /// to be here stay for the push of their updates. Not where steps are shorter than the engines' rounds: they would hear of it
+    /// too late. After the window, or before it, pulls are right and signal nothing for what has passed.
     ///
     /// # Errors
     /// [`OpError::SampleExhausted`] if fewer keys are left, [`OpError::ForeignSample`] if another worker or cluster prepared
@@ -119,7 +119,11 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
 
 /// Whether an access to `key` would most likely be local; what has left when it happens is found out then.
 fn is_local<S: Store>(store: &S, key: Key) -> bool {
-    store.held(key).is_some() || store.with_slot(key, |slot| slot.word.is_local())
+    match store.look(key) {
+        Look::Held { .. } => true,
+        Look::Absent(_) => false,
+        Look::Unknown => store.with_slot(key, |slot| slot.word.is_local()),
+    }
 }
 
 impl<S: Store + Send + Sync + 'static> NodeShared<S> {
