@@ -51,9 +51,10 @@ fn prepare<A: Announcer>(
     let chunk = planner.chunk(triples, clock, ());
     let steps = chunk.steps;
     let sample = announcer.prepare_sample(sampled * steps as usize, clock..clock.plus(steps))?;
-    let keys_of_step = chunk.keys.len() / steps as usize;
-    for (step, keys) in (0..).zip(chunk.keys.chunks(keys_of_step.max(1))) {
-        announcer.announce(keys, clock.plus(step)..clock.plus(step + 1))?;
+    let keys_of_step = (chunk.keys.len() / steps as usize).max(1);
+    let first_steps = (0..steps).step_by(STEPS_AT_ONCE);
+    for (first, keys) in first_steps.zip(chunk.keys.chunks(keys_of_step * STEPS_AT_ONCE)) {
+        announcer.announce(keys, clock.plus(first)..clock.plus(steps.min(first + STEPS_AT_ONCE as u64)))?;
     }
     let Chunk { positives, keys, floats, relation_floats, clock, sample: (), steps } = chunk;
     Ok(Chunk { positives, keys, floats, relation_floats, clock, sample, steps })
@@ -75,6 +76,8 @@ pub(crate) fn pace(config: &TrainConfig, localizes: bool) -> (usize, usize) {
     }
 }
 
+/// Steps announced by one signal: it costs as much as some keys do, and engines look once in many steps of microseconds each.
+const STEPS_AT_ONCE: usize = 8;
 const POINTS_AHEAD: usize = 1000;
 const CLOCKS_AHEAD: usize = 16;
 const POINTS_AT_ONCE: usize = 64;
@@ -107,12 +110,12 @@ mod tests {
         }
     }
 
-    fn run(negatives: Negatives) -> (Notes, Vec<Chunk<usize>>) {
+    fn run(negatives: Negatives, chunk: usize) -> (Notes, Vec<Chunk<usize>>) {
         let train: Vec<Triple> = (0..10).map(|i| Triple { subject: i, relation: 0, object: i + 1 }).collect();
         let shape = Shape { entities: 11, relations: 1, entity_len: 2, relation_len: 2 };
         let planner = Planner { shape, negatives, inverse_offset: None };
         let order = Order::new(1, &train, 0, 1);
-        let mut loader = Loader { train: &train, order, planner, chunk: 4, sampled: 6, clock: Clock(0) };
+        let mut loader = Loader { train: &train, order, planner, chunk, sampled: 6, clock: Clock(0) };
         let (mut notes, (queue, mut units)) = (Notes(Vec::new(), 0), queue::queue(100));
         queue.fill(2, 1, |_, queue| loader.epoch(&mut &mut notes, queue));
         let mut chunks = Vec::new();
@@ -120,14 +123,14 @@ mod tests {
             let next = || units.next(Round { epoch, index: 0 }).expect("nothing fails");
             let before = chunks.len();
             chunks.extend(std::iter::from_fn(next));
-            assert_eq!(chunks.len() - before, 3);
+            assert_eq!(chunks.len() - before, 10_usize.div_ceil(chunk));
         }
         (notes, chunks)
     }
 
     #[test]
     fn a_shared_chunk_is_one_clock_and_its_keys_are_announced_for_it() {
-        let (notes, chunks) = run(Negatives::Shared);
+        let (notes, chunks) = run(Negatives::Shared, 4);
         assert_eq!(chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
         for (chunk, (keys, clocks)) in chunks.iter().zip(&notes.0) {
             assert_eq!((keys, clocks), (&chunk.keys, &(chunk.clock..chunk.clock.plus(1))));
@@ -137,12 +140,17 @@ mod tests {
 
     #[test]
     fn independent_positives_are_a_clock_each() {
-        let (notes, chunks) = run(Negatives::Independent);
+        let (notes, chunks) = run(Negatives::Independent, 4);
         assert_eq!(chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(), [0, 4, 8, 10, 14, 18]);
         let clocks: Vec<u64> = notes.0.iter().map(|(_, clocks)| clocks.start.0).collect();
-        assert_eq!(clocks, (0..20).collect::<Vec<_>>());
-        assert!(notes.0.iter().all(|(keys, clocks)| keys.len() == 3 && clocks.end == clocks.start.plus(1)));
+        assert_eq!(clocks, [0, 4, 8, 10, 14, 18], "few steps are announced together");
+        assert!(
+            notes.0.iter().all(|(keys, clocks)| keys.len() as u64 == 3 * (clocks.end.0 - clocks.start.0))
+        );
         assert_eq!(notes.1, 120);
+        let (notes, _) = run(Negatives::Independent, 10);
+        let windows: Vec<_> = notes.0.iter().map(|(_, clocks)| clocks.start.0..clocks.end.0).collect();
+        assert_eq!(windows, [0..8, 8..10, 10..18, 18..20]);
     }
 
     #[test]
