@@ -32,7 +32,7 @@ impl Histogram {
     /// Number of values counted.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
+        self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Mean of all values, 0 if there is none.
@@ -48,7 +48,7 @@ impl Histogram {
         let wanted = (self.count() as f64 * share) as u64;
         let mut seen = 0;
         for (bucket, count) in self.buckets.iter().enumerate() {
-            seen += count;
+            seen = count.saturating_add(seen);
             if seen > wanted {
                 return ((1_u64 << bucket) - 1).min(self.max);
             }
@@ -59,10 +59,21 @@ impl Histogram {
     /// Adds another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
         self.sum = self.sum.saturating_add(other.sum);
         self.max = self.max.max(other.max);
+    }
+
+    /// What was counted since this was `earlier`; the maximum is that of all the time.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = *self;
+        for (mine, before) in since.buckets.iter_mut().zip(&earlier.buckets) {
+            *mine = mine.saturating_sub(*before);
+        }
+        since.sum = self.sum.saturating_sub(earlier.sum);
+        since
     }
 }
 

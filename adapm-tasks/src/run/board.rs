@@ -207,7 +207,7 @@ impl<'a, E: Examination> Board<'a, E> {
             phase,
             is_cut: self.is_cut(phase),
             tallies: self.tallies().collect(),
-            stats: stats.counts(),
+            stats: stats.told(),
             answers: answers.cloned().collect(),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::stats::ManagerStats;
+use crate::run::stats::{ManagerStats, Told};
 
 /// What one process says about a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ pub(crate) struct Note<A> {
     /// What each worker has done, and the sum of its losses.
     pub(crate) tallies: Vec<(u64, f64)>,
     /// The manager's counts of this phase.
-    pub(crate) stats: [u64; 11],
+    pub(crate) stats: Told,
     /// What the workers found out about their items, worker by worker; none if nothing was examined.
     pub(crate) answers: Vec<A>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Totals {
 impl Totals {
     pub(crate) fn of<A>(notes: &[Note<A>]) -> Self {
         let tallies = || notes.iter().flat_map(|note| &note.tallies);
-        let stats = notes.iter().map(|note| ManagerStats::from_counts(note.stats));
+        let stats = notes.iter().map(|note| ManagerStats::from_told(&note.stats));
         Self {
             // What others say may be too much to sum up.
             done: tallies().fold(0, |sum: u64, (done, _)| sum.saturating_add(*done)),
@@ -44,6 +44,7 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::stats::COUNTS;
 
     #[test]
     fn what_is_too_much_to_sum_up_is_the_most_there_is() {
@@ -51,11 +52,19 @@ mod tests {
             phase: 1,
             is_cut: false,
             tallies: vec![(done, 0.5), (1, 0.25)],
-            stats: [u64::MAX; 11],
+            stats: Told {
+                counts: [u64::MAX; COUNTS],
+                buckets: [[u64::MAX; 20]; 2],
+                sum: u64::MAX,
+                max: u64::MAX,
+            },
             answers: Vec::new(),
         };
         let totals = Totals::of(&[note(3), note(u64::MAX)]);
         assert_eq!((totals.done, totals.loss), (u64::MAX, 1.5));
         assert!((0.0..=1.0).contains(&totals.stats.local_share()));
+        for staleness in [totals.stats.staleness_mean(), totals.stats.staleness_p99_bound()] {
+            assert!(staleness.is_finite() && staleness >= 0.0, "{staleness}");
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! What the parameter manager did during a run.
 
+use adapm_core::stats::{BUCKETS, Histogram};
 use adapm_runtime::Stats;
+use serde::{Deserialize, Serialize};
 
 /// Counts of the parameter manager, summed over all nodes from the start of the run. All are 0 without a manager.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,31 +22,47 @@ pub struct ManagerStats {
     pub bytes_sent: u64,
     /// Messages sent.
     pub messages_sent: u64,
-    /// Refreshes of replicas whose staleness was measured.
-    pub refreshes: u64,
-    /// Sum over `refreshes` of the time since the oldest change that the replica lacked, in nanoseconds.
-    pub staleness_nanoseconds: u64,
     /// Entries of messages that were served, whichever way they came.
     pub served: u64,
     /// Forwards of these entries from node to node before they were served.
     pub forwards: u64,
+    /// Refreshes of replicas, by the time since the oldest change that the replica lacked, in nanoseconds.
+    pub staleness: Histogram,
 }
 
 impl ManagerStats {
     /// What was counted since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        self.with(earlier, u64::saturating_sub)
+        let mut since = self.with(earlier, u64::saturating_sub);
+        since.staleness = self.staleness.since(&earlier.staleness);
+        since
     }
 
     /// The sum of both.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
-        self.with(other, u64::saturating_add)
+        let mut sum = self.with(other, u64::saturating_add);
+        sum.staleness.merge(&other.staleness);
+        sum
     }
 
-    /// All counts, in the order of the fields.
-    pub(crate) fn counts(&self) -> [u64; COUNTS] {
+    /// What one process tells another.
+    pub(crate) fn told(&self) -> Told {
+        let Histogram { buckets, sum, max } = self.staleness;
+        let (fine, coarse) = buckets.split_at(BUCKETS / 2);
+        let half = |half: &[u64]| half.try_into().expect("half of the buckets");
+        Told { counts: self.counts(), buckets: [half(fine), half(coarse)], sum, max }
+    }
+
+    /// The opposite of [`told`](Self::told).
+    pub(crate) fn from_told(told: &Told) -> Self {
+        let mut staleness = Histogram { sum: told.sum, max: told.max, ..Histogram::default() };
+        staleness.buckets.copy_from_slice(told.buckets.as_flattened());
+        Self { staleness, ..Self::default() }.with_counts(told.counts)
+    }
+
+    fn counts(&self) -> [u64; COUNTS] {
         [
             self.local,
             self.waited,
@@ -53,17 +71,14 @@ impl ManagerStats {
             self.replicas,
             self.bytes_sent,
             self.messages_sent,
-            self.refreshes,
-            self.staleness_nanoseconds,
             self.served,
             self.forwards,
         ]
     }
 
-    /// The opposite of [`counts`](Self::counts).
-    pub(crate) fn from_counts(counts: [u64; COUNTS]) -> Self {
-        let [local, waited, remote, relocations, replicas, bytes_sent, messages_sent, ..] = counts;
-        let [.., refreshes, staleness_nanoseconds, served, forwards] = counts;
+    fn with_counts(self, counts: [u64; COUNTS]) -> Self {
+        let [local, waited, remote, relocations, replicas, bytes_sent, messages_sent, served, forwards] =
+            counts;
         Self {
             local,
             waited,
@@ -72,10 +87,9 @@ impl ManagerStats {
             replicas,
             bytes_sent,
             messages_sent,
-            refreshes,
-            staleness_nanoseconds,
             served,
             forwards,
+            staleness: self.staleness,
         }
     }
 
@@ -84,7 +98,7 @@ impl ManagerStats {
         for (mine, theirs) in counts.iter_mut().zip(other.counts()) {
             *mine = combine(*mine, theirs);
         }
-        Self::from_counts(counts)
+        self.with_counts(counts)
     }
 
     /// Share of accesses served locally at once, in 0..=1; 1 if there was no access.
@@ -97,11 +111,13 @@ impl ManagerStats {
     /// Mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
     #[must_use]
     pub fn staleness_mean(&self) -> f64 {
-        if self.refreshes == 0 {
-            0.0
-        } else {
-            self.staleness_nanoseconds as f64 / self.refreshes as f64 / 1e9
-        }
+        self.staleness.mean() / 1e9
+    }
+
+    /// An upper bound of the 99th percentile of staleness in seconds, at most twice the percentile.
+    #[must_use]
+    pub fn staleness_p99_bound(&self) -> f64 {
+        self.staleness.quantile_bound(0.99) as f64 / 1e9
     }
 
     /// Mean number of forwards of a served entry, 0 if there was none.
@@ -122,13 +138,36 @@ impl From<Stats> for ManagerStats {
             replicas: stats.replicas,
             bytes_sent: stats.bytes_sent,
             messages_sent: stats.messages_sent,
-            refreshes: stats.staleness.count(),
-            staleness_nanoseconds: stats.staleness.sum,
             served,
             forwards: stats.hops.sum,
+            staleness: stats.staleness,
         }
     }
 }
 
-/// Fields of [`ManagerStats`].
-const COUNTS: usize = 11;
+/// Counts and staleness as they go to other processes: serde knows arrays of 32 at most.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) counts: [u64; COUNTS],
+    pub(crate) buckets: [[u64; BUCKETS / 2]; 2],
+    pub(crate) sum: u64,
+    pub(crate) max: u64,
+}
+
+/// Fields of [`ManagerStats`] that are counts.
+pub(crate) const COUNTS: usize = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_all_there_is() {
+        let mut stats = ManagerStats { local: 7, forwards: 3, ..ManagerStats::default() };
+        [1_000, 9_000_000, 1 << 45].into_iter().for_each(|nanos| stats.staleness.record(nanos));
+        assert_eq!(ManagerStats::from_told(&stats.told()), stats);
+        let twice = stats.plus(&stats);
+        assert_eq!((twice.local, twice.staleness.count()), (14, 6));
+        assert_eq!(twice.since(&stats), stats);
+    }
+}

@@ -56,7 +56,10 @@ fn json_holds_an_object_per_epoch_and_one_of_the_run() {
     let seconds = last["epoch_seconds"].as_array().expect("a list");
     assert!(seconds.len() == 3 && seconds.iter().all(Value::is_number), "{last}");
     assert_numbers(last, &["mrr", "hits_at_1", "hits_at_3", "hits_at_10", "local_share"]);
-    assert_numbers(last, &["bytes_sent", "relocations", "replicas", "staleness_mean", "hops_mean"]);
+    assert_numbers(
+        last,
+        &["bytes_sent", "relocations", "replicas", "staleness_mean", "staleness_p99", "hops_mean"],
+    );
     assert!(last["bytes_sent"].as_u64() > Some(0), "{last}");
     assert_eq!((&last["generated"], &last["stopped"]), (&Value::from(false), &Value::from(false)));
     assert!(ran.stderr.contains("epoch   3"), "{ran:?}");

@@ -25,6 +25,8 @@ pub(crate) struct Manager {
     messages_sent: u64,
     refreshes: u64,
     staleness_mean: f64,
+    /// An upper bound, at most twice the percentile.
+    staleness_p99: f64,
     hops_mean: f64,
 }
 
@@ -39,8 +41,9 @@ impl From<&ManagerStats> for Manager {
             replicas: stats.replicas,
             bytes_sent: stats.bytes_sent,
             messages_sent: stats.messages_sent,
-            refreshes: stats.refreshes,
+            refreshes: stats.staleness.count(),
             staleness_mean: stats.staleness_mean(),
+            staleness_p99: stats.staleness_p99_bound(),
             hops_mean: stats.hops_mean(),
         }
     }

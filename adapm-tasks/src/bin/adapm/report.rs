@@ -118,9 +118,11 @@ pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
     table.row(["sent", &sent]);
     table.row(["relocations", &format::count(stats.relocations)]);
     table.row(["replicas", &format!("{} set up", format::count(stats.replicas))]);
-    if stats.refreshes > 0 {
-        let (mean, refreshes) = (format::seconds(stats.staleness_mean()), format::count(stats.refreshes));
-        table.row(["staleness", &format!("{mean} mean over {refreshes} refreshes")]);
+    let refreshes = stats.staleness.count();
+    if refreshes > 0 {
+        let [mean, p99] = [stats.staleness_mean(), stats.staleness_p99_bound()].map(format::seconds);
+        let refreshes = format::count(refreshes);
+        table.row(["staleness", &format!("{mean} mean, 99 % below {p99}, over {refreshes} refreshes")]);
     }
     if stats.served > 0 {
         table.row(["hops", &format!("{:.3} mean", stats.hops_mean())]);

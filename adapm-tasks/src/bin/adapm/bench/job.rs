@@ -170,13 +170,18 @@ impl Job {
         }
     }
 
-    /// The predecessor's traffic per node and epoch in MB, and the most that is to be reached.
-    pub(super) fn traffic(self) -> Option<(&'static str, f64)> {
+    /// The predecessor's traffic per node and epoch in MB, if known, and the most that is to be reached, if that is set.
+    pub(super) fn traffic(self) -> (Option<&'static str>, Option<f64>) {
         match self {
-            Self::Kge => Some(("370", 185.0)),
-            Self::Mf => Some(("18", 18.0)),
-            Self::Wv => None,
+            Self::Kge => (Some("370"), Some(185.0)),
+            Self::Mf => (Some("18"), None),
+            Self::Wv => (None, None),
         }
+    }
+
+    /// The largest mean staleness and its largest 99th percentile in milliseconds, if they are set.
+    pub(super) fn staleness(self) -> Option<[f64; 2]> {
+        (self == Self::Kge).then_some([5.0, 50.0])
     }
 }
 

@@ -110,7 +110,7 @@ fn comparison(job: &Job, outcomes: &[Outcome], output: Output) -> String {
 
 fn staleness(outcome: &Outcome) -> String {
     let stats = &outcome.stats;
-    if stats.refreshes == 0 { "-".into() } else { format::seconds(stats.staleness_mean()) }
+    if stats.staleness.count() == 0 { "-".into() } else { format::seconds(stats.staleness_mean()) }
 }
 
 const SYSTEMS: [System; 3] = [System::Adapm, System::Classic, System::Full];
