@@ -95,7 +95,8 @@ impl<'a> Task for Embeddings<'a> {
         let Self { graph, config } = *self;
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
         let planner = Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
-        let order = Order::new(config.seed, &graph.train, seat.number, seat.all);
+        let step = if config.negatives == Negatives::Shared { config.chunk } else { 1 };
+        let order = Order::new(config.seed, &graph.train, step, seat.number, seat.all);
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
         let sampled = sides * config.negatives_of_a_set();
         let (chunk, _) = self.pace();
