@@ -36,6 +36,9 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
+    /// The default of `round_nanos_min`: 500 us.
+    pub const ROUND_NANOS: u64 = 500_000;
+
     /// The configuration of `node` among `nodes`, with `workers` workers, one channel, and default bounds.
     #[must_use]
     pub fn new(node: NodeId, nodes: usize, workers: usize) -> Self {
@@ -46,7 +49,7 @@ impl NodeConfig {
             channel: ChannelId(0),
             channels: 1,
             location_caches: true,
-            round_nanos_min: 500_000,
+            round_nanos_min: Self::ROUND_NANOS,
             block_bytes_max: 2 << 20,
             parked_max: 1 << 16,
             barrier_report_nanos: 5_000_000_000,

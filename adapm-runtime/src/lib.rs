@@ -78,6 +78,7 @@ pub mod model;
 mod node;
 mod notice;
 mod order;
+mod pace;
 mod processes;
 pub mod sampling;
 mod stats;

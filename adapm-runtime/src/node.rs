@@ -146,21 +146,6 @@ impl<S: Store> NodeShared<S> {
         if self.nodes == 1 || clocks.start >= clocks.end { Ok(()) } else { self.intend(worker, keys, clocks) }
     }
 
-    /// [`NodeShared::hold`] for keys that are here; true if they are held. Nothing is sent, either, if the window is over before
-    /// the engines look at the clock again: where steps are that short, a signal costs more than the key that leaves in vain.
-    pub(crate) fn hold_local(
-        &self,
-        worker: WorkerId,
-        keys: &[Key],
-        clocks: Range<Clock>,
-    ) -> Result<bool, OpError> {
-        let steps = clocks.end.0.saturating_sub(clocks.start.0);
-        if steps <= self.clocks.unseen_steps(worker, clocks.start) {
-            return Ok(false);
-        }
-        self.hold(worker, keys, clocks).map(|()| true)
-    }
-
     /// Hands a checked signal to the engines.
     pub(crate) fn signal(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
         for (channel, keys) in self.by_channel(keys) {

@@ -26,6 +26,7 @@ use adapm_core::{Clock, Key, NodeId, WorkerId};
 
 use crate::node::NodeShared;
 use crate::order::InFlight;
+use crate::pace::Pace;
 use crate::sampling::Sampler;
 use crate::sync::Ordering;
 use crate::ticket::{Place, Promise, Report, Ticket};
@@ -49,6 +50,7 @@ pub struct Worker<S: Store> {
     /// Keys that the current call made dirty.
     dirtied: Vec<Key>,
     sampler: Sampler,
+    pace: Pace,
 }
 
 impl<S: Store> Worker<S> {
@@ -65,6 +67,7 @@ impl<S: Store> Worker<S> {
             slow: Vec::new(),
             dirtied: Vec::new(),
             sampler: Sampler::new(shared.sampling.clone(), shared.node, id, 0),
+            pace: Pace::default(),
             shared,
         }
     }

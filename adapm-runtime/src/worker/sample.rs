@@ -2,13 +2,16 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use adapm_core::config::NodeConfig;
 use adapm_core::error::OpError;
 use adapm_core::store::{Look, SLOT_AHEAD, Store};
 use adapm_core::{Clock, Key, WorkerId};
 
 use super::Worker;
 use crate::node::{NodeShared, check_window};
+use crate::pace::Pace;
 use crate::sampling::{Owner, Sample, Sampler, Scheme};
 use crate::ticket::{Place, Promise};
 
@@ -24,7 +27,7 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
     }
 
     /// Chooses the keys of a sample that will be pulled in the next step, and signals intent for them until the sample's
-    /// window ends. Sends nothing by itself. Early: more keys have left again by the pull. Never: the pull does it. Nothing
+    /// window ends, unless steps are so short that it lasts less than an engine's round. Sends nothing by itself. Early: more keys have left again by the pull. Never: the pull does it. Nothing
     /// happens under schemes other than `Local`: their keys are chosen when the sample is prepared.
     ///
     /// # Errors
@@ -37,7 +40,9 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         let window = self.clock..sample.clocks().end;
         // Whatever has left until it is pulled is drawn again then.
         let chosen = sample.choose(|key| is_local(&self.store, key));
-        if !chosen.is_empty() && self.shared.hold_local(self.id, chosen, window.clone())? {
+        let is_heard = is_heard(&mut self.pace, &self.shared, self.clock, &window);
+        if is_heard && !chosen.is_empty() {
+            self.shared.hold(self.id, chosen, window.clone())?;
             sample.note_held(window);
         }
         Ok(())
@@ -45,9 +50,9 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
 
     /// Pulls the next `keys.len()` keys of a sample into `keys`, their values into `values` `[keys.len() × value_len]`.
     ///
-    /// Under scheme `Local`, also signals intent for keys that were not chosen before, until the clock is raised: keys that happen
-    /// to be here stay for the push of their updates. Not where steps are shorter than the engines' rounds: they would hear of it
-    /// too late. After the window, or before it, pulls are right and signal nothing for what has passed.
+    /// Under scheme `Local`, also signals intent until the clock is raised for keys that [`Worker::choose_sample`] did not: keys that
+    /// happen to be here stay for the push of their updates. Not where steps are shorter than an engine's round: it would hear of
+    /// it too late. After the window, or before it, pulls are right and signal nothing for what has passed.
     ///
     /// # Errors
     /// [`OpError::SampleExhausted`] if fewer keys are left, [`OpError::ForeignSample`] if another worker or cluster prepared
@@ -69,7 +74,8 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
             let is_held = sample.is_held();
             let replaced = self.pull_local_sample(sample, keys, values, len);
             let unheld = if is_held { &replaced } else { &*keys };
-            self.shared.hold_local(self.id, unheld, step).map(drop)
+            let is_heard = is_heard(&mut self.pace, &self.shared, self.clock, &step);
+            if is_heard { self.shared.hold(self.id, unheld, step) } else { Ok(()) }
         } else {
             keys.copy_from_slice(sample.next_chosen(keys.len()));
             self.pull_local(keys, values);
@@ -116,6 +122,16 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         replaced
     }
 }
+
+/// Whether the engines will look at the clock of a worker, which is at `clock`, within `window`. Where steps are shorter than
+/// that, a signal costs more than a key that leaves.
+fn is_heard<S: Store>(pace: &mut Pace, shared: &NodeShared<S>, clock: Clock, window: &Range<Clock>) -> bool {
+    let steps = window.end.0.saturating_sub(window.start.0);
+    shared.nodes > 1 && pace.lasts(steps, ROUND, clock, Instant::now())
+}
+
+/// How often engines look at the clocks.
+const ROUND: Duration = Duration::from_nanos(NodeConfig::ROUND_NANOS);
 
 /// Whether an access to `key` would most likely be local; what has left when it happens is found out then.
 fn is_local<S: Store>(store: &S, key: Key) -> bool {

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-use adapm_core::{Clock, Key, NodeId};
+use adapm_core::{Clock, Key, NodeId, WorkerId};
 use adapm_runtime::{Sampling, Scheme, System};
 
 use crate::{Ints, KEYS, WINDOW, at, cluster, eventually, home, is_local, pull};
@@ -92,6 +93,61 @@ fn a_sample_that_is_dropped_before_its_window_costs_nothing() {
                 (if keeps { 30 } else { 0 }, 30)
             );
         }
+    }
+}
+
+/// What a pull under `local` finds here stays for the push, if another worker brought it and does not need it any more; not where
+/// steps are so short that the engines would hear of it too late.
+#[test]
+fn pulled_keys_stay_until_the_clock_is_raised_where_steps_are_long() {
+    for (raises, pause) in [(1, Duration::from_millis(2)), (20_000, Duration::ZERO)] {
+        let own = Sampling::uniform(Scheme::Local, Key(0)..Key(KEYS), 4);
+        let cluster = cluster(System::Adapm, 2, 2, own);
+        let outcome = cluster.run(|mut worker| {
+            let (is_here, first) = (worker.node() == NodeId(0), worker.id() == WorkerId(0));
+            if !is_here {
+                worker.intent(&all_foreign(), Clock(0)..Clock(9)).expect("a window");
+                worker.wait_sync().expect("no failure");
+            }
+            worker.barrier().expect("no failure");
+            if is_here && !first {
+                worker.intent(&all_foreign(), Clock(0)..Clock(1)).expect("a window");
+                eventually(&mut worker, "intent brings keys", |worker| local(worker) == all_foreign());
+            }
+            worker.barrier().expect("no failure");
+            let mut pulled = Vec::new();
+            if is_here && first {
+                let all = Clock(0)..Clock::INFINITY;
+                let mut sample = worker.prepare_sample(90, all).expect("sampling is configured");
+                for _ in 0..3 {
+                    let begun = Instant::now();
+                    while begun.elapsed() < pause {
+                        worker.wait_sync().expect("no failure");
+                    }
+                    (0..raises).for_each(|_| {
+                        worker.advance_clock();
+                    });
+                    pulled = pull(&mut worker, &mut sample, 30);
+                }
+            }
+            worker.barrier().expect("no failure");
+            if is_here && !first {
+                worker.advance_clock();
+            }
+            if is_here && first {
+                pulled.retain(|key| home(key.0, 2) == NodeId(1));
+                pulled.sort_unstable();
+                pulled.dedup();
+                let stay = if raises == 1 { pulled } else { Vec::new() };
+                eventually(&mut worker, "the others go", |worker| local(worker).len() <= stay.len());
+                (0..20).for_each(|_| worker.wait_sync().expect("no failure"));
+                assert_eq!(local(&mut worker), stay);
+                worker.advance_clock();
+                eventually(&mut worker, "then all go", |worker| local(worker).is_empty());
+            }
+            worker.barrier().expect("no failure");
+        });
+        assert_eq!(outcome, Ok(vec![(); 4]));
     }
 }
 
