@@ -3,7 +3,8 @@
 /// Number of buckets of a [`Histogram`].
 pub const BUCKETS: usize = 40;
 
-/// Counts in powers of two: bucket 0 counts zeros, bucket `b` values of `2^(b-1)..2^b`; with sum and maximum.
+/// Counts in powers of two: bucket 0 counts zeros, bucket `b` values of `2^(b-1)..2^b`, the last also all larger ones; with
+/// sum and maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Histogram {
     /// Counts per bucket.
@@ -42,14 +43,14 @@ impl Histogram {
         if count == 0 { 0.0 } else { self.sum as f64 / count as f64 }
     }
 
-    /// An upper bound of the `share` quantile: the end of the bucket in which it lies.
+    /// An upper bound of the `share` quantile: the end of the bucket in which it lies; the last one ends with the maximum.
     #[must_use]
     pub fn quantile_bound(&self, share: f64) -> u64 {
         let wanted = (self.count() as f64 * share) as u64;
         let mut seen = 0;
         for (bucket, count) in self.buckets.iter().enumerate() {
             seen = count.saturating_add(seen);
-            if seen > wanted {
+            if seen > wanted && bucket + 1 < BUCKETS {
                 return ((1_u64 << bucket) - 1).min(self.max);
             }
         }

@@ -83,7 +83,8 @@ pub struct TrainConfig {
     pub initial_deviation: f32,
     /// Gives every relation an inverse with a vector of its own, used to predict subjects. Defaults to false.
     pub reciprocal: bool,
-    /// Clocks between `localize` and the access, under [`System::Lapse`]. Defaults to 8.
+    /// Clocks between `localize` and the access at most, and three quarters of them at least, under [`System::Lapse`]. Defaults
+    /// to 8.
     pub localize_ahead: u64,
     /// Evaluates valid to select the epoch, and test with the selected one. Defaults to true.
     pub evaluate: bool,

@@ -9,8 +9,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::graph::Triple;
 
-/// The part of one worker: positions in the training data, others and in another order every epoch. 4 bytes for each entity,
-/// and for each fact of the part; an epoch looks at all facts once.
+/// The part of one worker: positions in the training data, others and in another order every epoch. 8 bytes for each entity while
+/// an epoch is dealt, 4 later; 4 for each fact of the part; an epoch looks at all facts once.
 #[derive(Clone, Debug)]
 pub(crate) struct Order<'a> {
     train: &'a [Triple],
@@ -54,21 +54,29 @@ impl<'a> Order<'a> {
 
     fn deal(&mut self) {
         let (len, workers) = (self.train.len(), self.workers);
-        let seats: Vec<usize> = self.degrees.iter().map(|_| self.dealer.random_range(0..workers)).collect();
+        let seats: Vec<u32> = if self.by_entity {
+            self.degrees.iter().map(|_| self.dealer.random_range(0..workers as u32)).collect()
+        } else {
+            Vec::new()
+        };
         let mut room: Vec<usize> =
             (0..workers).map(|worker| len * (worker + 1) / workers - len * worker / workers).collect();
         let mut left_over = Vec::new();
-        for (position, triple) in (0..).zip(self.train) {
+        // What finds no room is what comes last: other facts every time.
+        let first = self.dealer.random_range(0..len.max(1));
+        for position in (first..len).chain(0..first) {
+            let triple = &self.train[position];
             let [subject, object] = [triple.subject, triple.object].map(|entity| entity as usize);
             let rarer = if self.degrees[subject] <= self.degrees[object] { subject } else { object };
-            let seat = if self.by_entity { seats[rarer] } else { self.dealer.random_range(0..workers) };
+            let seat =
+                if self.by_entity { seats[rarer] as usize } else { self.dealer.random_range(0..workers) };
             if room[seat] == 0 {
-                left_over.push(position);
+                left_over.push(position as u32);
                 continue;
             }
             room[seat] -= 1;
             if seat == self.worker {
-                self.positions.push(position);
+                self.positions.push(position as u32);
             }
         }
         let before: usize = room[..self.worker].iter().sum();

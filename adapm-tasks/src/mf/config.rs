@@ -78,7 +78,8 @@ pub struct TrainConfig {
     pub initial_deviation: f32,
     /// Clips predictions to the range of the training data. Defaults to false.
     pub clip: bool,
-    /// Chunks of up to 4,096 cells between `localize` and the access, under [`System::Lapse`]. Defaults to 8.
+    /// Chunks of up to 4,096 cells between `localize` and the access at most, and three quarters of them at least, under
+    /// [`System::Lapse`]. Defaults to 8.
     pub localize_ahead: u64,
     /// Evaluates valid, if there is one, to select the epoch, and test with the selected one. Defaults to true.
     pub evaluate: bool,

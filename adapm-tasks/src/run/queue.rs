@@ -20,7 +20,7 @@ use crate::run::task::{Round, Task};
 #[derive(Debug)]
 pub(crate) struct Queue<U> {
     sender: Sender<Loaded<U>>,
-    /// Units that may be sent before there is more room.
+    /// Units that may be sent, besides the next one, before there is more room.
     room: Cell<usize>,
     /// Tells of a lot of units that were taken.
     taken: Receiver<()>,
@@ -66,7 +66,6 @@ impl From<TaskError> for Over {
 
 /// A queue for a loader that is `ahead` units ahead, and three quarters of that before it goes on.
 pub(crate) fn queue<U>(ahead: usize) -> (Queue<U>, Units<U>) {
-    // The loader holds the unit behind those in the queue.
     let (sender, receiver) = channel();
     let (taken, given_back) = channel();
     let lot = (ahead / 4).max(1);
@@ -76,7 +75,8 @@ pub(crate) fn queue<U>(ahead: usize) -> (Queue<U>, Units<U>) {
 }
 
 impl<U> Queue<U> {
-    /// Hands over the next unit of the running round; waits while the queue is full.
+    /// Hands over the next unit of the running round, then waits until there is room for one more: so the loader announces none
+    /// that would have to wait.
     ///
     /// # Errors
     ///

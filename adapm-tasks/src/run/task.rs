@@ -62,7 +62,7 @@ pub(crate) trait Task: Sync {
         1
     }
 
-    /// Units that are announced ahead of the one that is trained on, at least 1.
+    /// Units that are announced ahead of the one that is trained on at most, at least 1; three quarters of them always are.
     fn ahead(&self) -> usize;
 
     /// The loader of the worker in this seat.

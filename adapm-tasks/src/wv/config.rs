@@ -60,7 +60,8 @@ pub struct TrainConfig {
     pub learning_rate: f32,
     /// Sentences between the announcement of a sentence and its turn. Defaults to 2000.
     pub ahead: usize,
-    /// Clocks between `localize` and the access, under [`System::Lapse`]. Defaults to 8.
+    /// Clocks between `localize` and the access at most, and three quarters of them at least, under [`System::Lapse`]. Defaults
+    /// to 8.
     pub localize_ahead: u64,
     /// Puts the vectors into the report; where nodes are processes they are brought together on node 0, whose choice counts.
     /// Defaults to true.
