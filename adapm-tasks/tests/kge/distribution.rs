@@ -3,7 +3,7 @@
 use adapm_tasks::kge::Negatives;
 use adapm_tasks::{Scheme, System};
 
-use crate::{graph, run, small};
+use crate::{STEADY_DIM, graph, run, small};
 
 #[test]
 fn every_system_trains_on_three_nodes() {
@@ -32,14 +32,14 @@ fn every_scheme_finds_the_planted_structure_on_two_nodes() {
     let train = |system, scheme, epochs| {
         let config = small(|config| {
             (config.system, config.nodes, config.scheme) = (Some(system), 2, Some(scheme));
-            (config.epochs, config.valid_every) = (epochs, epochs);
+            (config.dim, config.epochs, config.valid_every) = (STEADY_DIM, epochs, epochs);
         });
         assert_eq!(config.sampling(), Some(scheme));
         run(&graph, &config).unwrap_or_else(|error| panic!("{system} {scheme}: {error}"))
     };
     for scheme in Scheme::ALL {
         let mrr = train(System::Adapm, scheme, 15).test.expect("evaluated").mrr;
-        assert!(mrr > 0.75, "{scheme}: the optimum is 1, got {mrr}");
+        assert!(mrr > 0.93, "{scheme}: the optimum is 1, got {mrr}");
     }
     // Under a static partition, only samples of what is local are all local.
     let local_share = |scheme| train(System::Classic, scheme, 1).stats.local_share();

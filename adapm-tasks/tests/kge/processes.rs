@@ -11,7 +11,7 @@ use adapm_tasks::kge::{
 };
 
 use crate::group::as_each;
-use crate::{graph, run, small};
+use crate::{STEADY_DIM, graph, run, small};
 
 fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     small(|config| {
@@ -30,14 +30,13 @@ pub(crate) fn train_all(name: &str, nodes: usize, graph: &Graph, config: &TrainC
 #[test]
 fn processes_train_as_well_as_one_and_report_the_same() {
     let graph = graph();
-    let config = config(|config| config.epochs = 10);
+    let config = config(|config| (config.dim, config.epochs) = (STEADY_DIM, 10));
     let mut in_one = config.clone();
     in_one.nodes = 3;
     let alone = run(&graph, &in_one).expect("trains");
     let reports = train_all("quality", 3, &graph, &config);
     let mrr = |report: &TrainReport| report.test.expect("evaluated").mrr;
-    // Both see updates as late as this machine makes them: 0.6 to 0.9 where it is busy, below 0.2 untrained.
-    assert!(mrr(&reports[0]) > 0.5 && mrr(&alone) > 0.5, "{} {}", mrr(&reports[0]), mrr(&alone));
+    assert!(mrr(&reports[0]) > 0.9 && mrr(&alone) > 0.9, "{} {}", mrr(&reports[0]), mrr(&alone));
     for report in &reports {
         assert_eq!((report.nodes, report.workers, report.stopped), (3, 1, false));
         assert_eq!((report.test, report.stats), (reports[0].test, reports[0].stats));

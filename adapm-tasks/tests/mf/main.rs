@@ -2,7 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use adapm_tasks::mf::{NoProgress, PlantedConfig, Ratings, TrainConfig, TrainReport, train};
+use adapm_tasks::mf::{
+    NoProgress, Optimizer, Penalty, PlantedConfig, Ratings, TrainConfig, TrainReport, train,
+};
 use adapm_tasks::run::TaskError;
 
 #[path = "../support/group.rs"]
@@ -29,6 +31,16 @@ fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     (config.learning_rate, config.l2, config.initial_deviation) = (0.1, 0.01, 0.3);
     change(&mut config);
     config
+}
+
+/// As [`small`], for tests of quality: 24 runs on one node and on four ended within 1.12 and 1.23 of the best
+/// possible. With AdaGrad some end at 1.8.
+fn steady(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
+    small(|config| {
+        (config.optimizer, config.learning_rate, config.epochs) = (Optimizer::Sgd, 0.03, 20);
+        (config.penalty, config.l2) = (Penalty::Vector, 0.2);
+        change(config);
+    })
 }
 
 fn run(ratings: &Ratings, config: &TrainConfig) -> Result<TrainReport, TaskError> {

@@ -9,14 +9,14 @@ use adapm_tasks::mf::{
 use adapm_tasks::run::{Disagreement, TaskError};
 
 use crate::group::as_each;
-use crate::{ratings, rmse, run, small};
+use crate::{ratings, rmse, run, small, steady};
 
 #[test]
 fn processes_train_as_well_as_one_and_report_the_same() {
     let ratings = ratings();
-    let alone = rmse(&run(&ratings, &small(|_| {})).expect("trains"));
+    let alone = rmse(&run(&ratings, &steady(|_| {})).expect("trains"));
     for (name, order) in [("columns", Order::Columnwise), ("blocks", Order::Dsgd)] {
-        let config = small(|config| config.order = order);
+        let config = steady(|config| config.order = order);
         let reports: Vec<TrainReport> = as_each(name, 2, |_, group| {
             train_in_group(&ratings, &config, group, &NoProgress, &AtomicBool::new(false)).expect("trains")
         });

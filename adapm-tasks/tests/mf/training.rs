@@ -6,17 +6,17 @@ use adapm_tasks::System;
 use adapm_tasks::mf::{Optimizer, Order, Penalty, RatingMetrics, train};
 use adapm_tasks::run::{Epoch, Observer};
 
-use crate::{ratings, rmse, run, small};
+use crate::{ratings, rmse, run, small, steady};
 
 #[test]
 fn every_system_converges_to_the_same_error() {
     let ratings = ratings();
     let best = ratings.best_rmse().expect("is generated");
-    let alone = rmse(&run(&ratings, &small(|config| config.system = None)).expect("trains"));
-    assert!(best < 0.11 && alone < 2.5 * best, "{best} {alone}");
+    let alone = rmse(&run(&ratings, &steady(|config| config.system = None)).expect("trains"));
+    assert!(best < 0.11 && alone < 1.5 * best, "{best} {alone}");
     for system in System::ALL {
         for (nodes, workers) in [(1, 2), (2, 1), (4, 1)] {
-            let config = small(|config| {
+            let config = steady(|config| {
                 (config.system, config.nodes, config.workers) = (Some(system), nodes, Some(workers));
             });
             let report = run(&ratings, &config).expect("trains");
