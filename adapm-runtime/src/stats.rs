@@ -3,6 +3,8 @@
 //! Nobody shares a counter on a hot path: a worker counts for itself, a channel thread publishes a copy of its engine's
 //! totals each time before it tells workers anything or sleeps.
 
+use std::time::Duration;
+
 use adapm_core::NodeId;
 use adapm_core::stats::{Histogram, Stats as EngineStats};
 use adapm_transport::net::NetStats;
@@ -19,6 +21,8 @@ pub struct Stats {
     pub waited: u64,
     /// Accesses that needed another node.
     pub remote: u64,
+    /// Nanoseconds for which workers were blocked in synchronous pulls, pushes and sets, summed over workers.
+    pub blocked_nanos: u64,
     /// Main copies that moved.
     pub relocations: u64,
     /// Replicas set up.
@@ -102,6 +106,7 @@ impl Stats {
             (&mut self.local, other.local),
             (&mut self.waited, other.waited),
             (&mut self.remote, other.remote),
+            (&mut self.blocked_nanos, other.blocked_nanos),
             (&mut self.relocations, other.relocations),
             (&mut self.replicas, other.replicas),
             (&mut self.releases, other.releases),
@@ -167,6 +172,7 @@ impl Stats {
 #[repr(align(128))]
 pub(crate) struct WorkerCounters {
     local: AtomicU64,
+    blocked_nanos: AtomicU64,
     sampled: AtomicU64,
     sampled_local: AtomicU64,
     sample_fallbacks: AtomicU64,
@@ -179,6 +185,11 @@ impl WorkerCounters {
     #[inline]
     pub(crate) fn add_local(&self, accesses: u64) {
         raise(&self.local, accesses);
+    }
+
+    /// Counts how long the worker waited for engines.
+    pub(crate) fn add_blocked(&self, time: Duration) {
+        raise(&self.blocked_nanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Counts keys that were sampled, and how many of them were local.
@@ -198,6 +209,7 @@ impl WorkerCounters {
 
     pub(crate) fn add_to(&self, stats: &mut Stats) {
         stats.local += self.local.load(Ordering::Relaxed);
+        stats.blocked_nanos += self.blocked_nanos.load(Ordering::Relaxed);
         stats.sampled += self.sampled.load(Ordering::Relaxed);
         stats.sampled_local += self.sampled_local.load(Ordering::Relaxed);
         stats.sample_fallbacks += self.sample_fallbacks.load(Ordering::Relaxed);
@@ -281,6 +293,8 @@ mod tests {
         let worker = WorkerCounters::default();
         worker.add_local(5);
         worker.add_local(6);
+        worker.add_blocked(Duration::from_micros(2));
+        worker.add_blocked(Duration::from_micros(3));
 
         let mut node = Stats::default();
         published.add_to(&mut node);
@@ -289,7 +303,7 @@ mod tests {
         all.merge(&node);
 
         assert_eq!((node.local, node.remote, node.accesses()), (12, 4, 16));
-        assert_eq!(node.local_share(), 0.75);
+        assert_eq!((node.local_share(), node.blocked_nanos, all.blocked_nanos), (0.75, 5_000, 10_000));
         assert_eq!((node.messages_sent, node.bytes_sent), (3, 70));
         assert_eq!(all.traffic_to(NodeId(1)), Traffic { messages: 6, bytes: 140 });
         assert_eq!(all.staleness_mean(), 1e-6);

@@ -4,6 +4,7 @@
 
 use std::iter;
 use std::sync::Arc;
+use std::time::Instant;
 
 use adapm_core::Key;
 use adapm_core::error::OpError;
@@ -116,19 +117,30 @@ impl<S: Store> Worker<S> {
 
     /// Hands over what was refused, blocks until it is done, and puts the values of a pull into place.
     pub(super) fn finish_pull(&mut self, values: &mut [S::Value]) -> Result<(), OpError> {
+        let start = Instant::now();
         let (promise, places) = self.submit(Access::Pull, &[], Waits::Here);
-        let outcome = promise.wait();
-        self.order.reap();
+        let outcome = self.wait_for(&promise, start);
         scatter(&outcome?, &places, values);
         Ok(())
     }
 
     /// Hands over what was refused of a push or set and blocks until it is done.
     pub(super) fn finish_write(&mut self, access: Access, values: &[S::Value]) -> Result<(), OpError> {
+        let start = Instant::now();
         let (promise, _) = self.submit(access, values, Waits::Here);
+        self.wait_for(&promise, start).map(drop)
+    }
+
+    /// Blocks until a call is done that the fast path left at `start`.
+    fn wait_for(
+        &mut self,
+        promise: &Promise<S::Value>,
+        start: Instant,
+    ) -> Result<Vec<Vec<S::Value>>, OpError> {
         let outcome = promise.wait();
+        self.counters().add_blocked(start.elapsed());
         self.order.reap();
-        outcome.map(drop)
+        outcome
     }
 
     /// Hands over what was refused; the ticket fills it into `values`.

@@ -14,6 +14,8 @@ pub struct ManagerStats {
     pub waited: u64,
     /// Key accesses that crossed the network.
     pub remote: u64,
+    /// Nanoseconds for which workers were blocked in pulls and pushes, summed over workers.
+    pub blocked_nanos: u64,
     /// Main copies moved from node to node.
     pub relocations: u64,
     /// Replicas set up.
@@ -67,6 +69,7 @@ impl ManagerStats {
             self.local,
             self.waited,
             self.remote,
+            self.blocked_nanos,
             self.relocations,
             self.replicas,
             self.bytes_sent,
@@ -77,12 +80,23 @@ impl ManagerStats {
     }
 
     fn with_counts(self, counts: [u64; COUNTS]) -> Self {
-        let [local, waited, remote, relocations, replicas, bytes_sent, messages_sent, served, forwards] =
-            counts;
+        let [
+            local,
+            waited,
+            remote,
+            blocked_nanos,
+            relocations,
+            replicas,
+            bytes_sent,
+            messages_sent,
+            served,
+            forwards,
+        ] = counts;
         Self {
             local,
             waited,
             remote,
+            blocked_nanos,
             relocations,
             replicas,
             bytes_sent,
@@ -106,6 +120,12 @@ impl ManagerStats {
     pub fn local_share(&self) -> f64 {
         let accesses = self.local.saturating_add(self.waited).saturating_add(self.remote);
         if accesses == 0 { 1.0 } else { self.local as f64 / accesses as f64 }
+    }
+
+    /// Seconds for which workers were blocked in pulls and pushes, summed over workers.
+    #[must_use]
+    pub fn blocked_seconds(&self) -> f64 {
+        self.blocked_nanos as f64 / 1e9
     }
 
     /// Mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
@@ -134,6 +154,7 @@ impl From<Stats> for ManagerStats {
             local: stats.local,
             waited: stats.waited,
             remote: stats.remote,
+            blocked_nanos: stats.blocked_nanos,
             relocations: stats.relocations,
             replicas: stats.replicas,
             bytes_sent: stats.bytes_sent,
@@ -155,7 +176,7 @@ pub(crate) struct Told {
 }
 
 /// Fields of [`ManagerStats`] that are counts.
-pub(crate) const COUNTS: usize = 9;
+pub(crate) const COUNTS: usize = 10;
 
 #[cfg(test)]
 mod tests {

@@ -19,6 +19,8 @@ pub(crate) struct Manager {
     local: u64,
     waited: u64,
     remote: u64,
+    /// Summed over workers.
+    blocked_seconds: f64,
     relocations: u64,
     replicas: u64,
     bytes_sent: u64,
@@ -37,6 +39,7 @@ impl From<&ManagerStats> for Manager {
             local: stats.local,
             waited: stats.waited,
             remote: stats.remote,
+            blocked_seconds: stats.blocked_seconds(),
             relocations: stats.relocations,
             replicas: stats.replicas,
             bytes_sent: stats.bytes_sent,

@@ -113,6 +113,8 @@ pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
         format::count(stats.remote),
     );
     table.row(["accesses", &accesses]);
+    let blocked = format::seconds(stats.blocked_seconds());
+    table.row(["blocked", &format!("{blocked} in pulls and pushes, summed over workers")]);
     let sent =
         format!("{} in {} messages", format::bytes(stats.bytes_sent), format::count(stats.messages_sent));
     table.row(["sent", &sent]);
