@@ -277,8 +277,13 @@ impl<V: Value> Slot<'_, V> {
 
     /// Replica: moves the delta into `out` `[value_len]`, zeros, and leaves the copy clean.
     pub fn take_delta(&mut self, out: &mut [V]) {
+        self.take_delta_with(|delta| out.copy_from_slice(delta));
+    }
+
+    /// As [`Slot::take_delta`], into wherever `take` puts it.
+    pub fn take_delta_with(&mut self, take: impl FnOnce(&[V])) {
         self.expect(State::Replica, "only a replica has a delta");
-        out.copy_from_slice(self.delta);
+        take(self.delta);
         self.delta.fill(V::default());
         self.word.set_flag(DIRTY, false);
     }

@@ -76,6 +76,14 @@ impl Block {
 
     /// Appends the elements of `values`.
     pub fn push<V: Value>(&mut self, values: &[V]) {
+        // What is whole words need not be zeroed first.
+        if self.bytes.is_multiple_of(8)
+            && let Ok(words) = bytemuck::try_cast_slice::<V, u64>(values)
+        {
+            self.words.extend_from_slice(words);
+            self.bytes += size_of_val(words);
+            return;
+        }
         self.push_with(values.len(), |room: &mut [V]| room.copy_from_slice(values));
     }
 
@@ -85,6 +93,11 @@ impl Block {
         self.resize(start + len * V::WIDTH);
         let end = self.bytes;
         fill(bytemuck::cast_slice_mut(&mut self.bytes_mut()[start..end]))
+    }
+
+    /// Makes room for `bytes` more without adding any.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.words.reserve(bytes.div_ceil(8));
     }
 
     /// All elements as `V`.

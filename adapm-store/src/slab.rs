@@ -33,6 +33,8 @@ struct Chunks {
     list: Vec<Occupied>,
     /// Chunks before this one are full.
     roomy: usize,
+    /// Words of the bits of that chunk before this one have no free slot.
+    low: usize,
     /// Slots of all chunks.
     slots: usize,
     /// Slots in use.
@@ -82,9 +84,9 @@ impl Slab {
     /// Takes a slot, whose content is arbitrary.
     pub(crate) fn take(&self) -> *mut u8 {
         let mut chunks = self.chunks();
-        let Chunks { list, roomy, slots, used, empty } = &mut *chunks;
+        let Chunks { list, roomy, low, slots, used, empty } = &mut *chunks;
         while list.get(*roomy).is_some_and(|chunk| chunk.used == chunk.chunk.slots()) {
-            *roomy += 1;
+            (*roomy, *low) = (*roomy + 1, 0);
         }
         if *roomy == list.len() {
             let chunk = Chunk::new(self.slot_bytes, self.chunk_slots.min(self.slots_max - *slots));
@@ -93,10 +95,11 @@ impl Slab {
             *roomy = list.partition_point(|other| other.chunk.addr() < chunk.addr());
             let bits = vec![0; chunk.slots().div_ceil(64)].into();
             list.insert(*roomy, Occupied { chunk, used: 0, bits });
+            *low = 0;
         }
         *used += 1;
         *empty -= usize::from(list[*roomy].used == 0);
-        list[*roomy].take()
+        list[*roomy].take(low)
     }
 
     /// Takes back a slot that [`Slab::take`] gave.
@@ -105,12 +108,13 @@ impl Slab {
     /// cost a chunk each time; or when no slot is in use.
     pub(crate) fn give_back(&self, slot: *mut u8) {
         let mut chunks = self.chunks();
-        let Chunks { list, roomy, slots, used, empty } = &mut *chunks;
+        let Chunks { list, roomy, low, slots, used, empty } = &mut *chunks;
         let at = list.partition_point(|chunk| chunk.chunk.addr() <= slot.addr());
         let at = at.checked_sub(1).expect("a slot lies in a chunk of its slab");
         let chunk = &mut list[at];
-        chunk.give_back((slot.addr() - chunk.chunk.addr()) / self.slot_bytes);
-        *roomy = at.min(*roomy);
+        let freed = (slot.addr() - chunk.chunk.addr()) / self.slot_bytes;
+        chunk.give_back(freed);
+        (*roomy, *low) = (at, freed / 64).min((*roomy, *low));
         *used -= 1;
         *empty += usize::from(chunk.used == 0);
         if *used == 0 {
@@ -119,7 +123,9 @@ impl Slab {
             let at = list.iter().rposition(|chunk| chunk.used == 0).expect("an empty chunk was counted");
             *slots -= list.remove(at).chunk.slots();
             *empty -= 1;
-            *roomy = at.min(*roomy);
+            if at <= *roomy {
+                (*roomy, *low) = (at, 0);
+            }
         }
     }
 
@@ -136,13 +142,15 @@ impl Slab {
 }
 
 impl Occupied {
-    fn take(&mut self) -> *mut u8 {
-        let free =
-            self.bits.iter().position(|bits| *bits != u64::MAX).expect("a roomy chunk has a free slot");
-        let bit = self.bits[free].trailing_ones();
-        self.bits[free] |= 1 << bit;
+    /// The lowest free slot; the words of bits before `low` have none.
+    fn take(&mut self, low: &mut usize) -> *mut u8 {
+        let is_roomy = |bits: &u64| *bits != u64::MAX;
+        let ahead = self.bits[*low..].iter().position(is_roomy);
+        *low += ahead.expect("a roomy chunk has a free slot");
+        let bit = self.bits[*low].trailing_ones();
+        self.bits[*low] |= 1 << bit;
         self.used += 1;
-        self.chunk.slot(free * 64 + bit as usize)
+        self.chunk.slot(*low * 64 + bit as usize)
     }
 
     fn give_back(&mut self, slot: usize) {

@@ -10,16 +10,16 @@
 use alloc::vec::Vec;
 
 use hashbrown::hash_map::Entry;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::error::OpError;
 use crate::id::Key;
 use crate::node::Node;
 use crate::node::input::{Op, OpBody, OpId};
-use crate::node::state::{Access, Item, OpState, Unanswered};
+use crate::node::state::{Access, Item, OpState, Queue, Unanswered};
 use crate::policy::Policy;
 use crate::slot::{Location, Pushed, State};
-use crate::store::Store;
+use crate::store::{self, Store};
 use crate::value::accumulate;
 
 impl<S: Store, P: Policy> Node<S, P> {
@@ -90,7 +90,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         let state = OpState { remaining: keys.len() + 1, values, access: Some(access) };
         self.ops.insert(id, state);
         let mut offset = 0;
-        for &key in keys {
+        for (at, &key) in keys.iter().enumerate() {
+            store::prefetch_entry_ahead(&self.store, at, |at| keys.get(at).copied());
             self.submit(key, Item { op: id, access, offset });
             offset += self.value_len(key);
         }
@@ -99,13 +100,22 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Serves one key of an operation at once, parks it, or sends it, and accounts for it.
     fn submit(&mut self, key: Key, item: Item) {
-        let queue = self.queues.entry(key).or_default();
+        let word = self.word(key);
+        let asked = self.first_hop(key, word);
+        let may_leave =
+            word.state() == State::None && !self.is_wanted(key) && !self.acknowledges_early(item.access);
+        let queue = match self.queues.entry(key) {
+            Entry::Vacant(place) if may_leave => {
+                let items = smallvec![item];
+                let unanswered = Unanswered { access: item.access, items, payload: Vec::new(), asked };
+                place.insert(Queue { unanswered: Some(unanswered), ..Queue::default() });
+                self.stats.remote += 1;
+                return self.transmit_operation(key, asked);
+            }
+            entry => entry.or_default(),
+        };
         let first = queue.waiting.is_empty() && queue.unanswered.is_none();
-        if first && self.state(key) == State::None && !self.is_wanted(key) {
-            self.stats.remote += 1;
-            return self.send_waiting(key, Some(item));
-        }
-        self.queues.entry(key).or_default().waiting.push_back(item);
+        queue.waiting.push_back(item);
         if first {
             self.advance(key);
         }
@@ -145,7 +155,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 State::Requested | State::Releasing => return,
                 State::None => {
                     if !self.is_wanted(key) {
-                        self.send_waiting(key, None);
+                        self.send_waiting(key);
                     }
                     return;
                 }
@@ -198,49 +208,53 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.interests.get(&key).is_some_and(|interest| interest.is_wanted())
     }
 
-    /// Takes the longest run of equal operations from the front of the queue and drafts one message for it. `only` is one that
-    /// need not be put into an empty queue for that.
-    fn send_waiting(&mut self, key: Key, only: Option<Item>) {
+    /// Takes the longest run of equal operations from the front of the queue and drafts one message for it.
+    fn send_waiting(&mut self, key: Key) {
         let len = self.value_len(key);
         let asked = self.first_hop(key, self.word(key));
-        let queue = self.queues.get_mut(&key).expect("only a queue with waiting operations sends");
-        debug_assert!(only.is_none() || queue.waiting.is_empty(), "program order");
-        let mut next = only.or(queue.waiting.front().copied());
-        let access = next.expect("something waits").access;
-        let mut items = SmallVec::new();
+        let waiting = self.queues.get(&key).and_then(|queue| queue.waiting.front());
+        let access = waiting.expect("only a queue with waiting operations sends").access;
+        let early = self.acknowledges_early(access);
+        let queue = self.queues.get_mut(&key).expect("just seen");
+        let part = |item: &Item| {
+            let op = self.ops.get(&item.op);
+            op.map(|op| op.values.get(item.offset..item.offset + len).unwrap_or(&[]))
+        };
+        let mut items = SmallVec::<[Item; 1]>::new();
         let mut payload = Vec::new();
-        while let Some(item) = next {
+        while let Some(item) = queue.waiting.front().copied() {
             let joins = item.access == access && (items.is_empty() || access != Access::Set);
             if !joins {
                 break;
             }
-            if let Some(op) = self.ops.get(&item.op) {
-                let part = op.values.get(item.offset..item.offset + len).unwrap_or(&[]);
-                match access {
-                    Access::Pull => {}
-                    Access::Push if !payload.is_empty() => accumulate(&mut payload, part),
-                    Access::Push | Access::Set => payload.extend_from_slice(part),
+            queue.waiting.pop_front();
+            let Some(update) = part(&item) else { continue };
+            if let (Access::Push, Some(first)) = (access, items.first()) {
+                if payload.is_empty() {
+                    payload.extend_from_slice(part(first).expect("just seen"));
                 }
-                items.push(item);
+                accumulate(&mut payload, update);
             }
-            if only.is_none() {
-                queue.waiting.pop_front();
-            }
-            next = queue.waiting.front().copied();
+            items.push(item);
         }
-        if items.is_empty() {
-            return self.advance(key);
+        let Some(first) = items.first() else { return self.advance(key) };
+        if early && payload.is_empty() {
+            payload.extend_from_slice(part(first).expect("just seen"));
         }
-        let early = match access {
-            Access::Pull => false,
-            Access::Push => planted!(self, AcknowledgeEarly),
-            Access::Set => planted!(self, AcknowledgeSetEarly),
-        };
         let acknowledged = if early { core::mem::take(&mut items) } else { SmallVec::new() };
         queue.unanswered = Some(Unanswered { access, items, payload, asked });
         self.transmit_operation(key, asked);
         for item in acknowledged {
             self.finish(item.op);
+        }
+    }
+
+    /// The planted mistakes of a node that says an operation is done when it leaves.
+    fn acknowledges_early(&self, access: Access) -> bool {
+        match access {
+            Access::Pull => false,
+            Access::Push => planted!(self, AcknowledgeEarly),
+            Access::Set => planted!(self, AcknowledgeSetEarly),
         }
     }
 
@@ -251,11 +265,19 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn transmit_operation(&mut self, key: Key, asked: Location) {
+        let len = self.value_len(key);
         let queue = self.queues.get_mut(&key).expect("an unanswered operation has a queue");
         let unanswered = queue.unanswered.as_mut().expect("only an unanswered operation is transmitted");
         unanswered.asked = asked;
-        let (access, payload) = (unanswered.access, unanswered.payload.clone());
-        self.draft_operation(asked, key, access, payload);
+        let payload = match (unanswered.access, unanswered.items.first()) {
+            (Access::Pull, _) => &[],
+            (_, Some(item)) if unanswered.payload.is_empty() => {
+                let op = self.ops.get(&item.op).expect("an operation is unfinished before its answer");
+                &op.values[item.offset..item.offset + len]
+            }
+            _ => unanswered.payload.as_slice(),
+        };
+        self.drafts.add_operation(asked, key, unanswered.access, payload);
     }
 
     /// The owner has executed the key's unanswered operation; `value` is what a pull read.

@@ -74,8 +74,8 @@ pub enum OpBody<V> {
         /// `[sum of value_len]`.
         values: Vec<V>,
     },
-    /// Brings the main copies here, or replicas where others hold replicas (Lapse §3.2). Such a replica is given up once this
-    /// node has had no other intent for the key for 1,024 of its rounds; a node that is idle has no rounds and keeps it.
+    /// Brings the main copies here, or replicas where others hold replicas (Lapse §3.2). Such a replica is given up once the call
+    /// has returned and this node has had no other intent for the key for 1,024 of its rounds; a node that is idle has no rounds and keeps it.
     Localize {
         /// The keys.
         keys: Vec<Key>,

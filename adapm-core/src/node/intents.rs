@@ -204,11 +204,15 @@ impl<S: Store, P: Policy> Node<S, P> {
         if !interest.ends.is_empty() {
             return;
         }
-        if interest.wish.is_some() {
-            self.schedule_wish(key, Some(self.round.number + WISH_ROUNDS));
-        } else {
-            entry.remove();
-            self.lost_interest(key);
+        match &interest.wish {
+            Some(wish) if wish.waiters.is_empty() => {
+                self.schedule_wish(key, Some(self.round.number + WISH_ROUNDS));
+            }
+            Some(_) => {}
+            None => {
+                entry.remove();
+                self.lost_interest(key);
+            }
         }
     }
 
@@ -220,7 +224,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    fn lost_interest(&mut self, key: Key) {
+    pub(super) fn lost_interest(&mut self, key: Key) {
         self.observe(|observer, now| observer.on_intent(now, key, false));
         // Of a main copy nobody else holds, there is nothing to decide.
         if self.store.look(key) == (Look::Held { with_delta: false }) && !self.holdings.contains_key(&key) {
@@ -235,19 +239,35 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    /// A worker wants `key` here; `waiter` ends when it is local.
+    /// A worker wants `key` here; `waiter` ends when it is local. Until then the localize is due in no round.
     pub(super) fn wish(&mut self, key: Key, waiter: crate::node::OpId) {
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
-        let due = interest.ends.is_empty().then_some(self.round.number + WISH_ROUNDS);
-        let wish = interest.wish.get_or_insert_default();
+        let spare = || self.agenda.spare_wishes.pop().unwrap_or_default();
+        let wish = interest.wish.get_or_insert_with(spare);
         wish.unsent = true;
         wish.waiters.push(waiter);
-        self.ask_later(key);
-        self.schedule_wish(key, due);
+        let is_due = wish.due.is_some();
+        if !core::mem::replace(&mut interest.is_listed, true) {
+            self.agenda.request.push(key);
+        }
+        if is_due {
+            self.schedule_wish(key, None);
+        }
         if first {
             self.observe(|observer, now| observer.on_intent(now, key, true));
         }
+    }
+
+    /// The key is local: ends the localizes that wait for it.
+    pub(super) fn end_waiters(&mut self, key: Key) {
+        let Some(interest) = self.interests.get_mut(&key) else { return };
+        let Some(wish) = &mut interest.wish else { return };
+        let waiters = core::mem::take(&mut wish.waiters);
+        if interest.ends.is_empty() {
+            self.schedule_wish(key, Some(self.round.number + WISH_ROUNDS));
+        }
+        waiters.into_iter().for_each(|waiter| self.finish(waiter));
     }
 
     /// The next round looks whether somebody has to be asked for `key`, if it is wanted. However often it comes and goes until
@@ -279,7 +299,8 @@ impl<S: Store, P: Policy> Node<S, P> {
                 break;
             }
             let wish = self.interests.get(&key).and_then(|interest| interest.wish.as_ref());
-            if wish.is_some_and(|wish| wish.unsent || !wish.waiters.is_empty()) {
+            debug_assert!(wish.is_none_or(|wish| wish.waiters.is_empty()), "who waits clears the date");
+            if wish.is_some_and(|wish| wish.unsent) {
                 self.schedule_wish(key, Some(self.round.number + 1));
             } else {
                 self.lose_interest(key);

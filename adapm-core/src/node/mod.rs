@@ -12,7 +12,8 @@
 //! | `respond` | the owner's half of a round |
 //! | `place` | decisions on intents and localizes |
 //! | `relocate`, `replicate` | the two techniques |
-//! | `pending` | grouped outgoing entries, forwarding and parking |
+//! | `drafts` | grouped outgoing entries |
+//! | `pending` | forwarding and parking |
 //! | `barrier`, `quiesce`, `sync` | collective operations |
 //! | `lost` | what the loss of a peer ends |
 //! | `inspect` | what tests and statistics see |
@@ -30,6 +31,7 @@ macro_rules! planted {
 
 mod access;
 mod barrier;
+mod drafts;
 pub mod input;
 mod inspect;
 mod intents;
@@ -73,8 +75,8 @@ use crate::wire::message::Body;
 use crate::wire::{Message, shape};
 
 use barrier::Barriers;
+use drafts::Drafts;
 use intents::Signals;
-use pending::Drafts;
 use quiesce::Quiesces;
 use state::{Agenda, Holding, Interest, KeyMap, OpMap, OpState, Parked, Peer, Queue, Request, Round};
 use sync::SyncWait;

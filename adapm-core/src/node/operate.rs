@@ -11,7 +11,7 @@ use crate::node::state::{Access, AskedFor, Unanswered};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::{Location, State, Word};
-use crate::store::Store;
+use crate::store::{self, Store};
 use crate::wire::message::{Answer, Asked, Forward, Operation};
 
 impl<S: Store, P: Policy> Node<S, P> {
@@ -38,7 +38,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         for (entries, asked) in [(&intents, AskedFor::Intent), (&localizes, AskedFor::Localize)] {
             for (key, counter) in entries.iter() {
-                self.serve_or_pass(origin, hops, key, counter, asked.clone());
+                self.serve_or_pass(origin, hops, key, counter, asked);
             }
         }
         self.pass_operation(origin, hops, operation, values);
@@ -78,22 +78,21 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn pass_operation(&mut self, origin: NodeId, hops: u32, operation: Operation, values: &[S::Value]) {
-        for (key, counter) in operation.pulls.iter() {
-            self.serve_or_pass(origin, hops, key, counter, AskedFor::Pull);
-        }
         let mut rest = values;
-        let mut next = |len: usize| {
-            let (value, behind) = rest.split_at(len);
-            rest = behind;
-            value.to_vec()
-        };
-        for (key, counter) in operation.pushes.iter() {
-            let update = next(self.value_len(key));
-            self.serve_or_pass(origin, hops, key, counter, AskedFor::Push(update));
-        }
-        for (key, counter) in operation.sets.iter() {
-            let value = next(self.value_len(key));
-            self.serve_or_pass(origin, hops, key, counter, AskedFor::Set(value));
+        let Operation { pulls, pushes, sets } = operation;
+        for (list, access) in [(&pulls, Access::Pull), (&pushes, Access::Push), (&sets, Access::Set)] {
+            for (at, (key, counter)) in list.iter().enumerate() {
+                store::prefetch_ahead(&self.store, at, |at| list.keys.get(at).copied());
+                let len = if access == Access::Pull { 0 } else { self.value_len(key) };
+                let (payload, behind) = rest.split_at(len);
+                rest = behind;
+                let asked = match access {
+                    Access::Pull => AskedFor::Pull,
+                    Access::Push => AskedFor::Push(payload),
+                    Access::Set => AskedFor::Set(payload),
+                };
+                self.serve_or_pass(origin, hops, key, counter, asked);
+            }
         }
     }
 
@@ -104,9 +103,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         hops: u32,
         key: Key,
         counter: Counter,
-        asked: AskedFor<S::Value>,
+        asked: AskedFor<&[S::Value]>,
     ) {
-        let word = self.word(key);
+        let word = self.folded(key);
         let hop = route::next_hop(word, key, counter, self.config.node, self.config.nodes);
         if hop != Hop::Here {
             if !self.answer_wrongly(origin, key, word, counter, &asked) {
@@ -120,7 +119,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 // A node that has become owner needs no grant from itself, a holder gets its answer as a hand-over.
                 if origin != self.config.node && !self.is_holder(key, origin) {
                     let mut draft = self.take_grant_draft(origin);
-                    self.grant(key, origin, asked == AskedFor::Localize, &mut draft);
+                    self.grant(key, word.counter(), origin, asked == AskedFor::Localize, &mut draft);
                     self.put_grant_draft(origin, draft);
                 }
             }
@@ -135,7 +134,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         key: Key,
         word: Word,
         counter: Counter,
-        asked: &AskedFor<S::Value>,
+        asked: &AskedFor<&[S::Value]>,
     ) -> bool {
         let (pull, push) = (*asked == AskedFor::Pull, matches!(asked, AskedFor::Push(_)));
         let reads = planted!(self, AnswerFromReplica) && pull && word.state() == State::Replica;
@@ -152,14 +151,14 @@ impl<S: Store, P: Policy> Node<S, P> {
         true
     }
 
-    fn execute(&mut self, origin: NodeId, key: Key, asked: AskedFor<S::Value>) {
+    fn execute(&mut self, origin: NodeId, key: Key, asked: AskedFor<&[S::Value]>) {
         let is_own = origin == self.config.node;
         if !is_own && asked == AskedFor::Pull {
             return self.answer_pull(origin, key);
         }
         let mut value = Vec::new();
         let counter = self.store.with_slot(key, |mut slot| {
-            match &asked {
+            match asked {
                 AskedFor::Push(update) => slot.apply(update),
                 AskedFor::Set(new) => slot.set(new),
                 _ => value.extend_from_slice(slot.value),
@@ -196,13 +195,15 @@ impl<S: Store, P: Policy> Node<S, P> {
             unanswered.access != Access::Pull && may_answer(unanswered, counter)
         })?;
         let mut rest = values;
-        for (key, counter) in answer.pulls.iter() {
+        for (at, (key, counter)) in answer.pulls.iter().enumerate() {
+            store::prefetch_entry_ahead(&self.store, at, |at| answer.pulls.keys.get(at).copied());
             let (value, behind) = rest.split_at(self.value_len(key));
             rest = behind;
             self.learn(key, Location { node: from, counter });
             self.answered(key, value);
         }
-        for (key, counter) in answer.done.iter() {
+        for (at, (key, counter)) in answer.done.iter().enumerate() {
+            store::prefetch_entry_ahead(&self.store, at, |at| answer.done.keys.get(at).copied());
             self.learn(key, Location { node: from, counter });
             self.answered(key, &[]);
         }

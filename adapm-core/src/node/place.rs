@@ -5,7 +5,7 @@
 
 use crate::id::{Counter, Key, NodeId, Version};
 use crate::node::Node;
-use crate::node::pending::GrantDraft;
+use crate::node::drafts::GrantDraft;
 use crate::node_set::NodeSet;
 use crate::policy::{Placement, Policy, View};
 use crate::slot::State;
@@ -13,9 +13,15 @@ use crate::store::Store;
 use crate::wire::message::GrantKind;
 
 impl<S: Store, P: Policy> Node<S, P> {
-    /// Answers an intent or localize of `origin`, which holds no replica, for a key owned here.
-    pub(super) fn grant(&mut self, key: Key, origin: NodeId, localize: bool, draft: &mut GrantDraft) {
-        let counter = self.fold(key).counter();
+    /// Answers an intent or localize of `origin`, which holds no replica, for a key owned here and just folded.
+    pub(super) fn grant(
+        &mut self,
+        key: Key,
+        counter: Counter,
+        origin: NodeId,
+        localize: bool,
+        draft: &mut GrantDraft,
+    ) {
         let owner_has_intent = self.interests.contains_key(&key) && !planted!(self, HideOwnIntent);
         let movable = counter < Counter::MAX;
         let none = NodeSet::new();

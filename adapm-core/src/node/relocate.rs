@@ -4,12 +4,14 @@
 //! In Lapse the home starts a relocation. Here the owner gives the key away and tells the home afterwards, so that a node
 //! that asks the owner directly leaves the home out (AdaPM §B.1.1).
 
+use hashbrown::hash_map::Entry;
+
 use crate::error::{Fault, OpError};
 use crate::id::{Counter, Key, NodeId, Version};
 use crate::layout::Layout;
 use crate::node::Node;
+use crate::node::drafts::GrantDraft;
 use crate::node::input::OpId;
-use crate::node::pending::GrantDraft;
 use crate::node::state::OpState;
 use crate::policy::Policy;
 use crate::slot::{Location, State, Word};
@@ -37,15 +39,6 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
         }
         self.finish(id);
-    }
-
-    /// The key is local: ends the localizes that wait for it.
-    pub(super) fn end_waiters(&mut self, key: Key) {
-        let wish = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut());
-        let waiters = wish.map(|wish| core::mem::take(&mut wish.waiters)).unwrap_or_default();
-        for waiter in waiters {
-            self.finish(waiter);
-        }
     }
 
     /// Grants `to` the main copy of `key`, owned here by this fact and held nowhere else.
@@ -119,16 +112,20 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         self.stats.relocations += 1;
         self.observe(|observer, now| observer.on_arrival(now, key, here.counter));
-        if let Some(interest) = self.interests.get_mut(&key) {
+        if let Entry::Occupied(mut entry) = self.interests.entry(key) {
+            let interest = entry.get_mut();
             interest.had_turn = false;
-            let wish = interest.wish.take();
-            let is_last = interest.count() == 0;
-            if let Some(wish) = wish {
+            if let Some(mut wish) = interest.wish.take() {
+                let is_last = interest.ends.is_empty();
+                if is_last {
+                    entry.remove();
+                }
                 wish.due.map(|due| self.agenda.wishes.remove(&(due, key)));
-                wish.waiters.into_iter().for_each(|waiter| self.finish(waiter));
-            }
-            if is_last {
-                self.lose_interest(key);
+                wish.waiters.drain(..).for_each(|waiter| self.finish(waiter));
+                self.agenda.spare(wish);
+                if is_last {
+                    self.lost_interest(key);
+                }
             }
         }
         self.advance(key);

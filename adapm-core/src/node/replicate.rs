@@ -5,11 +5,11 @@ use core::mem;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
-use crate::node::pending::GrantDraft;
+use crate::node::drafts::GrantDraft;
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{State, Word};
-use crate::store::Store;
+use crate::store::{Look, Store};
 use crate::wire::Message;
 use crate::wire::message::{Body, GrantKind};
 
@@ -62,6 +62,17 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.mark_stale(key, None);
         }
         word
+    }
+
+    /// The key's word as `Node::word` gives it, folded if `key` is owned here.
+    pub(super) fn folded(&mut self, key: Key) -> Word {
+        if let Look::Held { .. } = self.store.look(key) {
+            return self.fold(key);
+        }
+        match self.word(key) {
+            word if word.state() == State::Main => self.fold(key),
+            word => word,
+        }
     }
 
     pub(super) fn drop_holder(&mut self, key: Key, node: NodeId) {

@@ -8,7 +8,7 @@ use core::mem;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
-use crate::node::pending::GrantDraft;
+use crate::node::drafts::GrantDraft;
 use crate::node::round::sorted;
 use crate::node::state::{AskedFor, Holding};
 use crate::policy::Policy;
@@ -45,11 +45,12 @@ impl<S: Store, P: Policy> Node<S, P> {
         for (at, &(key, counter, localize)) in asked.iter().enumerate() {
             store::prefetch_ahead(&self.store, at, |at| asked.get(at).map(|(key, ..)| *key));
             let entry = if localize { AskedFor::Localize } else { AskedFor::Intent };
-            match route::next_hop(self.word(key), key, counter, self.config.node, self.config.nodes) {
+            let word = self.folded(key);
+            match route::next_hop(word, key, counter, self.config.node, self.config.nodes) {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),
                 Hop::Here => {
                     self.count_served(key, from, 0);
-                    self.grant(key, from, localize, &mut draft);
+                    self.grant(key, word.counter(), from, localize, &mut draft);
                 }
                 hop => self.pass_on(hop, from, 0, key, counter, entry),
             }
@@ -61,8 +62,8 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Whatever a request says must be possible: a delta, set or release meets its owner, who knows the holder.
     fn check_sync_request(&self, from: NodeId, request: &SyncRequest) -> Result<(), Fault> {
         for key in request.deltas.iter().chain(request.sets.iter()).chain(request.releases.iter()) {
-            let foreign = self.peek(*key).state() != State::Main || !self.is_holder(*key, from);
-            if foreign && !planted!(self, SkipForeignDelta) {
+            // Whoever knows the holders of a key owns it.
+            if !self.is_holder(*key, from) && !planted!(self, SkipForeignDelta) {
                 return Err(Fault::Impossible(*key));
             }
         }
@@ -80,49 +81,55 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
+    /// For `wait_sync`: holders hear of everything that workers here have changed before the answer.
     fn fold_for(&mut self, from: NodeId, request: &SyncRequest) {
-        let lists = [
-            &request.deltas,
-            &request.sets,
-            &request.releases,
-            &request.intents.keys,
-            &request.localizes.keys,
-        ];
-        for key in lists.into_iter().flat_map(|list| list.iter()) {
-            self.fold(*key);
+        if !request.sync || planted!(self, IgnoreSyncMark) {
+            return;
         }
-        if request.sync && !planted!(self, IgnoreSyncMark) {
-            let dirty: Vec<Key> =
-                self.agenda.dirty.iter().copied().filter(|key| self.is_holder(*key, from)).collect();
-            for key in dirty {
-                self.fold(key);
-            }
+        let dirty: Vec<Key> =
+            self.agenda.dirty.iter().copied().filter(|key| self.is_holder(*key, from)).collect();
+        for key in dirty {
+            self.fold(key);
         }
     }
 
+    /// Applies deltas and sets to keys that it folds on the way, then releases.
     fn apply_changes(&mut self, from: NodeId, request: &SyncRequest, values: &[S::Value]) {
         let mut rest = values;
-        for &key in request.deltas.iter() {
+        for (at, &key) in request.deltas.iter().enumerate() {
+            store::prefetch_ahead(&self.store, at, |at| request.deltas.get(at).copied());
             let (delta, behind) = rest.split_at(self.value_len(key));
             rest = behind;
             if planted!(self, SkipForeignDelta) && self.state(key) != State::Main {
                 continue;
             }
-            self.store.with_slot(key, |mut slot| slot.apply(delta));
-            if !planted!(self, SkipStale) {
+            let is_changed = self.store.with_slot(key, |mut slot| {
+                let is_changed = slot.fold();
+                slot.apply(delta);
+                is_changed
+            });
+            if is_changed {
+                self.mark_stale(key, None);
+            } else if !planted!(self, SkipStale) {
                 self.mark_stale(key, Some(from));
             }
         }
         for &key in request.sets.iter() {
             let (value, behind) = rest.split_at(self.value_len(key));
             rest = behind;
-            if !planted!(self, DropSet) {
-                self.store.with_slot(key, |mut slot| slot.set(value));
-            }
+            let drops = planted!(self, DropSet);
+            self.store.with_slot(key, |mut slot| {
+                // All holders are told of the set, and with it of what workers changed before.
+                let _ = slot.fold();
+                if !drops {
+                    slot.set(value);
+                }
+            });
             self.mark_stale(key, Some(from).filter(|_| planted!(self, SkipSetter)));
         }
         if !planted!(self, KeepReleased) {
             for &key in request.releases.iter() {
+                self.fold(key);
                 self.drop_holder(key, from);
             }
         }
@@ -187,7 +194,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         response: &mut SyncResponse,
         values: &mut Block,
     ) {
-        for (key, since) in self.due_refreshes(to, request, handing, response) {
+        let due = self.due_refreshes(to, request, handing, response);
+        values.reserve(due.iter().map(|(key, _)| self.store.value_len(*key) * S::Value::WIDTH).sum());
+        for (at, &(key, since)) in due.iter().enumerate() {
+            store::prefetch_ahead(&self.store, at, |at| due.get(at).map(|(key, _)| *key));
             let version = self.store.with_slot(key, |slot| {
                 values.push(slot.value);
                 *slot.version

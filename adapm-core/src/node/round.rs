@@ -282,6 +282,11 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Deltas, sets and releases of replicas.
     fn draft_changes(&mut self, entries: &[Entry<Change>], drafts: &mut Requests) {
+        let mut bytes = alloc::vec![0; drafts.len()];
+        entries.iter().filter(|entry| entry.goes).for_each(|entry| bytes[entry.to.index()] += entry.bytes);
+        for (draft, bytes) in drafts.iter_mut().zip(bytes) {
+            draft.iter_mut().for_each(|draft| draft.values.reserve(bytes));
+        }
         for &Entry { key, to, goes, says, .. } in entries {
             if goes {
                 self.draft_change(key, to, says, drafts[to.index()].get_or_insert_default());
@@ -302,12 +307,11 @@ impl<S: Store, P: Policy> Node<S, P> {
             if is_dirty && lost {
                 slot.take_delta(&mut alloc::vec![S::Value::default(); len]);
             } else if is_dirty {
-                draft.values.push_with(len, |room| {
-                    slot.take_delta(room);
-                    if twice {
-                        slot.delta.copy_from_slice(room);
-                    }
-                });
+                let kept = twice.then(|| slot.delta.to_vec());
+                slot.take_delta_with(|delta| draft.values.push(delta));
+                if let Some(kept) = kept {
+                    slot.delta.copy_from_slice(&kept);
+                }
             }
             // A worker that pushed since the word was read keeps the replica for one more round.
             let released = release && !slot.word.is_dirty();

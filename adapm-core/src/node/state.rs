@@ -61,7 +61,7 @@ pub(crate) struct Wish {
     pub(crate) waiters: SmallVec<[OpId; 1]>,
     /// Whether the owner still has to be asked.
     pub(crate) unsent: bool,
-    /// The round in which it may end, its place in [`Agenda::wishes`]; `None` while other intent lasts.
+    /// The round in which it may end, its place in [`Agenda::wishes`]; `None` while other intent lasts or somebody waits.
     pub(crate) due: Option<u64>,
 }
 
@@ -124,7 +124,7 @@ impl<V> Default for Queue<V> {
 pub(crate) struct Unanswered<V> {
     pub(crate) access: Access,
     pub(crate) items: SmallVec<[Item; 1]>,
-    /// The update or value sent, kept to be sent again; empty for a pull.
+    /// Several updates added up, kept to be sent again; empty where the operation of the only item has what was sent.
     pub(crate) payload: Vec<V>,
     /// Where it went first, and by which fact.
     pub(crate) asked: Location,
@@ -154,17 +154,47 @@ pub(crate) struct Parked<V> {
     pub(crate) origin: NodeId,
     pub(crate) hops: u32,
     pub(crate) counter: Counter,
-    pub(crate) asked: AskedFor<V>,
+    pub(crate) asked: AskedFor<Vec<V>>,
 }
 
-/// What an entry of a node asks of an owner.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum AskedFor<V> {
+/// What an entry of a node asks of an owner, with the update or value `[value_len]`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum AskedFor<P> {
     Intent,
     Localize,
     Pull,
-    Push(Vec<V>),
-    Set(Vec<V>),
+    Push(P),
+    Set(P),
+}
+
+impl<P> AskedFor<P> {
+    pub(crate) fn map<Q>(self, payload: impl FnOnce(P) -> Q) -> AskedFor<Q> {
+        match self {
+            Self::Intent => AskedFor::Intent,
+            Self::Localize => AskedFor::Localize,
+            Self::Pull => AskedFor::Pull,
+            Self::Push(update) => AskedFor::Push(payload(update)),
+            Self::Set(value) => AskedFor::Set(payload(value)),
+        }
+    }
+}
+
+impl<V: Copy> AskedFor<&[V]> {
+    pub(crate) fn owned(self) -> AskedFor<Vec<V>> {
+        self.map(<[V]>::to_vec)
+    }
+}
+
+impl<V> AskedFor<Vec<V>> {
+    pub(crate) fn borrowed(&self) -> AskedFor<&[V]> {
+        match self {
+            Self::Intent => AskedFor::Intent,
+            Self::Localize => AskedFor::Localize,
+            Self::Pull => AskedFor::Pull,
+            Self::Push(update) => AskedFor::Push(update),
+            Self::Set(value) => AskedFor::Set(value),
+        }
+    }
 }
 
 /// What this engine knows of one other node.
@@ -265,11 +295,25 @@ pub(crate) struct Agenda {
     pub(crate) set: Vec<Key>,
     /// Keys whose operation found no room to park.
     pub(crate) resend: Vec<Key>,
-    /// Localizes without ownership and without other intent, by the round in which they may end; a key at most once.
+    /// Localizes without ownership, other intent and waiters, by the round in which they may end; a key at most once.
     pub(crate) wishes: BTreeSet<(u64, Key)>,
+    /// Wishes that have been granted, at most [`SPARE_WISHES_MAX`], to be used again: nothing is allocated for the next.
+    pub(crate) spare_wishes: Vec<Box<Wish>>,
 }
 
+/// Keys that are on their way at a time, if they are many.
+const SPARE_WISHES_MAX: usize = 8_192;
+
 impl Agenda {
+    /// Keeps a wish that was granted.
+    pub(crate) fn spare(&mut self, mut wish: Box<Wish>) {
+        if self.spare_wishes.len() < SPARE_WISHES_MAX {
+            wish.waiters.clear();
+            (wish.unsent, wish.due) = (false, None);
+            self.spare_wishes.push(wish);
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         let lists = [&self.request, &self.release, &self.dirty, &self.set, &self.resend];
         lists.iter().all(|list| list.is_empty())

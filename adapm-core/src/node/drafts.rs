@@ -1,0 +1,381 @@
+//! Outgoing entries of one input, grouped per receiver (AdaPM §B.2.2; protocol, section 5).
+//!
+//! Values are written into the block that leaves, unless its keys turn out not to ascend or not to fit into one message.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::mem;
+use core::ops::Range;
+
+use crate::id::{Counter, Key, NodeId, Version};
+use crate::node::Node;
+use crate::node::state::{Access, AskedFor};
+use crate::policy::Policy;
+use crate::slot::Location;
+use crate::store::Store;
+use crate::value::{Block, Value};
+use crate::wire::Message;
+use crate::wire::message::{Answer, Asked, Body, Forward, GrantKind, Grants, Operation, Residence, Retry};
+
+/// Entries that leave at the end of the input. Ordered maps: their order reaches the outputs.
+#[derive(Debug)]
+pub(super) struct Drafts<V> {
+    operations: BTreeMap<NodeId, OperationDraft>,
+    forwards: BTreeMap<(NodeId, NodeId, u32), Vec<Entry<V>>>,
+    answers: BTreeMap<NodeId, AnswerDraft>,
+    grants: BTreeMap<NodeId, GrantDraft>,
+    retries: BTreeMap<NodeId, Vec<Entry<V>>>,
+    residences: BTreeMap<NodeId, Vec<(Key, Counter, NodeId)>>,
+}
+
+impl<V> Default for Drafts<V> {
+    fn default() -> Self {
+        Self {
+            operations: BTreeMap::new(),
+            forwards: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            residences: BTreeMap::new(),
+        }
+    }
+}
+
+/// One key of another node's message that is passed on or turned away.
+#[derive(Debug)]
+pub(super) struct Entry<V> {
+    pub(super) key: Key,
+    pub(super) counter: Counter,
+    pub(super) asked: AskedFor<Vec<V>>,
+}
+
+/// Operations of this node that take shape for one node, with what is pushed and set.
+#[derive(Debug, Default)]
+struct OperationDraft {
+    entries: Vec<OperationEntry>,
+    values: Block,
+}
+
+#[derive(Debug, Clone)]
+struct OperationEntry {
+    key: Key,
+    counter: Counter,
+    access: Access,
+    /// Where the update or value stands; empty for a pull.
+    bytes: Range<usize>,
+}
+
+/// Answers that take shape for one node, with the values read.
+#[derive(Debug, Default)]
+struct AnswerDraft {
+    entries: Vec<AnswerEntry>,
+    values: Block,
+}
+
+/// What has been done for one key.
+#[derive(Debug)]
+struct AnswerEntry {
+    key: Key,
+    counter: Counter,
+    /// Where the value read stands, in bytes; `None` if nothing was read.
+    read: Option<Range<usize>>,
+}
+
+/// Grants that take shape for one node, with their values.
+#[derive(Debug, Default)]
+pub(super) struct GrantDraft {
+    entries: Vec<GrantEntry>,
+    values: Block,
+}
+
+#[derive(Debug, Clone)]
+struct GrantEntry {
+    key: Key,
+    counter: Counter,
+    kind: GrantKind,
+    version: Version,
+    bytes: Range<usize>,
+}
+
+impl<V: Value> Drafts<V> {
+    /// Appends an operation of this node; `payload` `[value_len]` is its update or value, empty for a pull.
+    pub(super) fn add_operation(&mut self, to: Location, key: Key, access: Access, payload: &[V]) {
+        let draft = self.operations.entry(to.node).or_default();
+        let start = draft.values.len();
+        draft.values.push(payload);
+        let bytes = start..draft.values.len();
+        draft.entries.push(OperationEntry { key, counter: to.counter, access, bytes });
+    }
+
+    /// Passes an entry of `origin` on to `to`, after `hops` hops.
+    pub(super) fn add_forward(&mut self, to: NodeId, origin: NodeId, hops: u32, entry: Entry<V>) {
+        self.forwards.entry((to, origin, hops)).or_default().push(entry);
+    }
+
+    /// Asks `origin` to try again.
+    pub(super) fn add_retry(&mut self, origin: NodeId, entry: Entry<V>) {
+        self.retries.entry(origin).or_default().push(entry);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+            && self.forwards.is_empty()
+            && self.answers.is_empty()
+            && self.grants.is_empty()
+            && self.retries.is_empty()
+            && self.residences.is_empty()
+    }
+}
+
+impl GrantDraft {
+    /// Appends a grant whose value `write` appends to the block.
+    pub(super) fn add<R>(
+        &mut self,
+        key: Key,
+        counter: Counter,
+        kind: GrantKind,
+        write: impl FnOnce(&mut Block) -> (Version, R),
+    ) -> R {
+        let start = self.values.len();
+        let (version, result) = write(&mut self.values);
+        self.entries.push(GrantEntry { key, counter, kind, version, bytes: start..self.values.len() });
+        result
+    }
+
+    /// The grants of a response: decided in key order, so the block is used as it is.
+    pub(super) fn into_response(self) -> (Grants, Block) {
+        let mut grants = Grants::default();
+        for entry in &self.entries {
+            entry.list(&mut grants);
+        }
+        (grants, self.values)
+    }
+}
+
+impl OperationEntry {
+    fn list(&self, operation: &mut Operation) {
+        let list = match self.access {
+            Access::Pull => &mut operation.pulls,
+            Access::Push => &mut operation.pushes,
+            Access::Set => &mut operation.sets,
+        };
+        list.push(self.key, self.counter);
+    }
+}
+
+impl AnswerEntry {
+    fn list(&self, answer: &mut Answer) {
+        let list = if self.read.is_some() { &mut answer.pulls } else { &mut answer.done };
+        list.push(self.key, self.counter);
+    }
+}
+
+impl GrantEntry {
+    fn list(&self, grants: &mut Grants) {
+        grants.at.push(self.key, self.counter);
+        grants.kinds.push(self.kind);
+        grants.versions.push(self.version);
+    }
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    /// Answers a pull of `to` with the copy that is here.
+    pub(super) fn answer_pull(&mut self, to: NodeId, key: Key) {
+        let draft = self.drafts.answers.entry(to).or_default();
+        let start = draft.values.len();
+        let counter = self.store.with_slot(key, |slot| {
+            draft.values.push(slot.value);
+            slot.word.counter()
+        });
+        let read = Some(start..draft.values.len());
+        draft.entries.push(AnswerEntry { key, counter, read });
+    }
+
+    /// Answers a push or set of `to`, which is done.
+    pub(super) fn answer_done(&mut self, to: NodeId, key: Key, counter: Counter) {
+        let draft = self.drafts.answers.entry(to).or_default();
+        draft.entries.push(AnswerEntry { key, counter, read: None });
+    }
+
+    pub(super) fn draft_residence(&mut self, home: NodeId, key: Key, owner: Location) {
+        self.drafts.residences.entry(home).or_default().push((key, owner.counter, owner.node));
+    }
+
+    /// The grants that leave for `to` at the end of the input.
+    pub(super) fn take_grant_draft(&mut self, to: NodeId) -> GrantDraft {
+        self.drafts.grants.remove(&to).unwrap_or_default()
+    }
+
+    pub(super) fn put_grant_draft(&mut self, to: NodeId, draft: GrantDraft) {
+        self.drafts.grants.insert(to, draft);
+    }
+
+    /// Sends all drafts.
+    pub(super) fn flush_drafts(&mut self) {
+        if self.drafts.is_empty() {
+            return;
+        }
+        let mut drafts = mem::take(&mut self.drafts);
+        for (to, draft) in mem::take(&mut drafts.operations) {
+            self.flush_operations(to, draft);
+        }
+        for ((to, origin, hops), entries) in mem::take(&mut drafts.forwards) {
+            for mut batch in self.entry_batches(entries) {
+                let intents = asked(batch.extract_if(.., |entry| entry.asked == AskedFor::Intent));
+                let localizes = asked(batch.extract_if(.., |entry| entry.asked == AskedFor::Localize));
+                let (operation, values) = forwarded(batch);
+                let forward = Forward { origin, hops, intents, localizes, operation };
+                self.send(to, Message { body: Box::new(Body::Forward(forward)), values });
+            }
+        }
+        for (to, draft) in mem::take(&mut drafts.answers) {
+            self.flush_answers(to, draft);
+        }
+        for (to, draft) in mem::take(&mut drafts.grants) {
+            self.flush_grants(to, draft);
+        }
+        for (to, entries) in mem::take(&mut drafts.retries) {
+            for mut batch in self.entry_batches(entries) {
+                let request =
+                    |entry: &mut Entry<_>| matches!(entry.asked, AskedFor::Intent | AskedFor::Localize);
+                let intents = asked(batch.extract_if(.., request)).keys;
+                let operations = asked(batch.into_iter()).keys;
+                self.send(to, Message::bare(Body::Retry(Retry { intents, operations })));
+            }
+        }
+        for (to, mut entries) in mem::take(&mut drafts.residences) {
+            // A key that left, returned and left again in one input: only the last fact matters.
+            entries.sort_unstable_by_key(|(key, counter, _)| (*key, core::cmp::Reverse(*counter)));
+            entries.dedup_by_key(|(key, ..)| *key);
+            let mut residence = Residence::default();
+            for (key, counter, owner) in entries {
+                residence.at.push(key, counter);
+                residence.owners.push(owner);
+            }
+            self.send(to, Message::bare(Body::Residence(residence)));
+        }
+    }
+
+    fn flush_operations(&mut self, to: NodeId, draft: OperationDraft) {
+        let OperationDraft { entries, values } = draft;
+        let bytes = |entry: &OperationEntry| self.value_len(entry.key) * S::Value::WIDTH;
+        let alike = entries.is_sorted_by(|one, other| one.key < other.key && one.access == other.access);
+        if alike && entries.iter().map(bytes).sum::<usize>() <= self.config.block_bytes_max {
+            let mut operation = Operation::default();
+            entries.iter().for_each(|entry| entry.list(&mut operation));
+            return self.send(to, Message { body: Box::new(Body::Operation(operation)), values });
+        }
+        for batch in self.batches(entries, |entry| entry.key, bytes) {
+            let (mut operation, mut block) = (Operation::default(), Block::new());
+            for access in [Access::Pull, Access::Push, Access::Set] {
+                for entry in batch.iter().filter(|entry| entry.access == access) {
+                    block.push(elements::<S::Value>(&values, &entry.bytes));
+                    entry.list(&mut operation);
+                }
+            }
+            self.send(to, Message { body: Box::new(Body::Operation(operation)), values: block });
+        }
+    }
+
+    fn flush_answers(&mut self, to: NodeId, draft: AnswerDraft) {
+        let AnswerDraft { entries, values } = draft;
+        let bytes = |entry: &AnswerEntry| self.value_len(entry.key) * S::Value::WIDTH;
+        let ascends = entries.is_sorted_by(|one, other| one.key < other.key);
+        if ascends && entries.iter().map(bytes).sum::<usize>() <= self.config.block_bytes_max {
+            // As usual, for one message of requests: the values stand in order already.
+            let mut answer = Answer::default();
+            entries.iter().for_each(|entry| entry.list(&mut answer));
+            return self.send(to, Message { body: Box::new(Body::Answer(answer)), values });
+        }
+        for batch in self.batches(entries, |entry| entry.key, bytes) {
+            let (mut answer, mut block) = (Answer::default(), Block::new());
+            for entry in &batch {
+                if let Some(read) = &entry.read {
+                    block.push(elements::<S::Value>(&values, read));
+                }
+                entry.list(&mut answer);
+            }
+            self.send(to, Message { body: Box::new(Body::Answer(answer)), values: block });
+        }
+    }
+
+    fn flush_grants(&mut self, to: NodeId, draft: GrantDraft) {
+        let GrantDraft { entries, values } = draft;
+        for batch in self.batches(entries, |entry| entry.key, |entry| entry.bytes.len()) {
+            let (mut grants, mut block) = (Grants::default(), Block::new());
+            for entry in &batch {
+                block.push(elements::<S::Value>(&values, &entry.bytes));
+                entry.list(&mut grants);
+            }
+            self.send(to, Message { body: Box::new(Body::Grant(grants)), values: block });
+        }
+    }
+
+    /// Splits entries into lists whose keys ascend strictly.
+    fn entry_batches(&self, entries: Vec<Entry<S::Value>>) -> Vec<Vec<Entry<S::Value>>> {
+        self.batches(entries, |entry| entry.key, |entry| self.value_len(entry.key) * S::Value::WIDTH)
+    }
+
+    /// Splits entries into lists that ascend strictly and whose values, sent or asked for, fit a message.
+    fn batches<T>(
+        &self,
+        mut entries: Vec<T>,
+        key: fn(&T) -> Key,
+        bytes: impl Fn(&T) -> usize,
+    ) -> Vec<Vec<T>> {
+        entries.sort_by_key(key);
+        let mut batches = Vec::new();
+        while !entries.is_empty() {
+            let (mut batch, mut left, mut used) = (Vec::<T>::new(), Vec::new(), 0);
+            for entry in entries {
+                let more = bytes(&entry);
+                let fits = used == 0 || used + more <= self.config.block_bytes_max;
+                if fits && batch.last().is_none_or(|last| key(last) < key(&entry)) {
+                    used += more;
+                    batch.push(entry);
+                } else {
+                    left.push(entry);
+                }
+            }
+            entries = left;
+            batches.push(batch);
+        }
+        batches
+    }
+}
+
+/// The elements in a range of bytes of a block.
+fn elements<'b, V: Value>(block: &'b Block, bytes: &Range<usize>) -> &'b [V] {
+    &block.values::<V>()[bytes.start / V::WIDTH..bytes.end / V::WIDTH]
+}
+
+fn asked<V>(entries: impl Iterator<Item = Entry<V>>) -> Asked {
+    let mut asked = Asked::default();
+    for entry in entries {
+        asked.push(entry.key, entry.counter);
+    }
+    asked
+}
+
+fn forwarded<V: Value>(entries: Vec<Entry<V>>) -> (Operation, Block) {
+    let mut operation = Operation::default();
+    let mut values = Block::new();
+    for entry in &entries {
+        match &entry.asked {
+            AskedFor::Pull => operation.pulls.push(entry.key, entry.counter),
+            AskedFor::Push(update) => {
+                operation.pushes.push(entry.key, entry.counter);
+                values.push(update);
+            }
+            AskedFor::Set(_) | AskedFor::Intent | AskedFor::Localize => {}
+        }
+    }
+    for entry in &entries {
+        if let AskedFor::Set(value) = &entry.asked {
+            operation.sets.push(entry.key, entry.counter);
+            values.push(value);
+        }
+    }
+    (operation, values)
+}
