@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use adapm_core::error::{InputError, OpError};
-use adapm_core::node::{Event, Input, Node, Op, OpBody, OpId, Output};
+use adapm_core::node::{Event, Input, Node, Op, OpBody, OpId, Output, Reason};
 use adapm_core::policy::SystemPolicy;
 use adapm_core::store::Store;
 use adapm_core::transport::{Farewell, Received};
@@ -68,6 +68,8 @@ pub(crate) struct State<V> {
     lost_seen: usize,
     farewell: Farewell,
     until: Option<Instant>,
+    /// Whether the next round, which has something to say already, begins as soon as the open one has ended, or at `until`.
+    awaits_round: bool,
     ended: Vec<Ended<V>>,
     commands: Vec<Command<V>>,
     dirty: Vec<Key>,
@@ -85,6 +87,7 @@ impl<V> Default for State<V> {
             lost_seen: 0,
             farewell: Farewell::Failed,
             until: None,
+            awaits_round: false,
             ended: Vec::new(),
             commands: Vec::new(),
             dirty: Vec::new(),
@@ -201,7 +204,8 @@ impl<S: Store> Channel<S> {
         if self.state.connected.is_some() {
             wait = Some(wait.map_or(CONNECT_LOOK, |wait| wait.min(CONNECT_LOOK)));
         }
-        let long = wait.is_none_or(|wait| wait > SHORT_SLEEP);
+        // What is signaled or dirtied until then is for that round too: whatever begins it ends the sleep.
+        let long = !self.state.awaits_round && wait.is_none_or(|wait| wait > SHORT_SLEEP);
         if long {
             wait = if port.mailbox.doze_off() { wait } else { Some(Duration::ZERO) };
         }
@@ -273,8 +277,9 @@ impl<S: Store> Channel<S> {
                     (self.report)(Notice::BarrierMissing { nodes: nodes.iter().collect() });
                 }
                 Output::Event(_) => {}
-                Output::Wait { until, .. } => {
+                Output::Wait { until, reason } => {
                     self.state.until = until;
+                    self.state.awaits_round = reason == Reason::Round { more: true };
                     return Ok(());
                 }
             }
@@ -355,7 +360,7 @@ impl<S: Store> Drop for Channel<S> {
     }
 }
 
-/// The longest sleep during which intents and dirtied keys wait: about two rounds.
+/// The longest sleep during which intents and dirtied keys wait, but for a round to end: about two rounds.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
 /// How often the links are looked at before they are up.

@@ -6,7 +6,8 @@
 //! | posted | wakes the channel thread |
 //! | --- | --- |
 //! | an operation | if it is the first since the mailbox was taken |
-//! | an intent, a dirtied key | only if the thread sleeps for long: it looks by itself at each round |
+//! | an intent, a dirtied key | only if the thread sleeps for long, and not till the next round: it looks by itself then |
+//! | what fills the mailbox | always: the next would have to wait for room |
 //!
 //! Not here: what the commands mean; see `channel.rs`.
 
@@ -77,8 +78,9 @@ impl<T> Mailbox<T> {
         inner.items.push(item);
         let first = urgency == Urgency::AtOnce && !inner.urgent;
         inner.urgent |= first;
+        let full = inner.items.len() == Self::CAPACITY && !planted!(SleepWhileFull);
         drop(inner);
-        Ok(first || self.must_wake())
+        Ok(first || full || self.must_wake())
     }
 
     /// Appends keys that `worker` made dirty; whether the caller must wake the channel thread.

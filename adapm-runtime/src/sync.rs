@@ -61,6 +61,8 @@ mod mistake {
         DirtyFirst,
         /// A taken mailbox still counts as urgent.
         StayUrgent,
+        /// Whoever fills the mailbox wakes nobody.
+        SleepWhileFull,
         /// Nobody is told that a full mailbox has room.
         ForgetRoom,
         /// A worker forgets that calls have finished when it no longer holds the list that it took them from.

@@ -212,6 +212,34 @@ fn planted_room_of_which_nobody_is_told_is_found() {
     Mistake::ForgetRoom.planted_in(fills_the_mailbox);
 }
 
+/// One signal more than there is room for, for a thread that does not doze: it sleeps until a round ends.
+fn signals_fill_the_mailbox() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let last = Mailbox::<u32>::CAPACITY as u32;
+        let worker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || (0..=last).for_each(|item| shared.post(item, Urgency::NextRound)))
+        };
+        shared.bed.rest();
+        let mut got = shared.take().0;
+        worker.join().expect("no panic");
+        got.append(&mut shared.take().0);
+        assert_eq!(got, Vec::from_iter(0..=last));
+    });
+}
+
+#[test]
+fn who_fills_the_mailbox_wakes_whoever_sleeps_till_the_next_round() {
+    signals_fill_the_mailbox();
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn planted_a_full_mailbox_that_wakes_nobody_is_found() {
+    Mistake::SleepWhileFull.planted_in(signals_fill_the_mailbox);
+}
+
 #[test]
 fn who_waits_for_room_in_vain_gets_its_command_back() {
     loom::model(|| {

@@ -299,12 +299,12 @@ impl<S: Store, P: Policy> Node<S, P> {
             let earliest = self.round.started.plus_nanos(self.config.round_nanos_min);
             if self.round.is_open() {
                 let patience = self.round.patience(self.config.round_nanos_min);
-                (Some(self.round.started.plus_nanos(patience).max(earliest)), Reason::Round)
+                (Some(self.round.started.plus_nanos(patience).max(earliest)), Reason::Round { more: true })
             } else {
                 (Some(earliest), Reason::NextRound)
             }
         } else if self.round.is_open() {
-            (None, Reason::Round)
+            (None, Reason::Round { more: false })
         } else if self.barriers.is_waiting() || self.quiesces.is_waiting() {
             (None, Reason::Others)
         } else {

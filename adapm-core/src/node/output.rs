@@ -56,7 +56,11 @@ pub enum Event<V> {
 #[non_exhaustive]
 pub enum Reason {
     /// A round is open: answers or grants are on their way.
-    Round,
+    Round {
+        /// Whether there is something to say already in the next round, which begins when this one ends or at `until`: nothing
+        /// that happens here makes it begin earlier.
+        more: bool,
+    },
     /// The next round may begin at `until`.
     NextRound,
     /// A barrier or quiesce.

@@ -227,7 +227,7 @@ impl Cluster {
             .nodes()
             .filter(|peer| !self.losses.knows(node, *peer))
             .any(|peer| self.air.unanswered(node, peer) > 0);
-        let waits = self.members[node.index()].reason == Reason::Round;
+        let waits = matches!(self.members[node.index()].reason, Reason::Round { .. });
         hold!(self.setup.checks => BereavedRound, awaited || !waits, "the round of {node} waits for a node that is lost");
         Ok(())
     }

@@ -244,7 +244,8 @@ impl Subject for Checked {
             facts.note(state_fact(self.cluster.state(node, key)), true);
             self.note_aloft(node, key, &mut facts);
         }
-        facts.note(Fact::RoundOpen, self.cluster.member(node).reason == Reason::Round);
+        let reason = self.cluster.member(node).reason;
+        facts.note(Fact::RoundOpen, matches!(reason, Reason::Round { .. }));
         for open in self.open.iter().filter(|open| open.who.0 == node) {
             if let Some(fact) = open.fact {
                 facts.note(fact, true);
