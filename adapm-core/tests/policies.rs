@@ -1,4 +1,4 @@
-//! The policy suite on the seven systems, and on policies that nobody wants: wicked ones pass, for safety is the
+//! The policy suite on all systems, and on policies that nobody wants: wicked ones pass, for safety is the
 //! mechanism's; those that panic, never end or cannot be repeated are named with the call, the seed and the command.
 
 use std::panic::{self, AssertUnwindSafe};
@@ -16,6 +16,7 @@ use adapm_core::{Clock, NodeId, WorkerId};
 policy_suite!(adapm, |_, workers| System::Adapm.policy(workers));
 policy_suite!(adapm_no_relocation, |_, workers| System::AdapmNoRelocation.policy(workers));
 policy_suite!(adapm_no_replication, |_, workers| System::AdapmNoReplication.policy(workers));
+policy_suite!(adapm_poisson, |_, workers| System::AdapmPoisson.policy(workers));
 policy_suite!(adapm_immediate, |_, workers| System::AdapmImmediate.policy(workers));
 policy_suite!(classic, |_, workers| System::Classic.policy(workers));
 policy_suite!(full, |_, workers| System::Full.policy(workers));

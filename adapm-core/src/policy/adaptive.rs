@@ -1,4 +1,5 @@
-//! AdaPM's own policy: adaptive choice of technique (AdaPM §4.1, AdaPM §B.2.4) and adaptive action timing (AdaPM §4.2).
+//! AdaPM's own policy: adaptive choice of technique (AdaPM §4.1, AdaPM §B.2.4) and adaptive action timing (AdaPM §4.2), which
+//! also observes how much rounds vary ([`crate::policy::timing`]).
 
 use crate::clock::Clock;
 use crate::id::WorkerId;
@@ -21,6 +22,12 @@ impl Adaptive {
     /// The policy for a node with `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
+        Self { timer: ActionTimer::observing(workers) }
+    }
+
+    /// The same with the timing of the paper's Algorithm 1, which takes clocks a round to be Poisson distributed.
+    #[must_use]
+    pub fn poisson(workers: usize) -> Self {
         Self { timer: ActionTimer::new(workers) }
     }
 }

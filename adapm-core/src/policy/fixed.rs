@@ -22,7 +22,7 @@ impl NoRelocation {
     /// The policy for a node with `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        Self { timer: ActionTimer::new(workers) }
+        Self { timer: ActionTimer::observing(workers) }
     }
 }
 
@@ -46,7 +46,7 @@ impl NoReplication {
     /// The policy for a node with `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        Self { timer: ActionTimer::new(workers) }
+        Self { timer: ActionTimer::observing(workers) }
     }
 }
 

@@ -19,6 +19,8 @@ pub enum System {
     AdapmNoRelocation,
     /// Relocation only (AdaPM §5.5).
     AdapmNoReplication,
+    /// Adaptive technique, timing exactly by Algorithm 1 (AdaPM §4.2).
+    AdapmPoisson,
     /// Adaptive technique, no timing (AdaPM §5.8).
     AdapmImmediate,
     /// Static partitioning (AdaPM §A.2).
@@ -38,10 +40,11 @@ pub struct UnknownSystem;
 
 impl System {
     /// All systems.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Adapm,
         Self::AdapmNoRelocation,
         Self::AdapmNoReplication,
+        Self::AdapmPoisson,
         Self::AdapmImmediate,
         Self::Classic,
         Self::Full,
@@ -55,6 +58,7 @@ impl System {
             Self::Adapm => "adapm",
             Self::AdapmNoRelocation => "adapm-no-relocation",
             Self::AdapmNoReplication => "adapm-no-replication",
+            Self::AdapmPoisson => "adapm-poisson",
             Self::AdapmImmediate => "adapm-immediate",
             Self::Classic => "classic",
             Self::Full => "full",
@@ -65,7 +69,10 @@ impl System {
     /// Whether a policy of this system ever lets two copies of a key exist while no worker localizes.
     #[must_use]
     pub const fn replicates(self) -> bool {
-        matches!(self, Self::Adapm | Self::AdapmNoRelocation | Self::AdapmImmediate | Self::Full)
+        matches!(
+            self,
+            Self::Adapm | Self::AdapmNoRelocation | Self::AdapmPoisson | Self::AdapmImmediate | Self::Full
+        )
     }
 
     /// A policy for one engine of a node with `workers` workers.
@@ -75,6 +82,7 @@ impl System {
             Self::Adapm => Box::new(Adaptive::new(workers)),
             Self::AdapmNoRelocation => Box::new(NoRelocation::new(workers)),
             Self::AdapmNoReplication => Box::new(NoReplication::new(workers)),
+            Self::AdapmPoisson => Box::new(Adaptive::poisson(workers)),
             Self::AdapmImmediate => Box::new(Immediate),
             Self::Classic => Box::new(Classic),
             Self::Full => Box::new(Full),
@@ -141,7 +149,9 @@ mod tests {
             let decisions = (policy.place(&lone), policy.place(&contended));
             let bound = policy.act_before(WorkerId(0), Clock(0));
             let (expected, acts_early, acts_late) = match system {
-                System::Adapm => ((Placement::Relocate, Placement::Replicate), false, true),
+                System::Adapm | System::AdapmPoisson => {
+                    ((Placement::Relocate, Placement::Replicate), false, true)
+                }
                 System::AdapmNoRelocation => ((Placement::Replicate, Placement::Replicate), false, true),
                 System::AdapmNoReplication => ((Placement::Relocate, Placement::Relocate), false, true),
                 System::AdapmImmediate => ((Placement::Relocate, Placement::Replicate), true, true),

@@ -59,7 +59,10 @@ impl Setup {
             layout: Layout::dense(&[(keys, 2)]).expect("a cluster has keys"),
             channel: (ChannelId(0), 1),
             policy: Arc::new(move |_| system.policy(workers)),
-            adaptive: matches!(system, System::Adapm | System::AdapmNoRelocation | System::AdapmImmediate),
+            adaptive: matches!(
+                system,
+                System::Adapm | System::AdapmNoRelocation | System::AdapmPoisson | System::AdapmImmediate
+            ),
             sequential: !system.replicates(),
             location_caches: true,
             block_bytes_max: 4 << 20,

@@ -109,3 +109,30 @@ fn algorithm_1_step_by_step() {
         assert_eq!(timer.act_before(W0, Clock(clock)), Clock(clock + window), "after {passed}");
     }
 }
+
+/// AdaPM §4.2.1: the bound is exceeded with probability `1 - p` if clocks a round are Poisson distributed. Here rounds last for
+/// 50, 150 or, one in 20, 600 clocks of a steady worker: without a look at how much they vary, one bound in 20 is too low.
+#[test]
+fn a_bound_that_observes_rounds_holds_where_they_vary() {
+    let exceeded = |mut timer: ActionTimer| {
+        let mut state = 7_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            match (state >> 33) % 20 {
+                0 => 600,
+                draw => 50 + 100 * (draw % 2),
+            }
+        };
+        let (mut clock, mut rounds) = (0_u64, [next(), next()]);
+        let mut too_low = 0;
+        for _ in 0..20_000 {
+            let bound = timer.act_before(W0, Clock(clock));
+            too_low += u32::from(clock + rounds[0] + rounds[1] >= bound.0);
+            clock += rounds[0];
+            rounds = [rounds[1], next()];
+        }
+        too_low
+    };
+    let [poisson, observing] = [ActionTimer::new(1), ActionTimer::observing(1)].map(exceeded);
+    assert!(poisson > 1_000 && observing < 200, "of 20,000 bounds {poisson} and {observing} are too low");
+}

@@ -28,10 +28,11 @@ pub struct UnknownContender;
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::System(System::Adapm),
         Self::System(System::AdapmNoRelocation),
         Self::System(System::AdapmNoReplication),
+        Self::System(System::AdapmPoisson),
         Self::System(System::AdapmImmediate),
         Self::System(System::Classic),
         Self::System(System::Lapse),
