@@ -298,6 +298,7 @@ pub(crate) struct Agenda {
     /// Localizes without ownership, other intent and waiters, by the round in which they may end; a key at most once.
     pub(crate) wishes: BTreeSet<(u64, Key)>,
     /// Wishes that have been granted, at most [`SPARE_WISHES_MAX`], to be used again: nothing is allocated for the next.
+    #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
     pub(crate) spare_wishes: Vec<Box<Wish>>,
 }
 
