@@ -50,7 +50,6 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub fn side_entries(&self) -> usize {
         let holders: usize =
             self.holdings.values().map(|holding| 1 + holding.nodes.len() + holding.stale.len()).sum();
-        let interests: usize = self.interests.values().map(|interest| interest.ends.len() + 1).sum();
         let queues: usize = self.queues.values().map(|queue| queue.waiting.len() + 1).sum();
         let parked: usize = self.parked.values().map(Vec::len).sum();
         let peers: usize = self.peers.iter().map(|peer| peer.stale.len() + peer.hand_overs.len()).sum();
@@ -58,7 +57,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let lists = [&agenda.request, &agenda.release, &agenda.dirty, &agenda.set, &agenda.resend];
         let agenda: usize = lists.iter().map(|list| list.len()).sum::<usize>() + agenda.wishes.len();
         holders
-            + interests
+            + self.interests.len()
             + queues
             + parked
             + peers

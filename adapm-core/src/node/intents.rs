@@ -128,7 +128,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 }
                 for (at, &key) in batch.keys.iter().enumerate() {
                     store::prefetch_entry_ahead(&self.store, at, |at| batch.keys.get(at).copied());
-                    self.activate(key, worker, batch.end);
+                    self.activate(key);
                 }
                 batch.at = batch.end;
                 self.signals.workers[index].active.push(Reverse(batch));
@@ -140,19 +140,16 @@ impl<S: Store, P: Policy> Node<S, P> {
                 let Some(Reverse(batch)) = self.signals.workers[index].active.pop() else { break };
                 for (at, &key) in batch.keys.iter().enumerate() {
                     store::prefetch_entry_ahead(&self.store, at, |at| batch.keys.get(at).copied());
-                    self.expire(key, worker, clock);
+                    self.expire(key);
                 }
             }
         }
     }
 
-    fn activate(&mut self, key: Key, worker: WorkerId, end: Clock) {
+    fn activate(&mut self, key: Key) {
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
-        match interest.ends.iter_mut().find(|(other, _)| *other == worker) {
-            Some((_, latest)) => *latest = end.max(*latest),
-            None => interest.ends.push((worker, end)),
-        }
+        interest.signals += 1;
         let had_turn = core::mem::take(&mut interest.had_turn);
         let has_wish = interest.wish.is_some();
         if has_wish {
@@ -177,31 +174,17 @@ impl<S: Store, P: Policy> Node<S, P> {
         forget(&mut signals.inactive, &mut times, |batch| {
             (batch.at, batch.end) == (clocks.start, clocks.end)
         });
-        let acted_on = forget(&mut signals.active, &mut times, |batch| batch.end == clocks.end);
-        // Where the signal was not the only one of this worker, the latest of the others counts.
-        let mut ends: BTreeMap<Key, Clock> = acted_on.into_iter().map(|key| (key, Clock(0))).collect();
-        let active = if ends.is_empty() { None } else { Some(signals.active.iter()) };
-        for Reverse(batch) in active.into_iter().flatten() {
-            for key in &batch.keys {
-                ends.entry(*key).and_modify(|end| *end = batch.end.max(*end));
-            }
-        }
-        for (key, end) in ends {
-            let Some(interest) = self.interests.get_mut(&key) else { continue };
-            interest
-                .ends
-                .iter_mut()
-                .filter(|(other, _)| *other == worker)
-                .for_each(|(_, latest)| *latest = end);
-            self.expire(key, worker, Clock(0));
+        for key in forget(&mut signals.active, &mut times, |batch| batch.end == clocks.end) {
+            self.expire(key);
         }
     }
 
-    fn expire(&mut self, key: Key, worker: WorkerId, clock: Clock) {
+    fn expire(&mut self, key: Key) {
         let Entry::Occupied(mut entry) = self.interests.entry(key) else { return };
         let interest = entry.get_mut();
-        interest.ends.retain(|(other, end)| *other != worker || *end > clock);
-        if !interest.ends.is_empty() {
+        debug_assert!(interest.signals > 0, "each active signal was counted");
+        interest.signals = interest.signals.saturating_sub(1);
+        if interest.signals > 0 {
             return;
         }
         match &interest.wish {
@@ -264,7 +247,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let Some(interest) = self.interests.get_mut(&key) else { return };
         let Some(wish) = &mut interest.wish else { return };
         let waiters = core::mem::take(&mut wish.waiters);
-        if interest.ends.is_empty() {
+        if interest.signals == 0 {
             self.schedule_wish(key, Some(self.round.number + WISH_ROUNDS));
         }
         waiters.into_iter().for_each(|waiter| self.finish(waiter));

@@ -116,7 +116,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             let interest = entry.get_mut();
             interest.had_turn = false;
             if let Some(mut wish) = interest.wish.take() {
-                let is_last = interest.ends.is_empty();
+                let is_last = interest.signals == 0;
                 if is_last {
                     entry.remove();
                 }

@@ -14,8 +14,7 @@ use alloc::vec::Vec;
 
 use smallvec::SmallVec;
 
-use crate::clock::Clock;
-use crate::id::{Counter, Key, NodeId, WorkerId};
+use crate::id::{Counter, Key, NodeId};
 use crate::node::input::OpId;
 use crate::node_set::NodeSet;
 use crate::slot::Location;
@@ -41,8 +40,8 @@ pub(crate) struct Holding {
 /// Acted-on intent of this node.
 #[derive(Debug, Default)]
 pub(crate) struct Interest {
-    /// One entry a worker with active intent: the clock at which its last intent ends.
-    pub(crate) ends: SmallVec<[(WorkerId, Clock); 1]>,
+    /// Signals acted on and not expired that name the key, each as often as it does.
+    pub(crate) signals: u32,
     /// A localize that has not brought ownership yet; counts as intent.
     pub(crate) wish: Option<Box<Wish>>,
     /// Answered by `Remote` since the count was last zero: not asked again before it is.
@@ -66,14 +65,14 @@ pub(crate) struct Wish {
 }
 
 impl Interest {
-    /// The reference count: workers with active intent, and the localize.
+    /// The reference count: active signals, and the localize.
     pub(crate) fn count(&self) -> usize {
-        self.ends.len() + usize::from(self.wish.is_some())
+        self.signals as usize + usize::from(self.wish.is_some())
     }
 
     /// Whether the owner has to be asked while the key is not local.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.wish.is_some() || (!self.ends.is_empty() && !self.refused && !self.had_turn)
+        self.wish.is_some() || (self.signals > 0 && !self.refused && !self.had_turn)
     }
 }
 
