@@ -24,7 +24,8 @@ pub struct NodeConfig {
     pub channels: usize,
     /// Whether locations learned from answers and grants are used for routing (AdaPM §B.2.3, Lapse §3.3). Defaults to true.
     pub location_caches: bool,
-    /// Least time from the start of one round to the start of the next, in nanoseconds. Defaults to 500 us.
+    /// Least time from the start of one round to the start of the next, in nanoseconds; up to four times as long while rounds
+    /// carry few keys and no worker waits. Defaults to 500 us.
     pub round_nanos_min: u64,
     /// Largest value block of a request, and of the refreshes of a response, in bytes; a single larger value still goes
     /// alone. Defaults to 2 MiB.

@@ -279,7 +279,8 @@ impl<S: Store> Channel<S> {
                 Output::Event(_) => {}
                 Output::Wait { until, reason } => {
                     self.state.until = until;
-                    self.state.awaits_round = reason == Reason::Round { more: true };
+                    self.state.awaits_round =
+                        matches!(reason, Reason::Round { more: true } | Reason::NextRound);
                     return Ok(());
                 }
             }

@@ -33,6 +33,9 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.fail(id, OpError::lost(node));
             return Ok(());
         }
+        if !matches!(body, OpBody::Barrier) {
+            self.round.awaited = self.round.number;
+        }
         match body {
             OpBody::Pull { keys } => {
                 let len = self.check_keys(&keys)?;

@@ -100,7 +100,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let elapsed = self.now.nanos_since(self.round.started);
         let least = self.config.round_nanos_min;
         self.has_something_to_say()
-            && (self.round.number == 0 || elapsed >= least)
+            && (self.round.number == 0 || elapsed >= self.round.interval(least))
             && (!self.round.is_open() || elapsed >= self.round.patience(least))
     }
 
@@ -117,6 +117,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let mut drafts = (0..self.config.nodes).map(|_| None).collect::<Vec<Option<Box<Draft>>>>();
         let mut wanted = self.wanted(&mut drafts);
         let mut changed = self.changed(&mut drafts);
+        self.round.carries(wanted.len() + changed.len());
         if drafts.iter().flatten().any(|draft| draft.demand > self.config.block_bytes_max) {
             self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, !turn.changes_first));
             self.share(&mut changed, &mut drafts, |turn| (&mut turn.changed, true));
@@ -376,11 +377,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.round.peers = self.round.peers.saturating_sub(peers);
         self.round.grants = self.round.grants.saturating_sub(grants);
         if !self.round.is_open() {
-            if self.round.durations.is_full() {
-                self.round.durations.pop_front();
-            }
-            let took = self.now.nanos_since(self.round.started);
-            self.round.durations.push_back(took).expect("room was just made");
+            self.round.took(self.now.nanos_since(self.round.started));
         }
     }
 }

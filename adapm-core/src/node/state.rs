@@ -264,6 +264,12 @@ pub(crate) struct Round {
     pub(crate) grants: usize,
     /// Durations in nanoseconds of the last rounds that asked for something.
     pub(crate) durations: heapless::Deque<u64, 16>,
+    /// Their median.
+    usual: u64,
+    /// The last round in which a worker waited for a key that was not here, or for others.
+    pub(crate) awaited: u64,
+    /// Least intervals from the last round to the next, less one, if nobody waits.
+    pause: u64,
 }
 
 impl Round {
@@ -272,14 +278,50 @@ impl Round {
         self.peers + self.grants > 0
     }
 
+    /// How long after its start the next round may begin: as early as any may where workers have waited of late, as they do where
+    /// signals come shortly before keys are needed; else so that most rounds carry as many keys as they are worth.
+    pub(crate) fn interval(&self, least: u64) -> u64 {
+        let hurries = self.number <= self.awaited + HURRIED_ROUNDS;
+        if hurries { least } else { least.saturating_mul(1 + self.pause) }
+    }
+
+    /// Notes with how many keys the round begins.
+    pub(crate) fn carries(&mut self, keys: usize) {
+        if keys < ROUND_WORTH / 2 {
+            self.pause = (self.pause + 1).min(PAUSE_MAX);
+        } else if keys > ROUND_WORTH {
+            self.pause /= 2;
+        }
+    }
+
     /// How long a round may stay open before what is missing is left behind.
     pub(crate) fn patience(&self, least: u64) -> u64 {
+        self.usual.max(least).saturating_mul(PATIENCE_ROUNDS)
+    }
+
+    /// Notes how long a round took.
+    pub(crate) fn took(&mut self, nanos: u64) {
+        if self.durations.is_full() {
+            self.durations.pop_front();
+        }
+        self.durations.push_back(nanos).expect("room was just made");
         let mut durations: heapless::Vec<u64, 16> = self.durations.iter().copied().collect();
         durations.sort_unstable();
-        let median = durations.get(durations.len() / 2).copied().unwrap_or(0);
-        4 * median.max(least)
+        self.usual = durations[durations.len() / 2];
     }
 }
+
+/// Keys that cost about as much as what a round costs by itself: four messages, four threads that wake up.
+const ROUND_WORTH: usize = 256;
+
+/// So rounds are at most four least intervals apart for that: replicas are stale for about as long.
+const PAUSE_MAX: u64 = 3;
+
+/// Rounds that hurry after somebody has waited, and at the start.
+const HURRIED_ROUNDS: u64 = 8;
+
+/// What takes this many times as long as rounds do is left behind.
+const PATIENCE_ROUNDS: u64 = 4;
 
 /// Work for the next round; lists may hold a key twice or in vain and are looked through in key order.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use crate::clock::Clock;
 use crate::error::InputError;
 use crate::id::{Key, NodeId};
-use crate::node::{Event, Input, Intent, Output};
+use crate::node::{Event, Input, Intent, Output, Reason};
 use crate::stats::Stats;
 use crate::testing::air::{Air, Pairs};
 use crate::testing::call::Calls;
@@ -122,8 +122,9 @@ impl Cluster {
     /// If that breaks an invariant.
     pub fn round(&mut self, node: NodeId) -> Result<(), Violation> {
         let earliest = self.now.plus_nanos(ROUND_NANOS);
-        let due = self.members[node.index()].until.map_or(earliest, |until| until.max(self.now));
-        self.now = due.min(earliest);
+        let member = &self.members[node.index()];
+        let due = member.until.map_or(earliest, |until| until.max(self.now));
+        self.now = if member.reason == Reason::NextRound { due } else { due.min(earliest) };
         self.timeout(node)
     }
 

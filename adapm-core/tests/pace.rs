@@ -1,0 +1,82 @@
+//! How often a node begins rounds: as often as any may while workers wait for something or rounds carry much, else less often.
+
+use adapm_core::policy::System;
+use adapm_core::testing::oracle::Who;
+use adapm_core::testing::{Cluster, Setup, Violation};
+use adapm_core::{Key, NodeId, WorkerId};
+
+const N0: NodeId = NodeId(0);
+const N1: NodeId = NodeId(1);
+type Call = fn(&mut Cluster, Key) -> Result<(), Violation>;
+
+const LEAST_NANOS: u64 = 500_000;
+
+fn of(node: NodeId) -> Who {
+    (node, WorkerId(0))
+}
+
+/// Two nodes with 1,200 keys, the first of which is busy: its intent lasts.
+fn busy() -> Result<(Cluster, Vec<Key>), Violation> {
+    let mut cluster = Cluster::new(Setup::new(System::Adapm, 2, 1, 1_200));
+    let home = |key: &Key| cluster.setup().home(*key) == N1;
+    let far: Vec<Key> = cluster.keys().filter(home).collect();
+    let own: Vec<Key> = cluster.keys().filter(|key| !home(key)).take(1).collect();
+    cluster.intent(of(N0), &own, 0..1_000)?;
+    Ok((cluster, far))
+}
+
+/// Nanoseconds from one round of the busy node to the next, for `rounds` rounds.
+fn pauses(cluster: &mut Cluster, rounds: usize) -> Result<Vec<u64>, Violation> {
+    let mut pauses = Vec::new();
+    for _ in 0..rounds {
+        let before = (cluster.now(), cluster.member(N0).node.stats().rounds);
+        cluster.round(N0)?;
+        assert_eq!(cluster.member(N0).node.stats().rounds, before.1 + 1, "each time is when a round is due");
+        pauses.push(cluster.now().nanos_since(before.0));
+        cluster.deliver_all()?;
+    }
+    Ok(pauses)
+}
+
+#[test]
+fn rounds_that_carry_little_are_begun_less_often() -> Result<(), Violation> {
+    let (mut cluster, _) = busy()?;
+    let pauses = pauses(&mut cluster, 20)?;
+    assert!(pauses[1..8].iter().all(|pause| *pause == LEAST_NANOS), "at the start: {pauses:?}");
+    assert!(pauses[12..].iter().all(|pause| *pause == 4 * LEAST_NANOS), "in the end: {pauses:?}");
+    Ok(())
+}
+
+/// A key that is asked for before it is here tells that rounds are too far apart; so does whoever waits for all.
+#[test]
+fn rounds_hurry_where_workers_wait() -> Result<(), Violation> {
+    let calls: [Call; 4] = [
+        |cluster, key| cluster.pull(of(N0), &[key]).map(drop),
+        |cluster, key| cluster.localize(of(N0), &[key]).map(drop),
+        |cluster, _| cluster.wait_sync(of(N0)).map(drop),
+        |cluster, _| cluster.quiesce(of(N0)).map(drop),
+    ];
+    for call in calls {
+        let (mut cluster, far) = busy()?;
+        pauses(&mut cluster, 20)?;
+        call(&mut cluster, far[0])?;
+        cluster.deliver_all()?;
+        let pauses = pauses(&mut cluster, 20)?;
+        assert!(pauses[..8].iter().all(|pause| *pause <= LEAST_NANOS), "{pauses:?}");
+        assert!(pauses[12..].iter().all(|pause| *pause == 4 * LEAST_NANOS), "{pauses:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn rounds_that_carry_much_are_begun_as_often_as_any_may() -> Result<(), Violation> {
+    let (mut cluster, far) = busy()?;
+    pauses(&mut cluster, 20)?;
+    let mut last = 0;
+    for keys in far.chunks(300) {
+        cluster.intent(of(N0), keys, 0..1_000)?;
+        last = *pauses(&mut cluster, 1)?.last().expect("one round");
+    }
+    assert!(last < 4 * LEAST_NANOS, "{last}");
+    Ok(())
+}
