@@ -91,6 +91,7 @@ mod tests {
     use super::*;
     use crate::kge::shape::Shape;
     use crate::run::queue;
+    use crate::run::seat::Seat;
     use crate::run::task::Round;
 
     /// Writes down what is announced.
@@ -114,7 +115,7 @@ mod tests {
         let train: Vec<Triple> = (0..10).map(|i| Triple { subject: i, relation: 0, object: i + 1 }).collect();
         let shape = Shape { entities: 11, relations: 1, entity_len: 2, relation_len: 2 };
         let planner = Planner { shape, negatives, inverse_offset: None };
-        let order = Order::new(1, &train, 1, 0, 1);
+        let order = Order::new(1, &train, 1, Seat::ONLY);
         let mut loader = Loader { train: &train, order, planner, chunk, sampled: 6, clock: Clock(0) };
         let (mut notes, (queue, mut units)) = (Notes(Vec::new(), 0), queue::queue(100));
         queue.fill(2, 1, |_, queue| loader.epoch(&mut &mut notes, queue));

@@ -57,6 +57,7 @@ mod model;
 mod observed;
 mod opening;
 mod order;
+mod partition;
 mod plan;
 mod rank;
 mod ranking;

@@ -1,24 +1,27 @@
 //! Who trains on which facts, and in which order: a pure function of the seed.
 //!
-//! Every epoch deals the facts to workers anew, by chance or by entity: then those whose rarer entity is the same go to the same
-//! worker, and most entities are needed by one node only for as long as an epoch lasts; frequent ones are wanted everywhere.
+//! Facts are dealt to workers by chance, or by entity: then to that node in whose part of the graph their rarer entity is, and most
+//! entities are needed by one node only. What a node needs of entities in other parts it needs at one time of an epoch: their
+//! facts stand close together, so that the entity comes and goes once for many.
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::graph::Triple;
+use crate::kge::partition::{partition, rarer};
+use crate::run::seat::Seat;
 
-/// The part of one worker: positions in the training data, others and in another order every epoch. 8 bytes for each entity while
-/// an epoch is dealt, 4 later; 4 for each fact of the part; an epoch looks at all facts once.
+/// The part of one worker: positions in the training data, in another order every epoch, and others but for what one node keeps.
+/// 8 bytes for each entity, and 4 more while an epoch is dealt; 4 for each fact of the part; an epoch looks at all facts once.
 #[derive(Clone, Debug)]
 pub(crate) struct Order<'a> {
     train: &'a [Triple],
-    by_entity: bool,
     /// How many subjects and objects each entity is.
     degrees: Vec<u32>,
-    worker: usize,
-    workers: usize,
+    /// The node in whose part each entity is; empty if facts are dealt by chance.
+    nodes: Vec<u32>,
+    seat: Seat,
     positions: Vec<u32>,
     /// The same for all workers.
     dealer: Xoshiro256PlusPlus,
@@ -26,22 +29,24 @@ pub(crate) struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// The part of worker `worker` of `workers` (over all nodes).
+    /// The part of the worker in `seat`.
     ///
     /// `step` facts are one step: the more of an entity's facts are in it, the more gradients come from the same value of it. So
     /// facts are dealt by entity only while an average entity is the rarer one of at most a fact in eight steps. Against that rule,
     /// CoDEx-S on four nodes ended at a mean reciprocal rank of 0.423 instead of 0.435 (means of three seeds, with the recipe).
-    pub(crate) fn new(seed: u64, train: &'a [Triple], step: usize, worker: usize, workers: usize) -> Self {
-        let dealer = Xoshiro256PlusPlus::seed_from_u64(seed);
+    pub(crate) fn new(seed: u64, train: &'a [Triple], step: usize, seat: Seat) -> Self {
+        let mut dealer = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut shuffler = dealer.clone();
-        for _ in 0..=worker {
+        for _ in 0..=seat.number {
             shuffler.jump();
         }
         let entities = train.iter().flat_map(|triple| [triple.subject, triple.object]);
         let mut degrees = vec![0; entities.clone().max().map_or(0, |last| last as usize + 1)];
         entities.for_each(|entity| degrees[entity as usize] += 1);
-        let by_entity = step.saturating_mul(8 * workers) <= degrees.len();
-        Self { train, by_entity, degrees, worker, workers, positions: Vec::new(), dealer, shuffler }
+        let by_entity = step.saturating_mul(8 * seat.all) <= degrees.len();
+        let nodes =
+            if by_entity { partition(train, &degrees, seat.nodes(), &mut dealer) } else { Vec::new() };
+        Self { train, degrees, nodes, seat, positions: Vec::new(), dealer, shuffler }
     }
 
     /// Deals and shuffles for the next epoch and gives the positions. The parts' sizes differ by one at most.
@@ -49,40 +54,64 @@ impl<'a> Order<'a> {
         self.positions.clear();
         self.deal();
         self.positions.shuffle(&mut self.shuffler);
+        self.gather();
         &self.positions
     }
 
     fn deal(&mut self) {
-        let (len, workers) = (self.train.len(), self.workers);
-        let seats: Vec<u32> = if self.by_entity {
-            self.degrees.iter().map(|_| self.dealer.random_range(0..workers as u32)).collect()
-        } else {
-            Vec::new()
-        };
+        let (len, workers, here) = (self.train.len(), self.seat.all, self.seat.here as u32);
+        let dealer = &mut self.dealer;
+        let seats: Vec<u32> =
+            self.nodes.iter().map(|node| node * here + dealer.random_range(0..here)).collect();
         let mut room: Vec<usize> =
             (0..workers).map(|worker| len * (worker + 1) / workers - len * worker / workers).collect();
         let mut left_over = Vec::new();
         // What finds no room is what comes last: other facts every time.
-        let first = self.dealer.random_range(0..len.max(1));
+        let first = dealer.random_range(0..len.max(1));
         for position in (first..len).chain(0..first) {
-            let triple = &self.train[position];
-            let [subject, object] = [triple.subject, triple.object].map(|entity| entity as usize);
-            let rarer = if self.degrees[subject] <= self.degrees[object] { subject } else { object };
-            let seat =
-                if self.by_entity { seats[rarer] as usize } else { self.dealer.random_range(0..workers) };
+            let by_entity = || seats[rarer(&self.degrees, &self.train[position])] as usize;
+            let seat = if seats.is_empty() { dealer.random_range(0..workers) } else { by_entity() };
             if room[seat] == 0 {
                 left_over.push(position as u32);
                 continue;
             }
             room[seat] -= 1;
-            if seat == self.worker {
+            if seat == self.seat.number {
                 self.positions.push(position as u32);
             }
         }
-        let before: usize = room[..self.worker].iter().sum();
-        self.positions.extend_from_slice(&left_over[before..before + room[self.worker]]);
+        let before: usize = room[..self.seat.number].iter().sum();
+        self.positions.extend_from_slice(&left_over[before..before + room[self.seat.number]]);
+    }
+
+    /// Lets facts with entities of other parts change places with each other, so that some of the same entity follow each other.
+    fn gather(&mut self) {
+        let (train, nodes, node) = (self.train, &self.nodes, self.seat.node() as u32);
+        if nodes.is_empty() {
+            return;
+        }
+        let foreign = |position: u32| {
+            let triple = &train[position as usize];
+            [triple.subject, triple.object].into_iter().find(|entity| nodes[*entity as usize] != node)
+        };
+        let facts = self.positions.iter();
+        let mut gathered: Vec<(u32, u32)> =
+            facts.filter_map(|position| foreign(*position).map(|entity| (entity, *position))).collect();
+        // The sort is stable: facts of an entity stay in the order of the shuffle.
+        gathered.sort_by_key(|(entity, _)| *entity);
+        let of_an_entity = gathered.chunk_by(|one, other| one.0 == other.0);
+        let mut groups: Vec<_> = of_an_entity.flat_map(|facts| facts.chunks(GROUP)).collect();
+        groups.shuffle(&mut self.shuffler);
+        let mut gathered = groups.into_iter().flatten();
+        for position in self.positions.iter_mut().filter(|position| foreign(**position).is_some()) {
+            (_, *position) = *gathered.next().expect("as many as were gathered");
+        }
     }
 }
+
+/// Facts of an entity that follow each other, most of them with some of the node's own part between. More would bring the same
+/// entity seldomer, at the price of steps that are all about it.
+const GROUP: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -94,8 +123,13 @@ mod tests {
         (0..100).flat_map(|entity| [fact(entity, (entity + 1) % 100), fact(100, entity)]).collect()
     }
 
+    /// Nodes of one worker each.
+    fn seat(number: usize, all: usize) -> Seat {
+        Seat { number, all, index: 0, here: 1 }
+    }
+
     fn parts(train: &[Triple], step: usize, workers: usize) -> Vec<Order<'_>> {
-        (0..workers).map(|worker| Order::new(9, train, step, worker, workers)).collect()
+        (0..workers).map(|worker| Order::new(9, train, step, seat(worker, workers))).collect()
     }
 
     #[test]
@@ -134,12 +168,71 @@ mod tests {
         assert!((200..300).contains(&together(&train, 256)), "by chance");
     }
 
+    /// Two families of 50, in each of which everybody knows 30 others; one in ten facts is with somebody of the other one.
+    fn families() -> Vec<Triple> {
+        let other = |subject: u32, nth: u32| {
+            let family = if nth.is_multiple_of(10) { 1 - subject % 2 } else { subject % 2 };
+            (subject / 2 + nth) % 50 * 2 + family
+        };
+        let facts = (0..100).flat_map(|subject| (1..=30).map(move |nth| (subject, other(subject, nth))));
+        facts.map(|(subject, object)| Triple { subject, relation: 0, object }).collect()
+    }
+
+    fn seats() -> [Seat; 4] {
+        [0, 1, 2, 3].map(|number| Seat { number, all: 4, index: number % 2, here: 2 })
+    }
+
+    #[test]
+    fn a_node_keeps_its_part_of_the_graph_and_its_workers_share_it_anew() {
+        let train = families();
+        let mut orders = seats().map(|seat| Order::new(5, &train, 1, seat));
+        let mut epoch = || {
+            let parts = orders.each_mut().map(|order| order.next_epoch().to_vec());
+            (0..train.len() as u32)
+                .map(|fact| parts.iter().position(|part| part.contains(&fact)).expect("somebody has it"))
+                .collect::<Vec<usize>>()
+        };
+        let (one, other) = (epoch(), epoch());
+        let same = |same: fn(usize, usize) -> bool| {
+            one.iter().zip(&other).filter(|(one, other)| same(**one, **other)).count()
+        };
+        assert!(same(|one, other| one / 2 == other / 2) > train.len() * 9 / 10, "the node");
+        let worker = same(|one, other| one == other);
+        assert!((train.len() / 3..train.len() * 2 / 3).contains(&worker), "{worker} of {}", train.len());
+    }
+
+    #[test]
+    fn facts_with_an_entity_of_another_part_follow_each_other() {
+        let train = families();
+        for seat in seats() {
+            let mut order = Order::new(5, &train, 1, seat);
+            let first = order.next_epoch().to_vec();
+            let positions = order.next_epoch().to_vec();
+            assert_ne!(first, positions);
+            let node = seat.node() as u32;
+            let foreign = |position: &u32| {
+                let Triple { subject, object, .. } = train[*position as usize];
+                [subject, object].into_iter().find(|entity| order.nodes[*entity as usize] != node)
+            };
+            let entities: Vec<u32> = positions.iter().filter_map(foreign).collect();
+            assert!((20..400).contains(&entities.len()), "{}", entities.len());
+            let mut once = entities.clone();
+            once.sort_unstable();
+            let groups = once.chunk_by(u32::eq).map(|facts| facts.len().div_ceil(GROUP)).sum::<usize>();
+            assert!(entities.chunk_by(u32::eq).count() <= groups, "{entities:?}");
+            let own = positions.iter().position(|position| foreign(position).is_none());
+            let last = positions.iter().rposition(|position| foreign(position).is_none());
+            let middle = positions.len() / 2;
+            assert!(own < Some(middle) && last > Some(middle), "own facts stand between them");
+        }
+    }
+
     #[test]
     fn more_workers_than_facts_leave_some_without() {
         let train = facts();
         let lens: Vec<usize> =
-            (0..4).map(|worker| Order::new(9, &train[..2], 1, worker, 4).next_epoch().len()).collect();
+            (0..4).map(|worker| Order::new(9, &train[..2], 1, seat(worker, 4)).next_epoch().len()).collect();
         assert_eq!(lens.iter().sum::<usize>(), 2);
-        assert!(Order::new(9, &[], 256, 0, 1).next_epoch().is_empty());
+        assert!(Order::new(9, &[], 256, Seat::ONLY).next_epoch().is_empty());
     }
 }

@@ -96,7 +96,7 @@ impl<'a> Task for Embeddings<'a> {
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
         let planner = Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
         let step = if config.negatives == Negatives::Shared { config.chunk } else { 1 };
-        let order = Order::new(config.seed, &graph.train, step, seat.number, seat.all);
+        let order = Order::new(config.seed, &graph.train, step, seat);
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
         let sampled = sides * config.negatives_of_a_set();
         let (chunk, _) = self.pace();

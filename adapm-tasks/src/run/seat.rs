@@ -24,11 +24,21 @@ impl Seat {
         self.index == 0
     }
 
+    /// Processes of the run.
+    pub(crate) fn nodes(self) -> usize {
+        self.all / self.here
+    }
+
+    /// The process this worker is of.
+    pub(crate) fn node(self) -> usize {
+        self.number / self.here
+    }
+
     /// The keys, of `keys` many, that this worker copies, ascending: those of all workers of a process one behind the other
     /// are all keys that have their home in it, ascending.
     pub(crate) fn copied(self, keys: u64) -> impl Iterator<Item = Key> {
         let bound = |index: usize| keys * index as u64 / self.here as u64;
-        let (node, processes) = (self.number / self.here, self.all / self.here);
+        let (node, processes) = (self.node(), self.nodes());
         let range = (bound(self.index)..bound(self.index + 1)).map(Key);
         range.filter(move |key| is_here(*key, node, processes))
     }
