@@ -24,9 +24,11 @@ pub struct NodeConfig {
     pub channels: usize,
     /// Whether locations learned from answers and grants are used for routing (AdaPM §B.2.3, Lapse §3.3). Defaults to true.
     pub location_caches: bool,
-    /// Least time from the start of one round to the start of the next, in nanoseconds; up to four times as long while rounds
-    /// carry few keys and no worker waits. Defaults to 500 us.
+    /// Least time from the start of one round to the start of the next, in nanoseconds. Defaults to 500 us.
     pub round_nanos_min: u64,
+    /// Most time by which rounds are put off that would carry few keys, from the start of the last, in nanoseconds; at most four
+    /// times the least. Defaults to 2 ms.
+    pub round_nanos_max: u64,
     /// Largest value block of a request, and of the refreshes of a response, in bytes; a single larger value still goes
     /// alone. Defaults to 2 MiB.
     pub block_bytes_max: usize,
@@ -51,6 +53,7 @@ impl NodeConfig {
             channels: 1,
             location_caches: true,
             round_nanos_min: Self::ROUND_NANOS,
+            round_nanos_max: 4 * Self::ROUND_NANOS,
             block_bytes_max: 2 << 20,
             parked_max: 1 << 16,
             barrier_report_nanos: 5_000_000_000,

@@ -18,7 +18,7 @@ fn works(task: Task, nodes: usize, settled: bool, node: u16, count: usize) -> Ve
 }
 
 fn of(task: Task, contender: Contender, nodes: usize, machine: Machine) -> Run {
-    Run { task, contender, nodes, workers: 3, machine, compute: 1.0, round_nanos_min: None, seed: 1 }
+    Run { task, contender, nodes, workers: 3, machine, compute: 1.0, round_nanos: None, seed: 1 }
 }
 
 fn run(task: Task, contender: Contender, nodes: usize, machine: Machine) -> Figures {

@@ -94,7 +94,7 @@ fn run_with(system: System, nodes: usize, machine: Machine, seed: u64, localizes
         keys_per_key: 1,
         machine,
         clock: Clock(0),
-        round_nanos_min: None,
+        round_nanos: None,
     };
     let engines = Engines::new(config, |_| system.policy(WORKERS)).expect("the configuration is valid");
     let mut simulator = Simulator::new(engines, Perfect::new(machine.wire(), nodes, seed), seed);

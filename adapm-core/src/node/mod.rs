@@ -296,7 +296,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     fn wait(&self) -> Output<S::Value> {
         let (until, reason) = if self.has_something_to_say() {
-            let earliest = self.round.started.plus_nanos(self.round.interval(self.config.round_nanos_min));
+            let earliest = self.round.started.plus_nanos(self.round.interval(&self.config));
             if self.round.is_open() {
                 let patience = self.round.patience(self.config.round_nanos_min);
                 (Some(self.round.started.plus_nanos(patience).max(earliest)), Reason::Round { more: true })

@@ -100,7 +100,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let elapsed = self.now.nanos_since(self.round.started);
         let least = self.config.round_nanos_min;
         self.has_something_to_say()
-            && (self.round.number == 0 || elapsed >= self.round.interval(least))
+            && (self.round.number == 0 || elapsed >= self.round.interval(&self.config))
             && (!self.round.is_open() || elapsed >= self.round.patience(least))
     }
 

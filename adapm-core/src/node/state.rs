@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 
 use smallvec::SmallVec;
 
+use crate::config::NodeConfig;
 use crate::id::{Counter, Key, NodeId};
 use crate::node::input::OpId;
 use crate::node_set::NodeSet;
@@ -280,9 +281,10 @@ impl Round {
 
     /// How long after its start the next round may begin: as early as any may where workers have waited of late, as they do where
     /// signals come shortly before keys are needed; else so that most rounds carry as many keys as they are worth.
-    pub(crate) fn interval(&self, least: u64) -> u64 {
+    pub(crate) fn interval(&self, config: &NodeConfig) -> u64 {
+        let (least, most) = (config.round_nanos_min, config.round_nanos_max);
         let hurries = self.number <= self.awaited + HURRIED_ROUNDS;
-        if hurries { least } else { least.saturating_mul(1 + self.pause) }
+        if hurries { least } else { least.saturating_mul(1 + self.pause).min(most).max(least) }
     }
 
     /// Notes with how many keys the round begins.

@@ -28,7 +28,7 @@ pub struct Run {
     /// How many times as long as assumed a worker computes, more than 0.
     pub compute: f64,
     /// From the start of one round to the next at the least, in nanoseconds. `None`: what engines do by themselves.
-    pub round_nanos_min: Option<u64>,
+    pub round_nanos: Option<u64>,
     /// Seed of all choices.
     pub seed: u64,
 }
@@ -119,7 +119,7 @@ pub fn simulate(run: &Run) -> Result<Figures, SimulateError> {
         keys_per_key: facts.keys_per_key,
         machine: run.machine,
         clock,
-        round_nanos_min: run.round_nanos_min,
+        round_nanos: run.round_nanos,
     };
     let policy = |_| run.contender.policy(run.workers, clock, facts.clocks);
     let engines = Engines::new(config, policy).map_err(SimulateError::Config)?;

@@ -70,7 +70,7 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
         keys_per_key: 1,
         machine,
         clock: Clock(0),
-        round_nanos_min: None,
+        round_nanos: None,
     };
     let engines = Engines::new(config, |_| system.policy(WORKERS)).expect("the configuration is valid");
     let board = engines.board();

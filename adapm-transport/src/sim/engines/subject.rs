@@ -38,7 +38,7 @@ pub struct EnginesConfig {
     /// At which clock workers start.
     pub clock: Clock,
     /// From the start of one round to the next at the least, in nanoseconds. `None`: what engines do by themselves.
-    pub round_nanos_min: Option<u64>,
+    pub round_nanos: Option<u64>,
 }
 
 /// Why the engines cannot go on: always a defect of the model or of an engine.
@@ -86,7 +86,9 @@ impl Engines {
             let store = Rc::new(LightStore::new(config.layout.clone()));
             board.add_store(Rc::clone(&store));
             let mut place = NodeConfig::new(node, config.nodes, config.workers);
-            place.round_nanos_min = config.round_nanos_min.unwrap_or(place.round_nanos_min);
+            if let Some(nanos) = config.round_nanos {
+                (place.round_nanos_min, place.round_nanos_max) = (nanos, nanos);
+            }
             // Bounds are of modelled bytes.
             let scaled =
                 place.block_bytes_max as u64 * <i64 as Value>::WIDTH as u64 / config.element_bytes.max(1);

@@ -106,7 +106,7 @@ impl SimulateArgs {
 
 impl MachineArgs {
     /// Time between two rounds at the least, in nanoseconds, if it was chosen.
-    pub(crate) fn round_nanos_min(&self) -> Option<u64> {
+    pub(crate) fn round_nanos(&self) -> Option<u64> {
         self.round.map(|micros| u64::from(micros) * 1_000)
     }
 

@@ -60,9 +60,9 @@ fn wanted(args: &SimulateArgs) -> Result<Vec<Run>, Failure> {
     let mut runs = Vec::new();
     let machine = args.machine.machine();
     let mut add = |task: Task, contender: Contender, nodes| {
-        let (compute, round_nanos_min) = (args.machine.compute, args.machine.round_nanos_min());
+        let (compute, round_nanos) = (args.machine.compute, args.machine.round_nanos());
         let (workers, seed) = (args.workers, args.seed);
-        runs.push(Run { task, contender, nodes, workers, machine, compute, round_nanos_min, seed });
+        runs.push(Run { task, contender, nodes, workers, machine, compute, round_nanos, seed });
     };
     for task in args.tasks() {
         let systems = args.systems(task).map_err(Failure::Simulate)?;
