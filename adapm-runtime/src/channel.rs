@@ -68,7 +68,8 @@ pub(crate) struct State<V> {
     lost_seen: usize,
     farewell: Farewell,
     until: Option<Instant>,
-    /// Whether the next round, which has something to say already, begins as soon as the open one has ended, or at `until`.
+    /// Whether there is something to say already in the next round, which begins at `until`, or as soon as the open one has ended:
+    /// signals and dirtied keys cannot make it begin earlier.
     awaits_round: bool,
     ended: Vec<Ended<V>>,
     commands: Vec<Command<V>>,
@@ -361,7 +362,7 @@ impl<S: Store> Drop for Channel<S> {
     }
 }
 
-/// The longest sleep during which intents and dirtied keys wait, but for a round to end: about two rounds.
+/// The longest sleep during which intents and dirtied keys wait, but for the next round: two of the shortest rounds.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
 /// How often the links are looked at before they are up.

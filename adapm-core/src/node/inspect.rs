@@ -20,7 +20,7 @@ pub struct KeyView {
     pub holders: Vec<NodeId>,
     /// Holders that lack a change.
     pub stale: Vec<NodeId>,
-    /// Workers with active intent, and the localize.
+    /// Active signals, each as often as it names the key, and the localize.
     pub intent_count: usize,
     /// Entries of other nodes that wait here.
     pub parked: usize,

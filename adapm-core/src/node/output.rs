@@ -61,7 +61,7 @@ pub enum Reason {
         /// that happens here makes it begin earlier.
         more: bool,
     },
-    /// The next round may begin at `until`.
+    /// The next round may begin at `until`; of what happens here only operations make it begin earlier.
     NextRound,
     /// A barrier or quiesce.
     Others,

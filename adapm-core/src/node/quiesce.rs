@@ -108,7 +108,10 @@ impl<S: Store, P: Policy> Node<S, P> {
                 if coordinates
                     && self.awaits_report(from, wave)
                     && self.may_have_counted(from, Totals { sent, applied }) => {}
-            Quiesce::Probe { wave } if from == COORDINATOR => self.quiesces.probe = Some(wave),
+            Quiesce::Probe { wave } if from == COORDINATOR => {
+                self.round.awaited = self.round.number;
+                self.quiesces.probe = Some(wave);
+            }
             Quiesce::Done { number }
                 if from == COORDINATOR && number == self.quiesces.number && self.wants_rest() =>
             {

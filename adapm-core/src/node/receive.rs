@@ -23,6 +23,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         let outstanding = self.peers[from.index()].outstanding.take().expect("just checked");
         self.peers[from.index()].news = response.more;
         self.close_round(outstanding.round, 1, 0);
+        self.round.brought +=
+            response.grants.kinds.len() + response.refreshes.len() + response.hand_overs.versions.len();
         let mut rest = self.apply_grants(from, &response.grants, values);
         for (&key, &version) in response.refreshes.iter().zip(&response.versions) {
             let (value, behind) = rest.split_at(self.value_len(key));

@@ -117,6 +117,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         let mut drafts = (0..self.config.nodes).map(|_| None).collect::<Vec<Option<Box<Draft>>>>();
         let mut wanted = self.wanted(&mut drafts);
         let mut changed = self.changed(&mut drafts);
+        if !self.ops.is_empty() || !self.syncs.is_empty() {
+            self.round.awaited = self.round.number;
+        }
         self.round.carries(wanted.len() + changed.len());
         if drafts.iter().flatten().any(|draft| draft.demand > self.config.block_bytes_max) {
             self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, !turn.changes_first));

@@ -11,6 +11,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use core::mem;
 
 use smallvec::SmallVec;
 
@@ -267,8 +268,10 @@ pub(crate) struct Round {
     pub(crate) durations: heapless::Deque<u64, 16>,
     /// Their median.
     usual: u64,
-    /// The last round in which a worker waited for a key that was not here, or for others.
+    /// The last round in which a worker asked for a key that was not here, or waited for it or for all nodes.
     pub(crate) awaited: u64,
+    /// Keys of which answers told in the last round.
+    pub(crate) brought: usize,
     /// Least intervals from the last round to the next, less one, if nobody waits.
     pause: u64,
 }
@@ -283,13 +286,19 @@ impl Round {
     /// signals come shortly before keys are needed; else so that most rounds carry as many keys as they are worth.
     pub(crate) fn interval(&self, config: &NodeConfig) -> u64 {
         let (least, most) = (config.round_nanos_min, config.round_nanos_max);
-        let hurries = self.number <= self.awaited + HURRIED_ROUNDS;
-        if hurries { least } else { least.saturating_mul(1 + self.pause).min(most).max(least) }
+        if self.hurries() { least } else { least.saturating_mul(1 + self.pause).min(most).max(least) }
     }
 
-    /// Notes with how many keys the round begins.
+    fn hurries(&self) -> bool {
+        self.number <= self.awaited + HURRIED_ROUNDS
+    }
+
+    /// Notes with how many keys the round begins. Rounds become rarer step by step: timers expect the next to be as long as the last.
     pub(crate) fn carries(&mut self, keys: usize) {
-        if keys < ROUND_WORTH / 2 {
+        let keys = keys + mem::take(&mut self.brought);
+        if self.hurries() {
+            self.pause = 0;
+        } else if keys < ROUND_WORTH / 2 {
             self.pause = (self.pause + 1).min(PAUSE_MAX);
         } else if keys > ROUND_WORTH {
             self.pause /= 2;

@@ -89,6 +89,7 @@ mod tests {
     use adapm_core::Key;
 
     use super::*;
+    use crate::kge::partition::Parts;
     use crate::kge::shape::Shape;
     use crate::run::queue;
     use crate::run::seat::Seat;
@@ -115,7 +116,8 @@ mod tests {
         let train: Vec<Triple> = (0..10).map(|i| Triple { subject: i, relation: 0, object: i + 1 }).collect();
         let shape = Shape { entities: 11, relations: 1, entity_len: 2, relation_len: 2 };
         let planner = Planner { shape, negatives, inverse_offset: None };
-        let order = Order::new(1, &train, 1, Seat::ONLY);
+        let parts = Parts::new();
+        let order = Order::new(1, &train, 1, Seat::ONLY, &parts);
         let mut loader = Loader { train: &train, order, planner, chunk, sampled: 6, clock: Clock(0) };
         let (mut notes, (queue, mut units)) = (Notes(Vec::new(), 0), queue::queue(100));
         queue.fill(2, 1, |_, queue| loader.epoch(&mut &mut notes, queue));

@@ -8,17 +8,18 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::graph::Triple;
-use crate::kge::partition::{partition, rarer};
+use crate::kge::partition::{Parts, partition, rarer};
 use crate::run::seat::Seat;
 
-/// The part of one worker: positions in the training data, in another order every epoch. 4 bytes for each entity, 4 more if facts
-/// are dealt by parts, and while an epoch is dealt; 4 for each fact of the part; an epoch looks at all facts once.
+/// The part of one worker: positions in the training data, in another order every epoch. 4 bytes for each entity, and 4 more while
+/// an epoch is dealt; 4 for each fact of the part, and for a moment 24 for each with an entity of another part; an epoch looks at
+/// all facts once.
 #[derive(Clone, Debug)]
 pub(crate) struct Order<'a> {
     train: &'a [Triple],
     /// How many subjects and objects each entity is.
     degrees: Vec<u32>,
-    dealing: Dealing,
+    dealing: Dealing<'a>,
     seat: Seat,
     positions: Vec<u32>,
     /// The same for all workers.
@@ -29,7 +30,7 @@ pub(crate) struct Order<'a> {
 /// To whom facts go. `step` facts are one step: the more of an entity's facts are in it, the more gradients come from the same
 /// value of it, and the more of an entity's facts a node has, the more of them are in a step.
 #[derive(Clone, Debug)]
-enum Dealing {
+enum Dealing<'a> {
     /// To any worker: where steps are many facts of few entities.
     Chance,
     /// Those with the same rarer entity to the same worker, another one every epoch: while an average entity is the rarer one of
@@ -39,13 +40,13 @@ enum Dealing {
     /// To the node in whose part of the graph the rarer entity is, and those with the same rarer entity to the same of its workers:
     /// while a step is one fact. What a node needs of entities in other parts stands together, so that they come once for many
     /// facts. With steps of 128 facts, FB15k-237 on two nodes ended at 0.324 instead of 0.332 (with the recipe, one seed).
-    Part(Vec<u32>),
+    Part(&'a [u32]),
 }
 
 impl<'a> Order<'a> {
-    /// The part of the worker in `seat`, where `step` facts are one step.
-    pub(crate) fn new(seed: u64, train: &'a [Triple], step: usize, seat: Seat) -> Self {
-        let mut dealer = Xoshiro256PlusPlus::seed_from_u64(seed);
+    /// The part of the worker in `seat`, where `step` facts are one step; `parts` are shared with the other workers of the process.
+    pub(crate) fn new(seed: u64, train: &'a [Triple], step: usize, seat: Seat, parts: &'a Parts) -> Self {
+        let dealer = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut shuffler = dealer.clone();
         for _ in 0..=seat.number {
             shuffler.jump();
@@ -56,7 +57,11 @@ impl<'a> Order<'a> {
         let by_entity = step.saturating_mul(8 * seat.all) <= degrees.len();
         let dealing = match step {
             _ if !by_entity => Dealing::Chance,
-            0 | 1 => Dealing::Part(partition(train, &degrees, seat.nodes(), &mut dealer)),
+            0 | 1 => Dealing::Part(parts.get_or_init(|| {
+                let mut random = dealer.clone();
+                random.long_jump();
+                partition(train, &degrees, seat.nodes(), &mut random)
+            })),
             _ => Dealing::Entity,
         };
         Self { train, degrees, dealing, seat, positions: Vec::new(), dealer, shuffler }
@@ -72,13 +77,13 @@ impl<'a> Order<'a> {
     }
 
     fn deal(&mut self) {
-        let (len, workers, here) = (self.train.len(), self.seat.all, self.seat.here as u32);
+        let (len, workers, of_node) = (self.train.len(), self.seat.all, self.seat.of_node as u32);
         let dealer = &mut self.dealer;
         let seats: Vec<u32> = match &self.dealing {
             Dealing::Chance => Vec::new(),
             Dealing::Entity => self.degrees.iter().map(|_| dealer.random_range(0..workers as u32)).collect(),
             Dealing::Part(nodes) => {
-                nodes.iter().map(|node| node * here + dealer.random_range(0..here)).collect()
+                nodes.iter().map(|node| node * of_node + dealer.random_range(0..of_node)).collect()
             }
         };
         let mut room: Vec<usize> =
@@ -88,7 +93,12 @@ impl<'a> Order<'a> {
         let first = dealer.random_range(0..len.max(1));
         for position in (first..len).chain(0..first) {
             let by_entity = || seats[rarer(&self.degrees, &self.train[position])] as usize;
-            let seat = if seats.is_empty() { dealer.random_range(0..workers) } else { by_entity() };
+            let mut seat = if seats.is_empty() { dealer.random_range(0..workers) } else { by_entity() };
+            if room[seat] == 0 && !seats.is_empty() {
+                // Somebody of the same node.
+                let first = seat - seat % of_node as usize;
+                seat = (first..first + of_node as usize).find(|seat| room[*seat] > 0).unwrap_or(seat);
+            }
             if room[seat] == 0 {
                 left_over.push(position as u32);
                 continue;
@@ -141,18 +151,19 @@ mod tests {
 
     /// Nodes of one worker each.
     fn seat(number: usize, all: usize) -> Seat {
-        Seat { number, all, index: 0, here: 1 }
+        Seat { number, all, index: 0, here: 1, of_node: 1 }
     }
 
-    fn parts(train: &[Triple], step: usize, workers: usize) -> Vec<Order<'_>> {
-        (0..workers).map(|worker| Order::new(9, train, step, seat(worker, workers))).collect()
+    fn parts<'a>(train: &'a [Triple], step: usize, workers: usize, shared: &'a Parts) -> Vec<Order<'a>> {
+        (0..workers).map(|worker| Order::new(9, train, step, seat(worker, workers), shared)).collect()
     }
 
     #[test]
     fn parts_cover_the_data_once_and_differ_between_epochs() {
         let train = facts();
         for step in [1, 4, 256] {
-            let mut parts = parts(&train, step, 3);
+            let shared = Parts::new();
+            let mut parts = parts(&train, step, 3, &shared);
             let mut epoch = || parts.iter_mut().map(|part| part.next_epoch().to_vec()).collect::<Vec<_>>();
             let epochs = [epoch(), epoch()];
             assert!(epochs.iter().flatten().all(|part| (66..=67).contains(&part.len())));
@@ -168,7 +179,8 @@ mod tests {
     /// In how many of five epochs' 100 pairs both facts dealt by an entity are together: with the next one, which is as rare,
     /// and with entity 100.
     fn together(train: &[Triple], step: usize) -> usize {
-        let mut parts = parts(train, step, 2);
+        let shared = Parts::new();
+        let mut parts = parts(train, step, 2, &shared);
         let mut epoch = || parts.iter_mut().map(|part| part.next_epoch().to_vec()).collect::<Vec<_>>();
         let pairs = |epoch: Vec<Vec<u32>>| {
             let of = |position| epoch.iter().position(|part| part.contains(&position));
@@ -195,13 +207,14 @@ mod tests {
     }
 
     fn seats() -> [Seat; 4] {
-        [0, 1, 2, 3].map(|number| Seat { number, all: 4, index: number % 2, here: 2 })
+        [0, 1, 2, 3].map(|number| Seat { number, all: 4, index: number % 2, here: 2, of_node: 2 })
     }
 
     #[test]
     fn a_node_keeps_its_part_of_the_graph_and_its_workers_share_it_anew() {
         let train = families();
-        let mut orders = seats().map(|seat| Order::new(5, &train, 1, seat));
+        let shared = Parts::new();
+        let mut orders = seats().map(|seat| Order::new(5, &train, 1, seat, &shared));
         let mut epoch = || {
             let parts = orders.each_mut().map(|order| order.next_epoch().to_vec());
             (0..train.len() as u32)
@@ -218,10 +231,22 @@ mod tests {
     }
 
     #[test]
+    fn nodes_in_one_process_deal_as_processes_do() {
+        let train = families();
+        for seat in seats() {
+            let shared = [Parts::new(), Parts::new()];
+            let together = Seat { here: 4, index: seat.number, ..seat };
+            let epoch = |seat, shared| Order::new(5, &train, 1, seat, shared).next_epoch().to_vec();
+            assert_eq!(epoch(seat, &shared[0]), epoch(together, &shared[1]));
+        }
+    }
+
+    #[test]
     fn facts_with_an_entity_of_another_part_follow_each_other() {
         let train = families();
         for seat in seats() {
-            let mut order = Order::new(5, &train, 1, seat);
+            let shared = Parts::new();
+            let mut order = Order::new(5, &train, 1, seat, &shared);
             let first = order.next_epoch().to_vec();
             let positions = order.next_epoch().to_vec();
             assert_ne!(first, positions);
@@ -248,8 +273,8 @@ mod tests {
     fn more_workers_than_facts_leave_some_without() {
         let train = facts();
         let lens: Vec<usize> =
-            (0..4).map(|worker| Order::new(9, &train[..2], 1, seat(worker, 4)).next_epoch().len()).collect();
+            parts(&train[..2], 1, 4, &Parts::new()).iter_mut().map(|part| part.next_epoch().len()).collect();
         assert_eq!(lens.iter().sum::<usize>(), 2);
-        assert!(Order::new(9, &[], 256, Seat::ONLY).next_epoch().is_empty());
+        assert!(Order::new(9, &[], 256, Seat::ONLY, &Parts::new()).next_epoch().is_empty());
     }
 }

@@ -4,10 +4,15 @@
 //! J. Ugander and L. Backstrom: Balanced label propagation for partitioning massive graphs, WSDM 2013, who bound the moves between
 //! parts instead; HET-GMP, too, partitions its graph of samples and embeddings before it trains).
 
+use std::sync::OnceLock;
+
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::graph::Triple;
+
+/// The part of each entity, found once for all workers of a process.
+pub(crate) type Parts = OnceLock<Vec<u32>>;
 
 /// The part of each entity, `[degrees.len()]`, so that the parts' entities are the rarer ones of about as many facts each.
 ///

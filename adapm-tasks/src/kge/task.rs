@@ -12,6 +12,7 @@ use crate::kge::initial;
 use crate::kge::loader::{Loader, pace};
 use crate::kge::model::Model;
 use crate::kge::order::Order;
+use crate::kge::partition::Parts;
 use crate::kge::plan::{Chunk, Planner};
 use crate::kge::ranking::Ranking;
 use crate::kge::recipe::Recipe;
@@ -31,6 +32,8 @@ use crate::run::task::{Course, Initial, Round, StepError, Task, Unit};
 pub(crate) struct Embeddings<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) config: &'a TrainConfig,
+    /// Empty until facts are dealt by them.
+    pub(crate) parts: &'a Parts,
 }
 
 /// A worker's memory for the steps of a configuration.
@@ -92,11 +95,11 @@ impl<'a> Task for Embeddings<'a> {
     }
 
     fn loader(&self, seat: Seat) -> Loader<'a> {
-        let Self { graph, config } = *self;
+        let Self { graph, config, parts } = *self;
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
         let planner = Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
         let step = if config.negatives == Negatives::Shared { config.chunk } else { 1 };
-        let order = Order::new(config.seed, &graph.train, step, seat);
+        let order = Order::new(config.seed, &graph.train, step, seat, parts);
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
         let sampled = sides * config.negatives_of_a_set();
         let (chunk, _) = self.pace();

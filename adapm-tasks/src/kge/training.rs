@@ -8,6 +8,7 @@ use crate::kge::config::TrainConfig;
 use crate::kge::graph::Graph;
 use crate::kge::observed::Observed;
 use crate::kge::opening;
+use crate::kge::partition::Parts;
 use crate::kge::report::{Progress, TrainReport};
 use crate::kge::task::Embeddings;
 use crate::run::agreement;
@@ -44,7 +45,8 @@ pub(crate) fn run(
     let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
     let settings = settings(config);
     let crew = Crew::new(settings.system, settings.nodes, settings.workers, peers)?;
-    let (task, observer) = (Embeddings { graph, config }, Observed(progress));
+    let parts = Parts::new();
+    let (task, observer) = (Embeddings { graph, config, parts: &parts }, Observed(progress));
     let run = Run { task: &task, settings, agreed, crew, observer: &observer, stop };
     let trained = run.train()?;
     Ok(TrainReport {

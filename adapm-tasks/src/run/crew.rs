@@ -45,7 +45,7 @@ impl<'a> Crew<'a> {
         let (node, id) = (worker.node().index(), worker.id().index());
         let number = node * self.workers + id;
         let index = if self.peers.processes() > 1 { id } else { number };
-        Seat { number, all: self.nodes * self.workers, index, here: self.here() }
+        Seat { number, all: self.nodes * self.workers, index, here: self.here(), of_node: self.workers }
     }
 
     /// How the nodes of this process start; `None` if no manager takes part.

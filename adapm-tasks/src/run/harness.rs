@@ -66,7 +66,7 @@ pub(crate) fn train_each<T: Task>(
     let results = cluster.run(|worker| {
         let (node, index) = (worker.node().index(), worker.id().index());
         let (number, all) = (node * WORKERS + index, NODES * WORKERS);
-        let seat = Seat { number, all, index, here: WORKERS };
+        let seat = Seat { number, all, index, here: WORKERS, of_node: WORKERS };
         let handle = worker.intent_handle();
         let localizes = system == System::Lapse;
         let announcer = if localizes { Announcement::Localize(handle) } else { Announcement::Intent(handle) };

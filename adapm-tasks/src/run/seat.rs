@@ -13,34 +13,36 @@ pub(crate) struct Seat {
     pub(crate) index: usize,
     /// Workers of this process.
     pub(crate) here: usize,
+    /// Workers of each node; a process has one node, or all.
+    pub(crate) of_node: usize,
 }
 
 impl Seat {
     /// The only worker.
-    pub(crate) const ONLY: Self = Self { number: 0, all: 1, index: 0, here: 1 };
+    pub(crate) const ONLY: Self = Self { number: 0, all: 1, index: 0, here: 1, of_node: 1 };
 
     /// Tells whether this worker decides for those of its process.
     pub(crate) fn is_first(self) -> bool {
         self.index == 0
     }
 
-    /// Processes of the run.
+    /// Nodes of the run.
     pub(crate) fn nodes(self) -> usize {
-        self.all / self.here
+        self.all / self.of_node
     }
 
-    /// The process this worker is of.
+    /// The node this worker is of.
     pub(crate) fn node(self) -> usize {
-        self.number / self.here
+        self.number / self.of_node
     }
 
     /// The keys, of `keys` many, that this worker copies, ascending: those of all workers of a process one behind the other
     /// are all keys that have their home in it, ascending.
     pub(crate) fn copied(self, keys: u64) -> impl Iterator<Item = Key> {
         let bound = |index: usize| keys * index as u64 / self.here as u64;
-        let (node, processes) = (self.node(), self.nodes());
+        let (process, processes) = (self.number / self.here, self.all / self.here);
         let range = (bound(self.index)..bound(self.index + 1)).map(Key);
-        range.filter(move |key| is_here(*key, node, processes))
+        range.filter(move |key| is_here(*key, process, processes))
     }
 }
 
@@ -69,6 +71,7 @@ mod tests {
                     all: nodes * workers,
                     index,
                     here: workers,
+                    of_node: workers,
                 };
                 let keys: Vec<Key> = (0..workers).flat_map(|index| seat(index).copied(100)).collect();
                 assert!(keys.is_sorted() && keys.iter().all(|key| is_here(*key, node, nodes)));

@@ -50,7 +50,8 @@ fn train_each(
     stops: &[AtomicBool],
 ) -> Vec<Ended<RankMetrics>> {
     let graph = &Graph::families(1, 4);
-    let tasks = configs.map(|config| Embeddings { graph, config });
+    let parts = [Parts::new(), Parts::new(), Parts::new()];
+    let tasks = [0, 1, 2].map(|node| Embeddings { graph, config: configs[node], parts: &parts[node] });
     let observed = progress.map(Observed);
     let observers = [0, 1, 2].map(|node| &observed[node] as &dyn Observer<RankMetrics>);
     harness::train_each(&[0, 1, 2].map(|node| &tasks[node]), settings(configs[0]), &observers, stops)

@@ -4,6 +4,8 @@
 //! Workers access and announce what they do in training; what they add tells them apart (base-4 digits), so values are not the
 //! task's.
 
+use std::sync::OnceLock;
+
 use adapm_core::testing::Setup;
 use adapm_core::{Key, Layout, NodeId, WorkerId};
 use adapm_runtime::System;
@@ -27,7 +29,13 @@ const EPOCHS: u32 = 2;
 const SEEDS: u64 = 5;
 
 fn seats() -> impl Iterator<Item = Seat> {
-    let of = |number| Seat { number, all: NODES * WORKERS, index: number % WORKERS, here: WORKERS };
+    let of = |number| Seat {
+        number,
+        all: NODES * WORKERS,
+        index: number % WORKERS,
+        here: WORKERS,
+        of_node: WORKERS,
+    };
     (0..NODES * WORKERS).map(of)
 }
 
@@ -123,6 +131,6 @@ fn of_embeddings_with_either_way_of_sampling() {
     for negatives in [kge::Negatives::Shared, kge::Negatives::Independent] {
         let config =
             kge::TrainConfig { negatives, negative_count: Some(3), dim: 4, ..kge::TrainConfig::default() };
-        keeps_every_invariant(&Embeddings { graph: &graph, config: &config });
+        keeps_every_invariant(&Embeddings { graph: &graph, config: &config, parts: &OnceLock::new() });
     }
 }
