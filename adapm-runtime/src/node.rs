@@ -223,7 +223,7 @@ impl<S: Store + Send + Sync + 'static> Holder for NodeShared<S> {
     fn take_back(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) {
         // What ends with the worker's present clock ends soon enough by itself.
         let matters = clocks.end > self.clocks.clock(worker).plus(1);
-        if !matters || self.nodes == 1 || !self.heeds_intents {
+        if !matters || !self.heeds_intents {
             return;
         }
         // A worker that has ended has no intent.

@@ -350,9 +350,11 @@ where
         }
     }
 
-    /// Whether workers' signals reach the engines: where nothing ever acts on them, they would only pile up.
+    /// Whether workers' signals reach the engines: where nothing ever acts on them, they would only pile up, and on a single node
+    /// wake an engine that forgets them.
     fn heeds_intents(&self) -> bool {
         match self.decisions {
+            _ if self.nodes == 1 => false,
             Decisions::System(system) => !matches!(system, System::Classic | System::Lapse | System::Full),
             Decisions::Custom(_) => true,
         }
