@@ -6,6 +6,10 @@
 //! badly, [`interrupt`] how it ends early. Tables go to stdout, progress and errors to stderr; with `--json` stdout holds JSON
 //! lines only.
 
+// Threads free what others have allocated: loaders and workers, engines and transports. Here they do not wait for each other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod args;
 mod bench;
 mod check_net;
