@@ -353,11 +353,11 @@ where
     /// Whether workers' signals reach the engines: where nothing ever acts on them, they would only pile up, and on a single node
     /// wake an engine that forgets them.
     fn heeds_intents(&self) -> bool {
-        match self.decisions {
-            _ if self.nodes == 1 => false,
+        let acts = match self.decisions {
             Decisions::System(system) => !matches!(system, System::Classic | System::Lapse | System::Full),
             Decisions::Custom(_) => true,
-        }
+        };
+        acts && self.nodes > 1
     }
 }
 

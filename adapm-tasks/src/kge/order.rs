@@ -1,7 +1,7 @@
 //! Who trains on which facts, and in which order: a pure function of the seed.
 //!
-//! Facts are dealt to workers anew every epoch, by chance or by their rarer entity ([`Dealing`]): then most entities are needed by
-//! one node only for as long as an epoch lasts.
+//! Facts are dealt to workers anew every epoch: by chance, by their rarer entity, or by the part of the graph that it is in
+//! ([`Dealing`]). By entity, most entities are needed by one node only for as long as an epoch lasts; by part, for the whole run.
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

@@ -7,6 +7,7 @@
 //! lines only.
 
 // Threads free what others have allocated: loaders and workers, engines and transports. Here they do not wait for each other.
+#[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
