@@ -32,6 +32,10 @@ pub struct NodeConfig {
     /// Largest value block of a request, and of the refreshes of a response, in bytes; a single larger value still goes
     /// alone. Defaults to 2 MiB.
     pub block_bytes_max: usize,
+    /// Largest number of intents and localizes that are granted at a time: a request for more is answered in pieces, so that the
+    /// requester takes in one while the next is written, by drivers that send each output before they poll the next. 0 is as 1.
+    /// Defaults to 512.
+    pub grants_max: usize,
     /// Largest number of entries of one node parked here; at the bound the node gets `Retry`. Defaults to 65,536.
     pub parked_max: usize,
     /// Time after which a barrier names the nodes it waits for, in nanoseconds. Defaults to 5 s.
@@ -55,6 +59,7 @@ impl NodeConfig {
             round_nanos_min: Self::ROUND_NANOS,
             round_nanos_max: 4 * Self::ROUND_NANOS,
             block_bytes_max: 2 << 20,
+            grants_max: 512,
             parked_max: 1 << 16,
             barrier_report_nanos: 5_000_000_000,
         }

@@ -33,6 +33,8 @@ pub enum Look {
 /// - A key that was never reserved has [`crate::slot::Word::EMPTY`], version 0 and empty value and delta. A word written by
 ///   `f` is kept whether or not a value is held; a version only while one is.
 /// - `f` is bounded and never calls the store.
+/// - What [`Store::look`] tells, if anything, is exact for whoever calls `reserve` and `release`: the engine takes a value without a
+///   delta for a main copy.
 /// - Calls of `reserve` and `release` for one key come from one thread; calls for different keys may come from several.
 pub trait Store {
     /// The element type.

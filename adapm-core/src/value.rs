@@ -61,8 +61,9 @@ pub fn accumulate<V: Value>(values: &mut [V], updates: &[V]) {
 }
 
 /// Values of one message: raw, little-endian, 8-byte aligned, one after another in the order of the message's key lists.
-#[derive(Clone, PartialEq, Eq, Default)]
+#[derive(Clone, Default)]
 pub struct Block {
+    /// The bytes, and behind them memory that is ready to be written; what is there means nothing.
     words: Vec<u64>,
     bytes: usize,
 }
@@ -75,29 +76,26 @@ impl Block {
     }
 
     /// Appends the elements of `values`.
+    #[inline]
     pub fn push<V: Value>(&mut self, values: &[V]) {
-        // What is whole words need not be zeroed first.
-        if self.bytes.is_multiple_of(8)
-            && let Ok(words) = bytemuck::try_cast_slice::<V, u64>(values)
-        {
-            self.words.extend_from_slice(words);
-            self.bytes += size_of_val(words);
-            return;
+        let (start, end) = (self.bytes, self.bytes + size_of_val(values));
+        if end > size_of_val(&*self.words) {
+            self.make_ready(end);
         }
-        self.push_with(values.len(), |room: &mut [V]| room.copy_from_slice(values));
+        self.bytes = end;
+        self.bytes_mut()[start..].copy_from_slice(bytemuck::cast_slice(values));
     }
 
     /// Appends `len` elements that `fill` writes; they are zero before.
     pub fn push_with<V: Value, R>(&mut self, len: usize, fill: impl FnOnce(&mut [V]) -> R) -> R {
         let start = self.bytes;
         self.resize(start + len * V::WIDTH);
-        let end = self.bytes;
-        fill(bytemuck::cast_slice_mut(&mut self.bytes_mut()[start..end]))
+        fill(bytemuck::cast_slice_mut(&mut self.bytes_mut()[start..]))
     }
 
     /// Makes room for `bytes` more without adding any.
     pub fn reserve(&mut self, bytes: usize) {
-        self.words.reserve(bytes.div_ceil(8));
+        self.words.reserve((self.bytes + bytes).div_ceil(8).saturating_sub(self.words.len()));
     }
 
     /// All elements as `V`.
@@ -129,15 +127,12 @@ impl Block {
 
     /// Sets the length in bytes; new bytes are zero.
     pub fn resize(&mut self, bytes: usize) {
+        let (before, ready) = (self.bytes, size_of_val(&*self.words));
         self.words.resize(bytes.div_ceil(8), 0);
-        if bytes < self.bytes {
-            let last = bytes % 8;
-            if last != 0 {
-                // Bytes behind the end stay zero, so that equal blocks compare equal.
-                bytemuck::cast_slice_mut::<u64, u8>(&mut self.words)[bytes..].fill(0);
-            }
-        }
         self.bytes = bytes;
+        if bytes > before {
+            self.bytes_mut()[before..bytes.min(ready)].fill(0);
+        }
     }
 
     /// Length in bytes.
@@ -157,7 +152,23 @@ impl Block {
         self.words.clear();
         self.bytes = 0;
     }
+
+    /// Makes memory for `bytes` bytes in all ready to be written: what is there already, at once, not value by value.
+    #[cold]
+    fn make_ready(&mut self, bytes: usize) {
+        let words = bytes.div_ceil(8);
+        self.words.reserve(words - self.words.len());
+        self.words.resize(words.max(self.words.capacity().min(2 * words)), 0);
+    }
 }
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Block {}
 
 impl Debug for Block {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

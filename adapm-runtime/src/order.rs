@@ -13,6 +13,7 @@
 //! Not here: the rule that a *node* has one unanswered operation a key, which the engine keeps.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use adapm_core::Key;
@@ -149,10 +150,12 @@ impl InFlight {
         for (call, error) in self.taken.drain(..) {
             let keys = self.calls.remove(&call).expect("a call finishes once, after it was tracked");
             for key in keys {
-                let count = self.keys.get_mut(&key).expect("a tracked key is marked");
-                *count -= 1;
-                if *count == 0 {
-                    self.keys.remove(&key);
+                let Entry::Occupied(mut count) = self.keys.entry(key) else {
+                    unreachable!("a tracked key is marked")
+                };
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
                 }
             }
             if self.error.is_none() {

@@ -72,6 +72,7 @@ impl Play {
         let mut config = NodeConfig::new(SELF, NODES, WORKERS);
         config.location_caches = choices.flag();
         config.parked_max = 4;
+        config.grants_max = 2;
         let initial = Arc::new(|key: Key, value: &mut [i64]| value.fill(key.0 as i64));
         let node = Node::new(config, layout.clone(), Arc::clone(&store), system.policy(WORKERS), initial)
             .expect("the configuration is legal");

@@ -16,7 +16,7 @@ use crate::error::OpError;
 use crate::id::Key;
 use crate::node::Node;
 use crate::node::input::{Op, OpBody, OpId};
-use crate::node::state::{Access, Item, OpState, Queue, Unanswered};
+use crate::node::state::{Access, Item, OpMap, OpState, Queue, Unanswered};
 use crate::policy::Policy;
 use crate::slot::{Location, Pushed, State};
 use crate::store::{self, Store};
@@ -113,7 +113,8 @@ impl<S: Store, P: Policy> Node<S, P> {
                 let unanswered = Unanswered { access: item.access, items, payload: Vec::new(), asked };
                 place.insert(Queue { unanswered: Some(unanswered), ..Queue::default() });
                 self.stats.remote += 1;
-                return self.transmit_operation(key, asked);
+                let payload = payload_of(&self.ops, item, self.store.value_len(key));
+                return self.drafts.add_operation(asked, key, item.access, payload);
             }
             entry => entry.or_default(),
         };
@@ -272,12 +273,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         let queue = self.queues.get_mut(&key).expect("an unanswered operation has a queue");
         let unanswered = queue.unanswered.as_mut().expect("only an unanswered operation is transmitted");
         unanswered.asked = asked;
-        let payload = match (unanswered.access, unanswered.items.first()) {
-            (Access::Pull, _) => &[],
-            (_, Some(item)) if unanswered.payload.is_empty() => {
-                let op = self.ops.get(&item.op).expect("an operation is unfinished before its answer");
-                &op.values[item.offset..item.offset + len]
-            }
+        let payload = match unanswered.items.first() {
+            Some(item) if unanswered.payload.is_empty() => payload_of(&self.ops, *item, len),
             _ => unanswered.payload.as_slice(),
         };
         self.drafts.add_operation(asked, key, unanswered.access, payload);
@@ -299,7 +296,10 @@ impl<S: Store, P: Policy> Node<S, P> {
                 if item.access == Access::Pull {
                     op.values[item.offset..item.offset + value.len()].copy_from_slice(value);
                 }
-                self.finish(item.op);
+                op.remaining -= 1;
+                if op.remaining == 0 {
+                    self.end_op(item.op);
+                }
             }
         }
         self.ask_later(key);
@@ -312,10 +312,14 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn finish(&mut self, op: OpId) {
         let Some(state) = self.ops.get_mut(&op) else { return };
         state.remaining -= 1;
-        if state.remaining > 0 {
-            return;
+        if state.remaining == 0 {
+            self.end_op(op);
         }
-        let state = self.ops.remove(&op).expect("just seen");
+    }
+
+    /// Every key of the operation is done.
+    fn end_op(&mut self, op: OpId) {
+        let state = self.ops.remove(&op).expect("an operation ends once");
         let values = if state.access == Some(Access::Pull) { state.values } else { Vec::new() };
         self.done(op, values);
         self.progress_syncs();
@@ -333,4 +337,13 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.finish(item.op);
         self.advance(key);
     }
+}
+
+/// What the message of an operation carries for one of its keys, of `len` elements.
+fn payload_of<V>(ops: &OpMap<OpState<V>>, item: Item, len: usize) -> &[V] {
+    if item.access == Access::Pull {
+        return &[];
+    }
+    let op = ops.get(&item.op).expect("an operation is unfinished before its answer");
+    &op.values[item.offset..item.offset + len]
 }

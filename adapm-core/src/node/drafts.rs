@@ -12,11 +12,13 @@ use crate::id::{Counter, Key, NodeId, Version};
 use crate::node::Node;
 use crate::node::state::{Access, AskedFor};
 use crate::policy::Policy;
-use crate::slot::Location;
+use crate::slot::{Location, State};
 use crate::store::Store;
 use crate::value::{Block, Value};
 use crate::wire::Message;
-use crate::wire::message::{Answer, Asked, Body, Forward, GrantKind, Grants, Operation, Residence, Retry};
+use crate::wire::message::{
+    Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Residence, Retry,
+};
 
 /// Entries that leave at the end of the input. Ordered maps: their order reaches the outputs.
 #[derive(Debug)]
@@ -129,6 +131,13 @@ impl<V: Value> Drafts<V> {
 }
 
 impl GrantDraft {
+    /// A draft with room for `grants` grants, whose values have `bytes` bytes together.
+    pub(super) fn with_room(grants: usize, bytes: usize) -> Self {
+        let mut values = Block::new();
+        values.reserve(bytes);
+        Self { entries: Vec::with_capacity(grants), values }
+    }
+
     /// Appends a grant whose value `write` appends to the block.
     pub(super) fn add<R>(
         &mut self,
@@ -145,22 +154,16 @@ impl GrantDraft {
 
     /// The grants of a response: decided in key order, so the block is used as it is.
     pub(super) fn into_response(self) -> (Grants, Block) {
-        let mut grants = Grants::default();
-        for entry in &self.entries {
-            entry.list(&mut grants);
-        }
-        (grants, self.values)
+        (listed(&self.entries), self.values)
     }
 }
 
-impl OperationEntry {
-    fn list(&self, operation: &mut Operation) {
-        let list = match self.access {
-            Access::Pull => &mut operation.pulls,
-            Access::Push => &mut operation.pushes,
-            Access::Set => &mut operation.sets,
-        };
-        list.push(self.key, self.counter);
+/// The keys of an operation that it accesses in one way.
+fn list_of(operation: &mut Operation, access: Access) -> &mut Asked {
+    match access {
+        Access::Pull => &mut operation.pulls,
+        Access::Push => &mut operation.pushes,
+        Access::Set => &mut operation.sets,
     }
 }
 
@@ -171,25 +174,30 @@ impl AnswerEntry {
     }
 }
 
-impl GrantEntry {
-    fn list(&self, grants: &mut Grants) {
-        grants.at.push(self.key, self.counter);
-        grants.kinds.push(self.kind);
-        grants.versions.push(self.version);
+/// The control part of some grants.
+fn listed(entries: &[GrantEntry]) -> Grants {
+    Grants {
+        at: Asked {
+            keys: Keys(entries.iter().map(|entry| entry.key).collect()),
+            counters: entries.iter().map(|entry| entry.counter).collect(),
+        },
+        kinds: entries.iter().map(|entry| entry.kind).collect(),
+        versions: entries.iter().map(|entry| entry.version).collect(),
     }
 }
 
 impl<S: Store, P: Policy> Node<S, P> {
-    /// Answers a pull of `to` with the copy that is here.
-    pub(super) fn answer_pull(&mut self, to: NodeId, key: Key) {
+    /// Answers a pull of `to` with the copy that is here; whether it was a main copy that workers had changed, which it folds.
+    pub(super) fn answer_pull(&mut self, to: NodeId, key: Key) -> bool {
         let draft = self.drafts.answers.entry(to).or_default();
         let start = draft.values.len();
-        let counter = self.store.with_slot(key, |slot| {
+        let (is_changed, counter) = self.store.with_slot(key, |mut slot| {
             draft.values.push(slot.value);
-            slot.word.counter()
+            (slot.word.state() == State::Main && slot.fold(), slot.word.counter())
         });
         let read = Some(start..draft.values.len());
         draft.entries.push(AnswerEntry { key, counter, read });
+        is_changed
     }
 
     /// Answers a push or set of `to`, which is done.
@@ -263,7 +271,11 @@ impl<S: Store, P: Policy> Node<S, P> {
         let alike = entries.is_sorted_by(|one, other| one.key < other.key && one.access == other.access);
         if alike && entries.iter().map(bytes).sum::<usize>() <= self.config.block_bytes_max {
             let mut operation = Operation::default();
-            entries.iter().for_each(|entry| entry.list(&mut operation));
+            let access = entries.first().map_or(Access::Pull, |entry| entry.access);
+            *list_of(&mut operation, access) = Asked {
+                keys: Keys(entries.iter().map(|entry| entry.key).collect()),
+                counters: entries.iter().map(|entry| entry.counter).collect(),
+            };
             return self.send(to, Message { body: Box::new(Body::Operation(operation)), values });
         }
         for batch in self.batches(entries, |entry| entry.key, bytes) {
@@ -271,7 +283,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             for access in [Access::Pull, Access::Push, Access::Set] {
                 for entry in batch.iter().filter(|entry| entry.access == access) {
                     block.push(elements::<S::Value>(&values, &entry.bytes));
-                    entry.list(&mut operation);
+                    list_of(&mut operation, access).push(entry.key, entry.counter);
                 }
             }
             self.send(to, Message { body: Box::new(Body::Operation(operation)), values: block });
@@ -300,15 +312,20 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
+    /// Sends grants that were decided in key order, if there are any.
+    pub(super) fn send_grants(&mut self, to: NodeId, draft: GrantDraft) {
+        if !draft.entries.is_empty() {
+            let (grants, values) = draft.into_response();
+            self.send(to, Message { body: Box::new(Body::Grant(grants)), values });
+        }
+    }
+
     fn flush_grants(&mut self, to: NodeId, draft: GrantDraft) {
         let GrantDraft { entries, values } = draft;
         for batch in self.batches(entries, |entry| entry.key, |entry| entry.bytes.len()) {
-            let (mut grants, mut block) = (Grants::default(), Block::new());
-            for entry in &batch {
-                block.push(elements::<S::Value>(&values, &entry.bytes));
-                entry.list(&mut grants);
-            }
-            self.send(to, Message { body: Box::new(Body::Grant(grants)), values: block });
+            let mut block = Block::new();
+            batch.iter().for_each(|entry| block.push(elements::<S::Value>(&values, &entry.bytes)));
+            self.send(to, Message { body: Box::new(Body::Grant(listed(&batch))), values: block });
         }
     }
 

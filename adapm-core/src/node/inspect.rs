@@ -37,9 +37,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         let busy = |peer: &super::state::Peer| {
             peer.outstanding.is_some() || peer.news || !peer.stale.is_empty() || !peer.hand_overs.is_empty()
         };
-        !peers.into_iter().any(busy)
+        self.answering.is_none()
+            && !peers.into_iter().any(busy)
             && self.agenda.is_empty()
-            && self.requested.is_empty()
+            && self.requested == 0
             && self.queues.is_empty()
             && self.parked.is_empty()
             && self.ops.is_empty()
@@ -57,12 +58,12 @@ impl<S: Store, P: Policy> Node<S, P> {
         let lists = [&agenda.request, &agenda.release, &agenda.dirty, &agenda.set, &agenda.resend];
         let agenda: usize = lists.iter().map(|list| list.len()).sum::<usize>() + agenda.wishes.len();
         holders
-            + self.interests.len()
+            + self.interests.values().filter(|interest| interest.count() > 0).count()
             + queues
             + parked
             + peers
             + agenda
-            + self.requested.len()
+            + self.requested
             + self.ops.len()
             + self.signals.keys()
     }

@@ -193,16 +193,26 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
             Some(_) => {}
             None => {
-                entry.remove();
+                if interest.end() {
+                    entry.remove();
+                }
                 self.lost_interest(key);
             }
         }
     }
 
+    /// Whether acted-on intent or a localize of this node is active.
+    pub(super) fn is_interested(&self, key: Key) -> bool {
+        self.interests.get(&key).is_some_and(|interest| interest.count() > 0)
+    }
+
     /// The reference count of `key` reaches zero.
     pub(super) fn lose_interest(&mut self, key: Key) {
         self.schedule_wish(key, None);
-        if self.interests.remove(&key).is_some() {
+        if let Entry::Occupied(mut entry) = self.interests.entry(key) {
+            if entry.get_mut().end() {
+                entry.remove();
+            }
             self.lost_interest(key);
         }
     }

@@ -111,7 +111,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn forget_questions(&mut self) {
         self.queues = KeyMap::default();
         self.parked = KeyMap::default();
-        self.requested = KeyMap::default();
+        self.requested = 0;
         for peer in &mut self.peers {
             peer.parked = 0;
         }
@@ -122,6 +122,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.agenda.wishes.clear();
         let mut ended = Vec::new();
         for (key, interest) in &mut self.interests {
+            interest.request = None;
             if interest.wish.take().is_some() && interest.count() == 0 {
                 ended.push(*key);
             }
@@ -130,6 +131,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         for key in ended {
             self.lose_interest(key);
         }
+        self.interests.retain(|_, interest| interest.count() > 0);
     }
 
     /// Replicas held here of keys that `node` owns: a main copy does not move while somebody else holds a replica.

@@ -78,7 +78,8 @@ use barrier::Barriers;
 use drafts::Drafts;
 use intents::Signals;
 use quiesce::Quiesces;
-use state::{Agenda, Holding, Interest, KeyMap, OpMap, OpState, Parked, Peer, Queue, Request, Round};
+use respond::Answering;
+use state::{Agenda, Holding, Interest, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round};
 use sync::SyncWait;
 
 /// Writes the initial value of a key, `[value_len]` zeros before: a pure function of the key, the same on every node.
@@ -98,9 +99,12 @@ pub struct Node<S: Store, P: Policy> {
     signals: Signals,
     holdings: KeyMap<Holding>,
     interests: KeyMap<Interest>,
-    requested: KeyMap<Request>,
+    /// Intents and localizes of this node, of keys that are not here, that are unanswered.
+    requested: usize,
     queues: KeyMap<Queue<S::Value>>,
     parked: KeyMap<Vec<Parked<S::Value>>>,
+    /// A request whose answer is not complete.
+    answering: Option<Box<Answering>>,
     ops: OpMap<OpState<S::Value>>,
     peers: Vec<Peer>,
     /// Peers for which something may have come up while this input is handled.
@@ -140,9 +144,10 @@ impl<S: Store, P: Policy> Node<S, P> {
             signals: Signals::new(config.workers),
             holdings: KeyMap::default(),
             interests: KeyMap::default(),
-            requested: KeyMap::default(),
+            requested: 0,
             queues: KeyMap::default(),
             parked: KeyMap::default(),
+            answering: None,
             ops: OpMap::default(),
             peers,
             newsworthy: Vec::new(),
@@ -186,6 +191,9 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Who is to blame for an input that cannot be; nothing of it has been applied.
     pub fn handle_input(&mut self, now: Instant, input: Input<'_, S::Value>) -> Result<(), InputError> {
         self.now = self.now.max(now);
+        while self.answering.is_some() {
+            self.go_on();
+        }
         match input {
             Input::Message(from, message) => self.handle_message(from, message)?,
             Input::Op(op) => self.handle_op(op)?,
@@ -195,17 +203,18 @@ impl<S: Store, P: Policy> Node<S, P> {
             Input::Timeout(clocks) => self.handle_timeout(clocks)?,
             Input::PeerLost(node) => self.handle_peer_lost(node)?,
         }
-        self.flush_drafts();
-        self.send_news();
-        self.progress_quiesce();
+        self.go_on();
         Ok(())
     }
 
-    /// The next output. Drain until [`Output::Wait`].
+    /// The next output. Drain until [`Output::Wait`]: an input that is not done goes on when no output is left.
     pub fn poll_output(&mut self) -> Output<S::Value> {
-        match self.outputs.pop_front() {
-            Some(output) => output,
-            None => self.wait(),
+        loop {
+            match self.outputs.pop_front() {
+                Some(output) => return output,
+                None if self.answering.is_none() => return self.wait(),
+                None => self.go_on(),
+            }
         }
     }
 
@@ -237,6 +246,19 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Totals since the engine was made.
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// Goes on with what the last input asks for, as far as the next output at most; once it is done, sends what has come up on the
+    /// way.
+    fn go_on(&mut self) {
+        if let Some(answering) = self.answering.take() {
+            self.answer_on(answering);
+        }
+        if self.answering.is_none() {
+            self.flush_drafts();
+            self.send_news();
+            self.progress_quiesce();
+        }
     }
 
     fn handle_message(&mut self, from: NodeId, message: Message) -> Result<(), ProtocolError> {
@@ -292,42 +314,6 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.begin_round();
         }
         Ok(())
-    }
-
-    fn wait(&self) -> Output<S::Value> {
-        let (until, reason) = if self.has_something_to_say() {
-            let earliest = self.round.started.plus_nanos(self.round.interval(&self.config));
-            if self.round.is_open() {
-                let patience = self.round.patience(self.config.round_nanos_min);
-                (Some(self.round.started.plus_nanos(patience).max(earliest)), Reason::Round { more: true })
-            } else {
-                (Some(earliest), Reason::NextRound)
-            }
-        } else if self.round.is_open() {
-            (None, Reason::Round { more: false })
-        } else if self.barriers.is_waiting() || self.quiesces.is_waiting() {
-            (None, Reason::Others)
-        } else {
-            (None, Reason::Idle)
-        };
-        let others = [self.barriers.report_at(&self.config), self.quiesces.next_wave_at()];
-        let until = others.into_iter().flatten().chain(until).min();
-        Output::Wait { until, reason }
-    }
-
-    fn send(&mut self, to: NodeId, message: Message) {
-        debug_assert_ne!(to, self.config.node, "no message is sent to oneself");
-        if self.peers[to.index()].lost && !planted!(self, WriteToLost) {
-            return;
-        }
-        if !message.is_control() {
-            self.stats.messages_sent += 1;
-        }
-        self.outputs.push_back(Output::Transmit(to, message));
-    }
-
-    fn done(&mut self, op: OpId, values: Vec<S::Value>) {
-        self.outputs.push_back(Output::Event(Event::Done { op, values }));
     }
 
     fn observe(&mut self, tell: impl FnOnce(&mut dyn Observe, Instant)) {
@@ -393,7 +379,11 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Learns where a key is, if this node keeps such facts.
     fn learn(&self, key: Key, location: Location) {
-        if self.config.location_caches || Layout::home(key, self.config.nodes) == self.config.node {
+        // Most of what answers tell is known, and the latch of an absent key that has nothing to learn is not needed.
+        let is_known =
+            matches!(self.store.look(key), Look::Absent(word) if word.counter() >= location.counter);
+        let keeps = self.config.location_caches || Layout::home(key, self.config.nodes) == self.config.node;
+        if keeps && !is_known {
             self.store.with_slot(key, |mut slot| slot.learn(location));
         }
     }

@@ -11,7 +11,7 @@ use crate::node::state::{Access, AskedFor, Unanswered};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::{Location, State, Word};
-use crate::store::{self, Store};
+use crate::store::{self, Look, Store};
 use crate::wire::message::{Answer, Asked, Forward, Operation};
 
 impl<S: Store, P: Policy> Node<S, P> {
@@ -105,6 +105,12 @@ impl<S: Store, P: Policy> Node<S, P> {
         counter: Counter,
         asked: AskedFor<&[S::Value]>,
     ) {
+        // A main copy is here for certain, and what is asked for is done in the step that folds it.
+        let is_main = self.store.look(key) == Look::Held { with_delta: false };
+        if is_main && !matches!(asked, AskedFor::Intent | AskedFor::Localize) {
+            self.count_served(key, origin, hops);
+            return self.execute(origin, key, asked);
+        }
         let word = self.folded(key);
         let hop = route::next_hop(word, key, counter, self.config.node, self.config.nodes);
         if hop != Hop::Here {
@@ -154,18 +160,22 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn execute(&mut self, origin: NodeId, key: Key, asked: AskedFor<&[S::Value]>) {
         let is_own = origin == self.config.node;
         if !is_own && asked == AskedFor::Pull {
-            return self.answer_pull(origin, key);
+            if self.answer_pull(origin, key) {
+                self.mark_stale(key, None);
+            }
+            return;
         }
         let mut value = Vec::new();
-        let counter = self.store.with_slot(key, |mut slot| {
+        let (is_changed, counter) = self.store.with_slot(key, |mut slot| {
+            let is_changed = slot.fold();
             match asked {
                 AskedFor::Push(update) => slot.apply(update),
                 AskedFor::Set(new) => slot.set(new),
                 _ => value.extend_from_slice(slot.value),
             }
-            slot.word.counter()
+            (is_changed, slot.word.counter())
         });
-        if asked != AskedFor::Pull {
+        if is_changed || asked != AskedFor::Pull {
             self.mark_stale(key, None);
         }
         if !is_own {

@@ -4,8 +4,11 @@ use alloc::vec::Vec;
 
 use crate::error::OpError;
 use crate::id::NodeId;
+use crate::node::Node;
 use crate::node::input::OpId;
 use crate::node_set::NodeSet;
+use crate::policy::Policy;
+use crate::store::Store;
 use crate::time::Instant;
 use crate::wire::Message;
 
@@ -67,4 +70,42 @@ pub enum Reason {
     Others,
     /// Nothing at all.
     Idle,
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    pub(super) fn wait(&self) -> Output<S::Value> {
+        let (until, reason) = if self.has_something_to_say() {
+            let earliest = self.round.started.plus_nanos(self.round.interval(&self.config));
+            if self.round.is_open() {
+                let patience = self.round.patience(self.config.round_nanos_min);
+                (Some(self.round.started.plus_nanos(patience).max(earliest)), Reason::Round { more: true })
+            } else {
+                (Some(earliest), Reason::NextRound)
+            }
+        } else if self.round.is_open() {
+            (None, Reason::Round { more: false })
+        } else if self.barriers.is_waiting() || self.quiesces.is_waiting() {
+            (None, Reason::Others)
+        } else {
+            (None, Reason::Idle)
+        };
+        let others = [self.barriers.report_at(&self.config), self.quiesces.next_wave_at()];
+        let until = others.into_iter().flatten().chain(until).min();
+        Output::Wait { until, reason }
+    }
+
+    pub(super) fn send(&mut self, to: NodeId, message: Message) {
+        debug_assert_ne!(to, self.config.node, "no message is sent to oneself");
+        if self.peers[to.index()].lost && !planted!(self, WriteToLost) {
+            return;
+        }
+        if !message.is_control() {
+            self.stats.messages_sent += 1;
+        }
+        self.outputs.push_back(Output::Transmit(to, message));
+    }
+
+    pub(super) fn done(&mut self, op: OpId, values: Vec<S::Value>) {
+        self.outputs.push_back(Output::Event(Event::Done { op, values }));
+    }
 }

@@ -61,6 +61,10 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// This node's copy of `key` has changed: looks again at what waited for it.
     pub(super) fn unpark(&mut self, key: Key) {
+        // As most of the time: an empty map is not looked into.
+        if self.parked.is_empty() {
+            return;
+        }
         for parked in self.parked.remove(&key).unwrap_or_default() {
             let Parked { origin, hops, counter, asked } = parked;
             self.peers[origin.index()].parked -= 1;

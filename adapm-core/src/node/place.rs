@@ -22,7 +22,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         localize: bool,
         draft: &mut GrantDraft,
     ) {
-        let owner_has_intent = self.interests.contains_key(&key) && !planted!(self, HideOwnIntent);
+        let owner_has_intent = self.is_interested(key) && !planted!(self, HideOwnIntent);
         let movable = counter < Counter::MAX;
         let none = NodeSet::new();
         let holders = self.holdings.get(&key).map_or(&none, |holding| &holding.nodes);
@@ -56,7 +56,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Asks the policy again for the single remaining holder of a key for which the owner has no active intent.
     pub(super) fn reconsider(&mut self, key: Key) {
         let Some(holding) = self.holdings.get(&key) else { return };
-        if self.interests.contains_key(&key) || self.state(key) != State::Main {
+        if self.is_interested(key) || self.state(key) != State::Main {
             return;
         }
         let [holder] = *holding.nodes.as_slice() else { return };

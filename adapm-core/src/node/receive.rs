@@ -3,9 +3,12 @@
 //! A grant meets a `Requested` key, a refresh or hand-over a replica of the sender's key. Anything else is an impossible
 //! message, found before any of it is applied.
 
+use hashbrown::hash_map::Entry;
+
 use crate::error::Fault;
 use crate::id::{Key, NodeId};
 use crate::node::Node;
+use crate::node::state::Request;
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, State};
@@ -23,8 +26,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let outstanding = self.peers[from.index()].outstanding.take().expect("just checked");
         self.peers[from.index()].news = response.more;
         self.close_round(outstanding.round, 1, 0);
-        self.round.brought +=
-            response.grants.kinds.len() + response.refreshes.len() + response.hand_overs.versions.len();
+        self.round.brought += response.refreshes.len() + response.hand_overs.versions.len();
         let mut rest = self.apply_grants(from, &response.grants, values);
         for (&key, &version) in response.refreshes.iter().zip(&response.versions) {
             let (value, behind) = rest.split_at(self.value_len(key));
@@ -50,7 +52,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             let (value, behind) = rest.split_at(len);
             rest = behind;
             let here = Location { node: self.config.node, counter };
-            self.arrive(key, here, version, with_value.then_some(value));
+            self.arrive(key, State::Replica, here, version, with_value.then_some(value));
         }
         for &key in &outstanding.releases {
             self.store.with_slot(key, |mut slot| slot.released());
@@ -106,18 +108,20 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Applies grants and returns the values behind theirs.
     fn apply_grants<'v>(&mut self, from: NodeId, grants: &Grants, values: &'v [S::Value]) -> &'v [S::Value] {
+        self.round.brought += grants.kinds.len();
         let mut rest = values;
         for (((key, counter), &kind), &version) in grants.at.iter().zip(&grants.kinds).zip(&grants.versions) {
-            let request = self.requested.remove(&key);
             let (value, behind) =
                 rest.split_at(if kind == GrantKind::Remote { 0 } else { self.value_len(key) });
             rest = behind;
             self.spoil_queue(key);
-            match kind {
+            let request = match kind {
                 GrantKind::Owner => {
-                    self.arrive(key, Location { node: self.config.node, counter }, version, Some(value));
+                    let here = Location { node: self.config.node, counter };
+                    self.arrive(key, State::Requested, here, version, Some(value))
                 }
                 GrantKind::Replica => {
+                    let request = self.take_request(key);
                     self.store.reserve(key, true);
                     let owner = Location { node: from, counter };
                     self.store.with_slot(key, |mut slot| slot.install(version, value, owner));
@@ -128,21 +132,35 @@ impl<S: Store, P: Policy> Node<S, P> {
                     self.advance(key);
                     self.look_again(key);
                     self.unpark(key);
+                    request
                 }
                 GrantKind::Remote => {
+                    let request = self.take_request(key);
                     self.store.with_slot(key, |mut slot| slot.refuse());
                     self.learn(key, Location { node: from, counter });
                     if let Some(interest) = self.interests.get_mut(&key) {
                         interest.refused = true;
                     }
                     self.absent_again(key);
+                    request
                 }
-            }
+            };
             if let Some(request) = request {
-                self.close_round(request.round, 0, 1);
+                self.close_round(request.round.into(), 0, 1);
             }
         }
         rest
+    }
+
+    /// The entry for `key` is answered.
+    fn take_request(&mut self, key: Key) -> Option<Request> {
+        let Entry::Occupied(mut entry) = self.interests.entry(key) else { return None };
+        let request = entry.get_mut().request.take()?;
+        if entry.get().count() == 0 {
+            entry.remove();
+        }
+        self.requested -= 1;
+        Some(request)
     }
 
     /// The planted mistakes with operations that are parked for a grant.
@@ -166,7 +184,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// `key` is a replica: a localize may still want it, or nobody may want it any more.
     fn look_again(&mut self, key: Key) {
-        match self.interests.get(&key) {
+        match self.interests.get(&key).filter(|interest| interest.count() > 0) {
             None => self.agenda.release.push(key),
             Some(interest) if interest.wish.as_ref().is_some_and(|wish| wish.unsent) => {
                 self.ask_later(key);
@@ -198,14 +216,14 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// The intent or localize of `key` found no room to park: the key is found again in a later round.
     pub(super) fn retry_request(&mut self, key: Key) {
-        let request = self.requested.remove(&key);
+        let request = self.take_request(key);
         self.store.with_slot(key, |mut slot| slot.refuse());
         if let Some(request) = request {
             let wish = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut());
             if let Some(wish) = wish.filter(|_| request.localize) {
                 wish.unsent = true;
             }
-            self.close_round(request.round, 0, 1);
+            self.close_round(request.round.into(), 0, 1);
         }
         self.absent_again(key);
     }

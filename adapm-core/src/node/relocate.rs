@@ -12,7 +12,7 @@ use crate::layout::Layout;
 use crate::node::Node;
 use crate::node::drafts::GrantDraft;
 use crate::node::input::OpId;
-use crate::node::state::OpState;
+use crate::node::state::{OpState, Request};
 use crate::policy::Policy;
 use crate::slot::{Location, State, Word};
 use crate::store::Store;
@@ -87,7 +87,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         if !planted!(self, LeakCopy) {
             self.store.release(key);
         }
-        self.holdings.remove(&key);
+        if !self.holdings.is_empty() {
+            self.holdings.remove(&key);
+        }
         let home = Layout::home(key, self.config.nodes);
         if home != self.config.node && home != there.node {
             let older = Location { counter: Counter(there.counter.0 - 1), ..there };
@@ -97,9 +99,16 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.ask_later(key);
     }
 
-    /// Ownership has arrived with a grant or hand-over.
-    pub(super) fn arrive(&mut self, key: Key, here: Location, version: Version, value: Option<&[S::Value]>) {
-        let replica = self.state(key) == State::Replica;
+    /// Ownership of a key in `state` has arrived, with a grant or hand-over. Returns the request that is so answered.
+    pub(super) fn arrive(
+        &mut self,
+        key: Key,
+        state: State,
+        here: Location,
+        version: Version,
+        value: Option<&[S::Value]>,
+    ) -> Option<Request> {
+        let replica = state == State::Replica;
         if replica {
             let owner = self.owner_of_replica(key);
             self.peers[owner.index()].replicas -= 1;
@@ -112,14 +121,18 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         self.stats.relocations += 1;
         self.observe(|observer, now| observer.on_arrival(now, key, here.counter));
+        let mut request = None;
         if let Entry::Occupied(mut entry) = self.interests.entry(key) {
             let interest = entry.get_mut();
             interest.had_turn = false;
-            if let Some(mut wish) = interest.wish.take() {
-                let is_last = interest.signals == 0;
-                if is_last {
-                    entry.remove();
-                }
+            request = interest.request.take();
+            self.requested -= usize::from(request.is_some());
+            let wish = interest.wish.take();
+            let is_last = interest.signals == 0;
+            if is_last {
+                entry.remove();
+            }
+            if let Some(mut wish) = wish {
                 wish.due.map(|due| self.agenda.wishes.remove(&(due, key)));
                 wish.waiters.drain(..).for_each(|waiter| self.finish(waiter));
                 self.agenda.spare(wish);
@@ -130,6 +143,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         self.advance(key);
         self.unpark(key);
+        request
     }
 
     /// The home's record: the highest counter wins, in whatever order the facts arrive (Lapse §3.5).

@@ -1,5 +1,5 @@
-//! The owner's half of a round: fold, deltas, sets, releases, decisions, then one grouped response (AdaPM §B.1.2,
-//! AdaPM §B.2.2).
+//! The owner's half of a round: fold, deltas, sets, releases, decisions, then one grouped response, after grants in advance
+//! where many keys are asked for (AdaPM §B.1.2, AdaPM §B.2.2).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -14,11 +14,23 @@ use crate::node::state::{AskedFor, Holding};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::State;
-use crate::store::{self, Store};
+use crate::store::{self, Look, Store};
 use crate::time::Instant;
 use crate::value::{Block, Value};
 use crate::wire::Message;
 use crate::wire::message::{Body, SyncRequest, SyncResponse};
+
+/// A request whose answer takes shape.
+pub(super) struct Answering {
+    from: NodeId,
+    request: SyncRequest,
+    /// Its intents and localizes in key order; true: a localize.
+    asked: Vec<(Key, Counter, bool)>,
+    /// How many of them are answered.
+    done: usize,
+    /// Keys of which `from` has a replica and asks to become owner.
+    handing: Vec<Key>,
+}
 
 impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn handle_sync_request(
@@ -36,14 +48,25 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         self.fold_for(from, &request);
         self.apply_changes(from, &request, values);
-        let mut draft = GrantDraft::default();
         let mut asked: Vec<(Key, Counter, bool)> =
             request.localizes.iter().map(|(key, counter)| (key, counter, true)).collect();
         asked.extend(request.intents.iter().map(|(key, counter)| (key, counter, false)));
         asked.sort_unstable_by_key(|(key, ..)| *key);
-        let mut handing = Vec::new();
-        for (at, &(key, counter, localize)) in asked.iter().enumerate() {
-            store::prefetch_ahead(&self.store, at, |at| asked.get(at).map(|(key, ..)| *key));
+        self.answering = Some(Box::new(Answering { from, request, asked, done: 0, handing: Vec::new() }));
+        Ok(())
+    }
+
+    /// Answers the next keys of a request: grants in advance, or the response with the last of them.
+    pub(super) fn answer_on(&mut self, mut answering: Box<Answering>) {
+        let Answering { from, asked, done, handing, .. } = &mut *answering;
+        let from = *from;
+        let left = &asked[*done..];
+        let piece = &left[..left.len().min(self.config.grants_max.max(1))];
+        let held = piece.iter().filter(|(key, ..)| !matches!(self.store.look(*key), Look::Absent(_)));
+        let bytes: usize = held.map(|(key, ..)| self.value_len(*key) * S::Value::WIDTH).sum();
+        let mut draft = GrantDraft::with_room(piece.len(), bytes.min(self.config.block_bytes_max));
+        for (at, &(key, counter, localize)) in piece.iter().enumerate() {
+            store::prefetch_ahead(&self.store, at, |at| left.get(at).map(|(key, ..)| *key));
             let entry = if localize { AskedFor::Localize } else { AskedFor::Intent };
             let word = self.folded(key);
             match route::next_hop(word, key, counter, self.config.node, self.config.nodes) {
@@ -55,8 +78,13 @@ impl<S: Store, P: Policy> Node<S, P> {
                 hop => self.pass_on(hop, from, 0, key, counter, entry),
             }
         }
-        self.respond(from, &request, draft, handing);
-        Ok(())
+        *done += piece.len();
+        if *done < asked.len() {
+            self.send_grants(from, draft);
+            self.answering = Some(answering);
+        } else {
+            self.respond(from, &answering.request, draft, answering.handing);
+        }
     }
 
     /// Whatever a request says must be possible: a delta, set or release meets its owner, who knows the holder.
@@ -178,7 +206,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 continue;
             }
             holding.hand_over = false;
-            if !self.interests.contains_key(&key) && localized.binary_search(&key).is_err() {
+            if !self.is_interested(key) && localized.binary_search(&key).is_err() {
                 decided.push(key);
             }
         }
@@ -196,6 +224,8 @@ impl<S: Store, P: Policy> Node<S, P> {
     ) {
         let due = self.due_refreshes(to, request, handing, response);
         values.reserve(due.iter().map(|(key, _)| self.store.value_len(*key) * S::Value::WIDTH).sum());
+        response.refreshes.0.reserve(due.len());
+        response.versions.reserve(due.len());
         for (at, &(key, since)) in due.iter().enumerate() {
             store::prefetch_ahead(&self.store, at, |at| due.get(at).map(|(key, _)| *key));
             let version = self.store.with_slot(key, |slot| {

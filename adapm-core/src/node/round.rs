@@ -11,7 +11,7 @@ use core::mem;
 
 use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
-use crate::node::state::{Access, Item, Outstanding, Request, Turn};
+use crate::node::state::{Access, Item, Outstanding, Turn};
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, Slot, State, Word};
@@ -147,30 +147,31 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Keys that are wanted and not here, in order. Level-triggered: a key that left, or whose release was answered, is
     /// simply found again.
     fn wanted(&mut self, drafts: &mut Requests) -> Vec<Entry<Want>> {
-        let mut entries = Vec::new();
         if self.first_lost.is_some() {
             self.agenda.request.clear();
-            return entries;
+            return Vec::new();
         }
         let keys = sorted(&mut self.agenda.request);
+        let mut entries = Vec::with_capacity(keys.len());
+        let mut interests = mem::take(&mut self.interests);
         for (at, &key) in keys.iter().enumerate() {
             store::prefetch_entry_ahead(&self.store, at, |at| keys.get(at).copied());
-            let Some(interest) = self.interests.get_mut(&key) else { continue };
+            let Some(interest) = interests.get_mut(&key) else { continue };
             interest.is_listed = false;
             if !interest.is_wanted() {
                 continue;
             }
             let localize = interest.wish.as_ref().is_some_and(|wish| wish.unsent);
-            let word = self.word(key);
-            let queue = self.queues.get(&key);
+            let (word, queue) = (self.word(key), self.queues.get(&key));
             // On a replica, only a set can wait.
-            let (waiting_set, unanswered) =
-                (queue.is_some(), queue.is_some_and(|queue| queue.unanswered.is_some()));
+            let waiting_set = queue.is_some();
+            let unanswered = queue.is_some_and(|queue| queue.unanswered.is_some());
             match word.state() {
                 State::None if !unanswered => {}
                 State::Replica if localize && !waiting_set => {}
                 State::Replica if localize => {
-                    self.ask_later(key);
+                    interest.is_listed = true;
+                    self.agenda.request.push(key);
                     continue;
                 }
                 // Found again when what it waits for is answered.
@@ -183,8 +184,13 @@ impl<S: Store, P: Policy> Node<S, P> {
             } else {
                 self.first_hop(key, word)
             };
-            entries.push(self.entry(drafts, key, node, bytes, Want { counter, localize, is_here }));
+            let entry = self.entry(drafts, key, node, bytes, Want { counter, localize, is_here });
+            if entry.goes {
+                interest.ask(self.round.number, is_here);
+            }
+            entries.push(entry);
         }
+        self.interests = interests;
         entries
     }
 
@@ -221,7 +227,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let queue = self.queues.get(&key);
         let front = queue.and_then(|queue| queue.waiting.front().map(|item| (*item, queue.set_sent)));
         let set = front.filter(|(item, sent)| item.access == Access::Set && !sent).map(|(item, _)| item);
-        let is_kept = front.is_some() || self.interests.contains_key(&key) || self.is_localizing(key, word);
+        let is_kept = front.is_some() || self.is_interested(key) || self.is_localizing(key, word);
         let (is_dirty, release) = (word.is_dirty(), !is_kept);
         let something = is_dirty || set.is_some() || release;
         something.then(|| Change { is_dirty, set, release, len: self.value_len(key) })
@@ -265,20 +271,20 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn draft_requests(&mut self, entries: &[Entry<Want>], drafts: &mut Requests) {
         for &Entry { key, to, goes, says: Want { counter, localize, is_here }, .. } in entries {
             if !goes {
+                // `wanted` took it for sent, but there was no room, or it never was to go.
+                if let Some(interest) = self.interests.get_mut(&key) {
+                    interest.request = None;
+                    interest.wish.iter_mut().for_each(|wish| wish.unsent = localize);
+                }
                 self.ask_later(key);
                 continue;
-            }
-            if localize
-                && let Some(wish) = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut())
-            {
-                wish.unsent = false;
             }
             let request = &mut drafts[to.index()].get_or_insert_default().request;
             let entries = if localize { &mut request.localizes } else { &mut request.intents };
             entries.push(key, counter);
             if !is_here {
                 self.store.with_slot(key, |mut slot| slot.request());
-                self.requested.insert(key, Request { round: self.round.number, localize });
+                self.requested += 1;
                 self.round.grants += 1;
             }
         }
@@ -374,7 +380,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// A request or grant of round `round` is here; notes how long the round took once all are.
     pub(super) fn close_round(&mut self, round: u64, peers: usize, grants: usize) {
-        if round != self.round.number || !self.round.is_open() {
+        if round as u32 != self.round.number as u32 || !self.round.is_open() {
             return;
         }
         self.round.peers = self.round.peers.saturating_sub(peers);

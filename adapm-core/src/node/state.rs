@@ -3,8 +3,7 @@
 //! | map | a key is in it while |
 //! | --- | --- |
 //! | `holdings` | it is owned here and has holders |
-//! | `interests` | acted-on intent or a localize of this node is active |
-//! | `requested` | an intent or localize entry of this node is unanswered |
+//! | `interests` | acted-on intent or a localize of this node is active, or an entry for one is unanswered |
 //! | `queues` | operations of this node wait or are unanswered |
 //! | `parked` | entries of other nodes wait for a grant |
 
@@ -39,7 +38,7 @@ pub(crate) struct Holding {
     pub(crate) hand_over: bool,
 }
 
-/// Acted-on intent of this node.
+/// Acted-on intent of this node, and whether the owner has been asked: intent may end before the answer is here.
 #[derive(Debug, Default)]
 pub(crate) struct Interest {
     /// Signals acted on and not expired that name the key, each as often as it does.
@@ -53,6 +52,8 @@ pub(crate) struct Interest {
     pub(crate) had_turn: bool,
     /// In [`Agenda::request`].
     pub(crate) is_listed: bool,
+    /// The intent or localize entry, of a key that is not here, that is on its way and not answered.
+    pub(crate) request: Option<Request>,
 }
 
 /// A localize of this node.
@@ -72,6 +73,18 @@ impl Interest {
         self.signals as usize + usize::from(self.wish.is_some())
     }
 
+    /// Notes that the owner is asked in round `round`. What the owner of a replica is asked for stands with the request to it.
+    pub(crate) fn ask(&mut self, round: u64, is_here: bool) {
+        let localize = self.wish.as_mut().is_some_and(|wish| mem::take(&mut wish.unsent));
+        self.request = (!is_here).then_some(Request { round: round as u32, localize });
+    }
+
+    /// Forgets what belongs to intent that has ended; whether nothing is left to be remembered.
+    pub(crate) fn end(&mut self) -> bool {
+        (self.signals, self.wish, self.refused, self.had_turn) = (0, None, false, false);
+        self.request.is_none()
+    }
+
     /// Whether the owner has to be asked while the key is not local.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wish.is_some() || (self.signals > 0 && !self.refused && !self.had_turn)
@@ -81,8 +94,8 @@ impl Interest {
 /// An unanswered intent or localize entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    /// The round that asked.
-    pub(crate) round: u64,
+    /// The low bits of the number of the round that asked.
+    pub(crate) round: u32,
     /// Whether it was a localize.
     pub(crate) localize: bool,
 }

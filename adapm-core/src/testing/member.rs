@@ -116,6 +116,7 @@ impl Member {
         let mut config = NodeConfig::new(node, setup.nodes, setup.workers).on_channel(channel, channels);
         config.location_caches = setup.location_caches;
         config.block_bytes_max = setup.block_bytes_max;
+        config.grants_max = setup.grants_max;
         config.parked_max = setup.parked_max;
         let store = ReferenceStore::new(&setup.layout);
         let policy = (setup.policy)(node);

@@ -50,6 +50,7 @@ pub fn setup(seed: u64) -> Setup {
     let layout = if sparse { Layout::sparse(&extents) } else { Layout::dense(&extents) };
     setup.layout = layout.expect("a cluster has keys");
     setup.channel = (ChannelId(rng.within(0..channels) as u16), channels);
+    setup.grants_max = rng.choose(&[512, 2, 1]);
     setup
 }
 

@@ -108,6 +108,7 @@ impl Stage {
             ["workers", workers] => self.configure(|setup| setup.workers = workers.parse().unwrap_or(0)),
             ["caches", switch] => self.configure(|setup| setup.location_caches = switch == "on"),
             ["block", bytes] => self.configure(|setup| setup.block_bytes_max = bytes.parse().unwrap_or(0)),
+            ["grants", keys] => self.configure(|setup| setup.grants_max = keys.parse().unwrap_or(0)),
             ["system", name] => {
                 self.system = name.parse().map_err(|_| Fault::Unreadable("the name of a system"))?;
                 Ok(Vec::new())
@@ -154,8 +155,8 @@ impl Stage {
     fn cluster(&mut self) -> &mut Cluster {
         self.cluster.get_or_insert_with(|| {
             let fresh = Setup::new(self.system, self.setup.nodes, self.setup.workers, KEYS);
-            let Setup { location_caches, block_bytes_max, .. } = self.setup;
-            let mut cluster = Cluster::new(Setup { location_caches, block_bytes_max, ..fresh });
+            let Setup { location_caches, block_bytes_max, grants_max, .. } = self.setup;
+            let mut cluster = Cluster::new(Setup { location_caches, block_bytes_max, grants_max, ..fresh });
             let delivered = self.delivered.clone();
             cluster.tell_steps(move |step| {
                 if let Some((_, message)) =

@@ -32,6 +32,8 @@ pub struct Setup {
     pub location_caches: bool,
     /// As [`crate::config::NodeConfig::block_bytes_max`].
     pub block_bytes_max: usize,
+    /// As [`crate::config::NodeConfig::grants_max`].
+    pub grants_max: usize,
     /// As [`crate::config::NodeConfig::parked_max`].
     pub parked_max: usize,
     /// Whether messages travel as encoded frames.
@@ -66,6 +68,7 @@ impl Setup {
             sequential: !system.replicates(),
             location_caches: true,
             block_bytes_max: 4 << 20,
+            grants_max: 512,
             parked_max: 1 << 16,
             codec: true,
             losses: 0,

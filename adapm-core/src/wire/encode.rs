@@ -66,8 +66,14 @@ struct Head(Vec<u8>);
 impl Flavor for Head {
     type Output = Vec<u8>;
 
+    #[inline]
     fn try_extend(&mut self, data: &[u8]) -> postcard::Result<()> {
-        self.0.extend_from_slice(data);
+        // Most numbers are small, and copies of few bytes cost more than the bytes.
+        match *data {
+            [one] => self.0.push(one),
+            [one, two] => self.0.extend([one, two]),
+            _ => self.0.extend_from_slice(data),
+        }
         Ok(())
     }
 

@@ -28,7 +28,7 @@ pub enum Body {
     SyncRequest(SyncRequest),
     /// From the owner: the answer to one `SyncRequest`.
     SyncResponse(SyncResponse),
-    /// From the owner to the origin of a forwarded intent or localize.
+    /// From the owner to the origin of a forwarded intent or localize, or of a request for many keys, ahead of its response.
     Grant(Grants),
     /// From the owner: there is something for you, send a request.
     News,
@@ -123,7 +123,7 @@ pub struct Owners {
 /// The answer to a request, which it also acknowledges. Values: those of `grants`, `refreshes`, `hand_overs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncResponse {
-    /// Answers to the request's intents and localizes for keys the sender owns.
+    /// Answers to the request's intents and localizes for keys the sender owns, as far as no `Grant` has told them ahead.
     pub grants: Grants,
     /// Replicas of the receiver that had become stale.
     pub refreshes: Keys,

@@ -1,7 +1,10 @@
 //! Lapse §3.2: relocation by `localize`.
 
+use adapm_core::Key;
+use adapm_core::node::OpId;
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica, Requested};
+use adapm_core::testing::{Setup, Violation};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
@@ -67,10 +70,9 @@ fn the_requester_queues_remote_accesses() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.2: a parked access waits at the new owner until the parameter arrives from a third node.
-#[test]
-fn an_access_that_overtakes_the_parameter_is_parked() -> Claim {
-    let mut play = Play::new(System::Lapse);
+/// A push of n3 that has reached n2 before the parameter, which n1 has sent there, as it has told the home.
+fn overtaking(parked_max: usize) -> Result<(Play, Key, OpId), Violation> {
+    let mut play = Play::with(Setup { parked_max, ..Setup::new(System::Lapse, 4, 2, 64) });
     let key = play.key();
     let first = play.localize(of(N1), &[key])?;
     play.wait(first)?;
@@ -84,12 +86,29 @@ fn an_access_that_overtakes_the_parameter_is_parked() -> Claim {
     play.deliver(N3, N0)?;
     play.deliver(N0, N2)?;
     play.deliver(N0, N2)?;
+    Ok((play, key, push))
+}
+
+/// Lapse §3.2: a parked access waits at the new owner until the parameter arrives from a third node.
+#[test]
+fn an_access_that_overtakes_the_parameter_is_parked() -> Claim {
+    let (mut play, key, push) = overtaking(1)?;
     assert_eq!(play.row(N2, key).view.parked, 1);
     play.deliver(N1, N2)?;
     assert_eq!(play.row(N2, key).view.parked, 0);
     play.run()?;
     assert!(play.is_done(push));
     Ok(())
+}
+
+/// Where an access finds no room to be parked, as no queue is endless, whoever sent it sends it again; it is done once.
+#[test]
+fn an_access_that_cannot_be_parked_is_sent_again() -> Claim {
+    let (mut play, key, push) = overtaking(0)?;
+    assert_eq!(play.row(N2, key).view.parked, 0);
+    assert!(play.run()?.iter().any(|message| message.starts_with("n2 -> n3: Retry")));
+    assert!(play.is_done(push));
+    play.check_at_rest()
 }
 
 /// Lapse §3.2: the old owner stops serving when it hands the parameter over.
