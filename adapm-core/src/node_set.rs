@@ -1,5 +1,6 @@
 //! A small set of nodes: the few holders of a key fit inline, larger sets spill.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -11,43 +12,43 @@ const INLINE: usize = 6;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct NodeSet {
     few: heapless::Vec<NodeId, INLINE, u8>,
-    many: Vec<NodeId>,
+    /// All nodes, if they are too many: a pointer, as most of the sets that an owner keeps, one a key, have one or two.
+    #[expect(clippy::box_collection, reason = "a pointer is a third of a list")]
+    many: Option<Box<Vec<NodeId>>>,
 }
 
 impl NodeSet {
     /// The empty set.
     #[must_use]
     pub const fn new() -> Self {
-        Self { few: heapless::Vec::new(), many: Vec::new() }
+        Self { few: heapless::Vec::new(), many: None }
     }
 
     /// Adds `node`; whether it was absent.
     pub fn insert(&mut self, node: NodeId) -> bool {
         let Err(at) = self.as_slice().binary_search(&node) else { return false };
-        if self.many.is_empty() {
-            match self.few.insert(at, node) {
-                Ok(()) => return true,
-                Err(_) => {
-                    self.many.extend_from_slice(&self.few);
-                    self.few.clear();
-                }
-            }
+        if let Some(many) = &mut self.many {
+            many.insert(at, node);
+        } else if self.few.insert(at, node).is_err() {
+            let mut many = self.few.to_vec();
+            many.insert(at, node);
+            self.few.clear();
+            self.many = Some(Box::new(many));
         }
-        self.many.insert(at, node);
         true
     }
 
     /// Removes `node`; whether it was present.
     pub fn remove(&mut self, node: NodeId) -> bool {
         let Ok(at) = self.as_slice().binary_search(&node) else { return false };
-        if self.many.is_empty() {
+        let Some(many) = &mut self.many else {
             self.few.remove(at);
             return true;
-        }
-        self.many.remove(at);
-        if self.many.len() <= INLINE {
-            self.few.extend_from_slice(&self.many).expect("a set this small fits inline");
-            self.many = Vec::new();
+        };
+        many.remove(at);
+        if many.len() <= INLINE {
+            self.few.extend_from_slice(many).expect("a set this small fits inline");
+            self.many = None;
         }
         true
     }
@@ -61,7 +62,7 @@ impl NodeSet {
     /// The nodes in ascending order.
     #[must_use]
     pub fn as_slice(&self) -> &[NodeId] {
-        if self.many.is_empty() { &self.few } else { &self.many }
+        self.many.as_ref().map_or(&*self.few, |many| many.as_slice())
     }
 
     /// The nodes in ascending order.

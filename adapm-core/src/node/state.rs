@@ -33,7 +33,7 @@ pub(crate) struct Holding {
     /// Nodes with a replica, or a replica grant on its way.
     pub(crate) nodes: NodeSet,
     /// Holders that lack a change, ascending, with the time of the oldest.
-    pub(crate) stale: Vec<(NodeId, Instant)>,
+    pub(crate) stale: SmallVec<[(NodeId, Instant); 1]>,
     /// Whether a hand-over to the single holder is decided and waits for its request.
     pub(crate) hand_over: bool,
 }
