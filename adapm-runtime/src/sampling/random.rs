@@ -23,8 +23,10 @@ impl Random {
     pub fn below(&mut self, end: u64) -> u64 {
         loop {
             let product = u128::from(self.bits()) * u128::from(end);
-            // Of 2^64 draws, `2^64 mod end` would fall twice: those are the lowest low halves.
-            if product as u64 >= end.wrapping_neg().checked_rem(end).unwrap_or(0) {
+            // Of 2^64 draws, `2^64 mod end` would fall twice: those are the lowest low halves. They are below `end`, as hardly any
+            // is, and few are divided.
+            let low = product as u64;
+            if low >= end || low >= end.wrapping_neg() % end {
                 return (product >> 64) as u64;
             }
         }

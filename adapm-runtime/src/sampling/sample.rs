@@ -168,10 +168,30 @@ impl Sample {
     }
 
     fn choose_up_to(&mut self, len: usize, is_local: &mut impl FnMut(Key) -> bool) {
+        if self.sampling.with_replacement {
+            self.draw_up_to(len, is_local);
+        }
         while self.chosen.len() < len {
             let (key, _) = self.next_free_local(is_local);
             self.chosen.push(key);
         }
+    }
+
+    /// Draws keys until the sample has `len` chosen ones, or too many are elsewhere. Each is written down and counted if it is local:
+    /// whether the next will be, the processor cannot guess.
+    fn draw_up_to(&mut self, len: usize, is_local: &mut impl FnMut(Key) -> bool) {
+        let mut chosen = self.chosen.len();
+        let draws = DRAWS * len.saturating_sub(chosen);
+        self.chosen.resize(len.max(chosen), Key(0));
+        for _ in 0..draws {
+            if chosen == len {
+                break;
+            }
+            let key = self.sampling.draw(&mut self.random);
+            self.chosen[chosen] = key;
+            chosen += usize::from(is_local(key));
+        }
+        self.chosen.truncate(chosen);
     }
 
     /// Intent is signalled in this window for what is chosen, which is all.
