@@ -19,7 +19,7 @@ use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
 use clap::error::ErrorKind;
 
-use crate::bench::error::TrainingError;
+use crate::bench::error::ChildError;
 use crate::launch::error::LaunchError;
 use crate::launcher::LauncherError;
 use crate::processes::folder::FolderError;
@@ -74,8 +74,8 @@ pub(crate) enum Failure {
     Trace(TraceFailure),
     /// What calls cost could not be measured.
     Bench(BenchError),
-    /// What training costs could not be measured.
-    Training(TrainingError),
+    /// A program that was started to be measured told nothing.
+    Child(ChildError),
     /// A signal ended the run; the exit code it asks for.
     Interrupted(u8),
 }
@@ -160,7 +160,7 @@ impl Failure {
             Self::NoProcesses => 2,
             Self::Simulate(SimulateError::Failed(_)) => 1,
             Self::Simulate(_) => 2,
-            Self::Stdout(_) | Self::Signals(_) | Self::Folder(_) | Self::Bench(_) | Self::Training(_) => 1,
+            Self::Stdout(_) | Self::Signals(_) | Self::Folder(_) | Self::Bench(_) | Self::Child(_) => 1,
             Self::Interrupted(code) => *code,
         }
     }
@@ -203,7 +203,7 @@ impl Failure {
             Self::Between(_, reason) => Some(reason.clone()),
             Self::Simulate(error) => Some(error.to_string()),
             Self::Bench(error) => Some(error.to_string()),
-            Self::Training(error) => Some(error.to_string()),
+            Self::Child(error) => Some(error.to_string()),
             Self::NoProcesses => Some(
                 "there is no other process to measure the way to: run adapm launch --nodes 2 -- check-net, or give --node, \
                  --nodes and --rendezvous to each"

@@ -1,28 +1,34 @@
-//! How measuring a training run ends badly.
+//! How measuring a program that is started for it ends badly.
 
 use std::process::ExitStatus;
 use std::{fmt, io};
 
-/// Why a training run told nothing.
+/// Why a program that was started told nothing.
 #[derive(Debug)]
-pub(crate) enum TrainingError {
+pub(crate) enum ChildError {
     /// It could not be started.
-    Start(io::Error),
+    Start { program: String, error: io::Error },
     /// It failed; how, and the last line that it wrote to stderr.
     Failed { command: String, status: ExitStatus, said: String },
-    /// What it printed is not what `train --json` prints.
+    /// What it printed or wrote is not what it should.
     Output { command: String },
 }
 
-impl fmt::Display for TrainingError {
+impl ChildError {
+    pub(super) fn start(program: &str, error: io::Error) -> Self {
+        Self::Start { program: program.to_owned(), error }
+    }
+}
+
+impl fmt::Display for ChildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Start(error) => write!(f, "cannot start this program once more: {error}"),
+            Self::Start { program, error } => write!(f, "cannot start {program}: {error}"),
             Self::Failed { command, status, said } => {
-                write!(f, "adapm {command} ended with {status}: {}", said.trim_start_matches("error: "))
+                write!(f, "{command} ended with {status}: {}", said.trim_start_matches("error: "))
             }
             Self::Output { command } => {
-                write!(f, "adapm {command} printed no figures; run it by hand to see")
+                write!(f, "{command} told no figures; run it by hand to see")
             }
         }
     }

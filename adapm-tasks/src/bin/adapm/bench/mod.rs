@@ -3,6 +3,7 @@
 //! [`adapm_tasks::bench`] measures the calls, [`training`] runs `train` as processes of their own, [`table`] shows a figure as soon
 //! as it is known, [`json`] the same for programs.
 
+mod child;
 pub(crate) mod error;
 mod job;
 mod json;

@@ -1,16 +1,14 @@
 //! Training runs, each a command as a user would give it, in turns.
 
-use std::io::Read;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
-use std::{io, thread};
+use std::process::Command;
 
 use adapm_tasks::bench::{Figure, Goal, Outcome};
 use console::style;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
-use super::error::TrainingError;
+use super::child;
+use super::error::ChildError;
 use super::job::{Job, Way};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -104,14 +102,15 @@ fn train(
     if !has_quality {
         words.push("--no-eval".to_owned());
     }
-    let command = words.join(" ");
+    let command = format!("adapm {}", words.join(" "));
     // Who waits is told for what.
-    eprintln!("{}", style(format!("  adapm {command}")).dim().for_stderr());
-    let printed = run(&words, interrupt)?;
+    eprintln!("{}", style(format!("  {command}")).dim().for_stderr());
+    let program =
+        std::env::current_exe().map_err(|error| Failure::Child(ChildError::start("adapm", error)))?;
+    let printed = child::run(Command::new(program).args(&words), &command, Signal::TERM, interrupt)?;
     let (examples, _, scale) = job.rate();
     let quality = job.quality().map_or("", |(field, ..)| field);
-    read(&printed, warm_up, examples, scale, quality)
-        .ok_or(Failure::Training(TrainingError::Output { command }))
+    read(&printed, warm_up, examples, scale, quality).ok_or(Failure::Child(ChildError::Output { command }))
 }
 
 /// What `train --json` printed, in numbers.
@@ -143,57 +142,6 @@ fn read(printed: &str, warm_up: usize, examples: &str, scale: f64, quality: &str
     Some(run)
 }
 
-/// Runs this program with these words and gives what it printed.
-fn run(words: &[String], interrupt: &Interrupt) -> Result<String, Failure> {
-    let start = |error| Failure::Training(TrainingError::Start(error));
-    let program = std::env::current_exe().map_err(start)?;
-    let mut child = Command::new(program)
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(start)?;
-    let readers = [listen(child.stdout.take()), listen(child.stderr.take())];
-    let status = wait(&mut child, interrupt).map_err(start)?;
-    let [printed, said] = readers.map(|reader| reader.join().unwrap_or_default());
-    if let Some(code) = interrupt.exit_code() {
-        return Err(Failure::Interrupted(code));
-    }
-    if !status.success() {
-        let said = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no word").trim().to_owned();
-        return Err(Failure::Training(TrainingError::Failed { command: words.join(" "), status, said }));
-    }
-    Ok(printed)
-}
-
-/// Waits for a process; a signal that ends this one ends it, too.
-fn wait(child: &mut Child, interrupt: &Interrupt) -> io::Result<ExitStatus> {
-    let mut is_told = false;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if interrupt.exit_code().is_some() && !is_told {
-            is_told = true;
-            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            // Ctrl-C went to it as well; if it has ended, nobody need be told.
-            let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
-        }
-        thread::sleep(LOOK);
-    }
-}
-
-/// All that comes through a pipe, in a thread.
-fn listen<R: Read + Send + 'static>(pipe: Option<R>) -> thread::JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // What is cut off is no JSON, and that is told.
-        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
-}
-
 /// The median of what all epochs of some runs reached.
 fn rate(runs: &[Run]) -> f64 {
     median(runs.iter().flat_map(|run| run.rates.iter().copied()).collect())
@@ -203,9 +151,6 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }
-
-/// Between looks at a process: nothing beside what it computes.
-const LOOK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {

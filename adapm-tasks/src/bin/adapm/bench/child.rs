@@ -1,0 +1,66 @@
+//! Programs that are started to be measured: what they print, and how they end.
+
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+use std::{io, thread};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::error::ChildError;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+
+/// Runs a program, which people know as `name`, and gives what it printed. If this process is to end, `ending` tells the other.
+pub(super) fn run(
+    command: &mut Command,
+    name: &str,
+    ending: Signal,
+    interrupt: &Interrupt,
+) -> Result<String, Failure> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let start = |error| Failure::Child(ChildError::start(&program, error));
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(start)?;
+    let readers = [listen(child.stdout.take()), listen(child.stderr.take())];
+    let status = wait(&mut child, ending, interrupt).map_err(start)?;
+    let [printed, said] = readers.map(|reader| reader.join().unwrap_or_default());
+    if let Some(code) = interrupt.exit_code() {
+        return Err(Failure::Interrupted(code));
+    }
+    if !status.success() {
+        let said = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no word").trim().to_owned();
+        return Err(Failure::Child(ChildError::Failed { command: name.to_owned(), status, said }));
+    }
+    Ok(printed)
+}
+
+/// Waits for a process; a signal that ends this one ends it, too.
+fn wait(child: &mut Child, ending: Signal, interrupt: &Interrupt) -> io::Result<ExitStatus> {
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt.exit_code().is_some() && !is_told {
+            is_told = true;
+            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            // Ctrl-C went to it as well; if it has ended, nobody need be told.
+            let _ = pid.map(|pid| kill_process(pid, ending));
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// All that comes through a pipe, in a thread.
+fn listen<R: Read + Send + 'static>(pipe: Option<R>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What is cut off is no JSON, and that is told.
+        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Between looks at a process: nothing beside what it computes.
+const LOOK: Duration = Duration::from_millis(20);
