@@ -16,9 +16,13 @@
 //! The reference column is the predecessor, AdaPM in C++, as measured once on a machine of this kind, with 2 cores: it says how
 //! far a ratio carries, and cannot be run again here.
 //!
+//! Times vary; what repeats is counted: [`counts`] has the messages and bytes of the same operations, and does them alone for
+//! whoever counts instructions.
+//!
 //! Not here: whole training runs, which `adapm bench` starts as processes of their own.
 
 mod access;
+pub mod counts;
 mod desk;
 mod echo;
 mod error;
