@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{assert_refused, run};
+use crate::harness::{adapm, assert_refused, finish, run};
 
 #[test]
 fn figures_stand_beside_floors_and_goals() {
@@ -32,4 +32,41 @@ fn programs_get_an_object_per_figure() {
 fn a_group_that_there_is_not_is_refused_with_those_there_are() {
     assert_refused(&run(&["bench", "acess"]), &["acess", "access"]);
     assert_refused(&run(&["bench", "--transport", "pigeon"]), &["pigeon", "tcp"]);
+}
+
+#[test]
+fn counts_that_nobody_can_make_are_left_out_with_a_line() {
+    let counted = |flags: &[&str]| {
+        let mut command = adapm(&[&["bench", "counts", "--quick"], flags].concat());
+        finish(command.env("PATH", "").spawn().expect("the binary starts"))
+    };
+    let ran = counted(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for words in [
+        "instructions  allocations  messages",
+        "SKIPPED instructions and allocations: valgrind is not installed",
+        "pull, 100 remote keys, in process",
+    ] {
+        assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
+    }
+
+    let ran = counted(&["--json", "--transport", "unix"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let rows: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let skipped = rows.iter().filter(|row| row["skipped"].is_string()).count();
+    assert_eq!((skipped, &rows[0]["what"]), (1, &"instructions and allocations".into()), "{rows:?}");
+    let find = |what: &str, unit: &str| {
+        let row = rows.iter().find(|row| row["what"] == what && row["unit"] == unit);
+        row.and_then(|row| row["value"].as_f64()).unwrap_or_else(|| panic!("no {unit} of {what}: {rows:?}"))
+    };
+    assert_eq!(find("pull, single, 25 floats", "messages/key"), 0.0);
+    assert!(find("push, 100 remote keys, unix", "bytes/call") > 10_000.0);
+    assert!(rows.iter().all(|row| row["group"] == "counts"), "{rows:?}");
+}
+
+#[test]
+fn one_operation_alone_says_nothing() {
+    let ran = run(&["bench", "--operation", "remote-pull-1x25", "--times", "3"]);
+    assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (Some(0), "", ""));
+    assert_refused(&run(&["bench", "--operation", "pull-1x26"]), &["pull-1x26"]);
 }

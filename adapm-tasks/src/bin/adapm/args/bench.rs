@@ -1,5 +1,6 @@
 //! What can be asked of the verb `bench`.
 
+use adapm_tasks::bench::counts::Operation;
 use adapm_transport::net::Kind;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -22,6 +23,12 @@ pub(crate) struct BenchArgs {
     /// Print one JSON object per figure; the table goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
+    /// Do one operation only, for callgrind
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) operation: Option<Operation>,
+    /// How often
+    #[arg(long, value_name = "COUNT", hide = true, default_value_t = 1)]
+    pub(crate) times: u64,
 }
 
 impl BenchArgs {
@@ -44,6 +51,8 @@ fn subject() -> impl TypedValueParser<Value = Subject> {
 const BENCH_EXAMPLES: &str = "\
 Groups: access (local pull and push), workers (two of them), signals (intent, clock), remote (keys
 of another node), moves (relocation, replicas), rest (nothing happens), memory (bytes of copies);
+counts: what repeats from run to run, of the same operations: instructions and allocations, by
+callgrind if valgrind is installed, messages and bytes;
 kge, mf, wv: training with plain arrays, on one node, and on several processes over TCP.
 
 Each figure stands beside its floor, what it would be without a parameter manager, measured in
@@ -55,4 +64,5 @@ Examples:
   adapm bench                       everything
   adapm bench access --quick        local access, small sizes
   adapm bench remote --transport tcp,unix
+  adapm bench counts --quick        instructions, allocations, messages, bytes
   adapm bench kge --json            programs listen";

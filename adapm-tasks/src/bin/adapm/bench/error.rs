@@ -8,6 +8,8 @@ use std::{fmt, io};
 pub(crate) enum ChildError {
     /// It could not be started.
     Start { program: String, error: io::Error },
+    /// There is no place for what it writes.
+    Folder(io::Error),
     /// It failed; how, and the last line that it wrote to stderr.
     Failed { command: String, status: ExitStatus, said: String },
     /// What it printed or wrote is not what it should.
@@ -24,6 +26,10 @@ impl fmt::Display for ChildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Start { program, error } => write!(f, "cannot start {program}: {error}"),
+            Self::Folder(error) => {
+                let folder = std::env::temp_dir();
+                write!(f, "cannot make a folder in {}: {error}", folder.display())
+            }
             Self::Failed { command, status, said } => {
                 write!(f, "{command} ended with {status}: {}", said.trim_start_matches("error: "))
             }

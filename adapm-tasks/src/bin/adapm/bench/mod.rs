@@ -1,9 +1,12 @@
 //! The verb `bench`: what the parameter manager costs on this machine, each figure beside its floor.
 //!
 //! [`adapm_tasks::bench`] measures the calls, [`training`] runs `train` as processes of their own, [`table`] shows a figure as soon
-//! as it is known, [`json`] the same for programs.
+//! as it is known, [`json`] the same for programs. [`counts`] are of what repeats: beside what the library counts itself, instructions,
+//! by [`callgrind`].
 
+mod callgrind;
 mod child;
+mod counts;
 pub(crate) mod error;
 mod job;
 mod json;
@@ -21,12 +24,20 @@ use subject::Subject;
 
 /// Measures everything asked for and shows what came out.
 pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(operation) = args.operation {
+        return counts::alone(&operation, args.times, interrupt);
+    }
     let output = Output::new(args.json);
     let mut plan = Plan::default();
     (plan.is_quick, plan.kinds) = (args.quick, args.kinds());
     output.text(&table::heading(&plan, output))?;
-    let mut figures = Vec::new();
+    let (mut figures, mut is_below_columns) = (Vec::new(), false);
     for subject in args.subjects() {
+        // Counts have columns of their own.
+        if subject != Subject::Counts && !is_below_columns {
+            output.text(&table::figures_heading(output))?;
+        }
+        is_below_columns = subject != Subject::Counts;
         output.text(&table::group(subject.name(), output))?;
         let mut printed = Ok(());
         let mut tell = |outcome| {
@@ -42,6 +53,7 @@ pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure
             Subject::Calls(group) => {
                 measure(group, &plan, interrupt.stop(), &mut tell).map_err(|error| failure(error, interrupt))
             }
+            Subject::Counts => counts::measure(&plan, interrupt, output),
             Subject::Training(job) => training::measure(job, plan.is_quick, interrupt, &mut tell),
         };
         printed.and(measured)?;

@@ -11,18 +11,22 @@ use super::job::Job;
 pub(crate) enum Subject {
     /// Calls of the parameter manager.
     Calls(Group),
+    /// What calls send and execute.
+    Counts,
     /// Training, as processes of their own.
     Training(Job),
 }
 
 impl Subject {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        Group::ALL.into_iter().map(Self::Calls).chain(Job::ALL.into_iter().map(Self::Training))
+        let calls = Group::ALL.into_iter().map(Self::Calls);
+        calls.chain([Self::Counts]).chain(Job::ALL.into_iter().map(Self::Training))
     }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Calls(group) => group.name(),
+            Self::Counts => "counts",
             Self::Training(job) => job.name(),
         }
     }

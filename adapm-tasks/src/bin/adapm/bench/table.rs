@@ -9,14 +9,14 @@ use crate::output::Output;
 pub(super) fn heading(plan: &Plan, output: Output) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let size = if plan.is_quick { ", small sizes" } else { "" };
+    format!("{}\n", output.bold(format!("adapm bench on {}{size}", format::plural(cores, "core"))))
+}
+
+/// What figures are, and their columns.
+pub(super) fn figures_heading(output: Output) -> String {
     let note = "Medians; floors are measured in turns with the figures. C++: AdaPM on 2 cores of another machine, once.";
     let columns = row(["", "figure", "", "floor", "ratio", "goal", "", "C++"]);
-    format!(
-        "{}\n{}\n\n{}",
-        output.bold(format!("adapm bench on {}{size}", format::plural(cores, "core"))),
-        output.dim(note),
-        output.dim(columns)
-    )
+    format!("{}\n\n{}", output.dim(note), output.dim(columns))
 }
 
 pub(super) fn group(name: &str, output: Output) -> String {
@@ -48,7 +48,29 @@ pub(super) fn line(figure: &Figure, output: Output) -> String {
 }
 
 pub(super) fn skipped(what: &str, why: &str, output: Output) -> String {
-    format!("{}\n", output.dim(format!("  {what}: skipped, {why}")))
+    format!("{}\n", output.dim(format!("  SKIPPED {what}: {why}")))
+}
+
+/// The columns of counts.
+pub(super) fn counts_heading(output: Output) -> String {
+    let note = "  What all nodes do and send together, for one key or call; left out is what goes by time, as rounds do.";
+    let columns = counts_row("", "per", ["instructions", "allocations", "messages", "bytes"]);
+    format!("{}\n{}", output.dim(note), output.dim(columns))
+}
+
+/// Counts of an operation, as far as there are any.
+pub(super) fn counts_line(what: &str, unit: &str, figures: &[Option<Figure>; 4]) -> String {
+    let cells = figures
+        .each_ref()
+        .map(|figure| figure.as_ref().map_or_else(String::new, |figure| number(figure.value)));
+    counts_row(what, unit, cells.each_ref().map(String::as_str))
+}
+
+fn counts_row(what: &str, unit: &str, cells: [&str; 4]) -> String {
+    let [instructions, allocations, messages, bytes] = cells;
+    let text =
+        format!("  {what:<52} {unit:<4} {instructions:>12} {allocations:>12} {messages:>9} {bytes:>9}");
+    format!("{}\n", text.trim_end())
 }
 
 pub(super) fn closing(figures: &[Figure], output: Output) -> String {
@@ -94,6 +116,25 @@ mod tests {
         let missed = Figure::new("rate", "1/s", 2.0).towards(Goal::AtLeast(3.0));
         assert!(line(&missed, output).contains("missed"));
         assert!(closing(&[whole, bare, missed], output).contains("1 of 2 goals reached"));
+    }
+
+    #[test]
+    fn counts_stand_in_their_columns() {
+        let figures = [
+            Some(Figure::new("pull", "instructions/call", 18_094.3)),
+            None,
+            None,
+            Some(Figure::new("pull", "", 118.0)),
+        ];
+        let line = counts_line("pull", "call", &figures);
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["pull", "call", "18094", "118"]);
+        let heading = counts_heading(Output::new(false));
+        let columns = heading.lines().next_back().expect("it has lines");
+        for (count, name) in [("18094", "instructions"), ("118", "bytes")] {
+            let [count, name] = [(&*line, count), (columns, name)]
+                .map(|(text, word)| text.find(word).map(|at| at + word.len()));
+            assert_eq!(count, name, "{line}{heading}");
+        }
     }
 
     #[test]
