@@ -1,0 +1,112 @@
+//! The nodes of this process, started: stores and channel threads, then main copies, then links.
+//!
+//! Where there are other processes, all meet behind the main copies and behind the links.
+
+use std::panic;
+use std::sync::Arc;
+
+use adapm_core::Value;
+use adapm_core::policy::System;
+use adapm_core::store::Store;
+use adapm_transport::group::{Group, GroupError, PeerLoss};
+
+use super::endpoints::NodeEnds;
+use super::{Builder, Decisions};
+use crate::cluster::Cluster;
+use crate::error::{BuildError, RunError};
+use crate::failure::Failure;
+use crate::manager::{Launch, Manager, Plan};
+use crate::processes::{Bond, Deadline};
+use crate::ticket::Promise;
+
+impl<V, S> Builder<V, S>
+where
+    V: Value,
+    S: Store<Value = V> + Send + Sync + 'static,
+{
+    /// Starts the nodes of this process.
+    pub(super) fn start(
+        self,
+        endpoints: Vec<NodeEnds>,
+        processes: Option<(&Arc<Group>, Deadline)>,
+    ) -> Result<Cluster<S>, BuildError> {
+        let failure = Arc::new(Failure::default());
+        let plan = self.plan(&failure);
+        self.begin_trace(processes.as_ref().and(endpoints.first()).map(|(node, _)| *node));
+        let all = || endpoints.iter().flat_map(|(_, endpoints)| endpoints);
+        failure.wakes(all().map(|endpoint| endpoint.wake_fn()).collect());
+        let promise = || Arc::new(Promise::new(all().count(), None));
+        let launch = Launch { populated: promise(), connected: promise() };
+        let bond = processes.as_ref().map(|(group, _)| Bond::new(group, &failure));
+        let mut nodes = Vec::with_capacity(endpoints.len());
+        let mut started = self.start_nodes(endpoints, &plan, &launch, &mut nodes);
+        for (promise, label) in
+            [(&launch.populated, "copies of a cluster"), (&launch.connected, "links of a cluster")]
+        {
+            let kept = started.and_then(|()| kept(promise, &failure));
+            if matches!(kept, Ok(false)) {
+                let payload = nodes.iter_mut().find_map(Manager::join);
+                panic::resume_unwind(payload.unwrap_or_else(|| Box::new("a channel thread ended early")));
+            }
+            started = kept.map(drop);
+            if let Some((bond, (_, deadline))) = bond.as_ref().zip(processes.as_ref()) {
+                started = bond.meet(label, started);
+                deadline.begin();
+            }
+            if started.is_err() {
+                failure.end();
+                break;
+            }
+        }
+        // Dropped if it is of no use: that waits for its threads.
+        let cluster = Cluster::new(nodes, self.layout, failure, bond);
+        started.map(|()| cluster)
+    }
+
+    fn start_nodes(
+        &self,
+        endpoints: Vec<NodeEnds>,
+        plan: &Plan<V>,
+        launch: &Launch<V>,
+        nodes: &mut Vec<Manager<S>>,
+    ) -> Result<(), BuildError> {
+        let mut first_part = 0;
+        for (node, endpoints) in endpoints {
+            let taste = |channel| (self.policy_of(node, channel), self.watchers.observer_of(node, channel));
+            let store = (self.store)(&self.layout, node);
+            let channels = endpoints.len();
+            nodes.push(Manager::start(plan, node, store, endpoints, taste, launch, first_part)?);
+            first_part += channels;
+        }
+        Ok(())
+    }
+
+    fn plan(&self, failure: &Arc<Failure>) -> Plan<V> {
+        Plan {
+            layout: self.layout.clone(),
+            nodes: self.nodes,
+            workers: self.workers,
+            location_caches: self.location_caches,
+            initial: Arc::clone(&self.initial),
+            sampling: self.sampling.clone().map(Arc::new),
+            heeds_intents: self.heeds_intents(),
+            localizes: matches!(self.decisions, Decisions::System(System::Lapse)),
+            replicates_fully: self.is_full(),
+            failure: Arc::clone(failure),
+            report: Arc::clone(&self.report),
+            origin: std::time::Instant::now(),
+        }
+    }
+}
+
+/// Whether all channel threads have kept their promise; false: one of them has panicked.
+fn kept<V>(promise: &Promise<V>, failure: &Failure) -> Result<bool, BuildError> {
+    match (promise.wait(), failure.check()) {
+        (Ok(_), Ok(())) => Ok(true),
+        (_, Err(RunError::Transport { message, .. })) => Err(BuildError::Network { message }),
+        (_, Err(RunError::PeerLost { node, address, loss })) => {
+            Err(BuildError::Group(GroupError::PeerLost(PeerLoss { node, address, loss })))
+        }
+        _ => Ok(false),
+    }
+}
