@@ -35,7 +35,8 @@ pub enum Look {
 /// - `f` is bounded and never calls the store.
 /// - What [`Store::look`] tells, if anything, is exact for whoever calls `reserve` and `release`: the engine takes a value without a
 ///   delta for a main copy.
-/// - Calls of `reserve` and `release` for one key come from one thread; calls for different keys may come from several.
+/// - Calls of `reserve`, `reserve_each` and `release` for one key come from one thread, or behind all of another; calls for
+///   different keys may come from several at once.
 pub trait Store {
     /// The element type.
     type Value: Value;
@@ -54,6 +55,17 @@ pub trait Store {
 
     /// Frees value and delta of `key`; the word stays. Idempotent.
     fn release(&self, key: Key);
+
+    /// Gives each of `keys` a value as [`Store::reserve`] without a delta does, and runs `f` on its slot, in their order.
+    ///
+    /// Defaults to one after the other. A store may take the memory of many values at once: threads that fill it together
+    /// then get memory that lies apart, and do not wait for each other.
+    fn reserve_each(&self, keys: &[Key], mut f: impl FnMut(Key, Slot<'_, Self::Value>)) {
+        for key in keys {
+            self.reserve(*key, false);
+            self.with_slot(*key, |slot| f(*key, slot));
+        }
+    }
 
     /// Runs `f` on the held slots of `keys` in ascending order, each under its latch.
     fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, Self::Value>));
@@ -123,6 +135,10 @@ macro_rules! delegate {
 
             fn release(&self, key: Key) {
                 (**self).release(key);
+            }
+
+            fn reserve_each(&self, keys: &[Key], f: impl FnMut(Key, Slot<'_, S::Value>)) {
+                (**self).reserve_each(keys, f);
             }
 
             fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, S::Value>)) {

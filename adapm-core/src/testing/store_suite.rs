@@ -15,12 +15,14 @@ use crate::store::{Look, Store};
 use crate::testing::ReferenceStore;
 use crate::value::Value;
 
+mod each;
 mod forms;
 mod fuzz;
 #[cfg(adapm_loom)]
 pub mod models;
 mod threads;
 
+pub use each::reserve_each_reserves_and_shows_keys_in_order;
 pub use fuzz::{generated_inputs_find_nothing, store_fuzz};
 pub use threads::{
     copies_come_and_go_under_a_working_thread, latches_exclude_and_sums_are_exact,
@@ -59,6 +61,7 @@ macro_rules! store_suite {
             reserve_keeps_what_is_held
             reserve_adds_and_frees_the_delta_alone
             release_keeps_the_word_alone
+            reserve_each_reserves_and_shows_keys_in_order
             keys_have_their_lengths_and_share_no_element
             visit_goes_through_held_keys_in_order
             prefetch_changes_nothing

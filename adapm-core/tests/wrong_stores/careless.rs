@@ -19,6 +19,8 @@ pub(crate) enum Mistake {
     DeltaIsNeverFreed,
     ReleaseClearsTheWord,
     ReleasedElementsComeBack,
+    ReserveEachStartsAnew,
+    ReserveEachGoesBackwards,
     NeighboursShareElements,
     VisitGoesBackwards,
     VisitShowsAbsentKeys,
@@ -129,6 +131,20 @@ impl Store for Careless {
             }
             *entry = Entry { word, freed, ..Entry::default() };
         });
+    }
+
+    fn reserve_each(&self, keys: &[Key], mut f: impl FnMut(Key, Slot<'_, f32>)) {
+        let mut keys = keys.to_vec();
+        if self.has(Mistake::ReserveEachGoesBackwards) {
+            keys.reverse();
+        }
+        for key in keys {
+            if self.has(Mistake::ReserveEachStartsAnew) {
+                self.release(key);
+            }
+            self.reserve(key, false);
+            self.with_slot(key, |slot| f(key, slot));
+        }
     }
 
     fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, f32>)) {

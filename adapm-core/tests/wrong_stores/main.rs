@@ -19,12 +19,13 @@ macro_rules! claims {
 }
 
 /// Every claim of the suite.
-const CLAIMS: [(&str, Claim); 15] = claims! {
+const CLAIMS: [(&str, Claim); 16] = claims! {
     absent_keys_hold_nothing_but_a_word
     reserved_keys_are_zero_and_keep_their_word
     reserve_keeps_what_is_held
     reserve_adds_and_frees_the_delta_alone
     release_keeps_the_word_alone
+    reserve_each_reserves_and_shows_keys_in_order
     keys_have_their_lengths_and_share_no_element
     visit_goes_through_held_keys_in_order
     prefetch_changes_nothing
@@ -38,7 +39,7 @@ const CLAIMS: [(&str, Claim); 15] = claims! {
 };
 
 /// Each mistake, a claim that must notice it, and whether the fuzz form must.
-const EXPECTED: [(Mistake, &str, bool); 19] = [
+const EXPECTED: [(Mistake, &str, bool); 21] = [
     (Mistake::VersionOfAnAbsentKeyStays, "absent_keys_hold_nothing_but_a_word", false),
     (Mistake::WordLosesItsTopBit, "absent_keys_hold_nothing_but_a_word", true),
     (Mistake::ReserveClearsTheWord, "reserved_keys_are_zero_and_keep_their_word", true),
@@ -47,6 +48,8 @@ const EXPECTED: [(Mistake, &str, bool); 19] = [
     (Mistake::DeltaIsNeverFreed, "reserve_adds_and_frees_the_delta_alone", true),
     (Mistake::ReleaseClearsTheWord, "release_keeps_the_word_alone", true),
     (Mistake::ReleasedElementsComeBack, "release_keeps_the_word_alone", true),
+    (Mistake::ReserveEachStartsAnew, "reserve_each_reserves_and_shows_keys_in_order", false),
+    (Mistake::ReserveEachGoesBackwards, "reserve_each_reserves_and_shows_keys_in_order", false),
     (Mistake::NeighboursShareElements, "keys_have_their_lengths_and_share_no_element", true),
     (Mistake::VisitGoesBackwards, "visit_goes_through_held_keys_in_order", true),
     (Mistake::VisitShowsAbsentKeys, "visit_goes_through_held_keys_in_order", true),
