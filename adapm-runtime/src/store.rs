@@ -66,6 +66,10 @@ impl<V: Value> Store for LayoutStore<V> {
         each!(self, store => store.release(key));
     }
 
+    fn reserve_each(&self, keys: &[Key], f: impl FnMut(Key, Slot<'_, V>)) {
+        each!(self, store => store.reserve_each(keys, f));
+    }
+
     fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, V>)) {
         each!(self, store => store.visit(keys, f));
     }

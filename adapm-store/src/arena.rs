@@ -100,14 +100,31 @@ impl<V: Value> Arena<V> {
 
     /// Gives `key` a value, and a delta exactly if `with_delta`.
     pub(crate) fn reserve(&self, key: Key, with_delta: bool) {
+        let slabs = &self.slabs[self.find(key).1.slabs];
+        self.reserve_in(key, with_delta, || slabs.slab(with_delta).take());
+    }
+
+    /// Gives each of `keys` a value and no delta, and runs `f` on its slot, in their order.
+    pub(crate) fn reserve_each(&self, keys: &[Key], mut f: impl FnMut(Key, Slot<'_, V>)) {
+        let slabs_of = |key: &Key| self.find(*key).1.slabs;
+        for keys in keys.chunk_by(|a, b| slabs_of(a) == slabs_of(b)) {
+            let mut room = self.slabs[slabs_of(&keys[0])].slab(false).take_many(keys.len());
+            for key in keys {
+                self.reserve_in(*key, false, || room.next().expect("a slot was taken for each"));
+                self.with_slot(*key, |slot| f(*key, slot));
+            }
+        }
+    }
+
+    /// As [`Self::reserve`], in a slot that `take` has of the slab for that.
+    fn reserve_in(&self, key: Key, with_delta: bool, take: impl FnOnce() -> *mut u8) {
         let (entry, extent) = self.find(key);
-        let slabs = &self.slabs[extent.slabs];
         let mut latched = entry.latch();
         let before = latched.content();
         if matches!(before, Content::Held { has_delta, .. } if has_delta == with_delta) {
             return;
         }
-        let slot = slabs.slab(with_delta).take();
+        let slot = take();
         let value_bytes = extent.value_len * V::WIDTH;
         let delta_bytes = if with_delta { value_bytes } else { 0 };
         // SAFETY: the slab gives slots of header, value and, with a delta, as much again, which nobody else uses. The slot
@@ -131,7 +148,7 @@ impl<V: Value> Arena<V> {
         }
         latched.set(Content::Held { slot, has_delta: with_delta });
         if let Content::Held { slot: old, has_delta: had_delta } = before {
-            slabs.slab(had_delta).give_back(old);
+            self.slabs[extent.slabs].slab(had_delta).give_back(old);
         }
     }
 

@@ -88,6 +88,10 @@ impl<V: Value> Store for DenseStore<V> {
         self.arena.release(key);
     }
 
+    fn reserve_each(&self, keys: &[Key], f: impl FnMut(Key, Slot<'_, V>)) {
+        self.arena.reserve_each(keys, f);
+    }
+
     fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, V>)) {
         for key in (keys.start.0..keys.end.0.min(self.arena.keys())).map(Key) {
             if !matches!(self.arena.look(key), Look::Absent(_)) {

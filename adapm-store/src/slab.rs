@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use std::sync::PoisonError;
+use std::vec;
 
 use adapm_core::Value;
 
@@ -74,7 +75,7 @@ impl Slab {
     /// No chunk yet, for at most `slots_max` slots of `slot_bytes` in use at a time.
     ///
     /// A chunk is a 32nd of what all slots need, within 64 KiB and 64 MiB (one slot if that is larger): few chunks, which
-    /// yet empty when copies leave. All chunks together have `slots_max` slots at most, so a full store wastes none.
+    /// yet empty when copies leave. All chunks together have `slots_max` slots, so a full store wastes none.
     pub(crate) fn new(slot_bytes: usize, slots_max: usize) -> Self {
         let bytes = slot_bytes.saturating_mul(slots_max) / 32;
         let chunk_slots = (bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) / slot_bytes).clamp(1, slots_max);
@@ -83,13 +84,25 @@ impl Slab {
 
     /// Takes a slot, whose content is arbitrary.
     pub(crate) fn take(&self) -> *mut u8 {
+        self.take_from(&mut self.chunks())
+    }
+
+    /// Takes `count` slots at once, side by side as far as chunks have room.
+    pub(crate) fn take_many(&self, count: usize) -> Room<'_> {
         let mut chunks = self.chunks();
-        let Chunks { list, roomy, low, slots, used, empty } = &mut *chunks;
+        let slots: Vec<_> = (0..count).map(|_| self.take_from(&mut chunks)).collect();
+        Room { slab: self, slots: slots.into_iter() }
+    }
+
+    fn take_from(&self, chunks: &mut Chunks) -> *mut u8 {
+        let Chunks { list, roomy, low, slots, used, empty } = chunks;
         while list.get(*roomy).is_some_and(|chunk| chunk.used == chunk.chunk.slots()) {
             (*roomy, *low) = (*roomy + 1, 0);
         }
         if *roomy == list.len() {
-            let chunk = Chunk::new(self.slot_bytes, self.chunk_slots.min(self.slots_max - *slots));
+            // Beyond the maximum are only slots that were taken with others and that nobody will want.
+            let due = self.slots_max.saturating_sub(*slots).max(1);
+            let chunk = Chunk::new(self.slot_bytes, self.chunk_slots.min(due));
             *slots += chunk.slots();
             *empty += 1;
             *roomy = list.partition_point(|other| other.chunk.addr() < chunk.addr());
@@ -138,6 +151,26 @@ impl Slab {
 
     fn chunks(&self) -> MutexGuard<'_, Chunks> {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Slots taken at once; those that nobody has wanted are given back when this is dropped.
+pub(crate) struct Room<'a> {
+    slab: &'a Slab,
+    slots: vec::IntoIter<*mut u8>,
+}
+
+impl Iterator for Room<'_> {
+    type Item = *mut u8;
+
+    fn next(&mut self) -> Option<*mut u8> {
+        self.slots.next()
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.slots.by_ref().for_each(|slot| self.slab.give_back(slot));
     }
 }
 
@@ -192,6 +225,19 @@ mod tests {
 
         slots[..5].iter().for_each(|slot| slab.give_back(*slot));
         assert_eq!(slab.memory(), 0);
+    }
+
+    #[test]
+    fn slots_taken_at_once_lie_side_by_side_and_come_back_if_nobody_wants_them() {
+        let slab = Slab::new(1 << 10, 1_000);
+        let mut room = slab.take_many(20);
+        let taken: Vec<usize> = room.by_ref().take(8).map(|slot| slot.addr()).collect();
+        assert!(taken.windows(2).all(|two| two[1] == two[0] + (1 << 10)));
+        drop(room);
+        assert_eq!(slab.take().addr(), taken[7] + (1 << 10), "the lowest that came back");
+        assert_eq!(slab.chunks().used, 9);
+        assert_eq!(slab.take_many(1_100).count(), 1_100, "more than there are values");
+        assert_eq!(slab.chunks().used, 1_109);
     }
 
     #[test]
