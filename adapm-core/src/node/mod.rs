@@ -40,6 +40,7 @@ mod operate;
 pub mod output;
 mod pending;
 mod place;
+mod populate;
 mod quiesce;
 mod receive;
 mod relocate;
@@ -58,6 +59,7 @@ pub use input::{Input, Intent, Op, OpBody, OpId};
 #[cfg(feature = "testing")]
 pub use inspect::KeyView;
 pub use output::{Event, Output, Reason};
+pub use populate::found;
 
 use crate::clock::Clock;
 use crate::config::NodeConfig;
@@ -169,20 +171,6 @@ impl<S: Store, P: Policy> Node<S, P> {
             policy,
             initial,
         })
-    }
-
-    /// Dense layouts: creates the main copies of this channel's keys of which this node is the home, before the first input.
-    /// Sparse layouts: nothing; their main copies come into being on first access.
-    pub fn populate(&self) {
-        if self.layout.kind() == Kind::Sparse {
-            return;
-        }
-        let keys = self.layout.keys();
-        for key in (keys.start.0..keys.end.0).map(Key) {
-            if self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node {
-                self.found(key);
-            }
-        }
     }
 
     /// Feeds one input at time `now`; then drain [`Node::poll_output`].
@@ -362,14 +350,6 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     fn state(&self, key: Key) -> State {
         self.word(key).state()
-    }
-
-    fn found(&self, key: Key) {
-        self.store.reserve(key, false);
-        self.store.with_slot(key, |mut slot| {
-            slot.found();
-            (self.initial)(key, slot.value);
-        });
     }
 
     /// Where an entry of this node's own goes first.

@@ -1,0 +1,43 @@
+//! Where main copies come from: those of a dense layout before the first input, those of a sparse one when they are asked for.
+//!
+//! They come into being at the home of their key, with an initial value that follows from the key alone.
+
+use super::{Initial, Node};
+use crate::id::Key;
+use crate::layout::{Kind, Layout};
+use crate::policy::Policy;
+use crate::store::Store;
+
+/// Creates the main copies of `keys` in the store of the node that is their home, before the first input of any of its channels.
+///
+/// What [`Node::populate`] does for the keys of its channel, for a driver that has several threads do it: each calls this for
+/// keys of its own, and the engines see what it did if their threads start later.
+///
+/// # Panics
+/// In debug builds, for a key that has a copy or a known location.
+pub fn found<S: Store>(store: &S, keys: &[Key], initial: &Initial<S::Value>) {
+    store.reserve_each(keys, |key, mut slot| {
+        slot.found();
+        initial(key, slot.value);
+    });
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    /// Dense layouts: creates the main copies of this channel's keys of which this node is the home, before the first input.
+    /// Sparse layouts: nothing; their main copies come into being on first access.
+    pub fn populate(&self) {
+        if self.layout.kind() == Kind::Sparse {
+            return;
+        }
+        let keys = self.layout.keys();
+        for key in (keys.start.0..keys.end.0).map(Key) {
+            if self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node {
+                self.found(key);
+            }
+        }
+    }
+
+    pub(super) fn found(&self, key: Key) {
+        found(&self.store, &[key], &self.initial);
+    }
+}
