@@ -98,11 +98,8 @@ impl<V> Default for State<V> {
 }
 
 impl<S: Store> Channel<S> {
-    /// Creates the main copies this node is home of, connects with all peers, and serves until the node has left or the cluster
-    /// fails.
-    pub(crate) fn run(mut self, populated: Waiter<S::Value>, connected: Waiter<S::Value>) {
-        self.engine.populate();
-        populated.tell(Ok(Vec::new()));
+    /// Connects with all peers, and serves until the node has left or the cluster fails.
+    pub(crate) fn run(mut self, connected: Waiter<S::Value>) {
         self.state.connected = Some(connected);
         match self.serve() {
             Ok(farewell) => self.state.farewell = farewell,

@@ -48,23 +48,16 @@ pub(crate) struct Plan<V> {
     pub(crate) origin: std::time::Instant,
 }
 
-/// What channel threads promise when they start, one part each.
-pub(crate) struct Launch<V> {
-    /// All main copies exist.
-    pub(crate) populated: Arc<Promise<V>>,
-    /// All peers can be reached.
-    pub(crate) connected: Arc<Promise<V>>,
-}
-
 impl<S: Store + Send + Sync + 'static> Manager<S> {
-    /// Starts the channel threads of `node`, one per endpoint, which keep their parts of `launch`, counted from `first_part`.
+    /// Starts the channel threads of `node`, one per endpoint, over a store that has the main copies. They keep their parts of the
+    /// promise that all peers can be reached, counted from `first_part`.
     pub(crate) fn start(
         plan: &Plan<S::Value>,
         node: NodeId,
         store: S,
         endpoints: Vec<Box<dyn Endpoint>>,
         mut taste: impl FnMut(ChannelId) -> Taste,
-        launch: &Launch<S::Value>,
+        connected: &Arc<Promise<S::Value>>,
         first_part: usize,
     ) -> Result<Self, BuildError> {
         let channels = endpoints.len();
@@ -102,10 +95,9 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
                 state: Default::default(),
             };
             let part = first_part + index;
-            let populated = Waiter::new(Arc::clone(&launch.populated), part);
-            let connected = Waiter::new(Arc::clone(&launch.connected), part);
+            let connected = Waiter::new(Arc::clone(connected), part);
             let thread = thread::Builder::new().name(format!("adapm {node} {id}"));
-            match thread.spawn(move || channel.run(populated, connected)) {
+            match thread.spawn(move || channel.run(connected)) {
                 Ok(thread) => manager.threads.push(thread),
                 Err(error) => {
                     // Ends the threads that run; dropping their managers waits for them.

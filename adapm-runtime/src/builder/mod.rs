@@ -22,6 +22,7 @@ use crate::channel::Report;
 use crate::cluster::Cluster;
 use crate::error::BuildError;
 use crate::notice::Notice;
+use crate::populate::Populating;
 use crate::processes::{self, Channels};
 use crate::sampling::Sampling;
 use crate::store::LayoutStore;
@@ -253,17 +254,30 @@ where
     /// # Panics
     /// With the payload of the function of initial values, if that panics.
     pub fn build(self) -> Result<Cluster<S>, BuildError> {
+        self.build_telling(&mut |_| {})
+    }
+
+    /// As [`Builder::build`], and tells a few times a second how far it is with the main copies: large ones take a while.
+    ///
+    /// They are made by as many threads as all nodes have workers.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    ///
+    /// # Panics
+    /// As [`Builder::build`].
+    pub fn build_telling(self, tell: &mut dyn FnMut(Populating)) -> Result<Cluster<S>, BuildError> {
         let Some(group) = self.group.clone() else {
             self.check()?;
             let channels = self.channels.unwrap_or_else(|| default_channels(self.nodes));
             let endpoints = self.endpoints_by_node(channels)?;
-            return self.start(endpoints, None);
+            return self.start(endpoints, None, tell);
         };
         let terms = self.check().map(|()| self.terms());
         let fitting = || Channels::Fitting(default_channels(group.roster().on_this_host()));
         let channels = processes::agree(&group, terms, self.channels.map_or_else(fitting, Channels::Told))?;
         let (endpoints, deadline) = processes::open(&group, channels, self.layout.digest::<V>())?;
-        self.start(vec![(group.node(), endpoints)], Some((&group, deadline)))
+        self.start(vec![(group.node(), endpoints)], Some((&group, deadline)), tell)
     }
 
     fn policy_of(&self, node: NodeId, channel: ChannelId) -> SystemPolicy {

@@ -1,13 +1,13 @@
-//! The nodes of this process, started: stores and channel threads, then main copies, then links.
+//! The nodes of this process, started: stores, then main copies, then channel threads, then links.
 //!
 //! Where there are other processes, all meet behind the main copies and behind the links.
 
 use std::panic;
 use std::sync::Arc;
 
-use adapm_core::Value;
 use adapm_core::policy::System;
 use adapm_core::store::Store;
+use adapm_core::{NodeId, Value};
 use adapm_transport::group::{Group, GroupError, PeerLoss};
 
 use super::endpoints::NodeEnds;
@@ -15,7 +15,8 @@ use super::{Builder, Decisions};
 use crate::cluster::Cluster;
 use crate::error::{BuildError, RunError};
 use crate::failure::Failure;
-use crate::manager::{Launch, Manager, Plan};
+use crate::manager::{Manager, Plan};
+use crate::populate::{Populating, populate};
 use crate::processes::{Bond, Deadline};
 use crate::ticket::Promise;
 
@@ -29,20 +30,21 @@ where
         self,
         endpoints: Vec<NodeEnds>,
         processes: Option<(&Arc<Group>, Deadline)>,
+        tell: &mut dyn FnMut(Populating),
     ) -> Result<Cluster<S>, BuildError> {
         let failure = Arc::new(Failure::default());
         let plan = self.plan(&failure);
         self.begin_trace(processes.as_ref().and(endpoints.first()).map(|(node, _)| *node));
         let all = || endpoints.iter().flat_map(|(_, endpoints)| endpoints);
         failure.wakes(all().map(|endpoint| endpoint.wake_fn()).collect());
-        let promise = || Arc::new(Promise::new(all().count(), None));
-        let launch = Launch { populated: promise(), connected: promise() };
+        let connected = Arc::new(Promise::new(all().count(), None));
         let bond = processes.as_ref().map(|(group, _)| Bond::new(group, &failure));
+        let stores: Vec<(NodeId, S)> =
+            endpoints.iter().map(|(node, _)| (*node, (self.store)(&self.layout, *node))).collect();
+        populate(&plan, &stores, tell);
         let mut nodes = Vec::with_capacity(endpoints.len());
-        let mut started = self.start_nodes(endpoints, &plan, &launch, &mut nodes);
-        for (promise, label) in
-            [(&launch.populated, "copies of a cluster"), (&launch.connected, "links of a cluster")]
-        {
+        let mut started = self.start_nodes(endpoints, stores, &plan, &connected, &mut nodes);
+        for (promise, label) in [(None, "copies of a cluster"), (Some(&*connected), "links of a cluster")] {
             let kept = started.and_then(|()| kept(promise, &failure));
             if matches!(kept, Ok(false)) {
                 let payload = nodes.iter_mut().find_map(Manager::join);
@@ -66,16 +68,16 @@ where
     fn start_nodes(
         &self,
         endpoints: Vec<NodeEnds>,
+        stores: Vec<(NodeId, S)>,
         plan: &Plan<V>,
-        launch: &Launch<V>,
+        connected: &Arc<Promise<V>>,
         nodes: &mut Vec<Manager<S>>,
     ) -> Result<(), BuildError> {
         let mut first_part = 0;
-        for (node, endpoints) in endpoints {
+        for ((node, endpoints), (_, store)) in endpoints.into_iter().zip(stores) {
             let taste = |channel| (self.policy_of(node, channel), self.watchers.observer_of(node, channel));
-            let store = (self.store)(&self.layout, node);
             let channels = endpoints.len();
-            nodes.push(Manager::start(plan, node, store, endpoints, taste, launch, first_part)?);
+            nodes.push(Manager::start(plan, node, store, endpoints, taste, connected, first_part)?);
             first_part += channels;
         }
         Ok(())
@@ -99,9 +101,9 @@ where
     }
 }
 
-/// Whether all channel threads have kept their promise; false: one of them has panicked.
-fn kept<V>(promise: &Promise<V>, failure: &Failure) -> Result<bool, BuildError> {
-    match (promise.wait(), failure.check()) {
+/// Whether all channel threads have kept their promise, if there is one; false: one of them has panicked.
+fn kept<V>(promise: Option<&Promise<V>>, failure: &Failure) -> Result<bool, BuildError> {
+    match (promise.map_or(Ok(Vec::new()), Promise::wait), failure.check()) {
         (Ok(_), Ok(())) => Ok(true),
         (_, Err(RunError::Transport { message, .. })) => Err(BuildError::Network { message }),
         (_, Err(RunError::PeerLost { node, address, loss })) => {

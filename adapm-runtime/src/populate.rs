@@ -1,0 +1,184 @@
+//! Main copies at the start: each node's are made by as many threads as it has workers, block by block.
+//!
+//! Which thread makes which does not matter: an initial value follows from its key alone. Not here: sparse layouts, whose main
+//! copies come into being on first access.
+
+use std::panic;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use adapm_core::layout::{Kind, Layout};
+use adapm_core::node::{Initial, found};
+use adapm_core::store::Store;
+use adapm_core::{Key, NodeId, Value};
+
+use crate::failure::Failure;
+use crate::manager::Plan;
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
+
+/// How far a cluster is with its main copies, passed to [`crate::Builder::build_telling`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Populating {
+    /// Keys that have been dealt with: the nodes of this process have the main copies of those that are at home there.
+    pub done: u64,
+    /// Keys of the layout.
+    pub keys: u64,
+}
+
+/// The main copies of one node.
+struct Share<'a, S: Store> {
+    node: NodeId,
+    nodes: usize,
+    store: &'a S,
+    initial: &'a Initial<S::Value>,
+    failure: &'a Failure,
+    /// A thread of any node has panicked.
+    stopped: &'a AtomicBool,
+    keys: u64,
+    block: u64,
+    /// The first key that no thread has taken.
+    next: AtomicU64,
+}
+
+/// Creates the main copies of the nodes whose `stores` these are, and tells how far that is a few times a second; leaves early if
+/// the cluster has failed.
+///
+/// # Panics
+/// With the payload of the function of initial values, if that panics.
+pub(crate) fn populate<S: Store + Sync>(
+    plan: &Plan<S::Value>,
+    stores: &[(NodeId, S)],
+    tell: &mut dyn FnMut(Populating),
+) {
+    if plan.layout.kind() == Kind::Sparse {
+        return;
+    }
+    let keys = plan.layout.keys().end.0;
+    let (block, stopped) = (block::<S::Value>(&plan.layout, plan.nodes), AtomicBool::new(false));
+    let shares = stores.iter().map(|(node, store)| Share {
+        node: *node,
+        nodes: plan.nodes,
+        store,
+        initial: &plan.initial,
+        failure: &plan.failure,
+        stopped: &stopped,
+        keys,
+        block,
+        next: AtomicU64::new(0),
+    });
+    let shares: Vec<Share<'_, S>> = shares.collect();
+    thread::scope(|scope| {
+        let (sender, made) = mpsc::channel();
+        let mut threads = Vec::new();
+        for share in &shares {
+            // More than blocks would find nothing to do.
+            for _ in 0..(plan.workers as u64).min(keys.div_ceil(block)) {
+                let sender = sender.clone();
+                threads.push(scope.spawn(move || share.make(&sender)));
+            }
+        }
+        drop(sender);
+        let mut meter = Meter { done: 0, keys, shares: shares.len() as u64, told: Instant::now() };
+        for count in made {
+            meter.add(count, Instant::now()).into_iter().for_each(&mut *tell);
+        }
+        if let Some(payload) = threads.into_iter().find_map(|thread| thread.join().err()) {
+            panic::resume_unwind(payload);
+        }
+    });
+}
+
+impl<S: Store> Share<'_, S> {
+    /// Takes blocks of keys and makes the main copies of those that are at home here; sends how many keys a block had.
+    fn make(&self, made: &Sender<u64>) {
+        let mut at_home = Vec::new();
+        let _stop = StopOthers(self.stopped);
+        while self.failure.check().is_ok() && !self.stopped.load(Ordering::Relaxed) {
+            // No order with anything else: each block is taken once.
+            let start = self.next.fetch_add(self.block, Ordering::Relaxed);
+            if start >= self.keys {
+                break;
+            }
+            let end = self.keys.min(start + self.block);
+            at_home.clear();
+            at_home.extend((start..end).map(Key).filter(|key| Layout::home(*key, self.nodes) == self.node));
+            found(self.store, &at_home, self.initial);
+            // Who counts waits for all.
+            let _ = made.send(end - start);
+        }
+    }
+}
+
+/// Tells the others if its thread panics.
+struct StopOthers<'a>(&'a AtomicBool);
+
+impl Drop for StopOthers<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How many keys all shares have dealt with, and when that was told.
+struct Meter {
+    done: u64,
+    keys: u64,
+    shares: u64,
+    told: Instant,
+}
+
+impl Meter {
+    /// Counts keys of one share; what to tell, if that is due.
+    fn add(&mut self, count: u64, now: Instant) -> Option<Populating> {
+        self.done += count;
+        if now.saturating_duration_since(self.told) < TELLING {
+            return None;
+        }
+        self.told = now;
+        Some(Populating { done: self.done / self.shares, keys: self.keys })
+    }
+}
+
+/// Keys of a block, of which a node is home of so many that their values fill some huge pages.
+fn block<V: Value>(layout: &Layout, nodes: usize) -> u64 {
+    let keys = layout.keys().end.0;
+    let values = layout.extents().iter().map(|extent| {
+        u128::from(extent.keys.end.0 - extent.keys.start.0) * (extent.value_len * V::WIDTH) as u128
+    });
+    let mean = (values.sum::<u128>() / u128::from(keys)).max(1);
+    u64::try_from(BLOCK_BYTES * nodes as u128 / mean).unwrap_or(u64::MAX).clamp(1, BLOCK_KEYS_MAX)
+}
+
+/// Values of a block: threads that fill memory first meet only at its ends.
+const BLOCK_BYTES: u128 = 4 << 20;
+const BLOCK_KEYS_MAX: u64 = 1 << 18;
+/// How often is told how far it is.
+const TELLING: Duration = Duration::from_millis(100);
+
+#[cfg(all(test, not(adapm_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_is_told_now_and_then_as_a_part_of_all_keys() {
+        let start = Instant::now();
+        let mut meter = Meter { done: 0, keys: 100, shares: 2, told: start };
+        assert_eq!(meter.add(30, start + TELLING / 2), None);
+        assert_eq!(meter.add(30, start + TELLING), Some(Populating { done: 30, keys: 100 }));
+        assert_eq!(meter.add(30, start + TELLING), None);
+        assert_eq!(meter.add(110, start + 2 * TELLING), Some(Populating { done: 100, keys: 100 }));
+    }
+
+    #[test]
+    fn a_block_is_a_few_megabytes_of_each_node() {
+        let of = |extents: &[_], nodes| block::<f32>(&Layout::dense(extents).expect("legal"), nodes);
+        assert_eq!(of(&[(1_000_000, 1 << 10)], 1), 1 << 10);
+        assert_eq!(of(&[(1_000_000, 1 << 10)], 4), 4 << 10);
+        assert_eq!(of(&[(500, 2 << 10), (500, 0x200)], 1), (4 << 20) / 0x1400);
+        assert_eq!(of(&[(5, Layout::VALUE_LEN_MAX)], 1), 1);
+        assert_eq!(of(&[(5, 1)], 1), BLOCK_KEYS_MAX);
+    }
+}
