@@ -25,7 +25,7 @@ use crate::run::draws::Draws;
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
-use crate::run::task::{Course, Initial, Round, StepError, Task, Unit};
+use crate::run::task::{Course, Form, Initial, Round, StepError, Task, Unit};
 
 /// Embeddings of a graph that are trained.
 #[derive(Clone, Copy)]
@@ -147,8 +147,8 @@ impl<'a> Task for Embeddings<'a> {
         }
     }
 
-    fn examination(&self, split: Split) -> Option<Ranking<'a>> {
-        let halves = if split == Split::Valid { 2 } else { 1 };
+    fn examination(&self, split: Split, form: Form) -> Option<Ranking<'a>> {
+        let halves = if form == Form::Trained { 2 } else { 1 };
         let (shape, reciprocal) = (self.shape_of(halves), self.config.reciprocal);
         let ranking = || Ranking::new(self.graph, split, self.model(), shape, reciprocal);
         (!self.graph.part(split).is_empty()).then(ranking)

@@ -24,7 +24,7 @@ use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
 use crate::run::shape::Shape;
-use crate::run::task::{Course, Initial, Round, StepError, Task};
+use crate::run::task::{Course, Form, Initial, Round, StepError, Task};
 
 /// Ratings that are to be factorized.
 pub(crate) struct Factorization<'a> {
@@ -171,10 +171,10 @@ impl<'a> Task for Factorization<'a> {
         learner.train(&load.chunk, self.rule(learning_rate), &self.penalties, self.ratings.rows, parameters)
     }
 
-    fn examination(&self, split: Split) -> Option<Prediction<'a>> {
-        let value_len = match split {
-            Split::Valid => self.rule(0.0).value_len(),
-            Split::Test => self.config.dim,
+    fn examination(&self, split: Split, form: Form) -> Option<Prediction<'a>> {
+        let value_len = match form {
+            Form::Trained => self.rule(0.0).value_len(),
+            Form::Kept => self.config.dim,
         };
         let prediction = Prediction::new(self.ratings, split, self.config.dim, value_len, self.config.clip);
         prediction.has_any().then_some(prediction)

@@ -51,14 +51,17 @@ pub(crate) struct Verdicts<E: Examination> {
     pub(crate) answers: Answers<E::Answer>,
     /// The best figures on valid so far.
     pub(crate) best: Option<E::Figures>,
-    /// Epoch whose parameters were copied last.
+    /// Epoch whose figures these are.
     pub(crate) chosen: Option<u32>,
+    /// Figures on test of the parameters as they stand in the end, with the seconds that took; `None`: not examined there.
+    pub(crate) test: Option<(E::Figures, f64)>,
     pub(crate) started: Option<(Instant, ManagerStats)>,
 }
 
 impl<E: Examination> Default for Verdicts<E> {
     fn default() -> Self {
-        Self { epochs: Vec::new(), answers: Answers::none(), best: None, chosen: None, started: None }
+        let (epochs, answers) = (Vec::new(), Answers::none());
+        Self { epochs, answers, best: None, chosen: None, test: None, started: None }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Training in tests as if nodes were processes: a board for each, on a cluster that is in this process.
 
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::NodeId;
@@ -15,7 +16,7 @@ use crate::run::observer::{Epoch, Observer};
 use crate::run::peers::Peers;
 use crate::run::seat::Seat;
 use crate::run::session::{Job, Session};
-use crate::run::task::{FiguresOf, Task};
+use crate::run::task::{FiguresOf, Form, Task};
 
 pub(crate) const NODES: usize = 3;
 pub(crate) const WORKERS: usize = 2;
@@ -26,6 +27,8 @@ pub(crate) struct Ended<F> {
     pub(crate) epochs: Vec<Epoch<F>>,
     pub(crate) best: Option<F>,
     pub(crate) chosen: Option<u32>,
+    /// Figures on test, if they were examined where the parameters were trained.
+    pub(crate) test: Option<F>,
     /// Exchanges of all.
     pub(crate) rounds: u64,
 }
@@ -36,8 +39,19 @@ pub(crate) fn flags() -> Vec<AtomicBool> {
 }
 
 /// Trains with a board for each node; tasks, observers and flags are those of each. Tasks may differ, which those of
-/// processes that have agreed do not.
+/// processes that have agreed do not. The parameters are wanted.
 pub(crate) fn train_each<T: Task>(
+    tasks: &[&T; NODES],
+    settings: Settings<'_>,
+    observers: &[&dyn Observer<FiguresOf<T>>; NODES],
+    stops: &[AtomicBool],
+) -> Vec<Ended<FiguresOf<T>>> {
+    train_each_and(true, tasks, settings, observers, stops)
+}
+
+/// As [`train_each`], with parameters that may be wanted.
+pub(crate) fn train_each_and<T: Task>(
+    keeps: bool,
     tasks: &[&T; NODES],
     settings: Settings<'_>,
     observers: &[&dyn Observer<FiguresOf<T>>; NODES],
@@ -60,8 +74,9 @@ pub(crate) fn train_each<T: Task>(
         .collect();
     let boards: Vec<Board<'_, T::Examination>> =
         (0..NODES).map(|n| Board::new(WORKERS, &peers[n], observers[n], &stops[n], &stats[n])).collect();
-    let valid = task.examination(Split::Valid);
-    let job = |(task, board)| Job { task, settings, valid: valid.as_ref(), board };
+    let valid = task.examination(Split::Valid, Form::Trained);
+    let test = OnceLock::new();
+    let job = |(task, board)| Job { task, settings, valid: valid.as_ref(), test: &test, keeps, board };
     let jobs: Vec<Job<'_, T>> = tasks.iter().copied().zip(&boards).map(job).collect();
     let results = cluster.run(|worker| {
         let (node, index) = (worker.node().index(), worker.id().index());
@@ -78,8 +93,9 @@ pub(crate) fn train_each<T: Task>(
     let rounds = places[0].rounds();
     drop(jobs);
     let ended = boards.into_iter().zip(outcomes).map(|(board, outcome)| {
-        let Verdicts { epochs, best, chosen, .. } = board.into_verdicts();
-        Ended { outcome, epochs, best, chosen, rounds }
+        let Verdicts { epochs, best, chosen, test, .. } = board.into_verdicts();
+        let test = test.map(|(figures, _)| figures);
+        Ended { outcome, epochs, best, chosen, test, rounds }
     });
     ended.collect()
 }

@@ -3,6 +3,7 @@
 //! ```text
 //!   processes:  agree on what is run --> epochs ------------------------------------> evaluate test --> gather
 //!   workers:                             train a part | examine a share | copy a part    (kept parameters)
+//!                                        in the end: examine test where the parameters are, if no copy is wanted
 //! ```
 //!
 //! A task says what is its own (`task`): its parameters' shape and initial values, how units of work are loaded and

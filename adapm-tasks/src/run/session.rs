@@ -5,6 +5,9 @@
 //!           first worker: is it the best? | quiesce | copy a part of the parameters | next epoch
 //! ```
 //!
+//! A copy takes memory, and is made only if it is needed: because a later epoch may be worse, or because the parameters are
+//! wanted. In the end test is examined where the parameters are, if they are the chosen ones (`ending`).
+//!
 //! If an epoch has several rounds, all workers quiesce between two of them, also one that has left the phase early.
 //!
 //! A phase ends with a quiesce, which is a barrier too. Only the first worker decides, between two of them, and writes
@@ -19,6 +22,9 @@
 //! A first worker has nothing to do between a quiesce and the exchange that could fail, and one that fails elsewhere gives
 //! the reason at the exchange the others come to next: all reach it, or nobody waits.
 
+mod ending;
+
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Instant;
 
@@ -39,6 +45,10 @@ pub(crate) struct Job<'a, T: Task> {
     pub(crate) settings: Settings<'a>,
     /// How valid is evaluated; `None` if it is not.
     pub(crate) valid: Option<&'a T::Examination>,
+    /// How test is evaluated with the parameters that are trained, if it is, once somebody has asked.
+    pub(crate) test: &'a OnceLock<Option<T::Examination>>,
+    /// The parameters of the chosen epoch are wanted.
+    pub(crate) keeps: bool,
     pub(crate) board: &'a Board<'a, T::Examination>,
 }
 
@@ -71,7 +81,7 @@ where
         Self { job, seat, parameters, learner: job.task.learner(), part: Vec::new(), phase: 0 }
     }
 
-    /// Lives through the run and returns the chosen parameters of this worker's keys.
+    /// Lives through the run and returns the chosen parameters of this worker's keys; none if nobody needs them any more.
     pub(crate) fn run<A>(self, announcer: A) -> Result<Vec<f32>, TaskError>
     where
         A: Announcer<Sample = P::Sample> + Send,
@@ -115,10 +125,10 @@ where
             }
             let is_cut = self.end_phase()?;
             if is_cut || self.select(epoch)? {
-                break;
+                return self.end(true);
             }
         }
-        self.keep_something()
+        self.end(false)
     }
 
     /// Ends a phase: all workers have come here, and everything pushed is applied everywhere. Tells whether some worker left
@@ -304,7 +314,8 @@ where
             return Ok(true);
         }
         let chosen = board.verdicts().chosen;
-        if chosen == Some(epoch) {
+        // Behind the last epoch the parameters stay as they are.
+        if chosen == Some(epoch) && (self.job.keeps || epoch < self.job.settings.epochs) {
             self.copy()?;
         }
         Ok(false)
@@ -333,41 +344,6 @@ where
         board.observer.epoch(report);
         Ok(())
     }
-
-    /// Copies the current parameters if none were chosen.
-    fn keep_something(&mut self) -> Result<(), TaskError> {
-        if self.job.board.has_failed() || self.job.board.verdicts().chosen.is_some() {
-            return Ok(());
-        }
-        // Nobody chooses before all have looked.
-        self.end_phase()?;
-        self.copy()
-    }
-
-    /// Pulls the parameters of this worker's keys, in blocks.
-    fn copy(&mut self) -> Result<(), TaskError> {
-        let (shape, kept) = (self.job.task.shape(), self.job.task.kept());
-        self.part.clear();
-        let (mut keys, mut values) = (Vec::new(), Vec::new());
-        let mut all = self.seat.copied(shape.keys()).peekable();
-        while all.peek().is_some() {
-            keys.clear();
-            let mut floats = 0;
-            while let Some(key) = all.next_if(|_| floats < COPY_FLOATS) {
-                floats += shape.len_of(key);
-                keys.push(key);
-            }
-            values.resize(floats, 0.0);
-            self.parameters.pull(&keys, &mut values)?;
-            let mut rest = values.as_slice();
-            for key in &keys {
-                let (value, behind) = rest.split_at(shape.len_of(*key));
-                self.part.extend_from_slice(&value[..kept.len_of(*key)]);
-                rest = behind;
-            }
-        }
-        Ok(())
-    }
 }
 
 impl<T: Task, P> Drop for Session<'_, T, P> {
@@ -380,6 +356,3 @@ impl<T: Task, P> Drop for Session<'_, T, P> {
 }
 
 const PROGRESS_MILLIS: u128 = 200;
-
-/// Floats that are pulled at once for a copy.
-const COPY_FLOATS: usize = 1 << 18;

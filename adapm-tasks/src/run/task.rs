@@ -35,7 +35,7 @@ pub(crate) trait Task: Sync {
     /// What a worker remembers from step to step.
     type Learner;
     /// How parameters are judged.
-    type Examination: Examination;
+    type Examination: Examination + Send;
 
     /// The parameters that are trained, with whatever the update rule keeps beside them.
     fn shape(&self) -> Shape;
@@ -102,9 +102,8 @@ pub(crate) trait Task: Sync {
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>>;
 
-    /// How parameters are judged on a part of the data: on valid, with values of [`shape`](Self::shape); on test, of
-    /// [`kept`](Self::kept). `None` without such data.
-    fn examination(&self, split: Split) -> Option<Self::Examination>;
+    /// How parameters in this form are judged on a part of the data. `None` without such data.
+    fn examination(&self, split: Split, form: Form) -> Option<Self::Examination>;
 
     /// Whether an epoch with these figures on valid is to be preferred to one with the `best` so far, of which the first may be
     /// no number: any that is one is better.
@@ -151,6 +150,15 @@ pub(crate) trait Examination: Sync {
 
 /// What the evaluations of a task give.
 pub(crate) type FiguresOf<T> = <<T as Task>::Examination as Examination>::Figures;
+
+/// What values there are of the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Those that are trained, of [`Task::shape`].
+    Trained,
+    /// Those that are kept, of [`Task::kept`].
+    Kept,
+}
 
 /// Writes the initial value of a key.
 pub(crate) type Initial = Arc<dyn Fn(Key, &mut [f32]) + Send + Sync>;

@@ -2,6 +2,7 @@
 
 mod accesses;
 mod count;
+mod ending;
 mod patterns;
 
 use std::panic::{self, AssertUnwindSafe};
@@ -30,13 +31,21 @@ fn settings(system: Option<System>) -> Settings<'static> {
     Settings { system, nodes, workers, seed: 1, epochs, evaluate, valid_every, trace: None }
 }
 
-/// Trains with all nodes in one process.
+/// Trains with all nodes in one process; the parameters are wanted.
 fn train(task: &Count, settings: Settings<'_>) -> Trained<Figures> {
+    train_and(true, task, settings, &NoProgress, &AtomicBool::new(false))
+}
+
+fn train_and(
+    checkpoint: bool,
+    task: &Count,
+    settings: Settings<'_>,
+    observer: &dyn Observer<Figures>,
+    stop: &AtomicBool,
+) -> Trained<Figures> {
     let peers = Peers::alone();
     let crew = Crew::new(settings.system, settings.nodes, settings.workers, &peers).expect("makes sense");
-    let (agreed, stop) = (Agreed { checkpoint: true }, AtomicBool::new(false));
-    let run = Run { task, settings, agreed, crew, observer: &NoProgress, stop: &stop };
-    run.train().expect("trains")
+    Run { task, settings, agreed: Agreed { checkpoint }, crew, observer, stop }.train().expect("trains")
 }
 
 /// Rates of the epochs up to `epoch`: each is twice that before.

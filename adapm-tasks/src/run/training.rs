@@ -1,7 +1,7 @@
 //! Training, on a cluster or on plain arrays, with the figures on test in the end.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use adapm_runtime::System;
@@ -21,7 +21,7 @@ use crate::run::parameters::Unannounced;
 use crate::run::seat::Seat;
 use crate::run::session::{Job, Session};
 use crate::run::stats::ManagerStats;
-use crate::run::task::{Examination, FiguresOf, Task};
+use crate::run::task::{Examination, FiguresOf, Form, Task};
 
 /// A training run on which all processes have agreed.
 pub(crate) struct Run<'a, T: Task> {
@@ -75,8 +75,10 @@ impl<T: Task> Run<'_, T> {
     /// Trains.
     fn epochs(&self) -> Result<Copied<T::Examination>, TaskError> {
         let Self { task, settings, crew, observer, stop, .. } = *self;
-        let valid = settings.evaluate.then(|| task.examination(Split::Valid)).flatten();
-        let job = |board| Job { task, settings, valid: valid.as_ref(), board };
+        let examination = || task.examination(Split::Valid, Form::Trained);
+        let valid = settings.evaluate.then(examination).flatten();
+        let (test, keeps) = (&OnceLock::new(), self.agreed.checkpoint);
+        let job = |board| Job { task, settings, valid: valid.as_ref(), test, keeps, board };
         let (shape, draws, initial) = (task.shape(), task.draws(), task.initial());
 
         let Some(setup) = crew.setup(settings.seed) else {
@@ -110,7 +112,6 @@ impl<T: Task> Run<'_, T> {
         (parts, verdicts): Copied<T::Examination>,
     ) -> Result<Trained<FiguresOf<T>>, TaskError> {
         let Self { task, settings, agreed, crew, observer, stop } = *self;
-        let kept = Kept::new(task.kept(), parts, crew.peers);
         // What one process has seen of the flag counts for all.
         let stopped = crew.peers.share(Ok(stop.load(Ordering::Relaxed)))?.contains(&true);
         let last = verdicts.epochs.last();
@@ -125,8 +126,19 @@ impl<T: Task> Run<'_, T> {
             nodes: crew.nodes,
             workers: crew.workers,
         };
+        if let Some((figures, seconds)) = verdicts.test {
+            // What is raised behind the last figure stops nothing.
+            (trained.test, trained.test_seconds, trained.stopped) = (Some(figures), seconds, false);
+            return Ok(trained);
+        }
+        if !agreed.checkpoint && verdicts.chosen.is_none_or(|epoch| epoch == settings.epochs) {
+            // There was nothing to examine, or no time for it, and no copy is wanted.
+            return Ok(trained);
+        }
+        let kept = Kept::new(task.kept(), parts, crew.peers);
         let began = Instant::now();
-        let test = (settings.evaluate && !stopped).then(|| task.examination(Split::Test)).flatten();
+        let examination = || task.examination(Split::Test, Form::Kept);
+        let test = (settings.evaluate && !stopped).then(examination).flatten();
         if let Some(examination) = &test {
             let evaluation = Evaluation { examination, shape: task.kept(), crew, observer, stop };
             let evaluated = evaluation.run(kept.initial())?;

@@ -21,6 +21,8 @@ pub(crate) struct Answering<'a> {
     /// Those of the seen questions: the items.
     questions: Vec<[u32; 4]>,
     dim: usize,
+    /// Floats of a value: the vector comes first.
+    value_len: usize,
     /// Words that can be answers, the first ones.
     words: u64,
 }
@@ -30,7 +32,31 @@ impl<'a> Answering<'a> {
     pub(crate) fn new(analogies: &'a Analogies, words: &Names, dim: usize, limit: usize) -> Self {
         let seen = analogies.seen(words, limit);
         let questions = seen.iter().flatten().copied().collect();
-        Self { analogies, seen, questions, dim, words: words.len().min(limit) as u64 }
+        let words = words.len().min(limit) as u64;
+        Self { analogies, seen, questions, dim, value_len: dim, words }
+    }
+
+    /// The vectors are the first floats of values of `value_len`.
+    pub(crate) fn in_values_of(self, value_len: usize) -> Self {
+        Self { value_len, ..self }
+    }
+
+    /// Pulls the vectors of `keys`, `[keys.len() x dim]`.
+    fn pull<P: Parameters>(
+        &self,
+        parameters: &mut P,
+        keys: &[Key],
+        vectors: &mut Vec<f32>,
+    ) -> Result<(), P::Error> {
+        let Self { dim, value_len, .. } = *self;
+        vectors.resize(keys.len() * value_len, 0.0);
+        parameters.pull(keys, vectors)?;
+        if value_len > dim {
+            (1..keys.len())
+                .for_each(|at| vectors.copy_within(at * value_len..at * value_len + dim, at * dim));
+            vectors.truncate(keys.len() * dim);
+        }
+        Ok(())
     }
 }
 
@@ -68,8 +94,7 @@ impl Examination for Answering<'_> {
         let asked = questions.iter().flat_map(|question| &question[..3]);
         let mut vectors: BTreeMap<u32, Vec<f32>> = asked.map(|word| (*word, Vec::new())).collect();
         for (word, vector) in &mut vectors {
-            vector.resize(dim, 0.0);
-            parameters.pull(&[Key(u64::from(*word))], vector)?;
+            self.pull(parameters, &[Key(u64::from(*word))], vector)?;
             normalize(vector);
         }
         let queries = queries(questions, |word| vectors[&word].as_slice());
@@ -78,8 +103,7 @@ impl Examination for Answering<'_> {
         while first < self.words {
             let end = self.words.min(first + BLOCK);
             let keys: Vec<Key> = (first..end).map(Key).collect();
-            values.resize(keys.len() * dim, 0.0);
-            parameters.pull(&keys, values)?;
+            self.pull(parameters, &keys, values)?;
             search.see(first as u32, values);
             first = end;
         }

@@ -11,7 +11,7 @@ use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
 use crate::run::shape::Shape;
-use crate::run::task::{Course, FiguresOf, Initial, Round, StepError, Task, Unit};
+use crate::run::task::{Course, FiguresOf, Form, Initial, Round, StepError, Task, Unit};
 use crate::wv::analogy::Analogies;
 use crate::wv::answering::Answering;
 use crate::wv::config::{Optimizer, TrainConfig};
@@ -177,10 +177,15 @@ impl<'a> Task for WordVectors<'a> {
         step.train(&unit.sentence, &unit.keys, learning_rate, &mut unit.sample, parameters)
     }
 
-    fn examination(&self, split: Split) -> Option<Answering<'a>> {
+    fn examination(&self, split: Split, form: Form) -> Option<Answering<'a>> {
         // No part of a text is held out, so no epoch is better than the last.
         let questions = self.questions.filter(|_| split == Split::Test)?;
-        Some(Answering::new(questions, self.corpus.vocabulary().words(), self.config.dim, usize::MAX))
+        let (words, dim) = (self.corpus.vocabulary().words(), self.config.dim);
+        let value_len = match form {
+            Form::Trained => self.recipe().value_len(),
+            Form::Kept => dim,
+        };
+        Some(Answering::new(questions, words, dim, usize::MAX).in_values_of(value_len))
     }
 
     fn is_better(&self, figures: &FiguresOf<Self>, best: &FiguresOf<Self>) -> bool {

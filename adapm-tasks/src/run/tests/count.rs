@@ -15,7 +15,7 @@ use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
 use crate::run::shape::Shape;
-use crate::run::task::{Course, Examination, Initial, Round, StepError, Task, Unit};
+use crate::run::task::{Course, Examination, Form, Initial, Round, StepError, Task, Unit};
 
 /// Keys that are visited; their values are `[sum of rates | visits' units]`, of which the first is kept.
 pub(crate) const BLOCKS: u64 = 6;
@@ -31,6 +31,8 @@ pub(crate) struct Count {
     pub(crate) idle: Option<usize>,
     /// The sum of all rates that is best; `None`: nothing is evaluated.
     pub(crate) target: Option<f64>,
+    /// There is something to select an epoch on.
+    pub(crate) has_valid: bool,
     /// In the second epoch, this worker has an update that is no number.
     pub(crate) diverges: Option<usize>,
     /// In the second epoch, this worker's loader cannot go on.
@@ -39,7 +41,15 @@ pub(crate) struct Count {
 
 impl Count {
     pub(crate) fn new(workers: usize) -> Self {
-        Self { workers, units: 5, idle: None, target: None, diverges: None, unreadable: None }
+        Self {
+            workers,
+            units: 5,
+            idle: None,
+            target: None,
+            has_valid: true,
+            diverges: None,
+            unreadable: None,
+        }
     }
 
     fn units_of(&self, worker: usize) -> u64 {
@@ -179,9 +189,10 @@ impl Task for Count {
         Ok(f64::from(learning_rate) + missing)
     }
 
-    fn examination(&self, split: Split) -> Option<Distance> {
-        let shape = if split == Split::Valid { self.shape() } else { self.kept() };
-        self.target.map(|target| Distance { split, shape, target })
+    fn examination(&self, split: Split, form: Form) -> Option<Distance> {
+        let shape = if form == Form::Trained { self.shape() } else { self.kept() };
+        let target = self.target.filter(|_| self.has_valid || split == Split::Test);
+        target.map(|target| Distance { split, shape, target })
     }
 
     fn is_better(&self, figures: &Figures, best: &Figures) -> bool {

@@ -1,0 +1,104 @@
+//! The end of a run: the chosen parameters are copied, or judged where they are.
+//!
+//! | in the end | wanted | else |
+//! | --- | --- | --- |
+//! | an earlier epoch is chosen | copied behind it | the same, and judged elsewhere |
+//! | the last epoch is chosen, or none | copied | examined where they are, on test |
+//! | the run was stopped | copied, if no epoch is chosen | nothing |
+
+use std::time::Instant;
+
+use adapm_runtime::trace::Tracer;
+
+use super::{Job, Session};
+use crate::run::config::Split;
+use crate::run::error::TaskError;
+use crate::run::parameters::Parameters;
+use crate::run::share::{Answers, Share};
+use crate::run::stats::ManagerStats;
+use crate::run::task::{Examination, Form, Task};
+
+impl<T, P> Session<'_, T, P>
+where
+    T: Task,
+    P: Parameters,
+    TaskError: From<P::Error>,
+{
+    /// Ends the run, which may have been cut short. All workers of all processes do the same here.
+    pub(super) fn end(&mut self, is_cut: bool) -> Result<(), TaskError> {
+        let board = self.job.board;
+        let chosen = board.verdicts().chosen;
+        if board.has_failed() || (self.job.keeps && chosen.is_some()) {
+            return Ok(());
+        }
+        if self.job.keeps {
+            // Nobody chooses before all have looked.
+            self.end_phase()?;
+            return self.copy();
+        }
+        if is_cut || chosen.is_some_and(|epoch| epoch < self.job.settings.epochs) {
+            return Ok(());
+        }
+        self.test()
+    }
+
+    /// Examines test with the parameters as they stand.
+    fn test(&mut self) -> Result<(), TaskError> {
+        let Job { task, settings, test, .. } = self.job;
+        let examination = || task.examination(Split::Test, Form::Trained);
+        let Some(examination) = test.get_or_init(|| settings.evaluate.then(examination).flatten()) else {
+            return Ok(());
+        };
+        let (board, began) = (self.job.board, Instant::now());
+        if self.seat.is_first() {
+            // What is traced is training.
+            settings.trace.into_iter().for_each(Tracer::end);
+            board.verdicts().answers = Answers::to(examination);
+        }
+        self.end_phase()?;
+        let share = Share { examination, seat: self.seat, phase: self.phase };
+        share.examine(&mut examination.examiner(), &mut self.parameters, board)?;
+        self.parameters.quiesce()?;
+        if self.seat.is_first() {
+            board.conclude(self.phase, ManagerStats::default(), true)?;
+            if !board.is_cut(self.phase) {
+                let mut verdicts = board.verdicts();
+                let figures = examination.figures(verdicts.answers.items());
+                verdicts.test = Some((figures, began.elapsed().as_secs_f64()));
+            }
+        }
+        self.end_phase().map(drop)
+    }
+
+    /// Pulls the parameters of this worker's keys, in blocks.
+    pub(super) fn copy(&mut self) -> Result<(), TaskError> {
+        let (shape, kept) = (self.job.task.shape(), self.job.task.kept());
+        let seat = self.seat;
+        let own = || seat.copied(shape.keys());
+        self.part.clear();
+        // A vector that grew as it likes would take up to twice the room.
+        self.part.reserve_exact(own().map(|key| kept.len_of(key)).sum());
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        let mut all = own().peekable();
+        while all.peek().is_some() {
+            keys.clear();
+            let mut floats = 0;
+            while let Some(key) = all.next_if(|_| floats < COPY_FLOATS) {
+                floats += shape.len_of(key);
+                keys.push(key);
+            }
+            values.resize(floats, 0.0);
+            self.parameters.pull(&keys, &mut values)?;
+            let mut rest = values.as_slice();
+            for key in &keys {
+                let (value, behind) = rest.split_at(shape.len_of(*key));
+                self.part.extend_from_slice(&value[..kept.len_of(*key)]);
+                rest = behind;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Floats that are pulled at once for a copy.
+const COPY_FLOATS: usize = 1 << 18;

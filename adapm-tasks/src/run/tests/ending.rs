@@ -1,0 +1,75 @@
+//! How runs end of which nobody wants the parameters.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use adapm_runtime::System;
+
+use super::count::{Count, Figures};
+use super::{EPOCHS, rates, settings, train, train_and};
+use crate::run::config::Split;
+use crate::run::harness::{NODES, WORKERS, flags, train_each_and};
+use crate::run::observer::{NoProgress, Observer};
+use crate::run::task::Task;
+
+/// A count that is best in epoch `best`.
+fn best_in(best: u32, workers: usize) -> Count {
+    let task = Count::new(workers);
+    Count { target: Some(rates(best) * task.examples() as f64 + 1.0), ..task }
+}
+
+#[test]
+fn the_figures_on_test_are_those_of_the_chosen_epoch_whether_or_not_the_parameters_are_wanted() {
+    for system in System::ALL.into_iter().map(Some).chain([None]) {
+        let settings = settings(system);
+        let workers = settings.nodes * settings.workers.expect("is given");
+        let unselected = Count { has_valid: false, ..best_in(2, workers) };
+        for (task, chosen) in
+            [(best_in(2, workers), 2), (best_in(EPOCHS, workers), EPOCHS), (unselected, EPOCHS)]
+        {
+            let wanted = train(&task, settings);
+            let unwanted = train_and(false, &task, settings, &NoProgress, &AtomicBool::new(false));
+            assert_eq!((wanted.chosen_epoch, unwanted.chosen_epoch), (chosen, chosen), "{system:?}");
+            assert!(unwanted.test.is_some() && !unwanted.stopped, "{system:?}");
+            assert_eq!(wanted.test, unwanted.test, "{system:?}");
+            assert!(wanted.values.is_some() && unwanted.values.is_none());
+        }
+    }
+}
+
+#[test]
+fn all_processes_have_the_same_figures_on_test_and_copy_nothing() {
+    let task = Count { has_valid: false, ..best_in(2, NODES * WORKERS) };
+    let settings = settings(Some(System::Adapm));
+    let ended = train_each_and(false, &[&task; NODES], settings, &[&NoProgress; NODES], &flags());
+    for process in &ended {
+        let rates = rates(EPOCHS) * task.examples() as f64;
+        assert_eq!(process.test.map(|figures| figures.rates), Some(rates));
+        assert_eq!(process.test, ended[0].test);
+        let parts = process.outcome.as_ref().expect("trained");
+        assert!(parts.iter().all(|part| part.capacity() == 0));
+    }
+}
+
+/// Raises its flag in the middle of an evaluation of test.
+struct StopInTest<'a>(&'a AtomicBool);
+
+impl Observer<Figures> for StopInTest<'_> {
+    fn evaluating(&self, split: Split, _: u64, _: u64) {
+        if split == Split::Test {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_stop_on_test_leaves_no_figures_and_says_so() {
+    for has_valid in [true, false] {
+        // One worker, which has more batches than one.
+        let task = Count { has_valid, ..best_in(EPOCHS, 1) };
+        let (stop, mut settings) = (AtomicBool::new(false), settings(Some(System::Adapm)));
+        (settings.nodes, settings.workers) = (1, Some(1));
+        let trained = train_and(false, &task, settings, &StopInTest(&stop), &stop);
+        assert_eq!((trained.test, trained.stopped), (None, true));
+        assert_eq!((trained.epochs.len(), trained.chosen_epoch), (EPOCHS as usize, EPOCHS));
+    }
+}
