@@ -3,7 +3,7 @@
 use crate::kge::report::{EpochReport, Progress, Stage};
 use crate::metric::RankMetrics;
 use crate::run::config::Split;
-use crate::run::observer::{Epoch, Observer, Training};
+use crate::run::observer::{Epoch, Observer, Training, Work};
 
 /// Passes on what a run tells.
 pub(crate) struct Observed<'a>(pub(crate) &'a dyn Progress);
@@ -16,6 +16,10 @@ impl Observer<RankMetrics> for Observed<'_> {
     fn evaluating(&self, split: Split, done: u64, all: u64) {
         // Two queries a triple.
         self.0.stage(Stage::Evaluating(split, 2 * done, 2 * all));
+    }
+
+    fn working(&self, work: Work, done: u64, all: u64) {
+        self.0.stage(Stage::Working(work, done, all));
     }
 
     fn epoch(&self, epoch: &Epoch<RankMetrics>) {

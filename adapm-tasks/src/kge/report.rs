@@ -3,7 +3,7 @@
 use crate::kge::checkpoint::Checkpoint;
 use crate::metric::{Rank, RankMetrics};
 use crate::run::config::Split;
-use crate::run::observer::{NoProgress, Training};
+use crate::run::observer::{NoProgress, Training, Work};
 use crate::run::stats::ManagerStats;
 
 /// A long step that is not training, passed to [`Progress::stage`].
@@ -12,6 +12,8 @@ use crate::run::stats::ManagerStats;
 pub enum Stage {
     /// Ranks are computed: queries done, of how many.
     Evaluating(Split, u64, u64),
+    /// Other work: done, of how much.
+    Working(Work, u64, u64),
 }
 
 /// Result of one epoch.

@@ -25,7 +25,7 @@ use crate::run::draws::Draws;
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
-use crate::run::task::{Course, Form, Initial, Round, StepError, Task, Unit};
+use crate::run::task::{Course, Form, Initial, Round, StepError, Task, Tell, Unit};
 
 /// Embeddings of a graph that are trained.
 #[derive(Clone, Copy)]
@@ -94,7 +94,7 @@ impl<'a> Task for Embeddings<'a> {
         ahead
     }
 
-    fn loader(&self, seat: Seat) -> Loader<'a> {
+    fn loader(&self, seat: Seat, _: &Tell<'_>) -> Loader<'a> {
         let Self { graph, config, parts } = *self;
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
         let planner = Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };

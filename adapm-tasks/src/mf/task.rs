@@ -24,7 +24,7 @@ use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
 use crate::run::shape::Shape;
-use crate::run::task::{Course, Form, Initial, Round, StepError, Task};
+use crate::run::task::{Course, Form, Initial, Round, StepError, Task, Tell};
 
 /// Ratings that are to be factorized.
 pub(crate) struct Factorization<'a> {
@@ -119,7 +119,7 @@ impl<'a> Task for Factorization<'a> {
         CELLS_AHEAD.div_ceil(CHUNK_CELLS)
     }
 
-    fn loader(&self, seat: Seat) -> Loader {
+    fn loader(&self, seat: Seat, _: &Tell<'_>) -> Loader {
         let part = self.division.part(seat.number);
         let visits = Visits::new(part, self.config.seed, seat.number, seat.all);
         Loader { visits, clock: Clock(0), columns: Vec::new() }

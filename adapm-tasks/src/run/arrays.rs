@@ -8,6 +8,7 @@ use adapm_runtime::Random;
 use crate::run::draws::Draws;
 use crate::run::parameters::Parameters;
 use crate::run::shape::Shape;
+use crate::run::task::Tell;
 
 /// All parameters in one array: one worker, no manager. What a manager costs is measured against it.
 #[derive(Clone, Debug)]
@@ -20,11 +21,23 @@ pub(crate) struct Arrays {
 
 impl Arrays {
     /// Fills the values by `initial`, called once per key; `seed` is that of the sampled keys.
+    #[cfg(test)]
     pub(crate) fn new(
         shape: Shape,
         draws: Option<Draws>,
         seed: u64,
         initial: impl Fn(Key, &mut [f32]),
+    ) -> Self {
+        Self::fill(shape, draws, seed, initial, &|_, _| {})
+    }
+
+    /// Fills the values by `initial`, called once per key, and tells how many keys have theirs; `seed` is that of the sampled keys.
+    pub(crate) fn fill(
+        shape: Shape,
+        draws: Option<Draws>,
+        seed: u64,
+        initial: impl Fn(Key, &mut [f32]),
+        tell: &Tell<'_>,
     ) -> Self {
         let mut values = vec![0.0; shape.total()];
         let mut rest = values.as_mut_slice();
@@ -32,6 +45,9 @@ impl Arrays {
             let (value, behind) = rest.split_at_mut(shape.len_of(key));
             initial(key, value);
             rest = behind;
+            if key.0 % KEYS_A_TELLING == KEYS_A_TELLING - 1 {
+                tell(key.0 + 1, shape.keys());
+            }
         }
         Self { shape, values, draws, random: Random::new(seed) }
     }
@@ -84,3 +100,6 @@ impl Parameters for Arrays {
         Ok(())
     }
 }
+
+/// Keys that have their values before that is told again: some megabytes.
+const KEYS_A_TELLING: u64 = 1 << 16;

@@ -8,7 +8,7 @@ use crate::run::arrays::Arrays;
 use crate::run::board::Board;
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
-use crate::run::observer::Observer;
+use crate::run::observer::{Observer, Work};
 use crate::run::seat::Seat;
 use crate::run::shape::Shape;
 use crate::run::share::{Answers, Share};
@@ -49,9 +49,10 @@ impl<E: Examination> Evaluation<'_, E> {
         crew.check(&shape)?;
         let share = |seat| Share { examination, seat, phase: 0 };
         let answers = Answers::to(examination);
+        let tell = &|done, all| observer.working(Work::Initializing, done, all);
 
         let (verdicts, stopped, stats) = if let Some(setup) = crew.setup(0) {
-            let cluster = setup.start(&shape, None, initial)?;
+            let cluster = setup.start(&shape, None, initial, tell)?;
             let stats = || cluster.stats().into();
             let board = Board::new(crew.here(), crew.peers, observer, stop, &stats);
             board.verdicts().answers = answers;
@@ -67,7 +68,7 @@ impl<E: Examination> Evaluation<'_, E> {
         } else {
             let board = Board::new(1, crew.peers, observer, stop, &ManagerStats::default);
             board.verdicts().answers = answers;
-            let mut arrays = Arrays::new(shape, None, 0, initial);
+            let mut arrays = Arrays::fill(shape, None, 0, initial, tell);
             let Ok(()) = share(Seat::ONLY).examine(&mut examination.examiner(), &mut arrays, &board);
             let is_cut = board.is_cut(0);
             (board.into_verdicts(), is_cut, ManagerStats::default())

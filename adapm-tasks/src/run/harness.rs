@@ -61,7 +61,8 @@ pub(crate) fn train_each_and<T: Task>(
     let (nodes, workers, seed, scheme) = (NODES, WORKERS, settings.seed, tasks[0].scheme());
     let setup = Setup { system, nodes, workers, seed, group: None, scheme, trace: None };
     let (task, initial) = (tasks[0], tasks[0].initial());
-    let started = setup.start(&task.shape(), task.draws().as_ref(), move |key, value| initial(key, value));
+    let initial = move |key, value: &mut [f32]| initial(key, value);
+    let started = setup.start(&task.shape(), task.draws().as_ref(), initial, &|_, _| {});
     let cluster = started.expect("starts");
     let places: Vec<Place> = places(NODES);
     let peers: Vec<Peers<'_>> = places.iter().map(|place| Peers::among(place)).collect();

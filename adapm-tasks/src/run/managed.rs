@@ -6,13 +6,16 @@ use std::sync::Arc;
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key};
 use adapm_runtime::trace::Tracer;
-use adapm_runtime::{Builder, Cluster, IntentHandle, LayoutStore, Sample, Scheme, System, Worker};
+use adapm_runtime::{
+    Builder, Cluster, IntentHandle, LayoutStore, Populating, Sample, Scheme, System, Worker,
+};
 use adapm_transport::group::Group;
 
 use crate::run::draws::Draws;
 use crate::run::error::TaskError;
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::shape::Shape;
+use crate::run::task::Tell;
 
 /// The cluster of a task.
 pub(crate) type Nodes = Cluster<LayoutStore<f32>>;
@@ -33,12 +36,14 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Starts a cluster for parameters of `shape`, with samples of what `draws` says, if anything.
+    /// Starts a cluster for parameters of `shape`, with samples of what `draws` says, if anything. Tells how many of all keys have
+    /// their initial values.
     pub(crate) fn start(
         self,
         shape: &Shape,
         draws: Option<&Draws>,
         initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
+        tell: &Tell<'_>,
     ) -> Result<Nodes, TaskError> {
         let layout = shape.layout()?;
         let builder = Builder::<f32>::new(layout).nodes(self.nodes).workers(self.workers);
@@ -47,7 +52,8 @@ impl Setup<'_> {
         let scheme = self.scheme.unwrap_or(Scheme::of(self.system));
         let sampling = draws.map(|draws| draws.sampling(scheme, self.seed));
         let builder = sampling.into_iter().fold(builder, Builder::sampling);
-        Ok(builder.system(self.system).initial(initial).build()?)
+        let tell = &mut |Populating { done, keys, .. }: Populating| tell(done, keys);
+        Ok(builder.system(self.system).initial(initial).build_telling(tell)?)
     }
 }
 

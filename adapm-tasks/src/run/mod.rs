@@ -66,6 +66,6 @@ pub use config::{ConfigError, Split};
 pub use error::TaskError;
 pub use file::CheckpointError;
 pub use named::UnknownChoice;
-pub use observer::{Epoch, NoProgress, Observer, Training};
+pub use observer::{Epoch, NoProgress, Observer, Training, Work};
 pub use stats::ManagerStats;
 pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice};

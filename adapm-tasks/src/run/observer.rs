@@ -32,6 +32,20 @@ impl Training {
     }
 }
 
+/// What a run does beside training and evaluating, passed to [`Observer::working`]. Takes a while if parameters or data are large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Work {
+    /// Gives every key its value at the start, of training or of an evaluation; counted in keys.
+    Initializing,
+    /// Divides the data among workers; counted in parts of the data.
+    Dividing,
+    /// Waits until keys are where workers have announced that they will need them first; not counted.
+    Settling,
+    /// Copies the parameters that are kept; counted in keys.
+    Copying,
+}
+
 /// One epoch of a run, whose evaluations give `F`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -65,6 +79,11 @@ pub trait Observer<F>: Sync {
     /// An evaluation goes on: `done` of `all` items.
     fn evaluating(&self, split: Split, done: u64, all: u64) {
         let _ = (split, done, all);
+    }
+
+    /// Work goes on that is neither: `done` of `all`, in a group as far as this process knows.
+    fn working(&self, work: Work, done: u64, all: u64) {
+        let _ = (work, done, all);
     }
 
     /// An epoch, and its evaluation if any, is done.

@@ -31,7 +31,7 @@ use std::time::Instant;
 use crate::run::board::Board;
 use crate::run::config::Settings;
 use crate::run::error::TaskError;
-use crate::run::observer::{Epoch, Training};
+use crate::run::observer::{Epoch, Training, Work};
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{self, Units};
 use crate::run::seat::Seat;
@@ -97,7 +97,8 @@ where
         A: Announcer<Sample = P::Sample> + Send,
     {
         let (task, epochs) = (self.job.task, self.job.settings.epochs);
-        let loader = task.loader(self.seat);
+        let board = self.job.board;
+        let loader = task.loader(self.seat, &|done, all| board.observer.working(Work::Dividing, done, all));
         let (queue, units) = queue::queue(task.ahead());
         thread::scope(|scope| {
             scope.spawn(move || queue::load(task, epochs, loader, announcer, queue));
@@ -109,6 +110,9 @@ where
     /// Runs all epochs. Takes the queue, so that the loader ends when this does.
     fn epochs(&mut self, mut units: Units<T::Unit<P::Sample>>) -> Result<(), TaskError> {
         for epoch in 1..=self.job.settings.epochs {
+            if epoch == 1 && self.seat.is_first() {
+                self.job.board.observer.working(Work::Settling, 0, 0);
+            }
             // All have copied what they wanted to, and what was announced meanwhile and is due has been acted on.
             self.parameters.quiesce()?;
             self.parameters.settle()?;

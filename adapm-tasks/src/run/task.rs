@@ -65,8 +65,8 @@ pub(crate) trait Task: Sync {
     /// Units that are announced ahead of the one that is trained on at most, at least 1; three quarters of them always are.
     fn ahead(&self) -> usize;
 
-    /// The loader of the worker in this seat.
-    fn loader(&self, seat: Seat) -> Self::Loader;
+    /// The loader of the worker in this seat; tells how far it is with dividing the data if that may take long.
+    fn loader(&self, seat: Seat, tell: &Tell<'_>) -> Self::Loader;
 
     /// Prepares and announces the units of a round, in order. Rounds come in order; the loader is ahead of its worker, also
     /// across their ends: under a system that localizes, keys that a round hands over leave while the round before may still
@@ -159,6 +159,9 @@ pub(crate) enum Form {
     /// Those that are kept, of [`Task::kept`].
     Kept,
 }
+
+/// Tells how much is done, and of how much.
+pub(crate) type Tell<'a> = dyn Fn(u64, u64) + Sync + 'a;
 
 /// Writes the initial value of a key.
 pub(crate) type Initial = Arc<dyn Fn(Key, &mut [f32]) + Send + Sync>;

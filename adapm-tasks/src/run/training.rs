@@ -16,12 +16,12 @@ use crate::run::error::TaskError;
 use crate::run::evaluation::Evaluation;
 use crate::run::kept::{Kept, PIECE_FLOATS};
 use crate::run::managed::{Announcement, Setup};
-use crate::run::observer::{Epoch, Observer};
+use crate::run::observer::{Epoch, Observer, Work};
 use crate::run::parameters::Unannounced;
 use crate::run::seat::Seat;
 use crate::run::session::{Job, Session};
 use crate::run::stats::ManagerStats;
-use crate::run::task::{Examination, FiguresOf, Form, Task};
+use crate::run::task::{Examination, FiguresOf, Form, Task, Tell};
 
 /// A training run on which all processes have agreed.
 pub(crate) struct Run<'a, T: Task> {
@@ -79,17 +79,19 @@ impl<T: Task> Run<'_, T> {
         let valid = settings.evaluate.then(examination).flatten();
         let (test, keeps) = (&OnceLock::new(), self.agreed.checkpoint);
         let job = |board| Job { task, settings, valid: valid.as_ref(), test, keeps, board };
+        let tell: &Tell<'_> = &|done, all| observer.working(Work::Initializing, done, all);
         let (shape, draws, initial) = (task.shape(), task.draws(), task.initial());
 
         let Some(setup) = crew.setup(settings.seed) else {
             let board = Board::new(1, crew.peers, observer, stop, &ManagerStats::default);
-            let arrays = Arrays::new(shape, draws, settings.seed, &*initial);
+            let arrays = Arrays::fill(shape, draws, settings.seed, &*initial, tell);
             let part = Session::new(&job(&board), Seat::ONLY, arrays).run(Unannounced)?;
             return Ok((vec![part], board.into_verdicts()));
         };
         let trace = settings.trace;
         let setup = Setup { scheme: task.scheme(), trace, ..setup };
-        let cluster = setup.start(&shape, draws.as_ref(), move |key, value| initial(key, value))?;
+        let initial = move |key, value: &mut [f32]| initial(key, value);
+        let cluster = setup.start(&shape, draws.as_ref(), initial, tell)?;
         let stats = || cluster.stats().into();
         let board = Board::new(crew.here(), crew.peers, observer, stop, &stats);
         let job = job(&board);

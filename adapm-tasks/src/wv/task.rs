@@ -11,7 +11,7 @@ use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
 use crate::run::shape::Shape;
-use crate::run::task::{Course, FiguresOf, Form, Initial, Round, StepError, Task, Unit};
+use crate::run::task::{Course, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit};
 use crate::wv::analogy::Analogies;
 use crate::wv::answering::Answering;
 use crate::wv::config::{Optimizer, TrainConfig};
@@ -120,7 +120,7 @@ impl<'a> Task for WordVectors<'a> {
         }
     }
 
-    fn loader(&self, seat: Seat) -> Loader<'a> {
+    fn loader(&self, seat: Seat, _: &Tell<'_>) -> Loader<'a> {
         let share = self.corpus.text().share(seat.number, seat.all);
         Loader { share, worker: seat.number, clock: Clock(0) }
     }

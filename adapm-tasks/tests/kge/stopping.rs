@@ -23,8 +23,10 @@ impl Progress for StopAfter<'_> {
 struct StopInEvaluation<'a>(&'a AtomicBool);
 
 impl Progress for StopInEvaluation<'_> {
-    fn stage(&self, _: Stage) {
-        self.0.store(true, Ordering::Relaxed);
+    fn stage(&self, stage: Stage) {
+        if matches!(stage, Stage::Evaluating(..)) {
+            self.0.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use adapm_runtime::System;
 use super::*;
 use crate::kge::initial;
 use crate::kge::model::Model;
-use crate::kge::report::EpochReport;
+use crate::kge::report::{EpochReport, Stage};
 use crate::kge::shape::Shape;
 use crate::metric::RankMetrics;
 use crate::run::circle::places;
@@ -144,8 +144,10 @@ impl Progress for StopAfter<'_> {
 struct StopInRanking<'a>(&'a AtomicBool);
 
 impl Progress for StopInRanking<'_> {
-    fn stage(&self, _: crate::kge::report::Stage) {
-        self.0.store(true, Ordering::Relaxed);
+    fn stage(&self, stage: Stage) {
+        if matches!(stage, Stage::Evaluating(..)) {
+            self.0.store(true, Ordering::Relaxed);
+        }
     }
 }
 

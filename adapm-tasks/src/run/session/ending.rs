@@ -13,6 +13,7 @@ use adapm_runtime::trace::Tracer;
 use super::{Job, Session};
 use crate::run::config::Split;
 use crate::run::error::TaskError;
+use crate::run::observer::Work;
 use crate::run::parameters::Parameters;
 use crate::run::share::{Answers, Share};
 use crate::run::stats::ManagerStats;
@@ -72,13 +73,14 @@ where
 
     /// Pulls the parameters of this worker's keys, in blocks.
     pub(super) fn copy(&mut self) -> Result<(), TaskError> {
-        let (shape, kept) = (self.job.task.shape(), self.job.task.kept());
+        let (shape, kept, board) = (self.job.task.shape(), self.job.task.kept(), self.job.board);
         let seat = self.seat;
         let own = || seat.copied(shape.keys());
         self.part.clear();
         // A vector that grew as it likes would take up to twice the room.
         self.part.reserve_exact(own().map(|key| kept.len_of(key)).sum());
-        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        board.reset(seat.index);
+        let (mut keys, mut values, mut told, mut done) = (Vec::new(), Vec::new(), Instant::now(), 0);
         let mut all = own().peekable();
         while all.peek().is_some() {
             keys.clear();
@@ -94,6 +96,12 @@ where
                 let (value, behind) = rest.split_at(shape.len_of(*key));
                 self.part.extend_from_slice(&value[..kept.len_of(*key)]);
                 rest = behind;
+            }
+            done += keys.len() as u64;
+            board.tally(seat.index, done, 0.0);
+            if seat.is_first() && told.elapsed().as_millis() >= super::PROGRESS_MILLIS {
+                told = Instant::now();
+                board.observer.working(Work::Copying, board.estimate(shape.keys()), shape.keys());
             }
         }
         Ok(())

@@ -52,7 +52,7 @@ pub(super) fn of<T: Task>(task: &T, seat: Seat, epochs: u32) -> Accesses {
     let (sender, announced) = mpsc::channel();
     let announcer = Announced { sender, draws: task.draws(), random: Random::new(1 + seat.number as u64) };
     let (queue, mut units) = queue::queue(task.ahead());
-    let (loader, mut learner) = (task.loader(seat), task.learner());
+    let (loader, mut learner) = (task.loader(seat, &|_, _| {}), task.learner());
     thread::scope(|scope| {
         scope.spawn(move || queue::load(task, epochs, loader, announcer, queue));
         for (epoch, index) in

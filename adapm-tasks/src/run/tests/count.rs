@@ -15,7 +15,7 @@ use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
 use crate::run::shape::Shape;
-use crate::run::task::{Course, Examination, Form, Initial, Round, StepError, Task, Unit};
+use crate::run::task::{Course, Examination, Form, Initial, Round, StepError, Task, Tell, Unit};
 
 /// Keys that are visited; their values are `[sum of rates | visits' units]`, of which the first is kept.
 pub(crate) const BLOCKS: u64 = 6;
@@ -130,7 +130,7 @@ impl Task for Count {
         3
     }
 
-    fn loader(&self, seat: Seat) -> (usize, Clock) {
+    fn loader(&self, seat: Seat, _: &Tell<'_>) -> (usize, Clock) {
         assert_eq!(seat.all, self.workers);
         (seat.number, Clock(0))
     }
