@@ -61,6 +61,7 @@ mod reader;
 mod report;
 mod skew;
 mod step;
+mod sweep;
 pub(crate) mod task;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;

@@ -176,7 +176,7 @@ mod tests {
         let division = Division::new(&ratings, order, nodes, workers, 5);
         let all = division.workers();
         assert_eq!(division.rounds(), if order == Order::Dsgd { all } else { 1 });
-        (0..all).map(|worker| Visits::new(division.part(worker), 5, worker, all)).collect()
+        (0..all).map(|worker| Visits::new(division.part(worker, &|_, _| {}), 5, worker, all)).collect()
     }
 
     /// The chunks of the next epoch, round by round.
@@ -297,7 +297,7 @@ mod tests {
     fn any_cells_make_a_chunk_that_has_each_row_and_column_once_and_a_refused_chunk_ends_the_visit() {
         for order in [Order::Columnwise, Order::Plain] {
             let ratings = Ratings::planted(PlantedConfig::default()).expect("valid");
-            let part = Division::new(&ratings, order, 1, 1, 5).part(0);
+            let part = Division::new(&ratings, order, 1, 1, 5).part(0, &|_, _| {});
             let (mut visits, mut taken) = (Visits::new(part, 5, 0, 1), 0);
             let refused = visits.round(0, &mut |chunk| {
                 taken += 1;

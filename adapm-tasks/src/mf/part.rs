@@ -12,7 +12,9 @@ use std::sync::{Arc, OnceLock};
 use crate::mf::cell::Cell;
 use crate::mf::config::Order;
 use crate::mf::ratings::Ratings;
+use crate::mf::sweep::Sweep;
 use crate::mf::tiles::{Group, cut, deal, lengths, row_bounds};
+use crate::run::task::Tell;
 
 /// How ratings are divided among workers. What several workers of a process need is made once, by the first that asks.
 #[derive(Debug)]
@@ -62,15 +64,18 @@ impl<'a> Division<'a> {
     ///
     /// Costs 8 bytes a cell, and 4 bytes a row for each group of columns it has cells in: for `columnwise` once for the workers
     /// of a node; 12 bytes a cell for `plain`. Nothing of other nodes is kept.
-    pub(crate) fn part(&self, worker: usize) -> Part {
+    ///
+    /// Goes over the cells twice, and tells how far it is. What the workers of a node share is made by as many threads.
+    pub(crate) fn part(&self, worker: usize, tell: &Tell<'_>) -> Part {
         let (ratings, seed) = (self.ratings, self.seed);
+        let sweep = |rows, threads| Sweep { ratings, rows, threads, passes: 2, tell };
         if self.order == Order::Columnwise {
             let bounds = self.bounds.get_or_init(|| row_bounds(ratings, self.nodes));
             let (node, index) = (worker / self.workers, worker % self.workers);
             let cells = self.cells[node].get_or_init(|| {
-                let rows = bounds[node]..bounds[node + 1];
-                let lengths = lengths(ratings, rows.clone());
-                Arc::new(cut(ratings, rows, &lengths, deal(&lengths, self.workers), seed))
+                let sweep = sweep(bounds[node]..bounds[node + 1], self.workers);
+                let lengths = lengths(&sweep);
+                Arc::new(cut(&sweep, &lengths, deal(&lengths, self.workers), seed))
             });
             return Part::Blocks { all: Arc::clone(cells), own: index..index + 1 };
         }
@@ -79,14 +84,15 @@ impl<'a> Division<'a> {
         let rows = bounds[worker]..bounds[worker + 1];
         if self.order == Order::Plain {
             let mut cells = Vec::with_capacity(ratings.cells_in(rows.clone()) as usize);
-            ratings.for_each(rows, |cell| cells.push(cell));
+            Sweep { passes: 1, ..sweep(rows, 1) }.pass(0, |cell| cells.push(cell));
             return Part::Cells(cells);
         }
-        let lengths = lengths(ratings, rows.clone());
+        let sweep = sweep(rows, 1);
+        let lengths = lengths(&sweep);
         let mut blocks = vec![Vec::new(); all];
         let occupied = (0..ratings.columns).filter(|column| lengths[*column as usize] > 0);
         occupied.for_each(|column| blocks[column as usize % all].push(column));
-        Part::Blocks { all: Arc::new(cut(ratings, rows, &lengths, blocks, seed)), own: 0..all }
+        Part::Blocks { all: Arc::new(cut(&sweep, &lengths, blocks, seed)), own: 0..all }
     }
 }
 

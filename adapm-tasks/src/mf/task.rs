@@ -119,8 +119,8 @@ impl<'a> Task for Factorization<'a> {
         CELLS_AHEAD.div_ceil(CHUNK_CELLS)
     }
 
-    fn loader(&self, seat: Seat, _: &Tell<'_>) -> Loader {
-        let part = self.division.part(seat.number);
+    fn loader(&self, seat: Seat, tell: &Tell<'_>) -> Loader {
+        let part = self.division.part(seat.number, tell);
         let visits = Visits::new(part, self.config.seed, seat.number, seat.all);
         Loader { visits, clock: Clock(0), columns: Vec::new() }
     }

@@ -14,13 +14,12 @@
 //! and sent back for several cells at once. (Of the 100 k x 10 k matrix of the benchmarks with 1 % of its cells known, a row has
 //! 1.1 cells in a group of 4 random columns, 3.0 in one of 64 columns of like lengths, and more in one of 256.)
 
-use std::ops::Range;
-
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::mf::ratings::Ratings;
+use crate::mf::sweep::Sweep;
 
 /// A cell of a tile: the places of its row and its column in the lists of the tile.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,10 +91,10 @@ impl Group {
     }
 }
 
-/// Number of cells of each column in these rows.
-pub(crate) fn lengths(ratings: &Ratings, rows: Range<u32>) -> Vec<usize> {
-    let mut lengths = vec![0; ratings.columns as usize];
-    ratings.for_each(rows, |cell| lengths[cell.column as usize] += 1);
+/// Number of cells of each column in the rows of `sweep`, of which it is the first pass.
+pub(crate) fn lengths(sweep: &Sweep<'_>) -> Vec<usize> {
+    let mut lengths = vec![0; sweep.ratings.columns as usize];
+    sweep.pass(0, |cell| lengths[cell.column as usize] += 1);
     lengths
 }
 
@@ -115,15 +114,9 @@ pub(crate) fn deal(lengths: &[usize], parts: usize) -> Vec<Vec<u32>> {
     dealt
 }
 
-/// Cuts the cells of `rows` into groups, for each of `parts`, which are columns that have cells, no column twice. Goes over the
-/// cells once; they come to lie where they stay.
-pub(crate) fn cut(
-    ratings: &Ratings,
-    rows: Range<u32>,
-    lengths: &[usize],
-    parts: Vec<Vec<u32>>,
-    seed: u64,
-) -> Vec<Vec<Group>> {
+/// Cuts the cells of the rows of `sweep` into groups, for each of `parts`, which are columns that have cells, no column twice. Goes
+/// over the cells once, in the second pass; they come to lie where they stay.
+pub(crate) fn cut(sweep: &Sweep<'_>, lengths: &[usize], parts: Vec<Vec<u32>>, seed: u64) -> Vec<Vec<Group>> {
     let (mut groups, mut counts) = (Vec::new(), Vec::new());
     // Of each column its group and its place there.
     let mut places = vec![(0_u32, 0_u16); lengths.len()];
@@ -141,8 +134,8 @@ pub(crate) fn cut(
         }
         counts.push(groups.len() - before);
     }
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ u64::from(rows.start) << 32);
-    ratings.for_each(rows, |cell| {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ u64::from(sweep.rows.start) << 32);
+    sweep.pass(1, |cell| {
         let (group, column) = places[cell.column as usize];
         groups[group as usize].add(cell.row, column, cell.value, &mut random);
     });
@@ -184,6 +177,8 @@ const GROUPS_MIN: usize = 16;
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::mf::planted::PlantedConfig;
 
@@ -191,13 +186,18 @@ mod tests {
         Ratings::planted(PlantedConfig { rows, columns, cells, ..PlantedConfig::default() }).expect("valid")
     }
 
+    fn sweep(ratings: &Ratings, rows: Range<u32>) -> Sweep<'_> {
+        Sweep { ratings, rows, threads: 2, passes: 2, tell: &|_, _| {} }
+    }
+
     #[test]
     fn tiles_have_the_cells_of_their_rows_and_columns_each_once() {
         let ratings = ratings(3_000, 700, 90_000);
         let rows = 500..2_900;
-        let lengths = lengths(&ratings, rows.clone());
+        let sweep = sweep(&ratings, rows.clone());
+        let lengths = lengths(&sweep);
         let parts = deal(&lengths, 2);
-        let groups = cut(&ratings, rows.clone(), &lengths, parts.clone(), 1);
+        let groups = cut(&sweep, &lengths, parts.clone(), 1);
         let mut expected = Vec::new();
         ratings.for_each(rows, |cell| expected.push((cell.row, cell.column, cell.value.to_bits())));
         let mut found = Vec::new();
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn columns_are_dealt_once_and_evenly() {
-        let lengths = lengths(&ratings(60, 40, 500), 0..60);
+        let lengths = lengths(&sweep(&ratings(60, 40, 500), 0..60));
         let dealt = deal(&lengths, 3);
         let mut all: Vec<u32> = dealt.iter().flatten().copied().collect();
         all.sort_unstable();
