@@ -100,7 +100,9 @@ fn tables_say_what_is_done_who_chose_it_and_what_came_out() {
         assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
     }
     assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "colours in {ran:?}");
-    assert_eq!(ran.stderr.lines().count(), 3, "a line an epoch in {ran:?}");
+    // On a busy machine there are signs of life between them.
+    let epochs = ran.stderr.lines().filter(|line| line.starts_with("epoch"));
+    assert_eq!(epochs.count(), 3, "a line an epoch in {ran:?}");
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod processes;
 mod progress;
 mod recipe;
 mod report;
+mod signs;
 mod simulate;
 mod table;
 mod token;

@@ -1,19 +1,21 @@
-//! What a person sees while a run goes: a bar on a terminal, else a line an epoch; and the JSON line of each epoch.
+//! What a person sees while a run goes: a bar on a terminal, else a line an epoch, and one at times while a long step goes on; and
+//! the JSON line of each epoch.
 //!
 //! All of it goes to stderr but the JSON lines. The library calls in a few times a second.
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use adapm_tasks::run::{Epoch, ManagerStats, Split, Training};
+use adapm_tasks::run::{Epoch, ManagerStats, Split, Training, Work};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::format;
 use crate::json;
 use crate::output::Output;
+use crate::signs::Signs;
 
 /// What a task calls what it does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +66,9 @@ pub(crate) struct Screen<'a> {
     name: String,
     labels: Labels,
     lines: bool,
-    started: Instant,
+    /// When training began.
+    started: OnceLock<Instant>,
+    signs: Signs,
     stop: &'a AtomicBool,
     told: AtomicBool,
     opening: Mutex<Option<String>>,
@@ -76,6 +80,7 @@ impl<'a> Screen<'a> {
     pub(crate) fn new(name: &str, output: Output, stop: &'a AtomicBool) -> Self {
         let target =
             if output.is_silent() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let signs = Signs::new(target.is_hidden() && !output.is_silent());
         let bar = ProgressBar::with_draw_target(None, target).with_finish(ProgressFinish::AndClear);
         Self {
             bar,
@@ -83,7 +88,8 @@ impl<'a> Screen<'a> {
             name: name.to_owned(),
             labels: Labels::default(),
             lines: true,
-            started: Instant::now(),
+            started: OnceLock::new(),
+            signs,
             stop,
             told: AtomicBool::new(false),
             opening: Mutex::new(None),
@@ -118,6 +124,7 @@ impl<'a> Screen<'a> {
 
     /// Shows that something goes on whose length is not known, such as reading data.
     pub(crate) fn waiting(&self, what: &str) {
+        self.signs.step(|| what.to_owned());
         self.bar.set_style(style("{spinner} {msg}"));
         self.bar.set_message(what.to_owned());
         self.bar.enable_steady_tick(Duration::from_millis(120));
@@ -127,7 +134,11 @@ impl<'a> Screen<'a> {
     pub(crate) fn show_training(&self, moment: &Training) {
         let all = u64::from(moment.epochs) * moment.total;
         let done = u64::from(moment.epoch.saturating_sub(1)) * moment.total + moment.done;
-        let eta = self.remaining(done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
+        let since = Duration::from_secs_f64(moment.seconds);
+        let began = || Instant::now().checked_sub(since).unwrap_or_else(Instant::now);
+        let started = self.started.get_or_init(began);
+        let eta =
+            remaining(started.elapsed(), done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
         let message = format!(
             "epoch {}/{}  loss {:.4}  ETA {eta}\n  {}  {} {}/s",
             moment.epoch,
@@ -144,6 +155,19 @@ impl<'a> Screen<'a> {
     pub(crate) fn show_evaluating(&self, split: Split, done: u64, all: u64) {
         let (what, split) = (self.labels.evaluating, split.name());
         let message = format!("{what} {split}: {} of {}", format::count(done), format::count(all));
+        self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
+    }
+
+    /// Shows a moment of other work.
+    pub(crate) fn show_working(&self, work: Work, done: u64, all: u64) {
+        let counts = format!("{} of {}", format::count(done), format::count(all));
+        let message = match work {
+            Work::Initializing => format!("giving keys their values: {counts}"),
+            Work::Dividing => "dividing the data among workers".to_owned(),
+            Work::Settling => "bringing keys to where they are needed first".to_owned(),
+            Work::Copying => format!("copying what is kept: {counts} keys"),
+            _ => return,
+        };
         self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
     }
 
@@ -165,6 +189,7 @@ impl<'a> Screen<'a> {
 
     fn show(&self, template: &str, position: u64, length: u64, message: String) {
         self.open();
+        self.signs.step(|| step_line(&self.name, position, length, &message));
         self.bar.disable_steady_tick();
         self.bar.set_style(style(template));
         self.bar.set_length(length.max(1));
@@ -194,18 +219,24 @@ impl<'a> Screen<'a> {
         }
         // Lines are for people: if stderr is closed, nobody misses them.
         self.bar.suspend(|| drop(writeln!(io::stderr(), "{text}")));
+        self.signs.printed();
     }
+}
 
-    /// Seconds until the end if the rest goes as what was done; `None` if nothing was done.
-    fn remaining(&self, done: u64, all: u64) -> Option<f64> {
-        let elapsed = self.started.elapsed().as_secs_f64();
-        (done > 0).then(|| elapsed * all.saturating_sub(done) as f64 / done as f64)
-    }
+/// Seconds until the end if the rest goes as what was done; `None` if nothing was done.
+fn remaining(elapsed: Duration, done: u64, all: u64) -> Option<f64> {
+    (done > 0).then(|| elapsed.as_secs_f64() * all.saturating_sub(done) as f64 / done as f64)
 }
 
 /// A panic elsewhere leaves texts and failures as good as they were.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a bar would show, in one line.
+fn step_line(name: &str, done: u64, all: u64, message: &str) -> String {
+    let percent = 100 * done.min(all) / all.max(1);
+    format!("{name} {percent:>3} %   {}", message.lines().next().unwrap_or_default())
 }
 
 fn epoch_line(epoch: &EpochDone, labels: Labels) -> String {
@@ -240,3 +271,15 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 const BAR: &str = "{bar:20.cyan/dim} {percent:>3} %";
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_a_bar_would() {
+        assert_eq!(step_line("train", 5, 8, "loss 0.5  ETA 3 s\n  local"), "train  62 %   loss 0.5  ETA 3 s");
+        assert_eq!(step_line("train", 0, 0, ""), "train   0 %   ");
+        assert_eq!(remaining(Duration::from_secs(3), 1, 3), Some(6.0));
+        assert_eq!(remaining(Duration::from_secs(3), 0, 3), None);
+    }
+}

@@ -27,8 +27,10 @@ impl Progress for Screen<'_> {
     }
 
     fn stage(&self, stage: Stage) {
-        if let Stage::Evaluating(split, done, all) = stage {
-            self.show_evaluating(split, done, all);
+        match stage {
+            Stage::Evaluating(split, done, all) => self.show_evaluating(split, done, all),
+            Stage::Working(work, done, all) => self.show_working(work, done, all),
+            _ => {}
         }
     }
 

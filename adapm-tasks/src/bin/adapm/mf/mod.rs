@@ -5,7 +5,7 @@ mod figures;
 mod train;
 
 use adapm_tasks::mf::{PlantedConfig, RatingMetrics, Ratings};
-use adapm_tasks::run::{Epoch, Observer, Split, TaskError, Training};
+use adapm_tasks::run::{Epoch, Observer, Split, TaskError, Training, Work};
 
 use crate::args::Given;
 use crate::args::mf::DataArgs;
@@ -31,6 +31,10 @@ impl Observer<RatingMetrics> for Screen<'_> {
 
     fn evaluating(&self, split: Split, done: u64, all: u64) {
         self.show_evaluating(split, done, all);
+    }
+
+    fn working(&self, work: Work, done: u64, all: u64) {
+        self.show_working(work, done, all);
     }
 
     fn epoch(&self, epoch: &Epoch<RatingMetrics>) {

@@ -7,7 +7,7 @@ mod train;
 
 use std::thread;
 
-use adapm_tasks::run::{Epoch, Observer, Split, Training};
+use adapm_tasks::run::{Epoch, Observer, Split, Training, Work};
 use adapm_tasks::wv::{AnalogyReport, Corpus, Text, Vocabulary};
 
 use crate::args::Given;
@@ -35,6 +35,10 @@ impl Observer<AnalogyReport> for Screen<'_> {
 
     fn evaluating(&self, split: Split, done: u64, all: u64) {
         self.show_evaluating(split, done, all);
+    }
+
+    fn working(&self, work: Work, done: u64, all: u64) {
+        self.show_working(work, done, all);
     }
 
     fn epoch(&self, epoch: &Epoch<AnalogyReport>) {
