@@ -37,6 +37,13 @@ impl<V: Value> LayoutStore<V> {
             Kind::Sparse => Inner::Sparse(SparseStore::new(layout)),
         })
     }
+
+    /// Bytes that the store has allocated, for directory, copies and room for more; see [`DenseStore::memory`] and
+    /// [`SparseStore::memory`].
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        each!(self, store => store.memory())
+    }
 }
 
 impl<V: Value> fmt::Debug for LayoutStore<V> {
