@@ -12,6 +12,9 @@ pub struct Figure {
     pub value: f64,
     /// The median of the floor, measured in turns with it.
     pub floor: Option<f64>,
+    /// The median of the ratios to the floor turn by turn, where a turn is so long that the machine's speed changes from one to the
+    /// next.
+    pub ratio_of_turns: Option<f64>,
     /// What is to be reached.
     pub goal: Option<Goal>,
     /// What the predecessor in C++ reached on a machine of this kind, one number or several.
@@ -22,7 +25,15 @@ impl Figure {
     /// A figure without a floor, a goal and a reference.
     #[must_use]
     pub fn new(what: impl Into<String>, unit: &'static str, value: f64) -> Self {
-        Self { what: what.into(), unit, value, floor: None, goal: None, reference: None }
+        Self {
+            what: what.into(),
+            unit,
+            value,
+            floor: None,
+            ratio_of_turns: None,
+            goal: None,
+            reference: None,
+        }
     }
 
     /// With this floor.
@@ -46,15 +57,17 @@ impl Figure {
     /// How many times the floor it is.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
-        self.floor.map(|floor| self.value / floor)
+        self.ratio_of_turns.or_else(|| self.floor.map(|floor| self.value / floor))
     }
 
-    /// Whether the goal is reached; `None` without one.
+    /// Whether the goal is reached, by the ratio of turns where there is one; `None` without a goal.
     #[must_use]
     pub fn is_reached(&self) -> Option<bool> {
+        let by_turns = self.ratio_of_turns.zip(self.floor).map(|(ratio, floor)| ratio * floor);
+        let value = by_turns.unwrap_or(self.value);
         self.goal.map(|goal| match goal {
-            Goal::AtMost(bound) => self.value <= bound,
-            Goal::AtLeast(bound) => self.value >= bound,
+            Goal::AtMost(bound) => value <= bound,
+            Goal::AtLeast(bound) => value >= bound,
         })
     }
 }
@@ -80,4 +93,17 @@ pub enum Outcome {
         /// What is missing.
         why: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_decide_where_there_are_some() {
+        let figure = Figure::new("a rate", "1/s", 90.0).beside(100.0).towards(Goal::AtLeast(80.0));
+        assert_eq!((figure.ratio(), figure.is_reached()), (Some(0.9), Some(true)));
+        let figure = Figure { ratio_of_turns: Some(0.75), ..figure };
+        assert_eq!((figure.ratio(), figure.is_reached()), (Some(0.75), Some(false)));
+    }
 }

@@ -115,8 +115,8 @@ impl Job {
     pub(super) fn rounds(self, is_quick: bool) -> usize {
         match (self, is_quick) {
             (_, true) => 1,
-            (Self::Kge | Self::Wv, false) => 3,
-            (Self::Mf, false) => 2,
+            (Self::Kge | Self::Mf, false) => 5,
+            (Self::Wv, false) => 3,
         }
     }
 

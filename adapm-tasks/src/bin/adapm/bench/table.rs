@@ -14,7 +14,7 @@ pub(super) fn heading(plan: &Plan, output: Output) -> String {
 
 /// What figures are, and their columns.
 pub(super) fn figures_heading(output: Output) -> String {
-    let note = "Medians; floors are measured in turns with the figures. C++: AdaPM on 2 cores of another machine, once.";
+    let note = "Medians, also of the ratios where turns are long; floors are measured in turns with the figures. C++: AdaPM on 2 cores of another machine, once.";
     let columns = row(["", "figure", "", "floor", "ratio", "goal", "", "C++"]);
     format!("{}\n\n{}", output.dim(note), output.dim(columns))
 }

@@ -37,8 +37,10 @@ pub(super) fn measure(
             way => job.goal(way).map(|(other, share)| (other, Some(share))),
         };
         if let Some((other, share)) = compared {
-            let floor = find(other).map_or(f64::NAN, rate);
+            let others = find(other).unwrap_or_default();
+            let floor = rate(others);
             figure = figure.beside(floor);
+            figure.ratio_of_turns = Some(by_turns(runs, others));
             figure.goal = share.map(|share| Goal::AtLeast(share * floor));
         }
         figure.reference = job.reference(*way);
@@ -147,6 +149,13 @@ fn rate(runs: &[Run]) -> f64 {
     median(runs.iter().flat_map(|run| run.rates.iter().copied()).collect())
 }
 
+/// The median of how many times the rate of others some runs reached, turn by turn: a turn takes a minute, in which the machine's speed
+/// changes less than in all of them.
+fn by_turns(runs: &[Run], others: &[Run]) -> f64 {
+    let rate = |run: &Run| median(run.rates.clone());
+    median(runs.iter().zip(others).map(|(run, other)| rate(run) / rate(other)).collect())
+}
+
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
@@ -169,6 +178,15 @@ mod tests {
         assert_eq!((run.bytes, run.late, run.quality), (200.0, 0.01, 0.25));
         assert!(run.staleness.iter().zip([0.003, 0.03]).all(|(is, meant)| (is - meant).abs() < 1e-12));
         assert_eq!(rate(&[run]), 0.5);
+    }
+
+    #[test]
+    fn ratios_are_of_runs_of_one_turn() {
+        let run =
+            |rate: f64| Run { rates: vec![rate], quality: 0.0, staleness: [0.0; 2], bytes: 0.0, late: 0.0 };
+        let (ours, others) = ([run(9.0), run(4.0), run(2.0)], [run(10.0), run(5.0), run(20.0)]);
+        assert_eq!(by_turns(&ours, &others), 0.8);
+        assert!(by_turns(&ours, &[]).is_nan());
     }
 
     #[test]
