@@ -36,6 +36,9 @@ pub struct NodeConfig {
     /// requester takes in one while the next is written, by drivers that send each output before they poll the next. 0 is as 1.
     /// Defaults to 512.
     pub grants_max: usize,
+    /// Largest number of keys that a round looks at to ask their owners for them; what more are wanted wait for the next. 0 is as 1.
+    /// Defaults to 65,536.
+    pub requests_max: usize,
     /// Largest number of entries of one node parked here; at the bound the node gets `Retry`. Defaults to 65,536.
     pub parked_max: usize,
     /// Time after which a barrier names the nodes it waits for, in nanoseconds. Defaults to 5 s.
@@ -60,6 +63,7 @@ impl NodeConfig {
             round_nanos_max: 4 * Self::ROUND_NANOS,
             block_bytes_max: 2 << 20,
             grants_max: 512,
+            requests_max: 1 << 16,
             parked_max: 1 << 16,
             barrier_report_nanos: 5_000_000_000,
         }

@@ -1,6 +1,7 @@
 //! How often a node begins rounds: as often as any may while workers wait for something or rounds carry much, else less often.
 
 use adapm_core::policy::System;
+use adapm_core::slot::State;
 use adapm_core::testing::oracle::Who;
 use adapm_core::testing::{Cluster, Setup, Violation};
 use adapm_core::{Key, NodeId, WorkerId};
@@ -78,5 +79,22 @@ fn rounds_that_carry_much_are_begun_as_often_as_any_may() -> Result<(), Violatio
         last = *pauses(&mut cluster, 1)?.last().expect("one round");
     }
     assert!(last < 4 * LEAST_NANOS, "{last}");
+    Ok(())
+}
+
+/// Of what is signalled at once, each round asks for as many keys as it looks at, and none is forgotten.
+#[test]
+fn what_is_wanted_beyond_a_bound_waits_for_later_rounds() -> Result<(), Violation> {
+    let mut cluster = Cluster::new(Setup { requests_max: 3, ..Setup::new(System::Adapm, 2, 1, 40) });
+    let home = |key: &Key| cluster.setup().home(*key) == N1;
+    let far: Vec<Key> = cluster.keys().filter(home).take(8).collect();
+    cluster.intent(of(N0), &far, 0..1_000)?;
+    for local in [0, 3, 6, 8] {
+        let count =
+            |cluster: &Cluster| far.iter().filter(|key| cluster.state(N0, **key) == State::Main).count();
+        assert_eq!(count(&cluster), local);
+        cluster.round(N0)?;
+        cluster.deliver_all()?;
+    }
     Ok(())
 }

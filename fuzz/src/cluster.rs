@@ -55,12 +55,13 @@ fn describe(bytes: &[u8], setup: &Setup) -> String {
     let system = system(&mut choices).map_or("a random policy", System::name);
     let homes: Vec<String> = setup.keys().map(|key| format!("{key} home {}", setup.home(key))).collect();
     format!(
-        "nodes {}, workers {}, system {system}, caches {}, blocks of {} B, {} granted at a time, {} parked at most; {}",
+        "nodes {}, workers {}, system {system}, caches {}, blocks of {} B, {} granted and {} asked for at a time, {} parked at most; {}",
         setup.nodes,
         setup.workers,
         if setup.location_caches { "on" } else { "off" },
         setup.block_bytes_max,
         setup.grants_max,
+        setup.requests_max,
         setup.parked_max,
         homes.join(", ")
     )
@@ -90,7 +91,8 @@ fn setup(choices: &mut Choices<'_>) -> Setup {
     setup.losses = (shape >> 2 & 1) as usize;
     setup.location_caches = choices.flag();
     setup.block_bytes_max = [4 << 20, 16][choices.below(2) as usize];
-    (setup.parked_max, setup.grants_max) = [(1 << 16, 2), (1, 512), (0, 1)][choices.below(3) as usize];
+    let bounds = [(1 << 16, 2, 1), (1, 512, 1 << 16), (0, 1, 2)];
+    (setup.parked_max, setup.grants_max, setup.requests_max) = bounds[choices.below(3) as usize];
     setup.bug = planted::protocol();
     setup
 }

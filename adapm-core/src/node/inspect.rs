@@ -55,8 +55,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         let parked: usize = self.parked.values().map(Vec::len).sum();
         let peers: usize = self.peers.iter().map(|peer| peer.stale.len() + peer.hand_overs.len()).sum();
         let agenda = &self.agenda;
-        let lists = [&agenda.request, &agenda.release, &agenda.dirty, &agenda.set, &agenda.resend];
-        let agenda: usize = lists.iter().map(|list| list.len()).sum::<usize>() + agenda.wishes.len();
+        let lists = [&agenda.release, &agenda.dirty, &agenda.set, &agenda.resend];
+        let lists: usize = lists.iter().map(|list| list.len()).sum();
+        let agenda = agenda.request.len() + lists + agenda.wishes.len();
         holders
             + self.interests.values().filter(|interest| interest.count() > 0).count()
             + queues

@@ -242,7 +242,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         wish.waiters.push(waiter);
         let is_due = wish.due.is_some();
         if !core::mem::replace(&mut interest.is_listed, true) {
-            self.agenda.request.push(key);
+            self.agenda.request.push_back(key);
         }
         if is_due {
             self.schedule_wish(key, None);
@@ -270,7 +270,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             && interest.is_wanted()
             && !core::mem::replace(&mut interest.is_listed, true)
         {
-            self.agenda.request.push(key);
+            self.agenda.request.push_back(key);
         }
     }
 

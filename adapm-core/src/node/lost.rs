@@ -22,6 +22,7 @@
 //! for a cluster that must be started again anyway. So a node either serves an operation itself or fails it, and whoever
 //! waits for an entry that a survivor has dropped hears of the loss in time, which fails all that it waits for.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
@@ -116,7 +117,8 @@ impl<S: Store, P: Policy> Node<S, P> {
             peer.parked = 0;
         }
         self.close_round(self.round.number, 0, self.round.grants);
-        for list in [&mut self.agenda.request, &mut self.agenda.set, &mut self.agenda.resend] {
+        self.agenda.request = VecDeque::new();
+        for list in [&mut self.agenda.set, &mut self.agenda.resend] {
             *list = Vec::new();
         }
         self.agenda.wishes.clear();

@@ -105,6 +105,13 @@ impl<S: Store, P: Policy> Node<S, P> {
         route::believed(self.word(key), key, self.config.nodes).node
     }
 
+    /// Whether a localize entry of a replica is on its way: per key at most one entry is unanswered.
+    pub(super) fn is_localizing(&self, key: Key, word: Word) -> bool {
+        let Some(location) = word.location() else { return false };
+        let outstanding = &self.peers[location.node.index()].outstanding;
+        outstanding.as_ref().is_some_and(|outstanding| outstanding.localizes.binary_search(&key).is_ok())
+    }
+
     pub(super) fn handle_news(&mut self, from: NodeId) -> Result<(), Fault> {
         self.peers[from.index()].news = true;
         Ok(())

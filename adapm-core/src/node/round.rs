@@ -144,14 +144,16 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    /// Keys that are wanted and not here, in order. Level-triggered: a key that left, or whose release was answered, is
+    /// Keys that are wanted and not here, in order, of as many as one round looks at: what is signalled at once for millions does
+    /// not cost each round a look at all that are left. Level-triggered: a key that left, or whose release was answered, is
     /// simply found again.
     fn wanted(&mut self, drafts: &mut Requests) -> Vec<Entry<Want>> {
         if self.first_lost.is_some() {
             self.agenda.request.clear();
             return Vec::new();
         }
-        let keys = sorted(&mut self.agenda.request);
+        let looked_at = self.agenda.request.len().min(self.config.requests_max.max(1));
+        let keys = sorted(&mut self.agenda.request.drain(..looked_at).collect());
         let mut entries = Vec::with_capacity(keys.len());
         let mut interests = mem::take(&mut self.interests);
         for (at, &key) in keys.iter().enumerate() {
@@ -171,7 +173,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 State::Replica if localize && !waiting_set => {}
                 State::Replica if localize => {
                     interest.is_listed = true;
-                    self.agenda.request.push(key);
+                    self.agenda.request.push_back(key);
                     continue;
                 }
                 // Found again when what it waits for is answered.
@@ -346,13 +348,6 @@ impl<S: Store, P: Policy> Node<S, P> {
             draft.sets.push(&op.values[item.offset..item.offset + len]);
             self.queues.get_mut(&key).expect("a waiting set has a queue").set_sent = true;
         }
-    }
-
-    /// Whether a localize entry of a replica is on its way: per key at most one entry is unanswered.
-    fn is_localizing(&self, key: Key, word: Word) -> bool {
-        let Some(location) = word.location() else { return false };
-        let outstanding = &self.peers[location.node.index()].outstanding;
-        outstanding.as_ref().is_some_and(|outstanding| outstanding.localizes.binary_search(&key).is_ok())
     }
 
     fn send_request(&mut self, node: NodeId, draft: Option<Box<Draft>>) {

@@ -350,8 +350,8 @@ const PATIENCE_ROUNDS: u64 = 4;
 /// Work for the next round; lists may hold a key twice or in vain and are looked through in key order.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    /// Keys that may need an intent or localize entry, once for each interest.
-    pub(crate) request: Vec<Key>,
+    /// Keys that may need an intent or localize entry, once for each interest, in the order in which that was noted.
+    pub(crate) request: VecDeque<Key>,
     /// Replicas that may have no interest left.
     pub(crate) release: Vec<Key>,
     /// Keys made dirty by workers.
@@ -381,7 +381,7 @@ impl Agenda {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        let lists = [&self.request, &self.release, &self.dirty, &self.set, &self.resend];
-        lists.iter().all(|list| list.is_empty())
+        let lists = [&self.release, &self.dirty, &self.set, &self.resend];
+        self.request.is_empty() && lists.iter().all(|list| list.is_empty())
     }
 }

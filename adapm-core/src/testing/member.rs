@@ -117,6 +117,7 @@ impl Member {
         config.location_caches = setup.location_caches;
         config.block_bytes_max = setup.block_bytes_max;
         config.grants_max = setup.grants_max;
+        config.requests_max = setup.requests_max;
         config.parked_max = setup.parked_max;
         let store = ReferenceStore::new(&setup.layout);
         let policy = (setup.policy)(node);

@@ -51,6 +51,7 @@ pub fn setup(seed: u64) -> Setup {
     setup.layout = layout.expect("a cluster has keys");
     setup.channel = (ChannelId(rng.within(0..channels) as u16), channels);
     setup.grants_max = rng.choose(&[512, 2, 1]);
+    setup.requests_max = rng.choose(&[1 << 16, 3, 1]);
     setup
 }
 

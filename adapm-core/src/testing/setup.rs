@@ -34,6 +34,8 @@ pub struct Setup {
     pub block_bytes_max: usize,
     /// As [`crate::config::NodeConfig::grants_max`].
     pub grants_max: usize,
+    /// As [`crate::config::NodeConfig::requests_max`].
+    pub requests_max: usize,
     /// As [`crate::config::NodeConfig::parked_max`].
     pub parked_max: usize,
     /// Whether messages travel as encoded frames.
@@ -69,6 +71,7 @@ impl Setup {
             location_caches: true,
             block_bytes_max: 4 << 20,
             grants_max: 512,
+            requests_max: 1 << 16,
             parked_max: 1 << 16,
             codec: true,
             losses: 0,

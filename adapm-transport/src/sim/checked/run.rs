@@ -91,13 +91,14 @@ impl Run {
     #[must_use]
     pub fn describe(&self) -> String {
         let Setup { nodes, workers, adaptive, sequential, location_caches, .. } = &self.setup;
-        let Setup { block_bytes_max, grants_max, parked_max, layout, channel, .. } = &self.setup;
+        let Setup { block_bytes_max, grants_max, requests_max, parked_max, layout, channel, .. } =
+            &self.setup;
         let (kind, keys) = (layout.kind(), self.setup.keys().count());
         let policy = (self.setup.policy)(adapm_core::NodeId(0));
         format!(
             "{nodes} nodes with {workers} workers, {keys} keys ({kind:?}), channel {} of {}; adaptive {adaptive}, \
              sequential {sequential}, relocates under intent {}, location caches {location_caches}; \
-             blocks of {block_bytes_max} bytes, {grants_max} granted at a time, {parked_max} parked",
+             blocks of {block_bytes_max} bytes, {grants_max} granted and {requests_max} asked for at a time, {parked_max} parked",
             channel.0,
             channel.1,
             policy.relocates_under_intent()
