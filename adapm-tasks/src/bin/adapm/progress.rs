@@ -271,6 +271,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 const BAR: &str = "{bar:20.cyan/dim} {percent:>3} %";
+
 #[cfg(test)]
 mod tests {
     use super::*;
