@@ -70,6 +70,7 @@ checks! {
     FailsForLoss watches 6: "An operation fails only for a loss that the node has heard of.";
     BereavedEnds watches 6: "Once a node has heard of a loss, no operation waits there.";
     BereavedRound watches 6: "Once a node has heard of a loss, no round waits for the lost node.";
+    HomeNeverGoesBack watches 7: "A home that has heard of a relocation does not forget it for an earlier one.";
     HomeKnowsOwner watches 7: "At rest every home knows the owner.";
     HomeKnowsCounter watches 7: "At rest every home knows the relocation counter.";
     OwnWrites watches 8: "A worker reads its own pushes.";

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use crate::clock::Clock;
 use crate::error::InputError;
-use crate::id::{Key, NodeId};
+use crate::id::{Counter, Key, NodeId};
 use crate::node::{Event, Input, Intent, Output, Reason};
 use crate::stats::Stats;
 use crate::testing::air::{Air, Pairs};
@@ -45,6 +45,8 @@ pub struct Cluster {
     pub(super) localized: BTreeSet<(NodeId, Key)>,
     /// Intents signalled and perhaps not yet expired: what invariant 10 allows a node to remember.
     pub(super) signalled: Vec<(NodeId, Intent)>,
+    /// The counter under which each key's home knew its owner after the last step.
+    pub(super) heard: Vec<Counter>,
     pub(super) losses: Losses,
     pub(super) step: u64,
     /// Hears every step in words.
@@ -67,6 +69,7 @@ impl Cluster {
             told: Vec::new(),
             localized: BTreeSet::new(),
             signalled: Vec::new(),
+            heard: alloc::vec![Counter::default(); value_lens.len()],
             losses: Losses::default(),
             step: 0,
             tell: None,
@@ -311,6 +314,7 @@ impl Cluster {
         self.step += 1;
         let result = invariants::check(self, node);
         self.told.clear();
+        self.heard = self.all_keys().map(|key| invariants::heard(self, key)).collect();
         result
     }
 

@@ -3,6 +3,7 @@
 //! Everything about a run follows from its seed: nodes, workers, keys, system, bounds and every step.
 
 mod losses;
+mod rare;
 mod signals;
 
 use alloc::boxed::Box;
@@ -21,6 +22,7 @@ pub use crate::testing::random_policy::RandomPolicy;
 use crate::testing::rng::Rng;
 use crate::testing::setup::Setup;
 use crate::testing::violation::Violation;
+use crate::wire::message::{Body, Message};
 
 /// Steps of the first phase of a run that counts.
 pub const STEPS: usize = 200;
@@ -209,7 +211,8 @@ impl Schedule {
     /// Ways take turns in being slow, so that messages overtake each other on a third node.
     fn choose_way(&mut self, loaded: &[(NodeId, NodeId)]) -> (NodeId, NodeId) {
         if self.rng.chance(5) {
-            self.slow = self.two_nodes();
+            let telling = self.telling_ways(loaded);
+            self.slow = if telling.is_empty() { self.two_nodes() } else { self.rng.choose(&telling) };
         }
         let way = self.rng.choose(loaded);
         if way == self.slow && self.rng.chance(95) {
@@ -219,8 +222,21 @@ impl Schedule {
         way
     }
 
+    /// Ways on which a fact is under way to a home.
+    fn telling_ways(&self, loaded: &[(NodeId, NodeId)]) -> Vec<(NodeId, NodeId)> {
+        let tells = |message: &Message| matches!(*message.body, Body::Residence(_));
+        let telling = |way: &(NodeId, NodeId)| self.cluster.air().queue(way.0, way.1).any(tells);
+        loaded.iter().copied().filter(telling).collect()
+    }
+
     fn access(&mut self) -> Result<(), Violation> {
         if self.rng.chance(15) && self.push_under_holders()? {
+            return Ok(());
+        }
+        if self.rng.chance(50) && self.push_behind_a_move()? {
+            return Ok(());
+        }
+        if self.rng.chance(30) && self.move_ahead_of_a_fact()? {
             return Ok(());
         }
         let Some(who) = self.free_worker() else { return self.deliver() };
@@ -242,51 +258,6 @@ impl Schedule {
             self.cluster.block(who, op);
         }
         Ok(())
-    }
-
-    /// An owner whose key is held elsewhere pushes to it: whether there was one.
-    fn push_under_holders(&mut self) -> Result<bool, Violation> {
-        let keys = || self.cluster.keys().filter_map(|key| Some((key, self.cluster.owner(key)?)));
-        let held = |(key, owner): &(Key, NodeId)| !self.cluster.row(*owner, *key).view.holders.is_empty();
-        let held: Vec<(Key, NodeId)> = keys().filter(held).collect();
-        if held.is_empty() {
-            return Ok(false);
-        }
-        // A hand-over is due where the owner wants a key no more and one node holds it.
-        let due = |(key, owner): &(Key, NodeId)| {
-            let view = &self.cluster.row(*owner, *key).view;
-            view.holders.len() == 1 && view.intent_count == 0
-        };
-        let due: Vec<(Key, NodeId)> = held.iter().copied().filter(due).collect();
-        let among = if !due.is_empty() && self.rng.chance(50) { &due } else { &held };
-        let (key, owner) = self.rng.choose(among);
-        let free: Vec<Who> =
-            self.live().into_iter().filter(|who| who.0 == owner && self.is_free(*who)).collect();
-        if free.is_empty() {
-            return Ok(false);
-        }
-        let who = self.rng.choose(&free);
-        self.cluster.push(who, &[key])?;
-        let holders = self.cluster.row(owner, key).view.holders.clone();
-        if !holders.is_empty() && self.rng.chance(60) {
-            let holder = self.rng.choose(&holders);
-            self.catch_up(holder)?;
-        }
-        Ok(true)
-    }
-
-    /// The holder's node asks at once, before the owner's next round; perhaps because a worker wants to see what was pushed.
-    fn catch_up(&mut self, holder: NodeId) -> Result<(), Violation> {
-        let free = self.live().into_iter().find(|who| who.0 == holder && self.is_free(*who));
-        let Some(who) = free else { return Ok(()) };
-        if self.rng.chance(50) {
-            return self.cluster.round(holder);
-        }
-        let op = self.cluster.wait_sync(who)?;
-        if self.rng.chance(50) {
-            self.cluster.block(who, op);
-        }
-        self.cluster.round(holder)
     }
 
     fn end_one(&mut self) -> Result<(), Violation> {

@@ -5,7 +5,7 @@ use adapm_core::testing::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The others say again what a stronger one says ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 50] = [
+pub(crate) const WITNESSES: [(Check, Bug); 51] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -38,6 +38,7 @@ pub(crate) const WITNESSES: [(Check, Bug); 50] = [
     (Check::FailsForLoss, Bug::NameHopAsLost),
     (Check::BereavedEnds, Bug::ForgetForwarded),
     (Check::BereavedRound, Bug::AwaitLost),
+    (Check::HomeNeverGoesBack, Bug::TrustLatestFact),
     (Check::HomeKnowsOwner, Bug::OlderResidence),
     (Check::HomeKnowsCounter, Bug::OlderResidence),
     (Check::OwnWrites, Bug::RefreshOverPending),

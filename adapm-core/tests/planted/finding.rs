@@ -12,7 +12,7 @@ use adapm_core::testing::random::{self, STEPS};
 use adapm_core::testing::{Bug, Checks, Violation};
 
 /// Schedules after which a bug counts as not found.
-const SEEDS_MAX: u64 = 2_000;
+const SEEDS_MAX: u64 = 500;
 
 /// What the suites say of one bug.
 pub(crate) struct Row {

@@ -8,7 +8,7 @@
 //! | 4 | `convergence` | at rest, and when a quiesce or `wait_sync` ends |
 //! | 5 | `contention` | after every step |
 //! | 6 | `completion` | hops after every step, barriers when they end; [`Cluster::settle`] that all operations end |
-//! | 7 | `residence` | at rest |
+//! | 7 | `residence` | that nothing is forgotten after every step, the rest at rest |
 //! | 8 | `session` | after every read |
 //! | 9 | `order`, [`linear`] | after every read and at rest, where replication is off |
 //! | 10 | `memory` | after every step, tightly at rest |
@@ -26,6 +26,8 @@ mod order;
 pub mod refusal;
 mod residence;
 mod session;
+
+pub(super) use residence::heard;
 
 use crate::id::NodeId;
 use crate::testing::cluster::Cluster;
@@ -50,6 +52,9 @@ pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
     if checks.contains(6) {
         completion::check_hops(cluster)?;
         cluster.check_bereaved(node)?;
+    }
+    if checks.contains(7) {
+        residence::check(cluster, node)?;
     }
     if checks.contains(10) {
         memory::check(cluster, node)?;

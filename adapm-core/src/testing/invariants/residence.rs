@@ -1,8 +1,25 @@
-//! Invariant 7: at rest every home knows the owner.
+//! Invariant 7: a home forgets nothing that it has heard of an owner, and at rest it knows the owner.
 
-use crate::id::NodeId;
+use crate::id::{Counter, Key, NodeId};
 use crate::testing::cluster::Cluster;
 use crate::testing::violation::{Violation, hold};
+
+pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
+    for key in cluster.keys().filter(|key| cluster.setup.home(*key) == node) {
+        let (before, after) = (cluster.heard[key.0 as usize], heard(cluster, key));
+        hold!(
+            cluster.setup.checks => HomeNeverGoesBack,
+            before <= after,
+            "home {node} knew {key} at {before}, now at {after}"
+        );
+    }
+    Ok(())
+}
+
+/// The counter under which the home of `key` knows its owner.
+pub(in crate::testing) fn heard(cluster: &Cluster, key: Key) -> Counter {
+    cluster.row(cluster.setup.home(key), key).view.word.counter()
+}
 
 pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
     for key in cluster.keys() {
