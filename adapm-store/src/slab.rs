@@ -75,7 +75,7 @@ impl Slab {
     /// No chunk yet, for at most `slots_max` slots of `slot_bytes` in use at a time.
     ///
     /// A chunk is a 32nd of what all slots need, within 64 KiB and 64 MiB (one slot if that is larger): few chunks, which
-    /// yet empty when copies leave. All chunks together have `slots_max` slots, so a full store wastes none.
+    /// yet empty when copies leave. All chunks together have `slots_max` slots at most, so a full store wastes none.
     pub(crate) fn new(slot_bytes: usize, slots_max: usize) -> Self {
         let bytes = slot_bytes.saturating_mul(slots_max) / 32;
         let chunk_slots = (bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) / slot_bytes).clamp(1, slots_max);
@@ -100,9 +100,7 @@ impl Slab {
             (*roomy, *low) = (*roomy + 1, 0);
         }
         if *roomy == list.len() {
-            // Beyond the maximum are only slots that were taken with others and that nobody will want.
-            let due = self.slots_max.saturating_sub(*slots).max(1);
-            let chunk = Chunk::new(self.slot_bytes, self.chunk_slots.min(due));
+            let chunk = Chunk::new(self.slot_bytes, self.chunk_slots.min(self.slots_max - *slots));
             *slots += chunk.slots();
             *empty += 1;
             *roomy = list.partition_point(|other| other.chunk.addr() < chunk.addr());
@@ -154,7 +152,7 @@ impl Slab {
     }
 }
 
-/// Slots taken at once; those that nobody has wanted are given back when this is dropped.
+/// Slots taken at once; those that nobody has taken from here are given back when this is dropped.
 pub(crate) struct Room<'a> {
     slab: &'a Slab,
     slots: vec::IntoIter<*mut u8>,
@@ -236,8 +234,9 @@ mod tests {
         drop(room);
         assert_eq!(slab.take().addr(), taken[7] + (1 << 10), "the lowest that came back");
         assert_eq!(slab.chunks().used, 9);
-        assert_eq!(slab.take_many(1_100).count(), 1_100, "more than there are values");
-        assert_eq!(slab.chunks().used, 1_109);
+        assert_eq!(slab.take_many(991).count(), 991, "all that are left");
+        let chunks = slab.chunks();
+        assert_eq!([chunks.used, chunks.slots], [1_000; 2]);
     }
 
     #[test]

@@ -51,6 +51,23 @@ fn a_replica_takes_twice_its_value_and_48_bytes() {
     }
 }
 
+/// Also where keys that have a value, a replica or no copy are among them.
+#[test]
+fn values_reserved_at_once_take_what_they_take_one_by_one() {
+    for len in LENS {
+        let [at_once, one_by_one] = [store(len), store(len)];
+        for store in [&at_once, &one_by_one] {
+            keys().filter(|key| key.0 % 3 > 0).for_each(|key| store.reserve(key, key.0 % 3 == 1));
+        }
+        let all: Vec<Key> = keys().collect();
+        at_once.reserve_each(&all, |_, _| ());
+        all.iter().for_each(|key| one_by_one.reserve(*key, false));
+        assert_eq!(at_once.memory(), one_by_one.memory(), "len {len}");
+        all.chunks(100).for_each(|keys| at_once.reserve_each(keys, |_, _| ()));
+        assert_eq!(at_once.memory(), one_by_one.memory(), "len {len}, again");
+    }
+}
+
 #[test]
 fn memory_is_freed_when_copies_leave() {
     for len in LENS {

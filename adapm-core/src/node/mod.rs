@@ -359,11 +359,13 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Learns where a key is, if this node keeps such facts.
     fn learn(&self, key: Key, location: Location) {
+        if !self.config.location_caches && Layout::home(key, self.config.nodes) != self.config.node {
+            return;
+        }
         // Most of what answers tell is known, and the latch of an absent key that has nothing to learn is not needed.
         let is_known =
             matches!(self.store.look(key), Look::Absent(word) if word.counter() >= location.counter);
-        let keeps = self.config.location_caches || Layout::home(key, self.config.nodes) == self.config.node;
-        if keeps && !is_known {
+        if !is_known {
             self.store.with_slot(key, |mut slot| slot.learn(location));
         }
     }

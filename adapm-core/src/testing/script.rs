@@ -108,7 +108,6 @@ impl Stage {
             ["workers", workers] => self.configure(|setup| setup.workers = workers.parse().unwrap_or(0)),
             ["caches", switch] => self.configure(|setup| setup.location_caches = switch == "on"),
             ["block", bytes] => self.configure(|setup| setup.block_bytes_max = bytes.parse().unwrap_or(0)),
-            ["grants", keys] => self.configure(|setup| setup.grants_max = keys.parse().unwrap_or(0)),
             ["system", name] => {
                 self.system = name.parse().map_err(|_| Fault::Unreadable("the name of a system"))?;
                 Ok(Vec::new())
