@@ -98,3 +98,27 @@ fn what_is_wanted_beyond_a_bound_waits_for_later_rounds() -> Result<(), Violatio
     }
     Ok(())
 }
+
+/// Whoever owes an answer is not asked again before it has come, so no round looks at what there is to ask.
+#[test]
+fn what_waits_for_an_answer_begins_no_round() -> Result<(), Violation> {
+    let mut cluster = Cluster::new(Setup::new(System::Adapm, 2, 1, 40));
+    let home = |key: &Key| cluster.setup().home(*key) == N1;
+    let far: Vec<Key> = cluster.keys().filter(home).take(2).collect();
+    let rounds = |cluster: &Cluster| cluster.member(N0).node.stats().rounds;
+    cluster.localize(of(N0), &far[..1])?;
+    cluster.round(N0)?;
+    cluster.localize(of(N0), &far[1..])?;
+    let begun = rounds(&cluster);
+    for _ in 0..10 {
+        cluster.advance_time(100 * LEAST_NANOS);
+        cluster.timeout(N0)?;
+    }
+    assert_eq!(rounds(&cluster), begun + 1, "one puts it off");
+    cluster.deliver_all()?;
+    assert_eq!(cluster.state(N0, far[0]), State::Main);
+    cluster.round(N0)?;
+    cluster.deliver_all()?;
+    assert_eq!(cluster.state(N0, far[1]), State::Main);
+    Ok(())
+}

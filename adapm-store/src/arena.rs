@@ -107,17 +107,14 @@ impl<V: Value> Arena<V> {
     /// Gives each of `keys` a value and no delta, and runs `f` on its slot, in their order.
     pub(crate) fn reserve_each(&self, keys: &[Key], mut f: impl FnMut(Key, Slot<'_, V>)) {
         let slabs_of = |key: &Key| self.find(*key).1.slabs;
-        let lacks = |key: &&Key| {
-            !matches!(self.find(**key).0.latch().content(), Content::Held { has_delta: false, .. })
-        };
+        let content = |key: &Key| self.find(*key).0.latch().content();
+        let lacks = |key: &&Key| !matches!(content(key), Content::Held { has_delta: false, .. });
         // Ascending: no key counts twice.
         for keys in keys.chunk_by(|a, b| a < b && slabs_of(a) == slabs_of(b)) {
             let lacking = keys.iter().filter(lacks).count();
             let mut room = self.slabs[slabs_of(&keys[0])].slab(false).take_many(lacking);
             for key in keys {
-                self.reserve_in(*key, false, || {
-                    room.next().expect("a slot was taken for each that lacks one")
-                });
+                self.reserve_in(*key, false, || room.next().expect("one was taken for each that lacks one"));
                 self.with_slot(*key, |slot| f(*key, slot));
             }
         }

@@ -152,8 +152,8 @@ impl GrantDraft {
         result
     }
 
-    /// The grants of a response: decided in key order, so the block is used as it is.
-    pub(super) fn into_response(self) -> (Grants, Block) {
+    /// The grants of one message: decided in key order, so the block is used as it is.
+    pub(super) fn into_parts(self) -> (Grants, Block) {
         (listed(&self.entries), self.values)
     }
 }
@@ -177,10 +177,7 @@ impl AnswerEntry {
 /// The control part of some grants.
 fn listed(entries: &[GrantEntry]) -> Grants {
     Grants {
-        at: Asked {
-            keys: Keys(entries.iter().map(|entry| entry.key).collect()),
-            counters: entries.iter().map(|entry| entry.counter).collect(),
-        },
+        at: entries.iter().map(|entry| (entry.key, entry.counter)).collect(),
         kinds: entries.iter().map(|entry| entry.kind).collect(),
         versions: entries.iter().map(|entry| entry.version).collect(),
     }
@@ -230,8 +227,11 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         for ((to, origin, hops), entries) in mem::take(&mut drafts.forwards) {
             for mut batch in self.entry_batches(entries) {
-                let intents = asked(batch.extract_if(.., |entry| entry.asked == AskedFor::Intent));
-                let localizes = asked(batch.extract_if(.., |entry| entry.asked == AskedFor::Localize));
+                let mut take = |asked| {
+                    let taken = batch.extract_if(.., |entry| entry.asked == asked);
+                    taken.map(|entry| (entry.key, entry.counter)).collect()
+                };
+                let (intents, localizes) = (take(AskedFor::Intent), take(AskedFor::Localize));
                 let (operation, values) = forwarded(batch);
                 let forward = Forward { origin, hops, intents, localizes, operation };
                 self.send(to, Message { body: Box::new(Body::Forward(forward)), values });
@@ -247,8 +247,8 @@ impl<S: Store, P: Policy> Node<S, P> {
             for mut batch in self.entry_batches(entries) {
                 let request =
                     |entry: &mut Entry<_>| matches!(entry.asked, AskedFor::Intent | AskedFor::Localize);
-                let intents = asked(batch.extract_if(.., request)).keys;
-                let operations = asked(batch.into_iter()).keys;
+                let intents = Keys(batch.extract_if(.., request).map(|entry| entry.key).collect());
+                let operations = Keys(batch.into_iter().map(|entry| entry.key).collect());
                 self.send(to, Message::bare(Body::Retry(Retry { intents, operations })));
             }
         }
@@ -272,10 +272,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         if alike && entries.iter().map(bytes).sum::<usize>() <= self.config.block_bytes_max {
             let mut operation = Operation::default();
             let access = entries.first().map_or(Access::Pull, |entry| entry.access);
-            *list_of(&mut operation, access) = Asked {
-                keys: Keys(entries.iter().map(|entry| entry.key).collect()),
-                counters: entries.iter().map(|entry| entry.counter).collect(),
-            };
+            *list_of(&mut operation, access) =
+                entries.iter().map(|entry| (entry.key, entry.counter)).collect();
             return self.send(to, Message { body: Box::new(Body::Operation(operation)), values });
         }
         for batch in self.batches(entries, |entry| entry.key, bytes) {
@@ -315,7 +313,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Sends grants that were decided in key order, if there are any.
     pub(super) fn send_grants(&mut self, to: NodeId, draft: GrantDraft) {
         if !draft.entries.is_empty() {
-            let (grants, values) = draft.into_response();
+            let (grants, values) = draft.into_parts();
             self.send(to, Message { body: Box::new(Body::Grant(grants)), values });
         }
     }
@@ -365,14 +363,6 @@ impl<S: Store, P: Policy> Node<S, P> {
 /// The elements in a range of bytes of a block.
 fn elements<'b, V: Value>(block: &'b Block, bytes: &Range<usize>) -> &'b [V] {
     &block.values::<V>()[bytes.start / V::WIDTH..bytes.end / V::WIDTH]
-}
-
-fn asked<V>(entries: impl Iterator<Item = Entry<V>>) -> Asked {
-    let mut asked = Asked::default();
-    for entry in entries {
-        asked.push(entry.key, entry.counter);
-    }
-    asked
 }
 
 fn forwarded<V: Value>(entries: Vec<Entry<V>>) -> (Operation, Block) {

@@ -51,6 +51,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.fail_all(node);
         self.forget_questions();
         let peer = mem::replace(&mut self.peers[node.index()], Peer { lost: true, ..Peer::default() });
+        self.agenda.dirty.extend(peer.late.changed);
         if let Some(outstanding) = peer.outstanding
             && !planted!(self, AwaitLost)
         {
@@ -115,6 +116,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.requested = 0;
         for peer in &mut self.peers {
             peer.parked = 0;
+            peer.late.wanted.clear();
         }
         self.close_round(self.round.number, 0, self.round.grants);
         self.agenda.request = VecDeque::new();

@@ -5,67 +5,23 @@
 //! the key stays on the agenda.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::mem;
 
 use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
-use crate::node::state::{Access, Item, Outstanding, Turn};
+use crate::node::room::{Draft, Entry, Requests, entry};
+use crate::node::state::{Access, Item, Outstanding};
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, Slot, State, Word};
 use crate::store::{self, Store};
-use crate::value::{Block, Value};
+use crate::value::Value;
 use crate::wire::Message;
-use crate::wire::message::{Body, SyncRequest};
+use crate::wire::message::Body;
 
 /// Bytes that an entry is taken to need in a head.
 const ENTRY_BYTES: usize = 16;
-
-/// A request that takes shape.
-#[derive(Default)]
-pub(super) struct Draft {
-    request: SyncRequest,
-    values: Block,
-    sets: Block,
-    /// Bytes of all entries that there are.
-    demand: usize,
-    /// Bytes of the entries that go, counted if not all do.
-    reserved: usize,
-}
-
-impl Draft {
-    fn is_empty(&self) -> bool {
-        let request = &self.request;
-        request.deltas.is_empty()
-            && request.sets.is_empty()
-            && request.releases.is_empty()
-            && request.intents.is_empty()
-            && request.localizes.is_empty()
-    }
-
-    /// Keeps room for `bytes` more, if they fit; the first entry always does.
-    fn reserve(&mut self, bytes: usize, bytes_max: usize) -> bool {
-        let fits = self.reserved == 0 || self.reserved + bytes <= bytes_max;
-        self.reserved += if fits { bytes } else { 0 };
-        fits
-    }
-}
-
-/// The requests of a round, by receiver: of many nodes few get one.
-type Requests = [Option<Box<Draft>>];
-
-/// A key that has something to say to a node.
-struct Entry<T> {
-    key: Key,
-    to: NodeId,
-    /// What it needs in the request, or its grant in the response: grants are never cut.
-    bytes: usize,
-    /// Whether it goes in this round.
-    goes: bool,
-    says: T,
-}
 
 /// An intent or localize, and the counter of the fact by which the receiver is asked.
 #[derive(Clone, Copy)]
@@ -93,7 +49,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         !self.agenda.is_empty()
             || self.signals.any()
             || self.syncs.iter().any(|sync| sync.wants_request())
-            || self.peers.iter().any(|peer| peer.news && peer.outstanding.is_none())
+            || self
+                .peers
+                .iter()
+                .any(|peer| peer.outstanding.is_none() && (peer.news || !peer.late.is_empty()))
     }
 
     pub(super) fn round_may_begin(&self) -> bool {
@@ -152,8 +111,10 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.agenda.request.clear();
             return Vec::new();
         }
+        let mut keys = self.take_late_wanted();
         let looked_at = self.agenda.request.len().min(self.config.requests_max.max(1));
-        let keys = sorted(&mut self.agenda.request.drain(..looked_at).collect());
+        keys.extend(self.agenda.request.drain(..looked_at));
+        let keys = sorted(&mut keys);
         let mut entries = Vec::with_capacity(keys.len());
         let mut interests = mem::take(&mut self.interests);
         for (at, &key) in keys.iter().enumerate() {
@@ -186,11 +147,13 @@ impl<S: Store, P: Policy> Node<S, P> {
             } else {
                 self.first_hop(key, word)
             };
-            let entry = self.entry(drafts, key, node, bytes, Want { counter, localize, is_here });
-            if entry.goes {
-                interest.ask(self.round.number, is_here);
+            if self.owes_answer(node) {
+                interest.is_listed = true;
+                self.peers[node.index()].late.wanted.insert(key);
+                continue;
             }
-            entries.push(entry);
+            interest.ask(self.round.number, is_here);
+            entries.push(entry(drafts, key, node, bytes, Want { counter, localize, is_here }));
         }
         self.interests = interests;
         entries
@@ -198,7 +161,8 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Replicas that changed, are set or are given up, in order. Main copies that changed are folded.
     fn changed(&mut self, drafts: &mut Requests) -> Vec<Entry<Change>> {
-        let mut keys = mem::take(&mut self.agenda.dirty);
+        let mut keys = self.take_late_changed();
+        keys.append(&mut self.agenda.dirty);
         keys.append(&mut self.agenda.release);
         keys.append(&mut self.agenda.set);
         let mut entries = Vec::new();
@@ -215,7 +179,11 @@ impl<S: Store, P: Policy> Node<S, P> {
                         let values = 1 + usize::from(change.set.is_some());
                         let bytes = values * change.len * S::Value::WIDTH;
                         let owner = route::believed(word, key, self.config.nodes).node;
-                        entries.push(self.entry(drafts, key, owner, bytes, change));
+                        if self.owes_answer(owner) {
+                            self.peers[owner.index()].late.changed.insert(key);
+                        } else {
+                            entries.push(entry(drafts, key, owner, bytes, change));
+                        }
                     }
                 }
                 State::None | State::Requested | State::Releasing => {}
@@ -235,50 +203,16 @@ impl<S: Store, P: Policy> Node<S, P> {
         something.then(|| Change { is_dirty, set, release, len: self.value_len(key) })
     }
 
-    /// An entry that goes, unless room turns out to be short or the peer still owes an answer.
-    fn entry<T>(&self, drafts: &mut Requests, key: Key, to: NodeId, bytes: usize, says: T) -> Entry<T> {
-        drafts[to.index()].get_or_insert_default().demand += bytes;
-        Entry { key, to, bytes, goes: self.peers[to.index()].outstanding.is_none(), says }
-    }
-
-    /// Gives room to entries for peers of which `turn` says that it is their turn, from the key on at which it says that the
-    /// last request ended. An entry that gets none waits for a later round.
-    fn share<T>(
-        &mut self,
-        entries: &mut [Entry<T>],
-        drafts: &mut Requests,
-        turn: fn(&mut Turn) -> (&mut Key, bool),
-    ) {
-        let bytes_max = self.config.block_bytes_max;
-        let mut next = BTreeMap::new();
-        for from_turn_on in [true, false] {
-            for entry in entries.iter_mut() {
-                let peer = &mut self.peers[entry.to.index()];
-                let (first, is_turn) = turn(&mut peer.turn);
-                if !is_turn || (entry.key >= *first) != from_turn_on || peer.outstanding.is_some() {
-                    continue;
-                }
-                entry.goes = drafts[entry.to.index()].get_or_insert_default().reserve(entry.bytes, bytes_max);
-                if !entry.goes {
-                    next.entry(entry.to).or_insert(entry.key);
-                }
-            }
-        }
-        for (node, key) in next {
-            *turn(&mut self.peers[node.index()].turn).0 = key;
-        }
-    }
-
     /// Entries of intents and localizes.
     fn draft_requests(&mut self, entries: &[Entry<Want>], drafts: &mut Requests) {
         for &Entry { key, to, goes, says: Want { counter, localize, is_here }, .. } in entries {
             if !goes {
-                // `wanted` took it for sent, but there was no room, or it never was to go.
+                // `wanted` took it for sent, but there was no room.
                 if let Some(interest) = self.interests.get_mut(&key) {
-                    interest.request = None;
+                    (interest.request, interest.is_listed) = (None, true);
                     interest.wish.iter_mut().for_each(|wish| wish.unsent = localize);
                 }
-                self.ask_later(key);
+                self.peers[to.index()].late.wanted.insert(key);
                 continue;
             }
             let request = &mut drafts[to.index()].get_or_insert_default().request;
@@ -303,7 +237,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             if goes {
                 self.draft_change(key, to, says, drafts[to.index()].get_or_insert_default());
             } else {
-                self.agenda.dirty.push(key);
+                self.peers[to.index()].late.changed.insert(key);
             }
         }
     }

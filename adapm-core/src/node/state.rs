@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use crate::config::NodeConfig;
 use crate::id::{Counter, Key, NodeId};
 use crate::node::input::OpId;
+use crate::node::late::Late;
 use crate::node_set::NodeSet;
 use crate::slot::Location;
 use crate::time::Instant;
@@ -50,7 +51,7 @@ pub(crate) struct Interest {
     /// Relocated away under this intent, without replication: a signal has one turn, so that a key moves at most as often as it
     /// is signaled, and whatever else is on its way to its owner arrives. Not asked again before the next signal.
     pub(crate) had_turn: bool,
-    /// In [`Agenda::request`].
+    /// In [`Agenda::request`] or put off in [`Peer::late`].
     pub(crate) is_listed: bool,
     /// The intent or localize entry, of a key that is not here, that is on its way and not answered.
     pub(crate) request: Option<Request>,
@@ -234,6 +235,8 @@ pub(crate) struct Peer {
     pub(crate) applied: u64,
     /// What it said in the last wave.
     pub(crate) reported: Totals,
+    /// What is to be said to it when it can be asked again.
+    pub(crate) late: Late,
     /// Whose turn is next when not everything fits into a request to it.
     pub(crate) turn: Turn,
     /// It is gone for good.

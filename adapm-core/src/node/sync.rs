@@ -77,10 +77,11 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Whether the request to `node` that leaves now carries the mark: everything dirty for that node leaves with it.
     pub(super) fn wants_sync(&mut self, node: NodeId) -> bool {
-        if !self.syncs.iter().any(SyncWait::wants_request) || self.peers[node.index()].outstanding.is_some() {
+        if !self.syncs.iter().any(SyncWait::wants_request) || self.owes_answer(node) {
             return false;
         }
-        if self.agenda.dirty.iter().any(|key| self.holds_for(*key, node)) {
+        let is_late = !self.peers[node.index()].late.changed.is_empty() && !planted!(self, MarkPastLate);
+        if is_late || self.agenda.dirty.iter().any(|key| self.holds_for(*key, node)) {
             return false;
         }
         let mut wanted = false;

@@ -68,6 +68,8 @@ bugs! {
     QuiesceWhileBusy breaks 4: "A node reports to a quiesce that nothing waits there, so the quiesce ends too early.";
     LoseDirtyMark breaks 4: "A push leaves no dirty mark in the word of its copy.";
     LoseDirtyEntry breaks 4: "A copy becomes dirty, and the worker's dirty queue loses the key.";
+    MarkPastLate breaks 4: "A request is marked for a `wait_sync` although changes for its receiver are still put off.";
+    ForgetLate breaks 6: "What is put off until a peer has answered is never said.";
     ForgetForwardCounter breaks 6: "An entry is forwarded without the counter of the fact by which it is forwarded.";
     HideHolders breaks 5: "An owner hides the holders from the policy and believes its answer.";
     ForgetParkedEntries breaks 6: "Entries of other nodes parked for a grant are dropped when the grant arrives.";

@@ -261,6 +261,14 @@ impl Message {
     }
 }
 
+/// Keys must come in ascending order.
+impl FromIterator<(Key, Counter)> for Asked {
+    fn from_iter<I: IntoIterator<Item = (Key, Counter)>>(entries: I) -> Self {
+        let (keys, counters) = entries.into_iter().unzip();
+        Self { keys: Keys(keys), counters }
+    }
+}
+
 impl Asked {
     /// Appends an entry; keys must come in ascending order.
     pub fn push(&mut self, key: Key, counter: Counter) {
