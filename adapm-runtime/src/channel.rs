@@ -33,7 +33,7 @@ use crate::failure::{Failure, LostPeer};
 use crate::link::Link;
 use crate::node::{Command, NodeShared, Port};
 use crate::ticket::Waiter;
-use crate::{Notice, RunError};
+use crate::{Notice, RunError, priority};
 
 /// Receives what happens outside of any call of a worker.
 pub(crate) type Report = Arc<dyn Fn(Notice) + Send + Sync>;
@@ -100,6 +100,7 @@ impl<V> Default for State<V> {
 impl<S: Store> Channel<S> {
     /// Connects with all peers, and serves until the node has left or the cluster fails.
     pub(crate) fn run(mut self, connected: Waiter<S::Value>) {
+        priority::give_way();
         self.state.connected = Some(connected);
         match self.serve() {
             Ok(farewell) => self.state.farewell = farewell,

@@ -80,6 +80,7 @@ mod notice;
 mod order;
 mod pace;
 mod populate;
+mod priority;
 mod processes;
 pub mod sampling;
 mod stats;

@@ -6,6 +6,8 @@
 mod counting;
 mod locality;
 mod many_keys;
+#[cfg(target_os = "linux")]
+mod priority;
 mod sets;
 
 use adapm_core::{Key, Layout, NodeId};
