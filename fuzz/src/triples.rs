@@ -4,6 +4,8 @@
 //! The first byte chooses the format, and whether a byte of the rest is itself or a whole line as such files have them; the
 //! rest, cut at zeros, is the files. Not here: finding and opening files.
 
+use std::collections::HashSet;
+
 use adapm_tasks::data::DataError;
 use adapm_tasks::kge::{Graph, Names, Triple};
 use adapm_tasks::testing::graph_of;
@@ -88,10 +90,13 @@ fn check(graph: &Graph) {
 
 /// Writes the graph as names and reads it again.
 fn again(graph: &Graph) {
-    // What a file cannot say: the end of a line within a name, and a byte order mark before the first.
+    // What a file of names cannot say: the end of a line within a name, a byte order mark before the first, and which of two ids is
+    // meant that have one name.
     let sayable = |names: &Names| {
+        let mut seen = HashSet::new();
         (0..names.len()).filter_map(|index| names.bytes(index)).all(|name| {
-            !name.ends_with(b"\r")
+            seen.insert(name)
+                && !name.ends_with(b"\r")
                 && !name.starts_with(b"\xef\xbb\xbf")
                 && !name.iter().all(u8::is_ascii_whitespace)
         })
