@@ -36,8 +36,8 @@ pub struct NodeConfig {
     /// requester takes in one while the next is written, by drivers that send each output before they poll the next. 0 is as 1.
     /// Defaults to 512.
     pub grants_max: usize,
-    /// Largest number of keys that a round looks at to ask their owners for them, and of keys that waited for a peer; what more
-    /// there are waits for the next. 0 is as 1. Defaults to 65,536.
+    /// Largest number of keys that a round looks at to ask their owners for them, and, for each peer, of those that waited for it
+    /// with something to ask or to say; what more there are wait for the next. 0 is as 1. Defaults to 65,536.
     pub requests_max: usize,
     /// Largest number of entries of one node parked here; at the bound the node gets `Retry`. Defaults to 65,536.
     pub parked_max: usize,

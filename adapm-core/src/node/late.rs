@@ -7,6 +7,7 @@ use core::mem;
 
 use crate::id::{Key, NodeId};
 use crate::node::Node;
+use crate::node::state::Peer;
 use crate::policy::Policy;
 use crate::store::Store;
 
@@ -35,31 +36,51 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.peers[to.index()].outstanding.is_some()
     }
 
-    /// Keys that waited for peers which can be asked now: of each as many as a round looks at, from the one on at which its last
-    /// request ended.
-    pub(super) fn take_late_wanted(&mut self) -> Vec<Key> {
-        let most = self.config.requests_max.max(1);
+    /// Keys that waited, in the list that `of` gives with the key to begin with, for peers which can be asked now: of each as many as a
+    /// round looks at. If some are left, the peer's turn begins with the first of them.
+    pub(super) fn take_late(&mut self, of: fn(&mut Peer) -> (&mut BTreeSet<Key>, &mut Key)) -> Vec<Key> {
         if planted!(self, ForgetLate) {
             self.peers.iter_mut().for_each(|peer| peer.late = Late::default());
         }
-        let free = self.peers.iter_mut().filter(|peer| peer.outstanding.is_none());
-        free.flat_map(|peer| take(&mut peer.late.wanted, peer.turn.wanted, most)).collect()
-    }
-
-    /// As [`Self::take_late_wanted`], of replicas that have something to say.
-    pub(super) fn take_late_changed(&mut self) -> Vec<Key> {
         let most = self.config.requests_max.max(1);
         let free = self.peers.iter_mut().filter(|peer| peer.outstanding.is_none());
-        free.flat_map(|peer| take(&mut peer.late.changed, peer.turn.changed, most)).collect()
+        free.flat_map(|peer| {
+            let (keys, first) = of(peer);
+            take(keys, first, most)
+        })
+        .collect()
     }
 }
 
-/// Takes at most `most` keys: those from `first` on, then those before it.
-fn take(keys: &mut BTreeSet<Key>, first: Key, most: usize) -> Vec<Key> {
+/// Takes at most `most` keys: those from `first` on, then those before it. `first` becomes the first that is left, if one is.
+fn take(keys: &mut BTreeSet<Key>, first: &mut Key, most: usize) -> Vec<Key> {
     if keys.len() <= most {
         return mem::take(keys).into_iter().collect();
     }
-    let taken: Vec<Key> = keys.range(first..).chain(keys.range(..first)).take(most).copied().collect();
+    let mut in_turn = keys.range(*first..).chain(keys.range(..*first)).copied();
+    let taken: Vec<Key> = in_turn.by_ref().take(most).collect();
+    *first = in_turn.next().expect("there are more than are taken");
     taken.iter().for_each(|key| assert!(keys.remove(key), "it was just found"));
     taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also of keys that come back as soon as they were taken: none starves.
+    #[test]
+    fn all_have_their_turn() {
+        let mut keys: BTreeSet<Key> = (0..10).map(Key).collect();
+        let mut first = Key(4);
+        let mut turns = Vec::new();
+        for _ in 0..5 {
+            let taken = take(&mut keys, &mut first, 4);
+            keys.extend(taken.iter().copied());
+            turns.extend(taken.iter().map(|key| key.0));
+        }
+        assert_eq!(turns, (4..24).map(|key| key % 10).collect::<Vec<u64>>());
+        assert_eq!(take(&mut keys, &mut first, 10).len(), 10);
+        assert!(keys.is_empty());
+    }
 }

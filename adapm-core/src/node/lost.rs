@@ -51,6 +51,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.fail_all(node);
         self.forget_questions();
         let peer = mem::replace(&mut self.peers[node.index()], Peer { lost: true, ..Peer::default() });
+        // Replicas that have become main copies here may be among them.
         self.agenda.dirty.extend(peer.late.changed);
         if let Some(outstanding) = peer.outstanding
             && !planted!(self, AwaitLost)

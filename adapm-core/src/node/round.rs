@@ -111,7 +111,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.agenda.request.clear();
             return Vec::new();
         }
-        let mut keys = self.take_late_wanted();
+        let mut keys = self.take_late(|peer| (&mut peer.late.wanted, &mut peer.turn.wanted));
         let looked_at = self.agenda.request.len().min(self.config.requests_max.max(1));
         keys.extend(self.agenda.request.drain(..looked_at));
         let keys = sorted(&mut keys);
@@ -161,7 +161,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Replicas that changed, are set or are given up, in order. Main copies that changed are folded.
     fn changed(&mut self, drafts: &mut Requests) -> Vec<Entry<Change>> {
-        let mut keys = self.take_late_changed();
+        let mut keys = self.take_late(|peer| (&mut peer.late.changed, &mut peer.turn.changed));
         keys.append(&mut self.agenda.dirty);
         keys.append(&mut self.agenda.release);
         keys.append(&mut self.agenda.set);

@@ -248,9 +248,9 @@ pub(crate) struct Peer {
 pub(crate) struct Turn {
     /// Whether changes of replicas come before intents and localizes.
     pub(crate) changes_first: bool,
-    /// The first key with an intent or localize that was left behind.
+    /// The first key with an intent or localize that was left behind, or not looked at.
     pub(crate) wanted: Key,
-    /// The first key with a change that was left behind.
+    /// The first key with a change that was left behind, or not looked at.
     pub(crate) changed: Key,
 }
 
