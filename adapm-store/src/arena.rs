@@ -1,4 +1,4 @@
-//! The memory of the dense store: a directory of latched entries and the slots they point to. The crate's only unsafe code.
+//! The directory of the dense store: latched entries, and the slots they point to.
 //!
 //! Each key has one 8-byte entry ([`crate::entry`]), which is never moved nor freed while the store lives. To latch it and to
 //! look up what it has is one step, so nobody has a slot's address but who holds the latch of the only entry that has
@@ -6,7 +6,7 @@
 //! and there is no reclamation to wait for.
 //!
 //! A slot is word, version, value `[value_len]` and perhaps delta `[value_len]`, one after another. Which chunk has room
-//! for one is [`crate::slab`]'s subject.
+//! for one is [`crate::slab`]'s subject, a chunk's memory [`crate::chunk`]'s.
 //!
 //! # Ordering
 //! The latch orders the uses of a slot by one key; the slab's mutex those of a slot that goes from one key to another.
@@ -18,27 +18,29 @@
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::marker::PhantomData;
-use core::ptr::{self, NonNull};
+use core::ptr;
 use core::slice;
-use std::alloc::{self, alloc, handle_alloc_error};
 
 use adapm_core::slot::{Slot, Word};
 use adapm_core::store::Look;
 use adapm_core::{Key, Layout, Value, Version};
 
+use crate::chunk::{HEADER_BYTES, Header, LINE_BYTES, prefer_huge_pages, watch};
 use crate::entry::{Content, Entry, Latched};
 use crate::slab::Slabs;
-use crate::sync::Watch;
 
 /// Directory and slots of the keys of a dense layout.
 pub(crate) struct Arena<V> {
     entries: Box<[Entry]>,
+    /// As in `extents`: most layouts have no other.
+    first: Extent,
     extents: Box<[Extent]>,
     slabs: Box<[Slabs]>,
     elements: PhantomData<V>,
 }
 
 /// Keys up to `end`, exclusive, that no extent before has.
+#[derive(Clone)]
 struct Extent {
     end: u64,
     value_len: usize,
@@ -63,13 +65,20 @@ impl<V: Value> Arena<V> {
             extents.push(Extent { end: extent.keys.end.0, value_len, slabs: at });
         }
         let mut entries = Vec::with_capacity(keys);
-        prefer_huge_pages(entries.as_mut_ptr(), keys);
+        // SAFETY: the vector is empty, and has room for so many.
+        unsafe { prefer_huge_pages(entries.as_mut_ptr(), keys) };
         entries.extend((0..keys).map(|_| Entry::new()));
-        Self { entries: entries.into(), extents: extents.into(), slabs: slabs.into(), elements: PhantomData }
+        Self {
+            entries: entries.into(),
+            first: extents.first().cloned().expect("a layout has an extent"),
+            extents: extents.into(),
+            slabs: slabs.into(),
+            elements: PhantomData,
+        }
     }
 
     /// Runs `f` on the slot of `key` under its latch.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
         let (entry, extent) = self.find(key);
         let latched = entry.latch();
@@ -174,9 +183,15 @@ impl<V: Value> Arena<V> {
         if let Some(extent) = self.extent(key)
             && let Some(slot) = self.entries[key.0 as usize].slot_hint()
         {
-            // Two fixed numbers of lines: a loop up to the slot's end costs more than a line too many.
-            prefetch_lines::<0, 4>(slot);
-            if HEADER_BYTES + extent.value_len * V::WIDTH > 4 * LINE_BYTES {
+            // Fixed numbers of lines: a loop up to the slot's end costs more than a line too many.
+            let bytes = HEADER_BYTES + extent.value_len * V::WIDTH;
+            prefetch_lines::<0, 2>(slot);
+            if bytes <= 2 * LINE_BYTES {
+                prefetch_lines::<0, 1>(slot.wrapping_add(bytes - 1));
+                return;
+            }
+            prefetch_lines::<2, 4>(slot);
+            if bytes > 4 * LINE_BYTES {
                 prefetch_lines::<4, 8>(slot);
             }
         }
@@ -223,7 +238,9 @@ impl<V: Value> Arena<V> {
 
     #[inline]
     fn extent(&self, key: Key) -> Option<&Extent> {
-        if self.extents.len() <= SCANNED_EXTENTS {
+        if key.0 < self.first.end {
+            Some(&self.first)
+        } else if self.extents.len() <= SCANNED_EXTENTS {
             self.extents.iter().find(|extent| key.0 < extent.end)
         } else {
             self.extents.get(self.extents.partition_point(|extent| extent.end <= key.0))
@@ -242,14 +259,6 @@ impl Drop for Absent<'_> {
     fn drop(&mut self) {
         self.latched.set(Content::Absent(self.word));
     }
-}
-
-/// What a slot begins with. It need not be aligned there, so that slots of an odd number of `f32` leave no gap.
-#[derive(Clone, Copy, PartialEq)]
-#[repr(C)]
-struct Header {
-    word: Word,
-    version: Version,
 }
 
 /// The header of a latched slot, taken out to be changed and put back if it was; a pull leaves the slot's lines clean.
@@ -280,96 +289,6 @@ impl Drop for Borrowed {
     }
 }
 
-/// The memory of some slots of one size, aligned to a cache line, or to a huge page if it fills one.
-pub(crate) struct Chunk {
-    base: NonNull<u8>,
-    slot_bytes: usize,
-    slots: usize,
-}
-
-// SAFETY: a chunk is an address and two numbers; it reads and writes its memory only when it comes and goes.
-unsafe impl Send for Chunk {}
-
-impl Chunk {
-    pub(crate) fn new(slot_bytes: usize, slots: usize) -> Self {
-        let layout = Self::layout(slot_bytes, slots);
-        // SAFETY: a slot has a header and there is at least one, so the layout's size is not zero.
-        let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
-        prefer_huge_pages(base.as_ptr(), layout.size());
-        assert!(
-            Entry::can_hold(base.as_ptr().wrapping_add(layout.size())),
-            "an address leaves room for the tags"
-        );
-        for slot in 0..slots {
-            // SAFETY: the slot lies in the memory just allocated and is aligned for `Watch`, as `Slabs::new` has rounded
-            // its size.
-            unsafe {
-                base.as_ptr().add(slot * slot_bytes + size_of::<Header>()).cast::<Watch>().write(Watch::new())
-            };
-        }
-        Self { base, slot_bytes, slots }
-    }
-
-    /// The address of slot number `slot`.
-    pub(crate) fn slot(&self, slot: usize) -> *mut u8 {
-        assert!(slot < self.slots, "a chunk has the slots it was made with");
-        self.base.as_ptr().wrapping_add(slot * self.slot_bytes)
-    }
-
-    /// How many slots it has.
-    pub(crate) fn slots(&self) -> usize {
-        self.slots
-    }
-
-    /// Where the chunk begins.
-    pub(crate) fn addr(&self) -> usize {
-        self.base.addr().get()
-    }
-
-    fn layout(slot_bytes: usize, slots: usize) -> alloc::Layout {
-        let bytes = slot_bytes.checked_mul(slots).expect("a chunk fits into memory");
-        let align = if bytes < HUGE_PAGE_BYTES { LINE_BYTES } else { HUGE_PAGE_BYTES };
-        alloc::Layout::from_size_align(bytes, align).expect("a chunk fits into memory")
-    }
-}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        for slot in 0..self.slots {
-            // SAFETY: `new` has put a `Watch` into each slot.
-            unsafe { ptr::drop_in_place(self.slot(slot).add(size_of::<Header>()).cast::<Watch>()) };
-        }
-        // SAFETY: allocated by `new` with the same layout. The slab drops a chunk when none of its slots is in use, or
-        // together with the directory.
-        unsafe { alloc::dealloc(self.base.as_ptr(), Self::layout(self.slot_bytes, self.slots)) };
-    }
-}
-
-/// Asks for memory of `len` elements to be mapped in huge pages, before it is touched: random accesses of a large store else wait
-/// for the page table more than for the value. A wish; systems that do not know it go without.
-fn prefer_huge_pages<T>(start: *mut T, len: usize) {
-    let bytes = len * size_of::<T>();
-    if bytes < HUGE_PAGE_BYTES || cfg!(any(miri, not(target_os = "linux"))) {
-        return;
-    }
-    let skipped = start.addr().next_multiple_of(PAGE_BYTES) - start.addr();
-    let pages = (start.wrapping_byte_add(skipped), (bytes - skipped) / PAGE_BYTES * PAGE_BYTES);
-    #[cfg(target_os = "linux")]
-    // SAFETY: whole pages within one allocation, whose content and accessibility this advice does not change.
-    let pages = unsafe { rustix::mm::madvise(pages.0.cast(), pages.1, rustix::mm::Advice::LinuxHugepage) };
-    let _ = pages;
-}
-
-/// The watch of a slot.
-///
-/// # Safety
-/// `slot` lies in a chunk, which stays as long as the watch is used.
-#[inline]
-unsafe fn watch<'a>(slot: *mut u8) -> &'a Watch {
-    // SAFETY: `Chunk::new` has put one there, aligned, and nobody writes there.
-    unsafe { &*slot.add(size_of::<Header>()).cast::<Watch>() }
-}
-
 #[cold]
 fn no_such_key(key: Key) -> ! {
     panic!("{key} is no key of the layout")
@@ -387,12 +306,5 @@ fn prefetch_lines<const START: usize, const END: usize>(slot: *const u8) {
     let _ = slot;
 }
 
-/// Word, version and, under loom, the watch.
-pub(crate) const HEADER_BYTES: usize = size_of::<Header>() + size_of::<Watch>();
 /// Up to so many extents a scan beats a search.
 const SCANNED_EXTENTS: usize = 8;
-const LINE_BYTES: usize = 64;
-/// What the usual processors and systems call huge; where it is another size, chunks are merely aligned to it.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// The least page there is.
-const PAGE_BYTES: usize = 4 << 10;

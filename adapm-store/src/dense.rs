@@ -22,7 +22,8 @@ use crate::arena::Arena;
 /// # Memory
 /// An absent key has its directory entry, 8 B. A main copy adds 16 B and the value, `4 len + 24` B in all for `f32`. A replica
 /// adds 16 B, value and delta, rounded up to 16 B: at most `8 len + 36` B in all. The book about the chunks adds less than half
-/// a byte a copy, and one and a half chunks (64 KiB to 2 MiB each) per value length may have room; see
+/// a byte a copy, and one and a half chunks (a 32nd of all slots each, from 16 MiB on in whole huge pages
+/// of 2 MiB, at most 64 MiB) per value length may have room; see
 /// [`DenseStore::memory`].
 ///
 /// # Departure
@@ -75,7 +76,7 @@ impl<V: Value> Store for DenseStore<V> {
         self.arena.value_len(key).unwrap_or(0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
         self.arena.with_slot(key, f)
     }

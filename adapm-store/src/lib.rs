@@ -106,6 +106,8 @@
 #[cfg(feature = "std")]
 mod arena;
 #[cfg(feature = "std")]
+mod chunk;
+#[cfg(feature = "std")]
 mod dense;
 #[cfg(feature = "std")]
 mod entry;

@@ -10,7 +10,7 @@ use std::vec;
 
 use adapm_core::Value;
 
-use crate::arena::{Chunk, HEADER_BYTES};
+use crate::chunk::{Chunk, HEADER_BYTES, HUGE_PAGE_BYTES};
 use crate::sync::{Mutex, MutexGuard, Watch};
 
 /// The slots for values of one length.
@@ -75,10 +75,15 @@ impl Slab {
     /// No chunk yet, for at most `slots_max` slots of `slot_bytes` in use at a time.
     ///
     /// A chunk is a 32nd of what all slots need, within 64 KiB and 64 MiB (one slot if that is larger): few chunks, which
-    /// yet empty when copies leave. All chunks together have `slots_max` slots at most, so a full store wastes none.
+    /// yet empty when copies leave; from 16 MiB on each of whole huge pages. All chunks together have `slots_max` slots at
+    /// most, so a full store wastes none.
     pub(crate) fn new(slot_bytes: usize, slots_max: usize) -> Self {
-        let bytes = slot_bytes.saturating_mul(slots_max) / 32;
-        let chunk_slots = (bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) / slot_bytes).clamp(1, slots_max);
+        let all = slot_bytes.saturating_mul(slots_max);
+        let bytes = match (all / 32).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) {
+            bytes if all < 8 * HUGE_PAGE_BYTES => bytes,
+            bytes => bytes.next_multiple_of(HUGE_PAGE_BYTES),
+        };
+        let chunk_slots = (bytes / slot_bytes).clamp(1, slots_max);
         Self { slot_bytes, slots_max, chunk_slots, chunks: Mutex::default() }
     }
 
@@ -143,8 +148,8 @@ impl Slab {
     /// Bytes of all chunks and of the book about them.
     pub(crate) fn memory(&self) -> usize {
         let chunks = self.chunks();
-        let bits: usize = chunks.list.iter().map(|chunk| size_of_val(&*chunk.bits)).sum();
-        chunks.list.capacity() * size_of::<Occupied>() + bits + chunks.slots * self.slot_bytes
+        let each = chunks.list.iter().map(|of| size_of_val(&*of.bits) + of.chunk.bytes());
+        chunks.list.capacity() * size_of::<Occupied>() + each.sum::<usize>()
     }
 
     fn chunks(&self) -> MutexGuard<'_, Chunks> {

@@ -112,7 +112,8 @@ impl<V: Value> Store for SparseStore<V> {
         self.layout.value_len(key).unwrap_or(0)
     }
 
-    #[inline]
+    // Kept out of callers that choose between stores: a dense one takes few instructions there.
+    #[inline(never)]
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
         let value_len = self.len(key);
         let mut maps = self.maps(key);
