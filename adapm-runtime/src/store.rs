@@ -60,7 +60,7 @@ impl<V: Value> Store for LayoutStore<V> {
         each!(self, store => store.value_len(key))
     }
 
-    #[inline]
+    #[inline(always)]
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
         each!(self, store => store.with_slot(key, f))
     }

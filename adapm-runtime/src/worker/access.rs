@@ -50,7 +50,6 @@ impl<S: Store> Worker<S> {
     }
 
     /// Copies what is local to `values`; the rest is in `self.slow` afterwards.
-    #[inline]
     pub(super) fn pull_local(&mut self, keys: &[Key], values: &mut [S::Value]) {
         self.prefetch_first(keys);
         let mut offset = 0;
@@ -66,7 +65,6 @@ impl<S: Store> Worker<S> {
     }
 
     /// Adds `updates` to what is local; the rest is in `self.slow` afterwards.
-    #[inline]
     pub(super) fn push_local(&mut self, keys: &[Key], updates: &[S::Value]) {
         self.prefetch_first(keys);
         let mut offset = 0;
@@ -74,13 +72,7 @@ impl<S: Store> Worker<S> {
             self.prefetch_ahead(keys, index);
             let place = Place { offset, len: self.value_len(*key) };
             offset += place.len;
-            let pushed = if self.order.blocks(*key) {
-                Pushed::Refused
-            } else {
-                let update = &updates[place.offset..offset];
-                self.store.with_slot(*key, |mut slot| slot.push(update))
-            };
-            match pushed {
+            match self.try_push(*key, &updates[place.offset..offset]) {
                 Pushed::Done => {}
                 Pushed::Dirtied => self.dirtied.push(*key),
                 Pushed::Refused => self.refuse(*key, place),
@@ -96,6 +88,15 @@ impl<S: Store> Worker<S> {
     #[inline]
     pub(super) fn try_pull(&mut self, key: Key, value: &mut [S::Value]) -> bool {
         !self.order.blocks(key) && self.store.with_slot(key, |slot| slot.pull(value))
+    }
+
+    /// Adds to the value of one key if it is local and no operation of this worker on it is in flight.
+    #[inline]
+    pub(super) fn try_push(&mut self, key: Key, update: &[S::Value]) -> Pushed {
+        if self.order.blocks(key) {
+            return Pushed::Refused;
+        }
+        self.store.with_slot(key, |mut slot| slot.push(update))
     }
 
     /// Leaves a key to the engines, which closes the fast path for it.
@@ -208,7 +209,7 @@ impl<S: Store> Worker<S> {
     }
 
     #[cold]
-    fn tell_dirtied(&mut self) {
+    pub(super) fn tell_dirtied(&mut self) {
         if let [port] = self.shared.ports.as_slice() {
             port.append_dirty(self.id, self.dirtied.drain(..));
             return;
@@ -231,7 +232,6 @@ impl<S: Store> Worker<S> {
         if keys.len() > 1 {
             keys.iter().take(ENTRY_AHEAD).for_each(|key| self.store.prefetch_entry(*key));
         }
-        // Also of one key: its value is on the way while the latch is taken.
         keys.iter().take(SLOT_AHEAD).for_each(|key| self.store.prefetch(*key));
     }
 

@@ -11,6 +11,7 @@
 mod access;
 mod handle;
 mod sample;
+mod single;
 
 pub use handle::{IntentHandle, IntentKind};
 
@@ -85,13 +86,12 @@ impl<S: Store> Worker<S> {
     ///
     /// # Errors
     /// An unknown key, a wrong length, or the cluster has failed.
+    #[inline]
     pub fn pull(&mut self, keys: &[Key], values: &mut [S::Value]) -> Result<(), OpError> {
-        self.check(keys, values.len())?;
-        self.pull_local(keys, values);
-        if self.slow.is_empty() {
-            return Ok(());
+        match keys {
+            [key] if self.pull_one(*key, values) => Ok(()),
+            _ => self.pull_several(keys, values),
         }
-        self.finish_pull(values)
     }
 
     /// Adds `updates` `[sum of value_len]` to the values of `keys`. Returns when they are applied: to the local copy, or by
@@ -99,13 +99,12 @@ impl<S: Store> Worker<S> {
     ///
     /// # Errors
     /// As [`Worker::pull`].
+    #[inline]
     pub fn push(&mut self, keys: &[Key], updates: &[S::Value]) -> Result<(), OpError> {
-        self.check(keys, updates.len())?;
-        self.push_local(keys, updates);
-        if self.slow.is_empty() {
-            return Ok(());
+        match keys {
+            [key] if self.push_one(*key, updates) => Ok(()),
+            _ => self.push_several(keys, updates),
         }
-        self.finish_write(Access::Push, updates)
     }
 
     /// Overwrites the values of `keys` with `values` `[sum of value_len]`. Returns when this node sees them.
