@@ -62,6 +62,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let agenda = agenda.request.len() + lists + agenda.wishes.len();
         holders
             + self.interests.values().filter(|interest| interest.count() > 0).count()
+            + self.wishes.len()
             + queues
             + parked
             + peers

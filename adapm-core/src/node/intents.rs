@@ -14,6 +14,7 @@ use crate::error::OpError;
 use crate::id::{Key, WorkerId};
 use crate::node::Node;
 use crate::node::input::Intent;
+use crate::node::interest::Mark;
 use crate::policy::Policy;
 use crate::slot::State;
 use crate::store::{self, Look, Store};
@@ -150,8 +151,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
         interest.signals += 1;
-        let had_turn = core::mem::take(&mut interest.had_turn);
-        let has_wish = interest.wish.is_some();
+        let had_turn = interest.take(Mark::HadTurn);
+        let has_wish = interest.is(Mark::Wished);
         if has_wish {
             self.schedule_wish(key, None);
         }
@@ -187,17 +188,13 @@ impl<S: Store, P: Policy> Node<S, P> {
         if interest.signals > 0 {
             return;
         }
-        match &interest.wish {
-            Some(wish) if wish.waiters.is_empty() => {
-                self.schedule_wish(key, Some(self.round.number + WISH_ROUNDS));
+        if !interest.is(Mark::Wished) {
+            if interest.end() {
+                entry.remove();
             }
-            Some(_) => {}
-            None => {
-                if interest.end() {
-                    entry.remove();
-                }
-                self.lost_interest(key);
-            }
+            self.lost_interest(key);
+        } else if self.wishes.get(&key).is_some_and(|wish| wish.waiters.is_empty()) {
+            self.schedule_wish(key, Some(self.round.number + WISH_ROUNDS));
         }
     }
 
@@ -209,6 +206,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// The reference count of `key` reaches zero.
     pub(super) fn lose_interest(&mut self, key: Key) {
         self.schedule_wish(key, None);
+        self.wishes.remove(&key);
         if let Entry::Occupied(mut entry) = self.interests.entry(key) {
             if entry.get_mut().end() {
                 entry.remove();
@@ -236,12 +234,13 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn wish(&mut self, key: Key, waiter: crate::node::OpId) {
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
-        let spare = || self.agenda.spare_wishes.pop().unwrap_or_default();
-        let wish = interest.wish.get_or_insert_with(spare);
-        wish.unsent = true;
+        interest.put(Mark::Wished);
+        interest.put(Mark::Unsent);
+        let is_listed = interest.put(Mark::Listed);
+        let wish = self.wishes.entry(key).or_default();
         wish.waiters.push(waiter);
         let is_due = wish.due.is_some();
-        if !core::mem::replace(&mut interest.is_listed, true) {
+        if !is_listed {
             self.agenda.request.push_back(key);
         }
         if is_due {
@@ -254,10 +253,9 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// The key is local: ends the localizes that wait for it.
     pub(super) fn end_waiters(&mut self, key: Key) {
-        let Some(interest) = self.interests.get_mut(&key) else { return };
-        let Some(wish) = &mut interest.wish else { return };
+        let Some(wish) = self.wishes.get_mut(&key) else { return };
         let waiters = core::mem::take(&mut wish.waiters);
-        if interest.signals == 0 {
+        if self.interests.get(&key).is_some_and(|interest| interest.signals == 0) {
             self.schedule_wish(key, Some(self.round.number + WISH_ROUNDS));
         }
         waiters.into_iter().for_each(|waiter| self.finish(waiter));
@@ -268,7 +266,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn ask_later(&mut self, key: Key) {
         if let Some(interest) = self.interests.get_mut(&key)
             && interest.is_wanted()
-            && !core::mem::replace(&mut interest.is_listed, true)
+            && !interest.put(Mark::Listed)
         {
             self.agenda.request.push_back(key);
         }
@@ -276,9 +274,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Notes when the localize of `key` may end, if there is one.
     pub(super) fn schedule_wish(&mut self, key: Key, due: Option<u64>) {
-        let Some(wish) = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut()) else {
-            return;
-        };
+        let Some(wish) = self.wishes.get_mut(&key) else { return };
         if let Some(due) = core::mem::replace(&mut wish.due, due) {
             self.agenda.wishes.remove(&(due, key));
         }
@@ -291,9 +287,11 @@ impl<S: Store, P: Policy> Node<S, P> {
             if due > self.round.number {
                 break;
             }
-            let wish = self.interests.get(&key).and_then(|interest| interest.wish.as_ref());
-            debug_assert!(wish.is_none_or(|wish| wish.waiters.is_empty()), "who waits clears the date");
-            if wish.is_some_and(|wish| wish.unsent) {
+            debug_assert!(
+                self.wishes.get(&key).is_none_or(|wish| wish.waiters.is_empty()),
+                "who waits clears the date"
+            );
+            if self.interests.get(&key).is_some_and(|interest| interest.is(Mark::Unsent)) {
                 self.schedule_wish(key, Some(self.round.number + 1));
             } else {
                 self.lose_interest(key);

@@ -31,6 +31,7 @@ use crate::id::{Key, NodeId};
 use crate::node::Node;
 use crate::node::barrier::Barriers;
 use crate::node::input::OpId;
+use crate::node::interest::Mark;
 use crate::node::output::{Event, Output};
 use crate::node::state::{KeyMap, Peer};
 use crate::policy::Policy;
@@ -125,10 +126,12 @@ impl<S: Store, P: Policy> Node<S, P> {
             *list = Vec::new();
         }
         self.agenda.wishes.clear();
+        self.wishes.clear();
         let mut ended = Vec::new();
         for (key, interest) in &mut self.interests {
-            interest.request = None;
-            if interest.wish.take().is_some() && interest.count() == 0 {
+            interest.take_request();
+            interest.take(Mark::Unsent);
+            if interest.take(Mark::Wished) && interest.count() == 0 {
                 ended.push(*key);
             }
         }

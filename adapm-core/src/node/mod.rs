@@ -35,6 +35,7 @@ mod drafts;
 pub mod input;
 mod inspect;
 mod intents;
+mod interest;
 mod late;
 mod lost;
 mod operate;
@@ -81,9 +82,10 @@ use crate::wire::{Message, shape};
 use barrier::Barriers;
 use drafts::Drafts;
 use intents::Signals;
+use interest::Interest;
 use quiesce::Quiesces;
 use respond::Answering;
-use state::{Agenda, Holding, Interest, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round};
+use state::{Agenda, Holding, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round, Wish};
 use sync::SyncWait;
 
 /// Writes the initial value of a key, `[value_len]` zeros before: a pure function of the key, the same on every node.
@@ -103,6 +105,7 @@ pub struct Node<S: Store, P: Policy> {
     signals: Signals,
     holdings: KeyMap<Holding>,
     interests: KeyMap<Interest>,
+    wishes: KeyMap<Wish>,
     /// Intents and localizes of this node, of keys that are not here, that are unanswered.
     requested: usize,
     queues: KeyMap<Queue<S::Value>>,
@@ -148,6 +151,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             signals: Signals::new(config.workers),
             holdings: KeyMap::default(),
             interests: KeyMap::default(),
+            wishes: KeyMap::default(),
             requested: 0,
             queues: KeyMap::default(),
             parked: KeyMap::default(),

@@ -8,7 +8,7 @@ use hashbrown::hash_map::Entry;
 use crate::error::Fault;
 use crate::id::{Key, NodeId};
 use crate::node::Node;
-use crate::node::state::Request;
+use crate::node::interest::{Mark, Request};
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, State};
@@ -139,7 +139,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                     self.store.with_slot(key, |mut slot| slot.refuse());
                     self.learn(key, Location { node: from, counter });
                     if let Some(interest) = self.interests.get_mut(&key) {
-                        interest.refused = true;
+                        interest.put(Mark::Refused);
                     }
                     self.absent_again(key);
                     request
@@ -155,7 +155,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// The entry for `key` is answered.
     fn take_request(&mut self, key: Key) -> Option<Request> {
         let Entry::Occupied(mut entry) = self.interests.entry(key) else { return None };
-        let request = entry.get_mut().request.take()?;
+        let request = entry.get_mut().take_request()?;
         if entry.get().count() == 0 {
             entry.remove();
         }
@@ -186,9 +186,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn look_again(&mut self, key: Key) {
         match self.interests.get(&key).filter(|interest| interest.count() > 0) {
             None => self.agenda.release.push(key),
-            Some(interest) if interest.wish.as_ref().is_some_and(|wish| wish.unsent) => {
-                self.ask_later(key);
-            }
+            Some(interest) if interest.is(Mark::Unsent) => self.ask_later(key),
             Some(_) => {}
         }
     }
@@ -219,9 +217,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         let request = self.take_request(key);
         self.store.with_slot(key, |mut slot| slot.refuse());
         if let Some(request) = request {
-            let wish = self.interests.get_mut(&key).and_then(|interest| interest.wish.as_mut());
-            if let Some(wish) = wish.filter(|_| request.localize) {
-                wish.unsent = true;
+            if let Some(interest) = self.interests.get_mut(&key).filter(|_| request.localize)
+                && interest.is(Mark::Wished)
+            {
+                interest.put(Mark::Unsent);
             }
             self.close_round(request.round.into(), 0, 1);
         }

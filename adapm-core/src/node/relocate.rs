@@ -12,7 +12,8 @@ use crate::layout::Layout;
 use crate::node::Node;
 use crate::node::drafts::GrantDraft;
 use crate::node::input::OpId;
-use crate::node::state::{OpState, Request};
+use crate::node::interest::{Mark, Request};
+use crate::node::state::OpState;
 use crate::policy::Policy;
 use crate::slot::{Location, State, Word};
 use crate::store::Store;
@@ -58,7 +59,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             if self.policy.relocates_under_intent()
                 && let Some(interest) = self.interests.get_mut(&key)
             {
-                interest.had_turn = true;
+                interest.put(Mark::HadTurn);
             }
             self.left(key, there);
         }
@@ -124,18 +125,17 @@ impl<S: Store, P: Policy> Node<S, P> {
         let mut request = None;
         if let Entry::Occupied(mut entry) = self.interests.entry(key) {
             let interest = entry.get_mut();
-            interest.had_turn = false;
-            request = interest.request.take();
+            interest.take(Mark::HadTurn);
+            interest.take(Mark::Unsent);
+            request = interest.take_request();
             self.requested -= usize::from(request.is_some());
-            let wish = interest.wish.take();
+            let is_granted = interest.take(Mark::Wished);
             let is_last = interest.signals == 0;
             if is_last {
                 entry.remove();
             }
-            if let Some(mut wish) = wish {
-                wish.due.map(|due| self.agenda.wishes.remove(&(due, key)));
-                wish.waiters.drain(..).for_each(|waiter| self.finish(waiter));
-                self.agenda.spare(wish);
+            if is_granted {
+                self.grant_wish(key);
                 if is_last {
                     self.lost_interest(key);
                 }
@@ -144,6 +144,15 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.advance(key);
         self.unpark(key);
         request
+    }
+
+    /// The localize of `key` has brought ownership.
+    fn grant_wish(&mut self, key: Key) {
+        let Some(wish) = self.wishes.remove(&key) else { return };
+        if let Some(due) = wish.due {
+            self.agenda.wishes.remove(&(due, key));
+        }
+        wish.waiters.into_iter().for_each(|waiter| self.finish(waiter));
     }
 
     /// The home's record: the highest counter wins, in whatever order the facts arrive (Lapse §3.5).

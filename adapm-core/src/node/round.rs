@@ -10,6 +10,7 @@ use core::mem;
 
 use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
+use crate::node::interest::{Mark, ROUND_BITS, Request};
 use crate::node::room::{Draft, Entry, Requests, entry};
 use crate::node::state::{Access, Item, Outstanding};
 use crate::policy::Policy;
@@ -120,11 +121,11 @@ impl<S: Store, P: Policy> Node<S, P> {
         for (at, &key) in keys.iter().enumerate() {
             store::prefetch_entry_ahead(&self.store, at, |at| keys.get(at).copied());
             let Some(interest) = interests.get_mut(&key) else { continue };
-            interest.is_listed = false;
+            interest.take(Mark::Listed);
             if !interest.is_wanted() {
                 continue;
             }
-            let localize = interest.wish.as_ref().is_some_and(|wish| wish.unsent);
+            let localize = interest.is(Mark::Unsent);
             let (word, queue) = (self.word(key), self.queues.get(&key));
             // On a replica, only a set can wait.
             let waiting_set = queue.is_some();
@@ -133,7 +134,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 State::None if !unanswered => {}
                 State::Replica if localize && !waiting_set => {}
                 State::Replica if localize => {
-                    interest.is_listed = true;
+                    interest.put(Mark::Listed);
                     self.agenda.request.push_back(key);
                     continue;
                 }
@@ -148,11 +149,14 @@ impl<S: Store, P: Policy> Node<S, P> {
                 self.first_hop(key, word)
             };
             if self.owes_answer(node) {
-                interest.is_listed = true;
+                interest.put(Mark::Listed);
                 self.peers[node.index()].late.wanted.insert(key);
                 continue;
             }
-            interest.ask(self.round.number, is_here);
+            interest.take(Mark::Unsent);
+            if !is_here {
+                interest.ask(Request { round: self.round.number as u32, localize });
+            }
             entries.push(entry(drafts, key, node, bytes, Want { counter, localize, is_here }));
         }
         self.interests = interests;
@@ -209,8 +213,11 @@ impl<S: Store, P: Policy> Node<S, P> {
             if !goes {
                 // `wanted` took it for sent, but there was no room.
                 if let Some(interest) = self.interests.get_mut(&key) {
-                    (interest.request, interest.is_listed) = (None, true);
-                    interest.wish.iter_mut().for_each(|wish| wish.unsent = localize);
+                    interest.take_request();
+                    interest.put(Mark::Listed);
+                    if localize {
+                        interest.put(Mark::Unsent);
+                    }
                 }
                 self.peers[to.index()].late.wanted.insert(key);
                 continue;
@@ -309,7 +316,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// A request or grant of round `round` is here; notes how long the round took once all are.
     pub(super) fn close_round(&mut self, round: u64, peers: usize, grants: usize) {
-        if round as u32 != self.round.number as u32 || !self.round.is_open() {
+        if (round ^ self.round.number) << (u64::BITS - ROUND_BITS) != 0 || !self.round.is_open() {
             return;
         }
         self.round.peers = self.round.peers.saturating_sub(peers);

@@ -4,10 +4,10 @@
 //! | --- | --- |
 //! | `holdings` | it is owned here and has holders |
 //! | `interests` | acted-on intent or a localize of this node is active, or an entry for one is unanswered |
+//! | `wishes` | a localize of this node is active |
 //! | `queues` | operations of this node wait or are unanswered |
 //! | `parked` | entries of other nodes wait for a grant |
 
-use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::mem;
@@ -39,66 +39,13 @@ pub(crate) struct Holding {
     pub(crate) hand_over: bool,
 }
 
-/// Acted-on intent of this node, and whether the owner has been asked: intent may end before the answer is here.
-#[derive(Debug, Default)]
-pub(crate) struct Interest {
-    /// Signals acted on and not expired that name the key, each as often as it does.
-    pub(crate) signals: u32,
-    /// A localize that has not brought ownership yet; counts as intent.
-    pub(crate) wish: Option<Box<Wish>>,
-    /// Answered by `Remote` since the count was last zero: not asked again before it is.
-    pub(crate) refused: bool,
-    /// Relocated away under this intent, without replication: a signal has one turn, so that a key moves at most as often as it
-    /// is signaled, and whatever else is on its way to its owner arrives. Not asked again before the next signal.
-    pub(crate) had_turn: bool,
-    /// In [`Agenda::request`] or put off in [`Peer::late`].
-    pub(crate) is_listed: bool,
-    /// The intent or localize entry, of a key that is not here, that is on its way and not answered.
-    pub(crate) request: Option<Request>,
-}
-
-/// A localize of this node.
+/// A localize of this node that has not brought ownership yet. Its [`crate::node::interest::Interest`] says so.
 #[derive(Debug, Default)]
 pub(crate) struct Wish {
     /// Operations that wait for the key to be local.
     pub(crate) waiters: SmallVec<[OpId; 1]>,
-    /// Whether the owner still has to be asked.
-    pub(crate) unsent: bool,
     /// The round in which it may end, its place in [`Agenda::wishes`]; `None` while other intent lasts or somebody waits.
     pub(crate) due: Option<u64>,
-}
-
-impl Interest {
-    /// The reference count: active signals, and the localize.
-    pub(crate) fn count(&self) -> usize {
-        self.signals as usize + usize::from(self.wish.is_some())
-    }
-
-    /// Notes that the owner is asked in round `round`. What the owner of a replica is asked for stands with the request to it.
-    pub(crate) fn ask(&mut self, round: u64, is_here: bool) {
-        let localize = self.wish.as_mut().is_some_and(|wish| mem::take(&mut wish.unsent));
-        self.request = (!is_here).then_some(Request { round: round as u32, localize });
-    }
-
-    /// Forgets what belongs to intent that has ended; whether nothing is left to be remembered.
-    pub(crate) fn end(&mut self) -> bool {
-        (self.signals, self.wish, self.refused, self.had_turn) = (0, None, false, false);
-        self.request.is_none()
-    }
-
-    /// Whether the owner has to be asked while the key is not local.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.wish.is_some() || (self.signals > 0 && !self.refused && !self.had_turn)
-    }
-}
-
-/// An unanswered intent or localize entry.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
-    /// The low bits of the number of the round that asked.
-    pub(crate) round: u32,
-    /// Whether it was a localize.
-    pub(crate) localize: bool,
 }
 
 /// Pull, push or set.
@@ -365,24 +312,9 @@ pub(crate) struct Agenda {
     pub(crate) resend: Vec<Key>,
     /// Localizes without ownership, other intent and waiters, by the round in which they may end; a key at most once.
     pub(crate) wishes: BTreeSet<(u64, Key)>,
-    /// Wishes that have been granted, at most [`SPARE_WISHES_MAX`], to be used again: nothing is allocated for the next.
-    #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
-    pub(crate) spare_wishes: Vec<Box<Wish>>,
 }
 
-/// Keys that are on their way at a time, if they are many.
-const SPARE_WISHES_MAX: usize = 8_192;
-
 impl Agenda {
-    /// Keeps a wish that was granted.
-    pub(crate) fn spare(&mut self, mut wish: Box<Wish>) {
-        if self.spare_wishes.len() < SPARE_WISHES_MAX {
-            wish.waiters.clear();
-            (wish.unsent, wish.due) = (false, None);
-            self.spare_wishes.push(wish);
-        }
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         let lists = [&self.release, &self.dirty, &self.set, &self.resend];
         self.request.is_empty() && lists.iter().all(|list| list.is_empty())

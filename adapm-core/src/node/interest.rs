@@ -1,0 +1,140 @@
+//! What an engine knows of the intent of its node for a key: 8 bytes, as windows may be long and their keys many.
+
+/// Acted-on intent of this node, and whether the owner has been asked: intent may end before the answer is here.
+#[derive(Debug, Default)]
+pub(crate) struct Interest {
+    /// Signals acted on and not expired that name the key, each as often as it does.
+    pub(crate) signals: u32,
+    /// The low bits of the number of the round that asked, if [`Mark::Asked`].
+    round: [u8; 3],
+    marks: u8,
+}
+
+/// An unanswered intent or localize entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// The low [`ROUND_BITS`] of the number of the round that asked.
+    pub(crate) round: u32,
+    /// Whether it was a localize.
+    pub(crate) localize: bool,
+}
+
+/// What may be so of an interest.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub(crate) enum Mark {
+    /// There is a localize, of which more is in [`super::state::Wish`]; counts as intent.
+    Wished = 1,
+    /// It still has to be told to the owner.
+    Unsent = 2,
+    /// Answered by `Remote` since the count was last zero: not asked again before it is.
+    Refused = 4,
+    /// Relocated away under this intent, without replication: a signal has one turn, so that a key moves at most as often as it
+    /// is signaled, and whatever else is on its way to its owner arrives. Not asked again before the next signal.
+    HadTurn = 8,
+    /// In [`super::state::Agenda::request`] or put off in [`super::state::Peer::late`].
+    Listed = 16,
+    /// The intent or localize entry, of a key that is not here, is on its way and not answered.
+    Asked = 32,
+    /// It is a localize.
+    AskedToLocalize = 64,
+}
+
+impl Interest {
+    pub(crate) fn is(&self, mark: Mark) -> bool {
+        self.marks & mark as u8 != 0
+    }
+
+    /// Sets `mark`; whether it was set.
+    pub(crate) fn put(&mut self, mark: Mark) -> bool {
+        let was = self.is(mark);
+        self.marks |= mark as u8;
+        was
+    }
+
+    /// Clears `mark`; whether it was set.
+    pub(crate) fn take(&mut self, mark: Mark) -> bool {
+        let was = self.is(mark);
+        self.marks &= !(mark as u8);
+        was
+    }
+
+    /// The reference count: active signals, and the localize.
+    pub(crate) fn count(&self) -> usize {
+        self.signals as usize + usize::from(self.is(Mark::Wished))
+    }
+
+    /// Whether the owner has to be asked while the key is not local.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is(Mark::Wished) || (self.signals > 0 && !self.is(Mark::Refused) && !self.is(Mark::HadTurn))
+    }
+
+    /// Notes that the owner is asked. What the owner of a replica is asked for stands with the request to it.
+    pub(crate) fn ask(&mut self, request: Request) {
+        let [round @ .., _] = request.round.to_le_bytes();
+        self.round = round;
+        self.put(Mark::Asked);
+        if request.localize {
+            self.put(Mark::AskedToLocalize);
+        }
+    }
+
+    /// What is asked and not answered, once.
+    pub(crate) fn take_request(&mut self) -> Option<Request> {
+        let [low, middle, high] = self.round;
+        let round = u32::from_le_bytes([low, middle, high, 0]);
+        let localize = self.take(Mark::AskedToLocalize);
+        self.take(Mark::Asked).then_some(Request { round, localize })
+    }
+
+    /// Forgets what belongs to intent that has ended; whether nothing is left to be remembered.
+    pub(crate) fn end(&mut self) -> bool {
+        self.signals = 0;
+        for mark in [Mark::Wished, Mark::Unsent, Mark::Refused, Mark::HadTurn] {
+            self.take(mark);
+        }
+        !self.is(Mark::Asked)
+    }
+}
+
+/// Low bits of a round's number that are kept: nothing is unanswered for as many rounds as these can count.
+pub(crate) const ROUND_BITS: u32 = 24;
+
+const _: () = assert!(size_of::<(crate::id::Key, Interest)>() == 16, "a key each, of millions");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_is_taken_once_and_changes_nothing_else() {
+        for localize in [false, true] {
+            let mut interest = Interest { signals: u32::MAX, ..Interest::default() };
+            interest.put(Mark::HadTurn);
+            interest.ask(Request { round: 0xab_fe_dc_ba, localize });
+            assert!(!interest.end(), "the answer is awaited");
+            assert_eq!(interest.take_request(), Some(Request { round: 0xfe_dc_ba, localize }));
+            assert_eq!(interest.take_request(), None);
+            assert!(interest.end());
+        }
+    }
+
+    #[test]
+    fn marks_do_not_touch_each_other() {
+        let marks = [
+            Mark::Wished,
+            Mark::Unsent,
+            Mark::Refused,
+            Mark::HadTurn,
+            Mark::Listed,
+            Mark::Asked,
+            Mark::AskedToLocalize,
+        ];
+        for mark in marks {
+            let mut interest = Interest::default();
+            assert!(!interest.put(mark) && interest.put(mark));
+            assert_eq!(marks.iter().filter(|other| interest.is(**other)).count(), 1);
+            assert!(interest.take(mark) && !interest.take(mark));
+        }
+    }
+}
