@@ -25,13 +25,14 @@ use adapm_core::slot::{Slot, Word};
 use adapm_core::store::Look;
 use adapm_core::{Key, Layout, Value, Version};
 
-use crate::chunk::{HEADER_BYTES, Header, LINE_BYTES, prefer_huge_pages, watch};
+use crate::chunk::{HEADER_BYTES, Header, watch};
 use crate::entry::{Content, Entry, Latched};
+use crate::pages::{Elements, LINE_BYTES};
 use crate::slab::Slabs;
 
 /// Directory and slots of the keys of a dense layout.
 pub(crate) struct Arena<V> {
-    entries: Box<[Entry]>,
+    entries: Elements<Entry>,
     /// As in `extents`: most layouts have no other.
     first: Extent,
     extents: Box<[Extent]>,
@@ -64,12 +65,8 @@ impl<V: Value> Arena<V> {
             });
             extents.push(Extent { end: extent.keys.end.0, value_len, slabs: at });
         }
-        let mut entries = Vec::with_capacity(keys);
-        // SAFETY: the vector is empty, and has room for so many.
-        unsafe { prefer_huge_pages(entries.as_mut_ptr(), keys) };
-        entries.extend((0..keys).map(|_| Entry::new()));
         Self {
-            entries: entries.into(),
+            entries: Elements::new(keys, Entry::new),
             first: extents.first().cloned().expect("a layout has an extent"),
             extents: extents.into(),
             slabs: slabs.into(),

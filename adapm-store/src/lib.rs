@@ -113,6 +113,8 @@ mod dense;
 mod entry;
 pub mod fixed;
 #[cfg(feature = "std")]
+mod pages;
+#[cfg(feature = "std")]
 mod slab;
 #[cfg(feature = "std")]
 mod sparse;

@@ -10,7 +10,8 @@ use std::vec;
 
 use adapm_core::Value;
 
-use crate::chunk::{Chunk, HEADER_BYTES, HUGE_PAGE_BYTES};
+use crate::chunk::{Chunk, HEADER_BYTES};
+use crate::pages::HUGE_PAGE_BYTES;
 use crate::sync::{Mutex, MutexGuard, Watch};
 
 /// The slots for values of one length.
@@ -110,6 +111,10 @@ impl Slab {
             *empty += 1;
             *roomy = list.partition_point(|other| other.chunk.addr() < chunk.addr());
             let bits = vec![0; chunk.slots().div_ceil(64)].into();
+            if list.len() == list.capacity() {
+                // Doubled, the list would be a tenth of a byte a copy.
+                list.reserve_exact(4.max(list.len() / 4));
+            }
             list.insert(*roomy, Occupied { chunk, used: 0, bits });
             *low = 0;
         }
