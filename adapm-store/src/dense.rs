@@ -22,9 +22,12 @@ use crate::arena::Arena;
 /// # Memory
 /// An absent key has its directory entry, 8 B. A main copy adds 16 B and the value, `4 len + 24` B in all for `f32`. A replica
 /// adds 16 B, value and delta, rounded up to 16 B: at most `8 len + 36` B in all. The book about the chunks adds less than half
-/// a byte a copy, and one and a half chunks (a 32nd of all slots each, from 16 MiB on in whole huge pages
-/// of 2 MiB, at most 64 MiB) per value length may have room; see
+/// a byte a copy, and one and a half chunks per value length may have room; a chunk is a 32nd of all slots, at most 64 MiB. See
 /// [`DenseStore::memory`].
+///
+/// On Linux, directory and chunks of 2 MiB or more come straight from the system, not from the allocator, and are to be mapped in
+/// huge pages where these are allowed on request (`/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`): of a
+/// million keys, random accesses else wait for the page table more than for the value.
 ///
 /// # Departure
 /// The top bits of a word stay unused: words are shifted by three bits instead, which leaves room for tags

@@ -1,8 +1,8 @@
 //! What a dense store takes: bytes per key, measured with [`DenseStore::memory`] over 10,000 keys of one length, and that
 //! memory is given back and used again.
 //!
-//! `memory` counts what the store asks of allocator and system: directory, chunks whole, used or not, and the book about them. It does not
-//! count what the allocator adds of its own.
+//! `memory` counts what the store asks of allocator and system: directory, chunks whole, used or not, and the book about them. It
+//! does not count what the allocator adds of its own.
 
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout};
