@@ -21,7 +21,7 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
         if !desk.has_room(&what, 4 * keys as usize * LEN * size_of::<f32>()) {
             continue;
         }
-        for share in [Share::Halves, Share::All, Share::Zipf] {
+        for share in [Share::Ranges, Share::Others, Share::All, Share::Zipf] {
             for figure in scaling(keys, share)? {
                 desk.add(Figure { what: format!("{}, {what}", figure.what), ..figure })?;
             }
@@ -33,8 +33,10 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
 /// Which keys two workers access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Share {
-    /// Each a half of its own.
-    Halves,
+    /// Each a half of its own, side by side.
+    Ranges,
+    /// Each every other: where keys share a line of cache, so do the workers.
+    Others,
     /// Both all, each as often.
     All,
     /// Both all, few of them often.
@@ -44,19 +46,28 @@ enum Share {
 impl Share {
     fn name(self) -> &'static str {
         match self {
-            Self::Halves => "disjoint keys",
+            Self::Ranges => "disjoint ranges of keys",
+            Self::Others => "disjoint keys, every other",
             Self::All => "shared keys",
             Self::Zipf => "shared keys, Zipf 1.1",
         }
+    }
+
+    fn is_disjoint(self) -> bool {
+        matches!(self, Self::Ranges | Self::Others)
     }
 
     /// The keys that a worker accesses, in order.
     fn keys(self, keys: u64, worker: usize) -> Vec<Key> {
         let mut random = Random::new(worker as u64 + 1);
         match self {
-            Self::Halves => {
-                let half = |random: &mut Random| 2 * random.below(keys / 2) + worker as u64;
-                (0..ACCESSES).map(|_| Key(half(&mut random))).collect()
+            Self::Ranges | Self::Others => {
+                let mut of_half = || random.below(keys / 2);
+                let mut key = || match self {
+                    Self::Ranges => worker as u64 * (keys / 2) + of_half(),
+                    _ => 2 * of_half() + worker as u64,
+                };
+                (0..ACCESSES).map(|_| Key(key())).collect()
             }
             Self::All => (0..ACCESSES).map(|_| Key(random.below(keys))).collect(),
             Self::Zipf => {
@@ -113,7 +124,7 @@ fn scaling(keys: u64, share: Share) -> Result<[Figure; 2], BenchError> {
         let ours = 2.0 * ours_alone / f64::midpoint(ours, ours_too);
         let figure = Figure::new(what, "x of 1 worker", ours).beside(floor);
         // Who shares keys pays for taking turns; a flat array that two threads add to is wrong, not fast.
-        if share == Share::Halves { figure.towards(Goal::AtLeast(0.95 * floor)) } else { figure }
+        if share.is_disjoint() { figure.towards(Goal::AtLeast(0.95 * floor)) } else { figure }
     }))
 }
 
