@@ -1,7 +1,7 @@
 //! The task as a run sees it: what workers load and announce, how they step, how factors are judged.
 //!
 //! Row `i` is key `i`, column `j` is key `rows + j`. Rows are announced once, for the whole run; columns chunk by chunk, about
-//! 100,000 cells ahead. The clock counts chunks.
+//! 400,000 cells ahead. The clock counts chunks.
 
 use std::sync::Arc;
 
@@ -190,9 +190,10 @@ fn bold_driver(first: f32, losses: &[f64]) -> f32 {
     losses.windows(2).fold(first, |rate, two| if two[1] < two[0] { 1.05 * rate } else { 0.5 * rate })
 }
 
-/// Cells between the announcement of a column and its use: 10 ms of a fast worker, some rounds of the engines. AdaPM announces
-/// 10,000 ahead (App. C), with a slower kernel.
-const CELLS_AHEAD: usize = 100_000;
+/// Cells between the announcement of a column and its use: 20 ms of a fast worker, 60 where four processes share two cores, whose
+/// engines may have to wait for a core for 10. When to act on it is the engines' decision. AdaPM announces 10,000 ahead (App. C), with
+/// a slower kernel.
+const CELLS_AHEAD: usize = 400_000;
 /// Rows that are announced in one call.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
