@@ -8,7 +8,8 @@ use crate::harness::{Process, adapm, folder, runs};
 
 /// Mean reciprocal rank on test of one run with these flags before the verb.
 ///
-/// Of 24 dimensions, one run in 20 ends far below the others, in one process as in several; of 64, none of 32 did.
+/// After 12 epochs, in the middle of learning, figures of four nodes spread from 0.70 to 0.83 around one node's 0.84, those of several
+/// workers of one node from 0.79 to 0.86; they meet where training ends. Of 24 or 32 dimensions some runs end far below the others.
 fn mrr(name: &str, launch: &[&str]) -> f64 {
     let folder = folder(&format!("quality_{name}"));
     let mut command = adapm();
@@ -17,9 +18,9 @@ fn mrr(name: &str, launch: &[&str]) -> f64 {
         "--dim",
         "64",
         "--epochs",
-        "12",
+        "40",
         "--valid-every",
-        "12",
+        "40",
         "--negative-count",
         "100",
         "--workers",
@@ -60,5 +61,6 @@ fn processes_reach_what_one_process_reaches() {
 /// Nodes and transport; the first is what `cargo test` runs.
 const CASES: [(&str, &str); 5] = [("4", "tcp"), ("2", "zmq"), ("2", "tokio"), ("2", "unix"), ("2", "tcp")];
 
-/// The standard deviation over seeds is 0.009 in 32 runs on two nodes, so that of a difference is about 0.013.
-const TOLERANCE: f64 = 0.06;
+/// 20 runs each of four processes over TCP and of two over ZeroMQ beside them, on two cores, ended between 0.858 and 0.884 where
+/// one process ends at 0.876, with a standard deviation of 0.006 and 0.007.
+const TOLERANCE: f64 = 0.04;
