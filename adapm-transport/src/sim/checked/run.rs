@@ -187,9 +187,14 @@ impl Run {
         let steps = self.operations / 10..self.operations;
         let mut plan = Plan::random(dice, nodes, count, steps.clone(), longest);
         if self.setup.losses > 0 {
-            let moment = dice.within(steps);
+            let moment = dice.within(steps.clone());
             let node = dice.choose(&simulation.subject().cluster().nodes().collect::<Vec<_>>());
             plan = plan.and((When::Steps(moment), Fault::Vanish(node)));
+            // A run whose faults all strike the lost node tells little of the others.
+            while plan.others_than(node) < OTHERS_MIN {
+                let more = Plan::random(dice, nodes, 1, steps.clone(), longest);
+                plan = more.0.into_iter().fold(plan, Plan::and);
+            }
         }
         simulation.plan(plan);
         simulation
@@ -279,4 +284,6 @@ impl fmt::Display for Report {
 const PATIENCE: Duration = Duration::from_secs(8);
 /// Silences after which a peer is given up, in milliseconds.
 const DEAD_MILLIS: [u64; 3] = [40, 200, 1_000];
+/// Faults of nodes that live, in a run in which one is lost.
+const OTHERS_MIN: usize = 3;
 const RUN_SALT: u64 = 0x51ac_95a1_7000_0003;

@@ -98,6 +98,12 @@ impl Plan {
         self
     }
 
+    /// How many faults do not strike this node.
+    #[must_use]
+    pub fn others_than(&self, node: NodeId) -> usize {
+        self.0.iter().filter(|(_, fault)| !fault.nodes().contains(&node)).count()
+    }
+
     /// The same faults, each so many nanoseconds after `start` as it was to strike after steps.
     #[must_use]
     pub fn after(self, start: Instant) -> Self {
