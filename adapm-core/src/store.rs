@@ -90,6 +90,12 @@ pub trait Store {
     fn prefetch_entry(&self, key: Key) {
         let _ = key;
     }
+
+    /// Asks the processor for what an access of `key` will probably touch, as far as that follows from the key alone: a hint right
+    /// before a single access, which may wait for nothing.
+    fn prefetch_guess(&self, key: Key) {
+        let _ = key;
+    }
 }
 
 /// Keys by which slots are fetched ahead of their use.
@@ -155,6 +161,10 @@ macro_rules! delegate {
 
             fn prefetch_entry(&self, key: Key) {
                 (**self).prefetch_entry(key);
+            }
+
+            fn prefetch_guess(&self, key: Key) {
+                (**self).prefetch_guess(key);
             }
         }
     )*};

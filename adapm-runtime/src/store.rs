@@ -95,4 +95,9 @@ impl<V: Value> Store for LayoutStore<V> {
     fn prefetch_entry(&self, key: Key) {
         each!(self, store => store.prefetch_entry(key));
     }
+
+    #[inline]
+    fn prefetch_guess(&self, key: Key) {
+        each!(self, store => store.prefetch_guess(key));
+    }
 }

@@ -27,12 +27,14 @@ use adapm_core::{Key, Layout, Value, Version};
 
 use crate::chunk::{HEADER_BYTES, Header, watch};
 use crate::entry::{Content, Entry, Latched};
+use crate::guess::Guesses;
 use crate::pages::{Elements, LINE_BYTES};
 use crate::slab::Slabs;
 
 /// Directory and slots of the keys of a dense layout.
 pub(crate) struct Arena<V> {
     entries: Elements<Entry>,
+    guesses: Guesses,
     /// As in `extents`: most layouts have no other.
     first: Extent,
     extents: Box<[Extent]>,
@@ -67,6 +69,7 @@ impl<V: Value> Arena<V> {
         }
         Self {
             entries: Elements::new(keys, Entry::new),
+            guesses: Guesses::new(keys),
             first: extents.first().cloned().expect("a layout has an extent"),
             extents: extents.into(),
             slabs: slabs.into(),
@@ -119,8 +122,15 @@ impl<V: Value> Arena<V> {
         for keys in keys.chunk_by(|a, b| a < b && slabs_of(a) == slabs_of(b)) {
             let lacking = keys.iter().filter(lacks).count();
             let mut room = self.slabs[slabs_of(&keys[0])].slab(false).take_many(lacking);
+            let is_run = keys[keys.len() - 1].0 - keys[0].0 == keys.len() as u64 - 1;
             for key in keys {
-                self.reserve_in(*key, false, || room.next().expect("one was taken for each that lacks one"));
+                self.reserve_in(*key, false, || {
+                    let slot = room.next().expect("one was taken for each that lacks one");
+                    if is_run {
+                        self.guesses.note(*key, slot);
+                    }
+                    slot
+                });
                 self.with_slot(*key, |slot| f(*key, slot));
             }
         }
@@ -180,18 +190,24 @@ impl<V: Value> Arena<V> {
         if let Some(extent) = self.extent(key)
             && let Some(slot) = self.entries[key.0 as usize].slot_hint()
         {
-            // Fixed numbers of lines: a loop up to the slot's end costs more than a line too many.
-            let bytes = HEADER_BYTES + extent.value_len * V::WIDTH;
-            prefetch_lines::<0, 2>(slot);
-            if bytes <= 2 * LINE_BYTES {
-                prefetch_lines::<0, 1>(slot.wrapping_add(bytes - 1));
-                return;
-            }
-            prefetch_lines::<2, 4>(slot);
-            if bytes > 4 * LINE_BYTES {
-                prefetch_lines::<4, 8>(slot);
-            }
+            prefetch_slot(slot, HEADER_BYTES + extent.value_len * V::WIDTH);
         }
+    }
+
+    /// Asks for the entry of `key` and for where its slot is, if both can be told from the key alone.
+    #[inline]
+    pub(crate) fn prefetch_guess(&self, key: Key) {
+        if let Some((slot, bytes)) = self.guess(key) {
+            prefetch_slot(slot, bytes);
+            self.prefetch_entry(key);
+        }
+    }
+
+    /// Where the slot of `key` may be, and how many bytes its header and value have.
+    #[inline]
+    fn guess(&self, key: Key) -> Option<(*const u8, usize)> {
+        let bytes = HEADER_BYTES + self.extent(key)?.value_len * V::WIDTH;
+        self.guesses.of(key, bytes).map(|slot| (slot, bytes))
     }
 
     /// Asks for the entry of `key`, which [`Self::prefetch`] reads: a latch taken meanwhile would wait for that read.
@@ -222,7 +238,7 @@ impl<V: Value> Arena<V> {
     /// Bytes of directory and slots.
     pub(crate) fn memory(&self) -> usize {
         let slabs: usize = self.slabs.iter().map(Slabs::memory).sum();
-        size_of_val(&*self.entries) + size_of_val(&*self.extents) + slabs
+        size_of_val(&*self.entries) + self.guesses.memory() + size_of_val(&*self.extents) + slabs
     }
 
     #[inline]
@@ -291,6 +307,21 @@ fn no_such_key(key: Key) -> ! {
     panic!("{key} is no key of the layout")
 }
 
+/// Asks for the first lines of a slot whose header and value have so many bytes.
+#[inline]
+fn prefetch_slot(slot: *const u8, bytes: usize) {
+    // Fixed numbers of lines: a loop up to the slot's end costs more than a line too many.
+    prefetch_lines::<0, 2>(slot);
+    if bytes <= 2 * LINE_BYTES {
+        prefetch_lines::<0, 1>(slot.wrapping_add(bytes - 1));
+        return;
+    }
+    prefetch_lines::<2, 4>(slot);
+    if bytes > 4 * LINE_BYTES {
+        prefetch_lines::<4, 8>(slot);
+    }
+}
+
 /// Beyond 8 lines the processor has noticed the pattern.
 #[inline]
 fn prefetch_lines<const START: usize, const END: usize>(slot: *const u8) {
@@ -305,3 +336,38 @@ fn prefetch_lines<const START: usize, const END: usize>(slot: *const u8) {
 
 /// Up to so many extents a scan beats a search.
 const SCANNED_EXTENTS: usize = 8;
+
+#[cfg(all(test, not(any(miri, adapm_loom))))]
+mod tests {
+    use super::*;
+
+    const KEYS: u64 = 100_000;
+
+    /// Main copies of those keys, made in blocks, and how many of all keys are guessed rightly and wrongly.
+    fn guessed(keys: impl Iterator<Item = u64>) -> (usize, usize) {
+        let arena =
+            Arena::<f32>::new(&Layout::dense(&[(KEYS / 2, 3), (KEYS / 2, 25)]).expect("a legal layout"));
+        let keys: Vec<Key> = keys.map(Key).collect();
+        keys.chunks(30_000).for_each(|keys| arena.reserve_each(keys, |_, _| {}));
+        let (mut right, mut wrong) = (0, 0);
+        for key in (0..KEYS).map(Key) {
+            let Some((guess, _)) = arena.guess(key) else { continue };
+            match arena.find(key).0.latch().content() {
+                Content::Held { slot, .. } if slot.cast_const().addr() == guess.addr() => right += 1,
+                _ => wrong += 1,
+            }
+        }
+        (right, wrong)
+    }
+
+    #[test]
+    fn slots_of_successive_keys_are_guessed_but_for_the_ends_of_chunks() {
+        let (right, wrong) = guessed(0..KEYS);
+        assert!(right > 90_000 && right + wrong == 100_000, "{right} right, {wrong} wrong");
+    }
+
+    #[test]
+    fn nothing_is_guessed_of_keys_here_and_there() {
+        assert_eq!(guessed((0..KEYS).filter(|key| key % 3 > 0)), (0, 0));
+    }
+}

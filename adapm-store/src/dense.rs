@@ -29,6 +29,9 @@ use crate::arena::Arena;
 /// huge pages where these are allowed on request (`/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`): of a
 /// million keys, random accesses else wait for the page table more than for the value.
 ///
+/// Where main copies of successive keys are made at once and stay, as those of a node that is alone, [`Store::prefetch_guess`] tells
+/// from the key where its value lies, so that a single access waits for directory and value together.
+///
 /// # Departure
 /// The top bits of a word stay unused: words are shifted by three bits instead, which leaves room for tags
 /// in the low bits of words and of addresses alike.
@@ -116,6 +119,11 @@ impl<V: Value> Store for DenseStore<V> {
     #[inline]
     fn prefetch(&self, key: Key) {
         self.arena.prefetch(key);
+    }
+
+    #[inline]
+    fn prefetch_guess(&self, key: Key) {
+        self.arena.prefetch_guess(key);
     }
 
     #[inline]

@@ -79,7 +79,7 @@
 //! - `reserve` of a held key keeps value, word and version and changes the delta alone.
 //! - Memory that `release` frees may not be touched by a thread that has just looked the key up: look up under the
 //!   latch, or check again once you have it.
-//! - `prefetch` and `prefetch_entry` must be legal for any key at any time; leave them out if they would need the latch.
+//! - `prefetch`, `prefetch_entry` and `prefetch_guess` must be legal for any key at any time; leave them out if they would need the latch.
 //! - `look` may always answer `Unknown`. If it answers, then what is true for the thread that calls `reserve` and `release`.
 //!
 //! Then run the whole contract in one line (the feature `testing` of adapm-core, as a dev-dependency). Here the store is
@@ -112,6 +112,8 @@ mod dense;
 #[cfg(feature = "std")]
 mod entry;
 pub mod fixed;
+#[cfg(feature = "std")]
+mod guess;
 #[cfg(feature = "std")]
 mod pages;
 #[cfg(feature = "std")]

@@ -219,6 +219,7 @@ pub fn prefetch_changes_nothing<S: Store<Value: From<i16>>>(make: &impl Fn(&Layo
     store.reserve(Key(1), true);
     let filled = fill(&store, Key(1), 5);
     for key in [Key(0), Key(1), layout.keys().end, Key(u64::MAX)] {
+        store.prefetch_guess(key);
         store.prefetch_entry(key);
         store.prefetch(key);
     }

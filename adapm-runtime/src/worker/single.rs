@@ -1,4 +1,4 @@
-//! Pulls and pushes of one local key: as few instructions as possible, and no prefetching.
+//! Pulls and pushes of one local key: as few instructions as possible.
 //!
 //! A processor runs ahead of a value that it waits for by some hundred instructions. The fewer of them a call has, the more calls of a
 //! loop wait for their values together: of a million keys that is most of their time. Whatever is not simple goes the way of several
@@ -16,6 +16,7 @@ impl<S: Store> Worker<S> {
     /// Whether that was all.
     #[inline]
     pub(super) fn pull_one(&mut self, key: Key, value: &mut [S::Value]) -> bool {
+        self.store.prefetch_guess(key);
         let is_done = self.fits(key, value.len()) && self.try_pull(key, value);
         if is_done {
             self.counters().add_local(1);
@@ -26,6 +27,7 @@ impl<S: Store> Worker<S> {
     /// Whether that was all.
     #[inline]
     pub(super) fn push_one(&mut self, key: Key, update: &[S::Value]) -> bool {
+        self.store.prefetch_guess(key);
         if !self.fits(key, update.len()) {
             return false;
         }
