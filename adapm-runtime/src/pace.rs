@@ -1,4 +1,4 @@
-//! How long a worker's steps take, by the time between the calls that ask.
+//! How long a worker's steps take, by the time between some of the calls that ask.
 
 use std::time::{Duration, Instant};
 
@@ -9,25 +9,43 @@ use adapm_core::Clock;
 pub(crate) struct Pace {
     raised: Option<(Clock, Instant)>,
     /// In nanoseconds.
-    step: Option<u128>,
+    step: Option<u64>,
+    /// Steps until the time is looked at again: a look costs as much as a short step may.
+    until_look: u64,
 }
 
 impl Pace {
-    /// Whether `steps` steps last for `time`, if they take as long as those before `clock`, which is the worker's `now`. So they do
+    /// Whether `steps` steps last for `time`, if they take as long as those before `clock`, which the worker's is by `now`. So they do
     /// if no step has been seen.
-    pub(crate) fn lasts(&mut self, steps: u64, time: Duration, clock: Clock, now: Instant) -> bool {
+    pub(crate) fn lasts(
+        &mut self,
+        steps: u64,
+        time: Duration,
+        clock: Clock,
+        now: impl FnOnce() -> Instant,
+    ) -> bool {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         match self.raised {
-            Some((before, _)) if before == clock => {}
             Some((before, since)) => {
-                let steps = clock.0.saturating_sub(before.0).max(1);
-                self.step = Some(now.saturating_duration_since(since).as_nanos() / u128::from(steps));
-                self.raised = Some((clock, now));
+                let raised_by = clock.0.saturating_sub(before.0);
+                if raised_by > 0 && raised_by >= self.until_look {
+                    let now = now();
+                    let step = nanos(now.saturating_duration_since(since)) / raised_by;
+                    self.until_look = (nanos(time) / LOOKS / step.max(1)).min(STEPS_MAX);
+                    (self.step, self.raised) = (Some(step), Some((clock, now)));
+                }
             }
-            None => self.raised = Some((clock, now)),
+            None => self.raised = Some((clock, now())),
         }
-        self.step.is_none_or(|step| step.saturating_mul(steps.into()) >= time.as_nanos())
+        self.step.is_none_or(|step| step.saturating_mul(steps) >= nanos(time))
     }
 }
+
+/// Looks at the time within the time that is asked for, if steps take as long as they did.
+const LOOKS: u64 = 8;
+
+/// Steps between looks at most: so many may suddenly take longer.
+const STEPS_MAX: u64 = 32;
 
 #[cfg(test)]
 mod tests {
@@ -38,7 +56,7 @@ mod tests {
     #[test]
     fn steps_last_as_long_as_the_latest() {
         let (mut pace, start) = (Pace::default(), Instant::now());
-        let at = |micros| start + Duration::from_micros(micros);
+        let at = |micros| move || start + Duration::from_micros(micros);
         assert!(pace.lasts(1, ROUND, Clock(7), at(0)), "nothing is known");
         assert!(pace.lasts(1, ROUND, Clock(7), at(900)), "the first step is not over");
         assert!(!pace.lasts(1, ROUND, Clock(17), at(1_000)), "100 us each");
@@ -46,7 +64,29 @@ mod tests {
         assert!(pace.lasts(5, ROUND, Clock(17), at(90_000)));
         assert!(pace.lasts(1, ROUND, Clock(18), at(91_000)), "90 ms");
         assert!(!pace.lasts(1, ROUND, Clock(1_018), at(92_000)), "1 us each");
-        assert!(pace.lasts(u64::MAX, ROUND, Clock(1_019), at(92_001)));
-        assert!(!pace.lasts(u64::MAX, ROUND, Clock(1_020), at(92_001)), "no time at all");
+        assert!(!pace.lasts(1, ROUND, Clock(1_049), at(192_000)), "not looked at yet");
+        assert!(pace.lasts(1, ROUND, Clock(1_050), at(192_001)), "3 ms each");
+        assert!(pace.lasts(u64::MAX, ROUND, Clock(1_051), at(192_002)));
+        assert!(!pace.lasts(u64::MAX, ROUND, Clock(1_083), at(192_002)), "no time at all");
+    }
+
+    #[test]
+    fn the_time_is_looked_at_for_the_first_step_and_then_seldom_if_steps_are_short() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        let mut looks = 0;
+        for clock in 0..320 {
+            pace.lasts(1, ROUND, Clock(clock), || {
+                looks += 1;
+                start + Duration::from_micros(clock)
+            });
+        }
+        assert!((10..15).contains(&looks), "{looks} looks");
+        for clock in 320..420 {
+            pace.lasts(1, ROUND, Clock(clock), || {
+                looks += 1;
+                start + Duration::from_millis(clock)
+            });
+        }
+        assert!((80..115).contains(&looks), "long steps are looked at each: {looks} looks");
     }
 }

@@ -127,7 +127,7 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
 /// that, a signal costs more than a key that leaves.
 fn is_heard<S: Store>(pace: &mut Pace, shared: &NodeShared<S>, clock: Clock, window: &Range<Clock>) -> bool {
     let steps = window.end.0.saturating_sub(window.start.0);
-    shared.nodes > 1 && pace.lasts(steps, ROUND, clock, Instant::now())
+    shared.nodes > 1 && pace.lasts(steps, ROUND, clock, Instant::now)
 }
 
 /// How often engines look at the clocks.
