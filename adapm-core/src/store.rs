@@ -80,6 +80,17 @@ pub trait Store {
         Look::Unknown
     }
 
+    /// Whether `key`, which must be a key of the layout, has a value, most likely: a hint for whoever may choose among many keys.
+    /// Defaults to what [`Store::look`] tells, or the latch. Of keys at random nobody can guess it, a processor neither: a store
+    /// should find it without a branch, and need not wait for whoever has the latch.
+    fn is_held(&self, key: Key) -> bool {
+        match self.look(key) {
+            Look::Held { .. } => true,
+            Look::Absent(_) => false,
+            Look::Unknown => self.with_slot(key, |slot| !slot.value.is_empty()),
+        }
+    }
+
     /// Asks the processor to bring the slot of `key` near; a hint for multi-key operations.
     fn prefetch(&self, key: Key) {
         let _ = key;
@@ -153,6 +164,10 @@ macro_rules! delegate {
 
             fn look(&self, key: Key) -> Look {
                 (**self).look(key)
+            }
+
+            fn is_held(&self, key: Key) -> bool {
+                (**self).is_held(key)
             }
 
             fn prefetch(&self, key: Key) {

@@ -87,6 +87,11 @@ impl<V: Value> Store for LayoutStore<V> {
     }
 
     #[inline]
+    fn is_held(&self, key: Key) -> bool {
+        each!(self, store => store.is_held(key))
+    }
+
+    #[inline]
     fn prefetch(&self, key: Key) {
         each!(self, store => store.prefetch(key));
     }

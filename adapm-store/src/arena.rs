@@ -235,6 +235,12 @@ impl<V: Value> Arena<V> {
         self.find(key).0.look()
     }
 
+    /// Whether `key` had a value a moment ago, most likely.
+    #[inline]
+    pub(crate) fn is_held(&self, key: Key) -> bool {
+        self.entries[key.0 as usize].is_held()
+    }
+
     /// Bytes of directory and slots.
     pub(crate) fn memory(&self) -> usize {
         let slabs: usize = self.slabs.iter().map(Slabs::memory).sum();

@@ -117,6 +117,11 @@ impl<V: Value> Store for DenseStore<V> {
     }
 
     #[inline]
+    fn is_held(&self, key: Key) -> bool {
+        self.arena.is_held(key)
+    }
+
+    #[inline]
     fn prefetch(&self, key: Key) {
         self.arena.prefetch(key);
     }

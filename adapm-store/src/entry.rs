@@ -81,6 +81,13 @@ impl Entry {
         }
     }
 
+    /// Whether the key had a value a moment ago, without a branch. What is latched most likely has one: it is in use.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        let seen = self.0.load(Ordering::Relaxed).addr();
+        (seen & HELD != 0) | (seen == LATCHED)
+    }
+
     #[cold]
     fn await_latch(&self) -> *mut u8 {
         let mut attempt = 0;

@@ -333,6 +333,8 @@ fn look<S: Store>(store: &S, key: Key) -> Seen<S::Value> {
         [with_latch, Look::Unknown].contains(&without),
         "{key}: {without:?} by a look, {with_latch:?} with the latch"
     );
+    // Nobody else is at the key.
+    assert_eq!(store.is_held(key), !seen.value.is_empty(), "{key}: whether it is held");
     seen
 }
 

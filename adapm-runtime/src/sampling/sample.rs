@@ -160,11 +160,11 @@ impl Sample {
         &self.chosen[before..]
     }
 
-    /// The key that will be pulled `by` keys later under scheme `Local`, if no other has to take its place; `by` is below the
-    /// number of keys left.
-    pub(crate) fn ahead(&mut self, by: usize, mut is_local: impl FnMut(Key) -> bool) -> Key {
-        self.choose_up_to(self.next + by + 1, &mut is_local);
-        self.chosen[self.next + by]
+    /// The next `n` keys of scheme `Local`, which [`Sample::next_local`] will give one by one, if no other has to take the place of one;
+    /// at most as many as are left.
+    pub(crate) fn upcoming(&mut self, n: usize, mut is_local: impl FnMut(Key) -> bool) -> &[Key] {
+        self.choose_up_to(self.next + n, &mut is_local);
+        &self.chosen[self.next..self.next + n]
     }
 
     fn choose_up_to(&mut self, len: usize, is_local: &mut impl FnMut(Key) -> bool) {
@@ -203,7 +203,7 @@ impl Sample {
         self.held.is_some()
     }
 
-    /// The next key of scheme `Local`, which [`Sample::ahead`] has told: if `try_local` returns true for it, else the first for
+    /// The next key of scheme `Local`, which [`Sample::upcoming`] has told: if `try_local` returns true for it, else the first for
     /// which it does, from a drawn one upward; else the drawn one and false.
     pub(crate) fn next_local(&mut self, mut try_local: impl FnMut(Key) -> bool) -> (Key, bool) {
         let chosen = self.chosen[self.next];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use adapm_core::config::NodeConfig;
 use adapm_core::error::OpError;
-use adapm_core::store::{Look, SLOT_AHEAD, Store};
+use adapm_core::store::{SLOT_AHEAD, Store};
 use adapm_core::{Clock, Key, WorkerId};
 
 use super::Worker;
@@ -39,7 +39,7 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         }
         let window = self.clock..sample.clocks().end;
         // Whatever has left until it is pulled is drawn again then.
-        let chosen = sample.choose(|key| is_local(&self.store, key));
+        let chosen = sample.choose(|key| self.store.is_held(key));
         let is_heard = is_heard(&mut self.pace, &self.shared, self.clock, &window);
         if is_heard && !chosen.is_empty() {
             self.shared.hold(self.id, chosen, window.clone())?;
@@ -97,21 +97,16 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         values: &mut [S::Value],
         len: usize,
     ) -> Vec<Key> {
+        keys.copy_from_slice(sample.upcoming(keys.len(), |key| self.store.is_held(key)));
+        keys.iter().take(SLOT_AHEAD).for_each(|key| self.store.prefetch(*key));
         let mut replaced = Vec::new();
-        let n = keys.len();
-        for by in 0..SLOT_AHEAD.min(n) {
-            self.store.prefetch(sample.ahead(by, |key| is_local(&self.store, key)));
-        }
-        for (index, (key, value)) in keys.iter_mut().zip(values.chunks_exact_mut(len)).enumerate() {
-            if index + SLOT_AHEAD < n {
-                self.store.prefetch(sample.ahead(SLOT_AHEAD, |key| is_local(&self.store, key)));
-            }
-            let meant = sample.ahead(0, |_| true);
+        for (index, value) in values.chunks_exact_mut(len).enumerate() {
+            keys.get(index + SLOT_AHEAD).into_iter().for_each(|key| self.store.prefetch(*key));
             let (chosen, local) = sample.next_local(|key| self.try_pull(key, value));
-            if chosen != meant {
+            if chosen != keys[index] {
+                keys[index] = chosen;
                 replaced.push(chosen);
             }
-            *key = chosen;
             if !local {
                 self.refuse(chosen, Place { offset: index * len, len });
             }
@@ -132,15 +127,6 @@ fn is_heard<S: Store>(pace: &mut Pace, shared: &NodeShared<S>, clock: Clock, win
 
 /// How often engines look at the clocks.
 const ROUND: Duration = Duration::from_nanos(NodeConfig::ROUND_NANOS);
-
-/// Whether an access to `key` would most likely be local; what has left when it happens is found out then.
-fn is_local<S: Store>(store: &S, key: Key) -> bool {
-    match store.look(key) {
-        Look::Held { .. } => true,
-        Look::Absent(_) => false,
-        Look::Unknown => store.with_slot(key, |slot| slot.word.is_local()),
-    }
-}
 
 impl<S: Store + Send + Sync + 'static> NodeShared<S> {
     /// Prepares a sample for `worker`, and announces its keys if they are chosen.
