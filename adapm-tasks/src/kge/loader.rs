@@ -51,11 +51,10 @@ fn prepare<A: Announcer>(
     let chunk = planner.chunk(triples, clock, ());
     let steps = chunk.steps;
     let sample = announcer.prepare_sample(sampled * steps as usize, clock..clock.plus(steps))?;
-    let keys_of_step = (chunk.keys.len() / steps as usize).max(1);
-    let first_steps = (0..steps).step_by(STEPS_AT_ONCE);
-    for (first, keys) in first_steps.zip(chunk.keys.chunks(keys_of_step * STEPS_AT_ONCE)) {
-        announcer.announce(keys, clock.plus(first)..clock.plus(steps.min(first + STEPS_AT_ONCE as u64)))?;
-    }
+    let mut keys = chunk.keys.clone();
+    keys.sort_unstable();
+    keys.dedup();
+    announcer.announce(&keys, clock..clock.plus(steps))?;
     let Chunk { positives, keys, floats, relation_floats, clock, sample: (), steps } = chunk;
     Ok(Chunk { positives, keys, floats, relation_floats, clock, sample, steps })
 }
@@ -63,22 +62,25 @@ fn prepare<A: Announcer>(
 /// Positives of a chunk, and chunks that wait in the queue, for a configuration.
 ///
 /// Shared negatives: a chunk is a step, and the queue holds the larger of 1000 positives and 16 chunks. Independent: a
-/// step is one positive, chunks only spare hand-overs between threads. A task that localizes chooses the distance.
+/// step is one positive, and the queue holds 4096; chunks only spare hand-overs between threads, and signals: each key of a chunk is
+/// signalled once, for all its steps. A task that localizes chooses the distance.
 pub(crate) fn pace(config: &TrainConfig, localizes: bool) -> (usize, usize) {
     let steps = |points: usize| if localizes { config.localize_ahead as usize } else { points };
     match config.negatives {
         Negatives::Shared => (config.chunk, steps(POINTS_AHEAD.div_ceil(config.chunk).max(CLOCKS_AHEAD))),
         Negatives::Independent => {
-            let ahead = steps(POINTS_AHEAD);
+            let ahead = steps(STEPS_AHEAD);
             let chunk = (ahead / 8).clamp(1, POINTS_AT_ONCE);
             (chunk, ahead.div_ceil(chunk))
         }
     }
 }
 
-/// Steps announced by one signal: it costs as much as some keys do, and engines look once in many steps of microseconds each.
-const STEPS_AT_ONCE: usize = 8;
 const POINTS_AHEAD: usize = 1000;
+/// Steps of one positive: four times as many as the papers' tasks announce ahead. A step takes some microseconds, 1,000 hardly more
+/// than the rounds in which nodes ask for what they need: in an epoch of FB15k-237 on 2 processes, workers waited for 0.05 of 0.9 s,
+/// and for 0.005 s with 4,096.
+const STEPS_AHEAD: usize = 4096;
 const CLOCKS_AHEAD: usize = 16;
 const POINTS_AT_ONCE: usize = 64;
 
@@ -145,26 +147,24 @@ mod tests {
     fn independent_positives_are_a_clock_each() {
         let (notes, chunks) = run(Negatives::Independent, 4);
         assert_eq!(chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(), [0, 4, 8, 10, 14, 18]);
-        let clocks: Vec<u64> = notes.0.iter().map(|(_, clocks)| clocks.start.0).collect();
-        assert_eq!(clocks, [0, 4, 8, 10, 14, 18], "few steps are announced together");
-        assert!(
-            notes.0.iter().all(|(keys, clocks)| keys.len() as u64 == 3 * (clocks.end.0 - clocks.start.0))
-        );
         assert_eq!(notes.1, 120);
-        let (notes, _) = run(Negatives::Independent, 10);
-        let windows: Vec<_> = notes.0.iter().map(|(_, clocks)| clocks.start.0..clocks.end.0).collect();
-        assert_eq!(windows, [0..8, 8..10, 10..18, 18..20]);
+        for (chunk, (keys, clocks)) in chunks.iter().zip(&notes.0) {
+            assert_eq!(clocks, &(chunk.clock..chunk.clock.plus(chunk.steps)), "a signal for all steps");
+            assert!(keys.is_sorted_by(|one, other| one < other), "each key once");
+            assert!(chunk.keys.iter().all(|key| keys.contains(key)) && keys.len() < chunk.keys.len());
+        }
+        assert_eq!(notes.0.len(), chunks.len());
     }
 
     #[test]
-    fn the_queue_is_as_long_as_the_papers_look_ahead() {
+    fn the_queue_is_at_least_as_long_as_the_papers_look_ahead() {
         let mut config = TrainConfig { chunk: 256, ..TrainConfig::default() };
         assert_eq!(pace(&config, false), (256, 16));
         assert_eq!(pace(&config, true), (256, 8));
         config.chunk = 10;
         assert_eq!(pace(&config, false), (10, 100));
         config.negatives = Negatives::Independent;
-        assert_eq!(pace(&config, false), (64, 16));
+        assert_eq!(pace(&config, false), (64, 64));
         assert_eq!(pace(&config, true), (1, 8));
     }
 }
