@@ -110,10 +110,10 @@ pub trait Store {
 }
 
 /// Keys by which slots are fetched ahead of their use.
-pub const SLOT_AHEAD: usize = 4;
+pub const SLOT_AHEAD: usize = 16;
 
 /// Keys by which what [`Store::prefetch`] looks at is fetched ahead of the use of slots.
-pub const ENTRY_AHEAD: usize = 12;
+pub const ENTRY_AHEAD: usize = 40;
 
 /// Asks for the entry of the key [`ENTRY_AHEAD`] behind number `at`; `key` gives keys by number, `None` behind the last. For passes
 /// over keys that end with [`Store::look`]: they need no slots.
