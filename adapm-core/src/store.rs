@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use core::ops::Range;
 
 use crate::id::Key;
-use crate::slot::{Slot, Word};
+use crate::slot::{Pushed, Slot, Word};
 use crate::value::Value;
 
 /// What [`Store::look`] tells of a key.
@@ -46,6 +46,12 @@ pub trait Store {
 
     /// Runs `f` on the slot of `key`, which must be a key of the layout, under its latch.
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, Self::Value>) -> R) -> R;
+
+    /// Adds `update` `[value_len]` to the local copy of `key`, as [`Slot::push`] does under the latch. Defaults to that; a store may do
+    /// it with other instructions of the machine, to the same bits.
+    fn push(&self, key: Key, update: &[Self::Value]) -> Pushed {
+        self.with_slot(key, |mut slot| slot.push(update))
+    }
 
     /// Gives `key` a value and, exactly if `with_delta`, a delta. Idempotent.
     ///
@@ -144,6 +150,10 @@ macro_rules! delegate {
 
             fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, S::Value>) -> R) -> R {
                 (**self).with_slot(key, f)
+            }
+
+            fn push(&self, key: Key, update: &[S::Value]) -> Pushed {
+                (**self).push(key, update)
             }
 
             fn reserve(&self, key: Key, with_delta: bool) {

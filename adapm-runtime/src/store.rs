@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use adapm_core::layout::{Kind, Layout};
-use adapm_core::slot::Slot;
+use adapm_core::slot::{Pushed, Slot};
 use adapm_core::store::{Look, Store};
 use adapm_core::{Key, Value};
 use adapm_store::{DenseStore, SparseStore};
@@ -63,6 +63,11 @@ impl<V: Value> Store for LayoutStore<V> {
     #[inline(always)]
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
         each!(self, store => store.with_slot(key, f))
+    }
+
+    #[inline(always)]
+    fn push(&self, key: Key, update: &[V]) -> Pushed {
+        each!(self, store => store.push(key, update))
     }
 
     fn reserve(&self, key: Key, with_delta: bool) {

@@ -21,7 +21,7 @@ use core::marker::PhantomData;
 use core::ptr;
 use core::slice;
 
-use adapm_core::slot::{Slot, Word};
+use adapm_core::slot::{Pushed, Slot, Word};
 use adapm_core::store::Look;
 use adapm_core::{Key, Layout, Value, Version};
 
@@ -30,6 +30,7 @@ use crate::entry::{Content, Entry, Latched};
 use crate::guess::Guesses;
 use crate::pages::{Elements, LINE_BYTES};
 use crate::slab::Slabs;
+use crate::wide::widely;
 
 /// Directory and slots of the keys of a dense layout.
 pub(crate) struct Arena<V> {
@@ -105,6 +106,22 @@ impl<V: Value> Arena<V> {
                 f(Slot { word: &mut absent.word, version: &mut Version(0), value: &mut [], delta: &mut [] })
             }
         }
+    }
+
+    /// Adds `update` to the local copy of `key`.
+    #[inline(always)]
+    pub(crate) fn push(&self, key: Key, update: &[V]) -> Pushed {
+        if update.len() < WIDE_LEN {
+            self.with_slot(key, |mut slot| slot.push(update))
+        } else {
+            self.push_long(key, update)
+        }
+    }
+
+    /// Out of line: the way of short updates is to stay short.
+    #[inline(never)]
+    fn push_long(&self, key: Key, update: &[V]) -> Pushed {
+        self.with_slot(key, |mut slot| widely(|| slot.push(update)))
     }
 
     /// Gives `key` a value, and a delta exactly if `with_delta`.
@@ -339,6 +356,9 @@ fn prefetch_lines<const START: usize, const END: usize>(slot: *const u8) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = slot;
 }
+
+/// A call costs more than wide instructions spare shorter updates.
+const WIDE_LEN: usize = 64;
 
 /// Up to so many extents a scan beats a search.
 const SCANNED_EXTENTS: usize = 8;

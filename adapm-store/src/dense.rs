@@ -7,7 +7,7 @@
 use core::fmt;
 use core::ops::Range;
 
-use adapm_core::slot::Slot;
+use adapm_core::slot::{Pushed, Slot};
 use adapm_core::store::{Look, Store};
 use adapm_core::{Key, Layout, Value};
 
@@ -85,6 +85,11 @@ impl<V: Value> Store for DenseStore<V> {
     #[inline(always)]
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
         self.arena.with_slot(key, f)
+    }
+
+    #[inline(always)]
+    fn push(&self, key: Key, update: &[V]) -> Pushed {
+        self.arena.push(key, update)
     }
 
     fn reserve(&self, key: Key, with_delta: bool) {

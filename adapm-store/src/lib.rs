@@ -73,7 +73,7 @@
 //! # A store of your own
 //!
 //! Implement [`Store`](adapm_core::store::Store) for your type: `with_slot`, `reserve`, `release`, `visit` and `value_len`. The
-//! element type is the trait's; everything else, from the latch to where values lie, is yours. Five rules are easily missed:
+//! element type is the trait's; everything else, from the latch to where values lie, is yours. Six rules are easily missed:
 //!
 //! - A word outlives its value: `release` keeps it, and an absent key has one, too, that `with_slot` may change.
 //! - `reserve` of a held key keeps value, word and version and changes the delta alone.
@@ -81,6 +81,8 @@
 //!   latch, or check again once you have it.
 //! - `prefetch`, `prefetch_entry` and `prefetch_guess` must be legal for any key at any time; leave them out if they would need the latch.
 //! - `look` may always answer `Unknown`. If it answers, then what is true for the thread that calls `reserve` and `release`.
+//! - `push` and `is_held` need not be written. If they are, then for speed alone: the first adds what a push to the slot adds, the second
+//!   tells of a key that nobody is at whether it has a value.
 //!
 //! Then run the whole contract in one line (the feature `testing` of adapm-core, as a dev-dependency). Here the store is
 //! the simplest there is, a map behind a mutex; its source is a good start:
@@ -122,6 +124,8 @@ mod slab;
 mod sparse;
 #[cfg(feature = "std")]
 mod sync;
+#[cfg(feature = "std")]
+mod wide;
 
 #[cfg(feature = "std")]
 pub use dense::DenseStore;

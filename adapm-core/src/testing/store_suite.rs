@@ -20,10 +20,12 @@ mod forms;
 mod fuzz;
 #[cfg(adapm_loom)]
 pub mod models;
+mod pushes;
 mod threads;
 
 pub use each::reserve_each_reserves_and_shows_keys_in_order;
 pub use fuzz::{generated_inputs_find_nothing, store_fuzz};
+pub use pushes::pushes_add_as_those_of_slots;
 pub use threads::{
     copies_come_and_go_under_a_working_thread, latches_exclude_and_sums_are_exact,
     nobody_enters_a_slot_in_use, reserve_and_release_lose_nothing_written_meanwhile,
@@ -67,6 +69,7 @@ macro_rules! store_suite {
             prefetch_changes_nothing
             random_operations_agree_with_the_reference
             slots_work_as_main_copy_and_replica
+            pushes_add_as_those_of_slots
             $($($claim)*)?
         );
     };

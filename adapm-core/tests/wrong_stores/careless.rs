@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use adapm_core::slot::{Slot, Word};
+use adapm_core::slot::{Pushed, Slot, Word};
 use adapm_core::store::{Look, Store};
 use adapm_core::{Key, Layout, Version};
 
@@ -29,6 +29,8 @@ pub(crate) enum Mistake {
     PrefetchWantsAKey,
     LookOverlooksTheDelta,
     LookForgetsTheWord,
+    HeldOverlooksReplicas,
+    PushOverlooksTheDelta,
     AccessWithoutLatch,
     VisitWithoutLatch,
     ReleaseWithoutLatch,
@@ -98,6 +100,17 @@ impl Store for Careless {
                 entry.word = Word::from_bits(entry.word.bits() & (u64::MAX >> 4));
             }
             result
+        })
+    }
+
+    fn push(&self, key: Key, update: &[f32]) -> Pushed {
+        self.with_slot(key, |mut slot| {
+            let before = slot.delta.to_vec();
+            let pushed = slot.push(update);
+            if self.has(Mistake::PushOverlooksTheDelta) {
+                slot.delta.copy_from_slice(&before);
+            }
+            pushed
         })
     }
 
@@ -173,6 +186,11 @@ impl Store for Careless {
             return Look::Held { with_delta: !overlooks && !entry.delta.is_empty() };
         }
         Look::Absent(if self.has(Mistake::LookForgetsTheWord) { Word::EMPTY } else { entry.word })
+    }
+
+    fn is_held(&self, key: Key) -> bool {
+        let entry = self.entry(key);
+        !entry.value.is_empty() && (entry.delta.is_empty() || !self.has(Mistake::HeldOverlooksReplicas))
     }
 
     fn prefetch_entry(&self, key: Key) {

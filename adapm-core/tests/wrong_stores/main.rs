@@ -19,7 +19,7 @@ macro_rules! claims {
 }
 
 /// Every claim of the suite.
-const CLAIMS: [(&str, Claim); 16] = claims! {
+const CLAIMS: [(&str, Claim); 17] = claims! {
     absent_keys_hold_nothing_but_a_word
     reserved_keys_are_zero_and_keep_their_word
     reserve_keeps_what_is_held
@@ -31,6 +31,7 @@ const CLAIMS: [(&str, Claim); 16] = claims! {
     prefetch_changes_nothing
     random_operations_agree_with_the_reference
     slots_work_as_main_copy_and_replica
+    pushes_add_as_those_of_slots
     latches_exclude_and_sums_are_exact
     copies_come_and_go_under_a_working_thread
     threads_reserve_and_release_different_keys
@@ -39,7 +40,7 @@ const CLAIMS: [(&str, Claim); 16] = claims! {
 };
 
 /// Each mistake, a claim that must notice it, and whether the fuzz form must.
-const EXPECTED: [(Mistake, &str, bool); 21] = [
+const EXPECTED: [(Mistake, &str, bool); 23] = [
     (Mistake::VersionOfAnAbsentKeyStays, "absent_keys_hold_nothing_but_a_word", false),
     (Mistake::WordLosesItsTopBit, "absent_keys_hold_nothing_but_a_word", true),
     (Mistake::ReserveClearsTheWord, "reserved_keys_are_zero_and_keep_their_word", true),
@@ -58,6 +59,8 @@ const EXPECTED: [(Mistake, &str, bool); 21] = [
     (Mistake::PrefetchWantsAKey, "prefetch_changes_nothing", false),
     (Mistake::LookOverlooksTheDelta, "reserve_adds_and_frees_the_delta_alone", true),
     (Mistake::LookForgetsTheWord, "absent_keys_hold_nothing_but_a_word", true),
+    (Mistake::HeldOverlooksReplicas, "reserve_adds_and_frees_the_delta_alone", true),
+    (Mistake::PushOverlooksTheDelta, "pushes_add_as_those_of_slots", false),
     (Mistake::AccessWithoutLatch, "nobody_enters_a_slot_in_use", false),
     (Mistake::VisitWithoutLatch, "nobody_enters_a_slot_in_use", false),
     (Mistake::ReleaseWithoutLatch, "reserve_and_release_lose_nothing_written_meanwhile", false),

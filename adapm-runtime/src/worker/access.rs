@@ -96,7 +96,7 @@ impl<S: Store> Worker<S> {
         if self.order.blocks(key) {
             return Pushed::Refused;
         }
-        self.store.with_slot(key, |mut slot| slot.push(update))
+        self.store.push(key, update)
     }
 
     /// Leaves a key to the engines, which closes the fast path for it.
