@@ -189,6 +189,7 @@ impl Sampling {
         }
     }
 
+    #[inline(always)]
     fn draw(&self, random: &mut Random) -> Key {
         let offset = match &self.draws {
             Draws::Uniform => random.below(self.len()),

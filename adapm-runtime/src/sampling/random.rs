@@ -15,11 +15,13 @@ impl Random {
     }
 
     /// 64 uniform bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// A uniform number below `end`, 0 if `end` is 0. Exact: draws again rather than favour some numbers.
+    #[inline]
     pub fn below(&mut self, end: u64) -> u64 {
         loop {
             let product = u128::from(self.bits()) * u128::from(end);

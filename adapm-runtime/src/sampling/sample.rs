@@ -180,18 +180,22 @@ impl Sample {
     /// Draws keys until the sample has `len` chosen ones, or too many are elsewhere. Each is written down and counted if it is local:
     /// whether the next will be, the processor cannot guess.
     fn draw_up_to(&mut self, len: usize, is_local: &mut impl FnMut(Key) -> bool) {
-        let mut chosen = self.chosen.len();
+        let chosen = self.chosen.len();
         let draws = DRAWS * len.saturating_sub(chosen);
         self.chosen.resize(len.max(chosen), Key(0));
-        for _ in 0..draws {
-            if chosen == len {
-                break;
-            }
-            let key = self.sampling.draw(&mut self.random);
-            self.chosen[chosen] = key;
-            chosen += usize::from(is_local(key));
+        let (room, mut left) = (&mut self.chosen[chosen..], draws);
+        // In registers while it draws.
+        let mut random = self.random.clone();
+        let mut found = 0;
+        while let Some(place) = room.get_mut(found)
+            && left > 0
+        {
+            left -= 1;
+            *place = self.sampling.draw(&mut random);
+            found += usize::from(is_local(*place));
         }
-        self.chosen.truncate(chosen);
+        self.random = random;
+        self.chosen.truncate(chosen + found);
     }
 
     /// Intent is signalled in this window for what is chosen, which is all.
