@@ -28,8 +28,8 @@ pub enum Look {
 /// Latched slots for every key of a layout.
 ///
 /// # Obligations
-/// - [`Store::with_slot`] runs `f` while it holds the key's latch: no other `with_slot`, `visit`, `reserve` or `release` of
-///   that key runs at the same time, and what `f` wrote is seen by the next.
+/// - [`Store::with_slot`] runs `f` while it holds the key's latch: no other `with_slot`, `push`, `visit`, `reserve` or `release`
+///   of that key runs at the same time, and what `f` wrote is seen by the next.
 /// - A key that was never reserved has [`crate::slot::Word::EMPTY`], version 0 and empty value and delta. A word written by
 ///   `f` is kept whether or not a value is held; a version only while one is.
 /// - `f` is bounded and never calls the store.
@@ -47,8 +47,8 @@ pub trait Store {
     /// Runs `f` on the slot of `key`, which must be a key of the layout, under its latch.
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, Self::Value>) -> R) -> R;
 
-    /// Adds `update` `[value_len]` to the local copy of `key`, as [`Slot::push`] does under the latch. Defaults to that; a store may do
-    /// it with other instructions of the machine, to the same bits.
+    /// Adds `update` `[value_len]` to the local copy of `key`: all that [`Slot::push`] does, under the latch. Defaults to that; a store
+    /// may do it with other instructions of the machine, to the same bits but for the payload of a NaN.
     fn push(&self, key: Key, update: &[Self::Value]) -> Pushed {
         self.with_slot(key, |mut slot| slot.push(update))
     }
@@ -86,9 +86,9 @@ pub trait Store {
         Look::Unknown
     }
 
-    /// Whether `key`, which must be a key of the layout, has a value, most likely: a hint for whoever may choose among many keys.
-    /// Defaults to what [`Store::look`] tells, or the latch. Of keys at random nobody can guess it, a processor neither: a store
-    /// should find it without a branch, and need not wait for whoever has the latch.
+    /// Whether `key`, which must be a key of the layout, has a value: exact while nobody else is at the key, else a hint, for whoever
+    /// may choose among many keys. Defaults to what [`Store::look`] tells, or the latch. Of keys at random nobody can guess it, a
+    /// processor neither: a store should find it without a branch, and need not wait for whoever has the latch.
     fn is_held(&self, key: Key) -> bool {
         match self.look(key) {
             Look::Held { .. } => true,

@@ -36,7 +36,7 @@ impl Shared {
 
     /// As a worker pushes: under the latch, then the queue, with the latch let go.
     fn push(&self, worker: WorkerId, key: Key) {
-        match self.store.with_slot(key, |mut slot| slot.push(&[1])) {
+        match self.store.push(key, &[1]) {
             Pushed::Dirtied => drop(self.mailbox.append_dirty(worker, [key].into_iter())),
             Pushed::Done => {}
             Pushed::Refused => panic!("the replica stays"),

@@ -244,7 +244,7 @@ fn store_pull(store: &DenseStore<f32>, key: Key, out: &mut [f32]) {
 
 #[inline]
 fn store_push(store: &DenseStore<f32>, key: Key, update: &[f32]) {
-    let pushed = store.with_slot(key, |mut slot| slot.push(black_box(update)));
+    let pushed = store.push(key, black_box(update));
     assert_eq!(pushed, Pushed::Done, "all keys are held");
 }
 

@@ -358,7 +358,7 @@ fn prefetch_lines<const START: usize, const END: usize>(slot: *const u8) {
 }
 
 /// A call costs more than wide instructions spare shorter updates.
-const WIDE_LEN: usize = 64;
+const WIDE_LEN: usize = if cfg!(miri) { 8 } else { 64 };
 
 /// Up to so many extents a scan beats a search.
 const SCANNED_EXTENTS: usize = 8;

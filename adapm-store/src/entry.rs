@@ -81,11 +81,12 @@ impl Entry {
         }
     }
 
-    /// Whether the key had a value a moment ago, without a branch. What is latched most likely has one: it is in use.
+    /// Whether the key had a value a moment ago, without a branch. Of what is latched it says yes: if that is wrong, whoever chose the
+    /// key finds out when it takes the latch, and chooses again.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         let seen = self.0.load(Ordering::Relaxed).addr();
-        (seen & HELD != 0) | (seen == LATCHED)
+        seen & (HELD | LATCHED) != 0
     }
 
     #[cold]

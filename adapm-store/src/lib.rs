@@ -81,8 +81,8 @@
 //!   latch, or check again once you have it.
 //! - `prefetch`, `prefetch_entry` and `prefetch_guess` must be legal for any key at any time; leave them out if they would need the latch.
 //! - `look` may always answer `Unknown`. If it answers, then what is true for the thread that calls `reserve` and `release`.
-//! - `push` and `is_held` need not be written. If they are, then for speed alone: the first adds what a push to the slot adds, the second
-//!   tells of a key that nobody is at whether it has a value.
+//! - `push` and `is_held` need not be written. If they are, then for speed alone: the first does all that a push to the slot does, under
+//!   the latch, the second tells of a key that nobody is at whether it has a value.
 //!
 //! Then run the whole contract in one line (the feature `testing` of adapm-core, as a dev-dependency). Here the store is
 //! the simplest there is, a map behind a mutex; its source is a good start:

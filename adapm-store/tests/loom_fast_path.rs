@@ -50,10 +50,10 @@ trait Model: Store<Value = i64> + Send + Sync + Sized + 'static {
     }
 
     /// Pushes ones, `times` over, as far as the key is here.
-    fn push(&self, times: usize) -> Pushes {
+    fn push_ones(&self, times: usize) -> Pushes {
         let mut pushes = Pushes::default();
         for _ in 0..times {
-            match self.with_slot(KEY, |mut slot| slot.push(&[1, 1])) {
+            match self.push(KEY, &[1, 1]) {
                 Pushed::Refused => {}
                 Pushed::Done => pushes.applied += 1,
                 Pushed::Dirtied => {
@@ -90,7 +90,7 @@ fn hands_over<S: Model>() {
         let store = S::with_main();
         let worker = {
             let store = Arc::clone(&store);
-            thread::spawn(move || store.push(2).applied)
+            thread::spawn(move || store.push_ones(2).applied)
         };
         let taken = store.with_slot(KEY, |mut slot| {
             let taken = [slot.value[0], slot.value[1]];
@@ -112,7 +112,7 @@ fn releases<S: Model>() {
         let store = S::with_replica();
         let worker = {
             let store = Arc::clone(&store);
-            thread::spawn(move || store.push(2).applied)
+            thread::spawn(move || store.push_ones(2).applied)
         };
         let mut delta = [0; 2];
         store.with_slot(KEY, |mut slot| {
@@ -131,7 +131,7 @@ fn promotes<S: Model>() {
         let store = S::with_replica();
         let worker = {
             let store = Arc::clone(&store);
-            thread::spawn(move || store.push(2).applied)
+            thread::spawn(move || store.push_ones(2).applied)
         };
         store.with_slot(KEY, |mut slot| slot.arrive(Version(5), Some(&[20, 20]), HERE));
         store.reserve(KEY, false);
@@ -149,7 +149,7 @@ fn takes_deltas<S: Model>() {
         let store = S::with_replica();
         let worker = {
             let store = Arc::clone(&store);
-            thread::spawn(move || store.push(2))
+            thread::spawn(move || store.push_ones(2))
         };
         let take = |store: &S| {
             store.with_slot(KEY, |mut slot| {
@@ -193,7 +193,7 @@ fn hands_over_before_two_workers<S: Model>() {
         let store = S::with_main();
         let workers = [(); 2].map(|()| {
             let store = Arc::clone(&store);
-            thread::spawn(move || store.push(1).applied)
+            thread::spawn(move || store.push_ones(1).applied)
         });
         let taken = store.with_slot(KEY, |mut slot| {
             let taken = slot.value[0];

@@ -32,6 +32,7 @@ pub(crate) enum Mistake {
     HeldOverlooksReplicas,
     PushOverlooksTheDelta,
     AccessWithoutLatch,
+    PushWithoutLatch,
     VisitWithoutLatch,
     ReleaseWithoutLatch,
 }
@@ -104,11 +105,11 @@ impl Store for Careless {
     }
 
     fn push(&self, key: Key, update: &[f32]) -> Pushed {
-        self.with_slot(key, |mut slot| {
-            let before = slot.delta.to_vec();
-            let pushed = slot.push(update);
+        self.enter(key, !self.has(Mistake::PushWithoutLatch), |entry| {
+            let before = entry.delta.clone();
+            let pushed = entry.slot().push(update);
             if self.has(Mistake::PushOverlooksTheDelta) {
-                slot.delta.copy_from_slice(&before);
+                entry.delta = before;
             }
             pushed
         })

@@ -15,7 +15,7 @@ use std::panic::{self, AssertUnwindSafe};
 use super::Seen;
 use crate::id::{Key, Version};
 use crate::layout::Layout;
-use crate::slot::{Slot, Word};
+use crate::slot::{Slot, State, Word};
 use crate::store::Store;
 use crate::testing::ReferenceStore;
 use crate::testing::arb::Choices;
@@ -189,6 +189,16 @@ impl<S: Store<Value: From<i16>>> Pair<S> {
                 self.store.prefetch(key);
                 format!("prefetch({key})")
             }
+            // Words are arbitrary: only what an engine would let a worker push to.
+            5 if self.reference.with_slot(key, |slot| is_sound(&slot)) => {
+                let update: Vec<_> = (1..=self.reference.value_len(key) as i16).map(S::Value::from).collect();
+                let expected = self.reference.push(key, &update);
+                let pushed = self.store.push(key, &update);
+                if pushed != expected {
+                    return Err(format!("push to {key} is {pushed:?}, it must be {expected:?}"));
+                }
+                format!("push to {key}")
+            }
             _ => {
                 let writing = Writing::new(choices);
                 self.reference.with_slot(key, |slot| writing.write(slot));
@@ -218,6 +228,15 @@ impl<S: Store<Value: From<i16>>> Pair<S> {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// Whether the slot has what its word says.
+fn is_sound<V: Value>(slot: &Slot<'_, V>) -> bool {
+    match slot.word.state() {
+        State::Main => !slot.value.is_empty(),
+        State::Replica => !slot.value.is_empty() && !slot.delta.is_empty(),
+        State::None | State::Requested | State::Releasing => true,
     }
 }
 

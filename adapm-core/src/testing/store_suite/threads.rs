@@ -25,11 +25,17 @@ pub fn latches_exclude_and_sums_are_exact<S: Store<Value: From<i16>> + Sync>(mak
         for _ in 0..2 {
             scope.spawn(|| {
                 start.wait();
-                for _ in 0..PUSHES {
-                    let pushed = store.with_slot(key, |mut slot| {
+                for at in 0..PUSHES {
+                    let mut pushed = Pushed::Done;
+                    store.with_slot(key, |mut slot| {
                         assert_whole(slot.value);
-                        slot.push(&ones)
+                        if at % 2 == 0 {
+                            pushed = slot.push(&ones);
+                        }
                     });
+                    if at % 2 == 1 {
+                        pushed = store.push(key, &ones);
+                    }
                     assert_eq!(pushed, Pushed::Done);
                 }
             });
@@ -117,8 +123,10 @@ pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(make: &impl Fn(&Layout) -> S
     let key = LONG;
     let only = key..Key(key.0 + 1);
     store.reserve(key, true);
+    let zeros = vec![zero(); store.value_len(key)];
     for (name, intrude) in [
         ("with_slot", &(|| store.with_slot(key, |_| ())) as &(dyn Fn() + Sync)),
+        ("push", &|| assert_ne!(store.push(key, &zeros), Pushed::Done)),
         ("visit", &|| store.visit(only.clone(), |_, _| ())),
         ("reserve", &|| store.reserve(key, false)),
         ("release", &|| store.release(key)),
@@ -210,7 +218,7 @@ pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i
     thread::scope(|scope| {
         scope.spawn(|| {
             pace.keep(0, |_| {
-                assert_eq!(store.with_slot(held, |mut slot| slot.push(&ones)), Pushed::Done);
+                assert_eq!(store.push(held, &ones), Pushed::Done);
                 store.with_slot(leaving, |slot| *slot.word = Word::from_bits(slot.word.bits() + 1));
             });
         });
