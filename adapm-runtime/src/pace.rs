@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use adapm_core::Clock;
 
-/// When a worker's clock was found raised last, and how long a step took on average since the time before.
+/// When the time was looked at last, and how long a step took on average since the look before.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    raised: Option<(Clock, Instant)>,
+    looked: Option<(Clock, Instant)>,
     /// In nanoseconds.
     step: Option<u64>,
     /// Steps until the time is looked at again: a look costs as much as a short step may.
@@ -25,17 +25,17 @@ impl Pace {
         now: impl FnOnce() -> Instant,
     ) -> bool {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        match self.raised {
+        match self.looked {
             Some((before, since)) => {
                 let raised_by = clock.0.saturating_sub(before.0);
                 if raised_by > 0 && raised_by >= self.until_look {
                     let now = now();
                     let step = nanos(now.saturating_duration_since(since)) / raised_by;
                     self.until_look = (nanos(time) / LOOKS / step.max(1)).min(STEPS_MAX);
-                    (self.step, self.raised) = (Some(step), Some((clock, now)));
+                    (self.step, self.looked) = (Some(step), Some((clock, now)));
                 }
             }
-            None => self.raised = Some((clock, now())),
+            None => self.looked = Some((clock, now())),
         }
         self.step.is_none_or(|step| step.saturating_mul(steps) >= nanos(time))
     }
@@ -80,13 +80,17 @@ mod tests {
                 start + Duration::from_micros(clock)
             });
         }
-        assert!((10..15).contains(&looks), "{looks} looks");
+        assert_eq!(looks, 11, "at the start, after a step, then after each 32");
         for clock in 320..420 {
             pace.lasts(1, ROUND, Clock(clock), || {
                 looks += 1;
                 start + Duration::from_millis(clock)
             });
         }
-        assert!((80..115).contains(&looks), "long steps are looked at each: {looks} looks");
+        assert_eq!(
+            looks,
+            11 + 99,
+            "the last long pause is found 32 steps after the look before, then each step"
+        );
     }
 }

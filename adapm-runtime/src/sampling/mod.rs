@@ -189,6 +189,7 @@ impl Sampling {
         }
     }
 
+    // Else a call a draw, with the state of the random numbers in memory.
     #[inline(always)]
     fn draw(&self, random: &mut Random) -> Key {
         let offset = match &self.draws {

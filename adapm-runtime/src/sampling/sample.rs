@@ -161,7 +161,7 @@ impl Sample {
     }
 
     /// The next `n` keys of scheme `Local`, which [`Sample::next_local`] will give one by one, if no other has to take the place of one;
-    /// at most as many as are left.
+    /// as many as [`Sample::take`] has taken off.
     pub(crate) fn upcoming(&mut self, n: usize, mut is_local: impl FnMut(Key) -> bool) -> &[Key] {
         self.choose_up_to(self.next + n, &mut is_local);
         &self.chosen[self.next..self.next + n]
@@ -203,7 +203,7 @@ impl Sample {
         self.held = Some(window);
     }
 
-    pub(crate) fn is_held(&self) -> bool {
+    pub(crate) fn is_signalled(&self) -> bool {
         self.held.is_some()
     }
 

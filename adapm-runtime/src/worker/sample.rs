@@ -71,9 +71,9 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         sample.take(keys.len())?;
         let held = if sample.scheme() == Scheme::Local {
             let step = self.clock..sample.clocks().end.min(self.clock.plus(1));
-            let is_held = sample.is_held();
+            let is_signalled = sample.is_signalled();
             let replaced = self.pull_local_sample(sample, keys, values, len);
-            let unheld = if is_held { &replaced } else { &*keys };
+            let unheld = if is_signalled { &replaced } else { &*keys };
             let is_heard = is_heard(&mut self.pace, &self.shared, self.clock, &step);
             if is_heard { self.shared.hold(self.id, unheld, step) } else { Ok(()) }
         } else {
@@ -101,7 +101,9 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         keys.iter().take(SLOT_AHEAD).for_each(|key| self.store.prefetch(*key));
         let mut replaced = Vec::new();
         for (index, value) in values.chunks_exact_mut(len).enumerate() {
-            keys.get(index + SLOT_AHEAD).into_iter().for_each(|key| self.store.prefetch(*key));
+            if let Some(key) = keys.get(index + SLOT_AHEAD) {
+                self.store.prefetch(*key);
+            }
             let (chosen, local) = sample.next_local(|key| self.try_pull(key, value));
             if chosen != keys[index] {
                 keys[index] = chosen;
