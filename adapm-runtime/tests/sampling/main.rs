@@ -4,6 +4,7 @@
 mod determinism;
 mod distribution;
 mod finish;
+mod hints;
 mod intent;
 mod local;
 mod misuse;
