@@ -6,7 +6,8 @@
 use hashbrown::hash_map::Entry;
 
 use crate::error::Fault;
-use crate::id::{Key, NodeId};
+use crate::id::{Counter, Key, NodeId};
+use crate::layout::Layout;
 use crate::node::Node;
 use crate::node::interest::{Mark, Request};
 use crate::policy::Policy;
@@ -71,14 +72,14 @@ impl<S: Store, P: Policy> Node<S, P> {
         grants: Grants,
         values: &[S::Value],
     ) -> Result<(), Fault> {
-        self.check_grants(&grants)?;
+        self.check_grants(from, &grants)?;
         self.apply_grants(from, &grants, values);
         Ok(())
     }
 
     fn check_response(&self, from: NodeId, response: &SyncResponse) -> Result<(), Fault> {
         let Some(outstanding) = &self.peers[from.index()].outstanding else { return Err(Fault::Unexpected) };
-        self.check_grants(&response.grants)?;
+        self.check_grants(from, &response.grants)?;
         let held = |key: Key| {
             let word = self.peek(key);
             word.state() == State::Replica && route::believed(word, key, self.config.nodes).node == from
@@ -95,11 +96,15 @@ impl<S: Store, P: Policy> Node<S, P> {
         Ok(())
     }
 
-    fn check_grants(&self, grants: &Grants) -> Result<(), Fault> {
+    fn check_grants(&self, from: NodeId, grants: &Grants) -> Result<(), Fault> {
         for ((key, counter), kind) in grants.at.iter().zip(&grants.kinds) {
             let word = self.peek(key);
             let behind = *kind == GrantKind::Owner && counter <= word.counter();
-            if word.state() != State::Requested || behind {
+            // What was never relocated is owned by its home, and a word says no more of it than that.
+            let stranger = *kind != GrantKind::Owner
+                && counter == Counter(0)
+                && Layout::home(key, self.config.nodes) != from;
+            if word.state() != State::Requested || behind || stranger {
                 return Err(Fault::Impossible(key));
             }
         }
