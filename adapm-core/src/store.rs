@@ -47,8 +47,9 @@ pub trait Store {
     /// Runs `f` on the slot of `key`, which must be a key of the layout, under its latch.
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, Self::Value>) -> R) -> R;
 
-    /// Adds `update` `[value_len]` to the local copy of `key`: all that [`Slot::push`] does, under the latch. Defaults to that; a store
-    /// may do it with other instructions of the machine, to the same bits but for the payload of a NaN.
+    /// Adds `update` `[value_len]` to the local copy of `key`, which must be a key of the layout: all that [`Slot::push`] does, under the
+    /// latch (AdaPM §B.1.2); [`Pushed::Refused`] if there is no copy. Costs one `with_slot`, which it is by default; a store may
+    /// add with other instructions of the machine, to the same bits but for the payload of a NaN.
     fn push(&self, key: Key, update: &[Self::Value]) -> Pushed {
         self.with_slot(key, |mut slot| slot.push(update))
     }
@@ -87,8 +88,9 @@ pub trait Store {
     }
 
     /// Whether `key`, which must be a key of the layout, has a value: exact while nobody else is at the key, else a hint, for whoever
-    /// may choose among many keys. Defaults to what [`Store::look`] tells, or the latch. Of keys at random nobody can guess it, a
-    /// processor neither: a store should find it without a branch, and need not wait for whoever has the latch.
+    /// may choose among many keys (local sampling, AdaPM §A.5). Costs one look at the directory. Defaults to what [`Store::look`] tells,
+    /// or the latch. Of keys at random nobody can guess it, a processor neither: a store should find it without a branch, and need
+    /// not wait for whoever has the latch.
     fn is_held(&self, key: Key) -> bool {
         match self.look(key) {
             Look::Held { .. } => true,

@@ -183,14 +183,12 @@ impl Sample {
         let chosen = self.chosen.len();
         let draws = DRAWS * len.saturating_sub(chosen);
         self.chosen.resize(len.max(chosen), Key(0));
-        let (room, mut left) = (&mut self.chosen[chosen..], draws);
+        let room = &mut self.chosen[chosen..];
         // In registers while it draws.
         let mut random = self.random.clone();
         let mut found = 0;
-        while let Some(place) = room.get_mut(found)
-            && left > 0
-        {
-            left -= 1;
+        for _ in 0..draws {
+            let Some(place) = room.get_mut(found) else { break };
             *place = self.sampling.draw(&mut random);
             found += usize::from(is_local(*place));
         }

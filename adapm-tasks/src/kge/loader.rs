@@ -51,10 +51,17 @@ fn prepare<A: Announcer>(
     let chunk = planner.chunk(triples, clock, ());
     let steps = chunk.steps;
     let sample = announcer.prepare_sample(sampled * steps as usize, clock..clock.plus(steps))?;
-    let mut keys = chunk.keys.clone();
-    keys.sort_unstable();
-    keys.dedup();
-    announcer.announce(&keys, clock..clock.plus(steps))?;
+    let window = clock..clock.plus(steps);
+    match planner.negatives {
+        // Each key is there once.
+        Negatives::Shared => announcer.announce(&chunk.keys, window)?,
+        Negatives::Independent => {
+            let mut keys = chunk.keys.clone();
+            keys.sort_unstable();
+            keys.dedup();
+            announcer.announce(&keys, window)?;
+        }
+    }
     let Chunk { positives, keys, floats, relation_floats, clock, sample: (), steps } = chunk;
     Ok(Chunk { positives, keys, floats, relation_floats, clock, sample, steps })
 }
