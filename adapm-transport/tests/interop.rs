@@ -9,10 +9,11 @@ mod support;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::testing::rng::Rng;
+use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
 use adapm_transport::net::{Address, Kind, Net, NetConfig};
 use support::{Faults, Proxy};
@@ -21,8 +22,6 @@ use support::{Faults, Proxy};
 const KINDS: [Kind; 8] =
     [Kind::Tcp, Kind::Unix, Kind::Tokio, Kind::Zmq, Kind::Zmq, Kind::Tokio, Kind::Unix, Kind::Tcp];
 const NODES: usize = KINDS.len();
-/// A test that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// One turn of receiving.
 const TURN: Duration = Duration::from_millis(2);
 
@@ -129,10 +128,10 @@ fn run(ends: Vec<Net>, frames: u64, watch: impl Fn() -> bool) -> Vec<Tally> {
             thread::spawn(move || Party::new(node, end).play(frames, &done))
         })
         .collect();
-    let begun = Instant::now();
+    let mut silence = Silence::new();
     while !watch() {
         assert!(threads.iter().all(|thread| !thread.is_finished()), "a node has ended early");
-        assert!(begun.elapsed() < PATIENCE, "what is watched for does not come");
+        assert!(!silence.is_too_long(()), "what is watched for does not come");
         thread::park_timeout(TURN);
     }
     let tallies: Vec<Tally> = threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
@@ -168,11 +167,16 @@ impl Party {
     }
 
     fn play(mut self, frames: u64, done: &AtomicUsize) -> Tally {
-        let begun = Instant::now();
+        let mut silence = Silence::new();
         let mut is_done = false;
         // Peers may need acknowledgements of this node until all are done.
         while done.load(Ordering::SeqCst) < NODES {
-            assert!(begun.elapsed() < PATIENCE, "n{} waits for ever: {:?}", self.node, self.tally);
+            assert!(
+                !silence.is_too_long(self.tally.clone()),
+                "n{} waits for ever: {:?}",
+                self.node,
+                self.tally
+            );
             let all_sent = self.send_some(frames);
             self.receive();
             let received = self.tally.received.iter().filter(|received| **received == frames).count();

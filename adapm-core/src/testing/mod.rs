@@ -12,6 +12,7 @@
 //! | [`invariants`], [`check`], [`violation`] | the checkers of the protocol's invariants, by file and by name |
 //! | [`random`], [`rng`] | schedules from seeds |
 //! | [`script`] | scenarios in text files |
+//! | [`silence`] | how long a test waits |
 //! | [`flight`] | what a message says, entry by entry |
 //! | [`bug`] | planted mistakes |
 
@@ -35,6 +36,7 @@ mod reference_store;
 pub mod rng;
 pub mod script;
 pub mod setup;
+pub mod silence;
 pub mod store_suite;
 pub mod transport_suite;
 mod view;

@@ -19,9 +19,9 @@ use std::sync::mpsc;
 use std::thread;
 
 use crate::id::NodeId;
+use crate::testing::silence::patience;
 use crate::transport::{Frame, Received, SendError, Transport, Wake};
 use crate::wire::FRAME_BYTES_MAX;
-pub use drive::{patience, set_patience};
 pub use endings::{
     a_dropped_peer_is_noticed, a_waker_outlives_its_endpoint,
     an_orderly_end_is_no_loss_and_frames_arrive_before,
@@ -39,7 +39,7 @@ use drive::{
 /// adapm_core::transport_suite!(my_transport::network);
 /// ```
 ///
-/// A wait that does not end fails after a minute; `ADAPM_PATIENCE=5` makes that five seconds while you look for the fault.
+/// A wait that does not end fails after two minutes; `ADAPM_PATIENCE=5` makes that five seconds while you look for the fault.
 #[macro_export]
 macro_rules! transport_suite {
     ($network:expr) => {

@@ -5,9 +5,11 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+
+use adapm_core::testing::silence::Silence;
 
 /// What a run left behind.
 #[derive(Debug)]
@@ -31,19 +33,21 @@ pub(crate) fn adapm(args: &[&str]) -> Command {
     command
 }
 
-/// Runs to the end. Panics if there is none within [`HANG`].
+/// Runs to the end. Panics if nothing more is printed for too long.
 pub(crate) fn run(args: &[&str]) -> Ran {
     finish(adapm(args).spawn().expect("the binary starts"))
 }
 
 /// Waits for the end of a run and collects what is left of its output.
 pub(crate) fn finish(mut child: Child) -> Ran {
-    let stdout = child.stdout.take().map(collect);
-    let stderr = child.stderr.take().map(collect);
-    let mut text = |stream: Option<mpsc::Receiver<String>>| match stream.map(|text| text.recv_timeout(HANG)) {
-        Some(Ok(text)) => text,
+    // What is printed to either is a sign of life for both.
+    let heard = Arc::default();
+    let stdout = child.stdout.take().map(|stream| Collected::of(stream, &heard));
+    let stderr = child.stderr.take().map(|stream| Collected::of(stream, &heard));
+    let mut text = |stream: Option<Collected>| match stream.map(Collected::text) {
+        Some(Some(text)) => text,
         None => String::new(),
-        Some(Err(_)) => {
+        Some(None) => {
             child.kill().expect("a hanging child can be ended");
             panic!("the binary hangs");
         }
@@ -97,19 +101,45 @@ pub(crate) fn text(path: &Path) -> &str {
 }
 
 /// Reads a stream to its end in the background.
-pub(crate) fn collect(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
-    });
-    receiver
+pub(crate) fn collect(stream: impl Read + Send + 'static) -> Collected {
+    Collected::of(stream, &Arc::default())
+}
+
+/// A stream that is read in the background.
+pub(crate) struct Collected {
+    heard: Arc<AtomicUsize>,
+    text: mpsc::Receiver<String>,
+}
+
+impl Collected {
+    /// Adds each piece that comes to the bytes `heard`.
+    fn of(mut stream: impl Read + Send + 'static, heard: &Arc<AtomicUsize>) -> Self {
+        let (sender, text) = mpsc::channel();
+        let count = Arc::clone(heard);
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let mut piece = [0; 4_096];
+            while let Ok(len @ 1..) = stream.read(&mut piece) {
+                bytes.extend_from_slice(&piece[..len]);
+                count.fetch_add(len, Ordering::Relaxed);
+            }
+            let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+        });
+        Self { heard: Arc::clone(heard), text }
+    }
+
+    /// Waits for the end of the stream; `None` if nothing comes for too long.
+    pub(crate) fn text(self) -> Option<String> {
+        let mut silence = Silence::new();
+        loop {
+            let left = silence.left(self.heard.load(Ordering::Relaxed))?;
+            if let Ok(text) = self.text.recv_timeout(left) {
+                return Some(text);
+            }
+        }
+    }
 }
 
 /// How variables begin that say where data is or who started a process.
 const FOREIGN: [&str; 9] =
     ["ADAPM_", "RANK", "WORLD_SIZE", "MASTER_", "SLURM_", "OMPI_", "PMI", "MV2_", "JOB_COMPLETION_INDEX"];
-
-/// Far longer than anything here takes, also on a busy machine.
-pub(crate) const HANG: Duration = Duration::from_secs(300);

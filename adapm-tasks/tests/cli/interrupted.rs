@@ -6,9 +6,10 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
+use adapm_core::testing::silence::patience;
 use serde_json::Value;
 
-use crate::harness::{HANG, adapm, collect, finish, folder, ring, text};
+use crate::harness::{adapm, collect, finish, folder, ring, text};
 
 #[test]
 fn ctrl_c_prints_what_was_done_and_keeps_the_parameters() {
@@ -26,11 +27,11 @@ fn ctrl_c_prints_what_was_done_and_keeps_the_parameters() {
         let _ = stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line));
     });
 
-    let first = lines.recv_timeout(HANG).expect("an epoch ends");
+    let first = lines.recv_timeout(patience()).expect("an epoch ends");
     assert!(first.starts_with("{\"epoch\":1,"), "{first}");
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
-    let stderr = stderr.recv_timeout(HANG).unwrap_or_else(|_| {
+    let stderr = stderr.text().unwrap_or_else(|| {
         child.kill().expect("a hanging child can be ended");
         panic!("the binary goes on after Ctrl-C");
     });

@@ -6,11 +6,12 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command};
 
+use adapm_core::testing::silence::patience;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
-use crate::harness::{HANG, Ran, adapm, collect, finish, folder, ring, run, text};
+use crate::harness::{Ran, adapm, collect, finish, folder, ring, run, text};
 use crate::together::{holds, launch, objects, together};
 
 /// A quick training of the data in `folder`.
@@ -60,7 +61,7 @@ impl Going {
     /// What else it prints, and how it ends.
     fn finish(mut self) -> Ran {
         let rest = collect(self.stderr);
-        let rest = rest.recv_timeout(HANG).unwrap_or_else(|_| {
+        let rest = rest.text().unwrap_or_else(|| {
             let _ = self.launcher.kill();
             panic!("the launcher hangs")
         });
@@ -165,7 +166,8 @@ fn no_process_outlives_its_launcher() {
     launcher.kill().expect("it is ours");
     for handle in &handles {
         let mut ends = [PollFd::new(handle, PollFlags::IN)];
-        let hang = Timespec { tv_sec: i64::try_from(HANG.as_secs()).expect("a few minutes"), tv_nsec: 0 };
+        let hang =
+            Timespec { tv_sec: i64::try_from(patience().as_secs()).expect("a few minutes"), tv_nsec: 0 };
         assert_eq!(poll(&mut ends, Some(&hang)), Ok(1), "a process lives on");
     }
     assert_eq!(finish(launcher).code, None);

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use adapm_core::testing::silence::Silence;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A process whose lines are kept as they come. Killed when dropped, if it still runs.
@@ -62,15 +63,15 @@ impl Lines {
         self.0.news.notify_all();
     }
 
-    /// Waits until `found` finds something or the stream ends; `None` if there is nothing by then or within [`HANG`].
+    /// Waits until `found` finds something or the stream ends; `None` if there is nothing by then, or no line for too long.
     fn wait<T>(&self, found: impl Fn(&Said) -> Option<T>) -> Option<T> {
-        let deadline = Instant::now() + HANG;
+        let mut silence = Silence::new();
         let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(found) = found(&said) {
                 return Some(found);
             }
-            let left = deadline.checked_duration_since(Instant::now())?;
+            let left = silence.left(said.lines.len())?;
             if said.has_ended {
                 return None;
             }
@@ -255,6 +256,3 @@ pub(crate) fn pass(time: Duration) {
 
 /// Hexadecimal, of 32 bytes.
 pub(crate) const TOKEN: &str = "5b0c5d1e7a9f42c68d13e0b7264fa8915b0c5d1e7a9f42c68d13e0b7264fa891";
-
-/// Far longer than anything here takes, also on a busy machine.
-pub(crate) const HANG: Duration = Duration::from_secs(90);

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{HANG, Process, TOKEN, binary, clean, folder, lacks, pass, ring, skip, text};
+use adapm_core::testing::silence::Silence;
+
+use crate::harness::{Process, TOKEN, binary, clean, folder, lacks, pass, ring, skip, text};
 use crate::launchers::is_one_run;
 
 /// The three daemons and their files; ended when dropped.
@@ -66,10 +68,10 @@ impl Slurm {
     }
 
     fn wait(&mut self, otherwise: &str, is_there: impl Fn() -> bool) -> Result<(), String> {
-        let deadline = Instant::now() + HANG / 3;
+        let mut silence = Silence::new();
         while !is_there() {
             let has_ended = self.daemons.iter_mut().any(|daemon| !matches!(daemon.try_wait(), Ok(None)));
-            if has_ended || Instant::now() >= deadline {
+            if has_ended || silence.is_too_long(()) {
                 return Err(otherwise.to_owned());
             }
             pass(Duration::from_millis(50));

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
+use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Frame, Loss, Received, SendError, Transport};
 use adapm_transport::net::{Net, NetConfig, NetError, PeerState, network_with};
 
-/// Time after which a test counts as hung.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// A dead time that no test reaches: what ends sooner was not ended by silence.
+pub(crate) const NEVER_DEAD: Duration = Duration::from_secs(3_600);
 /// A dead time that no thread of a busy machine exceeds by accident, and that a test can wait for.
 pub(crate) const DEAD_AFTER: Duration = Duration::from_millis(1_000);
 
@@ -98,9 +99,14 @@ impl Cluster {
 
     /// Drives every endpoint until something has come true.
     pub(crate) fn until(&mut self, what: &str, is_true: impl Fn(&Self) -> bool) {
-        let start = Instant::now();
+        let mut silence = Silence::new();
         while !is_true(self) {
-            assert!(start.elapsed() < PATIENCE, "it never came true that {what}: {:?}", self.told);
+            let told = self.told.iter().map(|told| told.frames.len() + told.losses.len() + told.errors.len());
+            assert!(
+                !silence.is_too_long(told.sum::<usize>()),
+                "it never came true that {what}: {:?}",
+                self.told
+            );
             self.turn();
         }
     }

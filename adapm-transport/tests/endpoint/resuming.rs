@@ -1,14 +1,15 @@
 //! Links over connections that are cut at random bytes: every frame once and in order.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
 use adapm_core::testing::rng::Rng;
+use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Frame, Received, SendError, Transport};
 use adapm_transport::net::{Address, Net, NetConfig};
 
-use crate::cluster::{Cluster, PATIENCE};
+use crate::cluster::Cluster;
 use crate::support::{Counts, Faults, Proxy};
 
 /// The frame `number`: its head says so, its length follows from it.
@@ -33,9 +34,10 @@ fn run(faults: Faults, frames: u64) -> (Counts, [u64; 2]) {
     let mut sent = [0; 2];
     let mut received = [0; 2];
     let mut frame = Frame::default();
-    let start = Instant::now();
+    let mut silence = Silence::new();
     while received != [frames; 2] {
-        assert!(start.elapsed() < 2 * PATIENCE, "{sent:?} sent, {received:?} received: {:?}", proxy.counts());
+        let is_over = silence.is_too_long((sent, received));
+        assert!(!is_over, "{sent:?} sent, {received:?} received: {:?}", proxy.counts());
         for at in 0..2 {
             let end = cluster.end(at);
             while sent[at] < frames {

@@ -5,10 +5,10 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use adapm_core::link::Seq;
+use adapm_core::testing::silence::patience;
 use adapm_transport::net::Kind;
 use adapm_transport::net::packet::HEADER_BYTES;
 
-use crate::case::HANG;
 use crate::crew::Crew;
 use crate::stranger::{Stranger, claim, identity};
 
@@ -46,7 +46,7 @@ fn crowd(kind: Kind, bytes: &[u8]) -> Crew {
     }
     crew.goes_on();
     for stranger in &mut strangers {
-        stranger.set_read_timeout(Some(HANG)).expect("not zero");
+        stranger.set_read_timeout(Some(patience())).expect("not zero");
         while let Ok(1..) = stranger.read(&mut [0; 512]) {}
     }
     crew
@@ -179,7 +179,7 @@ cases! {
         let crew = crew(Kind::Zmq);
         for _ in 0..1_000 {
             let stream = TcpStream::connect(crew.address(0)).expect("the node listens");
-            stream.set_read_timeout(Some(HANG)).expect("not zero");
+            stream.set_read_timeout(Some(patience())).expect("not zero");
         }
         crew.finish(&[]);
     }

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
+use adapm_core::testing::silence::patience;
 use libtest_mimic::{Arguments, Trial};
 
 /// The cases of a module, which the list `CASES` names.
@@ -69,7 +69,7 @@ fn run(name: &str, body: fn()) {
             let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
         });
     }
-    let texts: Vec<String> = (0..2).map_while(|_| receiver.recv_timeout(HANG).ok()).collect();
+    let texts: Vec<String> = (0..2).map_while(|_| receiver.recv_timeout(patience()).ok()).collect();
     let hangs = texts.len() < 2;
     if hangs {
         let _ = child.kill();
@@ -111,8 +111,5 @@ fn peak_bytes() -> Option<u64> {
 
 /// What a hostile peer may cost, in bytes.
 pub(crate) const GROWTH_MAX: u64 = 8 << 20;
-
-/// Far longer than any wait here takes, also on a busy machine.
-pub(crate) const HANG: Duration = Duration::from_secs(60);
 
 const CASE: &str = "ADAPM_HOSTILE_CASE";

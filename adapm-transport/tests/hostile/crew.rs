@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
+use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Frame, Loss, Received, SendError, Transport};
 use adapm_transport::net::{Address, Net, NetConfig, PeerState, Token};
 
-use crate::case::{HANG, Memory};
+use crate::case::Memory;
 
 /// The nodes of a cluster that are well; the others are for the test.
 pub(crate) struct Crew {
@@ -179,10 +180,10 @@ impl Shared {
 
     #[track_caller]
     fn wait(&self, what: &str, is_there: impl Fn(&Seen) -> bool) {
-        let deadline = Instant::now() + HANG;
+        let mut silence = Silence::new();
         let mut seen = self.seen();
         while !is_there(&seen) {
-            assert!(Instant::now() < deadline && seen.error.is_none(), "{what}: {seen:?}");
+            assert!(!silence.is_too_long(()) && seen.error.is_none(), "{what}: {seen:?}");
             let (next, _) = self.news.wait_timeout(seen, POLL).unwrap_or_else(PoisonError::into_inner);
             seen = next;
         }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
+use adapm_core::testing::silence::patience;
 use adapm_transport::net::hello::{Dialing, Refusal, TokenFault};
 use socket2::SockRef;
 
-use crate::case::HANG;
 use crate::crew::{Crew, token};
 use crate::stranger::{Stranger, claim, identity};
 
@@ -70,7 +70,7 @@ cases! {
         crew.goes_on();
         // All end: most at once, the others when their time is over.
         for stranger in &mut strangers {
-            stranger.set_read_timeout(Some(HANG)).expect("not zero");
+            stranger.set_read_timeout(Some(patience())).expect("not zero");
             while let Ok(1..) = stranger.read(&mut [0; 512]) {}
         }
         crew.notice(0, "too many connections");

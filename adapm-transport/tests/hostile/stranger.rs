@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use adapm_core::NodeId;
 use adapm_core::link::{self, Seq};
+use adapm_core::testing::silence::patience;
 use adapm_core::transport::Frame;
 use adapm_transport::net::hello::{ClusterId, Dialing, Ending, Identity, Incarnation, Met, Refusal, Step};
 use adapm_transport::net::packet::{Fault, Greeting, Kind, Outgoing, Packet, PacketReader, Spares, seal};
 
-use crate::case::HANG;
 use crate::crew::{DIGEST, token};
 
 /// One connection.
@@ -32,8 +32,8 @@ impl Stranger {
 
     /// Speaks on a connection that stands.
     pub(crate) fn of(stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(HANG)).expect("not zero");
-        stream.set_write_timeout(Some(HANG)).expect("not zero");
+        stream.set_read_timeout(Some(patience())).expect("not zero");
+        stream.set_write_timeout(Some(patience())).expect("not zero");
         stream.set_nodelay(true).expect("it is TCP");
         Self { stream, reader: PacketReader::new(16 << 20) }
     }

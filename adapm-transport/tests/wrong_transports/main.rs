@@ -6,6 +6,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 use std::time::Duration;
 
+use adapm_core::testing::silence::set_patience;
 use adapm_core::testing::transport_suite as suite;
 
 use careless::{Mistake, network};
@@ -72,7 +73,7 @@ fn fails(rule: &str, mistake: Option<Mistake>) -> bool {
     panic::catch_unwind(AssertUnwindSafe(|| run(mistake))).is_err()
 }
 
-/// One test, for patience is the process's: what passes does so within a minute, what fails is given up sooner.
+/// One test, for patience is the process's: what passes does so within the usual patience, what fails is given up sooner.
 ///
 /// Most mistakes are waited for until patience ends, so a few wait at once.
 #[test]
@@ -80,7 +81,7 @@ fn every_mistake_fails_the_rule_about_it() {
     for (rule, _) in RULES {
         assert!(!fails(rule, None), "a sound transport fails {rule}");
     }
-    suite::set_patience(PATIENCE);
+    set_patience(PATIENCE);
     for some in EXPECTED.chunks(AT_ONCE) {
         thread::scope(|scope| {
             for &(mistake, rule) in some {

@@ -3,19 +3,17 @@
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::mpsc;
 use std::thread;
 
 use crate::id::NodeId;
 use crate::testing::arb::Choices;
+use crate::testing::silence::patience;
 use crate::transport::{Frame, Received, SendError, Transport};
 
 /// One turn of driving an endpoint that has nothing to wait for.
 pub(super) const TURN: Duration = Duration::from_millis(1);
-/// Set by [`set_patience`], in milliseconds; 0: not set.
-static PATIENCE_MILLIS: AtomicU64 = AtomicU64::new(0);
 /// Waits of a thread that is to be woken.
 pub(super) const WAITS: usize = 500;
 /// A way that has taken this many frames of [`LOAD_BYTES`] and is not full has no bound.
@@ -23,28 +21,6 @@ const LOADS_MAX: u64 = 4_096;
 /// More wakes than anybody has asked for in one go.
 const WAKES_MAX: usize = 30_000;
 const LOAD_BYTES: usize = 64 << 10;
-
-/// Time after which a frame counts as lost: nothing waits this long unless the test is going to fail. One minute, or the
-/// seconds of `ADAPM_PATIENCE`.
-///
-/// # Panics
-/// If `ADAPM_PATIENCE` is not a number.
-#[must_use]
-pub fn patience() -> Duration {
-    match PATIENCE_MILLIS.load(Ordering::Relaxed) {
-        0 => {}
-        millis => return Duration::from_millis(millis),
-    }
-    let Ok(text) = std::env::var("ADAPM_PATIENCE") else { return Duration::from_secs(60) };
-    let seconds =
-        text.parse().unwrap_or_else(|_| panic!("ADAPM_PATIENCE is {text:?}: give a number of seconds"));
-    Duration::from_secs(seconds)
-}
-
-/// Sets [`patience`] for this process: for tests of the suite itself, which meet faults on purpose.
-pub fn set_patience(patience: Duration) {
-    PATIENCE_MILLIS.store(patience.as_millis() as u64, Ordering::Relaxed);
-}
 
 /// Turns of driving until a frame counts as lost: in most of them two endpoints wait.
 pub(super) fn turns_max() -> usize {
