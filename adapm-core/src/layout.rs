@@ -100,7 +100,12 @@ impl Layout {
     #[must_use]
     pub fn value_len(&self, key: Key) -> Option<usize> {
         // Nearly all layouts have one to three extents: a scan beats a search.
-        self.ranges.iter().find(|extent| key < extent.keys.end).map(|extent| extent.value_len)
+        let extent = if self.ranges.len() <= SCANNED_EXTENTS {
+            self.ranges.iter().find(|extent| key < extent.keys.end)
+        } else {
+            self.ranges.get(self.ranges.partition_point(|extent| extent.keys.end <= key))
+        };
+        extent.map(|extent| extent.value_len)
     }
 
     /// The node that starts as owner of `key` and knows its owner ever after.
@@ -131,6 +136,9 @@ impl Layout {
     }
 }
 
+/// Extents up to which a key's is found by a scan.
+const SCANNED_EXTENTS: usize = 8;
+
 /// Maps the upper 32 bits of `hash` onto `0..parts`.
 fn scale(hash: u64, parts: usize) -> u16 {
     (((hash >> 32) * parts as u64) >> 32) as u16
@@ -147,6 +155,23 @@ pub(crate) fn mix(mut x: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn finds_the_extent_of_a_key_among_few_and_many() {
+        for extents in [1, 3, SCANNED_EXTENTS, SCANNED_EXTENTS + 1, 100_000] {
+            let lens = |at: usize| 1 + (at * 7_919) % 1_000;
+            let extents: Vec<(u64, usize)> = (0..extents).map(|at| (1 + at as u64 % 3, lens(at))).collect();
+            let layout = Layout::dense(&extents).expect("valid");
+            let mut key = 0;
+            for &(keys, value_len) in &extents {
+                for _ in 0..keys {
+                    assert_eq!(layout.value_len(Key(key)), Some(value_len), "k{key} of {}", extents.len());
+                    key += 1;
+                }
+            }
+            assert_eq!(layout.value_len(Key(key)), None);
+        }
+    }
 
     #[test]
     fn homes_and_channels_are_even_and_independent() {

@@ -20,6 +20,7 @@ use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::marker::PhantomData;
 use core::ptr;
 use core::slice;
+use std::collections::BTreeMap;
 
 use adapm_core::slot::{Pushed, Slot, Word};
 use adapm_core::store::Look;
@@ -56,18 +57,22 @@ impl<V: Value> Arena<V> {
     pub(crate) fn new(layout: &Layout) -> Self {
         let keys = usize::try_from(layout.keys().end.0)
             .expect("a dense layout has fewer keys than memory has bytes");
-        let mut slabs = Vec::<Slabs>::new();
-        let mut extents = Vec::new();
+        let mut slots = BTreeMap::<usize, usize>::new();
         for extent in layout.extents() {
-            let value_len = extent.value_len;
-            let at = slabs.iter().position(|slabs| slabs.value_len == value_len).unwrap_or_else(|| {
-                let same = layout.extents().iter().filter(|other| other.value_len == value_len);
-                let slots = same.map(|other| (other.keys.end.0 - other.keys.start.0) as usize).sum();
-                slabs.push(Slabs::new::<V>(value_len, slots));
-                slabs.len() - 1
-            });
-            extents.push(Extent { end: extent.keys.end.0, value_len, slabs: at });
+            *slots.entry(extent.value_len).or_default() += (extent.keys.end.0 - extent.keys.start.0) as usize;
         }
+        let lens: Vec<usize> = slots.keys().copied().collect();
+        let slabs: Vec<Slabs> =
+            slots.into_iter().map(|(value_len, slots)| Slabs::new::<V>(value_len, slots)).collect();
+        let extents: Vec<Extent> = layout
+            .extents()
+            .iter()
+            .map(|extent| Extent {
+                end: extent.keys.end.0,
+                value_len: extent.value_len,
+                slabs: lens.binary_search(&extent.value_len).expect("every length was counted"),
+            })
+            .collect();
         Self {
             entries: Elements::new(keys, Entry::new),
             guesses: Guesses::new(keys),

@@ -16,7 +16,6 @@ use crate::sync::{Mutex, MutexGuard, Watch};
 
 /// The slots for values of one length.
 pub(crate) struct Slabs {
-    pub(crate) value_len: usize,
     main: Slab,
     replica: Slab,
 }
@@ -59,7 +58,7 @@ impl Slabs {
         let align = align_of::<V>().max(align_of::<Watch>());
         let main = (HEADER_BYTES + value_len * V::WIDTH).next_multiple_of(align);
         let replica = (HEADER_BYTES + 2 * value_len * V::WIDTH).next_multiple_of(REPLICA_ALIGN.max(align));
-        Self { value_len, main: Slab::new(main, slots), replica: Slab::new(replica, slots) }
+        Self { main: Slab::new(main, slots), replica: Slab::new(replica, slots) }
     }
 
     pub(crate) fn slab(&self, with_delta: bool) -> &Slab {
