@@ -46,5 +46,7 @@ fn every_other_node_ends_and_names_the_one_that_was_killed() {
         let delay = Duration::from_millis(rng.within(0..1_000) as u64);
         slowest = slowest.max(kill_one(run, run as usize % NODES, transport, delay));
     }
-    println!("{runs} runs; the slowest survivor took {slowest:.1?} with --dead-after {DEAD_AFTER}");
+    println!(
+        "counts: {runs} nodes killed; the slowest survivor took {slowest:.1?} with --dead-after {DEAD_AFTER}"
+    );
 }
