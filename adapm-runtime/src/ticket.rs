@@ -147,7 +147,7 @@ pub(crate) struct Place {
     pub(crate) len: usize,
 }
 
-/// Copies the values of each part to their places in `values`.
+/// Copies the values of each part of a pull to their places in `values`.
 pub(crate) fn scatter<V: Copy>(parts: &[Vec<V>], places: &[Vec<Place>], values: &mut [V]) {
     for (part, places) in parts.iter().zip(places) {
         let mut start = 0;
@@ -162,11 +162,26 @@ pub(crate) fn scatter<V: Copy>(parts: &[Vec<V>], places: &[Vec<Place>], values: 
 /// An asynchronous call: owns its buffers, may be waited for with [`Ticket::wait`], awaited, or dropped.
 ///
 /// Dropping it does not cancel the operation. A pull yields `[sum of value_len]` in the order of its keys, everything else an
-/// empty vector. Yields the outcome once: a future that was ready must not be polled again.
+/// empty vector. Yields the outcome once.
+///
+/// # Panics
+/// When it is polled after it was ready.
 #[derive(Debug)]
 #[must_use = "an operation that nobody waits for may be unfinished: keep the ticket or call Worker::wait_all"]
-pub struct Ticket<V> {
-    promise: Option<Arc<Promise<V>>>,
+pub struct Ticket<V>(Outcome<V>);
+
+/// How far a ticket is.
+#[derive(Debug)]
+enum Outcome<V> {
+    Served(Vec<V>),
+    /// Without values, unless it is a pull.
+    Promised(Arc<Promise<V>>, Option<Fill<V>>),
+    Taken,
+}
+
+/// The values of a pull, those that were local in place, and the places of the others.
+#[derive(Debug)]
+struct Fill<V> {
     places: Vec<Vec<Place>>,
     values: Vec<V>,
 }
@@ -174,60 +189,73 @@ pub struct Ticket<V> {
 impl<V: Copy> Ticket<V> {
     /// A ticket for a call that was served at once.
     pub(crate) fn served(values: Vec<V>) -> Self {
-        Self { promise: None, places: Vec::new(), values }
+        Self(Outcome::Served(values))
     }
 
-    /// A ticket that fills the `places` in `values` when the promise is kept.
-    pub(crate) fn new(promise: Arc<Promise<V>>, places: Vec<Vec<Place>>, values: Vec<V>) -> Self {
-        Self { promise: Some(promise), places, values }
+    /// A ticket for a pull: puts what is promised into its `places` in `values`.
+    pub(crate) fn of_pull(promise: Arc<Promise<V>>, places: Vec<Vec<Place>>, values: Vec<V>) -> Self {
+        Self(Outcome::Promised(promise, Some(Fill { places, values })))
     }
 
     /// A ticket for a call without values; `None`: there was nothing to do.
-    pub(crate) fn of_localize(promise: Option<Arc<Promise<V>>>) -> Self {
-        Self { promise, places: Vec::new(), values: Vec::new() }
+    pub(crate) fn without_values(promise: Option<Arc<Promise<V>>>) -> Self {
+        Self(promise.map_or(Outcome::Served(Vec::new()), |promise| Outcome::Promised(promise, None)))
     }
 
-    /// Whether [`Ticket::wait`] returns without blocking.
+    /// Returns true if [`Ticket::wait`] returns without blocking.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.promise.as_ref().is_none_or(|promise| promise.is_kept())
+        match &self.0 {
+            Outcome::Promised(promise, _) => promise.is_kept(),
+            Outcome::Served(_) | Outcome::Taken => true,
+        }
     }
 
     /// Blocks until the call is done.
     ///
     /// # Errors
     /// Why it could not be done.
-    pub fn wait(mut self) -> Result<Vec<V>, OpError> {
-        match self.promise.take() {
-            None => Ok(self.values),
-            Some(promise) => {
-                let parts = promise.wait()?;
-                Ok(self.assemble(parts))
-            }
+    ///
+    /// # Panics
+    /// When it was polled until it was ready before.
+    pub fn wait(self) -> Result<Vec<V>, OpError> {
+        match self.0 {
+            Outcome::Served(values) => Ok(values),
+            Outcome::Promised(promise, fill) => promise.wait().map(|parts| assemble(parts, fill)),
+            Outcome::Taken => panic!("{POLLED_AGAIN}"),
         }
     }
+}
 
-    fn assemble(&mut self, mut parts: Vec<Vec<V>>) -> Vec<V> {
-        // One part that covers everything stands in the order of the keys already.
-        if let [only] = parts.as_mut_slice()
-            && only.len() == self.values.len()
-        {
-            return std::mem::take(only);
-        }
-        scatter(&parts, &self.places, &mut self.values);
-        std::mem::take(&mut self.values)
+/// The values of a call whose parts are done.
+fn assemble<V: Copy>(mut parts: Vec<Vec<V>>, fill: Option<Fill<V>>) -> Vec<V> {
+    let Some(Fill { places, mut values }) = fill else { return Vec::new() };
+    // One part that covers everything stands in the order of the keys already.
+    if let [only] = parts.as_mut_slice()
+        && only.len() == values.len()
+    {
+        return std::mem::take(only);
     }
+    scatter(&parts, &places, &mut values);
+    values
 }
 
 impl<V: Copy + Unpin> Future for Ticket<V> {
     type Output = Result<Vec<V>, OpError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(promise) = &self.promise else { return Poll::Ready(Ok(std::mem::take(&mut self.values))) };
-        match promise.poll(context.waker()) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Ready(Ok(parts)) => Poll::Ready(Ok(self.assemble(parts))),
+        match std::mem::replace(&mut self.0, Outcome::Taken) {
+            Outcome::Served(values) => Poll::Ready(Ok(values)),
+            Outcome::Promised(promise, fill) => match promise.poll(context.waker()) {
+                Poll::Ready(outcome) => Poll::Ready(outcome.map(|parts| assemble(parts, fill))),
+                Poll::Pending => {
+                    self.0 = Outcome::Promised(promise, fill);
+                    Poll::Pending
+                }
+            },
+            Outcome::Taken => panic!("{POLLED_AGAIN}"),
         }
     }
 }
+
+const POLLED_AGAIN: &str = "a ticket was polled after it was ready: it yields its outcome once";

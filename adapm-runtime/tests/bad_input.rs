@@ -4,6 +4,9 @@ use adapm_core::error::{ConfigError, OpError};
 use adapm_core::{Clock, Key, Layout};
 use adapm_runtime::{BuildError, Builder, RunError, Sampling, Scheme, System};
 
+#[path = "support/channels.rs"]
+mod channels;
+
 fn layout(keys: u64) -> Layout {
     Layout::dense(&[(keys, 2)]).expect("a valid layout")
 }
@@ -14,7 +17,7 @@ fn refusal(builder: Builder<i64>) -> BuildError {
 
 #[test]
 fn calls_that_cannot_be_done_are_refused_at_once_and_change_nothing() {
-    for (nodes, channels) in [(1, 1), (2, 3)] {
+    for (nodes, channels) in [1, 2, 1, 2].map(|nodes| (nodes, channels::draw())) {
         let cluster = Builder::<i64>::new(layout(10)).nodes(nodes).channels(channels).build().expect("valid");
         let outcome = cluster.run(|mut worker| {
             let all: Vec<Key> = (0..10).map(Key).collect();

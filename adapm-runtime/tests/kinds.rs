@@ -4,6 +4,9 @@ use adapm_core::{Key, Layout};
 use adapm_runtime::Builder;
 use adapm_transport::net::{Kind, network_with};
 
+#[path = "support/channels.rs"]
+mod channels;
+
 const KINDS: [Kind; 5] = [Kind::Tcp, Kind::Unix, Kind::Tokio, Kind::Zmq, Kind::Tcp];
 const KEYS: u64 = 60;
 const LENGTH: usize = 8;
@@ -12,13 +15,15 @@ const CLOCKS: u64 = 120;
 #[test]
 fn a_cluster_of_all_kinds_keeps_every_update() {
     let layout = Layout::dense(&[(KEYS, LENGTH)]).expect("a valid layout");
-    let builder = Builder::<i64>::new(layout).nodes(KINDS.len()).transport(|channel, nodes| {
-        let kinds = |config: &mut adapm_transport::net::NetConfig| {
-            config.channel = channel.0;
-            config.kind = KINDS[config.node.index()];
-        };
-        network_with(nodes, kinds).expect("this machine has a loopback address")
-    });
+    let builder = Builder::<i64>::new(layout).nodes(KINDS.len()).channels(channels::draw()).transport(
+        |channel, nodes| {
+            let kinds = |config: &mut adapm_transport::net::NetConfig| {
+                config.channel = channel.0;
+                config.kind = KINDS[config.node.index()];
+            };
+            network_with(nodes, kinds).expect("this machine has a loopback address")
+        },
+    );
     let cluster = builder.build().expect("a valid cluster");
     let pushed = cluster.run(|mut worker| {
         let (first, second) = (u64::from(worker.node().0), u64::from(worker.id().0));

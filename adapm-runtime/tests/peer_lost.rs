@@ -13,6 +13,9 @@ use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{Builder, Cluster, LayoutStore, RunError, System, Worker};
 use adapm_transport::inproc::{self, InProc};
 
+#[path = "support/channels.rs"]
+mod channels;
+
 /// What the endpoints of one test share.
 #[derive(Default)]
 struct Fate {
@@ -123,7 +126,8 @@ fn every_wait_ends_and_names_node_and_address() {
     ];
     for (name, call) in calls {
         let fate = Arc::new(Fate::default());
-        let cluster = cluster(&fate, System::Adapm, 2);
+        let channels = channels::draw();
+        let cluster = cluster(&fate, System::Adapm, channels);
         let errors = Mutex::new(Vec::new());
         let outcome = cluster.run(|worker| {
             let node = worker.node();
@@ -139,7 +143,7 @@ fn every_wait_ends_and_names_node_and_address() {
         assert_eq!(cluster.read(&[Key(0)], &mut [0]), Err(lost.clone()));
         assert_eq!(cluster.shutdown(), Err(lost));
         let farewells = fate.farewells.lock().expect("no panic while it is held");
-        assert_eq!(farewells.len(), 6, "{name}");
+        assert_eq!(farewells.len(), 3 * channels, "{name}");
         for (node, farewell) in farewells.iter() {
             let expected = if *node == VICTIM { Farewell::Failed } else { Farewell::Lost(VICTIM) };
             assert_eq!(*farewell, expected, "{name} of {node}");
@@ -149,18 +153,18 @@ fn every_wait_ends_and_names_node_and_address() {
 
 #[test]
 fn a_cluster_that_ends_in_order_says_so() {
-    let fate = Arc::new(Fate::default());
-    let cluster = cluster(&fate, System::Adapm, 2);
+    let (fate, channels) = (Arc::new(Fate::default()), channels::draw());
+    let cluster = cluster(&fate, System::Adapm, channels);
     cluster.run(|mut worker| worker.push(&keys(), &[1; 100])).expect("no failure");
     let farewells = fate.farewells.lock().expect("no panic while it is held").clone();
-    assert_eq!(farewells.len(), 6, "the peers have heard when run returns");
+    assert_eq!(farewells.len(), 3 * channels, "the peers have heard when run returns");
     assert!(farewells.iter().all(|(_, farewell)| *farewell == Farewell::Finished), "{farewells:?}");
 }
 
 #[test]
 fn nobody_waits_for_the_replicas_of_a_lost_node() {
     let fate = Arc::new(Fate::default());
-    let cluster = cluster(&fate, System::Full, 1);
+    let cluster = cluster(&fate, System::Full, channels::draw());
     lose(&fate);
     let outcome = cluster.run(|mut worker| worker.quiesce().is_err());
     assert!(matches!(outcome, Err(RunError::PeerLost { node: VICTIM, .. })), "{outcome:?}");

@@ -7,24 +7,27 @@ use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout, NodeId, WorkerId};
 use adapm_runtime::{Builder, Cluster, LayoutStore, RunError, System};
 
-fn cluster(system: System, nodes: usize, workers: usize, channels: usize) -> Cluster<LayoutStore<i64>> {
+#[path = "support/channels.rs"]
+mod channels;
+
+fn cluster(system: System, nodes: usize, workers: usize) -> Cluster<LayoutStore<i64>> {
     let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
-    let builder = Builder::<i64>::new(layout).nodes(nodes).workers(workers).channels(channels);
+    let builder = Builder::<i64>::new(layout).nodes(nodes).workers(workers).channels(channels::draw());
     builder.system(system).build().expect("a valid cluster")
 }
 
 #[test]
 fn a_cluster_that_never_ran_ends() {
     for system in System::ALL {
-        drop(cluster(system, 3, 2, 4));
-        assert_eq!(cluster(system, 1, 1, 1).shutdown(), Ok(()));
+        drop(cluster(system, 3, 2));
+        assert_eq!(cluster(system, 1, 1).shutdown(), Ok(()));
     }
 }
 
 #[test]
 fn run_returns_when_everything_is_applied_everywhere() {
     for system in System::ALL {
-        let cluster = cluster(system, 3, 2, 2);
+        let cluster = cluster(system, 3, 2);
         let outcome = cluster.run(|mut worker| {
             let keys: Vec<Key> = (0..100).map(Key).collect();
             worker.intent(&keys, Clock(0)..Clock(1_000)).expect("a window");
@@ -48,7 +51,7 @@ fn run_returns_when_everything_is_applied_everywhere() {
 
 #[test]
 fn workers_exist_once() {
-    let cluster = cluster(System::Adapm, 2, 1, 1);
+    let cluster = cluster(System::Adapm, 2, 1);
     assert_eq!(cluster.run(|worker| worker.node()), Ok(vec![NodeId(0), NodeId(1)]));
     assert_eq!(cluster.run(|worker| worker.node()), Err(RunError::AlreadyRun));
     assert_eq!(cluster.shutdown(), Ok(()));
@@ -56,7 +59,7 @@ fn workers_exist_once() {
 
 #[test]
 fn a_running_cluster_cannot_be_read_but_tells_its_totals() {
-    let cluster = cluster(System::Classic, 2, 1, 1);
+    let cluster = cluster(System::Classic, 2, 1);
     let outcome = cluster.run(|mut worker| {
         let mut value = [0];
         assert_eq!(cluster.read(&[Key(0)], &mut value), Err(RunError::Running));
@@ -72,7 +75,7 @@ fn a_running_cluster_cannot_be_read_but_tells_its_totals() {
 
 #[test]
 fn nobody_waits_for_a_worker_that_ended() {
-    let cluster = cluster(System::Adapm, 3, 2, 2);
+    let cluster = cluster(System::Adapm, 3, 2);
     let outcome = cluster.run(|mut worker| {
         if worker.node() == NodeId(1) || worker.id() == WorkerId(1) {
             return;
@@ -86,7 +89,7 @@ fn nobody_waits_for_a_worker_that_ended() {
 
 #[test]
 fn a_worker_that_panics_ends_and_its_panic_is_told() {
-    let cluster = cluster(System::Adapm, 2, 2, 1);
+    let cluster = cluster(System::Adapm, 2, 2);
     let ended = Mutex::new(0);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         cluster.run(|mut worker| {
@@ -109,14 +112,14 @@ fn a_worker_that_panics_ends_and_its_panic_is_told() {
 
 #[test]
 fn what_outlives_its_worker_answers_that_it_has_ended() {
-    let cluster = cluster(System::Adapm, 2, 1, 1);
+    let cluster = cluster(System::Adapm, 2, 1);
     let handles = cluster.run(|worker| worker.intent_handle()).expect("no failure");
     for mut handle in handles {
         assert!(handle.clock().is_ended());
         assert_eq!(handle.intent(&[Key(1)], Clock(0)..Clock(1)), Err(OpError::Ended));
         assert_eq!(handle.localize(&[Key(1)]), Err(OpError::Ended));
     }
-    let cluster = self::cluster(System::Adapm, 2, 1, 1);
+    let cluster = self::cluster(System::Adapm, 2, 1);
     let workers = cluster.run(|worker| worker).expect("no failure");
     for mut worker in workers {
         let [here, there] = [worker.node(), NodeId(1 - worker.node().0)].map(|node| {
@@ -148,7 +151,12 @@ fn a_channel_thread_that_panics_ends_the_cluster() {
         }
     }
     let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
-    let cluster = Builder::<i64>::new(layout).nodes(2).policy(|_, _| Refuses).build().expect("valid");
+    let cluster = Builder::<i64>::new(layout)
+        .nodes(2)
+        .channels(channels::draw())
+        .policy(|_, _| Refuses)
+        .build()
+        .expect("valid");
     let errors = Arc::new(Mutex::new(Vec::new()));
     let outcome = cluster.run(|mut worker| {
         let keys: Vec<Key> = (0..100).map(Key).collect();
@@ -167,7 +175,7 @@ fn a_channel_thread_that_panics_ends_the_cluster() {
 #[test]
 fn a_panic_in_the_initial_values_is_told_by_build() {
     let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
-    let builder = Builder::<i64>::new(layout).nodes(2).channels(2).initial(|key, _| {
+    let builder = Builder::<i64>::new(layout).nodes(2).channels(channels::draw()).initial(|key, _| {
         if key == Key(50) {
             std::panic::resume_unwind(Box::new("planned"));
         }

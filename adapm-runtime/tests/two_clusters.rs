@@ -3,9 +3,12 @@
 use adapm_core::{Key, Layout, Value};
 use adapm_runtime::{Builder, Cluster, LayoutStore, System};
 
+#[path = "support/channels.rs"]
+mod channels;
+
 fn cluster<V: Value>(system: System, nodes: usize, keys: u64, start: V) -> Cluster<LayoutStore<V>> {
     let layout = Layout::dense(&[(keys, 1)]).expect("a valid layout");
-    let builder = Builder::<V>::new(layout).nodes(nodes).system(system);
+    let builder = Builder::<V>::new(layout).nodes(nodes).channels(channels::draw()).system(system);
     builder.initial(move |_, value| value.fill(start)).build().expect("a valid cluster")
 }
 

@@ -155,7 +155,10 @@ impl<S: Store> Worker<S> {
             return Ticket::served(values);
         }
         let (promise, places) = self.submit(access, given, Waits::Later);
-        Ticket::new(promise, places, values)
+        match access {
+            Access::Pull => Ticket::of_pull(promise, places, values),
+            Access::Push | Access::Set => Ticket::without_values(Some(promise)),
+        }
     }
 
     /// One operation without keys on the first `channels` channels, waited for.

@@ -80,7 +80,7 @@ impl<S: Store> IntentHandle<S> {
         self.shared.elements(keys)?;
         let _alive = self.shared.alive(self.worker)?;
         let promise = self.shared.localize(self.worker, keys, |parts| Arc::new(Promise::new(parts, None)));
-        Ok(Ticket::of_localize(promise))
+        Ok(Ticket::without_values(promise))
     }
 
     /// The worker's clock; [`Clock::INFINITY`] once it has ended.

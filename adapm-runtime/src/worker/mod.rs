@@ -192,7 +192,7 @@ impl<S: Store> Worker<S> {
             let report = Report { completions: Arc::clone(order.completions()), call, with_error: true };
             Arc::new(Promise::new(parts, Some(report)))
         });
-        Ok(Ticket::of_localize(promise))
+        Ok(Ticket::without_values(promise))
     }
 
     /// Signals that this worker will pull and push `keys` while its clock is in `clocks`. Returns at once.

@@ -5,12 +5,12 @@ use adapm_core::{Clock, Key, NodeId};
 use adapm_runtime::{RunError, System};
 use adapm_transport::net::{Kind, Net, NetConfig, NetError};
 
-use super::{KEYS, builder, clusters, keys};
+use super::{KEYS, builder, channels, clusters, keys};
 
 #[test]
 fn every_push_counts_once_in_every_system() {
     for system in System::ALL {
-        for (nodes, channels) in [(2, 2), (3, 1), (4, 1)] {
+        for (nodes, channels) in [2, 3, 4].map(|nodes| (nodes, channels::draw())) {
             let mains = clusters(
                 nodes,
                 || {

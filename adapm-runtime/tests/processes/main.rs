@@ -1,5 +1,7 @@
 //! Clusters of several processes over the loopback device: nodes are threads here, but for those that are to be killed.
 
+#[path = "../support/channels.rs"]
+mod channels;
 mod conservation;
 mod idle;
 mod lost;

@@ -6,6 +6,9 @@
 #[path = "../../../adapm-transport/tests/support/mod.rs"]
 mod support;
 
+#[path = "../support/channels.rs"]
+mod channels;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -121,14 +124,14 @@ fn initial(key: Key, value: &mut [i64]) {
 }
 
 /// Runs `system` in a storm of these `faults` until `is_enough`, and checks every key.
-fn conserves(system: System, channels: usize, faults: Faults, is_enough: impl Fn(&Counts) -> bool + Send) {
+fn conserves(system: System, faults: Faults, is_enough: impl Fn(&Counts) -> bool + Send) {
     let storm = Storm::new(faults);
     let network = storm.clone();
     let layout = Layout::dense(&[(KEYS, LENGTH)]).expect("a valid layout");
     let cluster = Builder::<i64>::new(layout)
         .nodes(NODES)
         .workers(WORKERS)
-        .channels(channels)
+        .channels(channels::draw())
         .system(system)
         .initial(initial)
         .transport(move |channel, nodes| network.network(channel, nodes))
@@ -175,7 +178,7 @@ fn conserves(system: System, channels: usize, faults: Faults, is_enough: impl Fn
 fn hundreds_of_resets_lose_and_double_no_update() {
     let faults = Faults { cut_after: Some(1..30_000), chunk_max: 500, ..Faults::none(11) };
     let (resets, inside) = (AtomicU64::new(0), AtomicU64::new(0));
-    conserves(System::Adapm, 2, faults, |counts| {
+    conserves(System::Adapm, faults, |counts| {
         resets.store(counts.resets, Ordering::Relaxed);
         inside.store(counts.inside_body, Ordering::Relaxed);
         counts.resets >= 500 && counts.inside_body >= 50
@@ -189,7 +192,7 @@ fn every_system_conserves_updates_under_resets() {
     for (system, seed) in System::ALL.into_iter().zip(20..) {
         // Behind most handshakes: each that fails puts off the next, and those of the test above suffice.
         let faults = Faults { cut_after: Some(200..20_000), ..Faults::none(seed) };
-        conserves(system, 1, faults, |counts| counts.resets >= 60);
+        conserves(system, faults, |counts| counts.resets >= 60);
     }
 }
 
@@ -204,7 +207,7 @@ fn all_faults_together_lose_and_double_no_update() {
         flip_every: Some(60_000),
         hold: Some(Duration::from_millis(20)),
     };
-    conserves(System::Adapm, 1, faults, |counts| {
+    conserves(System::Adapm, faults, |counts| {
         counts.resets >= 60 && counts.ends >= 30 && counts.flips >= 20 && counts.holds >= 5
     });
 }

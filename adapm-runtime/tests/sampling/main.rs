@@ -1,6 +1,8 @@
 //! Sampling: values match their keys, distributions are as documented, every scheme terminates, seeds repeat, nothing is held
 //! for longer than it is meant (NuPS; AdaPM §A.5).
 
+#[path = "../support/channels.rs"]
+mod channels;
 mod determinism;
 mod distribution;
 mod finish;
@@ -26,7 +28,8 @@ const EXACT: [Scheme; 3] = [Scheme::Naive, Scheme::Preloc, Scheme::Pool { size: 
 
 fn cluster(system: System, nodes: usize, workers: usize, sampling: Sampling) -> Ints {
     let layout = Layout::dense(&[(KEYS, LEN)]).expect("a valid layout");
-    let builder = Builder::<i64>::new(layout).nodes(nodes).workers(workers).system(system);
+    let builder =
+        Builder::<i64>::new(layout).nodes(nodes).workers(workers).channels(channels::draw()).system(system);
     let initial = |key: Key, value: &mut [i64]| {
         value.iter_mut().enumerate().for_each(|(i, v)| *v = 100 * key.0 as i64 + i as i64);
     };

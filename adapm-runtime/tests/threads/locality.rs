@@ -7,8 +7,8 @@ use crate::{Size, cluster, eventually, is_local, keys_at};
 
 #[test]
 fn keys_start_at_home() {
-    for channels in [1, 4] {
-        let cluster = cluster(System::Adapm, Size(3, 2, channels), 36, 1);
+    for _ in 0..4 {
+        let cluster = cluster(System::Adapm, Size(3, 2), 36, 1);
         let outcome = cluster.run(|mut worker| {
             for key in (0..36).map(Key) {
                 assert_eq!(is_local(&mut worker, key), Layout::home(key, 3) == worker.node(), "{key}");
@@ -20,7 +20,7 @@ fn keys_start_at_home() {
 
 #[test]
 fn intent_brings_keys_and_its_end_lets_replicas_go() {
-    let cluster = cluster(System::Adapm, Size(3, 1, 1), 64, 1);
+    let cluster = cluster(System::Adapm, Size(3, 1), 64, 1);
     let [shared, moved, stays] = keys_at(0, 3);
     let [alone] = keys_at(1, 3);
     let window = Clock(1)..Clock(2);
@@ -62,7 +62,7 @@ fn intent_brings_keys_and_its_end_lets_replicas_go() {
 
 #[test]
 fn localize_moves_keys_to_the_caller() {
-    let cluster = cluster(System::Lapse, Size(2, 1, 4), 64, 1);
+    let cluster = cluster(System::Lapse, Size(2, 1), 64, 1);
     let keys: [Key; 3] = keys_at(0, 2);
     let outcome = cluster.run(|mut worker| {
         if worker.node() == NodeId(1) {
@@ -85,7 +85,7 @@ fn localize_moves_keys_to_the_caller() {
 
 #[test]
 fn a_ticket_tells_when_it_is_done() {
-    let cluster = cluster(System::Classic, Size(2, 1, 1), 64, 1);
+    let cluster = cluster(System::Classic, Size(2, 1), 64, 1);
     let outcome = cluster.run(|mut worker| {
         let ([own], [other]) = (keys_at(worker.node().0, 2), keys_at(1 - worker.node().0, 2));
         let local = worker.pull_async(&[own]).expect("a known key");
@@ -106,7 +106,7 @@ fn a_ticket_tells_when_it_is_done() {
 
 #[test]
 fn a_loader_thread_signals_ahead_of_its_worker() {
-    let cluster = cluster(System::Adapm, Size(2, 1, 1), 64, 1);
+    let cluster = cluster(System::Adapm, Size(2, 1), 64, 1);
     let outcome = cluster.run(|mut worker| {
         let foreign: [Key; 8] = keys_at(1 - worker.node().0, 2);
         let half = &foreign[4 * usize::from(worker.node().0)..][..4];
@@ -122,7 +122,7 @@ fn a_loader_thread_signals_ahead_of_its_worker() {
 #[test]
 fn a_single_node_sends_nothing() {
     for system in System::ALL {
-        let cluster = cluster(system, Size(1, 2, 1), 36, 1);
+        let cluster = cluster(system, Size(1, 2), 36, 1);
         let outcome = cluster.run(|mut worker| {
             let keys: Vec<Key> = (0..36).map(Key).collect();
             let mut values = [0; 36];
@@ -141,7 +141,7 @@ fn a_single_node_sends_nothing() {
 
 #[test]
 fn full_replicates_everything_before_the_workers_start() {
-    let cluster = cluster(System::Full, Size(3, 2, 4), 300, 1);
+    let cluster = cluster(System::Full, Size(3, 2), 300, 1);
     let outcome = cluster.run(|mut worker| {
         let keys: Vec<Key> = (0..300).map(Key).collect();
         assert!(keys.iter().all(|key| is_local(&mut worker, *key)));
@@ -160,7 +160,7 @@ fn full_replicates_everything_before_the_workers_start() {
 
 #[test]
 fn classic_is_local_for_the_share_of_keys_at_home() {
-    let cluster = cluster(System::Classic, Size(4, 1, 1), 4_000, 1);
+    let cluster = cluster(System::Classic, Size(4, 1), 4_000, 1);
     let outcome = cluster.run(|mut worker| {
         let keys: Vec<Key> = (0..4_000).map(Key).collect();
         worker.intent(&keys, Clock(0)..Clock(9)).expect("a window");

@@ -3,12 +3,15 @@
 //! Values are integers. What is visible when is asked with `quiesce` and `wait_sync`; what happens eventually is asked
 //! again and again, round by round. Nothing depends on time.
 
+#[path = "../support/channels.rs"]
+mod channels;
 mod counting;
 mod locality;
 mod many_keys;
 #[cfg(target_os = "linux")]
 mod priority;
 mod sets;
+mod tickets;
 
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{Builder, Cluster, LayoutStore, System, Worker};
@@ -16,14 +19,14 @@ use adapm_runtime::{Builder, Cluster, LayoutStore, System, Worker};
 type Ints = Cluster<LayoutStore<i64>>;
 type IntWorker = Worker<LayoutStore<i64>>;
 
-/// Nodes, workers and channels of a cluster.
+/// Nodes, and workers of each.
 #[derive(Clone, Copy, Debug)]
-struct Size(usize, usize, usize);
+struct Size(usize, usize);
 
-/// Settings for `keys` keys of length `len`.
+/// Settings for `keys` keys of length `len`, with a number of channels that is drawn.
 fn builder(system: System, size: Size, keys: u64, len: usize) -> Builder<i64> {
     let layout = Layout::dense(&[(keys, len)]).expect("a valid layout");
-    Builder::new(layout).nodes(size.0).workers(size.1).channels(size.2).system(system)
+    Builder::new(layout).nodes(size.0).workers(size.1).channels(channels::draw()).system(system)
 }
 
 fn cluster(system: System, size: Size, keys: u64, len: usize) -> Ints {

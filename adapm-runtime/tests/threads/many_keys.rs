@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use adapm_core::{Key, Layout};
 use adapm_runtime::{Builder, Random, System, Ticket};
 
-use crate::{IntWorker, Size, builder, cluster, seed};
+use crate::{IntWorker, Size, builder, channels, cluster, seed};
 
 const KEYS: u64 = 100;
 const LEN: usize = 10;
@@ -80,7 +80,7 @@ fn reads_are_exact_while_intents_move_keys() {
         [System::Adapm, System::AdapmNoRelocation, System::AdapmNoReplication, System::AdapmImmediate]
     {
         for location_caches in [true, false] {
-            let builder = builder(system, Size(4, 2, 1), KEYS, LEN).location_caches(location_caches);
+            let builder = builder(system, Size(4, 2), KEYS, LEN).location_caches(location_caches);
             let cluster = builder.initial(initial).build().expect("a valid cluster");
             let outcome = cluster.run(|mut worker| mix(&mut worker, 100, false));
             assert_eq!(outcome, Ok(vec![(); 8]), "{system}, location caches {location_caches}");
@@ -91,7 +91,7 @@ fn reads_are_exact_while_intents_move_keys() {
 #[test]
 fn updates_taken_back_leave_the_initial_values() {
     for system in System::ALL {
-        for (size, location_caches) in [(Size(4, 2, 1), true), (Size(3, 1, 4), false)] {
+        for (size, location_caches) in [(Size(4, 2), true), (Size(3, 1), false)] {
             let builder = builder(system, size, KEYS, LEN).location_caches(location_caches);
             let cluster = builder.initial(initial).build().expect("a valid cluster");
             let outcome = cluster.run(|mut worker| mix(&mut worker, 100, true));
@@ -113,8 +113,8 @@ fn updates_taken_back_leave_the_initial_values() {
 fn values_of_several_lengths_land_at_their_places() {
     let extents = [(1, 2), (2, 1), (2, 3), (27, 1), (1, 3), (1, 1), (1, 3), (115, 1)];
     let layout = Layout::dense(&extents).expect("a valid layout");
-    for (nodes, channels) in [(1, 1), (2, 1), (3, 4)] {
-        let builder = Builder::<i64>::new(layout.clone()).nodes(nodes).channels(channels);
+    for nodes in [1, 2, 3, 3] {
+        let builder = Builder::<i64>::new(layout.clone()).nodes(nodes).channels(channels::draw());
         let cluster = builder
             .initial(|key, value| {
                 value.iter_mut().enumerate().for_each(|(i, v)| *v = key.0 as i64 * 10 + i as i64)
@@ -146,7 +146,7 @@ fn values_of_several_lengths_land_at_their_places() {
 fn keys_of_a_sparse_layout_come_into_being_on_access() {
     let layout = Layout::sparse(&[(u64::MAX, 2)]).expect("a valid layout");
     for system in [System::Adapm, System::Classic, System::Lapse] {
-        let builder = Builder::<i64>::new(layout.clone()).nodes(3).system(system);
+        let builder = Builder::<i64>::new(layout.clone()).nodes(3).channels(channels::draw()).system(system);
         let cluster = builder.initial(|key, value| value[0] = (key.0 >> 40) as i64).build().expect("valid");
         let keys: Vec<Key> = (0..50).map(|i: u64| Key(i * (u64::MAX / 50))).collect();
         let outcome = cluster.run(|mut worker| {
@@ -167,7 +167,7 @@ fn keys_of_a_sparse_layout_come_into_being_on_access() {
 
 #[test]
 fn calls_without_keys_are_done_at_once() {
-    let cluster = cluster(System::Adapm, Size(2, 1, 1), 4, 1);
+    let cluster = cluster(System::Adapm, Size(2, 1), 4, 1);
     let outcome = cluster.run(|mut worker| {
         worker.pull(&[], &mut []).expect("nothing to do");
         worker.push(&[], &[]).expect("nothing to do");
@@ -182,7 +182,7 @@ fn calls_without_keys_are_done_at_once() {
 
 #[test]
 fn fused_pushes_and_pulls_see_their_own_pushes() {
-    let cluster = cluster(System::Adapm, Size(3, 1, 1), 300, 1);
+    let cluster = cluster(System::Adapm, Size(3, 1), 300, 1);
     let outcome = cluster.run(|mut worker| {
         let keys: Vec<Key> =
             (0..300).map(Key).filter(|key| key.0 % 3 == u64::from(worker.node().0)).collect();

@@ -17,7 +17,7 @@ fn status(thread: &Path) -> Option<(String, i32)> {
 
 #[test]
 fn engines_give_way_to_workers() {
-    let cluster = cluster(System::Adapm, Size(2, 1, 2), 10, 1);
+    let cluster = cluster(System::Adapm, Size(2, 1), 10, 1);
     let found = cluster.run(|mut worker: IntWorker| {
         worker.barrier().expect("all are there");
         let (_, own) = status(Path::new("/proc/thread-self")).expect("this one has not ended");

@@ -10,7 +10,7 @@ const KEY: Key = Key(9);
 #[test]
 fn pushes_after_a_set_add_to_it() {
     for system in System::ALL {
-        let cluster = cluster(system, Size(4, 2, 1), 36, 2);
+        let cluster = cluster(system, Size(4, 2), 36, 2);
         let outcome = cluster.run(|mut worker| {
             let mut random = Random::new(3);
             let number = 2 * i64::from(worker.node().0) + i64::from(worker.id().0);
@@ -44,7 +44,7 @@ fn pushes_after_a_set_add_to_it() {
 #[test]
 fn of_concurrent_sets_one_wins_everywhere() {
     for system in System::ALL {
-        let cluster = cluster(system, Size(3, 1, 1), 36, 2);
+        let cluster = cluster(system, Size(3, 1), 36, 2);
         let read = cluster.run(|mut worker| {
             let mine = [1 + i64::from(worker.node().0), -1 - i64::from(worker.node().0)];
             let mut seen = Vec::new();
