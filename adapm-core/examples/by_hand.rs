@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::node::{Event, Input, Intent, Node, Op, OpBody, OpId, Output};
+use adapm_core::node::{Event, Input, Intent, Node, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::System;
 use adapm_core::testing::ReferenceStore;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let key = (0..).map(Key).find(|key| Layout::home(*key, 3) == NodeId(0)).expect("a key at home on n0");
     let op = |id, body| Input::Op(Op { id: OpId(id), worker: WorkerId(0), body });
-    let intent = Intent { worker: WorkerId(0), keys: vec![key], clocks: Clock(0)..Clock(9) };
+    let intent =
+        Intent { worker: WorkerId(0), id: SignalId::default(), keys: vec![key], clocks: Clock(0)..Clock(9) };
     let mut script = VecDeque::from([
         ("n1 pulls, without intent", 1, op(1, OpBody::Pull { keys: vec![key] })),
         ("n1 signals intent", 1, Input::Intent(intent.clone())),

@@ -38,6 +38,8 @@ pub struct NodeConfig {
     pub grants_max: usize,
     /// Largest number of keys that a round looks at to ask their owners for them, and, for each peer, of those that waited for it
     /// with something to ask or to say; what more there are wait for the next. 0 is as 1. Defaults to 65,536.
+    ///
+    /// A round begins no further signal, and ends or forgets none, after so many keys.
     pub requests_max: usize,
     /// Largest number of entries of one node parked here; at the bound the node gets `Retry`. Defaults to 65,536.
     pub parked_max: usize,

@@ -128,6 +128,13 @@ pub enum OpError {
         /// Keys asked for.
         asked: usize,
     },
+    /// A sample of more keys than one may have.
+    SampleSize {
+        /// Keys asked for.
+        asked: usize,
+        /// The most there may be.
+        max: usize,
+    },
     /// A sample was handed to a worker that did not prepare it.
     ForeignSample {
         /// The node of the worker that did.
@@ -186,6 +193,9 @@ impl fmt::Display for OpError {
                 )
             }
             Self::UnknownWorker { worker } => write!(f, "worker {worker} does not exist on this node"),
+            Self::SampleSize { asked, max } => {
+                write!(f, "a sample of {asked} keys: prepare at most {max} at a time")
+            }
             Self::SampleExhausted { left, asked } => {
                 write!(f, "sample has {left} keys left, {asked} asked for: prepare a larger sample")
             }

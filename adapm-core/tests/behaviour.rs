@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
 use adapm_core::error::{InputError, OpError};
-use adapm_core::node::{Event, Initial, Input, Intent, Node, Op, OpBody, OpId, Output};
+use adapm_core::node::{Event, Initial, Input, Intent, Node, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::{Adaptive, System};
 use adapm_core::slot::State::{Main, None, Replica};
 use adapm_core::slot::{Location, Slot, Word};
@@ -314,7 +314,12 @@ fn a_caller_that_errs_is_told() {
     let beyond = vec![Key(8)];
     let unknown = OpError::UnknownKey { key: Key(8), end: Key(8) };
     let intent = |keys: &[Key], start, end| {
-        Input::Intent(Intent { worker: WorkerId(0), keys: keys.to_vec(), clocks: Clock(start)..Clock(end) })
+        Input::Intent(Intent {
+            worker: WorkerId(0),
+            id: SignalId::default(),
+            keys: keys.to_vec(),
+            clocks: Clock(start)..Clock(end),
+        })
     };
     for (input, error) in [
         (op(OpBody::Pull { keys: beyond.clone() }), unknown.clone()),

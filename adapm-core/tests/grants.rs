@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adapm_core::clock::Clock;
 use adapm_core::config::NodeConfig;
 use adapm_core::error::{Fault, InputError, ProtocolError};
-use adapm_core::node::{Initial, Input, Intent, Node, Output};
+use adapm_core::node::{Initial, Input, Intent, Node, Output, SignalId};
 use adapm_core::policy::Adaptive;
 use adapm_core::slot::State;
 use adapm_core::testing::ReferenceStore;
@@ -45,7 +45,8 @@ fn only_the_home_grants_what_was_never_relocated() {
         while !matches!(node.poll_output(), Output::Wait { .. }) {}
         verdict
     };
-    let intent = Intent { worker: WorkerId(0), keys: vec![key], clocks: Clock(0)..Clock(5) };
+    let intent =
+        Intent { worker: WorkerId(0), id: SignalId::default(), keys: vec![key], clocks: Clock(0)..Clock(5) };
     feed(&mut node, 1, Input::Intent(intent)).expect("a sound signal");
     feed(&mut node, 2, Input::Timeout(&[Clock(0)])).expect("one worker");
     assert_eq!(node.inspect(key).word.state(), State::Requested);

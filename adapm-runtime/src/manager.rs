@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use adapm_core::config::NodeConfig;
 use adapm_core::layout::Layout;
-use adapm_core::node::{Initial, Node, OpBody};
+use adapm_core::node::{Initial, Node, OpBody, SignalId};
 use adapm_core::observe::Observe;
 use adapm_core::policy::SystemPolicy;
 use adapm_core::store::Store;
@@ -117,7 +117,8 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             let end = keys.end.0.min(start + KEYS_AT_ONCE);
             let block: Vec<Key> = (start..end).map(Key).collect();
             // The mailbox is open: a cluster that has failed is noticed by whoever waits for the replicas.
-            let _ = self.shared.signal(WorkerId(0), &block, Clock(0)..Clock::INFINITY);
+            let run = Clock(0)..Clock::INFINITY;
+            let _ = self.shared.signal(WorkerId(0), SignalId::default(), &block, run);
             start = end;
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use adapm_core::error::OpError;
 use adapm_core::layout::Layout;
-use adapm_core::node::{Intent, OpBody};
+use adapm_core::node::{Intent, OpBody, SignalId};
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Clock, Key, NodeId, Value, WorkerId};
 
@@ -15,7 +15,7 @@ use crate::link::WakeFn;
 use crate::mailbox::{Mailbox, Urgency};
 use crate::sampling::{Holder, Sampling};
 use crate::stats::{Published, Stats, WorkerCounters};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, lock, planted};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock, planted};
 use crate::ticket::{Promise, Waiter};
 
 /// What workers, loader threads and channel threads of a node have in common.
@@ -42,6 +42,8 @@ pub(crate) struct WorkerShared {
     pub(crate) counters: WorkerCounters,
     /// Number of random streams handed out; the worker's own is stream 0.
     pub(crate) streams: AtomicU64,
+    /// Number of samples prepared: each signals under a name of its own.
+    samples: AtomicU64,
     /// Held while something of the worker is posted.
     ended: Mutex<bool>,
 }
@@ -130,27 +132,67 @@ impl<S: Store> NodeShared<S> {
         if expected == given { Ok(()) } else { Err(OpError::ValueLen { expected, given }) }
     }
 
-    /// Signals that `worker` will access `keys` in `clocks`.
-    pub(crate) fn intend(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
+    /// Signals under a name that `worker` will access `keys` in `clocks`.
+    pub(crate) fn intend(
+        &self,
+        worker: WorkerId,
+        id: SignalId,
+        keys: &[Key],
+        clocks: Range<Clock>,
+    ) -> Result<(), OpError> {
         self.elements(keys)?;
         check_window(&clocks)?;
         let _alive = self.alive(worker)?;
         if !self.heeds_intents || keys.is_empty() || clocks.end <= self.clocks.clock(worker) {
             return Ok(());
         }
-        self.signal(worker, keys, clocks)
+        self.signal(worker, id, keys, clocks)
     }
 
     /// Keeps sampled keys where they are until the window ends; nothing if it has, or on a single node.
-    pub(crate) fn hold(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
-        if self.nodes == 1 || clocks.start >= clocks.end { Ok(()) } else { self.intend(worker, keys, clocks) }
+    pub(crate) fn hold(
+        &self,
+        worker: WorkerId,
+        id: SignalId,
+        keys: &[Key],
+        clocks: Range<Clock>,
+    ) -> Result<(), OpError> {
+        if self.nodes == 1 || clocks.start >= clocks.end {
+            return Ok(());
+        }
+        self.intend(worker, id, keys, clocks)
+    }
+
+    /// A name for the signals of a sample of `worker`: never that of signals that are not taken back.
+    pub(crate) fn name_sample(&self, worker: WorkerId) -> SignalId {
+        SignalId(1 + self.workers[worker.index()].samples.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Hands a checked signal to the engines.
-    pub(crate) fn signal(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
-        for (channel, keys) in self.by_channel(keys) {
-            let intent = Intent { worker, keys, clocks: clocks.clone() };
-            self.ports[channel].post(Command::Intent(intent))?;
+    pub(crate) fn signal(
+        &self,
+        worker: WorkerId,
+        id: SignalId,
+        keys: &[Key],
+        clocks: Range<Clock>,
+    ) -> Result<(), OpError> {
+        self.post_signal(Command::Intent, worker, id, keys, clocks)
+    }
+
+    /// Posts a signal, or what takes one back, in pieces that an engine handles without keeping others waiting.
+    fn post_signal(
+        &self,
+        command: fn(Intent) -> Command<S::Value>,
+        worker: WorkerId,
+        id: SignalId,
+        keys: &[Key],
+        clocks: Range<Clock>,
+    ) -> Result<(), OpError> {
+        for keys in keys.chunks(KEYS_A_SIGNAL) {
+            for (channel, keys) in self.by_channel(keys) {
+                let intent = Intent { worker, id, keys, clocks: clocks.clone() };
+                self.ports[channel].post(command(intent))?;
+            }
         }
         Ok(())
     }
@@ -220,7 +262,7 @@ impl<S: Store> NodeShared<S> {
 }
 
 impl<S: Store + Send + Sync + 'static> Holder for NodeShared<S> {
-    fn take_back(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>) {
+    fn take_back(&self, worker: WorkerId, id: SignalId, keys: &[Key], clocks: Range<Clock>) {
         // What ends with the worker's present clock ends soon enough by itself.
         let matters = clocks.end > self.clocks.clock(worker).plus(1);
         if !matters || !self.heeds_intents {
@@ -228,11 +270,8 @@ impl<S: Store + Send + Sync + 'static> Holder for NodeShared<S> {
         }
         // A worker that has ended has no intent.
         let Ok(_alive) = self.alive(worker) else { return };
-        for (channel, keys) in self.by_channel(keys) {
-            let intent = Intent { worker, keys, clocks: clocks.clone() };
-            // A closed mailbox: the channel thread has forgotten all intent.
-            let _ = self.ports[channel].post(Command::TakeBack(intent));
-        }
+        // A closed mailbox: the channel threads have forgotten all intent.
+        let _ = self.post_signal(Command::TakeBack, worker, id, keys, clocks);
     }
 
     fn note_unpulled(&self, worker: WorkerId, keys: u64) {
@@ -247,3 +286,6 @@ pub(crate) fn check_window(clocks: &Range<Clock>) -> Result<(), OpError> {
         Err(OpError::Window { start: clocks.start, end: clocks.end })
     }
 }
+
+/// Keys of the largest piece of a signal.
+const KEYS_A_SIGNAL: usize = 1 << 14;

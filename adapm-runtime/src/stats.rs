@@ -45,7 +45,7 @@ pub struct Stats {
     pub sampled: u64,
     /// Those of them that were local: their share is what a scheme achieves.
     pub sampled_local: u64,
-    /// Sampled keys of scheme `local` that had to be pulled from another node, as no key in the range was local.
+    /// Sampled keys of scheme `local` for which no local one was found: pulled from wherever they are.
     pub sample_fallbacks: u64,
     /// Keys of samples that were finished or dropped before they were pulled.
     pub sample_unpulled: u64,

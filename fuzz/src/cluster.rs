@@ -158,7 +158,7 @@ fn step(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violatio
 /// The latest signal of a worker is not meant any more.
 fn take_back(cluster: &mut Cluster, who: Who) -> Result<(), Violation> {
     let Some(intent) = cluster.latest_intent(who).cloned() else { return Ok(()) };
-    cluster.take_back(who, &intent.keys, intent.clocks.start.0..intent.clocks.end.0)
+    cluster.take_back(who, intent.id, &intent.keys, intent.clocks.start.0..intent.clocks.end.0)
 }
 
 /// Delivers the first message of one of the pairs that have any.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
 use adapm_core::error::{Fault, InputError};
-use adapm_core::node::{Event, Input, Intent, KeyView, Node, Op, OpBody, OpId, Output};
+use adapm_core::node::{Event, Input, Intent, KeyView, Node, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::Pushed;
 use adapm_core::store::Store;
@@ -177,7 +177,7 @@ impl Play {
         let clock = self.clocks.get(worker).copied().unwrap_or(Clock(0));
         let start = clock.plus(choices.below(64));
         let clocks = start..start.plus(choices.below(8));
-        let intent = Intent { worker: WorkerId(worker as u16), keys, clocks };
+        let intent = Intent { worker: WorkerId(worker as u16), id: SignalId(choices.below(3)), keys, clocks };
         if choices.below(16) == 0 {
             self.feed(Input::TakeBack(intent));
         } else if self.feed(Input::Intent(intent.clone())) {

@@ -17,10 +17,11 @@ pub enum Input<'a, V> {
     /// A signal of a worker of this node.
     Intent(Intent),
     /// A signal of a worker of this node is not meant any more: as often as a key stands here, one that was signalled for it by
-    /// the same worker with the same window, and has not expired, is forgotten. What was not signalled is ignored.
+    /// the same worker with the same id and window, and has not expired, is forgotten. What was not signalled is ignored.
     ///
-    /// Nobody hears of a signal that was not acted on. One that was ends in the next round, as if its window had; other signals
-    /// for the key last as long as they did. Costs a look at each signal of the worker that has not expired.
+    /// Nobody hears of a signal that was not acted on. One that was ends in one of the next rounds, as if its window had; other
+    /// signals for the key last as long as they did. Costs a look at each signal of the worker with that id and window: at one,
+    /// where ids are unique.
     TakeBack(Intent),
     /// Keys that workers made dirty ([`crate::slot::Pushed::Dirtied`]) since the last such input.
     ///
@@ -94,11 +95,18 @@ pub enum OpBody<V> {
     Leave,
 }
 
+/// The name of a signal among those of its worker with the same window, chosen by the driver: what is to be taken back is found
+/// by it. Signals that are never taken back may share one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SignalId(pub u64);
+
 /// A signal: `worker` will access `keys` while its clock is in `clocks` (AdaPM §3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
     /// The worker.
     pub worker: WorkerId,
+    /// Its name.
+    pub id: SignalId,
     /// The keys, all of this engine's channel; may repeat.
     pub keys: Vec<Key>,
     /// First clock of the window, and the clock behind it.

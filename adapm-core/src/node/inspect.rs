@@ -31,7 +31,8 @@ pub struct KeyView {
 }
 
 impl<S: Store, P: Policy> Node<S, P> {
-    /// Whether nothing waits: no dirty keys, releases, sets, stale holders, parked or unanswered entries.
+    /// Returns true if nothing waits: no dirty keys, releases, sets, stale holders, parked or unanswered entries, and no signals
+    /// that a round was due to look at.
     pub fn is_at_rest(&self) -> bool {
         let peers = self.peers.iter().filter(|peer| !peer.lost);
         let busy = |peer: &super::state::Peer| {
@@ -41,6 +42,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.answering.is_none()
             && !peers.into_iter().any(busy)
             && self.agenda.is_empty()
+            && !self.signals.is_behind()
             && self.requested == 0
             && self.queues.is_empty()
             && self.parked.is_empty()

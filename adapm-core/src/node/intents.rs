@@ -3,9 +3,8 @@
 //! A node keeps inactive intents to itself. What the action timer lets through (AdaPM §4.2.1) raises the key's reference
 //! count, what expires or is taken back lowers it; others learn only that the count has left or reached zero.
 
-use alloc::collections::{BTreeMap, BinaryHeap};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
 use hashbrown::hash_map::Entry;
 
@@ -13,7 +12,7 @@ use crate::clock::Clock;
 use crate::error::OpError;
 use crate::id::{Key, WorkerId};
 use crate::node::Node;
-use crate::node::input::Intent;
+use crate::node::input::{Intent, SignalId};
 use crate::node::interest::Mark;
 use crate::policy::Policy;
 use crate::slot::State;
@@ -29,23 +28,26 @@ const WISH_ROUNDS: u64 = 1_024;
 pub(super) struct Signals {
     workers: Vec<WorkerSignals>,
     arrivals: u64,
-    /// What is to be forgotten when the next round begins.
-    taken_back: Vec<Intent>,
+    /// What is to be forgotten in the next rounds.
+    taken_back: VecDeque<Intent>,
+    /// The last round has left something that was due to the next one.
+    is_behind: bool,
 }
 
 #[derive(Debug, Default)]
 struct WorkerSignals {
     /// Not acted on yet, by start.
-    inactive: BinaryHeap<Reverse<Batch>>,
+    inactive: BTreeMap<Place, Batch>,
     /// Acted on, by end.
-    active: BinaryHeap<Reverse<Batch>>,
+    active: BTreeMap<Place, Batch>,
 }
 
-/// The keys of one signal; `at` is its start while inactive, then its end.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A signal's start while inactive, then its end; its name; its arrival, as names may be shared.
+type Place = (Clock, SignalId, u64);
+
+/// The keys of one signal.
+#[derive(Debug)]
 struct Batch {
-    at: Clock,
-    arrival: u64,
     end: Clock,
     keys: Vec<Key>,
 }
@@ -55,26 +57,33 @@ impl Signals {
         Self {
             workers: (0..workers).map(|_| WorkerSignals::default()).collect(),
             arrivals: 0,
-            taken_back: Vec::new(),
+            taken_back: VecDeque::new(),
+            is_behind: false,
         }
     }
 
-    /// Whether an intent is not yet let through or not yet retired.
+    /// Returns true if a round had to leave something that was due to the next one.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Returns true if an intent is not yet let through, retired or forgotten.
     pub(super) fn any(&self) -> bool {
-        self.workers.iter().any(|worker| !worker.inactive.is_empty() || !worker.active.is_empty())
+        !self.taken_back.is_empty()
+            || self.workers.iter().any(|worker| !worker.inactive.is_empty() || !worker.active.is_empty())
     }
 
     /// Keys in all signals.
     pub(super) fn keys(&self) -> usize {
         let batches =
-            self.workers.iter().flat_map(|worker| worker.inactive.iter().chain(worker.active.iter()));
-        batches.map(|Reverse(batch)| batch.keys.len()).sum()
+            self.workers.iter().flat_map(|worker| worker.inactive.values().chain(worker.active.values()));
+        batches.map(|batch| batch.keys.len()).sum()
     }
 }
 
 impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn handle_intent(&mut self, intent: Intent) -> Result<(), OpError> {
-        let Intent { worker, keys, clocks } = intent;
+        let Intent { worker, id, keys, clocks } = intent;
         let Some(clock) = self.clocks.get(worker.index()) else {
             return Err(OpError::UnknownWorker { worker });
         };
@@ -88,8 +97,8 @@ impl<S: Store, P: Policy> Node<S, P> {
             return Ok(());
         }
         self.signals.arrivals += 1;
-        let batch = Batch { at: clocks.start, arrival: self.signals.arrivals, end: clocks.end, keys };
-        self.signals.workers[worker.index()].inactive.push(Reverse(batch));
+        let place = (clocks.start, id, self.signals.arrivals);
+        self.signals.workers[worker.index()].inactive.insert(place, Batch { end: clocks.end, keys });
         Ok(())
     }
 
@@ -100,51 +109,87 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.check_keys(&intent.keys)?;
         // Where there is nothing to forget, there need not be a round either.
         if self.signals.any() {
-            self.signals.taken_back.push(intent);
+            self.signals.taken_back.push_back(intent);
         }
         Ok(())
     }
 
     /// Forgets what is taken back, lets through what the policy acts on, then retires what has expired: an intent that
-    /// continues another keeps the key.
+    /// continues another keeps the key. Stops behind the signal with which it has looked at as many keys as a round may: so
+    /// what ends for millions of keys at once holds up nobody, and what comes later in this order waits for the next rounds.
     pub(super) fn update_intents(&mut self) {
-        for intent in core::mem::take(&mut self.signals.taken_back) {
-            self.take_back(intent);
-        }
+        let mut left = self.config.requests_max.max(1);
+        let mut is_all = self.forget_taken_back(&mut left);
         for index in 0..self.config.workers {
-            let worker = WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide"));
-            let clock = self.clocks[index];
-            let before = if clock.is_ended() { clock } else { self.policy.act_before(worker, clock) };
-            // Whatever has started is looked at, so that what a policy never acts on is forgotten when it expires.
-            let mut late = Vec::new();
-            let due = |batch: &Batch| batch.at < before || batch.at <= clock;
-            while self.signals.workers[index].inactive.peek().is_some_and(|Reverse(batch)| due(batch)) {
-                let Some(Reverse(mut batch)) = self.signals.workers[index].inactive.pop() else { break };
-                if batch.end <= clock {
-                    continue;
-                }
-                if batch.at >= before {
-                    late.push(Reverse(batch));
-                    continue;
-                }
-                for (at, &key) in batch.keys.iter().enumerate() {
-                    store::prefetch_entry_ahead(&self.store, at, |at| batch.keys.get(at).copied());
-                    self.activate(key);
-                }
-                batch.at = batch.end;
-                self.signals.workers[index].active.push(Reverse(batch));
-            }
-            self.signals.workers[index].inactive.extend(late);
-            let active =
-                |signals: &Signals| signals.workers[index].active.peek().map(|Reverse(batch)| batch.at);
-            while active(&self.signals).is_some_and(|end| end <= clock) {
-                let Some(Reverse(batch)) = self.signals.workers[index].active.pop() else { break };
-                for (at, &key) in batch.keys.iter().enumerate() {
-                    store::prefetch_entry_ahead(&self.store, at, |at| batch.keys.get(at).copied());
-                    self.expire(key);
-                }
+            is_all = is_all && self.activate_due(index, &mut left) && self.expire_due(index, &mut left);
+        }
+        self.signals.is_behind = !is_all && self.signals.any();
+    }
+
+    /// Forgets what is taken back; false: there may be more.
+    fn forget_taken_back(&mut self, left: &mut usize) -> bool {
+        while let Some(intent) = self.signals.taken_back.pop_front() {
+            let keys = intent.keys.len();
+            self.take_back(intent);
+            if !spend(left, keys) {
+                return false;
             }
         }
+        true
+    }
+
+    /// Lets through what the policy acts on of a worker; false: there may be more.
+    fn activate_due(&mut self, index: usize, left: &mut usize) -> bool {
+        let worker = WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide"));
+        let clock = self.clocks[index];
+        let before = if clock.is_ended() { clock } else { self.policy.act_before(worker, clock) };
+        // Whatever has started is looked at, so that what a policy never acts on is forgotten when it expires.
+        let mut late = Vec::new();
+        let mut is_all = true;
+        while let Some(first) = self.signals.workers[index].inactive.first_entry() {
+            let (start, id, arrival) = *first.key();
+            if start >= before && start > clock {
+                break;
+            }
+            let batch = first.remove();
+            if batch.end <= clock {
+                continue;
+            }
+            if start >= before {
+                late.push(((start, id, arrival), batch));
+                continue;
+            }
+            for (at, &key) in batch.keys.iter().enumerate() {
+                store::prefetch_entry_ahead(&self.store, at, |at| batch.keys.get(at).copied());
+                self.activate(key);
+            }
+            is_all = spend(left, batch.keys.len());
+            self.signals.workers[index].active.insert((batch.end, id, arrival), batch);
+            if !is_all {
+                break;
+            }
+        }
+        self.signals.workers[index].inactive.extend(late);
+        is_all
+    }
+
+    /// Retires what has expired of a worker; false: there may be more.
+    fn expire_due(&mut self, index: usize, left: &mut usize) -> bool {
+        while let Some(first) = self.signals.workers[index].active.first_entry() {
+            let (end, ..) = *first.key();
+            if end > self.clocks[index] {
+                break;
+            }
+            let batch = first.remove();
+            for (at, &key) in batch.keys.iter().enumerate() {
+                store::prefetch_entry_ahead(&self.store, at, |at| batch.keys.get(at).copied());
+                self.expire(key);
+            }
+            if !spend(left, batch.keys.len()) {
+                return false;
+            }
+        }
+        true
     }
 
     fn activate(&mut self, key: Key) {
@@ -168,16 +213,41 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn take_back(&mut self, intent: Intent) {
-        let Intent { worker, keys, clocks } = intent;
+        let Intent { worker, id, keys, clocks } = intent;
         let signals = &mut self.signals.workers[worker.index()];
         let mut times = BTreeMap::<Key, usize>::new();
+        let mut left = keys.len();
         keys.into_iter().for_each(|key| *times.entry(key).or_default() += 1);
-        forget(&mut signals.inactive, &mut times, |batch| {
-            (batch.at, batch.end) == (clocks.start, clocks.end)
-        });
-        for key in forget(&mut signals.active, &mut times, |batch| batch.end == clocks.end) {
-            self.expire(key);
+        let mut found = Vec::new();
+        for (batches, at, is_active) in
+            [(&mut signals.inactive, clocks.start, false), (&mut signals.active, clocks.end, true)]
+        {
+            let mut empty = Vec::new();
+            for (place, batch) in batches.range_mut((at, id, 0)..=(at, id, u64::MAX)) {
+                if left == 0 {
+                    break;
+                }
+                if batch.end != clocks.end {
+                    continue;
+                }
+                batch.keys.retain(|key| {
+                    let Some(times) = times.get_mut(key).filter(|times| **times > 0) else { return true };
+                    *times -= 1;
+                    left -= 1;
+                    if is_active {
+                        found.push(*key);
+                    }
+                    false
+                });
+                if batch.keys.is_empty() {
+                    empty.push(*place);
+                }
+            }
+            for place in empty {
+                batches.remove(&place);
+            }
         }
+        found.into_iter().for_each(|key| self.expire(key));
     }
 
     fn expire(&mut self, key: Key) {
@@ -300,23 +370,8 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 }
 
-/// Takes keys out of the batches that fit, each as often as `times` says, and returns those found.
-fn forget(
-    batches: &mut BinaryHeap<Reverse<Batch>>,
-    times: &mut BTreeMap<Key, usize>,
-    fits: impl Fn(&Batch) -> bool,
-) -> Vec<Key> {
-    let mut found = Vec::new();
-    let mut list = core::mem::take(batches).into_vec();
-    for Reverse(batch) in list.iter_mut().filter(|Reverse(batch)| fits(batch)) {
-        batch.keys.retain(|key| {
-            let Some(left) = times.get_mut(key).filter(|left| **left > 0) else { return true };
-            *left -= 1;
-            found.push(*key);
-            false
-        });
-    }
-    list.retain(|Reverse(batch)| !batch.keys.is_empty());
-    *batches = list.into();
-    found
+/// Takes keys off those that a round may still look at; false: none are left.
+fn spend(left: &mut usize, keys: usize) -> bool {
+    *left = left.saturating_sub(keys);
+    *left > 0
 }

@@ -58,7 +58,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-pub use input::{Input, Intent, Op, OpBody, OpId};
+pub use input::{Input, Intent, Op, OpBody, OpId, SignalId};
 #[cfg(feature = "testing")]
 pub use inspect::KeyView;
 pub use output::{Event, Output, Reason};

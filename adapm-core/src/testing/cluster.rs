@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use crate::clock::Clock;
 use crate::error::InputError;
 use crate::id::{Counter, Key, NodeId};
-use crate::node::{Event, Input, Intent, Output, Reason};
+use crate::node::{Event, Input, Intent, Output, Reason, SignalId};
 use crate::stats::Stats;
 use crate::testing::air::{Air, Pairs};
 use crate::testing::call::Calls;
@@ -145,8 +145,22 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn intent(&mut self, who: Who, keys: &[Key], clocks: core::ops::Range<u64>) -> Result<(), Violation> {
+        self.intent_as(who, SignalId::default(), keys, clocks)
+    }
+
+    /// As [`Cluster::intent`], under a name.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn intent_as(
+        &mut self,
+        who: Who,
+        id: SignalId,
+        keys: &[Key],
+        clocks: core::ops::Range<u64>,
+    ) -> Result<(), Violation> {
         let clocks = Clock(clocks.start)..Clock(clocks.end);
-        let intent = Intent { worker: who.1, keys: keys.to_vec(), clocks };
+        let intent = Intent { worker: who.1, id, keys: keys.to_vec(), clocks };
         self.signalled.push((who.0, intent.clone()));
         self.drain_quietly(who.0)?;
         self.feed(who.0, Input::Intent(intent))?;
@@ -167,11 +181,12 @@ impl Cluster {
     pub fn take_back(
         &mut self,
         who: Who,
+        id: SignalId,
         keys: &[Key],
         clocks: core::ops::Range<u64>,
     ) -> Result<(), Violation> {
         let clocks = Clock(clocks.start)..Clock(clocks.end);
-        let intent = Intent { worker: who.1, keys: keys.to_vec(), clocks };
+        let intent = Intent { worker: who.1, id, keys: keys.to_vec(), clocks };
         self.drain_quietly(who.0)?;
         self.feed(who.0, Input::TakeBack(intent))?;
         self.finish_step(who.0)

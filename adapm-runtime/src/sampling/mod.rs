@@ -5,7 +5,7 @@
 //! | `naive` | when a sample is prepared | the drawing function's | 2 messages for each other node at the pull, which waits for them | static partitioning; exactness where little is sampled |
 //! | `preloc` | when a sample is prepared, with intent for its window | the drawing function's | `n` intents; each key that is elsewhere comes here, and goes when the window ends | exactness without waiting, where workers are far enough ahead |
 //! | `pool` | as `preloc`, from pools of `size` draws that a worker uses `reuse` times each | the drawing function's in the long run; samples of a pool depend on each other | `n / reuse` draws, the intents of `preloc` for as many different keys | the same with less to bring here |
-//! | `local` | when they are pulled, or a step before by [`crate::Worker::choose_sample`]: the first local one of eight draws, else the next local one, scanning upward with wrap | nearly the drawing function's among the local keys | nothing is brought here, so next to no messages; up to two looks at each key of the range where few are local | most training: samples need not be exact as long as what is local changes |
+//! | `local` | when they are pulled, or a step before by [`crate::Worker::choose_sample`]: the first local one of eight draws, else the next local one, scanning upward with wrap past at most 1,024 keys | nearly the drawing function's among the local keys | nothing is brought here, so next to no messages; up to 1,032 looks a key where few are local | most training: samples need not be exact as long as what is local changes |
 //!
 //! [`Scheme::of`] names the usual scheme of a system: `naive` under `classic`, where what is local never changes, else `local`.
 //! Systems that ignore intent ignore that of samples: under `classic` and `full`, `preloc` and `pool` only choose keys, which
@@ -15,8 +15,9 @@
 //! Without replacement no key comes twice *in one sample*. The order of a sample is random in all schemes: a prefix of it is
 //! distributed as a smaller sample is.
 //!
-//! Every scheme terminates: where no key of the range is local (or none that the sample has not used), `local` pulls the drawn
-//! key from its owner and counts it in [`crate::Stats::sample_fallbacks`].
+//! Every scheme terminates: where the scan finds no key that is local (and that the sample has not used), `local` pulls the drawn
+//! key from its owner and counts it in [`crate::Stats::sample_fallbacks`]. So it does on a sparse range whose keys have hardly been
+//! accessed yet. A sample has at most [`Sample::KEYS_MAX`] keys.
 //!
 //! # How far `local` is from the drawing function
 //! A run of `cargo run -p adapm-runtime --example sampling`: 4 nodes sample 512,000 of 10,000 keys, uniformly, while they use

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::error::OpError;
+use adapm_core::node::SignalId;
 use adapm_core::{Clock, Key, Layout, NodeId, WorkerId};
 use foldhash::fast::FixedState;
 
@@ -34,18 +35,23 @@ pub(crate) struct Owner {
     pub(crate) holder: Arc<dyn Holder>,
     pub(crate) node: NodeId,
     pub(crate) worker: WorkerId,
+    /// The name of what is signalled for it until its window ends.
+    pub(crate) signal: SignalId,
 }
 
 /// Who holds keys for samples, and takes back what they did not use.
 pub(crate) trait Holder: Send + Sync {
-    /// Takes back intent of `worker` for `keys` in `clocks`; each key once for each time it was signalled.
-    fn take_back(&self, worker: WorkerId, keys: &[Key], clocks: Range<Clock>);
+    /// Takes back intent of `worker` for `keys` in `clocks`, signalled by that name; each key once for each time it was.
+    fn take_back(&self, worker: WorkerId, id: SignalId, keys: &[Key], clocks: Range<Clock>);
 
     /// Notes that `keys` keys of a sample of `worker` were not pulled.
     fn note_unpulled(&self, worker: WorkerId, keys: u64);
 }
 
 impl Sample {
+    /// The most keys of one sample.
+    pub const KEYS_MAX: usize = 1 << 20;
+
     /// A sample of `n` keys.
     pub(super) fn new(
         sampling: Arc<Sampling>,
@@ -107,6 +113,11 @@ impl Sample {
     /// The window in which the sample is pulled and its updates are pushed.
     pub(crate) fn clocks(&self) -> Range<Clock> {
         self.clocks.clone()
+    }
+
+    /// The name of what is signalled for it until its window ends.
+    pub(crate) fn signal(&self) -> SignalId {
+        self.owner.signal
     }
 
     pub(crate) fn scheme(&self) -> Scheme {
@@ -228,7 +239,7 @@ impl Sample {
             drawn = self.draw_free();
         }
         let mut key = drawn;
-        for _ in 0..self.sampling.len() {
+        for _ in 0..SCAN_MAX.min(self.sampling.len()) {
             if !self.is_used(key) && self.sampling.can_draw(key) && try_local(key) {
                 self.note_used(key);
                 return (key, true);
@@ -288,7 +299,7 @@ impl Drop for Sample {
         self.owner.holder.note_unpulled(self.owner.worker, self.left as u64);
         if let Some(clocks) = mem::take(&mut self.held) {
             let keys = self.unpulled();
-            self.owner.holder.take_back(self.owner.worker, &keys, clocks);
+            self.owner.holder.take_back(self.owner.worker, self.owner.signal, &keys, clocks);
         }
     }
 }
@@ -301,3 +312,7 @@ impl fmt::Debug for Owner {
 
 /// Draws before the scan for the next local key: with a quarter of the keys local, the scan is needed once in ten.
 const DRAWS: usize = 8;
+
+/// Keys that a scan looks at: with a 256th of the keys local, one scan in fifty finds none. It costs then about as much as the pull
+/// that it was to save, which is done all the same; on a vast range with few local keys longer ones would never pay.
+const SCAN_MAX: u64 = 1_024;

@@ -41,6 +41,9 @@ impl Sampler {
         owner: Owner,
     ) -> Result<Sample, OpError> {
         let sampling = self.sampling.clone().ok_or(OpError::NoSampling)?;
+        if n > Sample::KEYS_MAX {
+            return Err(OpError::SampleSize { asked: n, max: Sample::KEYS_MAX });
+        }
         if !sampling.with_replacement && n as u64 > sampling.drawable() {
             return Err(OpError::SampleExhausted { left: sampling.drawable() as usize, asked: n });
         }

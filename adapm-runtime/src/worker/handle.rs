@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::error::OpError;
+use adapm_core::node::SignalId;
 use adapm_core::store::Store;
 use adapm_core::{Clock, Key, WorkerId};
 
@@ -60,7 +61,7 @@ impl<S: Store> IntentHandle<S> {
         clocks: Range<Clock>,
     ) -> Result<(), OpError> {
         let _ = kind;
-        self.shared.intend(self.worker, keys, clocks)
+        self.shared.intend(self.worker, SignalId::default(), keys, clocks)
     }
 
     /// Brings the main copies of `keys` to this node, or replicas where others hold replicas (Lapse §3.2); blocks until they

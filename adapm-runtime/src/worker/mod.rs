@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use adapm_core::error::OpError;
 use adapm_core::layout::Extent;
-use adapm_core::node::OpBody;
+use adapm_core::node::{OpBody, SignalId};
 use adapm_core::store::Store;
 use adapm_core::{Clock, Key, NodeId, WorkerId};
 
@@ -217,7 +217,7 @@ impl<S: Store> Worker<S> {
         clocks: Range<Clock>,
     ) -> Result<(), OpError> {
         let _ = kind;
-        self.shared.intend(self.id, keys, clocks)
+        self.shared.intend(self.id, SignalId::default(), keys, clocks)
     }
 
     /// Blocks until the call is done and yields its values.

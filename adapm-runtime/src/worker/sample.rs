@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use adapm_core::config::NodeConfig;
 use adapm_core::error::OpError;
+use adapm_core::node::SignalId;
 use adapm_core::store::{SLOT_AHEAD, Store};
 use adapm_core::{Clock, Key, WorkerId};
 
@@ -20,8 +21,8 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
     /// intent for its keys in that window, or localize them under [`crate::System::Lapse`]; the others send nothing.
     ///
     /// # Errors
-    /// [`OpError::NoSampling`] if the cluster was built without, an empty window, or more keys than there are when sampling
-    /// without replacement.
+    /// [`OpError::NoSampling`] if the cluster was built without, [`OpError::SampleSize`] above [`Sample::KEYS_MAX`] keys, an empty
+    /// window, or more keys than there are when sampling without replacement.
     pub fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
         self.shared.prepare_sample(&mut self.sampler, self.id, n, clocks)
     }
@@ -37,12 +38,12 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         if sample.scheme() != Scheme::Local {
             return Ok(());
         }
-        let window = self.clock..sample.clocks().end;
+        let (id, window) = (sample.signal(), self.clock..sample.clocks().end);
         // Whatever has left until it is pulled is drawn again then.
         let chosen = sample.choose(|key| self.store.is_held(key));
         let is_heard = is_heard(&mut self.pace, &self.shared, self.clock, &window);
         if is_heard && !chosen.is_empty() {
-            self.shared.hold(self.id, chosen, window.clone())?;
+            self.shared.hold(self.id, id, chosen, window.clone())?;
             sample.note_held(window);
         }
         Ok(())
@@ -75,7 +76,7 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
             let replaced = self.pull_local_sample(sample, keys, values, len);
             let unheld = if is_signalled { &replaced } else { &*keys };
             let is_heard = is_heard(&mut self.pace, &self.shared, self.clock, &step);
-            if is_heard { self.shared.hold(self.id, unheld, step) } else { Ok(()) }
+            if is_heard { self.shared.hold(self.id, SignalId::default(), unheld, step) } else { Ok(()) }
         } else {
             keys.copy_from_slice(sample.next_chosen(keys.len()));
             self.pull_local(keys, values);
@@ -140,7 +141,8 @@ impl<S: Store + Send + Sync + 'static> NodeShared<S> {
         clocks: Range<Clock>,
     ) -> Result<Sample, OpError> {
         check_window(&clocks)?;
-        let owner = Owner { holder: Arc::clone(self) as _, node: self.node, worker };
+        let signal = self.name_sample(worker);
+        let owner = Owner { holder: Arc::clone(self) as _, node: self.node, worker, signal };
         let mut sample = sampler.prepare(n, clocks.clone(), owner)?;
         if self.nodes == 1 || !sample.scheme().announces() {
             return Ok(sample);
@@ -151,7 +153,7 @@ impl<S: Store + Send + Sync + 'static> NodeShared<S> {
             // Nobody waits for it: an access waits for a key that is on its way.
             self.localize(worker, &keys, |parts| Arc::new(Promise::new(parts, None)));
         } else {
-            self.hold(worker, &keys, clocks)?;
+            self.hold(worker, signal, &keys, clocks)?;
         }
         Ok(sample)
     }

@@ -198,6 +198,27 @@ fn what_was_not_pulled_is_counted_under_every_scheme_and_for_every_window() {
     }
 }
 
+/// What a dropped sample costs does not depend on how many others are open: else engines would be busy for minutes, and their
+/// peers take them for lost.
+#[test]
+fn many_prepared_samples_are_dropped_while_others_work() {
+    const MANY: usize = 20_000;
+    for scheme in ANNOUNCING {
+        let cluster = cluster(System::Adapm, 2, 1, foreign(scheme));
+        contended(&cluster, |worker| {
+            let whole = Clock(0)..Clock::INFINITY;
+            let mut prepare = || worker.prepare_sample(30, whole.clone()).expect("sampling is configured");
+            let samples: Vec<_> = (0..MANY).map(|_| prepare()).collect();
+            eventually(worker, "drawn keys come", |worker| local(worker) == all_foreign());
+            for sample in samples {
+                drop(sample);
+            }
+            eventually(worker, "all go", |worker| local(worker).is_empty());
+        });
+        assert_eq!(cluster.stats().sample_unpulled, 30 * MANY as u64, "{scheme}");
+    }
+}
+
 #[test]
 fn a_sample_may_outlive_its_cluster() {
     for scheme in Scheme::ALL {

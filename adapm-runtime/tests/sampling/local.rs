@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{Sampling, Scheme, System};
 
-use crate::{KEYS, WINDOW, at, cluster, home, is_local, pull, sampled};
+use crate::{KEYS, LEN, WINDOW, at, cluster, cluster_of, home, is_local, pull, sampled};
 
 #[test]
 fn the_next_local_key_upward_stands_in_with_wrap() {
@@ -58,6 +58,27 @@ fn without_replacement_all_keys_come_once_and_the_foreign_ones_last() {
         }
     }
     assert_eq!(cluster.stats().sample_fallbacks, 5 * KEYS);
+}
+
+/// 2^33 keys, of which none exists before it is accessed: whoever looked at all of them would never be done.
+#[test]
+fn on_a_vast_range_of_keys_that_hardly_exist_a_sample_ends() {
+    const VAST: u64 = 1 << 33;
+    for replaces in [true, false] {
+        let sampling = Sampling::uniform(Scheme::Local, Key(0)..Key(VAST), 5);
+        let sampling = if replaces { sampling } else { sampling.without_replacement() };
+        let layout = Layout::sparse(&[(VAST, LEN)]).expect("a valid layout");
+        let cluster = cluster_of(layout, System::Adapm, 2, 1, sampling);
+        let outcome = cluster.run(|mut worker| {
+            let mut chosen = worker.prepare_sample(40, WINDOW).expect("sampling is configured");
+            worker.choose_sample(&mut chosen).expect("no failure");
+            let mut pulled = worker.prepare_sample(40, WINDOW).expect("sampling is configured");
+            [pull(&mut worker, &mut chosen, 40), pull(&mut worker, &mut pulled, 40)].concat()
+        });
+        assert_eq!(outcome.expect("no failure").concat().len(), 160);
+        let stats = cluster.stats();
+        assert_eq!(stats.sampled, stats.sampled_local + stats.sample_fallbacks);
+    }
 }
 
 /// All keys are chosen, one of them leaves before the pull, and no other is free to stand in for it.

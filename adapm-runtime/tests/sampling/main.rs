@@ -27,7 +27,10 @@ const WINDOW: Range<Clock> = Clock(0)..Clock(1);
 const EXACT: [Scheme; 3] = [Scheme::Naive, Scheme::Preloc, Scheme::Pool { size: 50, reuse: 4 }];
 
 fn cluster(system: System, nodes: usize, workers: usize, sampling: Sampling) -> Ints {
-    let layout = Layout::dense(&[(KEYS, LEN)]).expect("a valid layout");
+    cluster_of(Layout::dense(&[(KEYS, LEN)]).expect("a valid layout"), system, nodes, workers, sampling)
+}
+
+fn cluster_of(layout: Layout, system: System, nodes: usize, workers: usize, sampling: Sampling) -> Ints {
     let builder =
         Builder::<i64>::new(layout).nodes(nodes).workers(workers).channels(channels::draw()).system(system);
     let initial = |key: Key, value: &mut [i64]| {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, NodeId, WorkerId};
-use adapm_runtime::{BuildError, Builder, Sampling, Scheme, System};
+use adapm_runtime::{BuildError, Builder, Sample, Sampling, Scheme, System};
 
 use crate::{KEYS, LEN, WINDOW, cluster, pull};
 
@@ -39,6 +39,25 @@ fn more_than_was_prepared_is_refused() {
             });
         assert_eq!(outcome, Ok(vec![()]), "{scheme}");
     }
+}
+
+#[test]
+fn a_sample_of_more_keys_than_there_may_be_is_refused() {
+    for scheme in Scheme::ALL {
+        let outcome = cluster(System::Adapm, 2, 1, uniform(scheme)).run(|mut worker| {
+            for asked in [usize::MAX, usize::MAX / 8, Sample::KEYS_MAX + 1] {
+                let max = Sample::KEYS_MAX;
+                let refused = Err(OpError::SampleSize { asked, max });
+                assert_eq!(worker.prepare_sample(asked, WINDOW).map(drop), refused);
+                assert_eq!(worker.intent_handle().prepare_sample(asked, WINDOW).map(drop), refused);
+            }
+            let sample = worker.prepare_sample(Sample::KEYS_MAX, WINDOW).expect("as many as there may be");
+            assert_eq!(sample.finish(), Sample::KEYS_MAX);
+        });
+        assert_eq!(outcome, Ok(vec![(); 2]), "{scheme}");
+    }
+    let text = OpError::SampleSize { asked: 9, max: 8 }.to_string();
+    assert_eq!(text, "a sample of 9 keys: prepare at most 8 at a time");
 }
 
 #[test]

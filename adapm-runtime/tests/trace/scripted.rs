@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::node::{Input, Intent, Node, Output};
+use adapm_core::node::{Input, Intent, Node, Output, SignalId};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::testing::ReferenceStore;
 use adapm_core::wire::Message;
@@ -64,7 +64,11 @@ impl Stage {
 
     pub(crate) fn intent(&mut self, micros: u64, node: u16, key: Key, clocks: std::ops::Range<u64>) {
         let clocks = Clock(clocks.start)..Clock(clocks.end);
-        self.feed(micros, node, Input::Intent(Intent { worker: WorkerId(0), keys: vec![key], clocks }));
+        self.feed(
+            micros,
+            node,
+            Input::Intent(Intent { worker: WorkerId(0), id: SignalId::default(), keys: vec![key], clocks }),
+        );
     }
 
     fn step(&mut self, node: NodeId, input: Input<'_, i64>) {

@@ -2,6 +2,7 @@
 
 use super::Schedule;
 use crate::id::NodeId;
+use crate::node::SignalId;
 use crate::testing::violation::Violation;
 
 impl Schedule {
@@ -19,7 +20,8 @@ impl Schedule {
         let start = clock + ahead;
         let end = start + 1 + self.rng.within(0..6) as u64;
         let keys = self.some_keys();
-        self.cluster.intent(who, &keys, start..end)
+        let id = SignalId(self.rng.within(0..3) as u64);
+        self.cluster.intent_as(who, id, &keys, start..end)
     }
 
     /// Where keys are relocated only, they go to and fro as fast as they are signaled.
@@ -45,6 +47,6 @@ impl Schedule {
             keys.truncate(1);
         }
         let clocks = intent.clocks.start.0..intent.clocks.end.0 + u64::from(self.rng.chance(10));
-        self.cluster.take_back(who, &keys, clocks)
+        self.cluster.take_back(who, intent.id, &keys, clocks)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use adapm_core::error::InputError;
-use adapm_core::node::{Event, Input, Intent, Node, Op, OpBody, OpId, Output, Reason};
+use adapm_core::node::{Event, Input, Intent, Node, Op, OpBody, OpId, Output, Reason, SignalId};
 use adapm_core::policy::SystemPolicy;
 use adapm_core::slot::{Pushed, State, Word};
 use adapm_core::store::Store;
@@ -133,7 +133,7 @@ impl Member {
         clocks: u64,
     ) -> Result<(), InputError> {
         let start = self.workers[worker.index()].clock.plus(ahead);
-        let intent = Intent { worker, keys, clocks: start..start.plus(clocks) };
+        let intent = Intent { worker, id: SignalId::default(), keys, clocks: start..start.plus(clocks) };
         self.feed(now, Input::Intent(intent))
     }
 

@@ -17,7 +17,7 @@ use core::ops::Range;
 use adapm_core::config::NodeConfig;
 use adapm_core::error::{ConfigError, DecodeError, InputError, OpError};
 use adapm_core::link::Event as LinkEvent;
-use adapm_core::node::{Event, Initial, Input, Intent, Node, Op, OpBody, OpId, Output};
+use adapm_core::node::{Event, Initial, Input, Intent, Node, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::Pushed;
 use adapm_core::stats::Stats;
@@ -131,7 +131,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// # Errors
     /// An unknown key or an empty window.
     pub fn intent(&mut self, keys: Vec<Key>, clocks: Range<Clock>) -> Result<(), NodeError> {
-        self.feed(Input::Intent(Intent { worker: WORKER, keys, clocks }))
+        self.feed(Input::Intent(Intent { worker: WORKER, id: SignalId::default(), keys, clocks }))
     }
 
     /// Adds `update` `[value_len]` to the value of `key`.
