@@ -85,6 +85,8 @@ pub enum Received {
 pub enum Loss {
     /// Nothing was heard of it for this long.
     Silent(Duration),
+    /// It lives, or seems to, and what is sent to it does not arrive.
+    Stuck(Stall),
     /// It said that it ends because something failed there; its own error tells what.
     Failed,
     /// It was started anew and has forgotten everything.
@@ -95,10 +97,46 @@ pub enum Loss {
     Reported(NodeId),
 }
 
+/// How a way fails on which connections come up and what is sent does not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// How long no acknowledgement has moved.
+    pub time: Duration,
+    /// Connections that came up meanwhile.
+    pub pipes: u32,
+    /// Bytes of the largest packet that has arrived; 0: none has.
+    pub passed: usize,
+    /// Bytes of the packet that does not.
+    pub stuck: usize,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time, pipes, passed, stuck } = self;
+        if *pipes == 0 {
+            let seconds = time.as_secs_f64();
+            return write!(f, "it is heard of, but acknowledges nothing of what was sent for {seconds:.1} s");
+        }
+        let kilobytes = |bytes: usize| bytes as f64 / 1e3;
+        if (1..*stuck).contains(passed) {
+            write!(f, "packets up to {:.1} KB pass", kilobytes(*passed))?;
+        } else {
+            f.write_str("handshakes pass")?;
+        }
+        write!(
+            f,
+            ", one of {:.1} KB does not, on {pipes} connections in a row: check the MTU of the network and of the interfaces \
+             on both sides",
+            kilobytes(*stuck)
+        )
+    }
+}
+
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Silent(time) => write!(f, "nothing was heard of it for {:.1} s", time.as_secs_f64()),
+            Self::Stuck(stall) => stall.fmt(f),
             Self::Failed => f.write_str("it ended with an error of its own"),
             Self::Restarted => f.write_str("it was restarted and has lost its state"),
             Self::Misbehaved => f.write_str("it sent what no sound node sends"),

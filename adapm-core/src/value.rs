@@ -78,12 +78,18 @@ impl Block {
     /// Appends the elements of `values`.
     #[inline]
     pub fn push<V: Value>(&mut self, values: &[V]) {
-        let (start, end) = (self.bytes, self.bytes + size_of_val(values));
+        self.push_bytes(bytemuck::cast_slice(values));
+    }
+
+    /// Appends bytes as they came from the wire: a part of an element, if need be.
+    #[inline]
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        let (start, end) = (self.bytes, self.bytes + bytes.len());
         if end > size_of_val(&*self.words) {
             self.make_ready(end);
         }
         self.bytes = end;
-        self.bytes_mut()[start..].copy_from_slice(bytemuck::cast_slice(values));
+        self.bytes_mut()[start..].copy_from_slice(bytes);
     }
 
     /// Appends `len` elements that `fill` writes; they are zero before.

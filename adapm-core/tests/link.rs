@@ -31,8 +31,9 @@ fn random_schedules_keep_every_claim() {
     println!("{} schedules of {STEPS} steps: {met:?}", to - from);
     assert_eq!(failures, 0, "schedules that break a claim");
     if to - from >= SEEDS {
-        let Met { delivered, cuts, pipes, repeats, refusals, rooms, lies, left, dead } = met;
-        let all = [delivered, cuts, pipes, repeats, refusals, rooms, lies, left, dead];
+        let Met { delivered, cuts, pipes, repeats, refusals, rooms, lies, left, dead, trickles, cut_frames } =
+            met;
+        let all = [delivered, cuts, pipes, repeats, refusals, rooms, lies, left, dead, trickles, cut_frames];
         assert!(all.iter().all(|count| *count >= 1_000), "the schedules have become tame: {met:?}");
     }
 }

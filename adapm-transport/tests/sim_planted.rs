@@ -12,7 +12,7 @@ use std::thread;
 use adapm_core::testing::link::LinkBug;
 use adapm_core::testing::{Bug, Checks};
 use adapm_transport::sim::Failure;
-use adapm_transport::sim::checked::{Run, Wrong};
+use adapm_transport::sim::checked::{Conditions, Run, Wrong};
 
 /// Runs after which a bug counts as not found.
 const SEEDS_MAX: u64 = 500;
@@ -91,12 +91,29 @@ fn detect(seed: u64, bug: Bug, checks: Checks) -> Option<String> {
 }
 
 fn find_in_links(bug: LinkBug) -> Option<(u64, String)> {
-    (0..SEEDS_MAX).find_map(|seed| {
-        let mut run = Run::new(seed);
+    (0..SEEDS_MAX).find_map(|seed| Some((seed + 1, brief(&detect_in_links(seed, bug)?))))
+}
+
+/// What goes wrong with the bug and does not without it.
+fn detect_in_links(seed: u64, bug: LinkBug) -> Option<String> {
+    let with_bug = |conditions| {
+        let mut run = Run::under(seed, conditions);
         run.link_bug = Some(bug);
-        let failure = quietly(&run)?.to_string();
-        Some((seed + 1, brief(&failure)))
-    })
+        quietly(&run)
+    };
+    for conditions in [Conditions::Any, Conditions::SlowLinks] {
+        if let Some(failure) = with_bug(conditions) {
+            return Some(failure.to_string());
+        }
+    }
+    // Over a dead link it is wrong that nobody is given up.
+    let is_loss = |failure: &Failure<Wrong>| matches!(failure, Failure::Violation(Wrong::Delivery(_)));
+    let is_right = quietly(&Run::under(seed, Conditions::DeadLink)).is_some_and(|failure| is_loss(&failure));
+    match with_bug(Conditions::DeadLink) {
+        None if is_right => Some(String::from("nobody is given up over a dead link")),
+        Some(failure) if is_right && !is_loss(&failure) => Some(failure.to_string()),
+        _ => None,
+    }
 }
 
 fn brief(what: &str) -> String {

@@ -9,11 +9,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use adapm_transport::sim::checked::{Report, Run};
-use adapm_transport::sim::{Coverage, Fact, FaultKind};
+use adapm_transport::sim::checked::{Conditions, Report, Run, Wrong};
+use adapm_transport::sim::{Coverage, Fact, Failure, FaultKind};
 
 const SEEDS: u64 = 2_000;
 const SEEDS_WITH_LOSS: u64 = 300;
+const SEEDS_WITH_SLOW_LINKS: u64 = 500;
 const THREADS: usize = 2;
 
 #[test]
@@ -46,6 +47,40 @@ fn survivors_of_a_loss_keep_every_invariant() {
             "no node that vanished ever met {fact:?}"
         );
     }
+}
+
+/// Links that are slow, links that are cut, a node that is stopped, all at once: nobody who lives is given up, and everything
+/// ends.
+#[test]
+fn nobody_is_given_up_over_slow_links_that_are_cut() {
+    let totals = run_all(SEEDS_WITH_SLOW_LINKS, slow_links, "one_seed_with_slow_links");
+    let met = |fault, fact| totals.coverage.count(fault, fact);
+    if totals.runs >= SEEDS_WITH_SLOW_LINKS {
+        for fault in [FaultKind::Reset, FaultKind::Pause] {
+            assert!(
+                met(fault, Fact::Unacknowledged) > totals.runs / 2,
+                "hardly any {fault:?} met what was under way"
+            );
+        }
+    }
+}
+
+/// A link on which handshakes and small packets pass and large ones do not, or on which bytes pass and packets do not: what
+/// is sent over it ends with a loss, in bounded time.
+#[test]
+fn ends_of_a_dead_link_give_each_other_up() {
+    let seeds = number("ADAPM_SEEDS").unwrap_or(SEEDS_WITH_LOSS);
+    let mut lost = 0;
+    for seed in 0..seeds {
+        match Run::under(seed, Conditions::DeadLink).run() {
+            // Nothing large had to pass.
+            Ok(_) => {}
+            Err(Failure::Violation(Wrong::Delivery(what))) if what.contains("gives") => lost += 1,
+            Err(failure) => panic!("seed {seed}: {failure}"),
+        }
+    }
+    println!("{lost} of {seeds} runs end with a loss");
+    assert!(10 * lost > 8 * seeds, "hardly any link was needed");
 }
 
 /// Makes the run of a seed.
@@ -131,6 +166,16 @@ fn run(run: &Run, report: &mut Report) -> Result<(), String> {
 #[test]
 fn one_seed() {
     tell_seed(Run::new);
+}
+
+/// The same with slow links.
+#[test]
+fn one_seed_with_slow_links() {
+    tell_seed(slow_links);
+}
+
+fn slow_links(seed: u64) -> Run {
+    Run::under(seed, Conditions::SlowLinks)
 }
 
 /// The same with a node that vanishes.

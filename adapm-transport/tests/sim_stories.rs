@@ -27,11 +27,11 @@ fn simulation(system: System) -> Simulation {
     with_window(system, 4_096)
 }
 
-fn with_window(system: System, window_frames: usize) -> Simulation {
+fn with_window(system: System, window_packets: usize) -> Simulation {
     let setup = Setup::new(system, 3, 1, 8);
     let wire = WireConfig { latency_nanos: LATENCY.as_nanos() as u64, jitter_nanos: 0, bytes_per_second: 0 };
     let mut link = LinkConfig::dead_after(DEAD_AFTER);
-    link.window_frames = window_frames;
+    link.window_packets = window_packets;
     let costs = Costs { access_nanos: 0, input_nanos: 10_000 };
     Simulator::new(Checked::new(setup, costs), Faulty::new(link, wire, 3, 7), 7)
 }

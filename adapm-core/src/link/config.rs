@@ -4,27 +4,34 @@ use core::time::Duration;
 
 use crate::wire::FRAME_BYTES_MAX;
 
+/// Bytes of a frame that one packet carries at most; see [`LinkConfig::packet_bytes`].
+pub const PACKET_BYTES_MAX: usize = 16 << 10;
+
 /// Bounds and times of one link; both ends may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkConfig {
     /// Longest silence towards the peer while the pipe is up. Defaults to 0.5 s.
     pub heartbeat: Duration,
-    /// Silence of the peer after which it is suspected. Defaults to 2 s.
+    /// Time without a byte on a pipe after which it is to be replaced. Defaults to 2 s.
     pub suspect_after: Duration,
-    /// Silence of the peer after which it is dead, for good. Defaults to 10 s.
+    /// Time without a byte of the peer, or with something unacknowledged and no progress, after which it is dead, for
+    /// good, however many pipes came up meanwhile. Defaults to 10 s.
     pub dead_after: Duration,
-    /// Longest time that a received frame waits for its acknowledgement. Defaults to 20 ms.
+    /// Longest time that a received packet waits for its acknowledgement. Defaults to 20 ms.
     pub ack_delay: Duration,
-    /// Most frames that wait for an acknowledgement; at the bound the way is full. Defaults to 4,096.
-    pub window_frames: usize,
+    /// Most bytes of a frame in one packet: larger frames are cut, so that acknowledgements and heartbeats pass between
+    /// their parts. At least 1 and at most [`PACKET_BYTES_MAX`], which is the default: 16 KiB, 0.65 s at 200 kbit/s.
+    pub packet_bytes: usize,
+    /// Most packets that wait for an acknowledgement; at the bound the way is full. Defaults to 4,096.
+    pub window_packets: usize,
     /// Most bytes that wait for an acknowledgement; a single larger frame goes alone. Defaults to 32 MiB.
     pub window_bytes: usize,
 }
 
 impl LinkConfig {
-    /// The times that fit a peer which is dead after `dead_after` of silence: suspected after a fifth of it, heard of in
-    /// every twentieth. Times of zero become a nanosecond.
+    /// The times that fit a peer which is dead after `dead_after`: a pipe is replaced after a fifth of it, something is
+    /// said in every twentieth. Times of zero become a nanosecond.
     ///
     /// ```
     /// use core::time::Duration;
@@ -40,9 +47,15 @@ impl LinkConfig {
             suspect_after: (dead_after / 5).max(least),
             dead_after: dead_after.max(least),
             ack_delay: Duration::from_millis(20).min(dead_after / 20).max(least),
-            window_frames: 4_096,
+            packet_bytes: PACKET_BYTES_MAX,
+            window_packets: 4_096,
             window_bytes: 2 * FRAME_BYTES_MAX,
         }
+    }
+
+    /// The size at which frames are cut, within its bounds.
+    pub(crate) fn cut_bytes(&self) -> usize {
+        self.packet_bytes.clamp(1, PACKET_BYTES_MAX)
     }
 }
 

@@ -45,6 +45,11 @@ pub enum LinkError {
     BehindBye,
     /// A bye without a reason that can be understood.
     Farewell,
+    /// A part of a frame that is empty, or makes it too long, or a bye within a frame.
+    Part {
+        /// Bytes that the frame would have.
+        bytes: usize,
+    },
     /// A packet on a pipe that is not up.
     Down,
     /// A pipe to a peer that is dead: it was given up for good, however it may have fared.
@@ -73,6 +78,7 @@ impl fmt::Display for LinkError {
             }
             Self::BehindBye => f.write_str("a packet came behind the last one"),
             Self::Farewell => f.write_str("a bye gives no reason that can be understood"),
+            Self::Part { bytes } => write!(f, "a part of a frame came that cannot be one ({bytes} bytes)"),
             Self::Down => f.write_str("a packet came on a pipe that is not up"),
             Self::GivenUp => f.write_str("a pipe came up to a peer that was given up before"),
         }

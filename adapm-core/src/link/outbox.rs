@@ -5,57 +5,105 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem;
 
-use crate::link::header::{Kind, Seq};
+use crate::link::header::{Content, Kind, Seq};
+use crate::time::Instant;
 use crate::transport::Frame;
 
 /// Packets `base..next`; those before `base + written` were written to the pipe in use.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     base: Seq,
-    items: VecDeque<(Kind, Arc<Frame>)>,
+    items: VecDeque<Item>,
     bytes: usize,
     written: usize,
+    /// Bytes of those that were written.
+    under_way: usize,
     /// Memory of acknowledged frames, for the next ones.
     spares: Vec<Frame>,
 }
 
+#[derive(Debug)]
+struct Item {
+    kind: Kind,
+    content: Content,
+    /// When it was written to the pipe in use.
+    written: Instant,
+}
+
+/// What an acknowledgement was about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acknowledged {
+    /// When the last of the packets was written; `None` if that was to an earlier pipe.
+    pub(crate) written: Option<Instant>,
+    /// Bytes of all of them.
+    pub(crate) bytes: usize,
+    /// Bytes of the largest of them.
+    pub(crate) largest: usize,
+}
+
+/// Packets that a frame of `bytes` bytes is cut into.
+pub(crate) fn packets_of(bytes: usize, cut_bytes: usize) -> usize {
+    bytes.div_ceil(cut_bytes).max(1)
+}
+
 impl Outbox {
-    /// Appends a packet and leaves recycled memory in `frame`.
-    pub(crate) fn push(&mut self, kind: Kind, frame: &mut Frame) {
+    /// Appends a frame, cut into packets of at most `cut_bytes`, and leaves recycled memory in `frame`.
+    pub(crate) fn push(&mut self, kind: Kind, frame: &mut Frame, cut_bytes: usize) {
         let spare = self.spares.pop().unwrap_or_default();
-        let frame = mem::replace(frame, spare);
-        self.bytes += frame.len();
-        self.items.push_back((kind, Arc::new(frame)));
+        let frame = Arc::new(mem::replace(frame, spare));
+        let len = frame.len();
+        self.bytes += len;
+        let mut from = 0;
+        while len - from > cut_bytes {
+            let content = Content::part(Arc::clone(&frame), from, from + cut_bytes);
+            self.items.push_back(Item { kind: Kind::Part, content, written: Instant::ZERO });
+            from += cut_bytes;
+        }
+        let content = Content::part(frame, from, len);
+        self.items.push_back(Item { kind, content, written: Instant::ZERO });
     }
 
     /// The next packet to write to the pipe in use, which then counts as written.
-    pub(crate) fn write_next(&mut self) -> Option<(Kind, Seq, Arc<Frame>)> {
-        let (kind, frame) = self.items.get(self.written)?;
+    pub(crate) fn write_next(&mut self, now: Instant) -> Option<(Kind, Seq, Content)> {
+        let item = self.items.get_mut(self.written)?;
         let seq = Seq(self.base.0 + self.written as u64);
+        item.written = now;
         self.written += 1;
-        Some((*kind, seq, Arc::clone(frame)))
+        self.under_way += weight(item.content.len());
+        Some((item.kind, seq, item.content.clone()))
     }
 
-    /// Forgets the packets before `ack`, which must be within `base..=next`.
-    pub(crate) fn acknowledge(&mut self, ack: Seq) {
+    /// Forgets the packets before `ack`, which must be within `base..=next`; `None` if there are none.
+    pub(crate) fn acknowledge(&mut self, ack: Seq) -> Option<Acknowledged> {
         debug_assert!(self.base <= ack && ack <= self.next(), "the caller checks what is acknowledged");
-        while self.base < ack {
-            let Some((_, frame)) = self.items.pop_front() else { return };
+        let mut all: Option<Acknowledged> = None;
+        while self.base < ack
+            && let Some(Item { content, written, .. }) = self.items.pop_front()
+        {
+            let bytes = content.len();
             self.base = self.base.next();
-            self.written = self.written.saturating_sub(1);
-            self.bytes -= frame.len();
+            self.bytes -= bytes;
+            let was_written = self.written > 0;
+            if was_written {
+                self.written -= 1;
+                self.under_way -= weight(bytes);
+            }
+            let before = all.map_or((0, 0), |all| (all.bytes, all.largest));
+            let (bytes, largest) = (before.0 + bytes, before.1.max(bytes));
+            all = Some(Acknowledged { written: was_written.then_some(written), bytes, largest });
             if self.spares.len() < SPARES_MAX
-                && let Ok(mut frame) = Arc::try_unwrap(frame)
+                && let Some(mut frame) = content.into_memory()
             {
                 frame.clear();
                 self.spares.push(frame);
             }
         }
+        all
     }
 
     /// Takes every packet as not written: the pipe is a new one.
     pub(crate) fn rewind(&mut self) {
-        self.written = 0;
+        (self.written, self.under_way) = (0, 0);
     }
 
     /// Forgets everything: nobody will read it.
@@ -63,7 +111,7 @@ impl Outbox {
         self.base = self.next();
         self.items.clear();
         self.spares.clear();
-        (self.bytes, self.written) = (0, 0);
+        (self.bytes, self.written, self.under_way) = (0, 0, 0);
     }
 
     /// The first number that is kept.
@@ -76,18 +124,40 @@ impl Outbox {
         Seq(self.base.0 + self.items.len() as u64)
     }
 
+    /// The number of the next packet that is written.
+    pub(crate) fn next_written(&self) -> Seq {
+        Seq(self.base.0 + self.written as u64)
+    }
+
     /// Whether every packet was written to the pipe in use.
     pub(crate) fn is_written(&self) -> bool {
         self.written == self.items.len()
     }
 
-    pub(crate) fn frames(&self) -> usize {
+    pub(crate) fn packets(&self) -> usize {
         self.items.len()
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// Bytes, headers included, that were written to the pipe in use and are not acknowledged.
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// Bytes of the first packet that is not acknowledged.
+    pub(crate) fn first_bytes(&self) -> usize {
+        self.items.front().map_or(0, |item| item.content.len())
+    }
+}
+
+/// What a packet of `bytes` bytes takes of a pipe, about.
+pub(crate) fn weight(bytes: usize) -> usize {
+    bytes + HEADER_BYTES
 }
 
 const SPARES_MAX: usize = 4;
+/// A header and what a network adds to it.
+const HEADER_BYTES: usize = 64;

@@ -1,28 +1,32 @@
-//! The session of one link: numbers, acknowledgements, the vigil over the peer, and goodbyes.
+//! The session of one link: numbers, parts, acknowledgements, the vigil over the peer, and goodbyes.
 
 use alloc::collections::VecDeque;
-use alloc::sync::Arc;
 use core::time::Duration;
 
+use crate::link::assembly::Assembly;
 use crate::link::config::LinkConfig;
 use crate::link::error::{LinkError, SendRefusal};
 use crate::link::goodbye;
-use crate::link::header::{Header, Kind, Seq};
-use crate::link::outbox::Outbox;
-use crate::link::vigil::{Standing, Vigil, later};
+use crate::link::header::{Content, Header, Kind, Seq};
+use crate::link::outbox::{Outbox, packets_of};
+use crate::link::pace::Pace;
+use crate::link::vigil::{Verdict, Vigil, later};
 use crate::time::Instant;
-use crate::transport::{Farewell, Frame};
+use crate::transport::{Farewell, Frame, Loss, Stall};
 
-/// A packet to write to the pipe: its header and, if it is numbered, its frame, which the session keeps until it is acknowledged.
-pub type Packet = (Header, Option<Arc<Frame>>);
+/// A packet to write to the pipe: its header and, if it is numbered, what it carries, which the session keeps until it is
+/// acknowledged.
+pub type Packet = (Header, Option<Content>);
 
-/// What to do with the frame of a packet that came.
+/// What came of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Arrival {
-    /// It is the next one: hand it on.
+    /// A frame is whole: hand it on.
     Deliver,
-    /// It was handed on before: drop it.
+    /// It was a part of a frame, which the session keeps.
+    Part,
+    /// It had come before: drop it.
     Duplicate,
     /// There is none: the packet was the session's own.
     Control,
@@ -31,12 +35,15 @@ pub enum Arrival {
 /// What a session tells its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Nothing was heard of the peer for [`LinkConfig::suspect_after`]: a new pipe may help.
+    /// No byte of the peer has come for [`LinkConfig::suspect_after`] on the pipe in use: a new one may help.
     Suspect,
     /// A suspected peer was heard of.
     Recovered,
-    /// Nothing was heard of the peer for this long, at least [`LinkConfig::dead_after`]: it counts as lost, for good.
-    Dead(Duration),
+    /// Pipes come up one after the other, and what is sent does not arrive: told once, before the peer is given up for it.
+    Stuck(Stall),
+    /// No byte of the peer has come, or no acknowledgement has moved that was waited for, for [`LinkConfig::dead_after`]: it
+    /// counts as lost, for good.
+    Dead(Loss),
     /// The peer has said goodbye; what it sent before was delivered.
     Left(Farewell),
     /// There is room again after a [`SendRefusal::Full`].
@@ -47,8 +54,9 @@ pub enum Event {
 
 /// One link's memory: outlives its pipes, ends with the peer.
 ///
-/// Memory: at most [`LinkConfig::window_frames`] frames and [`LinkConfig::window_bytes`] bytes that are not acknowledged (or one
-/// larger frame), and a few acknowledged ones whose memory is used again. What was received needs one number.
+/// Memory: at most [`LinkConfig::window_packets`] packets and [`LinkConfig::window_bytes`] bytes that are not acknowledged (or
+/// one larger frame), the rest of a frame that is acknowledged in part, and a few acknowledged ones whose memory is used
+/// again. What was received needs one number, and the parts of one frame.
 ///
 /// ```
 /// use adapm_core::Instant;
@@ -65,10 +73,11 @@ pub enum Event {
 /// here.handle_down();
 /// here.handle_up(now, there.expects())?;
 /// there.handle_up(now, here.expects())?;
-/// let (header, frame) = here.poll_packet(now).expect("it was not acknowledged");
-/// let frame = frame.expect("data has a frame");
-/// assert_eq!(there.handle_packet(now, header, &frame)?, Arrival::Deliver);
-/// assert_eq!(there.handle_packet(now, header, &frame)?, Arrival::Duplicate);
+/// let (header, content) = here.poll_packet(now).expect("it was not acknowledged");
+/// let (mut packet, mut frame) = (content.expect("data carries a frame").to_frame(), Frame::default());
+/// assert_eq!(there.handle_packet(now, header, &mut packet, &mut frame)?, Arrival::Deliver);
+/// assert_eq!(frame.head, [7]);
+/// assert_eq!(there.handle_packet(now, header, &mut packet, &mut frame)?, Arrival::Duplicate);
 /// # Ok::<(), adapm_core::link::LinkError>(())
 /// ```
 #[derive(Debug)]
@@ -76,10 +85,17 @@ pub struct Session {
     config: LinkConfig,
     is_up: bool,
     outbox: Outbox,
+    pace: Pace,
     /// The number that is to come next from the peer.
     expects: Seq,
-    debt: Debt,
+    assembly: Assembly,
+    /// When to acknowledge what was received at the latest, or to say something on a pipe that has come up.
+    owes: Option<Instant>,
     vigil: Vigil,
+    /// Pipes in a row that have come up without an acknowledgement since the one before.
+    stalls: u32,
+    /// Bytes of the largest packet that has arrived there.
+    passed: usize,
     /// When the last packet was written to the pipe in use.
     wrote: Instant,
     is_refusing: bool,
@@ -91,15 +107,6 @@ pub struct Session {
     bug: Option<crate::testing::link::LinkBug>,
 }
 
-/// Received and not acknowledged.
-#[derive(Debug, Default)]
-struct Debt {
-    frames: usize,
-    bytes: usize,
-    /// When to acknowledge at the latest.
-    due: Option<Instant>,
-}
-
 impl Session {
     /// A session with a peer that was not met yet.
     #[must_use]
@@ -108,9 +115,13 @@ impl Session {
             config,
             is_up: false,
             outbox: Outbox::default(),
+            pace: Pace::default(),
             expects: Seq::default(),
-            debt: Debt::default(),
+            assembly: Assembly::default(),
+            owes: None,
             vigil: Vigil::default(),
+            stalls: 0,
+            passed: 0,
             wrote: Instant::ZERO,
             is_refusing: false,
             has_closed: false,
@@ -130,13 +141,15 @@ impl Session {
         if self.has_ended() || self.has_closed {
             return Err(SendRefusal::Ended);
         }
-        let is_full = self.outbox.frames() >= self.config.window_frames.max(1)
-            || (self.outbox.frames() > 0 && self.outbox.bytes() + frame.len() > self.config.window_bytes);
+        let packets = self.outbox.packets() + packets_of(frame.len(), self.config.cut_bytes());
+        let bytes = self.outbox.bytes() + frame.len();
+        let is_full = self.outbox.packets() > 0
+            && (packets > self.config.window_packets || bytes > self.config.window_bytes);
         if is_full && !planted!(self, IgnoreWindow) {
             self.is_refusing = true;
             return Err(SendRefusal::Full);
         }
-        self.outbox.push(Kind::Data, frame);
+        self.outbox.push(Kind::Data, frame, self.config.cut_bytes());
         Ok(())
     }
 
@@ -149,7 +162,7 @@ impl Session {
             self.end();
         } else {
             let mut frame = Frame { head: goodbye::bytes_of(farewell), ..Frame::default() };
-            self.outbox.push(Kind::Bye, &mut frame);
+            self.outbox.push(Kind::Bye, &mut frame, self.config.cut_bytes());
             if planted!(self, DrainEarly) {
                 self.end();
             }
@@ -168,15 +181,22 @@ impl Session {
         if peer_expects < from || to < peer_expects {
             return Err(LinkError::Resume { from, to, given: peer_expects });
         }
-        self.is_up = true;
-        self.wrote = now;
-        self.debt = Debt::default();
+        (self.is_up, self.wrote) = (true, now);
+        // Something is said at once: what came before a pause, or a pipe that carries nothing, must not count for long.
+        self.owes = Some(now);
         if !planted!(self, ForgetUnacknowledged) {
             self.outbox.rewind();
         }
-        self.acknowledge(peer_expects);
-        if !planted!(self, DeafToResume) {
+        self.acknowledge(now, peer_expects);
+        self.vigil.renew(now);
+        self.note_resume(now);
+        self.pace.restart(self.stalls >= STALLS_CAREFUL, &self.config);
+        if planted!(self, ResumeCountsAsLife) {
             self.hear(now);
+            self.vigil.progress(now, self.outbox.packets() > 0);
+        }
+        if planted!(self, ForgetParts) {
+            self.assembly.clear();
         }
         Ok(())
     }
@@ -186,15 +206,17 @@ impl Session {
         self.is_up = false;
     }
 
-    /// A packet came on the pipe, with `frame` (empty if it is not numbered).
+    /// A packet came on the pipe, with `packet` (empty if it is not numbered). After [`Arrival::Deliver`] `frame` is the frame
+    /// to hand on, and its memory was used for the next one, or is in `packet`.
     ///
     /// # Errors
-    /// If a sound pipe and a sound peer cannot bring it here. The session is unchanged.
+    /// If a sound pipe and a sound peer cannot bring it here. The session, `packet` and `frame` are unchanged.
     pub fn handle_packet(
         &mut self,
         now: Instant,
         header: Header,
-        frame: &Frame,
+        packet: &mut Frame,
+        frame: &mut Frame,
     ) -> Result<Arrival, LinkError> {
         if !self.is_up {
             return Err(LinkError::Down);
@@ -208,26 +230,42 @@ impl Session {
         let is_next = header.seq == self.expects;
         let arrival = match header.kind {
             Kind::Ack | Kind::Heartbeat => Arrival::Control,
-            Kind::Data | Kind::Bye if !is_next => {
-                self.debt.due = Some(now);
-                let again = header.kind == Kind::Data && planted!(self, RepeatDelivery);
-                if again { Arrival::Deliver } else { Arrival::Duplicate }
+            _ if !is_next => {
+                if header.kind == Kind::Data && planted!(self, RepeatDelivery) {
+                    core::mem::swap(packet, frame);
+                    Arrival::Deliver
+                } else {
+                    Arrival::Duplicate
+                }
             }
-            Kind::Data | Kind::Bye if self.has_left => return Err(LinkError::BehindBye),
-            Kind::Data => {
-                self.owe(now, frame.len());
+            _ if self.has_left => return Err(LinkError::BehindBye),
+            Kind::Part => {
+                self.assembly.check(packet)?;
+                self.assembly.append(packet);
+                Arrival::Part
+            }
+            Kind::Data if self.assembly.is_empty() => {
+                core::mem::swap(packet, frame);
                 Arrival::Deliver
             }
+            Kind::Data => {
+                self.assembly.check(packet)?;
+                self.assembly.finish(packet, frame);
+                Arrival::Deliver
+            }
+            Kind::Bye if !self.assembly.is_empty() => return Err(LinkError::Part { bytes: 0 }),
             Kind::Bye => {
-                let farewell = goodbye::read(&frame.head).ok_or(LinkError::Farewell)?;
-                self.owe(now, frame.len());
-                self.debt.due = Some(now);
+                let farewell = goodbye::read(&packet.head).ok_or(LinkError::Farewell)?;
                 self.has_left = true;
                 self.events.push_back(Event::Left(farewell));
                 Arrival::Control
             }
         };
-        self.acknowledge(header.ack.max(self.outbox.base()));
+        if is_next && matches!(header.kind, Kind::Data | Kind::Part | Kind::Bye) {
+            self.expects = self.expects.next();
+            self.owe(now, header.wants_ack || header.kind == Kind::Bye);
+        }
+        self.acknowledge(now, header.ack.max(self.outbox.base()));
         self.hear(now);
         if self.has_left {
             // What waits stays: a peer whose goodbye was not acknowledged goes on reading until it is.
@@ -236,11 +274,10 @@ impl Session {
         Ok(arrival)
     }
 
-    /// A part of a packet has come: a large one on a slow pipe shows that the peer lives long before it is whole.
-    ///
-    /// The endpoint judges how much of it is a sign of life.
-    pub fn handle_progress(&mut self, now: Instant) {
-        if self.is_up {
+    /// Bytes came on the pipe, be they less than a packet: a large one on a slow pipe shows that the peer lives long before
+    /// it is whole.
+    pub fn handle_bytes(&mut self, now: Instant) {
+        if self.is_up && !planted!(self, DeafToBytes) {
             self.hear(now);
         }
     }
@@ -251,14 +288,18 @@ impl Session {
             return;
         }
         match self.vigil.judge(now, &self.config) {
-            Some(Standing::Suspect) => self.events.push_back(Event::Suspect),
-            Some(Standing::Dead) => {
+            Verdict::Patience => {}
+            Verdict::Suspect => self.events.push_back(Event::Suspect),
+            Verdict::Dead { silence, stall } => {
                 self.is_up = false;
-                self.events.push_back(Event::Dead(self.vigil.silence(now)));
+                // A peer that is silent as well need not have been reached at all.
+                let is_stuck = self.stalls >= STALLS_TOLD || silence < self.config.suspect_after;
+                let loss = if is_stuck { Loss::Stuck(self.stall(stall)) } else { Loss::Silent(silence) };
+                self.events.push_back(Event::Dead(loss));
                 self.outbox.discard();
+                self.assembly.clear();
                 self.end();
             }
-            Some(Standing::Alive) | None => {}
         }
     }
 
@@ -267,19 +308,21 @@ impl Session {
         if !self.is_up {
             return None;
         }
-        let (kind, seq, frame) = if let Some((kind, seq, frame)) = self.outbox.write_next() {
-            (kind, seq, Some(frame))
-        } else if self.debt.due.is_some_and(|due| due <= now) {
-            (Kind::Ack, self.outbox.next(), None)
+        let mut wants_ack = false;
+        let (kind, seq, content) = if let Some((kind, seq, content)) = self.write_numbered(now) {
+            wants_ack = self.pace.wrote(content.len(), self.outbox.under_way(), &self.config);
+            (kind, seq, Some(content))
+        } else if self.owes.is_some_and(|due| due <= now) {
+            (Kind::Ack, self.outbox.next_written(), None)
         } else if !self.has_left && self.heartbeat_at() <= now {
-            (Kind::Heartbeat, self.outbox.next(), None)
+            (Kind::Heartbeat, self.outbox.next_written(), None)
         } else {
             return None;
         };
-        self.debt = Debt::default();
+        self.owes = None;
         self.wrote = now;
         let ack = if planted!(self, AcknowledgeAhead) { self.expects.next() } else { self.expects };
-        Some((Header { kind, seq, ack }, frame))
+        Some((Header { kind, seq, ack, wants_ack }, content))
     }
 
     /// What happened since the last call, in order.
@@ -293,14 +336,14 @@ impl Session {
     pub fn deadline(&self) -> Option<Instant> {
         let vigil = if self.has_ended() { None } else { self.vigil.deadline(&self.config) };
         let heartbeat = (self.is_up && !self.has_left).then(|| self.heartbeat_at());
-        let debt = if self.is_up { self.debt.due } else { None };
+        let debt = if self.is_up { self.owes } else { None };
         [vigil, heartbeat, debt].into_iter().flatten().min()
     }
 
-    /// Whether packets wait to be written to the pipe in use.
+    /// Whether packets wait to be written to the pipe in use, and may be written now.
     #[must_use]
     pub fn wants_to_write(&self) -> bool {
-        self.is_up && !self.outbox.is_written()
+        self.is_up && !self.outbox.is_written() && self.pace.admits(self.outbox.under_way())
     }
 
     /// The number that is to come next from the peer: what a handshake carries, for the peer's [`Session::handle_up`].
@@ -327,10 +370,10 @@ impl Session {
         self.has_left || self.vigil.is_dead()
     }
 
-    /// Frames and bytes that wait for an acknowledgement.
+    /// Packets and bytes that wait for an acknowledgement.
     #[must_use]
     pub fn unacknowledged(&self) -> (usize, usize) {
-        (self.outbox.frames(), self.outbox.bytes())
+        (self.outbox.packets(), self.outbox.bytes())
     }
 
     /// Plants a mistake, to prove that the suites find it.
@@ -345,29 +388,58 @@ impl Session {
         }
     }
 
-    fn owe(&mut self, now: Instant, bytes: usize) {
-        self.expects = self.expects.next();
-        self.debt.frames += 1;
-        self.debt.bytes += bytes;
-        let is_much = 4 * self.debt.frames >= self.config.window_frames
-            || 4 * self.debt.bytes >= self.config.window_bytes;
-        let due = if is_much { now } else { later(now, self.config.ack_delay) };
-        self.debt.due = Some(self.debt.due.map_or(due, |earlier| earlier.min(due)));
+    /// The next numbered packet, if the pace admits one.
+    fn write_numbered(&mut self, now: Instant) -> Option<(Kind, Seq, Content)> {
+        if !self.pace.admits(self.outbox.under_way()) && !planted!(self, IgnorePace) {
+            self.pace.note_limiting();
+            return None;
+        }
+        let numbered = self.outbox.write_next(now)?;
+        if !planted!(self, IgnoreStall) {
+            self.vigil.wait(now);
+        }
+        Some(numbered)
     }
 
-    fn acknowledge(&mut self, ack: Seq) {
-        self.outbox.acknowledge(ack);
-        let has_room = 2 * self.outbox.frames() <= self.config.window_frames
+    fn owe(&mut self, now: Instant, is_asked: bool) {
+        let due = if is_asked { now } else { later(now, self.config.ack_delay) };
+        self.owes = Some(self.owes.map_or(due, |earlier| earlier.min(due)));
+    }
+
+    fn acknowledge(&mut self, now: Instant, ack: Seq) {
+        if let Some(acknowledged) = self.outbox.acknowledge(ack) {
+            let is_waiting = self.outbox.packets() > 0 && !planted!(self, IgnoreStall);
+            self.vigil.progress(now, is_waiting);
+            self.pace.acknowledged(now, acknowledged, !self.outbox.is_written(), &self.config);
+            self.passed = self.passed.max(acknowledged.largest);
+            self.stalls = 0;
+        }
+        let has_room = 2 * self.outbox.packets() <= self.config.window_packets
             && 2 * self.outbox.bytes() <= self.config.window_bytes;
-        if self.is_refusing && (has_room || self.outbox.frames() == 0) {
+        if self.is_refusing && (has_room || self.outbox.packets() == 0) {
             self.is_refusing = false;
             if !planted!(self, ForgetRoom) {
                 self.events.push_back(Event::Room);
             }
         }
-        if self.has_closed && self.outbox.frames() == 0 {
+        if self.has_closed && self.outbox.packets() == 0 {
             self.end();
         }
+    }
+
+    /// A pipe has come up: whether those before have carried anything shows how far the acknowledgement is.
+    fn note_resume(&mut self, now: Instant) {
+        let stall = self.vigil.stall(now);
+        if stall >= self.config.suspect_after {
+            self.stalls += 1;
+            if self.stalls == STALLS_TOLD {
+                self.events.push_back(Event::Stuck(self.stall(stall)));
+            }
+        }
+    }
+
+    fn stall(&self, time: Duration) -> Stall {
+        Stall { time, pipes: self.stalls, passed: self.passed, stuck: self.outbox.first_bytes() }
     }
 
     /// Nothing more has to reach the peer.
@@ -386,3 +458,7 @@ impl Session {
         later(self.wrote, self.config.heartbeat.max(Duration::from_nanos(1)))
     }
 }
+
+/// Pipes in a row that have carried nothing, after which packets are written one at a time, and after which it is told.
+const STALLS_CAREFUL: u32 = 2;
+const STALLS_TOLD: u32 = 3;

@@ -1,61 +1,100 @@
-//! When a peer was last heard of, and what follows from its silence.
+//! When a peer last showed that it lives and that what it is sent arrives, and what follows when it does not.
+//!
+//! A peer lives as long as bytes of it come, and as long as its acknowledgements move when something waits for them. A new
+//! pipe is no sign of either: pipes can come up for ever over a way on which nothing else passes.
 
 use core::time::Duration;
 
 use crate::link::config::LinkConfig;
 use crate::time::Instant;
 
-/// Watches one peer, from the first time it is heard of.
+/// Watches one peer, from the first time it is met.
 #[derive(Debug, Default)]
 pub(crate) struct Vigil {
+    /// When it was met, or a byte of it came last.
     heard: Option<Instant>,
+    /// Since when something waits for an acknowledgement and none has moved.
+    waits: Option<Instant>,
+    /// When the pipe in use came up.
+    renewed: Instant,
+    /// Whether this pipe was found silent.
+    is_silent: bool,
     standing: Standing,
 }
 
 /// What is thought of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Standing {
+enum Standing {
     #[default]
     Alive,
     Suspect,
     Dead,
 }
 
+/// What follows from the time that has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing new.
+    Patience,
+    /// The pipe in use is silent for too long.
+    Suspect,
+    /// The peer is dead: for this long no byte has come, and no acknowledgement has moved that was waited for.
+    Dead { silence: Duration, stall: Duration },
+}
+
 impl Vigil {
-    /// The peer was heard of; returns whether it was suspected.
+    /// A pipe has come up, which the peer is to use within the time after which it is suspected.
+    pub(crate) fn renew(&mut self, now: Instant) {
+        self.heard.get_or_insert(now);
+        (self.renewed, self.is_silent) = (now, false);
+    }
+
+    /// Bytes of the peer came; returns whether it was suspected.
     pub(crate) fn hear(&mut self, now: Instant) -> bool {
-        self.heard = Some(now);
+        (self.heard, self.is_silent) = (Some(now), false);
         core::mem::replace(&mut self.standing, Standing::Alive) == Standing::Suspect
     }
 
-    /// What follows from the silence until `now`; `None` if nothing new does.
-    pub(crate) fn judge(&mut self, now: Instant, config: &LinkConfig) -> Option<Standing> {
-        let silence = Duration::from_nanos(now.nanos_since(self.heard?));
-        let standing = if silence >= config.dead_after {
-            Standing::Dead
-        } else if silence >= config.suspect_after {
-            Standing::Suspect
-        } else {
-            return None;
+    /// Something was written that waits for its acknowledgement.
+    pub(crate) fn wait(&mut self, now: Instant) {
+        self.waits.get_or_insert(now);
+    }
+
+    /// The acknowledgement has moved; `is_waiting`: not yet behind everything.
+    pub(crate) fn progress(&mut self, now: Instant, is_waiting: bool) {
+        self.waits = is_waiting.then_some(now);
+    }
+
+    /// How long no acknowledgement has moved that is waited for.
+    pub(crate) fn stall(&self, now: Instant) -> Duration {
+        Duration::from_nanos(self.waits.map_or(0, |waits| now.nanos_since(waits)))
+    }
+
+    /// What follows from what did not come until `now`.
+    pub(crate) fn judge(&mut self, now: Instant, config: &LinkConfig) -> Verdict {
+        let Some(heard) = self.heard.filter(|_| self.standing != Standing::Dead) else {
+            return Verdict::Patience;
         };
-        let is_new = self.standing != standing;
-        self.standing = standing;
-        is_new.then_some(standing)
+        let (silence, stall) = (Duration::from_nanos(now.nanos_since(heard)), self.stall(now));
+        if silence.max(stall) >= config.dead_after {
+            self.standing = Standing::Dead;
+            return Verdict::Dead { silence, stall };
+        }
+        let quiet = Duration::from_nanos(now.nanos_since(heard.max(self.renewed)));
+        if self.is_silent || quiet < config.suspect_after {
+            return Verdict::Patience;
+        }
+        (self.is_silent, self.standing) = (true, Standing::Suspect);
+        Verdict::Suspect
     }
 
     /// When to judge next.
     pub(crate) fn deadline(&self, config: &LinkConfig) -> Option<Instant> {
-        let after = match self.standing {
-            Standing::Alive => config.suspect_after.min(config.dead_after),
-            Standing::Suspect => config.dead_after,
-            Standing::Dead => return None,
-        };
-        self.heard.map(|heard| later(heard, after))
-    }
-
-    /// How long nothing was heard.
-    pub(crate) fn silence(&self, now: Instant) -> Duration {
-        Duration::from_nanos(self.heard.map_or(0, |heard| now.nanos_since(heard)))
+        let heard = self.heard.filter(|_| self.standing != Standing::Dead)?;
+        let first = self.waits.map_or(heard, |waits| waits.min(heard));
+        let dead = later(first, config.dead_after);
+        let suspect = later(heard.max(self.renewed), config.suspect_after);
+        Some(if self.is_silent { dead } else { dead.min(suspect) })
     }
 
     pub(crate) fn is_suspect(&self) -> bool {

@@ -20,7 +20,7 @@ pub(super) struct Connection {
     pub(super) asked: Instant,
     /// Whether it is listed as one that may have packets.
     pub(super) is_ready: bool,
-    /// Bytes that had come when its peer was last found alive by them.
+    /// Bytes that had come when it was last looked whether more have.
     pub(super) bytes_noted: u64,
 }
 

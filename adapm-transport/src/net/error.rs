@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use adapm_core::NodeId;
+use adapm_core::transport::Stall;
 
 use super::address::{Address, Kind};
 use super::hello::Refusal;
@@ -79,13 +80,15 @@ pub enum Trouble {
     Slow,
     /// Too many were waiting to be greeted.
     Crowded,
+    /// Connections with that peer come up, and what is sent to it does not arrive.
+    Stuck(NodeId, Stall),
 }
 
-/// A connection from outside that came to nothing.
+/// A connection from outside that came to nothing, or a link on which nothing arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NetNotice {
-    /// Where it came from, if that has an address.
+    /// Where the other side is, if that has an address.
     pub remote: Option<SocketAddr>,
     /// Why it ended.
     pub trouble: Trouble,
@@ -164,6 +167,7 @@ impl fmt::Display for Trouble {
             Self::Fault(fault) => fault.fmt(f),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Slow => f.write_str("the handshake took too long"),
+            Self::Stuck(_, stall) => stall.fmt(f),
             Self::Crowded => f.write_str("too many connections were waiting to be greeted"),
         }
     }
@@ -171,6 +175,13 @@ impl fmt::Display for Trouble {
 
 impl fmt::Display for NetNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Trouble::Stuck(node, stall) = self.trouble {
+            write!(f, "link to {node}")?;
+            return match self.remote {
+                Some(remote) => write!(f, " at {remote}: {stall}"),
+                None => write!(f, ": {stall}"),
+            };
+        }
         match self.remote {
             Some(remote) => write!(f, "refused {remote}: {}", self.trouble)?,
             None => write!(f, "refused a connection: {}", self.trouble)?,

@@ -92,6 +92,8 @@ pub enum FaultKind {
     OneWay,
     Partition,
     Pause,
+    SlowLink,
+    Hole,
     Slow,
     Repeat,
     Lie,
@@ -100,11 +102,13 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Reset,
         Self::OneWay,
         Self::Partition,
         Self::Pause,
+        Self::SlowLink,
+        Self::Hole,
         Self::Slow,
         Self::Repeat,
         Self::Lie,

@@ -3,8 +3,8 @@
 use core::future::poll_fn;
 use std::sync::Arc;
 
+use adapm_core::link::PACKET_BYTES_MAX;
 use adapm_core::transport::Frame;
-use adapm_core::wire::FRAME_BYTES_MAX;
 use bytes::Bytes;
 use zeromq::{SocketSend, ZmqMessage};
 
@@ -55,13 +55,13 @@ fn message_of(packet: Outgoing, to: Option<Bytes>, credit: &Arc<Credit>) -> ZmqM
 
 fn packet_of(parts: &[Bytes]) -> Result<Packet, Fault> {
     let [header, head, values] = parts else { return Err(Fault::Magic) };
-    if head.len() + values.len() > FRAME_BYTES_MAX {
-        return Err(Fault::Oversize { bytes: (head.len() + values.len()) as u64, limit: FRAME_BYTES_MAX });
+    if head.len() + values.len() > PACKET_BYTES_MAX {
+        return Err(Fault::Oversize { bytes: (head.len() + values.len()) as u64, limit: PACKET_BYTES_MAX });
     }
     let mut frame = Frame { head: head.to_vec(), ..Frame::default() };
     frame.values.resize(values.len());
     frame.values.bytes_mut().copy_from_slice(values);
-    Packet::of_parts(header, frame, FRAME_BYTES_MAX)
+    Packet::of_parts(header, frame, PACKET_BYTES_MAX)
 }
 
 /// One part of a packet, which stays where it is.
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn packets_come_out_of_messages_as_they_went_in() {
         let credit = Arc::new(Credit::default());
-        for (head, values) in [(0, 0), (3, 0), (0, 8), (70_000, 100_004)] {
+        for (head, values) in [(0, 0), (3, 0), (0, 8), (7_000, 9_004)] {
             let mut frame = Frame { head: vec![3; head], ..Frame::default() };
             frame.values.resize(values);
             frame.values.bytes_mut().fill(7);
@@ -97,7 +97,7 @@ mod tests {
             let packet = Outgoing::new(kind, Seq(5), Seq(6), Some(Arc::new(frame.clone())));
             let message = message_of(packet, None, &credit);
             let received = packet_of(&message.into_vec()).expect("a packet");
-            assert_eq!(received, Packet { kind, seq: Seq(5), ack: Seq(6), frame });
+            assert_eq!(received, Packet { kind, seq: Seq(5), ack: Seq(6), wants_ack: false, frame });
         }
     }
 

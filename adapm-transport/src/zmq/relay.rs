@@ -153,7 +153,7 @@ impl From<Violation> for Fault {
     fn from(violation: Violation) -> Self {
         match violation {
             Violation::Message(bytes) | Violation::Command(bytes) => {
-                Self::Oversize { bytes, limit: adapm_core::wire::FRAME_BYTES_MAX }
+                Self::Oversize { bytes, limit: adapm_core::link::PACKET_BYTES_MAX }
             }
             Violation::Greeting | Violation::Flags(_) | Violation::Parts => Self::Magic,
         }

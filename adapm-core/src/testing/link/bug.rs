@@ -44,7 +44,11 @@ bugs! {
     IgnoreWindow breaks Memory: "The window is not looked at.";
     ForgetRoom breaks Room: "Nobody is told that there is room again.";
     DrainEarly breaks Farewell: "A goodbye counts as received when it is said.";
-    DeafToResume breaks Vigil: "A new pipe does not count as a sign of life.";
+    ResumeCountsAsLife breaks Vigil: "A new pipe counts as a sign of life.";
+    DeafToBytes breaks Vigil: "Bytes do not count as life, only whole packets.";
+    IgnoreStall breaks Vigil: "A peer lives as long as it is heard of, whether or not it acknowledges.";
+    ForgetParts breaks Once: "On a new pipe the parts of a frame that had come are forgotten.";
+    IgnorePace breaks Pace: "Packets are written as fast as the pipe takes them.";
 }
 
 impl LinkBug {

@@ -19,8 +19,10 @@ pub enum Lie {
     ResumeBefore(u64),
     /// Goes on behind its bye.
     BehindBye,
-    /// Ends without a reason that can be understood.
+    /// Ends without a reason that can be understood, or within a frame.
     Farewell,
+    /// Goes on with a part of a frame in which there is nothing.
+    EmptyPart,
 }
 
 impl Pair {
@@ -30,18 +32,19 @@ impl Pair {
     /// If the session takes it, blames the wrong one, or is changed by it.
     pub fn lie(&mut self, end: End, kind: Kind, lie: Lie) -> Result<bool, Broken> {
         let side = self.side(end);
-        let next = side.numbered();
+        let next = side.numbered;
         let base = next - side.session.unacknowledged().0 as u64;
         let is_up = side.is_up;
-        let came = Seq(side.arrived());
+        let came = Seq(side.came);
         let told = |told: bool, header: Header| told.then_some(header);
-        let at = |seq: Seq, kind: Kind, ack: Seq| Header { kind, seq, ack };
+        let at = |seq: Seq, kind: Kind, ack: Seq| Header { kind, seq, ack, wants_ack: false };
         let known = Seq(base);
         let (header, stands) = match lie {
             Lie::Unsent(by) => (told(is_up, at(came, kind, Seq(next + 1 + by))), None),
             Lie::Gap(by) => (told(is_up, at(Seq(came.0 + 1 + by), kind, known)), None),
             Lie::BehindBye => (told(is_up && side.left.is_some(), at(came, Kind::Data, known)), None),
             Lie::Farewell => (told(is_up && side.left.is_none(), at(came, Kind::Bye, known)), None),
+            Lie::EmptyPart => (told(is_up && side.left.is_none(), at(came, Kind::Part, known)), None),
             Lie::ResumeBeyond(by) => (None, (!side.dead).then_some(Seq(next + 1 + by))),
             Lie::ResumeBefore(by) => {
                 (None, (!side.dead && base > 0).then(|| Seq((base - 1).saturating_sub(by))))
@@ -52,14 +55,16 @@ impl Pair {
         let before = format!("{session:?}");
         let (error, expected) = match (header, stands) {
             (Some(header), _) => {
-                let bad = Frame { head: alloc::vec![9, 9], ..Frame::default() };
+                let head = if lie == Lie::EmptyPart { alloc::vec![] } else { alloc::vec![9, 9] };
+                let (mut bad, mut frame) = (Frame { head, ..Frame::default() }, Frame::default());
                 let expected: fn(&LinkError) -> bool = match lie {
                     Lie::Unsent(_) => |error| matches!(error, LinkError::Unsent { .. }),
                     Lie::Gap(_) => |error| matches!(error, LinkError::Gap { .. }),
                     Lie::BehindBye => |error| *error == LinkError::BehindBye,
-                    _ => |error| *error == LinkError::Farewell,
+                    Lie::EmptyPart => |error| matches!(error, LinkError::Part { .. }),
+                    _ => |error| matches!(error, LinkError::Farewell | LinkError::Part { .. }),
                 };
-                (session.handle_packet(now, header, &bad).err(), expected)
+                (session.handle_packet(now, header, &mut bad, &mut frame).err(), expected)
             }
             (None, Some(stands)) => {
                 let expected: fn(&LinkError) -> bool = |error| matches!(error, LinkError::Resume { .. });

@@ -36,8 +36,10 @@ pub enum Claim {
     Acknowledged,
     /// After a refusal there is word of room, once, when there is.
     Room,
-    /// A silent peer is suspected, recovers or is dead exactly when it should be.
+    /// A peer that is silent or acknowledges nothing is suspected, recovers or is dead exactly when it should be.
     Vigil,
+    /// What is under way is at most twice as much as has been acknowledged on the same pipe, and one packet.
+    Pace,
     /// A goodbye is told behind everything sent before, with its reason; and its sender learns that it arrived.
     Farewell,
     /// Nothing is written before it is due, and what is due has a deadline.

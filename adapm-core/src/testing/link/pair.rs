@@ -1,10 +1,10 @@
 //! Both ends of a link, step by step: what each session says is compared with what really was sent, delivered and heard.
 
 use alloc::collections::VecDeque;
-use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::link::{Arrival, Kind, LinkConfig, Packet, SendRefusal, Seq, Session};
+use crate::link::{Arrival, Content, Kind, LinkConfig, Packet, SendRefusal, Seq, Session};
 use crate::testing::link::pipe::{Item, Pipe};
 use crate::testing::link::{Broken, LinkBug, claim};
 use crate::time::Instant;
@@ -58,15 +58,29 @@ pub struct Side {
     pub rooms: u64,
     /// Whether the other end is suspected.
     pub(super) suspects: bool,
-    /// When the other end was last heard of.
+    /// When the other end was met, or bytes of it came last.
     pub(super) heard: Option<Instant>,
+    /// When its pipe came up, and whether that was found silent.
+    pub(super) renewed: Instant,
+    pub(super) found_silent: bool,
+    /// Since when something that it wrote waits and no acknowledgement has moved.
+    pub(super) waits: Option<Instant>,
     /// Goodbyes that became packets.
     pub(super) byes: u64,
-    /// Bytes of the numbered packets that may not be acknowledged.
-    pub(super) sizes: VecDeque<usize>,
+    /// Numbered packets so far.
+    pub(super) numbered: u64,
+    /// Numbered packets of the other end that have come, and whether the last was a part.
+    pub(super) came: u64,
+    within: bool,
+    /// Of the numbered packets that may not be acknowledged: which frame, and bytes.
+    pub(super) waiting: VecDeque<(u64, usize)>,
+    /// Numbered packets that were acknowledged when it was looked at last.
+    pub(super) acknowledged: u64,
+    /// Bytes that it has written to its pipe, and those that were acknowledged since it came up, with a share for headers.
+    pub(super) paced: (usize, usize),
     /// When it wrote last, or its pipe came up.
     pub(super) wrote: Instant,
-    /// Since when something that came waits for its acknowledgement.
+    /// When something is to be said at the latest: an acknowledgement, or the first word on a pipe.
     pub(super) owes: Option<Instant>,
     /// The packets it read last on the pipe that is up, newest first.
     last: VecDeque<Packet>,
@@ -91,22 +105,34 @@ impl Side {
             rooms: 0,
             suspects: false,
             heard: None,
+            renewed: Instant::ZERO,
+            found_silent: false,
+            waits: None,
             byes: 0,
-            sizes: VecDeque::new(),
+            numbered: 0,
+            came: 0,
+            within: false,
+            waiting: VecDeque::new(),
+            acknowledged: 0,
+            paced: (0, 0),
             wrote: Instant::ZERO,
             owes: None,
             last: VecDeque::new(),
         }
     }
 
-    /// Numbered packets so far.
-    pub(super) fn numbered(&self) -> u64 {
-        self.sent + self.byes
-    }
-
-    /// Numbered packets of the other end that have arrived.
-    pub(super) fn arrived(&self) -> u64 {
-        self.delivered + u64::from(self.left.is_some())
+    /// A frame of `bytes` bytes was taken, to go in packets of at most `cut`.
+    fn note_sent(&mut self, bytes: usize, cut: usize) {
+        let frame = self.sent + self.byes;
+        let mut left = bytes;
+        loop {
+            self.waiting.push_back((frame, left.min(cut)));
+            self.numbered += 1;
+            left -= left.min(cut);
+            if left == 0 {
+                return;
+            }
+        }
     }
 }
 
@@ -149,15 +175,16 @@ impl Pair {
         let side = self.side_mut(end);
         let frame = numbered_frame(side.sent, bytes);
         let mut given = frame.clone();
-        let (frames, waiting) = side.session.unacknowledged();
+        let (packets, waiting) = side.session.unacknowledged();
         match side.session.send(&mut given) {
             Ok(()) => {
+                side.note_sent(frame.len(), config.packet_bytes);
                 side.sent += 1;
-                side.sizes.push_back(frame.len());
             }
             Err(SendRefusal::Full) => {
-                let full = frames >= config.window_frames || waiting + frame.len() > config.window_bytes;
-                claim!(Room, full, "{end:?} has room and refuses: {frames} frames, {waiting} bytes wait");
+                let packets = packets + frame.len().div_ceil(config.packet_bytes);
+                let full = packets > config.window_packets || waiting + frame.len() > config.window_bytes;
+                claim!(Room, full, "{end:?} has room and refuses: {packets} packets, {waiting} bytes wait");
                 claim!(Refusal, given == frame, "{end:?} refuses a frame and changes it");
                 side.refused = true;
             }
@@ -177,12 +204,13 @@ impl Pair {
     /// # Errors
     /// If a claim breaks.
     pub fn close(&mut self, end: End, farewell: Farewell) -> Result<(), Broken> {
+        let cut = self.config.packet_bytes;
         let side = self.side_mut(end);
         if side.closed.is_none() {
             side.closed = Some(farewell);
             if !side.session.has_ended() {
+                side.note_sent(if matches!(farewell, Farewell::Lost(_)) { 3 } else { 1 }, cut);
                 side.byes += 1;
-                side.sizes.push_back(if matches!(farewell, Farewell::Lost(_)) { 3 } else { 1 });
             }
         }
         side.session.close(farewell);
@@ -203,7 +231,7 @@ impl Pair {
         };
         let is_due = wants || due.is_some_and(|due| due <= now);
         claim!(Quiet, is_due, "{end:?} writes {:?} before it is due", packet.0);
-        self.judge_write(end, packet.0.kind)?;
+        self.judge_write(end, &packet)?;
         self.pipe.write(end.other(), packet);
         self.check(end)?;
         Ok(true)
@@ -234,6 +262,22 @@ impl Pair {
                 self.up(end, stands)?;
             }
         }
+        Ok(true)
+    }
+
+    /// A part of the packet that is first on its way to `end` has come, but not all of it: whether there was one.
+    ///
+    /// # Errors
+    /// If a claim breaks.
+    pub fn trickle(&mut self, end: End) -> Result<bool, Broken> {
+        if !self.side(end).is_up || !self.pipe.has_packet(end) {
+            return Ok(false);
+        }
+        let now = self.now;
+        let side = self.side_mut(end);
+        side.session.handle_bytes(now);
+        side.hear(now);
+        self.hear_events(end)?;
         Ok(true)
     }
 
@@ -316,6 +360,12 @@ impl Pair {
         Ok(())
     }
 
+    /// Whether a part of a frame has come to `end`, but not all of it.
+    #[must_use]
+    pub fn is_within(&self, end: End) -> bool {
+        self.side(end).within
+    }
+
     /// How much is on its way to `end`.
     #[must_use]
     pub fn on_the_way(&self, end: End) -> usize {
@@ -336,8 +386,12 @@ impl Pair {
         let result = side.session.handle_up(now, stands);
         claim!(Refusal, result.is_ok() != side.dead, "{end:?} answers a sound new pipe with {result:?}");
         if result.is_ok() {
-            (side.is_up, side.heard) = (true, Some(now));
-            (side.wrote, side.owes) = (now, None);
+            side.is_up = true;
+            side.heard.get_or_insert(now);
+            (side.renewed, side.found_silent) = (now, false);
+            (side.wrote, side.owes) = (now, Some(now));
+            self.note_acknowledged(end);
+            self.side_mut(end).paced = (0, 0);
         }
         self.hear_events(end)
     }
@@ -351,11 +405,12 @@ impl Pair {
 
     fn take(&mut self, end: End, packet: &Packet) -> Result<(), Broken> {
         let now = self.now;
-        let (header, frame) = packet;
-        let empty = Arc::new(Frame::default());
-        let frame = frame.as_ref().unwrap_or(&empty);
+        let (header, content) = packet;
+        let mut packet = content.as_ref().map_or_else(Frame::default, Content::to_frame);
+        let mut frame = Frame::default();
+        let ack_delay = self.config.ack_delay;
         let side = self.side_mut(end);
-        let result = side.session.handle_packet(now, *header, frame);
+        let result = side.session.handle_packet(now, *header, &mut packet, &mut frame);
         let arrival = match result {
             Ok(arrival) => arrival,
             Err(error) => {
@@ -363,33 +418,45 @@ impl Pair {
                 return Ok(());
             }
         };
-        side.heard = Some(now);
-        if matches!(header.kind, Kind::Data | Kind::Bye) {
-            side.owes.get_or_insert(now);
+        side.hear(now);
+        let is_numbered = matches!(header.kind, Kind::Data | Kind::Part | Kind::Bye);
+        if is_numbered && header.seq == Seq(side.came) {
+            side.came += 1;
+            side.within = header.kind == Kind::Part;
+            let is_asked = header.wants_ack || header.kind == Kind::Bye;
+            let due = if is_asked { now } else { now.plus_nanos(ack_delay.as_nanos() as u64) };
+            side.owes = Some(side.owes.map_or(due, |before| before.min(due)));
         }
         let is_data = header.kind == Kind::Data;
         claim!(Once, is_data || arrival != Arrival::Deliver, "{end:?} delivers {header:?}");
         if arrival == Arrival::Deliver {
             let expected = side.delivered;
-            let given = number_of(frame);
+            let given = number_of(&frame);
             claim!(Once, given == Some(expected), "{end:?} delivers frame {given:?} as number {expected}");
             side.delivered += 1;
         }
+        self.note_acknowledged(end);
         self.hear_events(end)
     }
 }
 
-/// The frame with that number.
+/// The frame with that number: from 8 bytes on a head, what is more than 24 bytes in values.
 fn numbered_frame(number: u64, bytes: usize) -> Frame {
+    let byte = |at: usize| (number as u8).wrapping_add(at as u8);
     let mut head = number.to_le_bytes().to_vec();
-    head.resize(bytes.max(8), number as u8);
-    Frame { head, ..Frame::default() }
+    head.extend((8..bytes.min(HEAD_BYTES)).map(byte));
+    let mut frame = Frame { head, ..Frame::default() };
+    frame.values.push_bytes(&(HEAD_BYTES..bytes).map(byte).collect::<Vec<u8>>());
+    frame
 }
 
 fn number_of(frame: &Frame) -> Option<u64> {
     let number = u64::from_le_bytes(*frame.head.first_chunk()?);
-    (*frame == numbered_frame(number, frame.head.len())).then_some(number)
+    (*frame == numbered_frame(number, frame.len())).then_some(number)
 }
+
+/// Bytes of the head of a frame that has values.
+const HEAD_BYTES: usize = 24;
 
 /// Packets that a pipe may bring again.
 const REPEATS_MAX: usize = 4;

@@ -36,6 +36,11 @@ impl Pipe {
         self.ways[reader as usize].pop_front()
     }
 
+    /// Whether a packet is first on its way to `reader`.
+    pub(super) fn has_packet(&self, reader: End) -> bool {
+        matches!(self.ways[reader as usize].front(), Some(Item::Packet(_)))
+    }
+
     /// Breaks the pipe. Of what is on its way to each end, the first `keep` items still arrive.
     pub(super) fn cut(&mut self, keep: [usize; 2]) {
         if !core::mem::replace(&mut self.is_broken, true) {

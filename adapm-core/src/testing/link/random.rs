@@ -32,6 +32,10 @@ pub struct Met {
     pub left: u64,
     /// Ends that gave the other up.
     pub dead: u64,
+    /// Packets of which a part came first.
+    pub trickles: u64,
+    /// Cuts with a part of a frame at its reader, and more of it on its way or to come.
+    pub cut_frames: u64,
 }
 
 impl Met {
@@ -46,6 +50,8 @@ impl Met {
         self.lies += other.lies;
         self.left += other.left;
         self.dead += other.dead;
+        self.trickles += other.trickles;
+        self.cut_frames += other.cut_frames;
     }
 }
 
@@ -53,7 +59,8 @@ impl Met {
 #[must_use]
 pub fn config(rng: &mut Rng) -> LinkConfig {
     let mut config = LinkConfig::dead_after(Duration::from_secs(1));
-    config.window_frames = rng.choose(&[1, 2, 4, 16, 64]);
+    config.packet_bytes = rng.choose(&[9, 20, 40, 16 << 10]);
+    config.window_packets = rng.choose(&[1, 2, 4, 16, 64]);
     config.window_bytes = rng.choose(&[1, 40, 200, 10_000]);
     config
 }
@@ -65,7 +72,9 @@ pub fn config(rng: &mut Rng) -> LinkConfig {
 pub fn run(seed: u64, steps: usize, bug: Option<LinkBug>, met: &mut Met) -> Result<(), Broken> {
     let mut rng = Rng::new(seed);
     let config = config(&mut rng);
-    let mut schedule = Schedule { pair: Pair::new(config, bug), patience: rng.within(0..4), met, rng };
+    let patience = rng.within(0..4);
+    let half_dead = rng.chance(30).then(|| rng.choose(&End::BOTH));
+    let mut schedule = Schedule { pair: Pair::new(config, bug), patience, half_dead, met, rng };
     for _ in 0..steps {
         schedule.step()?;
     }
@@ -85,6 +94,8 @@ struct Schedule<'a> {
     rng: Rng,
     /// How long silences get: at 0 never long enough to be suspected.
     patience: usize,
+    /// The end to which bytes get through, and hardly ever a packet.
+    half_dead: Option<End>,
     met: &'a mut Met,
 }
 
@@ -102,7 +113,11 @@ impl Schedule<'_> {
                 self.pair.write(end)?;
             }
             104..160 => {
-                self.pair.read(end)?;
+                if self.rng.chance(if self.half_dead == Some(end) { 95 } else { 2 }) {
+                    self.met.trickles += u64::from(self.pair.trickle(end)?);
+                } else {
+                    self.pair.read(end)?;
+                }
             }
             160..166 => {
                 let back = self.rng.within(0..4);
@@ -112,6 +127,8 @@ impl Schedule<'_> {
                 let ways = End::BOTH.map(|end| self.pair.on_the_way(end));
                 let keep = ways.map(|len| self.rng.within(0..len + 1));
                 self.met.cuts += u64::from(ways != [0, 0]);
+                self.met.cut_frames +=
+                    End::BOTH.iter().filter(|end| self.pair.is_within(**end)).count() as u64;
                 self.pair.cut(keep);
             }
             172..180 => self.dial(),
@@ -140,7 +157,8 @@ impl Schedule<'_> {
     }
 
     fn pass(&mut self) -> Result<(), Broken> {
-        let millis = self.rng.choose(&[1, 5, 20, 60]);
+        let times = if self.half_dead.is_some() { [20, 60, 100, 150] } else { [1, 5, 20, 60] };
+        let millis = self.rng.choose(&times);
         let millis = match self.rng.within(0..40) {
             0 if self.patience > 1 => 250,
             1 if self.patience > 2 => 1_200,
@@ -158,6 +176,7 @@ impl Schedule<'_> {
             Lie::ResumeBefore(by),
             Lie::BehindBye,
             Lie::Farewell,
+            Lie::EmptyPart,
         ])
     }
 }

@@ -26,7 +26,13 @@ fn pipe() -> (mio::Poll, Carried, Porter) {
 }
 
 fn packet() -> Packet {
-    Packet { kind: Kind::Greeting(Greeting::Hello), seq: Seq(0), ack: Seq(0), frame: Frame::default() }
+    Packet {
+        kind: Kind::Greeting(Greeting::Hello),
+        seq: Seq(0),
+        ack: Seq(0),
+        wants_ack: false,
+        frame: Frame::default(),
+    }
 }
 
 #[test]

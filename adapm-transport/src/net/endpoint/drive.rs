@@ -288,15 +288,15 @@ impl Net {
         pipe.is_some_and(|connection| connection.is_ready)
     }
 
-    /// Much of a large packet shows that its sender lives. A little does not: a sender that claims more than it sends makes a
-    /// packet of which the end never comes, fed by heartbeats.
+    /// Bytes show that their sender lives, be they less than a packet. A sender that claims more than it sends is found by the
+    /// checksum of a packet that is fed by what was sent behind it: packets are small.
     fn note_progress(&mut self, node: NodeId, now: Instant) {
         let peer = &mut self.peers[node.index()];
         if let Some(connection) = peer.pipe.and_then(|slot| self.connections.at(slot)) {
             let bytes = connection.pipe.bytes_in();
-            if bytes >= connection.bytes_noted + PROGRESS_BYTES {
+            if bytes > connection.bytes_noted {
                 connection.bytes_noted = bytes;
-                peer.session.handle_progress(now);
+                peer.session.handle_bytes(now);
             }
         }
     }
@@ -313,4 +313,3 @@ const ACCEPTS_AT_ONCE: u32 = 128;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// How long what is due may wait for a pipe that takes nothing, before times are looked at again.
 const BLOCKED_WAIT: Duration = Duration::from_millis(20);
-const PROGRESS_BYTES: u64 = 64 << 10;

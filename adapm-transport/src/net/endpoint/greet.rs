@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use adapm_core::NodeId;
+use adapm_core::link::PACKET_BYTES_MAX;
 use adapm_core::transport::Loss;
-use adapm_core::wire::FRAME_BYTES_MAX;
 
 use super::Net;
 use crate::net::clock::later;
@@ -116,7 +116,9 @@ impl Net {
         let Some(connection) = self.connections.at(slot) else { return };
         connection.role = Role::Attached(met.node);
         connection.deadline = None;
-        connection.pipe.raise_limit(FRAME_BYTES_MAX);
+        connection.pipe.raise_limit(PACKET_BYTES_MAX);
+        // A handshake is no sign of life: pipes can come up for ever over a way on which nothing else passes.
+        connection.bytes_noted = connection.pipe.bytes_in();
         peer.pipe = Some(slot);
         if let Err(error) = peer.session.handle_up(now, met.expects) {
             if error.blames_peer() {

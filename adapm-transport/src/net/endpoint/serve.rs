@@ -41,9 +41,9 @@ impl Net {
         let Some(connection) = self.connections.at(slot) else { return };
         loop {
             while connection.pipe.has_room()
-                && let Some((header, frame)) = peer.session.poll_packet(now)
+                && let Some((header, content)) = peer.session.poll_packet(now)
             {
-                let packet = Outgoing::new(Kind::Link(header.kind), header.seq, header.ack, frame);
+                let packet = Outgoing::link(header, content);
                 self.stats.count_sent(header.kind, packet.len());
                 connection.pipe.push(packet);
             }
@@ -64,7 +64,11 @@ impl Net {
                 // A new pipe helps if this one is stuck, on either side.
                 Event::Suspect => self.break_pipe(node),
                 Event::Recovered => {}
-                Event::Dead(silence) => self.lose(node, Loss::Silent(silence)),
+                Event::Stuck(stall) => {
+                    let remote = self.peers[node.index()].socket();
+                    self.notices.push(remote, Trouble::Stuck(node, stall));
+                }
+                Event::Dead(loss) => self.lose(node, loss),
                 Event::Left(Farewell::Finished) => {}
                 Event::Left(Farewell::Failed) => self.convict(node, Loss::Failed),
                 Event::Left(Farewell::Lost(other)) => {
@@ -149,12 +153,23 @@ impl Net {
     }
 
     /// Hands a packet of a link to its session; returns the node if it is a frame for the user.
-    fn serve(&mut self, node: NodeId, kind: link::Kind, packet: Packet, frame: &mut Frame) -> Option<NodeId> {
+    fn serve(
+        &mut self,
+        node: NodeId,
+        kind: link::Kind,
+        mut packet: Packet,
+        frame: &mut Frame,
+    ) -> Option<NodeId> {
         let now = self.clock.now();
         let peer = &mut self.peers[node.index()];
-        let header = link::Header { kind, seq: packet.seq, ack: packet.ack };
-        let delivered = match peer.session.handle_packet(now, header, &packet.frame) {
+        let Packet { seq, ack, wants_ack, .. } = packet;
+        let header = link::Header { kind, seq, ack, wants_ack };
+        let delivered = match peer.session.handle_packet(now, header, &mut packet.frame, frame) {
             Ok(Arrival::Deliver) => true,
+            Ok(Arrival::Part) => {
+                peer.faults = 0;
+                false
+            }
             Ok(Arrival::Duplicate) => {
                 self.stats.duplicates += 1;
                 false
@@ -172,10 +187,8 @@ impl Net {
         if delivered {
             peer.faults = 0;
             self.stats.frames_received += 1;
-            self.spares.keep(core::mem::replace(frame, packet.frame));
-        } else {
-            self.spares.keep(packet.frame);
         }
+        self.spares.keep(packet.frame);
         self.tend(node);
         let session = &self.peers[node.index()].session;
         if session.wants_to_write() || session.deadline().is_some_and(|due| due <= now) {
@@ -252,7 +265,7 @@ impl NetStats {
             link::Kind::Data => self.frames_sent += 1,
             link::Kind::Heartbeat => self.heartbeats_sent += 1,
             link::Kind::Ack => self.acks_sent += 1,
-            link::Kind::Bye => {}
+            link::Kind::Part | link::Kind::Bye => {}
         }
     }
 

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! All little-endian. The checksums are CRC-32C: `body_crc` of the head and the values, `header_crc` of the first 32 bytes, so that a
-//! length is believed, and waited for, only if it came as it was sent. The first four bytes stay as they are for ever: by them a node of any version knows that it speaks with one of another. `seq` and `ack` are the link
+//! length is believed, and waited for, only if it came as it was sent. The highest bit of the kind says that the sender waits
+//! for the acknowledgement. The first four bytes stay as they are for ever: by them a node of any version knows that it speaks with one of another. `seq` and `ack` are the link
 //! session's ([`adapm_core::link`]); greetings leave them zero and have no values.
 //!
 //! Not here: what greetings say ([`crate::net::hello`]), sockets, and time.
@@ -26,7 +27,7 @@ pub use reader::PacketReader;
 pub use writer::{Outgoing, PacketWriter};
 
 /// Version of everything on the wire between nodes.
-pub const PROTOCOL_VERSION: u8 = 2;
+pub const PROTOCOL_VERSION: u8 = 3;
 /// Bytes of a packet's header.
 pub const HEADER_BYTES: usize = 36;
 
@@ -67,6 +68,8 @@ pub struct Header {
     pub seq: Seq,
     /// The link session's acknowledgement.
     pub ack: Seq,
+    /// Whether the link session waits for the acknowledgement of this packet.
+    pub wants_ack: bool,
     /// The checksum of head and values.
     pub body_crc: u32,
 }
@@ -80,6 +83,8 @@ pub struct Packet {
     pub seq: Seq,
     /// The link session's acknowledgement.
     pub ack: Seq,
+    /// Whether the link session waits for the acknowledgement of this packet.
+    pub wants_ack: bool,
     /// What it carries.
     pub frame: Frame,
 }
@@ -138,7 +143,7 @@ impl Header {
         if u32_at(HEADER_CRC_AT) != crc32c::crc32c(&bytes[..HEADER_CRC_AT]) {
             return Err(Fault::Checksum);
         }
-        let kind = Kind::of_byte(bytes[2]).ok_or(Fault::Kind(bytes[2]))?;
+        let kind = Kind::of_byte(bytes[2] & !WANTS_ACK).ok_or(Fault::Kind(bytes[2]))?;
         let (head_len, values_len) = (u32_at(4), u32_at(8));
         let claimed = u64::from(head_len) + u64::from(values_len);
         if claimed > limit as u64 {
@@ -150,6 +155,7 @@ impl Header {
             values_len: values_len as usize,
             seq: Seq(u64_at(12)),
             ack: Seq(u64_at(20)),
+            wants_ack: bytes[2] & WANTS_ACK != 0,
             body_crc: u32_at(28),
         })
     }
@@ -162,6 +168,7 @@ impl Kind {
             Self::Link(link::Kind::Bye) => 1,
             Self::Link(link::Kind::Ack) => 2,
             Self::Link(link::Kind::Heartbeat) => 3,
+            Self::Link(link::Kind::Part) => 4,
             Self::Greeting(Greeting::Hello) => 16,
             Self::Greeting(Greeting::Welcome) => 17,
             Self::Greeting(Greeting::Proof) => 18,
@@ -176,6 +183,7 @@ impl Kind {
             1 => Self::Link(link::Kind::Bye),
             2 => Self::Link(link::Kind::Ack),
             3 => Self::Link(link::Kind::Heartbeat),
+            4 => Self::Link(link::Kind::Part),
             16 => Self::Greeting(Greeting::Hello),
             17 => Self::Greeting(Greeting::Welcome),
             18 => Self::Greeting(Greeting::Proof),
@@ -201,10 +209,11 @@ impl Packet {
     }
 
     fn checked(header: Header, frame: Frame) -> Result<Self, Fault> {
-        if checksum(&frame) != header.body_crc {
+        if checksum(&frame.head, frame.values.bytes()) != header.body_crc {
             return Err(Fault::Checksum);
         }
-        Ok(Self { kind: header.kind, seq: header.seq, ack: header.ack, frame })
+        let Header { kind, seq, ack, wants_ack, .. } = header;
+        Ok(Self { kind, seq, ack, wants_ack, frame })
     }
 }
 
@@ -262,9 +271,9 @@ pub fn seal(header: &mut [u8; HEADER_BYTES]) {
 }
 
 /// CRC-32C of what follows a header.
-fn checksum(frame: &Frame) -> u32 {
-    let crc = if frame.head.is_empty() { 0 } else { crc32c::crc32c(&frame.head) };
-    if frame.values.is_empty() { crc } else { crc32c::crc32c_append(crc, frame.values.bytes()) }
+fn checksum(head: &[u8], values: &[u8]) -> u32 {
+    let crc = if head.is_empty() { 0 } else { crc32c::crc32c(head) };
+    if values.is_empty() { crc } else { crc32c::crc32c_append(crc, values) }
 }
 
 fn held(frame: &Frame) -> usize {
@@ -272,6 +281,8 @@ fn held(frame: &Frame) -> usize {
 }
 
 const HEADER_CRC_AT: usize = 32;
+/// The bit of the kind.
+const WANTS_ACK: u8 = 0x80;
 const MAGIC: [u8; 2] = *b"aD";
 const SPARES_MAX: usize = 8;
 /// Two of the largest frames.

@@ -48,13 +48,23 @@ fn packet(number: u64, head: usize, values: usize) -> Packet {
     let kind = match number % 4 {
         0 => Kind::Greeting(Greeting::Hello),
         1 => Kind::Link(link::Kind::Bye),
+        2 => Kind::Link(link::Kind::Part),
         _ => Kind::Link(link::Kind::Data),
     };
-    Packet { kind, seq: Seq(number), ack: Seq(number << 40), frame: frame(head, values, number as u8) }
+    let wants_ack = number % 8 == 6;
+    let frame = frame(head, values, number as u8);
+    Packet { kind, seq: Seq(number), ack: Seq(number << 40), wants_ack, frame }
 }
 
 fn outgoing(packet: &Packet) -> Outgoing {
-    Outgoing::new(packet.kind, packet.seq, packet.ack, Some(Arc::new(packet.frame.clone())))
+    let frame = Arc::new(packet.frame.clone());
+    match packet.kind {
+        Kind::Link(kind) => {
+            let Packet { seq, ack, wants_ack, .. } = *packet;
+            Outgoing::link(link::Header { kind, seq, ack, wants_ack }, Some(link::Content::whole(frame)))
+        }
+        kind => Outgoing::new(kind, packet.seq, packet.ack, Some(frame)),
+    }
 }
 
 fn wire(packets: &[Packet]) -> Vec<u8> {

@@ -6,38 +6,50 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
 
-use adapm_core::link::Seq;
+use adapm_core::link::{self, Content, Seq};
 use adapm_core::transport::Frame;
 
-use super::{HEADER_BYTES, Kind, MAGIC, PROTOCOL_VERSION, checksum, seal};
+use super::{HEADER_BYTES, Kind, MAGIC, PROTOCOL_VERSION, WANTS_ACK, checksum, seal};
 
 /// A packet to be written; shares its frame with whoever may have to write it again.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     header: [u8; HEADER_BYTES],
-    frame: Option<Arc<Frame>>,
+    content: Option<Content>,
 }
 
 impl Outgoing {
-    /// A packet with its checksums; costs a look at all its bytes.
+    /// A packet with all of a frame.
     ///
     /// # Panics
-    /// If head or values are longer than 4 GiB, far above the bound on frames.
+    /// If head or values are longer than 4 GiB, far above the bound on packets.
     #[must_use]
     pub fn new(kind: Kind, seq: Seq, ack: Seq, frame: Option<Arc<Frame>>) -> Self {
-        let nothing = Frame::default();
-        let content = frame.as_deref().unwrap_or(&nothing);
-        let len = |bytes: usize| u32::try_from(bytes).expect("a frame has at most 16 MiB").to_le_bytes();
+        Self::sealed(kind.byte(), seq, ack, frame.map(Content::whole))
+    }
+
+    /// A packet of the link session.
+    #[must_use]
+    pub fn link(header: link::Header, content: Option<Content>) -> Self {
+        let kind = Kind::Link(header.kind).byte() | if header.wants_ack { WANTS_ACK } else { 0 };
+        Self::sealed(kind, header.seq, header.ack, content)
+    }
+
+    /// A packet with its checksums; costs a look at all its bytes.
+    fn sealed(kind: u8, seq: Seq, ack: Seq, content: Option<Content>) -> Self {
+        let parts = content.as_ref().map(|content| (content.head(), content.values()));
+        let (head, values) = parts.unwrap_or_default();
+        let len = |bytes: usize| u32::try_from(bytes).expect("a packet is small").to_le_bytes();
         let mut header = [0; HEADER_BYTES];
         header[..2].copy_from_slice(&MAGIC);
-        (header[2], header[3]) = (kind.byte(), PROTOCOL_VERSION);
-        header[4..8].copy_from_slice(&len(content.head.len()));
-        header[8..12].copy_from_slice(&len(content.values.len()));
+        (header[2], header[3]) = (kind, PROTOCOL_VERSION);
+        header[4..8].copy_from_slice(&len(head.len()));
+        header[8..12].copy_from_slice(&len(values.len()));
         header[12..20].copy_from_slice(&seq.0.to_le_bytes());
         header[20..28].copy_from_slice(&ack.0.to_le_bytes());
-        header[28..32].copy_from_slice(&checksum(content).to_le_bytes());
+        header[28..32].copy_from_slice(&checksum(head, values).to_le_bytes());
         seal(&mut header);
-        Self { header, frame }
+        Self { header, content }
     }
 
     /// A message of a handshake.
@@ -50,8 +62,8 @@ impl Outgoing {
     /// Header, head and values, as they follow each other on the wire.
     #[must_use]
     pub fn parts(&self) -> [&[u8]; 3] {
-        match &self.frame {
-            Some(frame) => [&self.header, &frame.head, frame.values.bytes()],
+        match &self.content {
+            Some(content) => [&self.header, content.head(), content.values()],
             None => [&self.header, &[], &[]],
         }
     }
@@ -60,7 +72,7 @@ impl Outgoing {
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a packet has a header at least")]
     pub fn len(&self) -> usize {
-        HEADER_BYTES + self.frame.as_ref().map_or(0, |frame| frame.len())
+        HEADER_BYTES + self.content.as_ref().map_or(0, Content::len)
     }
 }
 

@@ -17,7 +17,7 @@ use adapm_core::transport::Frame;
 use adapm_core::{Instant, Key, NodeId, wire};
 
 pub use hardship::Hardship;
-pub use run::{OPERATIONS, Report, Run, Stopped};
+pub use run::{Conditions, OPERATIONS, Report, Run, Stopped};
 
 use super::coverage::{Fact, Facts};
 use super::dice::Dice;

@@ -31,8 +31,22 @@ pub struct Run {
     pub operations: u64,
     /// The mistake planted in every link session.
     pub link_bug: Option<LinkBug>,
+    /// What goes wrong.
+    pub conditions: Conditions,
     /// Whether each step is told on standard output.
     pub tells: bool,
+}
+
+/// What goes wrong in a run.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum Conditions {
+    /// Faults of any kind, one by one, none so long that a node that lives is given up.
+    #[default]
+    Any,
+    /// Links of one node that are slow from the start, cut, and a node that is stopped: at once, and nobody is given up.
+    SlowLinks,
+    /// A link on which handshakes pass, or bytes, and large packets never do: its ends give each other up.
+    DeadLink,
 }
 
 /// What a run that kept every invariant was like.
@@ -67,7 +81,14 @@ impl Run {
     /// The run of a seed: any system or a random policy, 3 or more nodes, 2 or more workers, 8 or more keys.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, setup: random::setup(seed), operations: OPERATIONS, link_bug: None, tells: false }
+        Self {
+            seed,
+            setup: random::setup(seed),
+            operations: OPERATIONS,
+            link_bug: None,
+            conditions: Conditions::Any,
+            tells: false,
+        }
     }
 
     /// The run of a seed in which a node vanishes.
@@ -78,6 +99,12 @@ impl Run {
         // The share of the node that vanishes is not done.
         run.operations = OPERATIONS * 8 / 5;
         run
+    }
+
+    /// The run of a seed under other conditions.
+    #[must_use]
+    pub fn under(seed: u64, conditions: Conditions) -> Self {
+        Self { conditions, ..Self::new(seed) }
     }
 
     /// The same with a mistake planted in every engine, and these checks.
@@ -167,7 +194,8 @@ impl Run {
             bytes_per_second: dice.choose(&[0, 1_000_000_000, 10_000_000]),
         };
         let mut link = LinkConfig::dead_after(Duration::from_millis(dice.choose(&DEAD_MILLIS)));
-        link.window_frames = dice.choose(&[4_096, 16, 2, 1]);
+        link.packet_bytes = dice.choose(&[16 << 10, 256, 40]);
+        link.window_packets = dice.choose(&[4_096, 16, 2, 1]);
         let mut links = Faulty::new(link, wire, nodes, dice.bits());
         if let Some(bug) = self.link_bug {
             links.plant(bug);
@@ -185,7 +213,11 @@ impl Run {
         // Faults of a node that has vanished do not count.
         let count = dice.within(4..9) + 6 * self.setup.losses as u64;
         let steps = self.operations / 10..self.operations;
-        let mut plan = Plan::random(dice, nodes, count, steps.clone(), longest);
+        let mut plan = match self.conditions {
+            Conditions::Any => Plan::random(dice, nodes, count, steps.clone(), longest),
+            Conditions::SlowLinks => Plan::slow_links(dice, nodes, link.dead_after, 0..self.operations / 4),
+            Conditions::DeadLink => Plan::dead_link(dice, nodes, link.dead_after, 0..self.operations / 4),
+        };
         if self.setup.losses > 0 {
             let moment = dice.within(steps.clone());
             let node = dice.choose(&simulation.subject().cluster().nodes().collect::<Vec<_>>());

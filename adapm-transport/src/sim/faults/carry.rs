@@ -1,9 +1,9 @@
 //! What the ends of a link read and write, and what their sessions say: judged by what happened.
 
-use std::sync::Arc;
+use core::time::Duration;
 
 use adapm_core::Instant;
-use adapm_core::link::{Arrival, Event, Header, LinkError, Seq};
+use adapm_core::link::{Arrival, Content, Event, Header, LinkError, Seq};
 use adapm_core::transport::Frame;
 
 use super::faulty::{Around, LinkEvent, What};
@@ -34,15 +34,20 @@ impl Link {
             Item::Answer(stands) if pipe == end.pipe && !end.is_up && !end.is_dead => {
                 self.come_up(now, side, stands)
             }
-            Item::Packet(header, frame) if pipe == end.pipe && end.is_up => {
-                self.packet(now, side, header, frame, effects)
+            Item::Packet(header, content) if pipe == end.pipe && end.is_up => {
+                self.packet(now, side, header, content, effects)
+            }
+            Item::Bytes if pipe == end.pipe && end.is_up => {
+                end.session.handle_bytes(now);
+                end.heard = Some(now);
+                Ok(())
             }
             Item::Break if pipe == end.pipe => {
                 self.lower(now, side, around, effects);
                 Ok(())
             }
             // Of an old pipe.
-            Item::Hello(_) | Item::Answer(_) | Item::Packet(..) | Item::Break => Ok(()),
+            Item::Hello(_) | Item::Answer(_) | Item::Packet(..) | Item::Bytes | Item::Break => Ok(()),
         }
     }
 
@@ -51,7 +56,9 @@ impl Link {
         let end = &mut self.ends[side as usize];
         let up = end.session.handle_up(now, stands);
         up.map_err(|error| Broken(format!("{node} does not go on with {peer}: {error}")))?;
-        (end.is_up, end.heard) = (true, Some(now));
+        (end.is_up, end.renewed) = (true, now);
+        end.heard.get_or_insert(now);
+        end.note_acknowledged(now, stands);
         Ok(())
     }
 
@@ -60,15 +67,17 @@ impl Link {
         now: Instant,
         side: Side,
         header: Header,
-        frame: Option<Arc<Frame>>,
+        content: Option<Content>,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
         let (node, peer) = (self.node(side), self.node(side.other()));
         let end = &mut self.ends[side as usize];
-        let frame = frame.map_or_else(Frame::default, |frame| (*frame).clone());
+        let mut packet = content.map_or_else(Frame::default, |content| content.to_frame());
+        let mut frame = Frame::default();
         let refused = |error: LinkError| Broken(format!("{node} refuses a sound packet of {peer}: {error}"));
-        let arrival = end.session.handle_packet(now, header, &frame).map_err(refused)?;
+        let arrival = end.session.handle_packet(now, header, &mut packet, &mut frame).map_err(refused)?;
         end.heard = Some(now);
+        end.note_acknowledged(now, header.ack);
         if arrival == Arrival::Deliver {
             end.handed_on += 1;
             effects.arrived.push((peer, node, frame));
@@ -105,21 +114,23 @@ impl Link {
             let other = self.end(side.other());
             let (peer_left, peer_sent, peer_closed) = (other.has_left, other.sent, other.has_closed);
             let end = &mut self.ends[side as usize];
-            let silence = end.silence(now);
+            let (silence, quiet, stall) = (end.silence(now), end.quiet(now), end.stall(now));
+            let is_long = |nanos: u64, least: Duration| u128::from(nanos) >= least.as_nanos();
             let is_true = match event {
                 Event::Suspect => {
-                    let is_true = u128::from(silence) >= self.config.suspect_after.as_nanos();
+                    let is_true = is_long(quiet, self.config.suspect_after);
                     if end.is_up {
                         self.lower(now, side, around, effects);
                     }
                     is_true
                 }
                 Event::Recovered => silence == 0,
+                Event::Stuck(told) => told.time.as_nanos() == u128::from(stall),
                 Event::Dead(_) => {
                     (end.is_dead, end.is_up) = (true, false);
                     end.backlog.clear();
                     effects.lost.push((node, peer));
-                    u128::from(silence) >= self.config.dead_after.as_nanos()
+                    is_long(silence.max(stall), self.config.dead_after)
                 }
                 Event::Left(_) => {
                     end.has_left = true;
@@ -135,7 +146,9 @@ impl Link {
                 }
             };
             if !is_true {
-                return Err(Broken(format!("{node} says {event:?} of {peer} after {silence} ns of silence")));
+                return Err(Broken(format!(
+                    "{node} says {event:?} of {peer} after {silence} ns of silence and {stall} ns without progress"
+                )));
             }
         }
         Ok(())
@@ -150,11 +163,15 @@ impl Link {
         effects: &mut Effects<LinkEvent>,
     ) {
         let reader = side.other();
-        while let Some((header, frame)) = self.ends[side as usize].session.poll_packet(now) {
-            let pipe = self.ends[side as usize].pipe;
+        while let Some((header, content)) = self.ends[side as usize].session.poll_packet(now) {
+            let end = &mut self.ends[side as usize];
+            if content.is_some() {
+                end.waits.get_or_insert(now);
+            }
+            let pipe = end.pipe;
             let repeats = core::mem::take(&mut self.ways[reader as usize].repeats);
             for _ in 0..=usize::from(repeats) {
-                self.post(now, reader, pipe, Item::Packet(header, frame.clone()), around, effects);
+                self.post(now, reader, pipe, Item::Packet(header, content.clone()), around, effects);
             }
         }
         self.arm(now, side, effects);
@@ -172,12 +189,14 @@ impl Link {
     ) {
         let (from, to) = (self.node(reader.other()), self.node(reader));
         let frame_bytes = match &item {
-            Item::Packet(_, Some(frame)) => frame.len(),
+            Item::Packet(_, Some(content)) => content.len(),
             _ => 0,
         };
-        let arrival = around.wire.depart(now, from, to, HEADER_BYTES + frame_bytes, &mut around.dice);
-        self.ways[reader as usize].parcels.push_back(Parcel { arrival, pipe, item });
-        effects.later.push((arrival, self.event(What::Arrive(reader))));
+        let bytes = HEADER_BYTES + frame_bytes;
+        let arrival = around.wire.depart(now, from, to, bytes, &mut around.dice);
+        let (event, step) = (self.event(What::Arrive(reader)), self.config.suspect_after / 4);
+        let later = |moment| effects.later.push((moment, event));
+        self.ways[reader as usize].put(now, (pipe, item), bytes, arrival, step, later);
     }
 
     /// Sets the alarm of the session of `side`, unless an earlier one is set.
@@ -193,20 +212,22 @@ impl Link {
     }
 
     pub(super) fn judge(&self, side: Side) -> Result<(), Broken> {
-        let (frames, bytes) = self.end(side).session.unacknowledged();
+        let (packets, bytes) = self.end(side).session.unacknowledged();
         let byes = usize::from(self.end(side).has_closed);
-        let within = frames <= self.config.window_frames + byes;
+        // A frame alone may be larger than the window.
+        let largest = self.end(side).largest.div_ceil(self.config.packet_bytes);
+        let within = packets <= self.config.window_packets.max(largest) + byes;
         if within {
             return Ok(());
         }
         let (node, peer) = (self.node(side), self.node(side.other()));
         Err(Broken(format!(
-            "{node} keeps {frames} packets of {bytes} bytes for {peer}, more than its window"
+            "{node} keeps {packets} packets of {bytes} bytes for {peer}, more than its window"
         )))
     }
 }
 
 /// Bytes of a packet without its frame.
-const HEADER_BYTES: usize = 24;
+pub(super) const HEADER_BYTES: usize = 24;
 /// How long a dialer waits before it makes a new pipe, in nanoseconds.
 const REDIAL_NANOS: core::ops::Range<u64> = 10_000..2_000_000;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use adapm_core::Instant;
-use adapm_core::link::{LinkConfig, SendRefusal, Session};
+use adapm_core::link::{LinkConfig, SendRefusal, Seq, Session};
 use adapm_core::transport::{Farewell, Frame};
 
 /// One end of a link.
@@ -19,8 +19,16 @@ pub(super) struct End {
     pub(super) backlog: VecDeque<Frame>,
     /// The alarm on the agenda that counts.
     pub(super) alarm: Option<Instant>,
-    /// When a packet or a new pipe last came.
+    /// When it has met its peer, or bytes came last.
     pub(super) heard: Option<Instant>,
+    /// When its pipe came up.
+    pub(super) renewed: Instant,
+    /// Since when something that it wrote waits and no acknowledgement has moved.
+    pub(super) waits: Option<Instant>,
+    /// What its peer is known to expect next.
+    acknowledged: Seq,
+    /// Bytes of the largest frame given to it.
+    pub(super) largest: usize,
     /// Frames given to it, and frames that it has handed on.
     pub(super) sent: u64,
     pub(super) handed_on: u64,
@@ -44,6 +52,10 @@ impl End {
             backlog: VecDeque::new(),
             alarm: None,
             heard: None,
+            renewed: Instant::ZERO,
+            waits: None,
+            acknowledged: Seq::default(),
+            largest: 0,
             sent: 0,
             handed_on: 0,
             has_closed: false,
@@ -57,6 +69,7 @@ impl End {
     /// Takes a frame; it waits if there is no room.
     pub(super) fn send(&mut self, frame: Frame) {
         self.sent += 1;
+        self.largest = self.largest.max(frame.len());
         self.backlog.push_back(frame);
         self.fill();
     }
@@ -90,6 +103,24 @@ impl End {
     /// How long nothing was heard, in nanoseconds.
     pub(super) fn silence(&self, now: Instant) -> u64 {
         self.heard.map_or(0, |heard| now.nanos_since(heard))
+    }
+
+    /// How long nothing was heard on the pipe in use, in nanoseconds.
+    pub(super) fn quiet(&self, now: Instant) -> u64 {
+        self.silence(now).min(now.nanos_since(self.renewed))
+    }
+
+    /// How long no acknowledgement has moved that is waited for, in nanoseconds.
+    pub(super) fn stall(&self, now: Instant) -> u64 {
+        self.waits.map_or(0, |waits| now.nanos_since(waits))
+    }
+
+    /// The peer expects `ack` next.
+    pub(super) fn note_acknowledged(&mut self, now: Instant, ack: Seq) {
+        if self.acknowledged < ack {
+            self.acknowledged = ack;
+            self.waits = (self.session.unacknowledged().0 > 0).then_some(now);
+        }
     }
 
     /// Whether everything that it was given has arrived, and its goodbye if it was said.

@@ -172,6 +172,14 @@ impl Links for Faulty {
                 let paused = &mut self.around.paused_until[node.index()];
                 *paused = until.max(*paused);
             }
+            Fault::SlowLink(a, b, packet_time, lasts) => {
+                let until = now.plus_nanos(lasts.as_nanos() as u64);
+                self.link(*a, *b).0.slow_down(*packet_time, until);
+            }
+            Fault::Hole(from, to, bytes_max, lasts) => {
+                let until = now.plus_nanos(lasts.as_nanos() as u64);
+                self.link(*from, *to).0.tear(*from, *bytes_max, until);
+            }
             Fault::Repeat(from, to) => self.link(*from, *to).0.repeat(*from),
             Fault::Vanish(node) => {
                 for (pair, link) in &mut self.links {

@@ -1,9 +1,12 @@
 //! One link: two ends, and a pipe at a time between them. What is read and written is in `carry`.
 
+use core::time::Duration;
+
 use adapm_core::link::LinkConfig;
 use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId};
 
+use super::carry::HEADER_BYTES;
 use super::end::End;
 use super::faulty::{Around, LinkEvent, Pair, What};
 use super::way::{Item, Way};
@@ -202,6 +205,19 @@ impl Link {
         way.blocked_until = until.max(way.blocked_until);
     }
 
+    /// A packet of the largest size takes `packet_time` in either direction until then.
+    pub(super) fn slow_down(&mut self, packet_time: Duration, until: Instant) {
+        let bytes = self.config.packet_bytes as u64 + HEADER_BYTES as u64;
+        for way in &mut self.ways {
+            way.slow_down((packet_time.as_nanos() as u64 / bytes).max(1), until);
+        }
+    }
+
+    /// Nothing of `from` above so many bytes gets through until then, and nothing behind it on the same pipe.
+    pub(super) fn tear(&mut self, from: NodeId, bytes_max: usize, until: Instant) {
+        self.ways[self.sided(from).other() as usize].tear(bytes_max, until);
+    }
+
     /// The next packet of `from` is written twice.
     pub(super) fn repeat(&mut self, from: NodeId) {
         self.ways[self.sided(from).other() as usize].repeats = true;
@@ -241,6 +257,7 @@ impl Link {
         for side in Side::BOTH {
             let way = &mut self.ways[side as usize];
             way.blocked_until = now.min(way.blocked_until);
+            way.mend();
             for _ in 0..way.parcels.len() {
                 effects.later.push((now, LinkEvent { pair: self.pair, what: What::Arrive(side) }));
             }

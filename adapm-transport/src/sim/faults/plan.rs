@@ -18,6 +18,11 @@ pub enum Fault {
     Partition(Vec<NodeId>, Duration),
     /// A node stands still for a while, its workers with it: it reads, writes and sends nothing.
     Pause(NodeId, Duration),
+    /// The link between two nodes carries bytes so slowly for a while that a packet of the largest size takes this long.
+    SlowLink(NodeId, NodeId, Duration, Duration),
+    /// Packets from one node to another above so many bytes do not get through for a while, and nothing behind them on the same
+    /// pipe: the next pipe works until the next large packet.
+    Hole(NodeId, NodeId, usize, Duration),
     /// A node takes so many times longer for everything for a while.
     Slow(NodeId, u32, Duration),
     /// The next packet from one node to another arrives twice.
@@ -37,6 +42,8 @@ impl Fault {
             Self::OneWay(..) => FaultKind::OneWay,
             Self::Partition(..) => FaultKind::Partition,
             Self::Pause(..) => FaultKind::Pause,
+            Self::SlowLink(..) => FaultKind::SlowLink,
+            Self::Hole(..) => FaultKind::Hole,
             Self::Slow(..) => FaultKind::Slow,
             Self::Repeat(..) => FaultKind::Repeat,
             Self::Lie(..) => FaultKind::Lie,
@@ -48,7 +55,11 @@ impl Fault {
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeId> {
         match self {
-            Self::Reset(a, b) | Self::OneWay(a, b, _) | Self::Repeat(a, b) => vec![*a, *b],
+            Self::Reset(a, b)
+            | Self::OneWay(a, b, _)
+            | Self::Repeat(a, b)
+            | Self::SlowLink(a, b, ..)
+            | Self::Hole(a, b, ..) => vec![*a, *b],
             Self::Partition(side, _) => side.clone(),
             Self::Pause(node, _) | Self::Slow(node, ..) | Self::Vanish(node) | Self::Lie(_, node) => {
                 vec![*node]
@@ -86,6 +97,51 @@ impl Plan {
         Self(moments.into_iter().map(fault).collect())
     }
 
+    /// Slow links from the start: a packet takes up to a sixteenth of `dead_after` on all links of one node, for three times
+    /// that long. At some of these steps of the workers one of them is cut, twice, and a node stands still for up to a quarter of
+    /// it.
+    #[must_use]
+    pub fn slow_links(
+        dice: &mut Dice,
+        nodes: usize,
+        dead_after: Duration,
+        steps: core::ops::Range<u64>,
+    ) -> Self {
+        let (a, b) = two_nodes(dice, nodes);
+        let packet_time = dead_after / dice.choose(&[16, 20, 40]);
+        let slow = (0..nodes as u16).map(NodeId).filter(|node| *node != a);
+        let slow = slow.map(|node| Fault::SlowLink(a, node, packet_time, 3 * dead_after));
+        let mut plan: Vec<(When, Fault)> = slow.map(|fault| (When::At(Instant::ZERO), fault)).collect();
+        let dead_nanos = dead_after.as_nanos() as u64;
+        let lasts = Duration::from_nanos(dice.within(dead_nanos / 20..dead_nanos / 4));
+        let stopped = dice.choose(&[a, b]);
+        let mut faults = vec![Fault::Pause(stopped, lasts), Fault::Reset(a, b), Fault::Reset(a, b)];
+        let mut moments: Vec<u64> = faults.iter().map(|_| dice.within(steps.clone())).collect();
+        moments.sort_unstable();
+        for moment in moments {
+            let fault = faults.swap_remove(dice.within(0..faults.len() as u64) as usize);
+            plan.push((When::Steps(moment), fault));
+        }
+        Self(plan)
+    }
+
+    /// A link that carries small packets only, or carries bytes so slowly that no packet is ever whole, for good.
+    #[must_use]
+    pub fn dead_link(
+        dice: &mut Dice,
+        nodes: usize,
+        dead_after: Duration,
+        steps: core::ops::Range<u64>,
+    ) -> Self {
+        let (a, b) = two_nodes(dice, nodes);
+        let fault = if dice.chance(50) {
+            Fault::Hole(a, b, 40, FOR_GOOD)
+        } else {
+            Fault::SlowLink(a, b, 40 * dead_after, FOR_GOOD)
+        };
+        Self(vec![(When::Steps(dice.within(steps)), fault)])
+    }
+
     /// The same with one more fault.
     #[must_use]
     pub fn and(mut self, fault: (When, Fault)) -> Self {
@@ -115,16 +171,25 @@ impl Plan {
     }
 }
 
-fn random_fault(dice: &mut Dice, nodes: usize, longest: Duration) -> Fault {
+fn two_nodes(dice: &mut Dice, nodes: usize) -> (NodeId, NodeId) {
     let a = NodeId(dice.within(0..nodes as u64) as u16);
     let b = NodeId(((u64::from(a.0) + dice.within(1..nodes as u64)) % nodes as u64) as u16);
+    (a, b)
+}
+
+fn random_fault(dice: &mut Dice, nodes: usize, longest: Duration) -> Fault {
+    let (a, b) = two_nodes(dice, nodes);
     // Short ones strike inside of a round, long ones are longer than any round.
     let longest = longest.as_nanos() as u64;
     let longest = dice.choose(&[longest / 100, longest / 10, longest]);
     let lasts = Duration::from_nanos(dice.within(longest / 10..longest + 1));
     match dice.within(0..100) {
-        0..30 => Fault::Reset(a, b),
-        30..42 => Fault::OneWay(a, b, lasts),
+        0..22 => Fault::Reset(a, b),
+        // Slower for longer than any other fault, but not so slow that what is under way by then takes for ever.
+        22..28 => Fault::SlowLink(a, b, lasts / 64, 4 * lasts),
+        // What is swallowed is noticed late.
+        28..32 => Fault::Hole(a, b, dice.choose(&[30, 60, 200]), lasts / 4),
+        32..42 => Fault::OneWay(a, b, lasts),
         42..54 => {
             let alone = dice.chance(70) || nodes < 4;
             Fault::Partition(if alone { vec![a] } else { vec![a, b] }, lasts)
@@ -135,3 +200,6 @@ fn random_fault(dice: &mut Dice, nodes: usize, longest: Duration) -> Fault {
         _ => Fault::Lie(a, b),
     }
 }
+
+/// Longer than any run.
+const FOR_GOOD: Duration = Duration::from_secs(3_600);

@@ -1,11 +1,10 @@
 //! One direction of the pipes of a link: what is on its way, in order.
 
+use core::time::Duration;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use adapm_core::Instant;
-use adapm_core::link::{Header, Seq};
-use adapm_core::transport::Frame;
+use adapm_core::link::{Content, Header, Seq};
 
 /// What an end reads next.
 #[derive(Clone, Debug)]
@@ -14,8 +13,10 @@ pub(super) enum Item {
     Hello(Seq),
     /// The listener's answer: where it stands.
     Answer(Seq),
+    /// A part of the packet that comes next, but not all of it.
+    Bytes,
     /// A packet.
-    Packet(Header, Option<Arc<Frame>>),
+    Packet(Header, Option<Content>),
     /// The pipe has broken.
     Break,
 }
@@ -37,9 +38,77 @@ pub(super) struct Way {
     pub(super) blocked_until: Instant,
     /// The next packet is written twice.
     pub(super) repeats: bool,
+    /// How much longer bytes take, for a while.
+    slow: Option<Slow>,
+    /// Which packets do not get through, for a while.
+    hole: Option<Hole>,
+    /// The pipe of which a packet has not got through: nothing behind it does, for ever.
+    swallowed: Option<u32>,
+    /// When the last parcel arrives.
+    last: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slow {
+    nanos_per_byte: u64,
+    until: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    bytes_max: usize,
+    until: Instant,
 }
 
 impl Way {
+    /// Bytes take so much longer until then.
+    pub(super) fn slow_down(&mut self, nanos_per_byte: u64, until: Instant) {
+        self.slow = Some(Slow { nanos_per_byte, until });
+    }
+
+    /// Packets above `bytes_max` do not get through until then, and nothing behind them on the same pipe, ever.
+    pub(super) fn tear(&mut self, bytes_max: usize, until: Instant) {
+        self.hole = Some(Hole { bytes_max, until });
+    }
+
+    /// Packets get through again, as fast as before.
+    pub(super) fn mend(&mut self) {
+        (self.slow, self.hole) = (None, None);
+    }
+
+    /// Puts `item` of `bytes` bytes on its way at `now`, which would arrive at `arrival` if all were well. Bytes of a packet
+    /// that takes long come every `step`. Calls `later` with the moment of each arrival.
+    pub(super) fn put(
+        &mut self,
+        now: Instant,
+        (pipe, item): (u32, Item),
+        bytes: usize,
+        arrival: Instant,
+        step: Duration,
+        mut later: impl FnMut(Instant),
+    ) {
+        if self.swallowed == Some(pipe)
+            || self.hole.is_some_and(|hole| now < hole.until && bytes > hole.bytes_max)
+        {
+            self.swallowed = Some(pipe);
+            return;
+        }
+        let slow = self.slow.filter(|slow| now < slow.until);
+        let transfer = slow.map_or(0, |slow| slow.nanos_per_byte * bytes as u64);
+        let mut begin = arrival.max(self.last);
+        self.last = begin.plus_nanos(transfer);
+        let step = (step.as_nanos() as u64).max(1);
+        if matches!(item, Item::Packet(..)) {
+            while self.last.nanos_since(begin) > step {
+                begin = begin.plus_nanos(step);
+                self.parcels.push_back(Parcel { arrival: begin, pipe, item: Item::Bytes });
+                later(begin);
+            }
+        }
+        self.parcels.push_back(Parcel { arrival: self.last, pipe, item });
+        later(self.last);
+    }
+
     /// The next parcel, if it has arrived.
     pub(super) fn take(&mut self, now: Instant) -> Option<Parcel> {
         let has_arrived = self.parcels.front().is_some_and(|parcel| parcel.arrival <= now);

@@ -154,7 +154,12 @@ impl<S: Subject, L: Links> Simulator<S, L> {
                 self.settle(*to)?;
             }
             Fault::Vanish(node) => self.vanish(*node)?,
-            Fault::Reset(..) | Fault::OneWay(..) | Fault::Partition(..) | Fault::Repeat(..) => {}
+            Fault::Reset(..)
+            | Fault::OneWay(..)
+            | Fault::Partition(..)
+            | Fault::SlowLink(..)
+            | Fault::Hole(..)
+            | Fault::Repeat(..) => {}
         }
         Ok(())
     }

@@ -166,7 +166,7 @@ impl Serial {
             }
         }
         Ok(match self.line.error() {
-            Some(LineError::Silent(time)) => self.lose(Loss::Silent(time)),
+            Some(LineError::Lost(loss)) => self.lose(loss),
             Some(LineError::Restarted) => self.lose(Loss::Restarted),
             Some(LineError::Misbehaved(_)) => self.lose(Loss::Misbehaved),
             Some(error) => return Err(error),

@@ -23,7 +23,7 @@ use core::time::Duration;
 
 use adapm_core::Instant;
 use adapm_core::link::{Arrival, Event, LinkConfig, LinkError, SendRefusal, Seq, Session};
-use adapm_core::transport::{Farewell, Frame};
+use adapm_core::transport::{Farewell, Frame, Loss};
 
 use crate::packet::{Packet, Reader, header};
 
@@ -50,8 +50,8 @@ pub enum LineError {
     Restarted,
     /// The other end said what no sound one says.
     Misbehaved(LinkError),
-    /// Nothing was heard of the other end for so long.
-    Silent(Duration),
+    /// Nothing was heard of the other end, or nothing arrives there.
+    Lost(Loss),
     /// A frame above [`FRAME_BYTES_MAX`].
     FrameLen {
         /// Its bytes.
@@ -96,19 +96,22 @@ pub struct Line {
 
 /// Largest frame, so that a microcontroller has room for it.
 pub const FRAME_BYTES_MAX: usize = 8 << 10;
+/// Bytes of a frame in one packet: 90 ms at 115,200 baud.
+pub const PACKET_BYTES: usize = 1 << 10;
 
 impl Line {
     /// An end of a line on which nothing was said yet. `terms` must be the same number on both ends.
     #[must_use]
     pub fn new(end: End, terms: u64, dead_after: Duration) -> Self {
         let mut config = LinkConfig::dead_after(dead_after);
-        config.window_frames = 32;
+        config.packet_bytes = PACKET_BYTES;
+        config.window_packets = 32;
         config.window_bytes = 2 * FRAME_BYTES_MAX;
         Self {
             end,
             terms,
             session: Session::new(config),
-            reader: Reader::new(FRAME_BYTES_MAX + FRAME_BYTES_MAX / 64),
+            reader: Reader::new(2 * PACKET_BYTES),
             pipe: 0,
             is_up: false,
             nag_at: Instant::ZERO,
@@ -175,11 +178,9 @@ impl Line {
             self.nag(now, line);
         }
         if self.is_up {
-            while let Some((header, frame)) = self.session.poll_packet(now) {
-                let (head, values) = match &frame {
-                    Some(frame) => (&frame.head[..], frame.values.bytes()),
-                    None => (&[][..], &[][..]),
-                };
+            while let Some((header, content)) = self.session.poll_packet(now) {
+                let parts = content.as_ref().map(|content| (content.head(), content.values()));
+                let (head, values) = parts.unwrap_or_default();
                 Packet::session(self.pipe, header, head, values).write(line);
             }
         }
@@ -200,8 +201,8 @@ impl Line {
     /// What the session tells.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.session.poll_event();
-        if let Some(Event::Dead(silence)) = event {
-            self.fail(LineError::Silent(silence));
+        if let Some(Event::Dead(loss)) = event {
+            self.fail(LineError::Lost(loss));
         }
         event
     }
@@ -259,17 +260,19 @@ impl Line {
                 self.break_off(now);
                 self.nag_at = now;
             }
-            Packet::Session { pipe, kind, seq, ack, head, values } if self.is_up && pipe == self.pipe => {
-                let Some(header) = header(kind, seq, ack) else { return self.break_off(now) };
-                let mut frame = Frame { head: head.to_vec(), ..Frame::default() };
-                frame.values.resize(values.len());
-                frame.values.bytes_mut().copy_from_slice(values);
-                match self.session.handle_packet(now, header, &frame) {
+            Packet::Session { pipe, kind, seq, ack, wants_ack, head, values }
+                if self.is_up && pipe == self.pipe =>
+            {
+                let Some(header) = header(kind, seq, ack, wants_ack) else { return self.break_off(now) };
+                let mut packet = Frame { head: head.to_vec(), ..Frame::default() };
+                packet.values.push_bytes(values);
+                let mut frame = Frame::default();
+                match self.session.handle_packet(now, header, &mut packet, &mut frame) {
                     Ok(Arrival::Deliver) => {
                         self.stats.frames_in += 1;
                         self.inbox.push_back(frame);
                     }
-                    Ok(Arrival::Duplicate | Arrival::Control) => {}
+                    Ok(Arrival::Part | Arrival::Duplicate | Arrival::Control) => {}
                     Err(error) if error.blames_peer() => self.fail(LineError::Misbehaved(error)),
                     Err(_) => self.break_off(now),
                 }
@@ -329,13 +332,7 @@ impl fmt::Display for LineError {
             ),
             Self::Restarted => f.write_str("one end was restarted and has lost its state: restart both"),
             Self::Misbehaved(error) => write!(f, "the other end breaks the rules of a link: {error}"),
-            Self::Silent(time) => {
-                write!(
-                    f,
-                    "nothing was heard of the other end for {:.1} s: see whether it runs",
-                    time.as_secs_f32()
-                )
-            }
+            Self::Lost(loss) => write!(f, "the other end is lost: {loss}; see whether it runs"),
             Self::FrameLen { bytes } => {
                 write!(f, "a frame of {bytes} bytes, the line takes {FRAME_BYTES_MAX}: use shorter values")
             }

@@ -261,7 +261,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
                 LinkEvent::Room => self.flush()?,
                 LinkEvent::Drained => self.has_drained = true,
                 LinkEvent::Left(farewell) => self.left = Some(farewell),
-                LinkEvent::Dead(_) | LinkEvent::Suspect | LinkEvent::Recovered => {}
+                LinkEvent::Dead(_) | LinkEvent::Stuck(_) | LinkEvent::Suspect | LinkEvent::Recovered => {}
             }
         }
         self.write();

@@ -43,6 +43,8 @@ pub enum Packet<'a> {
         seq: u64,
         /// Number that is expected.
         ack: u64,
+        /// Whether the acknowledgement of this packet is waited for.
+        wants_ack: bool,
         /// Head of the frame.
         head: &'a [u8],
         /// Values of the frame.
@@ -55,7 +57,8 @@ impl Packet<'_> {
     #[must_use]
     pub fn session<'a>(pipe: u32, header: Header, head: &'a [u8], values: &'a [u8]) -> Packet<'a> {
         let kind = KINDS.iter().position(|kind| *kind == header.kind).expect("all kinds are listed") as u8;
-        Packet::Session { pipe, kind, seq: header.seq.0, ack: header.ack.0, head, values }
+        let Header { seq, ack, wants_ack, .. } = header;
+        Packet::Session { pipe, kind, seq: seq.0, ack: ack.0, wants_ack, head, values }
     }
 
     /// Appends the packet as it goes over the line: with a zero before it, too, which ends what a disturbance has begun.
@@ -73,8 +76,8 @@ impl Packet<'_> {
 
 /// The header of a session's packet, `None` if it has a kind that there is not.
 #[must_use]
-pub fn header(kind: u8, seq: u64, ack: u64) -> Option<Header> {
-    KINDS.get(usize::from(kind)).map(|kind| Header { kind: *kind, seq: Seq(seq), ack: Seq(ack) })
+pub fn header(kind: u8, seq: u64, ack: u64, wants_ack: bool) -> Option<Header> {
+    KINDS.get(usize::from(kind)).map(|kind| Header { kind: *kind, seq: Seq(seq), ack: Seq(ack), wants_ack })
 }
 
 /// Finds the packets in the bytes of a line.
@@ -130,4 +133,4 @@ pub fn written(packet: &Packet<'_>) -> Vec<u8> {
 const END: u8 = 0;
 static CHECK: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 /// In the order of their numbers.
-const KINDS: [Kind; 4] = [Kind::Data, Kind::Bye, Kind::Ack, Kind::Heartbeat];
+const KINDS: [Kind; 5] = [Kind::Data, Kind::Bye, Kind::Ack, Kind::Heartbeat, Kind::Part];

@@ -89,7 +89,7 @@ fn frames_arrive_once_and_in_order_over_a_bad_line() {
 
 #[test]
 fn a_packet_is_found_behind_garbage_and_no_damaged_one_is() {
-    let header = Header { kind: Kind::Data, seq: Seq(300), ack: Seq(7) };
+    let header = Header { kind: Kind::Data, seq: Seq(300), ack: Seq(7), wants_ack: true };
     let packet = Packet::session(5, header, &[0, 1, 2, 0], &[0; 300]);
     let bytes = written(&packet);
     let found = |bytes: &[u8]| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use adapm_core::Instant;
 use adapm_core::transport::{Farewell, Frame};
 use crc::{CRC_32_ISCSI, Crc};
-use serial_node::line::{End, FRAME_BYTES_MAX, Line, LineError};
+use serial_node::line::{End, FRAME_BYTES_MAX, Line, LineError, PACKET_BYTES};
 use serial_node::packet::{Packet, Reader, written};
 
 /// A generator of its own, so that a seed means the same for ever.
@@ -48,18 +48,22 @@ fn word(pipe: u32, next: u64, random: &mut Random) -> Vec<u8> {
             kind: 1,
             seq: next,
             ack: 0,
+            wants_ack: random.below(2) == 0,
             head: &[random.below(4) as u8],
             values: &[],
         }),
         8 => {
-            let (kind, seq) = (random.below(6) as u8, next + small);
-            written(&Packet::Session { pipe, kind, seq, ack: small, head: &seq.to_le_bytes(), values: &[] })
+            // No part of a frame: it would begin the next one.
+            let (kind, seq) = ([0, 1, 2, 3, 5, 6][random.below(6) as usize], next + small);
+            let (wants_ack, head) = (false, &seq.to_le_bytes()[..]);
+            written(&Packet::Session { pipe, kind, seq, ack: small, wants_ack, head, values: &[] })
         }
         _ => {
-            let len = if random.below(20) == 0 { FRAME_BYTES_MAX as u64 } else { random.below(40) };
+            let len = if random.below(20) == 0 { PACKET_BYTES as u64 } else { random.below(40) };
             let (values, seq) = (random.bytes(len), next);
             let head = &seq.to_le_bytes();
-            written(&Packet::Session { pipe, kind: 0, seq, ack: 0, head, values: &values })
+            let wants_ack = random.below(8) == 0;
+            written(&Packet::Session { pipe, kind: 0, seq, ack: 0, wants_ack, head, values: &values })
         }
     }
 }

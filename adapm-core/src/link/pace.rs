@@ -1,0 +1,76 @@
+//! How much may be under way to the peer, so that an acknowledgement never waits behind more than a fraction of the dead
+//! time of data.
+//!
+//! A pipe takes megabytes that a slow network carries for minutes; what is said later, acknowledgements of the other
+//! direction included, waits behind them. So what is written and not acknowledged is limited: to one packet at first, twice
+//! as much with each round trip as long as acknowledgements come soon, half as much when one takes long. A network that
+//! is fast reaches the window of the link within a few round trips, as TCP does.
+
+use core::time::Duration;
+
+use crate::link::config::LinkConfig;
+use crate::link::outbox::{Acknowledged, weight};
+use crate::time::Instant;
+
+/// The limit of one direction of the pipe in use.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// Bytes; 0: one packet at a time.
+    limit: usize,
+    /// Whether packets wait because of it.
+    is_limiting: bool,
+    /// When it was halved last: packets written before say nothing new.
+    halved: Instant,
+    /// Packets and bytes written since an acknowledgement was asked for.
+    unasked: (usize, usize),
+}
+
+impl Pace {
+    /// The pipe is a new one; `is_careful`: earlier ones have carried nothing, so this one gets one packet at a time.
+    pub(crate) fn restart(&mut self, is_careful: bool, config: &LinkConfig) {
+        let limit = if is_careful { 0 } else { weight(config.cut_bytes()) };
+        *self = Self { limit, ..Self::default() };
+    }
+
+    /// Whether another packet may be written with `under_way` bytes under way; the last one may go beyond the limit.
+    pub(crate) fn admits(&self, under_way: usize) -> bool {
+        under_way == 0 || under_way < self.limit
+    }
+
+    /// Packets have to wait.
+    pub(crate) fn note_limiting(&mut self) {
+        self.is_limiting = true;
+    }
+
+    /// A packet of `bytes` was written, with which `under_way` bytes are under way; returns whether to ask for its
+    /// acknowledgement: when a quarter of what may be under way was not asked for.
+    pub(crate) fn wrote(&mut self, bytes: usize, under_way: usize, config: &LinkConfig) -> bool {
+        let (packets, unasked) = (self.unasked.0 + 1, self.unasked.1 + weight(bytes));
+        let is_much = 4 * packets >= config.window_packets || 4 * unasked >= config.window_bytes;
+        let asks = is_much || (2 * under_way >= self.limit && 4 * unasked >= self.limit);
+        self.unasked = if asks { (0, 0) } else { (packets, unasked) };
+        asks
+    }
+
+    /// Packets were acknowledged, after which `are_waiting` says whether others still wait to be written.
+    pub(crate) fn acknowledged(
+        &mut self,
+        now: Instant,
+        acknowledged: Acknowledged,
+        are_waiting: bool,
+        config: &LinkConfig,
+    ) {
+        let Some(written) = acknowledged.written else { return };
+        let took = Duration::from_nanos(now.nanos_since(written));
+        let least = weight(config.cut_bytes());
+        if took > config.dead_after / 4 {
+            if written >= self.halved {
+                (self.limit, self.halved) = (self.limit / 2, now);
+            }
+        } else if self.is_limiting && took <= config.dead_after / 8 {
+            self.limit += acknowledged.bytes;
+        }
+        self.limit = self.limit.max(least);
+        self.is_limiting &= are_waiting;
+    }
+}
