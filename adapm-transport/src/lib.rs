@@ -103,6 +103,7 @@ mod tcp;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+pub mod threads;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 #[cfg(any(feature = "zmq", feature = "testing"))]

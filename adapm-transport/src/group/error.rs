@@ -3,12 +3,13 @@
 use core::fmt;
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::io;
 use std::path::PathBuf;
 
 use adapm_core::NodeId;
 use adapm_core::error::OneLine;
 use adapm_core::transport::Loss;
+
+use crate::threads::Refusal;
 
 /// Why a group cannot start or go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ pub enum GroupError {
         message: String,
     },
     /// The operating system refused the control thread.
-    Thread(io::ErrorKind),
+    Thread(Refusal),
     /// This node has left the group.
     Ended,
 }
@@ -155,7 +156,7 @@ impl fmt::Display for GroupError {
             }
             Self::File { path, reason } => write!(f, "rendezvous file {}: {reason}", path.display()),
             Self::Network { message } => f.write_str(message),
-            Self::Thread(kind) => write!(f, "cannot start the control thread ({kind})"),
+            Self::Thread(refusal) => refusal.fmt(f),
             Self::Ended => f.write_str("this node has left the group"),
         }
     }

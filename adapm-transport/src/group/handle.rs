@@ -15,6 +15,7 @@ use super::error::{GroupError, PeerLoss};
 use super::mesh::Mesh;
 use super::roster::Roster;
 use super::shared::{LossWatch, Request, Shared};
+use crate::threads;
 
 /// The part of a group that needs no network of its own: made over any [`Mesh`].
 pub(super) struct Handle {
@@ -37,8 +38,8 @@ impl Handle {
         let waker = mesh.waker();
         shared.wakes(Box::new(move || waker.wake()));
         let control = Control::new(node, nodes, mesh, Arc::clone(&shared));
-        let thread = thread::Builder::new().name(format!("adapm {node} control"));
-        let thread = thread.spawn(move || control.run()).map_err(|error| GroupError::Thread(error.kind()))?;
+        let thread = threads::spawn(format!("adapm {node} control"), move || control.run());
+        let thread = thread.map_err(GroupError::Thread)?;
         Ok(Self { shared, calls: Mutex::new(()), thread: Mutex::new(Some(thread)) })
     }
 

@@ -3,14 +3,17 @@
 //! Not here: what runs on it.
 
 use core::fmt;
+use core::future::pending;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle};
+
+use crate::threads;
 
 /// Lends a runtime to all endpoints that are opened from here on; call it before the first.
 ///
-/// Without it, the first endpoint that needs a runtime starts one with two threads, which stays until the process ends. What
+/// Without it, the first endpoint that needs a runtime starts one with a thread, which stays until the process ends. What
 /// is lent must have I/O and time enabled and outlive the endpoints, and somebody must drive it: a link on a runtime that
 /// stands still looks to its peer like a node that has died. ZeroMQ's sockets have a thread of their own.
 ///
@@ -52,16 +55,14 @@ pub(super) fn shared() -> io::Result<Handle> {
 /// The runtime of the process; the first call starts it.
 fn own() -> io::Result<Handle> {
     let mut own = lock(&OWN);
-    if let Some(runtime) = &*own {
-        return Ok(runtime.handle().clone());
+    if let Some(handle) = &*own {
+        return Ok(handle.clone());
     }
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(THREADS)
-        .thread_name("adapm-link")
-        .enable_io()
-        .enable_time()
-        .build()?;
-    Ok(own.insert(runtime).handle().clone())
+    // One of many threads would start them itself, and panic if it cannot.
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+    let handle = runtime.handle().clone();
+    threads::spawn("adapm-link", move || runtime.block_on(pending::<()>())).map_err(io::Error::other)?;
+    Ok(own.insert(handle).clone())
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -69,6 +70,4 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 static LENT: Mutex<Option<Handle>> = Mutex::new(None);
-static OWN: Mutex<Option<Runtime>> = Mutex::new(None);
-/// Reading and writing of a link can go on at once.
-const THREADS: usize = 2;
+static OWN: Mutex<Option<Handle>> = Mutex::new(None);

@@ -8,9 +8,10 @@
 use core::future::pending;
 use std::io;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use tokio::runtime::{Builder, Handle};
+
+use crate::threads;
 
 /// The runtime; the first call starts it, and it stays until the process ends.
 ///
@@ -23,9 +24,7 @@ pub(super) fn shared() -> io::Result<Handle> {
     }
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let handle = runtime.handle().clone();
-    thread::Builder::new()
-        .name(String::from("adapm-zmq"))
-        .spawn(move || runtime.block_on(pending::<()>()))?;
+    threads::spawn("adapm-zmq", move || runtime.block_on(pending::<()>())).map_err(io::Error::other)?;
     Ok(own.insert(handle).clone())
 }
 

@@ -1,0 +1,222 @@
+//! Threads that the system may refuse: they are started without a panic, and a refusal names the limit.
+//!
+//! `std::thread::spawn` and `Scope::spawn` panic where no thread can be had, which happens on machines that allow a process
+//! few of them. So all crates start theirs here; Clippy refuses the others.
+
+use core::fmt;
+use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::{io, panic};
+
+/// Starts a thread.
+///
+/// ```
+/// let thread = adapm_transport::threads::spawn("adder", || 1 + 1)?;
+/// assert_eq!(thread.join().expect("no panic"), 2);
+/// # Ok::<(), adapm_transport::threads::Refusal>(())
+/// ```
+///
+/// # Errors
+/// If the system refuses it; `work` is dropped.
+pub fn spawn<T, F>(name: impl Into<String>, work: F) -> Result<JoinHandle<T>, Refusal>
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    let name = name.into();
+    Builder::new().name(name.clone()).spawn(work).map_err(|error| Refusal::of_thread(&name, &error))
+}
+
+/// Starts a thread of a scope.
+///
+/// # Errors
+/// If the system refuses it; `work` is dropped.
+pub fn spawn_scoped<'scope, T, F>(
+    scope: &'scope Scope<'scope, '_>,
+    name: impl Into<String>,
+    work: F,
+) -> Result<ScopedJoinHandle<'scope, T>, Refusal>
+where
+    T: Send + 'scope,
+    F: FnOnce() -> T + Send + 'scope,
+{
+    let name = name.into();
+    let thread = Builder::new().name(name.clone()).spawn_scoped(scope, work);
+    thread.map_err(|error| Refusal::of_thread(&name, &error))
+}
+
+/// Does `work` for each part, the last in the caller's thread and each other in a thread of its own, and returns the results in
+/// order. Parts for which the system refuses a thread are done in the caller's, too.
+///
+/// # Panics
+/// With what `work` panics with.
+pub fn map<P, R>(name: &str, parts: impl IntoIterator<Item = P>, work: impl Fn(P) -> R + Sync) -> Vec<R>
+where
+    P: Copy + Send,
+    R: Send,
+{
+    let (work, mut parts) = (&work, parts.into_iter().peekable());
+    thread::scope(|scope| {
+        let mut started = Vec::new();
+        while let Some(part) = parts.next() {
+            let thread = parts.peek().and_then(|_| spawn_scoped(scope, name, move || work(part)).ok());
+            started.push(thread.ok_or(part));
+        }
+        // Its own first, as the others work meanwhile.
+        let own: Vec<_> = started.into_iter().map(|thread| thread.map_err(work)).collect();
+        let done = own.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload)),
+            Err(result) => result,
+        });
+        done.collect()
+    })
+}
+
+/// A thread or process that the system refuses. Its text is one line: which, the system's words, the limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    what: String,
+    /// The system's words.
+    reason: String,
+    limits: Vec<String>,
+}
+
+impl Refusal {
+    /// The refusal of a thread, with the limits as they are.
+    #[must_use]
+    pub fn of_thread(name: &str, error: &io::Error) -> Self {
+        Self { what: format!("thread \"{name}\""), reason: error.to_string(), limits: limits() }
+    }
+
+    /// The refusal of a process, with the limits as they are; `None` if it is about something else, such as a missing file.
+    #[must_use]
+    pub fn of_process(program: &str, error: &io::Error) -> Option<Self> {
+        use io::ErrorKind::{OutOfMemory, WouldBlock};
+
+        matches!(error.kind(), WouldBlock | OutOfMemory).then(|| Self {
+            what: format!("process {program}"),
+            reason: error.to_string(),
+            limits: limits(),
+        })
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot start {}: {}", self.what, self.reason)?;
+        match self.limits.as_slice() {
+            [] => f.write_str("; this machine allows no more processes and threads: end some"),
+            limits => write!(f, "; allowed are {}: raise that, or use fewer workers", limits.join(", ")),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// The limit of processes and threads that is reached, else those that may be.
+fn limits() -> Vec<String> {
+    let of_group =
+        of_control_group().map(|max| format!("{max} processes and threads in its control group (pids.max)"));
+    let Some(full) = of_group else {
+        return of_process(&std::fs::read_to_string("/proc/self/limits").unwrap_or_default());
+    };
+    vec![full]
+}
+
+/// The first full control group of processes that this one is in.
+fn of_control_group() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    groups.lines().filter_map(folder_of).find_map(|(root, path)| {
+        let mut folder = std::path::Path::new(&path);
+        loop {
+            let number = |name: &str| {
+                let file = std::path::Path::new(root).join(folder).join(name);
+                std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()
+            };
+            match (number("pids.current"), number("pids.max")) {
+                (Some(current), Some(max)) if current >= max => return Some(max),
+                _ => folder = folder.parent()?,
+            }
+        }
+    })
+}
+
+/// Where a line of `/proc/self/cgroup` says that processes are counted, if it does: in a hierarchy of its own, or in the one of
+/// version 2.
+fn folder_of(line: &str) -> Option<(&'static str, String)> {
+    let (_, rest) = line.split_once(':')?;
+    let (controllers, path) = rest.split_once(':')?;
+    let root = match controllers {
+        "" => "/sys/fs/cgroup",
+        _ if controllers.split(',').any(|controller| controller == "pids") => "/sys/fs/cgroup/pids",
+        _ => return None,
+    };
+    Some((root, path.trim_start_matches('/').to_owned()))
+}
+
+/// What `/proc/self/limits` bounds of that which a thread takes.
+fn of_process(limits: &str) -> Vec<String> {
+    let of = |name: &str| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let processes =
+        of("Max processes").map(|max| format!("{max} processes and threads of this user (ulimit -u)"));
+    let memory = of("Max address space").map(|max| format!("{} KiB of address space (ulimit -v)", max >> 10));
+    processes.into_iter().chain(memory).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_thread_reason_and_limits_in_one_line() {
+        let error = io::Error::from_raw_os_error(11);
+        let mut refusal = Refusal::of_thread("adapm n0 w1", &error);
+        refusal.limits = of_process(
+            "Max processes             100    100    processes\nMax address space unlimited unlimited bytes\n",
+        );
+        let text = "cannot start thread \"adapm n0 w1\": Resource temporarily unavailable (os error 11); allowed are 100 processes \
+                    and threads of this user (ulimit -u): raise that, or use fewer workers";
+        assert_eq!(refusal.to_string(), text);
+        refusal.limits.clear();
+        assert!(
+            refusal.to_string().ends_with("; this machine allows no more processes and threads: end some")
+        );
+        assert_eq!(Refusal::of_process("ssh", &io::Error::from(io::ErrorKind::NotFound)), None);
+        assert!(Refusal::of_process("ssh", &error).is_some());
+    }
+
+    #[test]
+    fn limits_are_read_as_the_system_writes_them() {
+        let both = "Max processes  7  9  processes\nMax address space  2048  4096  bytes\n";
+        assert_eq!(of_process(both).len(), 2);
+        assert_eq!(of_process(both)[1], "2 KiB of address space (ulimit -v)");
+        assert_eq!(of_process("Max processes  unlimited  unlimited  processes\n"), Vec::<String>::new());
+        assert_eq!(folder_of("8:pids:/a/b"), Some(("/sys/fs/cgroup/pids", "a/b".to_owned())));
+        assert_eq!(folder_of("0::/a"), Some(("/sys/fs/cgroup", "a".to_owned())));
+        assert_eq!(folder_of("4:memory:/a"), None);
+    }
+
+    #[test]
+    fn parts_are_done_in_order_whatever_their_number() {
+        for count in 0..5 {
+            let squares = map("squares", 0..count, |part| part * part);
+            assert_eq!(squares, (0..count).map(|part| part * part).collect::<Vec<_>>());
+        }
+        let payload = panic::catch_unwind(|| map("panics", 0..3, |part| assert!(part != 1, "planned")));
+        assert_eq!(payload.expect_err("it goes on").downcast_ref::<&str>(), Some(&"planned"));
+    }
+
+    #[test]
+    fn a_thread_that_is_started_works() {
+        let mut value = 1;
+        std::thread::scope(|scope| {
+            spawn_scoped(scope, "adder", || value += 1)
+                .expect("there is room for a thread")
+                .join()
+                .expect("no panic");
+        });
+        assert_eq!(value, 2);
+    }
+}
