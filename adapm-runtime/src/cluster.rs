@@ -1,7 +1,6 @@
 //! The nodes of a cluster that live in this process, from the first worker to the last message.
 
 use std::fmt;
-use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread;
@@ -11,13 +10,15 @@ use adapm_core::slot::State;
 use adapm_core::store::Store;
 use adapm_core::{Key, NodeId, WorkerId};
 use adapm_transport::net::NetStats;
+use adapm_transport::threads::{self, Refusal};
 
-use crate::error::RunError;
+use crate::error::{BuildError, RunError, message_of};
 use crate::failure::Failure;
 use crate::manager::Manager;
+use crate::node::NodeShared;
 use crate::processes::Bond;
 use crate::stats::Stats;
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
 use crate::worker::Worker;
 
 /// A cluster, or this process's node of it ([`crate::Builder::group`]); made by [`crate::Builder`].
@@ -50,15 +51,13 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
     /// Runs `work` on one thread for each worker of each node of this process, and returns the results by (node, worker) once
     /// the workers of all nodes have ended and everything they sent is applied everywhere.
     ///
-    /// Under [`crate::System::Full`] the workers start when every node has its replicas. Workers exist once: do everything in
-    /// one run.
+    /// Under [`crate::System::Full`] the workers start when every node has its replicas. No worker works before all of all
+    /// processes have a thread. Workers exist once: do everything in one run.
     ///
     /// # Errors
     /// [`RunError::AlreadyRun`], or what made the cluster fail; the operations of workers then answer
-    /// [`OpError::Ended`](adapm_core::error::OpError::Ended), or name the node if one was lost.
-    ///
-    /// # Panics
-    /// With the payload of the first worker that panicked, after the others have ended: nobody waits for a worker that panics.
+    /// [`OpError::Ended`](adapm_core::error::OpError::Ended), or name the node if one was lost. A worker that panics makes the
+    /// cluster fail at once, with [`RunError::WorkerPanicked`]; one that cannot start does, with [`RunError::Thread`].
     pub fn run<R, F>(&self, work: F) -> Result<Vec<R>, RunError>
     where
         R: Send,
@@ -76,19 +75,12 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
                 let _ = bond.meet("replicas of a cluster", Ok(()));
             }
         }
-        let outcomes = self.run_workers(&work);
-        let left = self.leave();
-        let mut results = Vec::with_capacity(outcomes.len());
-        let mut refused = None;
-        for outcome in outcomes {
-            match outcome {
-                Ok(Ok(result)) => results.push(result),
-                Ok(Err(payload)) => panic::resume_unwind(payload),
-                Err(kind) => refused = Some(RunError::Thread(kind)),
-            }
-        }
-        left?;
-        refused.map_or(Ok(results), Err)
+        let results = self.run_workers(&work);
+        self.leave()?;
+        Ok(results
+            .into_iter()
+            .map(|result| result.expect("a worker without a result is a failure"))
+            .collect())
     }
 
     /// Totals over the nodes of this process since the cluster was built; also while it runs.
@@ -192,39 +184,61 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
         self.end()
     }
 
-    /// How each worker ended, or why its thread did not start.
-    fn run_workers<R, F>(&self, work: &F) -> Vec<Result<thread::Result<R>, io::ErrorKind>>
+    /// What each worker returned; `None` only if the cluster has failed.
+    fn run_workers<R, F>(&self, work: &F) -> Vec<Option<R>>
     where
         R: Send,
         F: Fn(Worker<S>) -> R + Sync,
     {
+        let gate = Gate::default();
         thread::scope(|scope| {
-            let mut threads = Vec::new();
-            for node in &self.nodes {
-                for index in 0..node.shared.workers.len() {
-                    let id = WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide"));
-                    let shared = &node.shared;
-                    let thread = move || {
-                        let worker = Worker::new(Arc::clone(shared), id);
-                        let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(worker)));
-                        // Also if `work` has kept its worker: nobody waits for one whose work is done.
-                        shared.end(id);
-                        outcome
-                    };
-                    let name = format!("adapm {} {id}", shared.node);
-                    let thread = thread::Builder::new().name(name).spawn_scoped(scope, thread);
-                    if thread.is_err() {
-                        shared.end(id);
-                    }
-                    threads.push(thread);
-                }
-            }
-            let joined = threads.into_iter().map(|thread| match thread {
-                Ok(thread) => Ok(thread.join().and_then(|outcome| outcome)),
-                Err(error) => Err(error.kind()),
+            let workers = self.nodes.iter().flat_map(|node| {
+                let ids = (0..node.shared.workers.len()).map(|index| u16::try_from(index).map(WorkerId));
+                ids.map(|id| (&node.shared, id.expect("worker ids are 16 bits wide")))
             });
-            joined.collect()
+            let threads: Result<Vec<_>, Refusal> = workers
+                .map(|(shared, id)| {
+                    let gate = &gate;
+                    let name = format!("adapm {} {id}", shared.node);
+                    threads::spawn_scoped(scope, name, move || self.run_worker(shared, id, gate, work))
+                })
+                .collect();
+            let failed = threads.as_ref().err().map(|refusal| RunError::Thread(refusal.clone()));
+            let met = self.bond.as_ref().map_or(Ok(()), |bond| {
+                let own = threads.as_ref().map(|_| ()).map_err(|refusal| BuildError::Thread(refusal.clone()));
+                bond.meet("workers of a cluster", own)
+            });
+            if let Some(error) = failed.or(met.err().map(RunError::of_meeting)) {
+                self.failure.raise(error);
+            }
+            gate.open();
+            let Ok(threads) = threads else { return Vec::new() };
+            // What a worker panics with is caught in its thread.
+            threads.into_iter().map(|thread| thread.join().ok().flatten()).collect()
         })
+    }
+
+    /// Lives through a run as one worker, which begins when the gate opens, unless the cluster has failed by then.
+    fn run_worker<R>(
+        &self,
+        shared: &Arc<NodeShared<S>>,
+        id: WorkerId,
+        gate: &Gate,
+        work: &impl Fn(Worker<S>) -> R,
+    ) -> Option<R> {
+        let worker = Worker::new(Arc::clone(shared), id);
+        gate.pass();
+        if self.failure.is_raised() {
+            return None;
+        }
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(worker)));
+        if let Err(payload) = &outcome {
+            let message = message_of(payload.as_ref());
+            self.failure.raise(RunError::WorkerPanicked { node: shared.node, worker: id, message });
+        }
+        // Also if `work` has kept its worker: nobody waits for one whose work is done.
+        shared.end(id);
+        outcome.ok()
     }
 
     /// Waits until everything is applied everywhere and the channel threads end.
@@ -260,6 +274,27 @@ impl<S: Store + Send + Sync + 'static> Drop for Cluster<S> {
 impl<S: Store + Send + Sync + 'static> fmt::Debug for Cluster<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cluster of {} nodes x {} workers", self.nodes(), self.workers())
+    }
+}
+
+/// Where workers wait until all have a thread.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *lock(&self.is_open) = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut is_open = lock(&self.is_open);
+        while !*is_open {
+            is_open = wait(&self.opened, is_open);
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! What building or running a cluster can refuse; operations have [`adapm_core::error::OpError`].
 
+use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
 
-use adapm_core::error::{ConfigError, DecodeError, OpError, ProtocolError};
+use adapm_core::error::{ConfigError, DecodeError, OneLine, OpError, ProtocolError};
 use adapm_core::transport::Loss;
-use adapm_core::{ChannelId, Key, NodeId};
-use adapm_transport::group::GroupError;
+use adapm_core::{ChannelId, Key, NodeId, WorkerId};
+use adapm_transport::group::{GroupError, PeerLoss};
+use adapm_transport::threads::Refusal;
 
 use crate::sampling::Scheme;
 
@@ -76,8 +78,22 @@ pub enum BuildError {
         /// The other's.
         theirs: String,
     },
+    /// Another number of nodes than the group has.
+    GroupNodes {
+        /// Nodes asked for.
+        nodes: usize,
+        /// Nodes of the group.
+        group: usize,
+    },
     /// The operating system refused a thread.
-    Thread(std::io::ErrorKind),
+    Thread(Refusal),
+    /// A function that the builder was given panicked in a thread of its own; the panic's message went to standard error.
+    Panicked {
+        /// Which, or whose.
+        what: String,
+        /// With what it panicked.
+        message: String,
+    },
 }
 
 impl From<ConfigError> for BuildError {
@@ -128,9 +144,11 @@ impl fmt::Display for BuildError {
             Self::Differs { node, ours, theirs } => {
                 write!(f, "node {node} has {theirs}, this node has {ours}: give all nodes the same settings")
             }
-            Self::Thread(kind) => {
-                write!(f, "cannot start a thread ({kind}): use fewer nodes, workers or channels")
+            Self::GroupNodes { nodes, group } => {
+                write!(f, "{nodes} nodes in a group of {group}: leave the number to the group")
             }
+            Self::Thread(refusal) => refusal.fmt(f),
+            Self::Panicked { what, message } => write!(f, "{what} panicked: {}", OneLine(message)),
         }
     }
 }
@@ -147,8 +165,26 @@ pub enum RunError {
     Running,
     /// The caller asked for something that cannot be.
     Caller(OpError),
-    /// The operating system refused a worker thread; the others have run.
-    Thread(std::io::ErrorKind),
+    /// The operating system refused a worker thread; no worker of this process has worked.
+    Thread(Refusal),
+    /// Another process of the group cannot go on.
+    Process {
+        /// Its node.
+        node: NodeId,
+        /// Why, in one line.
+        message: String,
+    },
+    /// The group of processes cannot go on.
+    Group(GroupError),
+    /// A worker panicked; the panic's message went to standard error.
+    WorkerPanicked {
+        /// The worker's node.
+        node: NodeId,
+        /// The worker.
+        worker: WorkerId,
+        /// With what it panicked.
+        message: String,
+    },
     /// A peer broke the protocol, as seen by `node`.
     Protocol {
         /// Who noticed.
@@ -192,6 +228,27 @@ pub enum RunError {
     },
 }
 
+impl RunError {
+    /// Why processes that met to go on cannot.
+    pub(crate) fn of_meeting(error: BuildError) -> Self {
+        match error {
+            BuildError::Process { node, message } => Self::Process { node, message },
+            BuildError::Group(GroupError::PeerLost(PeerLoss { node, address, loss })) => {
+                Self::PeerLost { node, address, loss }
+            }
+            BuildError::Group(error) => Self::Group(error),
+            BuildError::Thread(refusal) => Self::Thread(refusal),
+            other => unreachable!("processes meet with these: {other:?}"),
+        }
+    }
+}
+
+/// What a panic says.
+pub(crate) fn message_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message").to_owned()
+}
+
 impl From<OpError> for RunError {
     fn from(error: OpError) -> Self {
         Self::Caller(error)
@@ -204,7 +261,12 @@ impl fmt::Display for RunError {
             Self::AlreadyRun => f.write_str("the cluster has run: build another one"),
             Self::Running => f.write_str("the cluster is running: wait until run returns"),
             Self::Caller(error) => error.fmt(f),
-            Self::Thread(kind) => write!(f, "cannot start a worker thread ({kind}): use fewer workers"),
+            Self::Thread(refusal) => refusal.fmt(f),
+            Self::Process { node, message } => write!(f, "node {node} cannot go on: {}", OneLine(message)),
+            Self::Group(error) => error.fmt(f),
+            Self::WorkerPanicked { node, worker, message } => {
+                write!(f, "worker {worker} of node {node} panicked: {}", OneLine(message))
+            }
             Self::Protocol { node, error } => write!(f, "node {node}: {error}"),
             Self::Frame { node, from, error } => write!(f, "node {node}, frame of node {from}: {error}"),
             Self::Transport { node, channel, message } => {

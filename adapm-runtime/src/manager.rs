@@ -2,9 +2,8 @@
 //!
 //! Not here: how the nodes of a cluster find each other ([`crate::Builder`]) and run together ([`crate::Cluster`]).
 
-use std::any::Any;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use adapm_core::config::NodeConfig;
 use adapm_core::layout::Layout;
@@ -13,10 +12,11 @@ use adapm_core::observe::Observe;
 use adapm_core::policy::SystemPolicy;
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Clock, Key, NodeId, WorkerId};
+use adapm_transport::threads;
 
 use crate::channel::{Channel, Report};
 use crate::clocks::Clocks;
-use crate::error::{BuildError, RunError};
+use crate::error::{BuildError, RunError, message_of};
 use crate::failure::Failure;
 use crate::link::{Endpoint, Link};
 use crate::node::{NodeShared, Port, WorkerShared};
@@ -96,13 +96,12 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             };
             let part = first_part + index;
             let connected = Waiter::new(Arc::clone(connected), part);
-            let thread = thread::Builder::new().name(format!("adapm {node} {id}"));
-            match thread.spawn(move || channel.run(connected)) {
+            match threads::spawn(format!("adapm {node} {id}"), move || channel.run(connected)) {
                 Ok(thread) => manager.threads.push(thread),
-                Err(error) => {
+                Err(refusal) => {
                     // Ends the threads that run; dropping their managers waits for them.
-                    plan.failure.raise(RunError::Thread(error.kind()));
-                    return Err(BuildError::Thread(error.kind()));
+                    plan.failure.raise(RunError::Thread(refusal.clone()));
+                    return Err(BuildError::Thread(refusal));
                 }
             }
         }
@@ -151,13 +150,13 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
 }
 
 impl<S: Store> Manager<S> {
-    /// Waits for the channel threads, which must have been told to end; the payload of the first that panicked.
-    pub(crate) fn join(&mut self) -> Option<Box<dyn Any + Send>> {
-        let mut payload = None;
+    /// Waits for the channel threads, which must have been told to end; what the first that panicked said.
+    pub(crate) fn join(&mut self) -> Option<String> {
+        let mut message = None;
         for thread in self.threads.drain(..) {
-            payload = thread.join().err().or(payload);
+            message = thread.join().err().map(|payload| message_of(payload.as_ref())).or(message);
         }
-        payload
+        message
     }
 }
 

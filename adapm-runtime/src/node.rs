@@ -13,6 +13,7 @@ use adapm_core::{ChannelId, Clock, Key, NodeId, Value, WorkerId};
 use crate::clocks::Clocks;
 use crate::link::WakeFn;
 use crate::mailbox::{Mailbox, Urgency};
+use crate::order::Completions;
 use crate::sampling::{Holder, Sampling};
 use crate::stats::{Published, Stats, WorkerCounters};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock, planted};
@@ -44,6 +45,8 @@ pub(crate) struct WorkerShared {
     pub(crate) streams: AtomicU64,
     /// Number of samples prepared: each signals under a name of its own.
     samples: AtomicU64,
+    /// Where channel threads report its calls.
+    pub(crate) completions: Arc<Completions>,
     /// Held while something of the worker is posted.
     ended: Mutex<bool>,
 }
@@ -228,11 +231,13 @@ impl<S: Store> NodeShared<S> {
         Ok(Alive { _guard: Some(ended).filter(|_| !planted!(CheckBeforePosting)) })
     }
 
-    /// Ends `worker`, once: all its intents expire, and nobody waits for it. Does not wait for operations in flight.
+    /// Ends `worker`, once: whatever it still calls is refused, all its intents expire, and nobody waits for it. Does not wait
+    /// for operations in flight.
     pub(crate) fn end(&self, worker: WorkerId) {
         if mem::replace(&mut *lock(&self.workers[worker.index()].ended), true) {
             return;
         }
+        self.workers[worker.index()].completions.end();
         self.clocks.set(worker, Clock::INFINITY);
         let promise = Arc::new(Promise::new(self.ports.len(), None));
         for (part, port) in self.ports.iter().enumerate() {

@@ -10,6 +10,8 @@
 //!     blocks(key)? no:  fast path                is visible to a worker that is let through
 //! ```
 //!
+//! A worker that has ended is blocked for all keys, so that nothing it still calls touches a copy.
+//!
 //! Not here: the rule that a *node* has one unanswered operation a key, which the engine keeps.
 
 use std::collections::HashMap;
@@ -20,7 +22,7 @@ use adapm_core::Key;
 use adapm_core::error::OpError;
 use foldhash::fast::FixedState;
 
-use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, planted, wait};
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering, lock, planted, wait};
 
 /// Names a call of a worker that has operations in flight; counts up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,12 +35,20 @@ pub struct CallId(pub u64);
 /// at `any` with `Acquire` and takes the list under the mutex, so the operation's effects happen before the worker's next access.
 #[derive(Debug, Default)]
 pub struct Completions {
+    /// 0: the fast path is open for all keys. Else [`MARKED`], which the worker sets and clears, and [`ENDED`], which stays. No
+    /// order with anything else: the worker sees what it did itself, and that it has ended when it does.
+    gate: AtomicU64,
     any: AtomicBool,
     finished: Mutex<Vec<(CallId, Option<OpError>)>>,
     more: Condvar,
 }
 
 impl Completions {
+    /// Closes the fast path for all keys, for good: the worker has ended.
+    pub fn end(&self) {
+        self.gate.fetch_or(ENDED, Ordering::Relaxed);
+    }
+
     /// Notes that all operations of `call` are done, and what went wrong if the caller will not see it otherwise.
     pub fn finish(&self, call: CallId, error: Option<OpError>) {
         let mut finished = lock(&self.finished);
@@ -51,7 +61,7 @@ impl Completions {
 
 /// The operations a worker has in flight, by key and by call.
 ///
-/// Costs nothing while there are none: [`InFlight::blocks`] is one comparison then.
+/// Costs next to nothing while there are none: [`InFlight::blocks`] is one comparison then.
 #[derive(Debug)]
 pub struct InFlight {
     keys: HashMap<Key, u32, FixedState>,
@@ -79,12 +89,21 @@ impl InFlight {
     /// Whether the fast path is closed for `key`. Takes note of finished calls only where that could open it.
     #[inline]
     pub fn blocks(&mut self, key: Key) -> bool {
-        !self.keys.is_empty() && self.blocks_now(key)
+        self.completions.gate.load(Ordering::Relaxed) != 0 && self.blocks_now(key)
+    }
+
+    /// Returns true if the worker has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.completions.gate.load(Ordering::Relaxed) & ENDED != 0
     }
 
     /// Closes the fast path for `key` on behalf of the call that [`InFlight::track`] names next: from the first refusal on,
     /// so that a duplicate of the key in the same call cannot overtake it either.
     pub fn mark(&mut self, key: Key) {
+        if self.keys.is_empty() {
+            self.completions.gate.fetch_or(MARKED, Ordering::Relaxed);
+        }
         *self.keys.entry(key).or_default() += 1;
     }
 
@@ -139,6 +158,9 @@ impl InFlight {
 
     #[cold]
     fn blocks_now(&mut self, key: Key) -> bool {
+        if self.has_ended() {
+            return true;
+        }
         if !self.keys.contains_key(&key) {
             return false;
         }
@@ -162,8 +184,16 @@ impl InFlight {
                 self.error = error;
             }
         }
+        if self.keys.is_empty() {
+            self.completions.gate.fetch_and(!MARKED, Ordering::Relaxed);
+        }
     }
 }
+
+/// Some key is marked.
+const MARKED: u64 = 1;
+/// The worker has ended.
+const ENDED: u64 = 2;
 
 #[cfg(all(test, not(adapm_loom)))]
 mod tests {
@@ -181,6 +211,19 @@ mod tests {
         assert!(order.blocks(Key(1)) && !order.blocks(Key(2)) && !order.blocks(Key(3)));
         order.completions().finish(b, None);
         assert!(!order.blocks(Key(1)));
+    }
+
+    #[test]
+    fn a_worker_that_has_ended_stays_blocked_whatever_is_done() {
+        let mut order = InFlight::new(Arc::default());
+        order.completions().end();
+        assert!(order.blocks(Key(1)));
+        let call = order.next_call();
+        order.mark(Key(1));
+        order.track(call, vec![Key(1)]);
+        order.completions().finish(call, Some(OpError::Ended));
+        order.wait_until_at_most(0);
+        assert!(order.blocks(Key(1)) && order.blocks(Key(2)));
     }
 
     #[test]

@@ -1,18 +1,21 @@
-//! Main copies at the start: each node's are made by as many threads as it has workers, block by block.
+//! Main copies at the start: each node's are made by as many threads as it has workers, block by block; by fewer where the system
+//! refuses threads, and by the caller's if it refuses all.
 //!
 //! Which thread makes which does not matter: an initial value follows from its key alone. Not here: sparse layouts, whose main
 //! copies come into being on first access.
 
-use std::panic;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Sender};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::node::{Initial, found};
 use adapm_core::store::Store;
 use adapm_core::{Key, NodeId, Value};
+use adapm_transport::threads;
 
+use crate::error::{BuildError, message_of};
 use crate::failure::Failure;
 use crate::manager::Plan;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
@@ -45,15 +48,15 @@ struct Share<'a, S: Store> {
 /// Creates the main copies of the nodes whose `stores` these are, and tells how far that is a few times a second; leaves early if
 /// the cluster has failed.
 ///
-/// # Panics
-/// With the payload of the function of initial values, if that panics.
+/// # Errors
+/// [`BuildError::Panicked`] if the function of initial values panics.
 pub(crate) fn populate<S: Store + Sync>(
     plan: &Plan<S::Value>,
     stores: &[(NodeId, S)],
     tell: &mut dyn FnMut(Populating),
-) {
+) -> Result<(), BuildError> {
     if plan.layout.kind() == Kind::Sparse {
-        return;
+        return Ok(());
     }
     let keys = plan.layout.keys().end.0;
     let (block, stopped) = (block::<S::Value>(&plan.layout, plan.nodes), AtomicBool::new(false));
@@ -71,23 +74,35 @@ pub(crate) fn populate<S: Store + Sync>(
     let shares: Vec<Share<'_, S>> = shares.collect();
     thread::scope(|scope| {
         let (sender, made) = mpsc::channel();
-        let mut threads = Vec::new();
-        for share in &shares {
-            // More than blocks would find nothing to do.
-            for _ in 0..(plan.workers as u64).min(keys.div_ceil(block)) {
-                let sender = sender.clone();
-                threads.push(scope.spawn(move || share.make(&sender)));
+        // More than blocks would find nothing to do.
+        let of_each = (plan.workers as u64).min(keys.div_ceil(block));
+        let wanted = shares.iter().flat_map(|share| (0..of_each).map(move |_| share));
+        let mut started = Vec::new();
+        for share in wanted {
+            let sender = sender.clone();
+            // Where one is refused, the next would be, too.
+            match threads::spawn_scoped(scope, "adapm initial", move || share.make(&sender)) {
+                Ok(thread) => started.push(thread),
+                Err(_) => break,
             }
         }
-        drop(sender);
         let mut meter = Meter { done: 0, keys, shares: shares.len() as u64, told: Instant::now() };
-        for count in made {
-            meter.add(count, Instant::now()).into_iter().for_each(&mut *tell);
-        }
-        if let Some(payload) = threads.into_iter().find_map(|thread| thread.join().err()) {
-            panic::resume_unwind(payload);
-        }
-    });
+        let mut tell = |count| meter.add(count, Instant::now()).into_iter().for_each(&mut *tell);
+        let own = if started.len() as u64 == of_each * shares.len() as u64 {
+            Ok(())
+        } else {
+            // Whatever no thread has taken yet.
+            let make = || shares.iter().for_each(|share| share.make(&sender));
+            panic::catch_unwind(AssertUnwindSafe(make))
+        };
+        drop(sender);
+        made.into_iter().for_each(&mut tell);
+        let others = started.into_iter().map(ScopedJoinHandle::join);
+        others.chain([own]).collect::<Result<(), _>>().map_err(|payload| BuildError::Panicked {
+            what: "the function of initial values".to_owned(),
+            message: message_of(payload.as_ref()),
+        })
+    })
 }
 
 impl<S: Store> Share<'_, S> {

@@ -212,26 +212,36 @@ impl Endpoint for Linked {
 }
 
 /// Exchanges texts, or why a process cannot go on: then all end with its reason.
+///
+/// Who has lost a link to a process that cannot go on tells that process's reason: the link is gone because of it.
 fn exchange(group: &Group, label: &str, own: Result<String, BuildError>) -> Result<Vec<String>, BuildError> {
+    let is_link = |error: &BuildError| {
+        matches!(error, BuildError::Network { .. } | BuildError::Group(GroupError::PeerLost(_)))
+    };
     let bytes = match &own {
         Ok(text) => format!("{GOOD}{text}"),
+        Err(error) if is_link(error) => format!("{APART}{error}"),
         Err(error) => format!("{BAD}{error}"),
     };
     let all = group.all_gather_for(label, bytes.as_bytes());
-    // What is wrong here is what this process tells.
-    own?;
-    let mut texts = Vec::with_capacity(group.nodes());
-    for (node, bytes) in (0..).map(NodeId).zip(all?) {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        match text.strip_prefix(GOOD) {
-            Some(good) => texts.push(good.to_owned()),
-            None => {
-                let message = text.trim_start_matches(BAD).to_owned();
-                return Err(BuildError::Process { node, message });
-            }
-        }
+    let texts = all.as_ref().map_or(Vec::new(), |all| {
+        all.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
+    });
+    let told = |mark: char| {
+        let found =
+            (0..).map(NodeId).zip(&texts).find_map(|(node, text)| Some((node, text.strip_prefix(mark)?)));
+        found.map(|(node, message)| BuildError::Process { node, message: message.to_owned() })
+    };
+    match own {
+        Err(error) if is_link(&error) => return Err(told(BAD).unwrap_or(error)),
+        // What is wrong here is what this process tells.
+        own => own?,
+    };
+    all?;
+    match told(BAD).or_else(|| told(APART)) {
+        Some(error) => Err(error),
+        None => Ok(texts.iter().map(|text| text.strip_prefix(GOOD).unwrap_or(text).to_owned()).collect()),
     }
-    Ok(texts)
 }
 
 /// Names a node that is not this one, if both are known.
@@ -249,6 +259,8 @@ impl From<GroupError> for BuildError {
 
 const GOOD: char = '+';
 const BAD: char = '-';
+/// A link is missing.
+const APART: char = '~';
 
 /// The longest sleep of a channel thread whose node has peers in other processes.
 const LOOK: Duration = Duration::from_secs(1);

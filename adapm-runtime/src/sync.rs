@@ -1,8 +1,8 @@
 //! Primitives of the crate: those of std, or loom's under `--cfg adapm_loom`, whose models then run the very code that is
 //! shipped, and may plant a [`Mistake`] in it to show that they would find one.
 //!
-//! Not here: threads, which are started in [`crate::manager`] and [`crate::populate`] only and never inside a model, and `Arc`, which is
-//! std's in both cases: loom's knows no unsized contents.
+//! Not here: threads, which are started in [`crate::cluster`], [`crate::manager`] and [`crate::populate`] only and never inside a
+//! model, and `Arc`, which is std's in both cases: loom's knows no unsized contents.
 
 #[cfg(adapm_loom)]
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, atomic::Ordering};
@@ -151,6 +151,14 @@ mod mistake {
     impl AtomicU64 {
         pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
             self.0.fetch_add(value, weakened(order))
+        }
+
+        pub(crate) fn fetch_or(&self, value: u64, order: Ordering) -> u64 {
+            self.0.fetch_or(value, weakened(order))
+        }
+
+        pub(crate) fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
+            self.0.fetch_and(value, weakened(order))
         }
     }
 }

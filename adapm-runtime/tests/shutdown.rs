@@ -1,6 +1,5 @@
 //! Clusters end in order: whatever workers do or fail to do, nobody waits in vain and nothing sent is lost.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use adapm_core::error::OpError;
@@ -87,27 +86,34 @@ fn nobody_waits_for_a_worker_that_ended() {
     assert_eq!(outcome, Ok(vec![(); 6]));
 }
 
+/// Others would go on for as long as they can: they end with what they wait for next.
 #[test]
-fn a_worker_that_panics_ends_and_its_panic_is_told() {
-    let cluster = cluster(System::Adapm, 2, 2);
-    let ended = Mutex::new(0);
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        cluster.run(|mut worker| {
+fn the_panic_of_a_worker_ends_the_run_and_names_it() {
+    for payload in ["planned", "in two\nlines"] {
+        let cluster = cluster(System::Adapm, 2, 2);
+        let errors = Mutex::new(Vec::new());
+        let outcome = cluster.run(|mut worker| {
             worker.push(&[Key(5)], &[1]).expect("a known key");
+            worker.barrier().expect("all are there");
             if worker.node() == NodeId(1) && worker.id() == WorkerId(0) {
-                std::panic::resume_unwind(Box::new("planned"));
+                std::panic::resume_unwind(Box::new(payload));
             }
-            worker.barrier().expect("the panic is another's");
-            worker.quiesce().expect("the panic is another's");
-            *ended.lock().expect("no panic while it is held") += 1;
-        })
-    }));
-    let payload = outcome.expect_err("the panic goes on");
-    assert_eq!(payload.downcast_ref::<&str>(), Some(&"planned"));
-    assert_eq!(*ended.lock().expect("not poisoned"), 3);
-    let mut value = [0];
-    assert_eq!(cluster.read(&[Key(5)], &mut value), Ok(()));
-    assert_eq!(value, [4], "nothing is lost");
+            let error = loop {
+                if let Err(error) = worker.wait_sync() {
+                    break error;
+                }
+            };
+            errors.lock().expect("no panic while it is held").push(error);
+        });
+        let (node, worker) = (NodeId(1), WorkerId(0));
+        let panicked = RunError::WorkerPanicked { node, worker, message: payload.to_owned() };
+        assert_eq!(outcome, Err(panicked.clone()));
+        let line = format!("worker w0 of node n1 panicked: {}", payload.replace('\n', "\\n"));
+        assert_eq!(panicked.to_string(), line);
+        assert_eq!(*errors.lock().expect("not poisoned"), vec![OpError::Ended; 3]);
+        assert_eq!(cluster.read(&[Key(5)], &mut [0]), Err(panicked.clone()));
+        assert_eq!(cluster.shutdown(), Err(panicked));
+    }
 }
 
 #[test]
@@ -121,13 +127,19 @@ fn what_outlives_its_worker_answers_that_it_has_ended() {
     }
     let cluster = self::cluster(System::Adapm, 2, 1);
     let workers = cluster.run(|worker| worker).expect("no failure");
+    let keys: Vec<Key> = (0..100).map(Key).collect();
     for mut worker in workers {
         let [here, there] = [worker.node(), NodeId(1 - worker.node().0)].map(|node| {
             (0..).map(Key).find(|key| Layout::home(*key, 2) == node).expect("every node has keys")
         });
-        assert_eq!(worker.pull(&[here], &mut [0]), Ok(()), "what is here can be read");
-        assert_eq!(worker.pull(&[there, here], &mut [0, 0]), Err(OpError::Ended));
-        assert_eq!(worker.push(&[there], &[0]), Err(OpError::Ended));
+        for keys in [vec![here], vec![there], vec![here, there], vec![here, here]] {
+            let mut values = vec![0; keys.len()];
+            assert_eq!(worker.pull(&keys, &mut values), Err(OpError::Ended), "{keys:?}");
+            assert_eq!(worker.push(&keys, &vec![1; keys.len()]), Err(OpError::Ended), "{keys:?}");
+            let ticket = worker.push_async(&keys, &vec![1; keys.len()]).expect("told by the ticket");
+            assert_eq!(ticket.wait(), Err(OpError::Ended), "{keys:?}");
+        }
+        assert_eq!(worker.pull_if_local(here, &mut [0]), Err(OpError::Ended));
         assert_eq!(worker.set(&[here], &[0]), Err(OpError::Ended));
         assert_eq!(worker.localize(&[there]), Err(OpError::Ended));
         assert_eq!(worker.intent(&[there], Clock(0)..Clock(9)), Err(OpError::Ended));
@@ -135,6 +147,9 @@ fn what_outlives_its_worker_answers_that_it_has_ended() {
         assert_eq!(worker.pull_async(&[there]).expect("told by the ticket").wait(), Err(OpError::Ended));
         assert_eq!(worker.wait_all(), Err(OpError::Ended));
         assert_eq!(worker.wait_all(), Ok(()));
+        let mut values = [7; 100];
+        assert_eq!(cluster.read(&keys, &mut values), Ok(()));
+        assert_eq!(values, [0; 100], "a worker that has ended writes nothing");
     }
 }
 
@@ -173,14 +188,13 @@ fn a_channel_thread_that_panics_ends_the_cluster() {
 }
 
 #[test]
-fn a_panic_in_the_initial_values_is_told_by_build() {
+fn a_panic_in_the_initial_values_is_an_error_of_build() {
     let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
     let builder = Builder::<i64>::new(layout).nodes(2).channels(channels::draw()).initial(|key, _| {
         if key == Key(50) {
             std::panic::resume_unwind(Box::new("planned"));
         }
     });
-    let payload =
-        catch_unwind(AssertUnwindSafe(|| builder.build())).map(drop).expect_err("the panic goes on");
-    assert_eq!(payload.downcast_ref::<&str>(), Some(&"planned"));
+    let error = builder.build().map(drop).expect_err("half of the keys have no value");
+    assert_eq!(error.to_string(), "the function of initial values panicked: planned");
 }

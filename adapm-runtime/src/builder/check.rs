@@ -19,6 +19,11 @@ where
 {
     /// Checks what needs no other process.
     pub(super) fn check(&self) -> Result<(), BuildError> {
+        if let (Some(group), Some(nodes)) = (&self.group, self.told_nodes)
+            && nodes != group.nodes()
+        {
+            return Err(BuildError::GroupNodes { nodes, group: group.nodes() });
+        }
         let channels = self.channels.unwrap_or(1);
         // Which channel is asked for does not matter: the numbers are the same for all.
         NodeConfig::new(self.only.unwrap_or(NodeId(0)), self.nodes, self.workers)

@@ -56,6 +56,8 @@ type MakePolicy = Box<dyn Fn(NodeId, ChannelId) -> SystemPolicy>;
 pub struct Builder<V: Value, S = LayoutStore<V>> {
     layout: Layout,
     nodes: usize,
+    /// As the user has told, who may have told another number than the group's.
+    told_nodes: Option<usize>,
     workers: usize,
     channels: Option<usize>,
     location_caches: bool,
@@ -86,6 +88,7 @@ impl<V: Value> Builder<V> {
         Self {
             layout,
             nodes: 1,
+            told_nodes: None,
             workers: 1,
             channels: None,
             location_caches: true,
@@ -104,10 +107,13 @@ impl<V: Value> Builder<V> {
 }
 
 impl<V: Value, S> Builder<V, S> {
-    /// Number of nodes. Defaults to 1.
+    /// Number of nodes. Defaults to 1, in a [`Builder::group`] to the group's, which alone it may be there.
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
-        self.nodes = nodes;
+        self.told_nodes = Some(nodes);
+        if self.group.is_none() {
+            self.nodes = nodes;
+        }
         self
     }
 
@@ -180,6 +186,7 @@ impl<V: Value, S> Builder<V, S> {
         Builder {
             layout: self.layout,
             nodes: self.nodes,
+            told_nodes: self.told_nodes,
             workers: self.workers,
             channels: self.channels,
             location_caches: self.location_caches,
@@ -247,24 +254,19 @@ where
     /// Starts the cluster: returns when all main copies exist.
     ///
     /// # Errors
-    /// Numbers that cannot work, a bad range to sample from, a dense layout for which there is no memory, a sparse layout
-    /// under [`System::Full`], a transport with too few endpoints, or a thread that the operating system refuses. In a group
-    /// also the reason of another process, or its settings if they differ.
-    ///
-    /// # Panics
-    /// With the payload of the function of initial values, if that panics.
+    /// Numbers that cannot work, a bad range to sample from, a layout or number of nodes for which there is no memory, a sparse
+    /// layout under [`System::Full`], a transport with too few endpoints, a thread that the operating system refuses, or a
+    /// function of initial values or policy that panics in one. In a group also another number of nodes, the reason of another
+    /// process, or its settings if they differ.
     pub fn build(self) -> Result<Cluster<S>, BuildError> {
         self.build_telling(&mut |_| {})
     }
 
     /// As [`Builder::build`], and tells a few times a second how far it is with the main copies: large ones take a while.
     ///
-    /// They are made by as many threads as all nodes have workers.
+    /// They are made by as many threads as all nodes have workers, or as the operating system grants.
     ///
     /// # Errors
-    /// As [`Builder::build`].
-    ///
-    /// # Panics
     /// As [`Builder::build`].
     pub fn build_telling(self, tell: &mut dyn FnMut(Populating)) -> Result<Cluster<S>, BuildError> {
         let Some(group) = self.group.clone() else {

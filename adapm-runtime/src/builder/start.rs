@@ -2,7 +2,6 @@
 //!
 //! Where there are other processes, all meet behind the main copies and behind the links.
 
-use std::panic;
 use std::sync::Arc;
 
 use adapm_core::policy::System;
@@ -41,16 +40,12 @@ where
         let bond = processes.as_ref().map(|(group, _)| Bond::new(group, &failure));
         let stores: Vec<(NodeId, S)> =
             endpoints.iter().map(|(node, _)| (*node, (self.store)(&self.layout, *node))).collect();
-        populate(&plan, &stores, tell);
         let mut nodes = Vec::with_capacity(endpoints.len());
-        let mut started = self.start_nodes(endpoints, stores, &plan, &connected, &mut nodes);
+        let populated = populate(&plan, &stores, tell);
+        let mut started =
+            populated.and_then(|()| self.start_nodes(endpoints, stores, &plan, &connected, &mut nodes));
         for (promise, label) in [(None, "copies of a cluster"), (Some(&*connected), "links of a cluster")] {
-            let kept = started.and_then(|()| kept(promise, &failure));
-            if matches!(kept, Ok(false)) {
-                let payload = nodes.iter_mut().find_map(Manager::join);
-                panic::resume_unwind(payload.unwrap_or_else(|| Box::new("a channel thread ended early")));
-            }
-            started = kept.map(drop);
+            started = started.and_then(|()| kept(promise, &failure, &mut nodes));
             if let Some((bond, (_, deadline))) = bond.as_ref().zip(processes.as_ref()) {
                 started = bond.meet(label, started);
                 deadline.begin();
@@ -101,14 +96,26 @@ where
     }
 }
 
-/// Whether all channel threads have kept their promise, if there is one; false: one of them has panicked.
-fn kept<V>(promise: Option<&Promise<V>>, failure: &Failure) -> Result<bool, BuildError> {
+/// Waits until all channel threads have kept their promise, if there is one.
+fn kept<S: Store>(
+    promise: Option<&Promise<S::Value>>,
+    failure: &Failure,
+    nodes: &mut [Manager<S>],
+) -> Result<(), BuildError> {
     match (promise.map_or(Ok(Vec::new()), Promise::wait), failure.check()) {
-        (Ok(_), Ok(())) => Ok(true),
+        (Ok(_), Ok(())) => Ok(()),
         (_, Err(RunError::Transport { message, .. })) => Err(BuildError::Network { message }),
         (_, Err(RunError::PeerLost { node, address, loss })) => {
             Err(BuildError::Group(GroupError::PeerLost(PeerLoss { node, address, loss })))
         }
-        _ => Ok(false),
+        (_, Err(RunError::ChannelPanicked { node, channel })) => {
+            let message = nodes.iter_mut().find_map(Manager::join).unwrap_or_default();
+            Err(BuildError::Panicked {
+                what: format!("the thread of channel {channel} of node {node}"),
+                message,
+            })
+        }
+        (_, Err(error)) => Err(BuildError::Network { message: error.to_string() }),
+        (Err(_), Ok(())) => Err(BuildError::Network { message: "a channel thread ended early".to_owned() }),
     }
 }

@@ -35,9 +35,10 @@ use access::Access;
 
 /// A worker: one training thread of a node. Handed out by [`crate::Cluster::run`]; ends when it is dropped.
 ///
-/// Errors are synchronous and leave everything as it was: an unknown key, a wrong value length, an empty window. After the
-/// worker has ended, or the cluster has failed, whatever needs an engine answers [`OpError::Ended`]; if a node was lost, it
-/// answers [`OpError::PeerLost`] with that node's id and address.
+/// Errors are synchronous and leave everything as it was: an unknown key, a wrong value length, an empty window. A worker that is
+/// kept beyond [`crate::Cluster::run`] has ended: it reads and writes nothing, and answers [`OpError::Ended`]. After the cluster
+/// has failed, whatever needs an engine answers that; if a node was lost, it answers [`OpError::PeerLost`] with that node's id
+/// and address.
 pub struct Worker<S: Store> {
     shared: Arc<NodeShared<S>>,
     store: Arc<S>,
@@ -64,7 +65,7 @@ impl<S: Store> Worker<S> {
             },
             id,
             clock: Clock(0),
-            order: InFlight::new(Arc::default()),
+            order: InFlight::new(Arc::clone(&shared.workers[id.index()].completions)),
             slow: Vec::new(),
             dirtied: Vec::new(),
             sampler: Sampler::new(shared.sampling.clone(), shared.node, id, 0),
@@ -162,6 +163,8 @@ impl<S: Store> Worker<S> {
         let local = self.try_pull(key, value);
         if local {
             self.counters().add_local(1);
+        } else if self.order.has_ended() {
+            return Err(OpError::Ended);
         }
         Ok(local)
     }

@@ -6,13 +6,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use adapm_core::NodeId;
 use adapm_core::error::OpError;
 use adapm_core::transport::{Farewell, Loss};
+use adapm_core::{NodeId, WorkerId};
 use adapm_runtime::{RunError, Worker};
 use adapm_transport::group::Rendezvous;
 
-use super::{KEYS, builder, join, keys, rendezvous};
+use super::{KEYS, builder, channels, join, keys, rendezvous};
 
 type Call = fn(&mut Worker<adapm_runtime::LayoutStore<i64>>) -> Result<(), OpError>;
 
@@ -129,4 +129,32 @@ fn a_process_that_gives_up_its_group_is_named_too() {
         let named = matches!(error, RunError::PeerLost { node: VICTIM, address: Some(_), .. });
         assert!(named || group.node() == VICTIM, "{error}");
     });
+}
+
+#[test]
+fn a_worker_that_panics_ends_all_processes() {
+    let channels = channels::draw();
+    let errors = super::each(3, |group| {
+        let cluster = builder().workers(2).channels(channels).group(&group).build();
+        let cluster = cluster.expect("a valid cluster");
+        let outcome = cluster.run(|mut worker| {
+            worker.barrier().expect("all are there");
+            if (worker.node(), worker.id()) == (VICTIM, WorkerId(1)) {
+                std::panic::resume_unwind(Box::new("planned"));
+            }
+            while worker.wait_sync().is_ok() {}
+        });
+        drop(cluster);
+        (outcome.expect_err("a worker panics"), group)
+    });
+    for (error, group) in &errors {
+        if group.node() == VICTIM {
+            let worker = WorkerId(1);
+            let message = "planned".to_owned();
+            assert_eq!(*error, RunError::WorkerPanicked { node: VICTIM, worker, message });
+        } else {
+            assert!(matches!(error, RunError::PeerLost { node: VICTIM, .. }), "{error}");
+        }
+    }
+    errors.iter().for_each(|(_, group)| group.leave(Farewell::Failed));
 }

@@ -1,7 +1,5 @@
 //! Processes agree on their settings before they start, and hear of it if one of them cannot.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use adapm_core::transport::Farewell;
 use adapm_core::{Layout, NodeId};
 use adapm_runtime::{BuildError, Builder, System};
@@ -59,8 +57,31 @@ fn channels_that_nobody_has_set_follow_whoever_has() {
 }
 
 #[test]
+fn another_number_of_nodes_than_the_group_has_is_refused() {
+    for after in [false, true] {
+        let texts = each(3, |group| {
+            let number = |builder: Builder<i64>| match group.node() {
+                NodeId(1) => builder.nodes(4),
+                NodeId(2) => builder.nodes(3),
+                _ => builder,
+            };
+            let builder = match after {
+                false => number(builder()).group(&group),
+                true => number(builder().group(&group)),
+            };
+            let error = builder.build().map(drop).expect_err("they cannot work together");
+            group.leave(Farewell::Finished);
+            error.to_string()
+        });
+        let reason = "4 nodes in a group of 3: leave the number to the group";
+        assert_eq!(texts[1], reason);
+        assert_eq!([&texts[0], &texts[2]], [&format!("node n1 cannot go on: {reason}"); 2]);
+    }
+}
+
+#[test]
 fn a_panic_in_the_initial_values_of_one_process_ends_all() {
-    let outcomes = each(2, |group| {
+    let errors = each(2, |group| {
         let builder = builder().initial({
             let node = group.node();
             move |_, _| {
@@ -69,13 +90,12 @@ fn a_panic_in_the_initial_values_of_one_process_ends_all() {
                 }
             }
         });
-        let built = catch_unwind(AssertUnwindSafe(|| builder.group(&group).build().map(drop)));
-        drop(group);
-        built.map_err(drop)
+        let error = builder.group(&group).build().map(drop).expect_err("half of the keys have no value");
+        group.leave(Farewell::Finished);
+        error
     });
-    assert!(
-        matches!(&outcomes[0], Ok(Err(BuildError::Group(error))) if error.lost().is_some()),
-        "{outcomes:?}"
-    );
-    assert_eq!(outcomes[1], Err(()), "the panic goes on");
+    let (what, message) = ("the function of initial values".to_owned(), "planned".to_owned());
+    let message_of_1 = format!("{what} panicked: {message}");
+    assert_eq!(errors[0], BuildError::Process { node: NodeId(1), message: message_of_1 });
+    assert_eq!(errors[1], BuildError::Panicked { what, message });
 }
