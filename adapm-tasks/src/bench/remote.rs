@@ -38,7 +38,7 @@ fn synchronous(kind: Option<Kind>, access: Access, keys: usize) -> Result<Figure
         Access::Pull => (HEAD + keys * PER_KEY, HEAD + values),
         Access::Push => (HEAD + keys * PER_KEY + values, HEAD),
     };
-    let echo = kind.map_or_else(|| Ok(Echo::between_threads()), |kind| Echo::over(kind, out, back))?;
+    let echo = kind.map_or_else(Echo::between_threads, |kind| Echo::over(kind, out, back))?;
     // The channels between threads are one worker's.
     let echo = std::sync::Mutex::new(echo);
     let far = far_keys(keys);

@@ -13,6 +13,8 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use adapm_transport::threads::spawn_scoped;
+
 use crate::mf::cell::Cell;
 use crate::mf::ratings::{Ratings, Train};
 use crate::run::task::Tell;
@@ -52,26 +54,33 @@ impl Sweep<'_> {
             return;
         }
         thread::scope(|scope| {
+            let rows = |start: u32| start..end.min(start.saturating_add(block));
             let generate = |thread| {
                 let (sender, receiver) = sync_channel(BLOCKS_AHEAD);
                 let own = blocks.clone().skip(thread).step_by(threads);
-                scope.spawn(move || {
-                    for rows in own.map(|start| start..end.min(start.saturating_add(block))) {
+                let generate = move || {
+                    for rows in own.map(rows) {
                         let mut cells = Vec::new();
                         self.ratings.for_each(rows.clone(), |cell| cells.push(cell));
                         // Who takes them may have panicked.
-                        if sender.send((rows.end, cells)).is_err() {
+                        if sender.send(cells).is_err() {
                             return;
                         }
                     }
-                });
-                receiver
+                };
+                // What no thread can be had for is done here, when it is its turn.
+                spawn_scoped(scope, "adapm sweep", generate).ok().map(|_| receiver)
             };
             let receivers: Vec<_> = (0..threads).map(generate).collect();
-            for at in 0..blocks.len() {
-                let (rows_end, cells) = receivers[at % threads].recv().expect("each block is generated");
-                cells.into_iter().for_each(&mut each);
-                tell(rows_end);
+            for (at, rows) in blocks.clone().map(rows).enumerate() {
+                match &receivers[at % threads] {
+                    Some(receiver) => {
+                        let cells = receiver.recv().expect("each block is generated");
+                        cells.into_iter().for_each(&mut each);
+                    }
+                    None => self.ratings.for_each(rows.clone(), &mut each),
+                }
+                tell(rows.end);
             }
         });
     }

@@ -8,6 +8,7 @@ use adapm_core::NodeId;
 use adapm_core::error::{OneLine, OpError};
 use adapm_runtime::{BuildError, RunError};
 use adapm_transport::group::GroupError;
+use adapm_transport::threads::Refusal;
 
 use crate::data::DataError;
 use crate::run::agreement::Disagreement;
@@ -42,6 +43,8 @@ pub enum TaskError {
     },
     /// A worker thread panicked; its message went to standard error.
     Panicked,
+    /// The operating system refused a thread.
+    Thread(Refusal),
     /// The processes of the run cannot go on together.
     Group(GroupError),
     /// The processes of the run do not mean the same run.
@@ -75,6 +78,7 @@ impl Error for TaskError {
             Self::Run(error) => Some(error),
             Self::Access(error) => Some(error),
             Self::Group(error) => Some(error),
+            Self::Thread(refusal) => Some(refusal),
             Self::Disagreement { .. }
             | Self::NotFinite { .. }
             | Self::Panicked
@@ -102,6 +106,7 @@ impl fmt::Display for TaskError {
             }
             Self::Panicked => f.write_str("a worker thread panicked; see its message above"),
             Self::Group(error) => error.fmt(f),
+            Self::Thread(refusal) => refusal.fmt(f),
             Self::Disagreement { node, what } => write!(f, "node {node} {what}"),
             Self::Elsewhere { node, reason } => write!(f, "node {node} failed: {}", OneLine(reason)),
             Self::Unintelligible { node } => {

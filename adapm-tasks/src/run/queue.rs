@@ -104,14 +104,18 @@ impl<U> Queue<U> {
                 match load(self.round, &self) {
                     Ok(()) => {}
                     Err(Over::Left) => return,
-                    Err(Over::Failed(error)) => {
-                        // A worker that is gone knows better why.
-                        let _ = self.sender.send(Err(error));
-                        return;
-                    }
+                    Err(Over::Failed(error)) => return self.fail(error),
                 }
             }
         }
+    }
+}
+
+impl<U> Queue<U> {
+    /// Tells the worker, behind what was loaded, why no more comes.
+    pub(crate) fn fail(self, error: TaskError) {
+        // A worker that is gone knows better why.
+        let _ = self.sender.send(Err(error));
     }
 }
 

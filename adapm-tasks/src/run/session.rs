@@ -24,9 +24,11 @@
 
 mod ending;
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Instant;
+
+use adapm_transport::threads;
 
 use crate::run::board::Board;
 use crate::run::config::Settings;
@@ -100,8 +102,19 @@ where
         let board = self.job.board;
         let loader = task.loader(self.seat, &|done, all| board.observer.working(Work::Dividing, done, all));
         let (queue, units) = queue::queue(task.ahead());
+        let parts = Mutex::new(Some((loader, announcer, queue)));
+        let take = || parts.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let load = || {
+            let (loader, announcer, queue) = take().expect("they are taken once");
+            queue::load(task, epochs, loader, announcer, queue);
+        };
         thread::scope(|scope| {
-            scope.spawn(move || queue::load(task, epochs, loader, announcer, queue));
+            let name = format!("adapm loader {}", self.seat.index);
+            if let Err(refusal) = threads::spawn_scoped(scope, name, load) {
+                // The worker leaves its first phase by that, as it does if loading fails: so all get to know.
+                let (.., queue) = take().expect("nobody else took them");
+                queue.fail(TaskError::Thread(refusal));
+            }
             self.epochs(units)
         })?;
         Ok(std::mem::take(&mut self.part))

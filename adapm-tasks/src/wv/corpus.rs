@@ -1,6 +1,6 @@
 //! What is trained on: a text and the words of it that have vectors.
 
-use std::thread;
+use adapm_transport::threads;
 
 use crate::run::digest::Digest;
 use crate::wv::error::CorpusError;
@@ -36,14 +36,10 @@ impl Corpus {
     ///
     /// Fewer than two words of the text are in the vocabulary.
     pub fn with(text: Text, vocabulary: Vocabulary, threads: usize) -> Result<Self, CorpusError> {
-        let threads = threads.max(1);
+        let count = threads.max(1);
         let is_known = |word: &&[u8]| vocabulary.find(word).is_some();
-        let count = |index| words(text.share(index, threads)).filter(is_known).count() as u64;
-        let found: u64 = thread::scope(|scope| {
-            let count = &count;
-            let shares: Vec<_> = (0..threads).map(|index| scope.spawn(move || count(index))).collect();
-            shares.into_iter().map(|share| share.join().expect("counting does not panic")).sum()
-        });
+        let counted = |index| words(text.share(index, count)).filter(is_known).count() as u64;
+        let found: u64 = threads::map("adapm count", 0..count, counted).into_iter().sum();
         if found < 2 {
             let source = text.source().to_string();
             return Err(CorpusError::TooFewWords { source, words: found as usize, min_count: 1 });

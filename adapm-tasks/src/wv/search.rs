@@ -4,7 +4,7 @@
 //! Vectors come in blocks, in any order, so no more than a block of the model has to be in one place, and answers that were
 //! found among different vectors can be brought together. A cosine has the same bits in whatever block it is computed.
 
-use std::thread;
+use adapm_transport::threads;
 
 use crate::matrix::{Left, Panels, dot, multiply};
 use crate::wv::vectors::Vectors;
@@ -146,13 +146,8 @@ pub(crate) fn answers(
         search.see((number * words) as u32, vectors);
         search.found().to_vec()
     };
-    thread::scope(|scope| {
-        let (search, parts) = (&search, values.chunks(words * dim).enumerate());
-        let searches: Vec<_> = parts.map(|part| scope.spawn(move || search(part))).collect();
-        for search in searches {
-            found.merge(&search.join().expect("searching does not panic"));
-        }
-    });
+    let parts = values.chunks(words * dim).enumerate();
+    threads::map("adapm search", parts, search).iter().for_each(|part| found.merge(part));
     found.found().iter().map(|best| best.map(|(_, word)| word)).collect()
 }
 

@@ -9,10 +9,11 @@ use std::fs::{self, File};
 use std::hash::BuildHasher as _;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::thread;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+
+use adapm_transport::threads;
 
 use crate::data::lines::lines;
 use crate::kge::Names;
@@ -51,21 +52,17 @@ impl Vocabulary {
     ///
     /// Fewer than two words are left.
     pub fn count(text: &Text, min_count: u64, threads: usize) -> Result<Self, CorpusError> {
-        let threads = threads.max(1);
-        let mut counts = thread::scope(|scope| {
-            let count = |index: usize| {
-                let mut counts: HashMap<&[u8], u64, RandomState> = HashMap::default();
-                words(text.share(index, threads)).for_each(|word| *counts.entry(word).or_default() += 1);
-                counts
-            };
-            let others: Vec<_> = (1..threads).map(|index| scope.spawn(move || count(index))).collect();
-            let mut counts = count(0);
-            for other in others {
-                let other = other.join().expect("counting does not panic");
-                other.into_iter().for_each(|(word, n)| *counts.entry(word).or_default() += n);
-            }
+        let count = threads.max(1);
+        let counted = |index: usize| {
+            let mut counts: HashMap<&[u8], u64, RandomState> = HashMap::default();
+            words(text.share(index, count)).for_each(|word| *counts.entry(word).or_default() += 1);
             counts
-        });
+        };
+        let mut parts = threads::map("adapm count", 0..count, counted).into_iter();
+        let mut counts = parts.next().unwrap_or_default();
+        for part in parts {
+            part.into_iter().for_each(|(word, n)| *counts.entry(word).or_default() += n);
+        }
         counts.retain(|_, count| *count >= min_count);
         Self::of(counts.into_iter().collect(), &text.source().to_string(), min_count)
     }

@@ -223,10 +223,11 @@ fn task_exit_code(error: &TaskError) -> u8 {
         TaskError::Build(error) => match error {
             BuildError::Group(error) => group_exit_code(error),
             BuildError::Process { .. } => LOST,
-            BuildError::Thread(_) => 1,
+            BuildError::Thread(_) | BuildError::Panicked { .. } => 1,
             _ => 2,
         },
-        TaskError::Run(RunError::PeerLost { .. })
+        TaskError::Run(RunError::Group(error)) => group_exit_code(error),
+        TaskError::Run(RunError::PeerLost { .. } | RunError::Process { .. })
         | TaskError::Access(OpError::PeerLost { .. })
         | TaskError::Elsewhere { .. } => LOST,
         TaskError::Group(error) => group_exit_code(error),

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use adapm_transport::threads;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -36,12 +37,13 @@ impl Interrupt {
             flag::register(signal, Arc::clone(&interrupt.stop))?;
         }
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let follow = move || {
             if signals.forever().next().is_some() {
                 thread::sleep(SAME);
                 again.store(true, Ordering::Relaxed);
             }
-        })?;
+        };
+        threads::spawn("signals", follow).map_err(io::Error::other)?;
         Ok(interrupt)
     }
 

@@ -8,6 +8,8 @@ use std::process;
 use std::thread;
 use std::time::Duration;
 
+use adapm_transport::threads;
+
 use crate::interrupt::Interrupt;
 
 /// Whether `adapm launch` started this process.
@@ -32,7 +34,7 @@ pub(crate) fn follow(interrupt: &Interrupt, grace: Duration) -> io::Result<()> {
         thread::sleep(grace);
         process::exit(128 + HANGUP);
     };
-    thread::Builder::new().name("launcher".to_owned()).spawn(follow).map(drop)
+    threads::spawn("launcher", follow).map(drop).map_err(io::Error::other)
 }
 
 /// The next line of stdin, without its end; `None` at the end, and for a line that no launcher writes.

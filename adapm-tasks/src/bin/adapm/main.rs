@@ -37,6 +37,7 @@ mod recipe;
 mod report;
 mod signs;
 mod simulate;
+mod spinner;
 mod table;
 mod token;
 mod trace;

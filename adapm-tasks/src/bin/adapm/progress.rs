@@ -16,6 +16,7 @@ use crate::format;
 use crate::json;
 use crate::output::Output;
 use crate::signs::Signs;
+use crate::spinner::Spinner;
 
 /// What a task calls what it does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +63,7 @@ impl EpochDone {
 /// Shows a run on the screen.
 pub(crate) struct Screen<'a> {
     bar: ProgressBar,
+    spinner: Mutex<Option<Spinner>>,
     output: Output,
     name: String,
     labels: Labels,
@@ -84,6 +86,7 @@ impl<'a> Screen<'a> {
         let bar = ProgressBar::with_draw_target(None, target).with_finish(ProgressFinish::AndClear);
         Self {
             bar,
+            spinner: Mutex::new(None),
             output,
             name: name.to_owned(),
             labels: Labels::default(),
@@ -127,7 +130,7 @@ impl<'a> Screen<'a> {
         self.signs.step(|| what.to_owned());
         self.bar.set_style(style("{spinner} {msg}"));
         self.bar.set_message(what.to_owned());
-        self.bar.enable_steady_tick(Duration::from_millis(120));
+        lock(&self.spinner).get_or_insert_with(|| Spinner::turn(&self.bar));
     }
 
     /// Shows a moment of training.
@@ -190,7 +193,7 @@ impl<'a> Screen<'a> {
     fn show(&self, template: &str, position: u64, length: u64, message: String) {
         self.open();
         self.signs.step(|| step_line(&self.name, position, length, &message));
-        self.bar.disable_steady_tick();
+        lock(&self.spinner).take();
         self.bar.set_style(style(template));
         self.bar.set_length(length.max(1));
         self.bar.set_position(position);

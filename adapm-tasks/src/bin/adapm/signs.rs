@@ -1,9 +1,10 @@
 //! Signs of life where there is no bar: a line that says what goes on, once nothing was printed for a while.
 
+use adapm_transport::threads;
 use std::io::{self, Write as _};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Prints what goes on to stderr when it has been silent for long. Ends when dropped.
@@ -37,7 +38,7 @@ impl Signs {
             }
         };
         // Without a thread it stays silent, which is no reason not to go on.
-        let thread = wanted.then(|| thread::Builder::new().name("adapm signs".to_owned()).spawn(print).ok());
+        let thread = wanted.then(|| threads::spawn("adapm signs", print).ok());
         Self { step, end: Some(end), thread: thread.flatten() }
     }
 

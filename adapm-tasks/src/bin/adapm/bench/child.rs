@@ -5,6 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use std::{io, thread};
 
+use adapm_transport::threads;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::ChildError;
@@ -22,8 +23,10 @@ pub(super) fn run(
     let start = |error| Failure::Child(ChildError::start(&program, error));
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(start)?;
-    let readers = [listen(child.stdout.take()), listen(child.stderr.take())];
+    let readers = listen(child.stdout.take()).and_then(|out| Ok([out, listen(child.stderr.take())?]));
+    let readers = readers.inspect_err(|_| drop(child.kill())).map_err(start);
     let status = wait(&mut child, ending, interrupt).map_err(start)?;
+    let readers = readers?;
     let [printed, said] = readers.map(|reader| reader.join().unwrap_or_default());
     if let Some(code) = interrupt.exit_code() {
         return Err(Failure::Interrupted(code));
@@ -53,13 +56,14 @@ fn wait(child: &mut Child, ending: Signal, interrupt: &Interrupt) -> io::Result<
 }
 
 /// All that comes through a pipe, in a thread.
-fn listen<R: Read + Send + 'static>(pipe: Option<R>) -> thread::JoinHandle<String> {
-    thread::spawn(move || {
+fn listen<R: Read + Send + 'static>(pipe: Option<R>) -> io::Result<thread::JoinHandle<String>> {
+    let listen = move || {
         let mut bytes = Vec::new();
         // What is cut off is no JSON, and that is told.
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).into_owned()
-    })
+    };
+    threads::spawn("listen", listen).map_err(io::Error::other)
 }
 
 /// Between looks at a process: nothing beside what it computes.

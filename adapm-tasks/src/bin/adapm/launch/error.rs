@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use adapm_transport::threads::Refusal;
+
 use crate::launch::ending::Ending;
 
 /// Why nothing was launched, or why it ended badly.
@@ -26,6 +28,8 @@ pub(crate) enum LaunchError {
     System { what: &'static str, error: io::Error },
     /// A process did not start.
     Start { node: usize, program: OsString, error: io::Error },
+    /// The system allows no further process.
+    Refused { node: usize, refusal: Refusal },
     /// A process failed.
     Ended(Ending),
 }
@@ -33,7 +37,7 @@ pub(crate) enum LaunchError {
 impl LaunchError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::System { .. } | Self::Start { .. } => 1,
+            Self::System { .. } | Self::Start { .. } | Self::Refused { .. } => 1,
             Self::Ended(ending) => ending.exit_code(),
             _ => 2,
         }
@@ -71,6 +75,9 @@ impl fmt::Display for LaunchError {
                     "cannot start node n{node} with {}: {error}; nothing was left running",
                     program.display()
                 )
+            }
+            Self::Refused { node, refusal } => {
+                write!(f, "node n{node}: {refusal}; nothing was left running")
             }
             Self::Ended(ending) => ending.fmt(f),
         }

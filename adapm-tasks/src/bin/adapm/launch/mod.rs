@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use console::{Color, Style};
 
+use adapm_transport::threads::Refusal;
+
 use crate::args::LaunchArgs;
 use crate::failure::Failure;
 use crate::launch::error::LaunchError;
@@ -83,7 +85,13 @@ impl Plan<'_> {
                 variables,
                 secret: self.secret,
             };
-            let failed = |error| LaunchError::Start { node: number, program: start.program(), error };
+            let failed = |error| {
+                let program = start.program();
+                match Refusal::of_process(&program.to_string_lossy(), &error) {
+                    Some(refusal) => LaunchError::Refused { node: number, refusal },
+                    None => LaunchError::Start { node: number, program, error },
+                }
+            };
             let mut node = Node::start(&start).map_err(failed)?;
             self.relay(number, &mut node, relays).map_err(system("a thread"))?;
             running.push(node);

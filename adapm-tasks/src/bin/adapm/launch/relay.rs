@@ -3,10 +3,10 @@
 //! Two lines are never mixed: each goes out in one write under the lock of the stream. A line without an end is cut after
 //! [`LINE_MAX`] bytes, so that memory stays bounded.
 
+use adapm_transport::threads;
 use std::io::{self, Read, Write};
 use std::mem;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 /// Threads that carry output, and their end.
@@ -56,11 +56,11 @@ impl Relays {
 
     fn start(&self, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let alive = self.alive.clone();
-        thread::Builder::new().name("relay".to_owned()).spawn(move || {
+        let relay = move || {
             work();
             drop(alive);
-        })?;
-        Ok(())
+        };
+        threads::spawn("relay", relay).map(drop).map_err(io::Error::other)
     }
 }
 

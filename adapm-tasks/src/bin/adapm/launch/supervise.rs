@@ -9,12 +9,13 @@
 
 use std::io;
 use std::sync::mpsc::{self, Receiver};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use adapm_transport::threads;
 
 use crate::launch::ending::{End, Ending};
 use crate::launch::node::Node;
@@ -29,10 +30,11 @@ impl Watch {
     pub(super) fn install() -> io::Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGCHLD])?;
         let (sender, receiver) = mpsc::channel();
-        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let follow = move || {
             // Bounded: signals of one kind that are not yet taken count as one.
             let _ = signals.forever().try_for_each(|signal| sender.send(signal));
-        })?;
+        };
+        threads::spawn("signals", follow).map_err(io::Error::other)?;
         Ok(Self { signals: receiver })
     }
 }

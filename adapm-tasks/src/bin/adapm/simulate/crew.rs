@@ -10,7 +10,9 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
+use adapm_tasks::run::TaskError;
 use adapm_tasks::simulate::{self, Figures, Run, SimulateError, Task};
+use adapm_transport::threads;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Results;
@@ -32,8 +34,7 @@ pub(super) fn simulate_all(
     let bar = ProgressBar::new(runs.len() as u64);
     let style = ProgressStyle::with_template("  {bar:20} {pos} of {len} runs, {elapsed}  {msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(TICK);
-    let news = start(runs);
+    let news = start(runs)?;
     let mut figures: Vec<Option<Figures>> = vec![None; runs.len()];
     let mut left = runs.len();
     while left > 0 {
@@ -54,7 +55,7 @@ pub(super) fn simulate_all(
                     bar.suspend(|| show(task, &results))?;
                 }
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => bar.tick(),
             Err(RecvTimeoutError::Disconnected) => unreachable!("threads tell of every run"),
         }
     }
@@ -62,18 +63,21 @@ pub(super) fn simulate_all(
     Ok(())
 }
 
-/// Starts as many threads as there are cores.
-fn start(runs: &[Run]) -> mpsc::Receiver<News> {
+/// Starts as many threads as there are cores, or as the system grants.
+fn start(runs: &[Run]) -> Result<mpsc::Receiver<News>, Failure> {
     let mut order: Vec<usize> = (0..runs.len()).collect();
     order.sort_by_key(|at| (runs[*at].task, std::cmp::Reverse((runs[*at].nodes, *at))));
     let order: Arc<[(usize, Run)]> = order.into_iter().map(|at| (at, runs[at])).collect();
     let next = Arc::new(AtomicUsize::new(0));
     let (sender, news) = mpsc::channel();
-    for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(runs.len()) {
+    for index in 0..thread::available_parallelism().map_or(1, usize::from).min(runs.len()) {
         let (order, next, sender) = (Arc::clone(&order), Arc::clone(&next), sender.clone());
-        thread::spawn(move || work(&order, &next, &sender));
+        match threads::spawn("adapm simulate", move || work(&order, &next, &sender)) {
+            Err(refusal) if index == 0 => return Err(Failure::Task(TaskError::Thread(refusal))),
+            Ok(_) | Err(_) => {}
+        }
     }
-    news
+    Ok(news)
 }
 
 fn work(order: &[(usize, Run)], next: &AtomicUsize, news: &Sender<News>) {
