@@ -59,6 +59,7 @@ pub(crate) fn check(file: &File) -> Vec<String> {
         broken.extend(unsafe_code(file, &tokens));
         broken.extend(leftovers(file, &tokens));
         broken.extend(sleeping_tests(file, &tokens));
+        broken.extend(panicking_starts(file, &tokens));
         broken.extend(forbidden_words(file, &tokens));
     }
     broken
@@ -129,6 +130,23 @@ fn sleeping_tests(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     let in_test = |line: usize| file.is_test() || modules.iter().any(|module| module.contains(&line));
     let found = tokens.iter().filter(|token| token.text == "sleep" && in_test(token.line));
     found.map(|token| at(file, token.line, "a test that sleeps: use virtual time")).collect()
+}
+
+/// Threads that are started by a call that panics where the system refuses one, in what is shipped. Not a lint of Clippy's, which
+/// would refuse tests theirs, too.
+fn panicking_starts(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
+    let beside = ["/testing/", "/examples/"].iter().any(|folder| file.path.contains(folder));
+    let is_shipped = file.path.contains("/src/") && !beside && !file.is_test();
+    let modules = scan::test_modules(tokens);
+    let in_test = |line: usize| modules.iter().any(|module| module.contains(&line));
+    let starts = |tokens: &[Token<'_>]| {
+        let texts: Vec<&str> = tokens.iter().map(|token| token.text).collect();
+        matches!(texts[..], ["thread", ":", ":", "spawn"] | ["scope", ".", "spawn", "("])
+    };
+    let found = tokens.windows(4).filter(|four| is_shipped && starts(four) && !in_test(four[0].line));
+    found
+        .map(|four| at(file, four[0].line, "a start that can panic: use `adapm_transport::threads`"))
+        .collect()
 }
 
 fn forbidden_words(file: &File, tokens: &[Token<'_>]) -> Vec<String> {

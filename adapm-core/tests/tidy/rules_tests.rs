@@ -71,6 +71,19 @@ fn unfinished_work_is_found() {
 }
 
 #[test]
+fn no_shipped_thread_is_started_by_a_call_that_panics() {
+    for start in ["std::thread::spawn(f)", "scope.spawn(f)"] {
+        let text = format!("//! x\nfn f() {{ {start} }}\n");
+        assert_one("adapm-tasks/src/a.rs", &text, 2, "can panic");
+        assert_none("adapm-tasks/tests/a.rs", &text);
+        assert_none("adapm-core/src/testing/suite.rs", &text);
+        let inline = format!("//! x\n#[cfg(test)]\nmod tests {{\n    fn f() {{ {start} }}\n}}\n");
+        assert_none("adapm-tasks/src/a.rs", &inline);
+    }
+    assert_none("adapm-tasks/src/a.rs", "//! x\nfn f() { threads::spawn(a, f); command.spawn() }\n");
+}
+
+#[test]
 fn tests_do_not_sleep() {
     let text = concat!("//! x\nfn f() { std::thread::", "sleep(d) }\n");
     assert_one("adapm-runtime/tests/a.rs", text, 2, "sleeps");

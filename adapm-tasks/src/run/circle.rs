@@ -6,6 +6,8 @@ use std::thread;
 use adapm_core::NodeId;
 use adapm_transport::group::GroupError;
 
+use adapm_transport::threads;
+
 use crate::exchange::Exchange;
 use crate::run::error::TaskError;
 use crate::run::peers::Peers;
@@ -46,7 +48,10 @@ pub(crate) fn as_each<R: Send>(nodes: usize, work: impl Fn(&Peers<'_>, &Place) -
     thread::scope(|scope| {
         let threads: Vec<_> = places(nodes)
             .into_iter()
-            .map(|place| scope.spawn(move || work(&Peers::among(&place), &place)))
+            .map(|place| {
+                let work = move || work(&Peers::among(&place), &place);
+                threads::spawn_scoped(scope, "process", work).expect("a test may have threads")
+            })
             .collect();
         threads.into_iter().map(|thread| thread.join().expect("does not panic")).collect()
     })
