@@ -12,6 +12,7 @@ pub mod bench;
 pub mod data;
 pub mod docs;
 pub mod exchange;
+pub mod files;
 pub mod kge;
 mod map;
 mod matrix;

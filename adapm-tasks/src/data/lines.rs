@@ -1,12 +1,12 @@
 //! Lines and fields of a text file, found by byte search; any bytes are legal input.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use memchr::{memchr, memchr_iter};
 
 use crate::data::{DataError, Malformation};
+use crate::files;
 
 /// A field of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Field<'a> {
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, DataError> {
     let unreadable =
         |error: io::Error| DataError::Unreadable { path: path.to_path_buf(), kind: error.kind() };
-    if path.exists() { fs::read(path).map(Some).map_err(unreadable) } else { Ok(None) }
+    if path.exists() { files::read(path).map(Some).map_err(unreadable) } else { Ok(None) }
 }
 
 /// The lines that are not blank, with their numbers from 1, without line end (`\n` or `\r\n`) and byte order mark.

@@ -60,7 +60,7 @@ impl Checkpoint {
     ///
     /// What the operating system refuses.
     pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
-        file::save(path, |file| self.write_to(file))
+        file::save(path, |file| self.write_to(file).map(drop))
     }
 
     /// The score function.
@@ -105,7 +105,11 @@ impl Checkpoint {
     }
 
     /// Writes the bytes of the file.
-    pub(crate) fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
+    ///
+    /// # Errors
+    ///
+    /// What `inner` refuses.
+    pub fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
         let mut writer = Writer::new(TASK, inner)?;
         writer.text(self.model.name().as_bytes())?;
         writer.count(self.dim as u64)?;

@@ -22,10 +22,15 @@ impl Checkpoint {
     ///
     /// What the operating system refuses.
     pub fn export(&self, path: &Path) -> Result<(), CheckpointError> {
-        file::save(path, |mut file| self.write_lines(&mut file).map(|()| file))
+        file::save(path, |file| self.export_to(file))
     }
 
-    fn write_lines(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Writes what [`export`](Self::export) does.
+    ///
+    /// # Errors
+    ///
+    /// What `out` refuses.
+    pub fn export_to(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         let relation_len = Model { kind: self.model, dim: self.dim }.relation_len();
         let rest = write_lines(out, "entity", &self.entities, &self.values, self.dim)?;
         let rest = write_lines(out, "relation", &self.relations, rest, relation_len)?;
@@ -38,7 +43,7 @@ impl Checkpoint {
 
 /// Writes a line for each name with the first of `values`, and gives those behind.
 fn write_lines<'a>(
-    out: &mut impl Write,
+    out: &mut (impl Write + ?Sized),
     kind: &str,
     names: &Names,
     values: &'a [f32],
@@ -73,7 +78,7 @@ mod tests {
             let (entities, relations) = (names(&["Oslo", "New York"]), names(&["in"]));
             let checkpoint = Checkpoint { model, dim: 2, reciprocal, entities, relations, values };
             let mut out = Vec::new();
-            checkpoint.write_lines(&mut out).expect("memory takes every byte");
+            checkpoint.export_to(&mut out).expect("memory takes every byte");
             String::from_utf8(out).expect("text")
         };
         let complex = "entity\tOslo\t0\t1\nentity\tNew York\t2\t3\nrelation\tin\t4\t5\ninverse\tin\t6\t7\n";

@@ -129,7 +129,7 @@ pub fn gather(exchange: &dyn Exchange, graph: &Graph, dim: usize) -> Result<Opti
     let here = (0..shape.keys()).map(Key).filter(|key| is_here(*key, peers.node(), peers.processes()));
     let floats = here.map(|key| shape.len_of(key)).sum();
     let kept = Kept::new(shape, vec![vec![1.0; floats]], &peers);
-    Ok(kept.gather(&peers, FLOATS_MAX)?.map(|values| values.len()))
+    Ok(kept.gather(&peers, FLOATS_MAX, &|_, _| {})?.map(|values| values.len()))
 }
 
 /// The phase of [`conclude`].

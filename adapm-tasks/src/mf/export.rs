@@ -21,10 +21,15 @@ impl Checkpoint {
     ///
     /// What the operating system refuses.
     pub fn export(&self, path: &Path) -> Result<(), CheckpointError> {
-        file::save(path, |mut file| self.write_lines(&mut file).map(|()| file))
+        file::save(path, |file| self.export_to(file))
     }
 
-    fn write_lines(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Writes what [`export`](Self::export) does.
+    ///
+    /// # Errors
+    ///
+    /// What `out` refuses.
+    pub fn export_to(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         for key in 0..self.rows() + self.columns() {
             let (kind, id, factors) = match key.checked_sub(self.rows()) {
                 None => ("row", self.row_id(key), self.row(key)),
@@ -45,7 +50,7 @@ mod tests {
     #[test]
     fn every_vector_has_a_line_with_its_id() {
         let mut out = Vec::new();
-        checkpoint().write_lines(&mut out).expect("memory takes every byte");
+        checkpoint().export_to(&mut out).expect("memory takes every byte");
         let expected = "row\t7\t1\t2\nrow\t18446744073709551615\t3\t4\ncolumn\t3\t5\t-6\n";
         assert_eq!(String::from_utf8(out).as_deref(), Ok(expected));
     }

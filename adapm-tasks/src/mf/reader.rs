@@ -1,6 +1,5 @@
 //! Reads ratings from a file, or from the files of a folder.
 
-use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::data::ratings::{Rating, RatingFault, read};
 use crate::data::{DataError, RatingFormat};
+use crate::files;
 use crate::mf::cell::Cell;
 use crate::mf::ids::Ids;
 use crate::mf::ratings::{Held, RatingCounts, Ratings, RatingsSource, Train, sort_by_column};
@@ -142,7 +142,7 @@ fn open(
     path: &Path,
     each: &mut dyn FnMut(Rating) -> Result<(), RatingFault>,
 ) -> Result<RatingFormat, DataError> {
-    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    let file = files::open(path).map_err(|error| unreadable(path, &error))?;
     read(BufReader::with_capacity(BUFFER_BYTES, file), path, each)
 }
 

@@ -8,9 +8,10 @@
 //! bytes do not depend on how many nodes held the values.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::files::{self, Output, OutputError};
 
 /// A checkpoint file that cannot be written, read or used. Its text is one line: what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,15 @@ pub enum CheckpointError {
         path: PathBuf,
         /// Why.
         kind: io::ErrorKind,
+    },
+    /// The file cannot be written.
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        kind: io::ErrorKind,
+        /// The same for people, and what to do.
+        reason: String,
     },
     /// The file is none of ours.
     Foreign {
@@ -73,7 +83,13 @@ impl std::error::Error for CheckpointError {}
 impl fmt::Display for CheckpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, kind } => write!(f, "{}: {kind}; check path and permissions", path.display()),
+            Self::Io { path, kind: io::ErrorKind::NotFound } => {
+                write!(f, "cannot read {}: no such file; check the path", path.display())
+            }
+            Self::Io { path, kind } => {
+                write!(f, "cannot read {}: {kind}; check path and permissions", path.display())
+            }
+            Self::Unwritable { path, reason, .. } => write!(f, "cannot write {}: {reason}", path.display()),
             Self::Foreign { path } => {
                 write!(f, "{} is no checkpoint of adapm; give a file written by --save", path.display())
             }
@@ -111,33 +127,25 @@ impl fmt::Display for CheckpointError {
 ///
 /// What the operating system refuses.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CheckpointError> {
-    fs::read(path).map_err(|error| io_error(path, &error))
+    files::read(path).map_err(|error| CheckpointError::Io { path: path.to_path_buf(), kind: error.kind() })
 }
 
-/// Writes a file by `write`. An older file of that name stays as it is until the new one is complete.
+/// Writes a file by `write`, which may be called several times. An older file of that name stays as it is until the new one is
+/// complete.
 ///
 /// # Errors
 ///
 /// What the operating system refuses.
 pub(crate) fn save(
     path: &Path,
-    write: impl FnOnce(BufWriter<File>) -> io::Result<BufWriter<File>>,
+    write: impl Fn(&mut dyn io::Write) -> io::Result<()>,
 ) -> Result<(), CheckpointError> {
-    // A pipe or device is written to, not replaced.
-    let is_special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-    let mut partial = path.as_os_str().to_os_string();
-    partial.push(".partial");
-    let target = if is_special { path } else { Path::new(&partial) };
-    let written = File::create(target)
-        .and_then(|file| write(BufWriter::new(file))?.into_inner()?.sync_all())
-        .and_then(|()| if is_special { Ok(()) } else { fs::rename(target, path) });
-    written.map_err(|error| {
-        if !is_special {
-            // The error that counts is the first one.
-            let _ = fs::remove_file(target);
-        }
-        io_error(path, &error)
-    })
+    let unwritable = |error: OutputError| {
+        let (path, kind) = (path.to_path_buf(), error.kind());
+        CheckpointError::Unwritable { path, kind, reason: error.to_string() }
+    };
+    let mut output = Output::prepare(path, &files::NEVER).map_err(unwritable)?;
+    output.save(&write, &files::NEVER).map_err(unwritable)
 }
 
 /// What can be wrong with the bytes of a file.
@@ -310,10 +318,6 @@ impl Checksum {
         self.0 =
             bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     }
-}
-
-fn io_error(path: &Path, error: &io::Error) -> CheckpointError {
-    CheckpointError::Io { path: path.to_path_buf(), kind: error.kind() }
 }
 
 const MAGIC: &[u8] = b"adapmckp";

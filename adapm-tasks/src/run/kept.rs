@@ -12,6 +12,7 @@ use crate::run::error::TaskError;
 use crate::run::peers::Peers;
 use crate::run::seat::{home, is_here};
 use crate::run::shape::Shape;
+use crate::run::task::Tell;
 
 /// Parameters of the chosen epoch, without accumulators.
 #[derive(Debug)]
@@ -61,6 +62,7 @@ impl Kept {
         self,
         peers: &Peers<'_>,
         floats_max: usize,
+        tell: &Tell<'_>,
     ) -> Result<Option<Arc<Vec<f32>>>, TaskError> {
         let Some(keys) = &self.keys else { return Ok(Some(self.values)) };
         let shape = &self.shape;
@@ -78,6 +80,7 @@ impl Kept {
                 merge(shape, next..end, &pieces, &mut gathered)?;
             }
             next = end;
+            tell(next.0, shape.keys());
         }
         Ok((peers.node() == 0).then(|| Arc::new(gathered)))
     }

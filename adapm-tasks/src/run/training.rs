@@ -45,7 +45,7 @@ pub(crate) struct Trained<F> {
     pub(crate) test_seconds: f64,
     /// The manager's counts of training, evaluation not counted.
     pub(crate) stats: ManagerStats,
-    /// The kept parameters in key order, if node 0 wants them; on node 0 only if nodes are processes.
+    /// The kept parameters in key order, if node 0 wants them and an epoch is complete; on node 0 only if nodes are processes.
     pub(crate) values: Option<Arc<Vec<f32>>>,
     /// The stop flag ended the run early.
     pub(crate) stopped: bool,
@@ -137,6 +137,10 @@ impl<T: Task> Run<'_, T> {
             // There was nothing to examine, or no time for it, and no copy is wanted.
             return Ok(trained);
         }
+        if settings.epochs > 0 && trained.epochs.is_empty() {
+            // Stopped before there was anything to keep.
+            return Ok(trained);
+        }
         let kept = Kept::new(task.kept(), parts, crew.peers);
         let began = Instant::now();
         let examination = || task.examination(Split::Test, Form::Kept);
@@ -149,7 +153,8 @@ impl<T: Task> Run<'_, T> {
             trained.stopped = evaluated.stopped;
         }
         if agreed.checkpoint {
-            trained.values = kept.gather(crew.peers, PIECE_FLOATS)?;
+            trained.values = kept
+                .gather(crew.peers, PIECE_FLOATS, &|done, all| observer.working(Work::Copying, done, all))?;
         }
         Ok(trained)
     }

@@ -7,11 +7,11 @@
 //! Not here: which word answers a question ([`crate::wv::search`]).
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 
 use crate::data::grammar;
 use crate::data::lines::lines;
+use crate::files;
 use crate::kge::Names;
 use crate::run::digest::Digest;
 use crate::wv::error::{CorpusError, LineFault};
@@ -135,7 +135,7 @@ impl Analogies {
     ///
     /// A file that is missing or unreadable, or a line that is neither heading nor question (with file, line, column).
     pub fn load(path: &Path) -> Result<Self, CorpusError> {
-        let bytes = fs::read(path).map_err(|error| CorpusError::io(path, &error))?;
+        let bytes = files::read(path).map_err(|error| CorpusError::io(path, &error))?;
         Self::of_bytes(&bytes, path)
     }
 

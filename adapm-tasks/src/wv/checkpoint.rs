@@ -53,7 +53,7 @@ impl Checkpoint {
     ///
     /// What the operating system refuses.
     pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
-        file::save(path, |file| self.write_to(file))
+        file::save(path, |file| self.write_to(file).map(drop))
     }
 
     /// Length of a vector.
@@ -81,7 +81,11 @@ impl Checkpoint {
     }
 
     /// Writes the bytes of the file.
-    pub(super) fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
+    ///
+    /// # Errors
+    ///
+    /// What `inner` refuses.
+    pub fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
         let mut writer = Writer::new(TASK, inner)?;
         writer.count(self.dim as u64)?;
         writer.count(self.words.len() as u64)?;

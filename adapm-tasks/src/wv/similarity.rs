@@ -6,10 +6,10 @@
 //! [`Analogies`]: crate::wv::Analogies
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 
 use crate::data::lines::lines;
+use crate::files;
 use crate::matrix::dot;
 use crate::wv::error::{CorpusError, LineFault};
 use crate::wv::search::normalize;
@@ -48,7 +48,7 @@ impl Similarities {
     ///
     /// A file that is missing or unreadable, or a line that is no pair (with file, line, column).
     pub fn load(path: &Path) -> Result<Self, CorpusError> {
-        let bytes = fs::read(path).map_err(|error| CorpusError::io(path, &error))?;
+        let bytes = files::read(path).map_err(|error| CorpusError::io(path, &error))?;
         Self::of_bytes(&bytes, path)
     }
 

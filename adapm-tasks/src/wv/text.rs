@@ -4,7 +4,6 @@
 //! if lines are long, where a word ends, so every word belongs to exactly one share, whole.
 
 use std::fmt;
-use std::fs::{self, File};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use memchr::memchr;
 use memmap2::Mmap;
 
 use crate::data::grammar;
+use crate::files;
 use crate::map::map;
 use crate::wv::error::CorpusError;
 
@@ -129,14 +129,17 @@ impl Text {
 }
 
 fn open(path: &Path) -> io::Result<(Bytes, bool)> {
-    let file = File::open(path)?;
+    let mut file = files::open(path)?;
     let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
     // A pipe has no length, and nothing of no length can be mapped.
     let is_mappable = metadata.is_file() && metadata.len() > 0;
-    let bytes = if is_mappable { Bytes::Mapped(map(&file)?) } else { Bytes::Held(fs::read(path)?) };
+    let bytes = if is_mappable {
+        Bytes::Mapped(map(&file)?)
+    } else {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Bytes::Held(bytes)
+    };
     let is_compressed = bytes.as_slice().starts_with(b"\x1f\x8b");
     Ok((bytes, is_compressed))
 }

@@ -9,12 +9,12 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::files;
 use crate::kge::Names;
 use crate::run::file::{self, CheckpointError};
 use crate::run::named::named;
@@ -87,10 +87,15 @@ impl Vectors {
     ///
     /// What the operating system refuses.
     pub fn save(&self, path: &Path, format: Format) -> Result<(), CheckpointError> {
-        file::save(path, |mut file| self.write_to(&mut file, format).map(|()| file))
+        file::save(path, |file| self.write_to(file, format))
     }
 
-    pub(crate) fn write_to(&self, mut writer: impl Write, format: Format) -> io::Result<()> {
+    /// Writes what [`save`](Self::save) does.
+    ///
+    /// # Errors
+    ///
+    /// What `writer` refuses.
+    pub fn write_to(&self, mut writer: impl Write, format: Format) -> io::Result<()> {
         writeln!(writer, "{} {}", self.words.len(), self.dim)?;
         for (number, vector) in self.values.chunks_exact(self.dim).enumerate() {
             writer.write_all(self.words.bytes(number).unwrap_or_default())?;
@@ -112,7 +117,7 @@ impl Vectors {
     ///
     /// A file that is missing, unreadable, or contradicts its header.
     pub fn load(path: &Path, format: Format) -> Result<Self, CorpusError> {
-        let bytes = fs::read(path).map_err(|error| CorpusError::io(path, &error))?;
+        let bytes = files::read(path).map_err(|error| CorpusError::io(path, &error))?;
         Self::of_bytes(&bytes, path, format)
     }
 
@@ -122,7 +127,7 @@ impl Vectors {
     ///
     /// A file that is missing, unreadable, or contradicts its header.
     pub fn open(path: &Path) -> Result<(Self, Format), CorpusError> {
-        let bytes = fs::read(path).map_err(|error| CorpusError::io(path, &error))?;
+        let bytes = files::read(path).map_err(|error| CorpusError::io(path, &error))?;
         let format = detect(&bytes);
         Ok((Self::of_bytes(&bytes, path, format)?, format))
     }

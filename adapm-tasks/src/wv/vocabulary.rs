@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::{self, File};
 use std::hash::BuildHasher as _;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use foldhash::fast::RandomState;
@@ -16,7 +15,9 @@ use hashbrown::HashTable;
 use adapm_transport::threads;
 
 use crate::data::lines::lines;
+use crate::files;
 use crate::kge::Names;
+use crate::run::file::{self, CheckpointError};
 use crate::wv::error::{CorpusError, LineFault};
 use crate::wv::text::Text;
 use crate::wv::tokens::words;
@@ -75,7 +76,7 @@ impl Vocabulary {
     /// A file that is missing or unreadable, a malformed line or a word listed twice (with file, line, column), fewer than two
     /// words.
     pub fn load(path: &Path, min_count: u64) -> Result<Self, CorpusError> {
-        let bytes = fs::read(path).map_err(|error| CorpusError::io(path, &error))?;
+        let bytes = files::read(path).map_err(|error| CorpusError::io(path, &error))?;
         Self::of_bytes(&bytes, path, min_count)
     }
 
@@ -109,12 +110,16 @@ impl Vocabulary {
     /// # Errors
     ///
     /// What the operating system refuses.
-    pub fn save(&self, path: &Path) -> Result<(), CorpusError> {
-        let written = File::create(path).and_then(|file| self.write_to(BufWriter::new(file)));
-        written.map_err(|error| CorpusError::io(path, &error))
+    pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
+        file::save(path, |file| self.write_to(file))
     }
 
-    pub(crate) fn write_to(&self, mut writer: impl Write) -> io::Result<()> {
+    /// Writes what [`save`](Self::save) does.
+    ///
+    /// # Errors
+    ///
+    /// What `writer` refuses.
+    pub fn write_to(&self, mut writer: impl Write) -> io::Result<()> {
         for (word, count) in self.iter() {
             writer.write_all(word)?;
             writeln!(writer, " {count}")?;
@@ -189,6 +194,8 @@ const LINE_END: &[u8] = b"</s>";
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn text(bytes: &[u8]) -> Text {

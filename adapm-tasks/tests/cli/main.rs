@@ -5,6 +5,7 @@
 mod bad_data;
 mod bad_input;
 mod bench;
+mod files;
 mod harness;
 mod interrupted;
 mod launch;

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::args::{ClusterArgs, Given, ProcessArgs};
 use crate::failure::Failure;
-use crate::files::Files;
+use crate::files::{Files, Outputs};
 use crate::format;
 use crate::input;
 use crate::interrupt::Interrupt;
@@ -67,7 +67,9 @@ pub(crate) trait Evaluating {
     fn quality(&self, subject: &Self::Subject, report: &Self::Report) -> String;
 
     /// Writes the files it was asked for.
-    fn keep(&self, report: &Self::Report) -> Result<(), Failure>;
+    fn keep(&self, report: &Self::Report, outputs: &mut Outputs) {
+        let _ = (report, outputs);
+    }
 
     /// What the object holds of this task's alone.
     fn object(&self, subject: &Self::Subject, report: &Self::Report) -> impl Serialize;
@@ -96,7 +98,8 @@ pub(crate) struct Summary {
 /// Evaluates what `args` ask for, prints the figures and writes files if asked to.
 pub(crate) fn run<E: Evaluating>(args: &E, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
     let Shared { cluster, processes, .. } = args.shared();
-    processes::with(processes, cluster.nodes, interrupt, |processes| {
+    let check = || args.files().check_shared();
+    processes::with(processes, cluster.nodes, interrupt, check, |processes| {
         evaluate(args, given, processes, interrupt)
     })
 }
@@ -110,10 +113,13 @@ fn evaluate<E: Evaluating>(
     let Shared { cluster, json, .. } = args.shared();
     let output = processes.output(json);
     let common = train::common(cluster, processes)?;
-    if processes.is_first() {
-        args.files().probe()?;
+    let mut files = args.files();
+    if !processes.is_first() {
+        files.written.clear();
     }
-    let subject = input::read(output, interrupt, "reading data", || args.subject())?;
+    let mut outputs = files.prepare(interrupt)?;
+    let subject = input::read(output, interrupt, processes.company().is_none(), || args.subject())?;
+    outputs.check_inputs()?;
     let mut table = Table::new(&[]);
     let mut plan = Plan { table: &mut table, given };
     args.plan(&mut plan, &subject);
@@ -123,29 +129,35 @@ fn evaluate<E: Evaluating>(
     let heading = output.bold(format!("eval {}", E::TASK)).to_string();
     let opening = format!("{heading}\n{}\n", table.render());
 
-    let screen = Screen::new("eval", output, interrupt.stop()).labelled(E::LABELS).opening(opening);
+    let screen = Screen::new("eval", output, interrupt).labelled(E::LABELS).opening(opening);
     let report = args.evaluate(&subject, common, processes, &screen, interrupt.stop())?;
     screen.open();
-    let shown = screen.finish();
     let summary = E::summary(&report);
-    if processes.is_first() && !summary.stopped {
-        args.keep(&report)?;
+    let told =
+        screen.finish().and_then(|()| output.text(&result(args, &subject, &report, output, processes)));
+    if summary.stopped {
+        outputs.leave("the evaluation is not complete");
+    } else {
+        args.keep(&report, &mut outputs);
     }
-    shown?;
-    output.text(&result(args, &subject, &report, output, processes))?;
-    output.object(&json::Evaluation {
-        task: E::TASK,
-        system: cluster.system.to_string(),
-        nodes: summary.nodes,
-        workers: summary.workers,
-        transport: processes.transport(),
-        data: E::source(&subject),
-        generated: E::is_generated(&subject),
-        own: args.object(&subject, &report),
-        seconds: summary.seconds,
-        manager: json::Manager::from(&summary.stats),
-        stopped: summary.stopped,
-    })?;
+    let told = told.and_then(|()| {
+        outputs.sentences().try_for_each(|sentence| output.text(&format!("  {sentence}\n")))?;
+        output.object(&json::Evaluation {
+            task: E::TASK,
+            system: cluster.system.to_string(),
+            nodes: summary.nodes,
+            workers: summary.workers,
+            transport: processes.transport(),
+            data: E::source(&subject),
+            generated: E::is_generated(&subject),
+            own: args.object(&subject, &report),
+            seconds: summary.seconds,
+            manager: json::Manager::from(&summary.stats),
+            stopped: summary.stopped,
+        })
+    });
+    outputs.finish()?;
+    told?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 

@@ -1,5 +1,7 @@
 //! The verb `export`: trained parameters in forms that other programs read.
 
+use std::io::{self, Write};
+
 use adapm_tasks::run::{CheckpointError, TaskError};
 use adapm_tasks::{kge, mf, wv};
 
@@ -7,50 +9,55 @@ use crate::args::{ExportArgs, ExportTask};
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::format;
+use crate::interrupt::Interrupt;
 use crate::output::Output;
 
 /// Reads parameters and writes them in another form.
-pub(crate) fn run(task: &ExportTask) -> Result<(), Failure> {
-    let (files, written) = match task {
-        ExportTask::Kge(files) => (
-            files,
-            write(files, || {
-                let checkpoint = kge::Checkpoint::load(&files.load)?;
-                checkpoint.export(&files.output)?;
+pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failure> {
+    match task {
+        ExportTask::Kge(files) => {
+            let load = || kge::Checkpoint::load(&files.load);
+            let save = |checkpoint: &kge::Checkpoint, file: &mut dyn Write| checkpoint.export_to(file);
+            write(files, interrupt, load, save, |checkpoint| {
                 let (entities, relations) = (checkpoint.entities().len(), checkpoint.relations().len());
-                Ok(format!("{} entities and {} relations", count(entities), count(relations)))
-            })?,
-        ),
-        ExportTask::Mf(files) => (
-            files,
-            write(files, || {
-                let checkpoint = mf::Checkpoint::load(&files.load)?;
-                checkpoint.export(&files.output)?;
-                Ok(format!("{} rows and {} columns", count(checkpoint.rows()), count(checkpoint.columns())))
-            })?,
-        ),
-        ExportTask::Wv(args) => (
-            &args.files,
-            write(&args.files, || {
-                let checkpoint = wv::Checkpoint::load(&args.files.load)?;
-                checkpoint.vectors().save(&args.files.output, args.format)?;
-                let (words, dim) = (count(checkpoint.words().len()), checkpoint.dim());
-                Ok(format!("{words} words with {dim} numbers each in word2vec's {} form", args.format))
-            })?,
-        ),
-    };
-    Output::new(false).text(&format!("{written} are in {}\n", files.output.display()))
+                format!("{} entities and {} relations", count(entities), count(relations))
+            })
+        }
+        ExportTask::Mf(files) => {
+            let load = || mf::Checkpoint::load(&files.load);
+            let save = |checkpoint: &mf::Checkpoint, file: &mut dyn Write| checkpoint.export_to(file);
+            write(files, interrupt, load, save, |checkpoint| {
+                format!("{} rows and {} columns", count(checkpoint.rows()), count(checkpoint.columns()))
+            })
+        }
+        ExportTask::Wv(args) => {
+            let (files, format) = (&args.files, args.format);
+            let load = || wv::Checkpoint::load(&files.load).map(|checkpoint| checkpoint.vectors());
+            let save = |vectors: &wv::Vectors, file: &mut dyn Write| vectors.write_to(file, format);
+            write(files, interrupt, load, save, |vectors| {
+                let (words, dim) = (count(vectors.words().len()), vectors.dim());
+                format!("{words} words with {dim} numbers each in word2vec's {format} form")
+            })
+        }
+    }
 }
 
 /// Writes where it can, and never over what is read.
-fn write(
+fn write<M>(
     files: &ExportArgs,
-    write: impl FnOnce() -> Result<String, CheckpointError>,
-) -> Result<String, Failure> {
+    interrupt: &Interrupt,
+    load: impl FnOnce() -> Result<M, CheckpointError>,
+    save: impl Fn(&M, &mut dyn Write) -> io::Result<()>,
+    describe: impl FnOnce(&M) -> String,
+) -> Result<(), Failure> {
     let (read, written) =
         (vec![("--load", files.load.as_path())], vec![("--output", files.output.as_path())]);
-    Files { read, written }.probe()?;
-    write().map_err(|error| TaskError::Checkpoint(error).into())
+    let mut outputs = Files { read, written }.prepare(interrupt)?;
+    let model = load().map_err(TaskError::Checkpoint)?;
+    outputs.save("--output", &describe(&model), |file| save(&model, file));
+    let told = outputs.sentences().try_for_each(|sentence| Output::new(false).text(&format!("{sentence}\n")));
+    outputs.finish()?;
+    told
 }
 
 fn count(number: usize) -> String {

@@ -12,6 +12,7 @@ use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
 use adapm_tasks::bench::BenchError;
 use adapm_tasks::data::DataError;
+use adapm_tasks::files::OutputError;
 use adapm_tasks::mf::PlantedError;
 use adapm_tasks::run::{Split, TaskError};
 use adapm_tasks::simulate::SimulateError;
@@ -47,7 +48,13 @@ pub(crate) enum Failure {
     /// Data of this name is unknown: the library's reason, what may have been meant, and what there is.
     UnknownData { error: DataError, near: Option<String>, names: Vec<String> },
     /// A file that was to be written cannot be.
-    Unwritable { flag: &'static str, path: PathBuf, error: io::Error },
+    Unwritable { flag: &'static str, path: PathBuf, error: OutputError },
+    /// A file that was to be written is one that was read.
+    Overwrites { flag: &'static str, path: PathBuf, input: PathBuf },
+    /// A file could not be written in the end, and is elsewhere, or nowhere.
+    Elsewhere(Box<Failure>, Option<PathBuf>),
+    /// A pipe cannot be the data of several processes.
+    SharedPipe { flag: &'static str, path: PathBuf },
     /// Nobody takes what is printed.
     Stdout(io::Error),
     /// Signals cannot be handled.
@@ -149,6 +156,8 @@ impl Failure {
             | Self::SameFile { .. }
             | Self::UnknownData { .. }
             | Self::Unwritable { .. }
+            | Self::Overwrites { .. }
+            | Self::SharedPipe { .. }
             | Self::Usage { .. }
             | Self::Launcher(_)
             | Self::Trace(_)
@@ -160,7 +169,12 @@ impl Failure {
             Self::NoProcesses => 2,
             Self::Simulate(SimulateError::Failed(_)) => 1,
             Self::Simulate(_) => 2,
-            Self::Stdout(_) | Self::Signals(_) | Self::Folder(_) | Self::Bench(_) | Self::Child(_) => 1,
+            Self::Elsewhere(..)
+            | Self::Stdout(_)
+            | Self::Signals(_)
+            | Self::Folder(_)
+            | Self::Bench(_)
+            | Self::Child(_) => 1,
             Self::Interrupted(code) => *code,
         }
     }
@@ -188,7 +202,22 @@ impl Failure {
             }),
             Self::Unwritable { flag, path, error } => {
                 let path = path.display();
-                Some(format!("cannot write {path} ({flag}): {error}; give a file in a folder you may write"))
+                Some(format!("cannot write {path} ({flag}): {error}"))
+            }
+            Self::Overwrites { flag, path, input } => {
+                let (path, input) = (path.display(), input.display());
+                Some(format!("cannot write {path} ({flag}): it was read as {input}; give another file"))
+            }
+            Self::Elsewhere(failure, elsewhere) => {
+                let reason = failure.text().unwrap_or_default();
+                Some(match elsewhere {
+                    Some(path) => format!("{reason}; it is in {} instead", path.display()),
+                    None => format!("{reason}; nor could it be written to the working folder, $HOME or /tmp"),
+                })
+            }
+            Self::SharedPipe { flag, path } => {
+                let path = path.display();
+                Some(format!("{path} ({flag}) cannot be the data of several processes: give a file that each can read"))
             }
             Self::Stdout(error) => Some(format!("cannot write to stdout: {error}; keep its reader open")),
             Self::Signals(error) => {

@@ -1,10 +1,16 @@
-//! Files that are written in the end: probed before hours are spent, and never over another that the command reads or writes.
+//! The files of a command, each with the flag that names it: prepared before hours are spent, never over another that the command
+//! reads or writes, and written in the end, whatever happens to one of them.
+//!
+//! How a file is written is [`adapm_tasks::files`]'s.
 
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::env;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use adapm_tasks::files::{self, FileId, Output, OutputError};
+
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 
 /// The files of a command, each with the flag that names it.
 #[derive(Debug, Default)]
@@ -21,62 +27,208 @@ impl<'a> Files<'a> {
         flags.into_iter().filter_map(|(flag, path)| path.as_deref().map(|path| (flag, path))).collect()
     }
 
-    /// Checks that each can be written and is no other of them, and leaves no trace.
-    pub(crate) fn probe(&self) -> Result<(), Failure> {
-        // What is not there is not read from there: data may go by a name that is no path.
-        let known =
-            |(flag, path): &(&'static str, &Path)| fs::canonicalize(path).ok().map(|place| (*flag, place));
-        let mut places: Vec<_> = self.read.iter().filter_map(known).collect();
-        for (flag, path) in &self.written {
-            probe_writable(flag, path)?;
-            let here = place(path);
-            if let Some((other, _)) = places.iter().find(|(_, place)| *place == here) {
-                return Err(Failure::SameFile { path: path.to_path_buf(), flags: [*flag, *other] });
+    /// Checks that each can be written and is no other of them. What is only found while data is read is
+    /// checked by [`Outputs::check_inputs`].
+    pub(crate) fn prepare(&self, interrupt: &Interrupt) -> Result<Outputs, Failure> {
+        let interrupt = interrupt.clone();
+        let mut outputs =
+            Outputs { outputs: Vec::new(), interrupt, told: Vec::new(), failure: None, is_judged: true };
+        for &(flag, path) in &self.written {
+            let id = FileId::at(path);
+            let is_read = |(_, other): &&(&str, &Path)| id.is_some() && FileId::at(other) == id;
+            if let Some((other, _)) = self.read.iter().find(is_read) {
+                return Err(Failure::SameFile { path: path.to_owned(), flags: [flag, other] });
             }
-            places.push((*flag, here));
+            outputs.add(flag, path)?;
         }
-        Ok(())
+        outputs.check_inputs()?;
+        Ok(outputs)
+    }
+
+    /// Checks that the data is no pipe, if each of several processes reads it.
+    pub(crate) fn check_shared(&self) -> Result<(), Failure> {
+        match self.read.iter().find(|(_, path)| files::is_shared(path)) {
+            Some(&(flag, path)) => Err(Failure::SharedPipe { flag, path: path.to_owned() }),
+            None => Ok(()),
+        }
     }
 }
 
-/// Where a file is, or is going to be, by whatever path.
-fn place(path: &Path) -> PathBuf {
-    let beside = |(folder, name): (&Path, _)| {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        fs::canonicalize(folder).ok().map(|folder| folder.join(name))
-    };
-    let known = fs::canonicalize(path).ok();
-    known
-        .or_else(|| path.parent().zip(path.file_name()).and_then(beside))
-        .unwrap_or_else(|| path.to_path_buf())
+/// Files that are going to be written.
+pub(crate) struct Outputs {
+    outputs: Vec<(&'static str, Output)>,
+    interrupt: Interrupt,
+    /// The flag of each file that was or was not written, where it is, and a sentence that says so.
+    told: Vec<(&'static str, Option<PathBuf>, String)>,
+    failure: Option<Failure>,
+    /// What is written is known to be good.
+    is_judged: bool,
 }
 
-/// Checks that `path` can be written, and leaves no trace.
-pub(crate) fn probe_writable(flag: &'static str, path: &Path) -> Result<(), Failure> {
-    let probe = || -> io::Result<()> {
-        match OpenOptions::new().write(true).create_new(true).open(path) {
-            Ok(_) => fs::remove_file(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                OpenOptions::new().append(true).open(path).map(drop)
-            }
-            Err(error) => Err(error),
+impl Outputs {
+    /// One more file, which is none of the others.
+    pub(crate) fn add(&mut self, flag: &'static str, path: &Path) -> Result<(), Failure> {
+        if let Some((other, _)) = self.outputs.iter().find(|(_, output)| output.is_at(path)) {
+            return Err(Failure::SameFile { path: path.to_owned(), flags: [flag, other] });
         }
-    };
-    probe().map_err(|error| Failure::Unwritable { flag, path: PathBuf::from(path), error })
+        let output = Output::prepare(path, self.interrupt.stop()).map_err(|error| Failure::Unwritable {
+            flag,
+            path: path.to_owned(),
+            error,
+        })?;
+        self.outputs.push((flag, output));
+        Ok(())
+    }
+
+    /// Checks that none of them is a file that was read, whatever led to it, or the one that stdout goes to.
+    pub(crate) fn check_inputs(&self) -> Result<(), Failure> {
+        self.outputs.iter().try_for_each(|(flag, output)| check_input(flag, output))
+    }
+
+    /// Checks that there is room for as many bytes as each file will have.
+    pub(crate) fn check_space(&self, sizes: &[(&'static str, u64)]) -> Result<(), Failure> {
+        for (flag, output) in &self.outputs {
+            // All of them, as they may be on one disk.
+            let needed = sizes.iter().filter(|(sized, _)| self.has(sized)).map(|(_, bytes)| bytes).sum();
+            if sizes.iter().any(|(sized, _)| sized == flag) {
+                let path = output.path().to_owned();
+                output.check_space(needed).map_err(|error| Failure::Unwritable { flag, path, error })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if the file of this flag is wanted, and not yet written.
+    pub(crate) fn has(&self, flag: &str) -> bool {
+        self.outputs.iter().any(|(other, _)| *other == flag)
+    }
+
+    /// Writes the file of this flag, if it is wanted; where it cannot be, elsewhere. Of what is not known to
+    /// be good, an older file keeps its place: the new one comes beside it.
+    pub(crate) fn save(
+        &mut self,
+        flag: &'static str,
+        what: &str,
+        write: impl Fn(&mut dyn Write) -> io::Result<()>,
+    ) {
+        let Some(mut output) = self.take(flag) else { return };
+        let is_beside = !self.is_judged && output.replaces();
+        let (path, stop) = (output.path().to_owned(), self.interrupt.stop());
+        let attempt = || {
+            let saved = match (check_input(flag, &output), is_beside) {
+                (Err(failure), _) => Err(failure),
+                (Ok(()), true) => output
+                    .rescue(None, "not-evaluated", &write)
+                    .map_err(|error| unwritable(flag, &output, error)),
+                (Ok(()), false) => match output.save(&write, stop) {
+                    Ok(()) => Ok(output.path().to_owned()),
+                    Err(error) => Err(unwritable(flag, &output, error)),
+                },
+            };
+            saved.map_err(|failure| {
+                let rescue = |folder: PathBuf| output.rescue(Some(&folder), "rescued", &write).ok();
+                (Box::new(failure), folders().find_map(rescue))
+            })
+        };
+        let saved = self.interrupt.protect(|| format!("writing {}", path.display()), attempt);
+        match saved {
+            Ok(place) if is_beside => {
+                let what = format!("{} stays as it was: {what}, not evaluated,", path.display());
+                self.tell(flag, place, &what);
+            }
+            Ok(place) => self.tell(flag, place, what),
+            Err((failure, elsewhere)) => {
+                if let Some(place) = &elsewhere {
+                    self.tell(flag, place.clone(), what);
+                }
+                self.failure.get_or_insert(Failure::Elsewhere(failure, elsewhere));
+            }
+        }
+    }
+
+    /// Says whether what is going to be written is known to be good.
+    pub(crate) fn judge(&mut self, is_judged: bool) {
+        self.is_judged = is_judged;
+    }
+
+    /// Says of the files that are still to be written that they are not, and why.
+    pub(crate) fn leave(&mut self, reason: &str) {
+        for (flag, output) in std::mem::take(&mut self.outputs) {
+            let path = output.path().display();
+            let stays = if output.replaces() { "stays as it was" } else { "is not written" };
+            self.told.push((flag, None, format!("{path} {stays}: {reason}")));
+        }
+    }
+
+    /// The file of this flag, to be written by and by.
+    pub(crate) fn take(&mut self, flag: &str) -> Option<Output> {
+        let at = self.outputs.iter().position(|(other, _)| *other == flag)?;
+        Some(self.outputs.remove(at).1)
+    }
+
+    /// A sentence for each file.
+    pub(crate) fn sentences(&self) -> impl Iterator<Item = &str> {
+        self.told.iter().map(|(_, _, sentence)| sentence.as_str())
+    }
+
+    /// Where the file of this flag is, if it was written.
+    pub(crate) fn saved(&self, flag: &str) -> Option<&Path> {
+        self.told.iter().find(|(other, ..)| *other == flag)?.1.as_deref()
+    }
+
+    /// Tells the first failure.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        self.failure.map_or(Ok(()), Err)
+    }
+
+    fn tell(&mut self, flag: &'static str, path: PathBuf, what: &str) {
+        let sentence = format!("{what} are in {}", path.display());
+        self.told.push((flag, Some(path), sentence));
+    }
+}
+
+/// The one place where outputs are compared with all that was read.
+fn check_input(flag: &'static str, output: &Output) -> Result<(), Failure> {
+    let path = output.path();
+    if let Some(input) = files::input(path) {
+        return Err(Failure::Overwrites { flag, path: path.to_owned(), input });
+    }
+    let id = FileId::at(path);
+    let is_stdout = output.replaces() && id.is_some() && FileId::at(Path::new("/dev/stdout")) == id;
+    if is_stdout {
+        return Err(Failure::SameFile { path: path.to_owned(), flags: [flag, "stdout"] });
+    }
+    Ok(())
+}
+
+fn unwritable(flag: &'static str, output: &Output, error: OutputError) -> Failure {
+    Failure::Unwritable { flag, path: output.path().to_owned(), error }
+}
+
+/// Where a file goes that cannot be written to where it was to be.
+fn folders() -> impl Iterator<Item = PathBuf> {
+    let home = env::var_os("HOME").map(PathBuf::from);
+    // Not $TMPDIR: that of a launched process is removed with the launcher.
+    let temporary = ["/var/tmp", "/tmp"].map(PathBuf::from);
+    env::current_dir().into_iter().chain(home).chain(temporary)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn data_that_goes_by_a_name_may_give_its_name_to_a_file() {
-        let model = std::env::temp_dir().join(format!("adapm-files-{}", std::process::id()));
-        let probe =
-            |read: &Path| Files { read: vec![("--data", read)], written: vec![("--save", &model)] }.probe();
-        assert!(probe(&model).is_ok() && !model.exists());
+        let interrupt = Interrupt::install().expect("signals can be handled");
+        let model = env::temp_dir().join(format!("adapm-files-{}", std::process::id()));
+        let prepare = |read: &Path| {
+            Files { read: vec![("--data", read)], written: vec![("--save", &model)] }.prepare(&interrupt)
+        };
+        assert!(prepare(&model).is_ok() && !model.exists());
         fs::write(&model, "something").expect("the folder for temporary files can be written");
-        assert!(matches!(probe(&model), Err(Failure::SameFile { flags: ["--save", "--data"], .. })));
+        assert!(matches!(prepare(&model), Err(Failure::SameFile { flags: ["--save", "--data"], .. })));
         fs::remove_file(&model).expect("it was just written");
     }
 }

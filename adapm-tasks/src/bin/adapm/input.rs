@@ -13,16 +13,17 @@ use crate::nearest;
 use crate::output::Output;
 use crate::progress::Screen;
 
-/// Reads or generates data while the screen says so.
+/// Reads or generates data while the screen says so. A process that is alone needs not finish that if it is to end.
 pub(crate) fn read<T>(
     output: Output,
     interrupt: &Interrupt,
-    what: &str,
+    is_alone: bool,
     read: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let screen = Screen::new("read", output, interrupt.stop());
-    screen.waiting(what);
-    let data = read()?;
+    let screen = Screen::new("read", output, interrupt);
+    screen.waiting("reading data");
+    // Others would take the end of this process for a failure.
+    let data = if is_alone { interrupt.hurry(read) } else { read() }?;
     screen.finish()?;
     Ok(data)
 }

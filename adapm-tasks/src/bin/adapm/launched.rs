@@ -4,9 +4,6 @@
 //! is there to print what this process finds out or to end it.
 
 use std::io::{self, BufRead as _, Read as _};
-use std::process;
-use std::thread;
-use std::time::Duration;
 
 use adapm_transport::threads;
 
@@ -17,8 +14,8 @@ pub(crate) fn is_launched() -> bool {
     std::env::var_os("ADAPM_LAUNCHED").is_some()
 }
 
-/// Follows the launcher, if there is one: when it is gone the run is asked to stop, and after `grace` the process ends anyway.
-pub(crate) fn follow(interrupt: &Interrupt, grace: Duration) -> io::Result<()> {
+/// Follows the launcher, if there is one: when it is gone the run is asked to stop.
+pub(crate) fn follow(interrupt: &Interrupt) -> io::Result<()> {
     if !is_launched() {
         return Ok(());
     }
@@ -31,8 +28,6 @@ pub(crate) fn follow(interrupt: &Interrupt, grace: Duration) -> io::Result<()> {
             }
         }
         interrupt.raise(HANGUP);
-        thread::sleep(grace);
-        process::exit(128 + HANGUP);
     };
     threads::spawn("launcher", follow).map(drop).map_err(io::Error::other)
 }

@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::format;
+use crate::interrupt::Interrupt;
 use crate::json;
 use crate::output::Output;
 use crate::signs::Signs;
@@ -71,15 +72,15 @@ pub(crate) struct Screen<'a> {
     /// When training began.
     started: OnceLock<Instant>,
     signs: Signs,
-    stop: &'a AtomicBool,
+    interrupt: &'a Interrupt,
     told: AtomicBool,
     opening: Mutex<Option<String>>,
     failure: Mutex<Option<Failure>>,
 }
 
 impl<'a> Screen<'a> {
-    /// A screen for a run called `name`. Raises `stop` if nobody takes the results.
-    pub(crate) fn new(name: &str, output: Output, stop: &'a AtomicBool) -> Self {
+    /// A screen for a run called `name`, which it asks to end if nobody takes the results.
+    pub(crate) fn new(name: &str, output: Output, interrupt: &'a Interrupt) -> Self {
         let target =
             if output.is_silent() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let signs = Signs::new(target.is_hidden() && !output.is_silent());
@@ -93,7 +94,7 @@ impl<'a> Screen<'a> {
             lines: true,
             started: OnceLock::new(),
             signs,
-            stop,
+            interrupt,
             told: AtomicBool::new(false),
             opening: Mutex::new(None),
             failure: Mutex::new(None),
@@ -127,6 +128,7 @@ impl<'a> Screen<'a> {
 
     /// Shows that something goes on whose length is not known, such as reading data.
     pub(crate) fn waiting(&self, what: &str) {
+        self.interrupt.moves(|| what.to_owned());
         self.signs.step(|| what.to_owned());
         self.bar.set_style(style("{spinner} {msg}"));
         self.bar.set_message(what.to_owned());
@@ -192,7 +194,9 @@ impl<'a> Screen<'a> {
 
     fn show(&self, template: &str, position: u64, length: u64, message: String) {
         self.open();
-        self.signs.step(|| step_line(&self.name, position, length, &message));
+        let line = || step_line(&self.name, position, length, &message);
+        self.interrupt.moves(line);
+        self.signs.step(line);
         lock(&self.spinner).take();
         self.bar.set_style(style(template));
         self.bar.set_length(length.max(1));
@@ -206,12 +210,12 @@ impl<'a> Screen<'a> {
         if let Err(failure) = self.bar.suspend(print) {
             lock(&self.failure).get_or_insert(failure);
             self.told.store(true, Ordering::Relaxed);
-            self.stop.store(true, Ordering::Relaxed);
+            self.interrupt.stop().store(true, Ordering::Relaxed);
         }
     }
 
     fn tell_interrupt(&self) {
-        if self.stop.load(Ordering::Relaxed) && !self.told.swap(true, Ordering::Relaxed) {
+        if self.interrupt.stop().load(Ordering::Relaxed) && !self.told.swap(true, Ordering::Relaxed) {
             self.line("stopping; Ctrl-C again exits at once");
         }
     }

@@ -46,6 +46,16 @@ impl Summary {
         format!("\n{} on {source}{ended}\n", output.bold("result"))
     }
 
+    /// What the parameters are of that came out.
+    pub(crate) fn state(&self) -> String {
+        let last = u32::try_from(self.seconds.len()).unwrap_or(u32::MAX);
+        let (chosen, next) = (self.chosen, last.saturating_add(1));
+        if self.stopped && !self.is_selected && next <= self.epochs {
+            return format!("epoch {chosen} and of what was done of epoch {next}");
+        }
+        format!("epoch {chosen}")
+    }
+
     /// Time, who took part, what the manager did.
     pub(crate) fn table(&self, processes: &Processes) -> String {
         let mut table = Table::new(&[Align::Left]);

@@ -4,11 +4,11 @@
 //! command line: everybody on the host can read it.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use adapm_tasks::files;
 use adapm_transport::net::{Token, TokenLength};
 
 use crate::launched;
@@ -53,7 +53,7 @@ fn token(origin: &str, text: &str) -> Result<Option<Token>, TokenError> {
 /// The secret in the file at `path`, without white space around it. `origin` is the flag or variable that names the file.
 pub(crate) fn read_text(origin: &'static str, path: &Path) -> Result<String, TokenError> {
     let unreadable = |error| TokenError::Unreadable { origin, path: path.to_owned(), error };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = files::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.is_file() && metadata.mode() & OTHERS != 0 {
         return Err(TokenError::Shared { path: path.to_owned(), mode: metadata.mode() & 0o777 });

@@ -1,24 +1,23 @@
 //! The verb `train`, as far as it is the same whatever is trained.
 //!
 //! ```text
-//!   probe files to be written | read data | plan | train, watched | keep the parameters | tables | one object
+//!   prepare files to be written | read data | plan | train, watched | tables | write files | one object
 //! ```
 //!
 //! What is a task's own it says by [`Training`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
 
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
 use adapm_runtime::System;
 use adapm_runtime::trace::Tracer;
+use adapm_tasks::files::{self, OutputError};
 use adapm_tasks::run::{KeyChoice, UnknownKey};
 use serde::Serialize;
 
 use crate::args::{ClusterArgs, Given, Manager, ProcessArgs, RecipeArgs, TraceKeysArgs, TrainOutputArgs};
 use crate::failure::Failure;
-use crate::files::{self, Files};
+use crate::files::{Files, Outputs};
 use crate::format;
 use crate::interrupt::Interrupt;
 use crate::json;
@@ -86,8 +85,14 @@ pub(crate) trait Training {
     /// The figures of merit, as a table; empty if there are none.
     fn quality(data: &Self::Data, report: &Self::Report) -> String;
 
-    /// Writes the files it was asked for, but for traces. Gives a sentence for each; the file with the parameters is `--save`'s.
-    fn keep(&self, data: &Self::Data, report: &Self::Report) -> Result<Vec<String>, Failure>;
+    /// Returns true if the parameters that came out were evaluated as far as that was asked for and is possible.
+    fn is_judged(&self, data: &Self::Data, report: &Self::Report) -> bool;
+
+    /// Bytes of each file of parameters, at least, by its flag.
+    fn sizes(data: &Self::Data, config: &Self::Config) -> Vec<(&'static str, u64)>;
+
+    /// Writes the files it was asked for, but for traces; `state` is what the parameters are of, such as `epoch 3`.
+    fn keep(&self, data: &Self::Data, report: &Self::Report, state: &str, outputs: &mut Outputs);
 
     /// What the last object holds of this task's alone.
     fn object(data: &Self::Data, config: &Self::Config, report: &Self::Report) -> impl Serialize;
@@ -130,7 +135,8 @@ pub(crate) fn run<T: Training>(args: &T, given: &Given, interrupt: &Interrupt) -
     if shared.recipe.lists() {
         return recipe::list(T::TASK, Output::new(shared.output.json));
     }
-    processes::with(shared.processes, shared.cluster.nodes, interrupt, |processes| {
+    let check = || args.files().check_shared();
+    processes::with(shared.processes, shared.cluster.nodes, interrupt, check, |processes| {
         train(args, given, processes, interrupt)
     })
 }
@@ -144,53 +150,62 @@ fn train<T: Training>(
     let Shared { cluster, output: wanted, traced, .. } = args.shared();
     let output = processes.output(wanted.json);
     let common = common(cluster, processes)?;
-    if processes.is_first() {
-        let mut files = args.files();
-        files.written.extend(Files::given([("--save", &wanted.save), ("--trace-keys", &traced.trace_keys)]));
-        files.probe()?;
+    let mut files = args.files();
+    files.written.extend(Files::given([("--save", &wanted.save)]));
+    if !processes.is_first() {
+        files.written.clear();
     }
+    let mut outputs = files.prepare(interrupt)?;
     let trace = traced.trace_keys.as_ref().map(|file| match processes.company() {
         None => file.clone(),
         Some(company) => trace::part_of(file, company.group.node()),
     });
-    if let Some(part) = trace.as_deref().filter(|_| processes.company().is_some()) {
-        files::probe_writable("--trace-keys", part)?;
-    }
+    trace.as_deref().map_or(Ok(()), |part| outputs.add(TRACE_FLAG, part))?;
     let choices = traced.trace.as_deref().map_or(Ok(Vec::new()), |text| KeyChoice::list(text, T::KEY_KINDS));
     let choices = choices.map_err(TraceFailure::Choice)?;
-    let data = input::read(output, interrupt, "reading data", || args.data())?;
-    let tracer = trace.as_deref().map(|path| tracer(path, args, &data, &choices)).transpose()?;
-    let config = args.config(Common { trace: tracer.clone(), ..common });
+    let data = input::read(output, interrupt, processes.company().is_none(), || args.data())?;
+    outputs.check_inputs()?;
+    let tracing =
+        outputs.take(TRACE_FLAG).map(|file| Tracing::new(file, args, &data, &choices)).transpose()?;
+    let config =
+        args.config(Common { trace: tracing.as_ref().map(|tracing| tracing.tracer.clone()), ..common });
+    outputs.check_space(&T::sizes(&data, &config))?;
     let opening = opening(args, &data, &config, given, processes)?;
 
-    let screen = Screen::new("train", output, interrupt.stop()).labelled(T::LABELS).opening(opening);
-    let report = args.train(&data, &config, processes, &screen, interrupt.stop())?;
+    let screen = Screen::new("train", output, interrupt).labelled(T::LABELS).opening(opening);
+    let trained = args.train(&data, &config, processes, &screen, interrupt.stop());
+    let traced = tracing.map_or(Ok(None), |tracing| tracing.finish(trained.is_ok()));
+    let report = trained?;
     screen.open();
-    let shown = screen.finish();
-    // Parameters first: they are worth more than the tables if one of the two fails.
-    let kept = if processes.is_first() { args.keep(&data, &report)? } else { Vec::new() };
-    shown?;
     let summary = args.summary(&report);
-    output.text(&summary.heading(output, &T::source(&data)))?;
-    output.text(&T::quality(&data, &report))?;
-    output.text(&summary.table(processes))?;
-    kept.iter().try_for_each(|sentence| output.text(&format!("  {sentence}\n")))?;
-    if let Some((tracer, path)) = tracer.zip(trace) {
-        let events = tracer.finish().map_err(|error| unwritable(&path, error))?;
-        let (events, keys) = (format::count(events), format::plural(tracer.keys().len(), "key"));
-        output.text(&format!("  {events} events of {keys} are in {}\n", path.display()))?;
+    // Results first, in case that no file can be written; files all the same if nobody takes the results.
+    let told = screen.finish().and_then(|()| {
+        output.text(&summary.heading(output, &T::source(&data)))?;
+        output.text(&T::quality(&data, &report))?;
+        output.text(&summary.table(processes))
+    });
+    if processes.is_first() {
+        outputs.judge(args.is_judged(&data, &report));
+        args.keep(&data, &report, &summary.state(), &mut outputs);
+        outputs.leave("no epoch was completed");
     }
-    output.object(&json::Run {
-        task: T::TASK,
-        recipe: args.shared().recipe.recipe.as_deref(),
-        system: cluster.system.to_string(),
-        transport: processes.transport(),
-        data: T::source(&data),
-        generated: T::is_generated(&data),
-        own: T::object(&data, &config, &report),
-        outcome: json::Outcome::from(&summary),
-        saved: saved(wanted.save.as_deref(), processes, !kept.is_empty()),
-    })?;
+    let told = told.and_then(|()| {
+        outputs.sentences().try_for_each(|sentence| output.text(&format!("  {sentence}\n")))?;
+        traced?.map_or(Ok(()), |sentence| output.text(&format!("  {sentence}\n")))?;
+        output.object(&json::Run {
+            task: T::TASK,
+            recipe: args.shared().recipe.recipe.as_deref(),
+            system: cluster.system.to_string(),
+            transport: processes.transport(),
+            data: T::source(&data),
+            generated: T::is_generated(&data),
+            own: T::object(&data, &config, &report),
+            outcome: json::Outcome::from(&summary),
+            saved: outputs.saved("--save").map(|path| path.display().to_string()),
+        })
+    });
+    outputs.finish()?;
+    told?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 
@@ -233,23 +248,41 @@ fn opening<T: Training>(
     Ok(format!("{heading}\n{}\n", table.render()))
 }
 
-/// Begins the trace of the keys that are asked for.
-fn tracer<T: Training>(
-    path: &Path,
-    args: &T,
-    data: &T::Data,
-    choices: &[KeyChoice],
-) -> Result<Tracer, Failure> {
-    let keys = args.traced_keys(data, choices).map_err(TraceFailure::Key)?;
-    Tracer::create(path, keys).map_err(|error| unwritable(path, error))
+/// A trace that is being written.
+struct Tracing {
+    tracer: Tracer,
+    file: files::Output,
 }
 
-fn unwritable(path: &Path, error: io::Error) -> Failure {
-    Failure::Unwritable { flag: "--trace-keys", path: path.to_owned(), error }
+impl Tracing {
+    /// Begins the trace of the keys that are asked for.
+    fn new<T: Training>(
+        file: files::Output,
+        args: &T,
+        data: &T::Data,
+        choices: &[KeyChoice],
+    ) -> Result<Self, Failure> {
+        let keys = args.traced_keys(data, choices).map_err(TraceFailure::Key)?;
+        let writer = file.writer().map_err(|error| unwritable(&file, OutputError::Refused(error)))?;
+        Ok(Self { tracer: Tracer::new(writer, keys), file })
+    }
+
+    /// Ends the trace, and says where it is. That of a run that failed replaces no other.
+    fn finish(self, is_complete: bool) -> Result<Option<String>, Failure> {
+        let Self { tracer, file } = self;
+        let events = tracer.finish().map_err(|error| unwritable(&file, OutputError::Failed(error)))?;
+        if !is_complete && file.replaces() {
+            return Ok(None);
+        }
+        let path = file.path().to_owned();
+        file.commit().map_err(|error| Failure::Unwritable { flag: TRACE_FLAG, path: path.clone(), error })?;
+        let (events, keys) = (format::count(events), format::plural(tracer.keys().len(), "key"));
+        Ok(Some(format!("{events} events of {keys} are in {}", path.display())))
+    }
 }
 
-/// The file with the parameters, if this process has written it.
-fn saved(path: Option<&Path>, processes: &Processes, is_kept: bool) -> Option<String> {
-    let path: Option<PathBuf> = path.filter(|_| processes.is_first() && is_kept).map(Path::to_owned);
-    path.map(|path| path.display().to_string())
+fn unwritable(file: &files::Output, error: OutputError) -> Failure {
+    Failure::Unwritable { flag: TRACE_FLAG, path: file.path().to_owned(), error }
 }
+
+const TRACE_FLAG: &str = "--trace-keys";

@@ -113,7 +113,7 @@ fn parts_of_processes_make_up_the_parameters_of_one() {
                         initial(key, &mut written[start..start + without.len_of(key)]);
                     }
                     // Pieces of a few keys each.
-                    (written, kept.gather(&peers, 40).expect("all take part"))
+                    (written, kept.gather(&peers, 40, &|_, _| {}).expect("all take part"))
                 })
             })
             .collect();

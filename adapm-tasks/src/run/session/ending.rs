@@ -5,6 +5,7 @@
 //! | an earlier epoch is chosen | copied behind it | the same, and judged elsewhere |
 //! | the last epoch is chosen, or none | copied | examined where they are, on test |
 //! | the run was stopped | copied, if no epoch is chosen | nothing |
+//! | no epoch is complete | nothing | nothing |
 
 use std::time::Instant;
 
@@ -28,8 +29,12 @@ where
     /// Ends the run, which may have been cut short. All workers of all processes do the same here.
     pub(super) fn end(&mut self, is_cut: bool) -> Result<(), TaskError> {
         let board = self.job.board;
-        let chosen = board.verdicts().chosen;
-        if board.has_failed() || (self.job.keeps && chosen.is_some()) {
+        let (chosen, is_trained) = {
+            let verdicts = board.verdicts();
+            (verdicts.chosen, self.job.settings.epochs == 0 || !verdicts.epochs.is_empty())
+        };
+        // Before an epoch is complete there is nothing that anybody could want instead of what was.
+        if board.has_failed() || (self.job.keeps && (chosen.is_some() || !is_trained)) {
             return Ok(());
         }
         if self.job.keeps {

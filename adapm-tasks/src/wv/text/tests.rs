@@ -1,5 +1,6 @@
 //! Texts: mapped, unpacked, cut into shares of whole words.
 
+use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 

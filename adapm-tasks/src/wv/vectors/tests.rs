@@ -1,5 +1,6 @@
 //! Vectors in files: written, read back, by others too, and damaged.
 
+use std::fs;
 use std::process::{self, Command};
 
 use super::*;

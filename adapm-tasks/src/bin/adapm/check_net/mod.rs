@@ -21,22 +21,28 @@ use crate::progress::Screen;
 
 /// Measures every pair of processes, one after the other, and prints what came out on node 0.
 pub(crate) fn run(args: &CheckNetArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    processes::with(&args.processes, args.nodes, interrupt, |processes| {
-        let company = processes.company().ok_or(Failure::NoProcesses)?;
-        let output = processes.output(args.json);
-        let mut net = connect(company)?;
-        let measured = measure(args, company, &mut net, output, interrupt);
-        net.leave(if measured.is_ok() { Farewell::Finished } else { Farewell::Failed });
-        let nodes = company.group.nodes();
-        match measured? {
-            Some(matrix) => {
-                let transport = company.config.kind.scheme();
-                output.text(&format!("\n{}", matrix.text(nodes, output)))?;
-                output.object(&matrix.report(nodes, transport))
+    processes::with(
+        &args.processes,
+        args.nodes,
+        interrupt,
+        || Ok(()),
+        |processes| {
+            let company = processes.company().ok_or(Failure::NoProcesses)?;
+            let output = processes.output(args.json);
+            let mut net = connect(company)?;
+            let measured = measure(args, company, &mut net, output, interrupt);
+            net.leave(if measured.is_ok() { Farewell::Finished } else { Farewell::Failed });
+            let nodes = company.group.nodes();
+            match measured? {
+                Some(matrix) => {
+                    let transport = company.config.kind.scheme();
+                    output.text(&format!("\n{}", matrix.text(nodes, output)))?;
+                    output.object(&matrix.report(nodes, transport))
+                }
+                None => Ok(()),
             }
-            None => Ok(()),
-        }
-    })
+        },
+    )
 }
 
 /// An endpoint of this process that knows where the others are; links come up as they are used.
@@ -68,7 +74,7 @@ fn measure(
     }
     let pairs = nodes * (nodes - 1);
     let slice = args.seconds / u32::try_from(pairs).unwrap_or(u32::MAX).max(1);
-    let screen = Screen::new("check-net", output, interrupt.stop());
+    let screen = Screen::new("check-net", output, interrupt);
     screen.waiting("measuring");
     let mut matrix = Matrix::default();
     let led = probe.lead(slice, |from, to, measured| {

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure>
         let mut outcomes = Vec::new();
         for system in SYSTEMS {
             let name = format!("{:<3} {:<8}", job.name, system.name());
-            let screen = Screen::new(&name, output, interrupt.stop()).labelled(job.labels).without_lines();
+            let screen = Screen::new(&name, output, interrupt).labelled(job.labels).without_lines();
             let screen = screen.opening(opening.take().unwrap_or_default());
             let outcome = job.train(system, &screen, interrupt.stop())?;
             screen.open();

@@ -1,8 +1,6 @@
 //! `eval kge`.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
-use std::path::Path;
+use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::kge::{self, Checkpoint, EvalConfig, EvalReport, Graph, Split};
@@ -13,7 +11,7 @@ use serde::Serialize;
 use crate::args::kge::EvalArgs;
 use crate::eval::{Evaluating, Shared, Summary};
 use crate::failure::Failure;
-use crate::files::Files;
+use crate::files::{Files, Outputs};
 use crate::format;
 use crate::kge::figures::{self, Quality};
 use crate::processes::Processes;
@@ -31,7 +29,9 @@ impl Evaluating for EvalArgs {
     }
 
     fn files(&self) -> Files<'_> {
-        Files { read: vec![("--load", &self.load)], written: Files::given([("--ranks", &self.ranks)]) }
+        let mut read = Files::given([("--data", &self.data.data)]);
+        read.push(("--load", &self.load));
+        Files { read, written: Files::given([("--ranks", &self.ranks)]) }
     }
 
     fn subject(&self) -> Result<Self::Subject, Failure> {
@@ -90,10 +90,8 @@ impl Evaluating for EvalArgs {
         figures::table(&[(self.split.name(), Some(&report.metrics))], graph.is_generated())
     }
 
-    fn keep(&self, report: &EvalReport) -> Result<(), Failure> {
-        let Some(path) = &self.ranks else { return Ok(()) };
-        let unwritable = |error| Failure::Unwritable { flag: "--ranks", path: path.clone(), error };
-        write_ranks(path, &report.ranks).map_err(unwritable)
+    fn keep(&self, report: &EvalReport, outputs: &mut Outputs) {
+        outputs.save("--ranks", "ranks", |file| write_ranks(file, &report.ranks));
     }
 
     fn object(&self, (checkpoint, graph): &Self::Subject, report: &EvalReport) -> impl Serialize {
@@ -130,10 +128,6 @@ struct Own {
 }
 
 /// One rank a line, ties counted half.
-fn write_ranks(path: &Path, ranks: &[Rank]) -> io::Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
-    for rank in ranks {
-        writeln!(file, "{}", rank.mean())?;
-    }
-    file.flush()
+fn write_ranks(file: &mut dyn Write, ranks: &[Rank]) -> io::Result<()> {
+    ranks.iter().try_for_each(|rank| writeln!(file, "{}", rank.mean()))
 }

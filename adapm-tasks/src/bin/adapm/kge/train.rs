@@ -3,14 +3,14 @@
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
-use adapm_tasks::kge::{self, Graph, Negatives, TrainConfig, TrainReport};
+use adapm_tasks::kge::{self, Graph, ModelKind, Negatives, TrainConfig, TrainReport};
 use adapm_tasks::metric::RankMetrics;
-use adapm_tasks::run::{KeyChoice, TaskError, UnknownKey};
+use adapm_tasks::run::{KeyChoice, UnknownKey};
 use serde::Serialize;
 
 use crate::args::kge::TrainArgs;
 use crate::failure::Failure;
-use crate::files::Files;
+use crate::files::{Files, Outputs};
 use crate::kge::figures::{self, Quality};
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
@@ -128,7 +128,7 @@ impl Training for TrainArgs {
             valid_seconds: report.epochs.iter().fold(0.0, |sum, epoch| sum + epoch.evaluation_seconds),
             test_seconds: report.test.map(|_| report.test_seconds),
             chosen: report.chosen_epoch,
-            is_selected: !self.training.no_eval,
+            is_selected: !self.training.no_eval && report.chosen_epoch > 0,
             stats: report.stats,
             stopped: report.stopped,
             nodes: report.nodes,
@@ -141,12 +141,24 @@ impl Training for TrainArgs {
         figures::table(&splits, graph.is_generated())
     }
 
-    fn keep(&self, _: &Graph, (report, _): &Self::Report) -> Result<Vec<String>, Failure> {
-        let Some((path, checkpoint)) = self.output.save.as_ref().zip(report.checkpoint.as_ref()) else {
-            return Ok(Vec::new());
-        };
-        checkpoint.save(path).map_err(TaskError::Checkpoint)?;
-        Ok(vec![format!("parameters of epoch {} are in {}", report.chosen_epoch, path.display())])
+    fn is_judged(&self, graph: &Graph, (report, _): &Self::Report) -> bool {
+        let is_possible = !self.training.no_eval && !graph.valid().is_empty();
+        !is_possible || report.epochs.iter().any(|epoch| epoch.valid.is_some())
+    }
+
+    fn sizes(graph: &Graph, config: &TrainConfig) -> Vec<(&'static str, u64)> {
+        let dim = config.dim as u64;
+        let relation = if config.model == ModelKind::Rescal { dim.saturating_mul(dim) } else { dim };
+        let relations = graph.relations().len() as u64 * if config.reciprocal { 2 } else { 1 };
+        let entities = dim.saturating_mul(graph.entities().len() as u64);
+        vec![("--save", relation.saturating_mul(relations).saturating_add(entities).saturating_mul(4))]
+    }
+
+    fn keep(&self, _: &Graph, (report, _): &Self::Report, state: &str, outputs: &mut Outputs) {
+        if let Some(checkpoint) = &report.checkpoint {
+            let what = format!("parameters of {state}");
+            outputs.save("--save", &what, |file| checkpoint.write_to(file).map(drop));
+        }
     }
 
     fn object(graph: &Graph, config: &TrainConfig, (report, _): &Self::Report) -> impl Serialize {

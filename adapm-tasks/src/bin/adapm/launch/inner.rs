@@ -4,8 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use crate::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, RecipeArgs, TrainTask, Verb};
+use crate::eval::Evaluating;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::launch::error::LaunchError;
+use crate::train::Training;
 
 /// A command that each process runs.
 #[derive(Debug)]
@@ -31,6 +34,7 @@ pub(super) fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
     if recipe(cli.verb.as_ref()).is_some_and(RecipeArgs::lists) {
         return Err(LaunchError::List.into());
     }
+    files(cli.verb.as_ref()).check_shared()?;
     if processes.node.is_some() || processes.rendezvous.is_some() {
         return Err(LaunchError::Placed.into());
     }
@@ -58,6 +62,19 @@ fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
         | Verb::Bench(_) => return None,
     };
     Some((processes, cluster.nodes))
+}
+
+/// The files that a verb reads, in each process.
+fn files(verb: Option<&Verb>) -> Files<'_> {
+    match verb {
+        Some(Verb::Train { task: TrainTask::Kge(args) }) => Training::files(args.as_ref()),
+        Some(Verb::Train { task: TrainTask::Mf(args) }) => Training::files(args.as_ref()),
+        Some(Verb::Train { task: TrainTask::Wv(args) }) => Training::files(args.as_ref()),
+        Some(Verb::Eval { task: EvalTask::Kge(args) }) => Evaluating::files(args),
+        Some(Verb::Eval { task: EvalTask::Mf(args) }) => Evaluating::files(args),
+        Some(Verb::Eval { task: EvalTask::Wv(args) }) => Evaluating::files(args),
+        _ => Files::default(),
+    }
 }
 
 /// What a verb says of recipes.

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     let relays = Relays::new();
     let plan = Plan { args, words: &inner.words, nodes, secret: &secret, folder: &folder };
     let mut running = plan.start(&relays)?;
-    let outcome = supervise::supervise(&mut running, &watch, dead_after);
+    let outcome = supervise::supervise(&mut running, &watch, dead_after, &relays);
     relays.finish();
     match (outcome.ending, outcome.interrupted) {
         (None, None) => Ok(()),

@@ -70,6 +70,16 @@ impl Node {
         self.ended.is_some()
     }
 
+    /// How the process ended, if it was seen to end.
+    pub(super) fn status(&self) -> Option<ExitStatus> {
+        self.ended
+    }
+
+    /// The number of the process, or of that which reaches it on another host.
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Passes a signal on. On another host the process reads it from its stdin, as ssh carries no signals.
     pub(super) fn signal(&mut self, signal: Signal) {
         match self.running() {

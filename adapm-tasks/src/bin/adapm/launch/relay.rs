@@ -6,11 +6,14 @@
 use adapm_transport::threads;
 use std::io::{self, Read, Write};
 use std::mem;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// Threads that carry output, and their end.
 pub(super) struct Relays {
+    /// Changes whenever a process prints something.
+    life: Arc<AtomicU64>,
     alive: Option<mpsc::Sender<()>>,
     all_ended: mpsc::Receiver<()>,
 }
@@ -18,15 +21,17 @@ pub(super) struct Relays {
 impl Relays {
     pub(super) fn new() -> Self {
         let (alive, all_ended) = mpsc::channel();
-        Self { alive: Some(alive), all_ended }
+        Self { life: Arc::default(), alive: Some(alive), all_ended }
     }
 
     /// Prints the lines of `stream` to stderr, each after `prefix`.
     pub(super) fn prefixed(&self, stream: impl Read + Send + 'static, prefix: String) -> io::Result<()> {
+        let life = Arc::clone(&self.life);
         self.start(move || {
             let mut lines = Lines::new(prefix.into_bytes());
             // Whoever closed stderr does not want to hear; the process must be able to go on all the same.
             read_all(stream, |bytes| {
+                life.fetch_add(1, Ordering::Relaxed);
                 let _ = io::stderr().lock().write_all(lines.feed(bytes));
                 true
             });
@@ -45,6 +50,11 @@ impl Relays {
             read_all(stream, |bytes| print(&whole.feed(bytes)));
             print(&whole.rest);
         })
+    }
+
+    /// A number that changes whenever a process prints a line for people.
+    pub(super) fn life(&self) -> u64 {
+        self.life.load(Ordering::Relaxed)
     }
 
     /// Waits until all streams have ended; for a moment only, as a stream may live on in what a process started.

@@ -2,23 +2,25 @@
 //!
 //! | stage | begins | until |
 //! |---|---|---|
-//! | running | at the start | a process fails |
+//! | running | at the start | a process fails; after a signal: the dead time and a second, since one said something |
 //! | grace | then | the dead time and a second: the others notice, name it and end by themselves |
 //! | asked | then: SIGTERM to all | 2 s |
 //! | forced | then, or 2 s after a second Ctrl-C: SIGKILL to all | all have ended |
 
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use adapm_transport::threads;
 
+use crate::interrupt;
 use crate::launch::ending::{End, Ending};
 use crate::launch::node::Node;
+use crate::launch::relay::Relays;
 
 /// Signals to this process, from before the first child is started.
 pub(super) struct Watch {
@@ -26,9 +28,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Takes over SIGINT, SIGTERM and SIGCHLD.
+    /// Takes over the signals that end a run, SIGUSR1 and SIGCHLD.
     pub(super) fn install() -> io::Result<Self> {
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGCHLD])?;
+        let mut signals = Signals::new(interrupt::ending_signals().iter().chain(&[SIGUSR1, SIGCHLD]))?;
         let (sender, receiver) = mpsc::channel();
         let follow = move || {
             // Bounded: signals of one kind that are not yet taken count as one.
@@ -58,18 +60,21 @@ enum Stage {
 }
 
 /// Waits for the end of all `nodes`, and brings it about if one fails.
-pub(super) fn supervise(nodes: &mut [Node], watch: &Watch, dead_after: Duration) -> Outcome {
+pub(super) fn supervise(nodes: &mut [Node], watch: &Watch, dead_after: Duration, relays: &Relays) -> Outcome {
     let (ends, signals) = (Vec::new(), Vec::new());
-    let mut run = Run { nodes, stage: Stage::Running, deadline: None, ends, signals, stop_passed_on: false };
+    let (stage, deadline) = (Stage::Running, None);
+    let mut run = Run { nodes, dead_after, stage, deadline, ends, signals, stop_passed_on: false, life: 0 };
     loop {
-        run.look(dead_after);
+        run.look();
+        run.look_whether_it_ends(relays.life());
         if run.nodes.iter().all(Node::has_ended) {
             return run.outcome();
         }
         let now = Instant::now();
         let wait = run.deadline.map_or(LOOK_AGAIN, |deadline| deadline.saturating_duration_since(now));
         match watch.signals.recv_timeout(wait.min(LOOK_AGAIN)) {
-            Ok(signal @ (SIGINT | SIGTERM)) => run.pass_on(signal),
+            Ok(signal @ (SIGINT | SIGTERM | SIGHUP)) => run.pass_on(signal),
+            Ok(SIGUSR1) => run.tell_state(),
             Ok(_) | Err(_) if run.deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
                 run.advance()
             }
@@ -80,6 +85,7 @@ pub(super) fn supervise(nodes: &mut [Node], watch: &Watch, dead_after: Duration)
 
 struct Run<'a> {
     nodes: &'a mut [Node],
+    dead_after: Duration,
     stage: Stage,
     deadline: Option<Instant>,
     /// Processes that ended by themselves, in the order in which that was seen.
@@ -88,11 +94,13 @@ struct Run<'a> {
     signals: Vec<i32>,
     /// A process was stopped by somebody else, and the others were asked to follow.
     stop_passed_on: bool,
+    /// What was last seen of [`Relays::life`].
+    life: u64,
 }
 
 impl Run<'_> {
     /// Notes which processes have ended.
-    fn look(&mut self, dead_after: Duration) {
+    fn look(&mut self) {
         let by_themselves = matches!(self.stage, Stage::Running | Stage::Grace);
         let mut stopped = false;
         for (number, node) in self.nodes.iter_mut().enumerate() {
@@ -104,7 +112,7 @@ impl Run<'_> {
             stopped |= end.is_stop();
             if end.is_failure() && self.stage == Stage::Running {
                 self.stage = Stage::Grace;
-                self.deadline = Some(Instant::now() + dead_after + SECOND);
+                self.deadline = Some(Instant::now() + self.dead_after + SECOND);
             }
         }
         // It told the others if it could; those that have not yet met it wait for it. Those that know must not take it for a second
@@ -113,6 +121,27 @@ impl Run<'_> {
             self.stop_passed_on = true;
             self.nodes.iter_mut().for_each(|node| node.ask(Signal::TERM));
         }
+    }
+
+    /// After the first signal: all have the dead time to end in good order, counted from the last that one of them said. They
+    /// tell what they do, and end by themselves if it comes to nothing; one that cannot is ended.
+    fn look_whether_it_ends(&mut self, life: u64) {
+        let is_asked = !self.signals.is_empty() && self.stage == Stage::Running;
+        if is_asked && (self.deadline.is_none() || life != self.life) {
+            self.deadline = Some(Instant::now() + self.dead_after + SECOND);
+        }
+        self.life = life;
+    }
+
+    /// Says which processes run, and asks them to say what they do.
+    fn tell_state(&mut self) {
+        let state = |(number, node): (usize, &Node)| match node.status() {
+            Some(status) => format!("n{number} ended with {status}"),
+            None => format!("n{number} is process {}", node.process()),
+        };
+        let states: Vec<String> = self.nodes.iter().enumerate().map(state).collect();
+        let _ = writeln!(io::stderr(), "state: {}", states.join(", "));
+        self.nodes.iter_mut().for_each(|node| node.ask(Signal::USR1));
     }
 
     fn advance(&mut self) {

@@ -27,7 +27,9 @@ impl Evaluating for EvalArgs {
     }
 
     fn files(&self) -> Files<'_> {
-        Files { read: vec![("--load", &self.load)], ..Files::default() }
+        let mut read = Files::given([("--data", &self.data.data)]);
+        read.push(("--load", &self.load));
+        Files { read, ..Files::default() }
     }
 
     fn subject(&self) -> Result<Self::Subject, Failure> {
@@ -88,10 +90,6 @@ impl Evaluating for EvalArgs {
 
     fn quality(&self, (_, ratings): &Self::Subject, report: &EvalReport) -> String {
         figures::table(&[(self.split.name(), report.metrics.as_ref())], ratings)
-    }
-
-    fn keep(&self, _: &EvalReport) -> Result<(), Failure> {
-        Ok(())
     }
 
     fn object(&self, (checkpoint, ratings): &Self::Subject, report: &EvalReport) -> impl Serialize {

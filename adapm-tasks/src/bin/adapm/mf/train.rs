@@ -4,12 +4,12 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
 use adapm_tasks::mf::{self, RatingMetrics, Ratings, TrainConfig, TrainReport};
-use adapm_tasks::run::{KeyChoice, TaskError, UnknownKey};
+use adapm_tasks::run::{KeyChoice, UnknownKey};
 use serde::Serialize;
 
 use crate::args::mf::TrainArgs;
 use crate::failure::Failure;
-use crate::files::Files;
+use crate::files::{Files, Outputs};
 use crate::mf::figures::{self, Quality};
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
@@ -130,12 +130,21 @@ impl Training for TrainArgs {
         figures::table(&[("valid", chosen_valid(report)), ("test", report.test.as_ref())], ratings)
     }
 
-    fn keep(&self, _: &Ratings, report: &TrainReport) -> Result<Vec<String>, Failure> {
-        let Some((path, checkpoint)) = self.output.save.as_ref().zip(report.checkpoint.as_ref()) else {
-            return Ok(Vec::new());
-        };
-        checkpoint.save(path).map_err(TaskError::Checkpoint)?;
-        Ok(vec![format!("factors of epoch {} are in {}", report.chosen_epoch, path.display())])
+    fn is_judged(&self, ratings: &Ratings, report: &TrainReport) -> bool {
+        let is_possible = !self.training.no_eval && ratings.valid_len() > 0;
+        !is_possible || report.epochs.iter().any(|epoch| epoch.valid.is_some())
+    }
+
+    fn sizes(ratings: &Ratings, config: &TrainConfig) -> Vec<(&'static str, u64)> {
+        let vectors = ratings.rows() as u64 + ratings.columns() as u64;
+        vec![("--save", vectors.saturating_mul(config.dim as u64).saturating_mul(4))]
+    }
+
+    fn keep(&self, _: &Ratings, report: &TrainReport, state: &str, outputs: &mut Outputs) {
+        if let Some(checkpoint) = &report.checkpoint {
+            let what = format!("factors of {state}");
+            outputs.save("--save", &what, |file| checkpoint.write_to(file).map(drop));
+        }
     }
 
     fn object(ratings: &Ratings, config: &TrainConfig, report: &TrainReport) -> impl Serialize {

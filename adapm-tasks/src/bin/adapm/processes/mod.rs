@@ -39,11 +39,13 @@ pub(crate) struct Company {
     pub(crate) config: GroupConfig,
 }
 
-/// Finds the other processes, if there are any, does `work` with them, and takes leave of them as it ended.
+/// Finds the other processes, if there are any, does `work` with them, and takes leave of them as it ended. What several processes
+/// cannot do, `check` refuses before they meet.
 pub(crate) fn with(
     args: &ProcessArgs,
     nodes: Option<usize>,
     interrupt: &Interrupt,
+    check: impl FnOnce() -> Result<(), Failure>,
     work: impl FnOnce(&Processes) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let environment = Environment::new(&launcher::process_variable, launcher::process_parent());
@@ -51,8 +53,10 @@ pub(crate) fn with(
     let placement = launcher::place(&asked, &environment)?;
     // Before the launcher is followed: a secret may come as the first line of what it says.
     let token = token::find(args.token_file.as_deref(), &environment)?;
-    launched::follow(interrupt, settings::dead_after(args, &environment)?).map_err(Failure::Signals)?;
+    launched::follow(interrupt).map_err(Failure::Signals)?;
     let Placement::Member(member) = placement else { return work(&Processes::Alone) };
+    check()?;
+    interrupt.place(member.node.value, member.nodes.value, settings::dead_after(args, &environment)?);
 
     let config = settings::group(args, &environment, &member, token)?;
     let _folder = match &member.rendezvous.value {

@@ -9,12 +9,13 @@ mod picture;
 mod tables;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
+use adapm_tasks::files::OutputError;
 use adapm_tasks::simulate::{Contender, Figures, Run, Task, paper};
 
 use crate::args::SimulateArgs;
 use crate::failure::Failure;
+use crate::files::{Files, Outputs};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 
@@ -24,9 +25,7 @@ pub(crate) type Results = Vec<(Run, Figures)>;
 /// Simulates everything asked for and shows what came out.
 pub(crate) fn run(args: &SimulateArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let output = Output::new(args.json);
-    if let Some(folder) = &args.svg {
-        writable(folder)?;
-    }
+    let mut pictures = pictures(args, interrupt)?;
     let wanted = wanted(args)?;
     output.text(&tables::heading(args, output))?;
     let mut statements = Vec::new();
@@ -41,10 +40,11 @@ pub(crate) fn run(args: &SimulateArgs, interrupt: &Interrupt) -> Result<(), Fail
         }
         output.text(&tables::beside_the_paper(&compared, output))?;
         statements.extend(compared);
-        match &args.svg {
-            Some(folder) => write(&folder.join(format!("{task}.svg")), &picture::draw(task, results)),
-            None => Ok(()),
-        }
+        let Some(at) = pictures.iter().position(|(of, _)| *of == task) else { return Ok(()) };
+        let (_, mut outputs) = pictures.swap_remove(at);
+        let drawn = picture::draw(task, results);
+        outputs.save("--svg", "pictures", |file| file.write_all(drawn.as_bytes()));
+        outputs.finish()
     })?;
     output.text(&tables::closing(&statements, args.svg.as_deref(), output))
 }
@@ -75,17 +75,15 @@ fn wanted(args: &SimulateArgs) -> Result<Vec<Run>, Failure> {
     Ok(runs)
 }
 
-/// Makes sure, before minutes of work, that pictures can be written to `folder`.
-fn writable(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| unwritable(folder, error))?;
-    let probe = folder.join(format!(".adapm-{}", std::process::id()));
-    fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).map_err(|error| unwritable(folder, error))
-}
-
-fn write(path: &Path, drawn: &str) -> Result<(), Failure> {
-    fs::write(path, drawn).map_err(|error| unwritable(path, error))
-}
-
-fn unwritable(path: &Path, error: std::io::Error) -> Failure {
-    Failure::Unwritable { flag: "--svg", path: PathBuf::from(path), error }
+/// The picture of each task, before minutes of work.
+fn pictures(args: &SimulateArgs, interrupt: &Interrupt) -> Result<Vec<(Task, Outputs)>, Failure> {
+    let Some(folder) = &args.svg else { return Ok(Vec::new()) };
+    let refused = |error| Failure::Unwritable { flag: "--svg", path: folder.clone(), error };
+    fs::create_dir_all(folder).map_err(|error| refused(OutputError::Refused(error)))?;
+    let prepare = |task: Task| {
+        let path = folder.join(format!("{task}.svg"));
+        let files = Files { written: vec![("--svg", &path)], ..Files::default() };
+        Ok((task, files.prepare(interrupt)?))
+    };
+    args.tasks().into_iter().map(prepare).collect()
 }

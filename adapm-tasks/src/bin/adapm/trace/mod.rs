@@ -8,39 +8,38 @@ mod shares;
 mod text;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use adapm_core::{Instant, NodeId};
 use adapm_runtime::trace::{Span, Trace};
+use adapm_tasks::files;
 
 use crate::args::TraceArgs;
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::trace::error::TraceFailure;
 
 /// Reads what `args` name, and prints or draws it.
-pub(crate) fn run(args: &TraceArgs) -> Result<(), Failure> {
-    Files {
+pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let mut outputs = Files {
         read: args.files.iter().map(|file| ("FILE", file.as_path())).collect(),
         written: Files::given([("--svg", &args.svg)]),
     }
-    .probe()?;
+    .prepare(interrupt)?;
     let trace = read(&args.files)?;
     let window = window(args, &trace)?;
     let output = Output::new(false);
-    let Some(path) = &args.svg else {
+    if !outputs.has("--svg") {
         return output.text(&text::summary(&trace, window, output));
-    };
+    }
     let picture = draw::picture(&trace, window)?;
-    fs::write(path, picture).map_err(|error| Failure::Unwritable {
-        flag: "--svg",
-        path: path.clone(),
-        error,
-    })?;
-    output.text(&format!("{} is drawn in {}\n", text::headline(&trace, window), path.display()))
+    outputs.save("--svg", &text::headline(&trace, window), |file| file.write_all(picture.as_bytes()));
+    let told = outputs.sentences().try_for_each(|sentence| output.text(&format!("{sentence}\n")));
+    outputs.finish()?;
+    told
 }
 
 /// The part of `file` that node `node` writes if each is a process.
@@ -81,7 +80,7 @@ fn read_parts(file: &Path, parts: &mut Vec<Trace>) -> Result<(), TraceFailure> {
 
 fn read_one(path: &Path) -> Result<Trace, TraceFailure> {
     let unreadable = |error| TraceFailure::Unreadable { path: path.to_owned(), error };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = files::open(path).map_err(unreadable)?;
     Trace::read(BufReader::new(file))
         .map_err(|error| TraceFailure::Malformed { path: path.to_owned(), error })
 }

@@ -47,7 +47,10 @@ impl Evaluating for EvalArgs {
     }
 
     fn files(&self) -> Files<'_> {
-        Files { read: vec![("--load", &self.load)], ..Files::default() }
+        let asked = &self.asked;
+        let mut read = Files::given([("--questions", &asked.questions), ("--similarity", &asked.similarity)]);
+        read.push(("--load", &self.load));
+        Files { read, ..Files::default() }
     }
 
     fn subject(&self) -> Result<Subject, Failure> {
@@ -116,10 +119,6 @@ impl Evaluating for EvalArgs {
 
     fn quality(&self, subject: &Subject, report: &Report) -> String {
         figures::table(report.analogies(), report.similarity.as_ref(), subject.asked.are_planted)
-    }
-
-    fn keep(&self, _: &Report) -> Result<(), Failure> {
-        Ok(())
     }
 
     fn object(&self, subject: &Subject, report: &Report) -> impl Serialize {

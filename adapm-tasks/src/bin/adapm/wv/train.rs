@@ -3,13 +3,13 @@
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
-use adapm_tasks::run::{KeyChoice, TaskError, UnknownKey};
+use adapm_tasks::run::{KeyChoice, UnknownKey};
 use adapm_tasks::wv::{self, Corpus, Optimizer, SimilarityReport, TrainConfig, TrainReport};
 use serde::Serialize;
 
 use crate::args::wv::TrainArgs;
 use crate::failure::Failure;
-use crate::files::Files;
+use crate::files::{Files, Outputs};
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
 use crate::report::{self, Summary};
@@ -155,23 +155,29 @@ impl Training for TrainArgs {
         figures::table(trained.analogies.as_ref(), similarity.as_ref(), data.asked.are_planted)
     }
 
-    fn keep(&self, data: &Data, report: &Report) -> Result<Vec<String>, Failure> {
-        let mut kept = Vec::new();
+    fn is_judged(&self, _: &Data, _: &Report) -> bool {
+        // No epoch is chosen by what it can answer.
+        true
+    }
+
+    fn sizes(data: &Data, config: &TrainConfig) -> Vec<(&'static str, u64)> {
+        let words = data.corpus.vocabulary().len() as u64;
+        let bytes = words.saturating_mul(config.dim as u64).saturating_mul(4);
+        vec![("--save", bytes.saturating_mul(2)), ("--output", bytes)]
+    }
+
+    fn keep(&self, data: &Data, report: &Report, state: &str, outputs: &mut Outputs) {
         if let Some(checkpoint) = &report.trained.checkpoint {
-            if let Some(path) = &self.output.save {
-                checkpoint.save(path).map_err(TaskError::Checkpoint)?;
-                kept.push(format!("both vectors of each word are in {}", path.display()));
-            }
-            if let Some(path) = &self.vectors {
-                checkpoint.vectors().save(path, self.format).map_err(TaskError::Checkpoint)?;
-                kept.push(format!("vectors in word2vec's {} form are in {}", self.format, path.display()));
+            let what = format!("both vectors of each word of {state}");
+            outputs.save("--save", &what, |file| checkpoint.write_to(file).map(drop));
+            if outputs.has("--output") {
+                let (vectors, format) = (checkpoint.vectors(), self.format);
+                let what = format!("vectors of {state} in word2vec's {format} form");
+                outputs.save("--output", &what, |file| vectors.write_to(file, format));
             }
         }
-        if let Some(path) = &self.save_vocab {
-            data.corpus.vocabulary().save(path)?;
-            kept.push(format!("words and counts are in {}", path.display()));
-        }
-        Ok(kept)
+        let vocabulary = data.corpus.vocabulary();
+        outputs.save("--save-vocab", "words and counts", |file| vocabulary.write_to(file));
     }
 
     fn object(data: &Data, config: &TrainConfig, report: &Report) -> impl Serialize {

@@ -1,0 +1,42 @@
+//! The file layer: every file that a run reads or writes is opened here.
+//!
+//! | what | how |
+//! | --- | --- |
+//! | an input | [`read`] and [`open`] note its device and inode; [`input`] tells whether a file is one |
+//! | an output | [`Output::prepare`] before the work, [`Output::save`] behind it |
+//! | a file, or none yet | written under another name in its folder, synced, renamed, the folder synced |
+//! | a link to a file | the same with the file behind the link |
+//! | a pipe, a character device, `/dev/stdout` | opened at the start, written to in the end |
+//! | what cannot be replaced (a mount of its own, no right to the folder) | refused at the start |
+//! | a disk that is full in the end | tried again, then written elsewhere by [`Output::rescue`] |
+//!
+//! A file that is written has a unique name, `NAME.PID-RANDOM.partial`, is created with `O_EXCL`, and
+//! is locked (`flock`) from [`Output::prepare`] on. So the next run tells the file of a run that was
+//! killed, which it removes, from that of a run that goes on, which it leaves alone: it is refused, as
+//! one of the two models would be lost.
+//!
+//! Not here: formats, which are the tasks'; which flag an output belongs to, which the command knows.
+
+mod error;
+mod input;
+mod output;
+mod partial;
+mod stream;
+mod system;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub use error::OutputError;
+pub use input::{FileId, input, is_shared, open, read};
+pub(crate) use output::NEVER;
+pub use output::{Output, OutputWriter};
+pub use partial::discard;
+
+/// What the operating system says of an error, without its number.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = words.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
