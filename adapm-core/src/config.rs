@@ -5,6 +5,9 @@ use core::fmt;
 use crate::error::ConfigError;
 use crate::id::{ChannelId, NodeId};
 use crate::layout::Layout;
+use crate::node::room::HEAD_BYTES;
+use crate::value::Value;
+use crate::wire::FRAME_BYTES_MAX;
 
 /// The place of one protocol engine in its cluster, and its bounds.
 ///
@@ -29,8 +32,8 @@ pub struct NodeConfig {
     /// Most time by which rounds are put off that would carry few keys, from the start of the last, in nanoseconds; at most four
     /// times the least. Defaults to 2 ms.
     pub round_nanos_max: u64,
-    /// Largest value block of a request, and of the refreshes of a response, in bytes; a single larger value still goes
-    /// alone. Defaults to 2 MiB.
+    /// Most bytes of one part of a message, heads included; a single larger value still goes alone. A response has two parts,
+    /// what it was asked for and what the owner adds; other messages have one. Defaults to 2 MiB.
     pub block_bytes_max: usize,
     /// Largest number of intents and localizes that are granted at a time: a request for more is answered in pieces, so that the
     /// requester takes in one while the next is written, by drivers that send each output before they poll the next. 0 is as 1.
@@ -102,7 +105,37 @@ impl NodeConfig {
         }
         Ok(())
     }
+
+    /// The largest frame that an engine over `layout` with elements of type `V` makes, in bytes.
+    ///
+    /// ```
+    /// use adapm_core::wire::FRAME_BYTES_MAX;
+    /// use adapm_core::{Layout, NodeId, config::NodeConfig};
+    /// let longest = Layout::dense(&[(2, Layout::VALUE_LEN_MAX)])?;
+    /// assert!(NodeConfig::new(NodeId(0), 2, 1).frame_bytes_max::<f64>(&longest) <= FRAME_BYTES_MAX);
+    /// # Ok::<(), adapm_core::error::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn frame_bytes_max<V: Value>(&self, layout: &Layout) -> usize {
+        let longest = layout.extents().iter().map(|extent| extent.value_len).max().unwrap_or(0) * V::WIDTH;
+        // One key has at most a delta and a set in a request, and one value in each part of a response.
+        let parts = self.block_bytes_max.max(HEAD_BYTES + longest).saturating_mul(2);
+        // A barrier names nodes that are missing, each in 3 bytes.
+        parts.saturating_add(LISTS_BYTES).max(LISTS_BYTES + 3 * self.nodes)
+    }
+
+    /// Checks that no message exceeds the largest frame.
+    ///
+    /// # Errors
+    /// If one could.
+    pub fn check_frames<V: Value>(&self, layout: &Layout) -> Result<(), ConfigError> {
+        let bytes = self.frame_bytes_max::<V>(layout);
+        if bytes > FRAME_BYTES_MAX { Err(ConfigError::FrameBytes { bytes }) } else { Ok(()) }
+    }
 }
+
+/// Bytes of a head apart from its entries: version, variant, origin, hops, marks and the lengths of all lists.
+pub(crate) const LISTS_BYTES: usize = 128;
 
 impl fmt::Debug for NodeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -56,6 +56,11 @@ pub enum ConfigError {
         /// The number of keys.
         keys: u64,
     },
+    /// Messages could be larger than the largest frame.
+    FrameBytes {
+        /// Bytes of the largest message.
+        bytes: usize,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -77,6 +82,13 @@ impl fmt::Display for ConfigError {
             }
             Self::MoreNodesThanKeys { nodes, keys } => {
                 write!(f, "{nodes} nodes for {keys} keys: use at most as many nodes as keys")
+            }
+            Self::FrameBytes { bytes } => {
+                write!(
+                    f,
+                    "messages would have up to {bytes} bytes, frames take {}: lower `block_bytes_max`",
+                    crate::wire::FRAME_BYTES_MAX
+                )
             }
         }
     }

@@ -10,6 +10,7 @@ use core::ops::Range;
 
 use crate::id::{Counter, Key, NodeId, Version};
 use crate::node::Node;
+use crate::node::room::{HEAD_BYTES, Room};
 use crate::node::state::{Access, AskedFor};
 use crate::policy::Policy;
 use crate::slot::{Location, State};
@@ -256,20 +257,24 @@ impl<S: Store, P: Policy> Node<S, P> {
             // A key that left, returned and left again in one input: only the last fact matters.
             entries.sort_unstable_by_key(|(key, counter, _)| (*key, core::cmp::Reverse(*counter)));
             entries.dedup_by_key(|(key, ..)| *key);
-            let mut residence = Residence::default();
-            for (key, counter, owner) in entries {
-                residence.at.push(key, counter);
-                residence.owners.push(owner);
+            for batch in self.batches(entries, |(key, ..)| *key, |_| 0) {
+                let at = batch.iter().map(|(key, counter, _)| (*key, *counter)).collect();
+                let owners = batch.iter().map(|(.., owner)| *owner).collect();
+                self.send(to, Message::bare(Body::Residence(Residence { at, owners })));
             }
-            self.send(to, Message::bare(Body::Residence(residence)));
         }
+    }
+
+    /// Whether so many entries, whose values have `values` bytes together, fit one message.
+    fn fits_one(&self, entries: usize, values: usize) -> bool {
+        entries * HEAD_BYTES + values <= self.config.block_bytes_max
     }
 
     fn flush_operations(&mut self, to: NodeId, draft: OperationDraft) {
         let OperationDraft { entries, values } = draft;
-        let bytes = |entry: &OperationEntry| self.value_len(entry.key) * S::Value::WIDTH;
+        let bytes = |entry: &OperationEntry| self.value_bytes(entry.key);
         let alike = entries.is_sorted_by(|one, other| one.key < other.key && one.access == other.access);
-        if alike && entries.iter().map(bytes).sum::<usize>() <= self.config.block_bytes_max {
+        if alike && self.fits_one(entries.len(), entries.iter().map(bytes).sum()) {
             let mut operation = Operation::default();
             let access = entries.first().map_or(Access::Pull, |entry| entry.access);
             *list_of(&mut operation, access) =
@@ -290,9 +295,9 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     fn flush_answers(&mut self, to: NodeId, draft: AnswerDraft) {
         let AnswerDraft { entries, values } = draft;
-        let bytes = |entry: &AnswerEntry| self.value_len(entry.key) * S::Value::WIDTH;
+        let bytes = |entry: &AnswerEntry| self.value_bytes(entry.key);
         let ascends = entries.is_sorted_by(|one, other| one.key < other.key);
-        if ascends && entries.iter().map(bytes).sum::<usize>() <= self.config.block_bytes_max {
+        if ascends && self.fits_one(entries.len(), entries.iter().map(bytes).sum()) {
             // As usual, for one message of requests: the values stand in order already.
             let mut answer = Answer::default();
             entries.iter().for_each(|entry| entry.list(&mut answer));
@@ -329,10 +334,11 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Splits entries into lists whose keys ascend strictly.
     fn entry_batches(&self, entries: Vec<Entry<S::Value>>) -> Vec<Vec<Entry<S::Value>>> {
-        self.batches(entries, |entry| entry.key, |entry| self.value_len(entry.key) * S::Value::WIDTH)
+        self.batches(entries, |entry| entry.key, |entry| self.value_bytes(entry.key))
     }
 
-    /// Splits entries into lists that ascend strictly and whose values, sent or asked for, fit a message.
+    /// Splits entries into lists that ascend strictly, each of which fits a message with the values, sent or asked for, of which
+    /// `bytes` tells the length. What a key occurs twice with keeps its order.
     fn batches<T>(
         &self,
         mut entries: Vec<T>,
@@ -342,19 +348,22 @@ impl<S: Store, P: Policy> Node<S, P> {
         entries.sort_by_key(key);
         let mut batches = Vec::new();
         while !entries.is_empty() {
-            let (mut batch, mut left, mut used) = (Vec::<T>::new(), Vec::new(), 0);
+            let (mut batch, mut again, mut room) = (Vec::<T>::new(), Vec::new(), Room::default());
             for entry in entries {
-                let more = bytes(&entry);
-                let fits = used == 0 || used + more <= self.config.block_bytes_max;
-                if fits && batch.last().is_none_or(|last| key(last) < key(&entry)) {
-                    used += more;
-                    batch.push(entry);
-                } else {
-                    left.push(entry);
+                let last = batch.last().map(key);
+                if last.is_some_and(|last| last == key(&entry)) {
+                    again.push(entry);
+                    continue;
                 }
+                if !room.take(bytes(&entry), self.config.block_bytes_max) {
+                    batches.push(mem::take(&mut batch));
+                    room = Room::default();
+                    room.take(bytes(&entry), self.config.block_bytes_max);
+                }
+                batch.push(entry);
             }
-            entries = left;
             batches.push(batch);
+            entries = again;
         }
         batches
     }

@@ -36,8 +36,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub fn is_at_rest(&self) -> bool {
         let peers = self.peers.iter().filter(|peer| !peer.lost);
         let busy = |peer: &super::state::Peer| {
-            let owes = !peer.stale.is_empty() || !peer.hand_overs.is_empty();
-            peer.outstanding.is_some() || peer.news || owes || !peer.late.is_empty()
+            peer.outstanding.is_some() || peer.news || !peer.due.is_empty() || !peer.late.is_empty()
         };
         self.answering.is_none()
             && !peers.into_iter().any(busy)
@@ -56,7 +55,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.holdings.values().map(|holding| 1 + holding.nodes.len() + holding.stale.len()).sum();
         let queues: usize = self.queues.values().map(|queue| queue.waiting.len() + 1).sum();
         let parked: usize = self.parked.values().map(Vec::len).sum();
-        let peers = self.peers.iter().map(|peer| peer.stale.len() + peer.hand_overs.len() + peer.late.len());
+        let peers = self.peers.iter().map(|peer| peer.due.len() + peer.late.len());
         let peers: usize = peers.sum();
         let agenda = &self.agenda;
         let lists = [&agenda.release, &agenda.dirty, &agenda.set, &agenda.resend];

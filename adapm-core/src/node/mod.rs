@@ -48,7 +48,7 @@ mod receive;
 mod relocate;
 mod replicate;
 mod respond;
-mod room;
+pub(crate) mod room;
 mod round;
 mod state;
 mod sync;
@@ -76,6 +76,7 @@ use crate::slot::{Location, State, Word};
 use crate::stats::Stats;
 use crate::store::{Look, Store};
 use crate::time::Instant;
+use crate::value::Value;
 use crate::wire::message::Body;
 use crate::wire::{Message, shape};
 
@@ -144,6 +145,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         initial: Initial<S::Value>,
     ) -> Result<Self, ConfigError> {
         config.check(&layout)?;
+        config.check_frames::<S::Value>(&layout)?;
         let peers = (0..config.nodes).map(|_| Peer::default()).collect();
         Ok(Self {
             now: Instant::ZERO,
@@ -323,6 +325,11 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Elements of the value of a key of the layout.
     fn value_len(&self, key: Key) -> usize {
         self.store.value_len(key)
+    }
+
+    /// Bytes of the value of a key of the layout.
+    fn value_bytes(&self, key: Key) -> usize {
+        self.value_len(key) * S::Value::WIDTH
     }
 
     /// The key's word. In a sparse layout, a key at its home that nobody has touched is founded first.

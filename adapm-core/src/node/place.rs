@@ -78,7 +78,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn decide_hand_over(&mut self, key: Key, holder: NodeId) {
         if let Some(holding) = self.holdings.get_mut(&key) {
             holding.hand_over = true;
-            self.peers[holder.index()].hand_overs.push(key);
+            self.peers[holder.index()].due.push_back(key);
             self.newsworthy.push(holder);
         }
     }

@@ -13,6 +13,7 @@ use crate::node::Node;
 use crate::node::drafts::GrantDraft;
 use crate::node::input::OpId;
 use crate::node::interest::{Mark, Request};
+use crate::node::room::Room;
 use crate::node::state::OpState;
 use crate::policy::Policy;
 use crate::slot::{Location, State, Word};
@@ -65,23 +66,38 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    /// Hands `key` over to its single holder, with a value only if the replica lacks a change.
-    pub(super) fn write_hand_over(&mut self, key: Key, to: NodeId, owners: &mut Owners, block: &mut Block) {
+    /// Hands `key` over to its single holder, with a value if `is_stale` or workers here have changed it since. Returns false, and
+    /// leaves it here, if a value must go along for which there is no `room`; `None`: its room is taken already.
+    pub(super) fn write_hand_over(
+        &mut self,
+        key: Key,
+        to: NodeId,
+        is_stale: bool,
+        room: Option<&mut Room>,
+        owners: &mut Owners,
+        block: &mut Block,
+    ) -> bool {
+        let bytes_max = self.config.block_bytes_max;
         let there = Location { node: to, counter: self.word(key).counter().next() };
-        let stale = self.holdings.get(&key).is_some_and(|holding| !holding.stale.is_empty());
-        let (version, with_value) = self.store.with_slot(key, |mut slot| {
-            let with_value = stale || (slot.word.is_dirty() && !planted!(self, HandOverUnread));
+        let handed_over = self.store.with_slot(key, |mut slot| {
+            let with_value = is_stale || (slot.word.is_dirty() && !planted!(self, HandOverUnread));
+            let bytes = if with_value { size_of_val(slot.value) } else { 0 };
+            if room.is_some_and(|room| !room.widen(bytes, bytes_max)) {
+                return None;
+            }
             if with_value {
                 block.push(slot.value);
             }
             slot.hand_over(there);
-            (*slot.version, with_value)
+            Some((*slot.version, with_value))
         });
+        let Some((version, with_value)) = handed_over else { return false };
         owners.at.push(key, there.counter);
         owners.versions.push(version);
         owners.with_value.push(with_value);
         self.count_served(key, to, 0);
         self.left(key, there);
+        true
     }
 
     fn left(&mut self, key: Key, there: Location) {

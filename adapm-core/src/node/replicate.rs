@@ -26,7 +26,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         if !planted!(self, ForgetHolder) {
             let holding = self.holdings.entry(key).or_default();
             holding.nodes.insert(to);
-            holding.hand_over = false;
+            holding.hand_over &= planted!(self, HandOverUnderHolders);
         }
         self.observe(|observer, now| observer.on_replica_set_up(now, key, to));
     }
@@ -46,7 +46,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
             if again || holding.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
                 holding.stale.insert(at, (node, self.now));
-                self.peers[node.index()].stale.push(key);
+                self.peers[node.index()].due.push_back(key);
                 self.newsworthy.push(node);
             }
         }
@@ -124,8 +124,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         nodes.dedup();
         for node in nodes.drain(..) {
             let peer = &mut self.peers[node.index()];
-            let something = !peer.stale.is_empty() || !peer.hand_overs.is_empty();
-            if something && !peer.told {
+            if !peer.due.is_empty() && !peer.told {
                 peer.told = true;
                 self.send(node, Message::bare(Body::News));
             }

@@ -3,20 +3,19 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::mem;
 
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
 use crate::node::drafts::GrantDraft;
-use crate::node::round::sorted;
-use crate::node::state::{AskedFor, Holding};
+use crate::node::room::Room;
+use crate::node::state::AskedFor;
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::State;
 use crate::store::{self, Store};
 use crate::time::Instant;
-use crate::value::{Block, Value};
+use crate::value::Block;
 use crate::wire::Message;
 use crate::wire::message::{Body, SyncRequest, SyncResponse};
 
@@ -61,9 +60,14 @@ impl<S: Store, P: Policy> Node<S, P> {
         let Answering { from, asked, done, handing, .. } = &mut *answering;
         let from = *from;
         let left = &asked[*done..];
-        let piece = &left[..left.len().min(self.config.grants_max.max(1))];
+        let mut room = Room::default();
+        let fits = |(key, ..): &&(Key, Counter, bool)| {
+            room.take(self.value_bytes(*key), self.config.block_bytes_max)
+        };
+        let piece = left.iter().take(self.config.grants_max.max(1)).take_while(fits).count();
+        let piece = &left[..piece];
         // A guess: all are granted with values, as long as the first.
-        let bytes = piece.len() * piece.first().map_or(0, |(key, ..)| self.value_len(*key) * S::Value::WIDTH);
+        let bytes = piece.len() * piece.first().map_or(0, |(key, ..)| self.value_bytes(*key));
         let mut draft = GrantDraft::with_room(piece.len(), bytes.min(self.config.block_bytes_max));
         for (at, &(key, counter, localize)) in piece.iter().enumerate() {
             store::prefetch_ahead(&self.store, at, |at| left.get(at).map(|(key, ..)| *key));
@@ -168,63 +172,98 @@ impl<S: Store, P: Policy> Node<S, P> {
     fn respond(&mut self, to: NodeId, request: &SyncRequest, draft: GrantDraft, mut localized: Vec<Key>) {
         let free = |key: &Key| self.is_movable(*key) && request.sets.binary_search(key).is_err();
         localized.retain(|key| self.is_only_holder(*key, to) && free(key));
-        let decided = self.decided_hand_overs(to, request, &localized);
-        let mut handing: Vec<Key> = localized.iter().chain(&decided).copied().collect();
-        handing.sort_unstable();
         let (grants, mut values) = draft.into_parts();
         let mut response = SyncResponse { grants, ..SyncResponse::default() };
-        self.write_refreshes(to, request, &handing, &mut response, &mut values);
-        let start = values.len();
-        for key in handing {
-            let bytes = self.value_len(key) * S::Value::WIDTH;
-            let full = values.len() > start && values.len() - start + bytes > self.config.block_bytes_max;
-            if full && localized.binary_search(&key).is_err() {
-                response.more = true;
+        let mut room = Room::default();
+        let due = self.take_due(to, request, &localized, &mut room);
+        self.write_refreshes(&due.refreshes, &mut response, &mut values);
+        let asked_for =
+            |key: Key| HandOver { key, with_value: self.take_stale(key, to).is_some(), has_room: true };
+        let mut handing: Vec<HandOver> = localized.into_iter().map(asked_for).collect();
+        handing.extend(due.hand_overs);
+        handing.sort_unstable_by_key(|hand_over| hand_over.key);
+        for HandOver { key, with_value, has_room } in handing {
+            let room = (!has_room).then_some(&mut room);
+            // Without room, a worker has changed the key since it was looked at.
+            if !self.write_hand_over(key, to, with_value, room, &mut response.hand_overs, &mut values) {
                 self.decide_hand_over(key, to);
-                // Its refresh was left out for the hand-over.
-                self.peers[to.index()].stale.push(key);
-                continue;
             }
-            self.write_hand_over(key, to, &mut response.hand_overs, &mut values);
         }
-        self.peers[to.index()].told = response.more;
+        let peer = &mut self.peers[to.index()];
+        response.more = !peer.due.is_empty();
+        peer.told = response.more;
         self.send(to, Message { body: Box::new(Body::SyncResponse(response)), values });
     }
 
-    /// Hand-overs decided earlier that still hold.
-    fn decided_hand_overs(&mut self, to: NodeId, request: &SyncRequest, localized: &[Key]) -> Vec<Key> {
-        let mut decided = Vec::new();
-        for key in sorted(&mut self.peers[to.index()].hand_overs) {
-            // A decision for another node, which has become the only holder since, stays.
-            let blind = planted!(self, HandOverUnderHolders);
-            let only = self.is_only_holder(key, to) || blind;
-            let holds = |holding: &&mut Holding| only && (holding.hand_over || blind);
-            let Some(holding) = self.holdings.get_mut(&key).filter(holds) else {
-                continue;
+    /// What `to` is told besides what it asks for, in the order in which that came about, as far as there is room: else keys that
+    /// change all the time would starve the others. The refresh of a set is what its worker waits for, and never cut.
+    fn take_due(&mut self, to: NodeId, request: &SyncRequest, localized: &[Key], room: &mut Room) -> Due {
+        let mut due = Due::default();
+        for &key in request.sets.iter() {
+            due.refreshes.extend(self.take_stale(key, to).map(|since| (key, since)));
+        }
+        let mut decided_later = Vec::new();
+        while let Some(&key) = self.peers[to.index()].due.front() {
+            let saying = if localized.binary_search(&key).is_ok() { None } else { self.due_of(key, to) };
+            let values = match saying {
+                Some(Saying::HandOver { with_value: false }) | None => 0,
+                Some(Saying::HandOver { with_value: true } | Saying::Refresh) => self.value_bytes(key),
             };
-            if request.sets.binary_search(&key).is_ok() {
-                self.peers[to.index()].hand_overs.push(key);
-                continue;
+            let hands_over = matches!(saying, Some(Saying::HandOver { .. }));
+            let waits = hands_over && request.sets.binary_search(&key).is_ok();
+            let uncounted = hands_over && planted!(self, HandOversUncounted);
+            let is_free = saying.is_none() || waits || uncounted;
+            if !is_free && !room.take(values, self.config.block_bytes_max) {
+                break;
             }
-            holding.hand_over = false;
-            if !self.is_interested(key) && localized.binary_search(&key).is_err() {
-                decided.push(key);
+            self.peers[to.index()].due.pop_front();
+            match saying {
+                Some(Saying::HandOver { .. }) if waits => decided_later.push(key),
+                Some(Saying::HandOver { with_value }) => {
+                    self.holdings.entry(key).and_modify(|holding| holding.hand_over = false);
+                    self.take_stale(key, to);
+                    due.hand_overs.push(HandOver { key, with_value, has_room: with_value });
+                }
+                Some(Saying::Refresh) => {
+                    due.refreshes.extend(self.take_stale(key, to).map(|since| (key, since)));
+                }
+                None => {}
             }
         }
-        decided
+        self.peers[to.index()].due.extend(decided_later);
+        due.refreshes.sort_unstable_by_key(|(key, _)| *key);
+        due
     }
 
-    /// Value and version of every key of which `to` lacks a change, up to the byte limit; the refresh of a set is never cut.
-    fn write_refreshes(
-        &mut self,
-        to: NodeId,
-        request: &SyncRequest,
-        handing: &[Key],
-        response: &mut SyncResponse,
-        values: &mut Block,
-    ) {
-        let due = self.due_refreshes(to, request, handing, response);
-        values.reserve(due.iter().map(|(key, _)| self.store.value_len(*key) * S::Value::WIDTH).sum());
+    /// What `to` is to be told of `key`, if anything still.
+    fn due_of(&mut self, key: Key, to: NodeId) -> Option<Saying> {
+        let interested = self.is_interested(key);
+        let holding = self.holdings.get_mut(&key)?;
+        let is_stale = holding.stale.binary_search_by_key(&to, |(node, _)| *node).is_ok();
+        // A decision for another node, which has become the only holder since, stays.
+        let only = holding.nodes.as_slice() == [to] || planted!(self, HandOverUnderHolders);
+        if only && holding.hand_over {
+            if !interested {
+                let reads = !planted!(self, HandOverUnread);
+                let with_value =
+                    is_stale || (reads && self.store.with_slot(key, |slot| slot.word.is_dirty()));
+                return Some(Saying::HandOver { with_value });
+            }
+            holding.hand_over = false;
+        }
+        is_stale.then_some(Saying::Refresh)
+    }
+
+    /// `to` no longer lacks a change of `key`; since when it did, if it did.
+    fn take_stale(&mut self, key: Key, to: NodeId) -> Option<Instant> {
+        let holding = self.holdings.get_mut(&key)?;
+        let at = holding.stale.binary_search_by_key(&to, |(node, _)| *node).ok()?;
+        Some(holding.stale.remove(at).1)
+    }
+
+    /// Value and version of each key, in order.
+    fn write_refreshes(&mut self, due: &[(Key, Instant)], response: &mut SyncResponse, values: &mut Block) {
+        values.reserve(due.iter().map(|(key, _)| self.value_bytes(*key)).sum());
         response.refreshes.0.reserve(due.len());
         response.versions.reserve(due.len());
         for (at, &(key, since)) in due.iter().enumerate() {
@@ -239,35 +278,31 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.stats.staleness.record(self.now.nanos_since(since));
         }
     }
+}
 
-    /// The keys that are refreshed, in order, with the time since when each was stale. What does not fit stays, and comes
-    /// first the next time: else keys that change all the time would starve the others.
-    fn due_refreshes(
-        &mut self,
-        to: NodeId,
-        request: &SyncRequest,
-        handing: &[Key],
-        response: &mut SyncResponse,
-    ) -> Vec<(Key, Instant)> {
-        let mut due = Vec::new();
-        let mut used = 0;
-        for key in mem::take(&mut self.peers[to.index()].stale) {
-            let Some(holding) = self.holdings.get_mut(&key) else { continue };
-            let Ok(at) = holding.stale.binary_search_by_key(&to, |(node, _)| *node) else { continue };
-            if handing.binary_search(&key).is_ok() {
-                continue;
-            }
-            let bytes = self.store.value_len(key) * S::Value::WIDTH;
-            let full = used > 0 && used + bytes > self.config.block_bytes_max;
-            if full && request.sets.binary_search(&key).is_err() {
-                self.peers[to.index()].stale.push(key);
-                response.more = true;
-                continue;
-            }
-            used += bytes;
-            due.push((key, holding.stale.remove(at).1));
-        }
-        due.sort_unstable_by_key(|(key, _)| *key);
-        due
-    }
+/// What a holder is told of a key that it has not asked for.
+#[derive(Clone, Copy)]
+enum Saying {
+    Refresh,
+    /// Whether a value goes along, if nobody changes the main copy meanwhile.
+    HandOver {
+        with_value: bool,
+    },
+}
+
+/// What a response tells besides what was asked for.
+#[derive(Default)]
+struct Due {
+    /// In order, each with the time since when it was stale.
+    refreshes: Vec<(Key, Instant)>,
+    hand_overs: Vec<HandOver>,
+}
+
+/// A key that leaves for its single holder.
+struct HandOver {
+    key: Key,
+    /// Whether the holder lacks a change, so that the value goes along; it does too if a worker changes it before it leaves.
+    with_value: bool,
+    /// Whether there is room for the value in any case.
+    has_room: bool,
 }

@@ -1,4 +1,9 @@
-//! The requests of a round, and who gets room in them when not everything fits.
+//! Room in messages, in bytes: how much fits into each part of a message, and who gets room in the requests of a round when
+//! not everything fits.
+//!
+//! Each part of a message holds at most [`NodeConfig::block_bytes_max`](crate::config::NodeConfig::block_bytes_max), heads
+//! included, or one entry alone. Of a response there are two parts, what was asked for and what the owner adds; of every
+//! other message one. [`NodeConfig::frame_bytes_max`](crate::config::NodeConfig::frame_bytes_max) follows from that.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -19,8 +24,8 @@ pub(super) struct Draft {
     pub(super) sets: Block,
     /// Bytes of all entries that there are.
     pub(super) demand: usize,
-    /// Bytes of the entries that go, counted if not all do.
-    reserved: usize,
+    /// Room of the entries that go, counted if not all do.
+    room: Room,
 }
 
 impl Draft {
@@ -32,11 +37,34 @@ impl Draft {
             && request.intents.is_empty()
             && request.localizes.is_empty()
     }
+}
 
-    /// Keeps room for `bytes` more, if they fit; the first entry always does.
-    fn reserve(&mut self, bytes: usize, bytes_max: usize) -> bool {
-        let fits = self.reserved == 0 || self.reserved + bytes <= bytes_max;
-        self.reserved += if fits { bytes } else { 0 };
+/// Bytes that an entry may need in a head: key, version and counter as varints, two bytes of marks or a node.
+pub(crate) const HEAD_BYTES: usize = 32;
+
+/// What is taken of one part of a message.
+#[derive(Debug, Default)]
+pub(super) struct Room(usize);
+
+impl Room {
+    /// Takes room for an entry with `values` bytes of values. Returns false, and takes nothing, if the part would exceed
+    /// `bytes_max`; the first entry always fits.
+    pub(super) fn take(&mut self, values: usize, bytes_max: usize) -> bool {
+        let bytes = self.0 + HEAD_BYTES + values;
+        let fits = self.0 == 0 || bytes <= bytes_max;
+        if fits {
+            self.0 = bytes;
+        }
+        fits
+    }
+
+    /// Takes room for `values` more bytes of an entry that fitted without them, if they fit.
+    pub(super) fn widen(&mut self, values: usize, bytes_max: usize) -> bool {
+        let bytes = self.0 + values;
+        let fits = self.0 <= HEAD_BYTES || bytes <= bytes_max;
+        if fits {
+            self.0 = bytes;
+        }
         fits
     }
 }
@@ -48,17 +76,17 @@ pub(super) type Requests = [Option<Box<Draft>>];
 pub(super) struct Entry<T> {
     pub(super) key: Key,
     pub(super) to: NodeId,
-    /// What it needs in the request, or its grant in the response: grants are never cut.
-    pub(super) bytes: usize,
+    /// Bytes of its values in the request, or of its grant's in the response: grants are never cut.
+    pub(super) values: usize,
     /// Whether it goes in this round.
     pub(super) goes: bool,
     pub(super) says: T,
 }
 
 /// An entry that goes, unless room turns out to be short.
-pub(super) fn entry<T>(drafts: &mut Requests, key: Key, to: NodeId, bytes: usize, says: T) -> Entry<T> {
-    drafts[to.index()].get_or_insert_default().demand += bytes;
-    Entry { key, to, bytes, goes: true, says }
+pub(super) fn entry<T>(drafts: &mut Requests, key: Key, to: NodeId, values: usize, says: T) -> Entry<T> {
+    drafts[to.index()].get_or_insert_default().demand += HEAD_BYTES + values;
+    Entry { key, to, values, goes: true, says }
 }
 
 impl<S: Store, P: Policy> Node<S, P> {
@@ -79,7 +107,8 @@ impl<S: Store, P: Policy> Node<S, P> {
                 if !is_turn || (entry.key >= *first) != from_turn_on {
                     continue;
                 }
-                entry.goes = drafts[entry.to.index()].get_or_insert_default().reserve(entry.bytes, bytes_max);
+                let draft = drafts[entry.to.index()].get_or_insert_default();
+                entry.goes = draft.room.take(entry.values, bytes_max);
                 if !entry.goes {
                     next.entry(entry.to).or_insert(entry.key);
                 }

@@ -21,9 +21,6 @@ use crate::value::Value;
 use crate::wire::Message;
 use crate::wire::message::Body;
 
-/// Bytes that an entry is taken to need in a head.
-const ENTRY_BYTES: usize = 16;
-
 /// An intent or localize, and the counter of the fact by which the receiver is asked.
 #[derive(Clone, Copy)]
 struct Want {
@@ -141,7 +138,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 // Found again when what it waits for is answered.
                 _ => continue,
             }
-            let bytes = self.value_len(key) * S::Value::WIDTH + ENTRY_BYTES;
+            let bytes = self.value_bytes(key);
             let is_here = word.state() == State::Replica;
             let Location { node, counter } = if is_here {
                 route::believed(word, key, self.config.nodes)
@@ -180,7 +177,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 }
                 State::Replica => {
                     if let Some(change) = self.change(key, word) {
-                        let values = 1 + usize::from(change.set.is_some());
+                        let values = usize::from(change.is_dirty) + usize::from(change.set.is_some());
                         let bytes = values * change.len * S::Value::WIDTH;
                         let owner = route::believed(word, key, self.config.nodes).node;
                         if self.owes_answer(owner) {
@@ -236,7 +233,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Deltas, sets and releases of replicas.
     fn draft_changes(&mut self, entries: &[Entry<Change>], drafts: &mut Requests) {
         let mut bytes = alloc::vec![0; drafts.len()];
-        entries.iter().filter(|entry| entry.goes).for_each(|entry| bytes[entry.to.index()] += entry.bytes);
+        entries.iter().filter(|entry| entry.goes).for_each(|entry| bytes[entry.to.index()] += entry.values);
         for (draft, bytes) in drafts.iter_mut().zip(bytes) {
             draft.iter_mut().for_each(|draft| draft.values.reserve(bytes));
         }

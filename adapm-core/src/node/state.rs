@@ -166,10 +166,9 @@ pub(crate) struct Peer {
     pub(crate) outstanding: Option<Outstanding>,
     /// It told that there is something here for this node, or its last response was cut.
     pub(crate) news: bool,
-    /// Keys owned here of whose replica there it lacks a change.
-    pub(crate) stale: Vec<Key>,
-    /// Keys owned here whose hand-over to it is decided.
-    pub(crate) hand_overs: Vec<Key>,
+    /// Keys owned here of which it lacks a change, or whose hand-over to it is decided, in the order in which that came about; some
+    /// may be in it twice or in vain.
+    pub(crate) due: VecDeque<Key>,
     /// Whether it knows already that a request would bring something.
     pub(crate) told: bool,
     /// Its entries parked here.

@@ -83,6 +83,7 @@ bugs! {
     ForgetRelease breaks 10: "A replica stays when the last intent has expired.";
     LeakCopy breaks 10: "The memory of a main copy is kept after it has left.";
     MarkStaleAgain breaks 10: "A holder that is stale already is noted once more with every change.";
+    HandOversUncounted breaks 10: "The hand-overs of a response take no room in it.";
     BelieveAnyAnswer breaks 11: "An answer is taken from any node, whoever can have been reached.";
     CountRefused breaks 11: "A message is counted as applied before it is looked at.";
     AnswerRefused breaks 11: "A request that is refused is answered all the same.";

@@ -86,6 +86,7 @@ checks! {
     EntriesBounded watches 10: "After every step a node's memory for protocol state is bounded by its own business.";
     NoStrayValue watches 10: "A node keeps no value of a key of which it has no copy.";
     NoUnwantedReplica watches 10: "At rest no replica is kept without intent.";
+    MessagesBounded watches 10: "No message needs more bytes than its configuration allows it, in head and values.";
     EntriesAtRest watches 10: "At rest nothing is kept but for live intents and shared copies.";
     BadIsBlamed watches 11: "A message that cannot be is refused, and its sender named.";
     BadChangesNothing watches 11: "What is refused changes nothing.";

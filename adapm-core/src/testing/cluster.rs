@@ -298,6 +298,7 @@ impl Cluster {
             match self.members[node.index()].node.poll_output() {
                 Output::Transmit(to, message) => {
                     hold!(self.setup.checks => NothingToTheLost, !self.losses.knows(node, to), "{node} writes to {to}, which it has lost");
+                    self.check_bytes(node, &message)?;
                     self.air.send(node, to, message);
                 }
                 Output::Event(event) => events.push(event),

@@ -42,7 +42,7 @@ pub fn setup(seed: u64) -> Setup {
         (setup.adaptive, setup.sequential) = (false, false);
     }
     setup.location_caches = rng.chance(67);
-    setup.block_bytes_max = rng.choose(&[4 << 20, 64, 16]);
+    setup.block_bytes_max = rng.choose(&[4 << 20, 128, 16]);
     setup.parked_max = rng.choose(&[1 << 16, 1, 0]);
     let sparse = rng.chance(25);
     let channels = rng.choose(&[1, 1, 1, 2]);

@@ -13,8 +13,9 @@ pub use message::Message;
 /// Raised whenever the bytes of any frame change; the first byte of every head.
 pub const PROTOCOL_VERSION: u8 = 1;
 
-/// Largest frame, head and values together, in bytes: 16 MiB, twice the longest value.
-pub const FRAME_BYTES_MAX: usize = 16 << 20;
+/// Largest frame, head and values together, in bytes: 17 MiB, two of the longest values and 1 MiB for the head. What an engine
+/// sends is bounded by [`NodeConfig::frame_bytes_max`](crate::config::NodeConfig::frame_bytes_max).
+pub const FRAME_BYTES_MAX: usize = 17 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use adapm_core::testing::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The others say again what a stronger one says ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 51] = [
+pub(crate) const WITNESSES: [(Check, Bug); 52] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -50,6 +50,7 @@ pub(crate) const WITNESSES: [(Check, Bug); 51] = [
     (Check::EntriesBounded, Bug::MarkStaleAgain),
     (Check::NoStrayValue, Bug::LeakCopy),
     (Check::NoUnwantedReplica, Bug::ForgetRelease),
+    (Check::MessagesBounded, Bug::HandOversUncounted),
     (Check::EntriesAtRest, Bug::LeakSideEntry),
     (Check::BadIsBlamed, Bug::SkipForeignDelta),
     (Check::BadSaysNothing, Bug::SkipForeignDelta),

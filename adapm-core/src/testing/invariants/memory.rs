@@ -1,10 +1,15 @@
 //! Invariant 10: a node's memory for protocol state is bounded by its own intents, operations and copies, and a constant per
-//! peer.
+//! peer; what it sends at a time is bounded in bytes.
 
+use crate::config::LISTS_BYTES;
 use crate::id::{Key, NodeId};
+use crate::node::room::HEAD_BYTES;
 use crate::slot::State;
 use crate::testing::cluster::Cluster;
+use crate::testing::flight;
 use crate::testing::violation::{Violation, hold};
+use crate::wire::message::Body;
+use crate::wire::{self, Message};
 
 /// Entries that a node may keep for each of its intents, operations and copies at the same time.
 const PER_ITEM: usize = 4;
@@ -32,6 +37,27 @@ pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
         hold!(cluster.setup.checks => NoStrayValue, false, "{node} keeps a value of {key}, of which it holds no copy");
     }
     Ok(())
+}
+
+impl Cluster {
+    /// Whatever is sent keeps within the configuration of its sender, at the most bytes that its entries may need.
+    pub(in crate::testing) fn check_bytes(&self, node: NodeId, message: &Message) -> Result<(), Violation> {
+        if !self.setup.checks.contains(10) {
+            return Ok(());
+        }
+        let entries = flight::entries(message, |key| self.setup.value_len(key)).len();
+        let head = wire::head_bytes(&message.body);
+        let head_max = LISTS_BYTES + entries * HEAD_BYTES;
+        let bytes_max = self.member(node).node.config().frame_bytes_max::<i64>(&self.setup.layout);
+        let says_who_is_missing = matches!(*message.body, Body::Barrier(_));
+        hold!(
+            self.setup.checks => MessagesBounded,
+            says_who_is_missing || (head <= head_max && head_max + message.values.len() <= bytes_max),
+            "{node} sends a head of {head} bytes, where {entries} entries need at most {head_max}, and {} of values: more than {bytes_max} in all",
+            message.values.len()
+        );
+        Ok(())
+    }
 }
 
 /// At rest nothing is kept but for live intents and for copies that have company.

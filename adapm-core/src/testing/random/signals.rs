@@ -19,7 +19,8 @@ impl Schedule {
             if self.rng.chance(30) { self.rng.within(0..60) as u64 } else { self.rng.within(0..4) as u64 };
         let start = clock + ahead;
         let end = start + 1 + self.rng.within(0..6) as u64;
-        let keys = self.some_keys();
+        // Now and then all of them: what that brings, and ends, comes up at once.
+        let keys = if self.rng.chance(10) { self.keys.clone() } else { self.some_keys() };
         let id = SignalId(self.rng.within(0..3) as u64);
         self.cluster.intent_as(who, id, &keys, start..end)
     }
