@@ -79,7 +79,7 @@ fn ends_of_a_dead_link_give_each_other_up() {
             Err(failure) => panic!("seed {seed}: {failure}"),
         }
     }
-    println!("{lost} of {seeds} runs end with a loss");
+    println!("counts: {lost} of {seeds} clusters over dead links end with a loss");
     assert!(10 * lost > 8 * seeds, "hardly any link was needed");
 }
 
@@ -135,7 +135,7 @@ fn run_all(seeds: u64, make: Make, again: &str) -> Totals {
     let Totals { coverage, operations, events, set_histories, set_accesses, .. } = &totals;
     let faults = coverage.faults();
     println!(
-        "{seeds} runs of {operations} operations and {faults} faults, {events} events; {set_histories} histories of keys \
+        "counts: {seeds} clusters, {operations} operations and {faults} faults, {events} events; {set_histories} histories of keys \
          that were set, of {set_accesses} accesses at most, searched for an order; which fault met what:\n{coverage}"
     );
     let mut failures = failures.into_inner().expect("no thread panics");

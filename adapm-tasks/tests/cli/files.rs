@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
+use adapm_core::testing::rng::Rng;
 use adapm_core::testing::silence::patience;
 
 use crate::harness::{
@@ -259,14 +260,16 @@ fn a_run_that_is_killed_at_any_moment_leaves_the_old_or_the_new_model_whole() {
     let ((old, took), (new, _)) = (saved("1"), saved("2"));
     assert!(old != new, "another seed gives another model");
     let (mut found, mut left) = ([0, 0], 0);
-    let mut random = Lcg(std::process::id().into());
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let mut rng = Rng::new(seed);
     for number in 0..runs {
         fs::write(&model, &old).expect("a file can be written");
         let mut child =
             train("2", &model).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
         // Nothing is ever sent: this is a moment of the run, or behind its end.
         let (_open, never) = mpsc::channel::<()>();
-        let moment = took.mul_f64(random.share() * 1.1);
+        let moment = took.mul_f64(rng.within(0..1_100) as f64 / 1_000.0);
         let _ = never.recv_timeout(moment);
         child.kill().expect("a child can be killed");
         child.wait().expect("a child can be waited for");
@@ -276,23 +279,12 @@ fn a_run_that_is_killed_at_any_moment_leaves_the_old_or_the_new_model_whole() {
         left += names(&folder).iter().filter(|name| name.ends_with(".partial")).count();
     }
     println!(
-        "{runs} kills: {} found the old model, {} the new one, {left} files were left",
+        "counts: {runs} runs killed while they replace a model: {} found the old model, {} the new one, {left} files were left",
         found[0], found[1]
     );
     assert_eq!(finish(train("2", &model).spawn().expect("starts")).code, Some(0));
     assert_eq!(fs::read(&model).expect("it was saved"), new);
     assert!(names(&folder).iter().all(|name| !name.ends_with(".partial")), "what was left is removed");
-}
-
-/// Random numbers that need not be good (Knuth's constants).
-struct Lcg(u64);
-
-impl Lcg {
-    /// In 0..1.
-    fn share(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 40) as f64 / (1_u64 << 24) as f64
-    }
 }
 
 #[test]
