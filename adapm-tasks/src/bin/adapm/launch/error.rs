@@ -22,6 +22,10 @@ pub(crate) enum LaunchError {
     OtherNodes { own: usize, nodes: usize },
     /// Not enough hosts, or names that are none.
     Host(String),
+    /// Colons or brackets in what is no IPv6 address.
+    HostColon(String),
+    /// An address that means another link on each host.
+    Zone(String),
     /// The others could not reach the first host by this name.
     LoopbackHost(String),
     /// The system refuses what a run needs.
@@ -64,6 +68,16 @@ impl fmt::Display for LaunchError {
                 )
             }
             Self::Host(host) => write!(f, "'{host}' in --hosts is no name of a host: give HOST or USER@HOST"),
+            Self::HostColon(host) => write!(
+                f,
+                "'{host}' in --hosts is no IPv6 address: give HOST without a port (--port is that of the meeting), or an \
+                 address like [fd00::1]"
+            ),
+            Self::Zone(host) => write!(
+                f,
+                "'{host}' in --hosts has a zone, which means another link on each host: give an address of the first host \
+                 that is the same everywhere, like [fd00::1], or a name"
+            ),
             Self::LoopbackHost(host) => {
                 write!(f, "'{host}' in --hosts: give the name by which the other hosts reach the first")
             }

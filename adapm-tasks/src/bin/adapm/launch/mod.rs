@@ -1,11 +1,12 @@
 //! The verb `launch`: one process a node, on this host or by ssh on others, and one ending for all of them.
 //!
-//! [`inner`] reads the command, [`node`] is one process, [`relay`] what they print, [`supervise`] what is done when one ends, [`ending`]
+//! [`inner`] reads the command, [`hosts`] where to run it, [`node`] is one process, [`relay`] what they print, [`supervise`] what is done when one ends, [`ending`]
 //! who was to blame, [`error`] how it is told, [`secret`] what they share. Not here: how the processes find each other, which is theirs to do, nor what a
 //! process does once its launcher is gone (`crate::launched`).
 
 mod ending;
 pub(crate) mod error;
+mod hosts;
 mod inner;
 mod node;
 mod relay;
@@ -24,6 +25,7 @@ use adapm_transport::threads::Refusal;
 use crate::args::LaunchArgs;
 use crate::failure::Failure;
 use crate::launch::error::LaunchError;
+use crate::launch::hosts::Host;
 use crate::launch::node::{Node, Start};
 use crate::launch::relay::Relays;
 use crate::launch::secret::{PrivateFolder, Secret};
@@ -32,7 +34,7 @@ use crate::token;
 
 /// Starts the processes, passes on what they print and what is asked of them, and tells how they ended.
 pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
-    check_hosts(&args.hosts)?;
+    let hosts = hosts::read(&args.hosts)?;
     let nodes = args.nodes.unwrap_or(args.hosts.len());
     let inner = inner::check(args, nodes)?;
     let secret = match &args.token_file {
@@ -44,7 +46,7 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     let folder = PrivateFolder::new().map_err(system("a folder for temporary files"))?;
     let dead_after = inner.dead_after.or(args.dead_after).unwrap_or(DEAD_AFTER);
     let relays = Relays::new();
-    let plan = Plan { args, words: &inner.words, nodes, secret: &secret, folder: &folder };
+    let plan = Plan { args, hosts: &hosts, words: &inner.words, nodes, secret: &secret, folder: &folder };
     let mut running = plan.start(&relays)?;
     let outcome = supervise::supervise(&mut running, &watch, dead_after, &relays);
     relays.finish();
@@ -59,6 +61,7 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
 /// What all processes of a run have in common.
 struct Plan<'a> {
     args: &'a LaunchArgs,
+    hosts: &'a [Host],
     words: &'a [OsString],
     nodes: usize,
     secret: &'a Secret,
@@ -69,17 +72,17 @@ impl Plan<'_> {
     /// Starts all processes; if one cannot be started, those before it end.
     fn start(&self, relays: &Relays) -> Result<Vec<Node>, Failure> {
         let common = self.common_variables()?;
-        let program = match self.args.hosts.is_empty() {
+        let program = match self.hosts.is_empty() {
             true => env::current_exe().map_err(system("the path of this program"))?.into_os_string(),
             false => self.args.remote_program.clone(),
         };
         let mut running = Vec::new();
         for number in 0..self.nodes {
-            let host = self.args.hosts.get(number % self.args.hosts.len().max(1));
+            let host = self.hosts.get(number % self.hosts.len().max(1)).map(Host::destination);
             let mut variables = vec![("ADAPM_NODE", number.to_string().into())];
             variables.extend_from_slice(&common);
             let start = Start {
-                host: host.map(String::as_str),
+                host: host.as_deref(),
                 program: &program,
                 words: self.words,
                 variables,
@@ -101,13 +104,13 @@ impl Plan<'_> {
 
     /// The variables that are the same for all. They name a run apart from others, so that nobody joins the wrong one.
     fn common_variables(&self) -> Result<Vec<(&'static str, OsString)>, Failure> {
-        let rendezvous = match self.args.hosts.first() {
+        let rendezvous = match self.hosts.first() {
             None => {
                 let mut text = OsString::from("file:");
                 text.push(self.folder.path().join("rendezvous"));
                 text
             }
-            Some(host) => format!("{}:{}", host_name(host), self.args.port).into(),
+            Some(host) => host.meeting(self.args.port).into(),
         };
         let run = secret::random_text().map_err(system("random bytes"))?;
         let mut variables = vec![
@@ -116,7 +119,7 @@ impl Plan<'_> {
             ("ADAPM_JOB", run[..16].into()),
             ("ADAPM_LAUNCHED", "1".into()),
         ];
-        if self.args.hosts.is_empty() {
+        if self.hosts.is_empty() {
             // Sockets of nodes that are killed go with the launcher's folder.
             variables.push(("TMPDIR", self.folder.path().into()));
         }
@@ -159,31 +162,6 @@ impl Start<'_> {
             self.program.to_owned()
         }
     }
-}
-
-/// Names that ssh would take for flags, and names that mean another host on each host.
-fn check_hosts(hosts: &[String]) -> Result<(), LaunchError> {
-    let odd = |host: &&String| {
-        let name = host_name(host);
-        name.is_empty()
-            || host.starts_with('-')
-            || name.contains(|c: char| c.is_whitespace() || c == '/' || c.is_control())
-    };
-    if let Some(host) = hosts.iter().find(odd) {
-        return Err(LaunchError::Host(host.clone()));
-    }
-    let local = |host: &&String| matches!(host_name(host), "localhost" | "127.0.0.1" | "::1" | "[::1]");
-    match hosts.first().filter(local) {
-        Some(first) if !hosts.iter().all(|host| local(&host)) => {
-            Err(LaunchError::LoopbackHost(first.clone()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The host in `user@host`.
-fn host_name(host: &str) -> &str {
-    host.rsplit_once('@').map_or(host, |(_, name)| name)
 }
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {

@@ -30,6 +30,8 @@ pub(crate) enum LauncherError {
     NodeBeyond { origin: &'static str, node: usize, nodes_origin: &'static str, nodes: usize },
     /// No `HOST:PORT` and no `file:PATH`.
     Rendezvous { origin: &'static str, value: String },
+    /// An address that means another link on each host.
+    Zone { origin: &'static str, value: String },
     /// No port, or one that leaves no room for ours.
     Port { name: &'static str, value: String },
     /// No list of hosts.
@@ -82,10 +84,18 @@ impl fmt::Display for LauncherError {
                 "{origin} is {node}, but {nodes_origin} is {nodes}: nodes count from 0 to {}",
                 nodes.saturating_sub(1)
             ),
-            Self::Rendezvous { origin, value } => {
-                let value = OneLine(value);
-                write!(f, "{origin} is '{value}': give HOST:PORT, or file:PATH if all nodes are on one host")
-            }
+            Self::Rendezvous { origin, value } => write!(
+                f,
+                "{origin} is '{}': give HOST:PORT, or file:PATH if all nodes are on one host{}",
+                OneLine(value),
+                if value.matches(':').count() > 1 { BRACKETS } else { "" }
+            ),
+            Self::Zone { origin, value } => write!(
+                f,
+                "{origin} is '{}': its zone means another link on each host; give an address of node 0 that is the same \
+                 everywhere, like [fd00::1]:4157, or a name",
+                OneLine(value)
+            ),
             Self::Port { name, value } => {
                 write!(f, "{name} is '{}': give a port from 1 to 65534", OneLine(value))
             }
@@ -102,3 +112,6 @@ impl fmt::Display for LauncherError {
 
 /// More than any cluster has that was ever tried, and far fewer than ids there are.
 pub(super) const NODES_MAX: usize = 4096;
+
+/// What to do where colons do not tell address from port.
+const BRACKETS: &str = "; an IPv6 address needs brackets, as in [fd00::1]:4157";

@@ -29,7 +29,7 @@ mod torchrun;
 
 pub(crate) use environment::{Environment, process_parent, process_variable};
 pub(crate) use error::LauncherError;
-pub(crate) use placement::{Asked, Meeting, Member, Placement, Sourced};
+pub(crate) use placement::{Asked, Meeting, Member, Placement, Sourced, join_host};
 
 /// What a launcher says. Any part may be missing.
 #[derive(Debug, Default)]

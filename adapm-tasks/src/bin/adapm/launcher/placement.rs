@@ -146,6 +146,9 @@ fn meeting(origin: &'static str, text: String) -> Result<Sourced<Meeting>, Launc
         let plain = !host.contains(|character: char| character.is_whitespace() || character.is_control());
         (bracketed || named) && plain && port.parse::<u16>().is_ok_and(|port| port > 0)
     });
+    if well_formed && text.contains('%') {
+        return Err(LauncherError::Zone { origin, value: text });
+    }
     if !well_formed {
         return Err(LauncherError::Rendezvous { origin, value: text });
     }
@@ -153,7 +156,7 @@ fn meeting(origin: &'static str, text: String) -> Result<Sourced<Meeting>, Launc
 }
 
 /// `host:port`, with the brackets that an IPv6 address needs.
-pub(super) fn join_host(host: &str, port: u16) -> String {
+pub(crate) fn join_host(host: &str, port: u16) -> String {
     if host.contains(':') && !host.starts_with('[') {
         format!("[{host}]:{port}")
     } else {
