@@ -93,8 +93,10 @@ pub enum Loss {
     Restarted,
     /// It sent what no sound node sends.
     Misbehaved,
-    /// That other node ended because it had lost this one.
+    /// That other node has lost it.
     Reported(NodeId),
+    /// It has given this node up as lost, and ends.
+    GaveUp,
 }
 
 /// How a way fails on which connections come up and what is sent does not arrive.
@@ -140,7 +142,8 @@ impl fmt::Display for Loss {
             Self::Failed => f.write_str("it ended with an error of its own"),
             Self::Restarted => f.write_str("it was restarted and has lost its state"),
             Self::Misbehaved => f.write_str("it sent what no sound node sends"),
-            Self::Reported(by) => write!(f, "node {by} had lost it and ended"),
+            Self::Reported(by) => write!(f, "node {by} has lost it"),
+            Self::GaveUp => f.write_str("it has given this node up as lost"),
         }
     }
 }

@@ -119,7 +119,7 @@ impl<S: Store> Channel<S> {
             if !self.handle_losses()? {
                 break;
             }
-            self.look_at_links()?;
+            self.look_at_links();
             self.handle_commands()?;
             let now = self.now();
             if self.state.until.is_some_and(|until| until <= now) {
@@ -142,11 +142,10 @@ impl<S: Store> Channel<S> {
     }
 
     /// Tells once that there are links to all peers.
-    fn look_at_links(&mut self) -> Result<(), RunError> {
-        if self.state.connected.is_some() && self.link.is_connected().map_err(|error| self.broken(error))? {
+    fn look_at_links(&mut self) {
+        if self.state.connected.is_some() && self.link.is_connected() {
             self.state.connected.take().into_iter().for_each(|waiter| waiter.tell(Ok(Vec::new())));
         }
-        Ok(())
     }
 
     /// Tells the engine of peers that any thread of this process has lost; false if this node is given up itself.

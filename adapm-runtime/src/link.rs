@@ -27,12 +27,9 @@ pub(crate) trait Endpoint: Send {
     fn leave(&mut self, farewell: Farewell);
     fn address(&self, node: NodeId) -> Option<SocketAddr>;
 
-    /// Whether there are links to all peers.
-    ///
-    /// # Errors
-    /// Why there cannot be any more.
-    fn is_connected(&self) -> Result<bool, String> {
-        Ok(true)
+    /// Returns true if there are links to all peers that are not lost.
+    fn is_connected(&self) -> bool {
+        true
     }
 
     /// What links between processes have carried.
@@ -145,7 +142,7 @@ impl Link {
         self.endpoint.address(node)
     }
 
-    pub(crate) fn is_connected(&self) -> Result<bool, String> {
+    pub(crate) fn is_connected(&self) -> bool {
         self.endpoint.is_connected()
     }
 

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use adapm_core::transport::{Farewell, Frame, Received, Transport};
+use adapm_core::transport::{Farewell, Frame, Loss, Received, Transport};
 use adapm_core::{ChannelId, NodeId};
 use adapm_transport::group::{Group, GroupError, LossWatch, PeerLoss};
 use adapm_transport::net::{Address, Net, NetStats, PeerState};
@@ -141,7 +141,9 @@ pub(crate) fn open(
     let cards: Arc<[_]> = members.members().map(|(_, member)| member.map(|member| member.address)).collect();
     let linked = |net| {
         let (cards, until) = (Arc::clone(&cards), Arc::clone(&until));
-        Box::new(Linked { net, cards, until }) as Box<dyn Endpoint>
+        let time = group.join_timeout();
+        Box::new(Linked { net, cards, until, time, given_up: Vec::new(), is_linked: false })
+            as Box<dyn Endpoint>
     };
     Ok((nets.into_iter().map(linked).collect(), Deadline { until, time: group.join_timeout() }))
 }
@@ -164,8 +166,22 @@ struct Linked {
     net: Net,
     /// Where the control endpoints are, for peers that have no address here.
     cards: Arc<[Option<SocketAddr>]>,
-    /// When all links must be up, once that counts.
+    /// When all links must be up, once that counts, and how long that is waited for.
     until: Arc<OnceLock<Instant>>,
+    time: Duration,
+    /// Peers that could not be linked with in time.
+    given_up: Vec<NodeId>,
+    /// There were links to all others at once: from here on the endpoint tells what becomes of them.
+    is_linked: bool,
+}
+
+impl Linked {
+    /// A peer without a link so far.
+    fn apart(&self) -> Option<NodeId> {
+        let is_apart = |state| matches!(state, PeerState::Missing | PeerState::Connecting);
+        let mut apart = self.net.peers().filter(|peer| is_apart(peer.state)).map(|peer| peer.node);
+        apart.find(|node| !self.given_up.contains(node))
+    }
 }
 
 impl Endpoint for Linked {
@@ -174,6 +190,18 @@ impl Endpoint for Linked {
     }
 
     fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, String> {
+        if !self.is_linked {
+            let apart = self.apart();
+            self.is_linked = apart.is_none();
+            if let Some(error) = apart.and_then(|node| self.net.own_trouble(node)) {
+                return Err(error.to_string());
+            }
+            let is_late = self.until.get().is_some_and(|until| Instant::now() >= *until);
+            if let Some(node) = apart.filter(|_| is_late) {
+                self.given_up.push(node);
+                return Ok(Received::Lost(node, Loss::Silent(self.time)));
+            }
+        }
         // Woken at times, so that what is told of the links is never old.
         let wait = wait.map_or(LOOK, |wait| wait.min(LOOK));
         Endpoint::recv(&mut self.net, Some(wait), frame)
@@ -192,18 +220,8 @@ impl Endpoint for Linked {
         Transport::address(&self.net, node).or_else(card)
     }
 
-    fn is_connected(&self) -> Result<bool, String> {
-        let apart =
-            self.net.peers().find(|peer| matches!(peer.state, PeerState::Missing | PeerState::Connecting));
-        match apart {
-            None => Ok(true),
-            Some(_) if self.until.get().is_none_or(|until| Instant::now() < *until) => Ok(false),
-            Some(peer) => {
-                let reason = peer.refused.unwrap_or_else(|| "no answer".to_owned());
-                let address = peer.address.map_or_else(String::new, |address| format!(" ({address})"));
-                Err(format!("no link to node {}{address}: {reason}", peer.node))
-            }
-        }
+    fn is_connected(&self) -> bool {
+        self.apart().is_none()
     }
 
     fn net_stats(&self) -> Option<NetStats> {

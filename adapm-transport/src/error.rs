@@ -1,6 +1,7 @@
-//! What can go wrong between nodes, as one line: which node, what, what to do.
+//! What can go wrong between nodes, as one line: which node, what, what to do; and what the system says.
 
 use core::fmt;
+use std::io;
 
 use adapm_core::NodeId;
 
@@ -36,3 +37,67 @@ impl fmt::Display for Error {
 }
 
 impl core::error::Error for Error {}
+
+/// Why the operating system has refused something, in its own words: an [`io::Error`] that can be kept and compared.
+///
+/// An [`io::ErrorKind`] is less: too many open files, input or output errors and no more processes are all one kind.
+///
+/// ```
+/// use adapm_transport::error::SystemError;
+/// use std::io;
+///
+/// let error = io::Error::from_raw_os_error(2);
+/// assert_eq!(SystemError::from(&error).kind(), io::ErrorKind::NotFound);
+/// # #[cfg(target_os = "linux")]
+/// assert_eq!(SystemError::from(&error).to_string(), "No such file or directory");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SystemError {
+    kind: io::ErrorKind,
+    code: Option<i32>,
+}
+
+impl SystemError {
+    /// The kind of the error.
+    #[must_use]
+    pub const fn kind(self) -> io::ErrorKind {
+        self.kind
+    }
+
+    /// Returns true if this process, or the whole system, has as many open files as are allowed.
+    #[must_use]
+    pub fn is_file_limit(self) -> bool {
+        self.code.is_some_and(|code| FILE_LIMITS.contains(&code))
+    }
+}
+
+impl From<&io::Error> for SystemError {
+    fn from(error: &io::Error) -> Self {
+        Self { kind: error.kind(), code: error.raw_os_error() }
+    }
+}
+
+impl From<io::Error> for SystemError {
+    fn from(error: io::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<io::ErrorKind> for SystemError {
+    fn from(kind: io::ErrorKind) -> Self {
+        Self { kind, code: None }
+    }
+}
+
+impl fmt::Display for SystemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(code) = self.code else { return self.kind.fmt(f) };
+        let text = io::Error::from_raw_os_error(code).to_string();
+        f.write_str(text.split(" (os error").next().unwrap_or_default())
+    }
+}
+
+impl core::error::Error for SystemError {}
+
+/// EMFILE and ENFILE: the same numbers on all systems with a Unix kernel.
+const FILE_LIMITS: [i32; 2] = [24, 23];

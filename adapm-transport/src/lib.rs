@@ -49,6 +49,7 @@
 //! | a peer is silent for the suspect time (2 s) | its connection is replaced |
 //! | a peer is silent for the dead time (10 s) | `recv` tells that it is lost, once; frames to it are dropped |
 //! | a peer ends | in order: nothing is told. After a failure: it is lost, and with it whom it has lost itself |
+//! | a peer has given this node up | that peer is lost, and the reason tells ([`GaveUp`](adapm_core::transport::Loss::GaveUp)) |
 //! | a peer is started anew | it has forgotten everything: it is lost, and is told that it is |
 //! | nodes do not belong together | both sides tell why: version, cluster, token, node id and count, channel, layout |
 //! | a stranger connects | at most 4 KiB, 5 s and 64 of them at a time; nobody else notices |

@@ -9,6 +9,7 @@ use adapm_core::NodeId;
 use adapm_core::error::OneLine;
 use adapm_core::transport::Loss;
 
+use crate::net::NetError;
 use crate::threads::Refusal;
 
 /// Why a group cannot start or go on.
@@ -25,6 +26,8 @@ pub enum GroupError {
         waited: Duration,
         /// Where they were to join.
         rendezvous: String,
+        /// What may have kept them, if this node knows.
+        hint: Option<String>,
     },
     /// A node could not be reached in time.
     Unreached {
@@ -39,6 +42,18 @@ pub enum GroupError {
     },
     /// A node is gone.
     PeerLost(PeerLoss),
+    /// Other nodes have lost this one, or it has come out as the one that is cut off.
+    GivenUp {
+        /// Those that have lost it.
+        by: Vec<NodeId>,
+    },
+    /// Nothing is heard of any other node.
+    Isolated {
+        /// Number of nodes.
+        nodes: usize,
+        /// The longest silence.
+        loss: Loss,
+    },
     /// A node has left the group in order, and is needed.
     Left {
         /// The node.
@@ -79,6 +94,11 @@ pub enum GroupError {
         /// One line.
         message: String,
     },
+    /// The operating system refuses what this node needs; the message is the transport's.
+    System {
+        /// One line.
+        message: String,
+    },
     /// The operating system refused the control thread.
     Thread(Refusal),
     /// This node has left the group.
@@ -105,6 +125,26 @@ impl GroupError {
             _ => None,
         }
     }
+
+    /// What those are told who watch for losses: of a node that was given up, that it has lost the first that has done so.
+    pub(super) fn peer_loss(&self) -> Option<PeerLoss> {
+        let first = |node, loss| PeerLoss { node, address: None, loss };
+        match self {
+            Self::PeerLost(loss) => Some(*loss),
+            Self::GivenUp { by } => by.first().map(|by| first(*by, Loss::GaveUp)),
+            _ => None,
+        }
+    }
+}
+
+impl From<NetError> for GroupError {
+    fn from(error: NetError) -> Self {
+        let message = error.to_string();
+        match error {
+            NetError::System { .. } | NetError::Accept { .. } => Self::System { message },
+            _ => Self::Network { message },
+        }
+    }
 }
 
 impl fmt::Display for PeerLoss {
@@ -118,21 +158,30 @@ impl fmt::Display for PeerLoss {
 impl fmt::Display for GroupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { joined, missing, waited, rendezvous } => {
+            Self::Missing { joined, missing, waited, rendezvous, hint } => {
                 let nodes = joined + missing.len();
                 let seconds = waited.as_secs_f64();
                 write!(f, "{joined} of {nodes} nodes joined within {seconds:.0} s; missing:")?;
-                for (index, node) in missing.iter().enumerate() {
-                    write!(f, "{} {node}", if index == 0 { "" } else { "," })?;
-                }
+                write_nodes(missing, f)?;
                 let them = if missing.len() == 1 { "it" } else { "them" };
-                write!(f, "; start {them} with --rendezvous {rendezvous}")
+                write!(f, "; start {them} with --rendezvous {rendezvous}")?;
+                hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
             }
             Self::Unreached { node, address, waited, reason } => {
                 let seconds = waited.as_secs_f64();
                 write!(f, "node {node} could not be reached at {address} within {seconds:.0} s: {reason}")
             }
             Self::PeerLost(loss) => loss.fmt(f),
+            Self::GivenUp { by } => {
+                f.write_str("this node was given up by")?;
+                write_nodes(by, f)?;
+                f.write_str(": check the network between them; start the cluster again")
+            }
+            Self::Isolated { nodes, loss } => write!(
+                f,
+                "this node has lost contact with all {} others ({loss}): check its network; start the cluster again",
+                nodes - 1
+            ),
             Self::Left { node } => {
                 write!(f, "node {node} has ended and is still needed: run the same program on all nodes")
             }
@@ -155,7 +204,7 @@ impl fmt::Display for GroupError {
                 write!(f, "`{}` cannot be used as an address: {reason}", OneLine(given))
             }
             Self::File { path, reason } => write!(f, "rendezvous file {}: {reason}", path.display()),
-            Self::Network { message } => f.write_str(message),
+            Self::Network { message } | Self::System { message } => f.write_str(message),
             Self::Thread(refusal) => refusal.fmt(f),
             Self::Ended => f.write_str("this node has left the group"),
         }
@@ -163,6 +212,14 @@ impl fmt::Display for GroupError {
 }
 
 impl core::error::Error for GroupError {}
+
+/// Writes ` n1, n2`.
+fn write_nodes(nodes: &[NodeId], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (index, node) in nodes.iter().enumerate() {
+        write!(f, "{} {node}", if index == 0 { "" } else { "," })?;
+    }
+    Ok(())
+}
 
 #[cfg(test)]
 mod tests {
@@ -175,6 +232,7 @@ mod tests {
             missing: vec![NodeId(2), NodeId(3)],
             waited: Duration::from_secs(60),
             rendezvous: "10.0.0.1:4157".to_owned(),
+            hint: None,
         };
         let text =
             "2 of 4 nodes joined within 60 s; missing: n2, n3; start them with --rendezvous 10.0.0.1:4157";

@@ -2,11 +2,11 @@
 
 use core::fmt;
 use core::net::SocketAddr;
+use core::time::Duration;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use adapm_core::NodeId;
 use adapm_core::transport::Farewell;
 
 use super::collective::LABEL_CHARS_MAX;
@@ -26,8 +26,8 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Starts the control thread of `roster.node()`.
-    pub(super) fn start<T>(mesh: T, roster: Roster) -> Result<Self, GroupError>
+    /// Starts the control thread of `roster.node()`; it waits for reports of losses as long as `decision_time`.
+    pub(super) fn start<T>(mesh: T, roster: Roster, decision_time: Duration) -> Result<Self, GroupError>
     where
         T: Mesh + Send + 'static,
     {
@@ -37,7 +37,7 @@ impl Handle {
         let shared = Arc::new(Shared::new(roster));
         let waker = mesh.waker();
         shared.wakes(Box::new(move || waker.wake()));
-        let control = Control::new(node, nodes, mesh, Arc::clone(&shared));
+        let control = Control::new(node, nodes, mesh, Arc::clone(&shared), decision_time);
         let thread = threads::spawn(format!("adapm {node} control"), move || control.run());
         let thread = thread.map_err(GroupError::Thread)?;
         Ok(Self { shared, calls: Mutex::new(()), thread: Mutex::new(Some(thread)) })
@@ -65,8 +65,8 @@ impl Handle {
         })
     }
 
-    /// Says where node 0 is to be dialed.
-    pub(super) fn meet(&self, root: SocketAddr) {
+    /// Says where node 0 is to be dialed: at any of these addresses.
+    pub(super) fn meet(&self, root: Vec<SocketAddr>) {
         self.shared.ask(|state| state.meet = Some(root));
     }
 
@@ -88,21 +88,16 @@ impl Handle {
     }
 
     pub(super) fn report(&self, loss: PeerLoss) {
-        self.shared.fail(GroupError::PeerLost(loss));
+        self.shared.ask(|state| state.reported.push(loss));
     }
 
     pub(super) fn failure(&self) -> Option<GroupError> {
-        self.shared.lock().failure.clone()
+        self.shared.wait(|state| (!state.is_deciding()).then(|| state.failure.clone()))
     }
 
     /// Leaves and waits for the control thread. A node that has lost another names it, whatever `farewell` says.
     pub(super) fn leave(&self, farewell: Farewell) {
-        self.shared.ask(|state| {
-            let lost: Option<NodeId> =
-                state.failure.as_ref().and_then(GroupError::lost).map(|loss| loss.node);
-            let farewell = lost.map_or(farewell, Farewell::Lost);
-            state.leave.get_or_insert(farewell);
-        });
+        self.shared.ask(|state| *state.leave.get_or_insert(farewell));
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The control thread may be the last owner, while it tells of a loss: it ends without being waited for.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {

@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::sync::atomic::Ordering;
 
+use adapm_core::NodeId;
 use adapm_core::transport::{Frame, Loss, Received, SendError, Transport, Wake};
 
 use super::*;
@@ -53,6 +54,8 @@ impl Mesh for Doomed {
 
     fn meet(&mut self, _: &[Option<SocketAddr>]) {}
 
+    fn seek(&mut self, _: NodeId, _: &[SocketAddr]) {}
+
     fn is_up(&self, _: NodeId) -> bool {
         true
     }
@@ -65,7 +68,15 @@ impl Mesh for Doomed {
         None
     }
 
-    fn poll_refusal(&mut self) -> Option<String> {
+    fn run(&self) -> Option<u64> {
+        None
+    }
+
+    fn own_trouble(&self, _: NodeId) -> Option<String> {
+        None
+    }
+
+    fn poll_refusal(&mut self) -> Option<(String, u32)> {
         None
     }
 }
@@ -84,10 +95,7 @@ impl Cluster {
         let handles = ends.into_iter().map(|inner| {
             let node = inner.node();
             let mesh = Doomed { inner, lost: Arc::clone(&lost), told: false };
-            let members = vec![None; nodes];
-            let (rendezvous, refused) = (String::new(), Vec::new());
-            Handle::start(mesh, Roster { node, members, rendezvous, refused, trouble: None })
-                .expect("a thread")
+            Handle::start(mesh, Roster::new(node, nodes, String::new()), Duration::ZERO).expect("a thread")
         });
         Self { handles: handles.collect(), lost, wakes }
     }
@@ -192,6 +200,9 @@ fn watches_hear_of_a_loss_before_and_after_it() {
     cluster.handles[0].watch(&dropped);
     drop(dropped);
     cluster.handles[0].report(PeerLoss { node: NodeId(1), address: None, loss: Loss::Restarted });
+    while heard.lock().expect("no panic while it is held").is_empty() {
+        thread::yield_now();
+    }
     cluster.handles[0].watch(&late);
     assert_eq!(*heard.lock().expect("no panic while it is held"), [NodeId(1), NodeId(1)]);
 }
@@ -237,4 +248,16 @@ fn whoever_leaves_in_order_is_missed_only_if_needed() {
         assert_eq!(all, Ok(vec![vec![0], vec![1], vec![2]]));
         assert!(more.is_none_or(|more| more == Err(GroupError::Left { node: NodeId(1) })));
     }
+}
+
+#[test]
+fn a_reported_silence_is_one_verdict_on_all_nodes_and_known_to_the_one_given_up() {
+    let cluster = Cluster::new(3);
+    // Only n1 hears nothing of n2, which lives: it gives up n1 in turn, and of both it is the higher id.
+    let silent = Loss::Silent(Duration::from_secs(3));
+    cluster.handles[1].report(PeerLoss { node: NodeId(2), address: None, loss: silent });
+    let failures = cluster.each(|_, handle| handle.shared.wait(|state| state.failure.clone()));
+    let is_lost = |error: &GroupError| error.lost().is_some_and(|loss| loss.node == NodeId(2));
+    assert!(is_lost(&failures[0]) && is_lost(&failures[1]), "{failures:?}");
+    assert_eq!(failures[2], GroupError::GivenUp { by: vec![NodeId(1)] });
 }

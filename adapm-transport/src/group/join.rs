@@ -2,6 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
+use std::io;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -17,8 +18,9 @@ use super::error::GroupError;
 use super::handle::Handle;
 use super::net_mesh::NetMesh;
 use super::place::{self, RendezvousFile};
-use super::roster::Roster;
-use crate::net::{Kind, Net, NetConfig};
+use super::roster::{Roster, Trouble};
+use crate::net::{Kind, Net, NetConfig, NetError};
+use crate::threads;
 
 /// Shows who has joined: on every change, and once a second.
 pub(super) type Watch<'a> = &'a mut dyn FnMut(&Roster);
@@ -50,9 +52,7 @@ impl<'a> Attempt<'a> {
         if node.index() >= nodes || nodes > usize::from(u16::MAX) {
             return Err(GroupError::NodeOutOfRange { node, nodes });
         }
-        let rendezvous = config.rendezvous.to_string();
-        let roster =
-            Roster { node, members: vec![None; nodes], rendezvous, refused: Vec::new(), trouble: None };
+        let roster = Roster::new(node, nodes, config.rendezvous.to_string());
         Ok(Self { config, watch, roster, began: Instant::now(), shown_second: None })
     }
 
@@ -71,76 +71,159 @@ impl<'a> Attempt<'a> {
     /// Node 0 opens the place where all meet.
     fn host(&mut self) -> Result<Joined, GroupError> {
         let config = self.config;
-        let told = config.bind.as_deref().map(place::resolve_host).transpose()?;
-        let (bind, reached_at) = match &config.rendezvous {
-            Rendezvous::Address(text) => {
-                let meeting = place::resolve(text)?;
-                (SocketAddr::new(told.unwrap_or(meeting.ip()), meeting.port()), Some(meeting.ip()))
-            }
-            Rendezvous::File(path) => {
-                RendezvousFile::clear(path)?;
-                (SocketAddr::new(told.unwrap_or([127, 0, 0, 1].into()), 0), None)
-            }
-        };
-        let listens = bind.ip();
-        let advertise = place::advertised(config.advertise.as_deref(), listens, reached_at)?;
-        let net = self.open(bind)?;
+        let (net, listens, advertise) = self.open_meeting()?;
         let port = net.address().socket().map_or(0, |socket| socket.port());
         let file = match &config.rendezvous {
             Rendezvous::Address(_) => None,
             Rendezvous::File(path) => Some(RendezvousFile::write(path, SocketAddr::new(advertise, port))?),
         };
-        let handle = Handle::start(NetMesh::new(net, advertise), self.roster.clone())?;
-        self.wait(&handle, None)?;
+        let hint = match &config.rendezvous {
+            Rendezvous::Address(text) if listens.is_loopback() && place::is_named(text) => Some(format!(
+                "`{text}` means {listens} here, which no other machine reaches: give node n0 --bind with an address that the \
+                 others reach"
+            )),
+            _ => None,
+        };
+        let handle = Handle::start(NetMesh::new(net, advertise), self.roster.clone(), config.dead_after / 5)?;
+        self.wait(&handle, &mut Way { hint, ..Way::default() })?;
         Ok(Joined { handle, listens, advertise, file })
+    }
+
+    /// Listens where all meet: at an address of the name that this machine has, once there is one.
+    fn open_meeting(&mut self) -> Result<(Net, IpAddr, IpAddr), GroupError> {
+        let config = self.config;
+        let advertise = config.advertise.as_deref();
+        let told = config.bind.as_deref().map(place::resolve_host).transpose()?;
+        let (text, port) = match (&config.rendezvous, told) {
+            (Rendezvous::File(path), told) => {
+                RendezvousFile::clear(path)?;
+                let listens = told.unwrap_or([127, 0, 0, 1].into());
+                let advertise = place::advertised(advertise, listens, None)?;
+                return Ok((self.open(SocketAddr::new(listens, 0))?, listens, advertise));
+            }
+            (Rendezvous::Address(text), Some(listens)) if !listens.is_unspecified() => {
+                let net = self.open(SocketAddr::new(listens, place::port_of(text)?))?;
+                return Ok((net, listens, place::advertised(advertise, listens, None)?));
+            }
+            (Rendezvous::Address(text), _) => (text, place::port_of(text)?),
+        };
+        let mut names = Names::of(text)?;
+        loop {
+            let mut last = None;
+            for meeting in self.next_addresses(&mut names)? {
+                let bind = SocketAddr::new(told.unwrap_or(meeting.ip()), port);
+                match Net::listen(settings(config, CONTROL_CHANNEL, Kind::Tcp, bind.to_string())) {
+                    Ok(net) => {
+                        let advertise = place::advertised(advertise, bind.ip(), Some(meeting.ip()))?;
+                        return Ok((net, bind.ip(), advertise));
+                    }
+                    Err(error) if self.may_change(&error, text) => last = last.or(Some(error)),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if let Some(error) = last {
+                if self.is_late() {
+                    return Err(error.into());
+                }
+                self.show_trouble(None, error.to_string());
+                thread::sleep(LOOK);
+            }
+        }
+    }
+
+    /// Returns true if listening where that failed may do later: a name may mean another address then, and a port may be in
+    /// use for a moment by a connection of a process that seeks this one.
+    fn may_change(&self, error: &NetError, text: &str) -> bool {
+        let NetError::Bind { error, .. } = error else { return false };
+        match error.kind() {
+            io::ErrorKind::AddrNotAvailable => place::is_named(text),
+            io::ErrorKind::AddrInUse => self.began.elapsed() < IN_USE_PATIENCE,
+            _ => false,
+        }
     }
 
     /// Every other node finds node 0 and tells it where it is.
     fn visit(&mut self) -> Result<Joined, GroupError> {
         let config = self.config;
-        let meeting = match &config.rendezvous {
-            Rendezvous::Address(text) => self.await_host(text)?,
-            Rendezvous::File(path) => self.await_file(path)?,
+        let (mut way, from) = match &config.rendezvous {
+            Rendezvous::Address(text) => self.find_way(text)?,
+            Rendezvous::File(path) => {
+                let meeting = self.await_file(path)?;
+                let from = place::towards(meeting).map_err(|error| cut_off(meeting, &error))?;
+                (Way { meeting: vec![meeting], ..Way::default() }, from)
+            }
         };
-        let listens = match &config.bind {
-            Some(text) => place::resolve_host(text)?,
-            None => place::towards(meeting).map_err(|error| GroupError::Address {
-                given: meeting.to_string(),
-                reason: format!(
-                    "it cannot be reached from here ({error}): check the network, or give --bind"
-                ),
-            })?,
-        };
-        let advertise =
-            place::advertised(config.advertise.as_deref(), listens, place::towards(meeting).ok())?;
-        let net = self.open(SocketAddr::new(listens, 0))?;
-        let handle = Handle::start(NetMesh::new(net, advertise), self.roster.clone())?;
-        handle.meet(meeting);
-        self.wait(&handle, Some(meeting))?;
+        let listens = config.bind.as_deref().map_or(Ok(from), place::resolve_host)?;
+        let advertise = place::advertised(config.advertise.as_deref(), listens, Some(from))?;
+        let mut net = self.open(SocketAddr::new(listens, 0))?;
+        while net.address().socket().is_some_and(|own| way.meeting.contains(&own)) {
+            // The system gave this node the very port at which node 0 is to listen.
+            net = self.open(SocketAddr::new(listens, 0))?;
+        }
+        let handle = Handle::start(NetMesh::new(net, advertise), self.roster.clone(), config.dead_after / 5)?;
+        handle.meet(way.meeting.clone());
+        self.wait(&handle, &mut way)?;
         Ok(Joined { handle, listens, advertise, file: None })
     }
 
     fn open(&self, bind: SocketAddr) -> Result<Net, GroupError> {
-        let net = Net::listen(settings(self.config, CONTROL_CHANNEL, Kind::Tcp, bind.to_string()));
-        net.map_err(|error| GroupError::Network { message: error.to_string() })
+        Ok(Net::listen(settings(self.config, CONTROL_CHANNEL, Kind::Tcp, bind.to_string()))?)
     }
 
-    /// The address of node 0's host; names are asked for until they are known, as its machine may come up later.
-    fn await_host(&mut self, text: &str) -> Result<SocketAddr, GroupError> {
-        place::check(text)?;
-        let found = look_up(text);
-        let mut last = GroupError::Address { given: text.to_owned(), reason: "no answer".to_owned() };
+    /// Where node 0 may be, the address that answers first if several do not lead the same way; and this machine's address
+    /// towards it.
+    fn find_way(&mut self, text: &str) -> Result<(Way, IpAddr), GroupError> {
+        let mut names = Names::of(text)?;
         loop {
-            match found.recv_timeout(LOOK) {
-                Ok(Ok(address)) => return Ok(address),
-                Ok(Err(error)) => last = error,
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(last),
+            let mut meeting = self.next_addresses(&mut names)?;
+            let ways = meeting.iter().map(|address| (*address, place::towards(*address)));
+            let (mut open, mut last) = (Vec::new(), None);
+            for (address, from) in ways {
+                match from {
+                    Ok(from) => open.push((address, from)),
+                    Err(error) => last = Some(cut_off(address, &error)),
+                }
             }
-            self.show_trouble(last.to_string());
+            let is_one = open.windows(2).all(|two| two[0].1 == two[1].1);
+            let found = if is_one { open.first() } else { open.iter().find(|way| place::answers(way.0)) };
+            if let Some(&(address, from)) = found {
+                meeting.sort_by_key(|other| *other != address);
+                let is_here =
+                    place::is_named(text) && meeting.iter().all(|address| address.ip().is_loopback());
+                let hint = is_here
+                    .then(|| format!("`{text}` means {} here, which is this machine itself", address.ip()));
+                return Ok((Way { meeting, names: Some(names), hint }, from));
+            }
+            if self.is_late() {
+                return Err(match last {
+                    Some(error) => error,
+                    None => self.unreached(ROOT, &meeting, "no answer".to_owned()),
+                });
+            }
+            let reason = last.map_or_else(|| "no answer".to_owned(), |error| error.to_string());
+            self.show_trouble(Some(ROOT), reason);
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// The addresses of a name by now, once it has some; its machine may come up later.
+    fn next_addresses(&mut self, names: &mut Names) -> Result<Vec<SocketAddr>, GroupError> {
+        let mut last = GroupError::Address { given: names.text.clone(), reason: "no answer".to_owned() };
+        loop {
+            let wait = if names.known.is_empty() { LOOK } else { Duration::ZERO };
+            match names.found.recv_timeout(wait) {
+                Ok(Ok(addresses)) => names.known = addresses,
+                Ok(Err(error)) => last = error,
+                Err(_) => {}
+            }
+            if !names.known.is_empty() {
+                return Ok(names.known.clone());
+            }
             if self.is_late() {
                 return Err(last);
             }
+            let node = (self.config.node != ROOT).then_some(ROOT);
+            self.show_trouble(node, last.to_string());
         }
     }
 
@@ -159,22 +242,25 @@ impl<'a> Attempt<'a> {
                     reason,
                 });
             }
-            self.show_trouble(format!("rendezvous file {}: {reason}", path.display()));
+            self.show_trouble(Some(ROOT), format!("rendezvous file {}: {reason}", path.display()));
             thread::sleep(LOOK);
         }
     }
 
-    /// Waits until all are there; `meeting` is where this node has dialed node 0.
-    fn wait(&mut self, handle: &Handle, mut meeting: Option<SocketAddr>) -> Result<(), GroupError> {
+    /// Waits until all are there; `way` is where this node has dialed node 0.
+    fn wait(&mut self, handle: &Handle, way: &mut Way) -> Result<(), GroupError> {
         let mut shown = Instant::now();
         loop {
             let state = handle.shared.wait_at_most(LOOK);
             let (joined, failure) = (state.joined, state.refusal());
-            let is_news = state.roster != self.roster;
-            if is_news {
-                self.roster = state.roster.clone();
-            }
+            let mut roster = state.roster.clone();
             drop(state);
+            let is_waiting = !joined && self.began.elapsed() >= SHOW_EVERY;
+            if let Some(hint) = way.hint.clone().filter(|_| is_waiting && self.config.node == ROOT) {
+                roster.trouble = roster.trouble.or(Some(Trouble { node: None, reason: hint }));
+            }
+            let is_news = roster != self.roster;
+            self.roster = roster;
             if is_news || shown.elapsed() >= SHOW_EVERY {
                 shown = Instant::now();
                 (self.watch)(&self.roster);
@@ -182,53 +268,69 @@ impl<'a> Attempt<'a> {
             match (failure, joined) {
                 (Some(failure), _) => return Err(failure),
                 (None, true) => return Ok(()),
-                (None, false) if self.is_late() => return Err(self.give_up(handle, meeting)),
+                (None, false) if self.is_late() => return Err(self.give_up(handle, way)),
                 (None, false) => {}
             }
-            if self.roster.members[ROOT.index()].is_none()
-                && let (Some(known), Rendezvous::File(path)) = (meeting, &self.config.rendezvous)
-                && let Ok(Some(address)) = RendezvousFile::read(path)
-                && address != known
-            {
-                // The file was an earlier run's.
-                meeting = Some(address);
-                handle.meet(address);
+            if self.roster.members[ROOT.index()].is_none() {
+                self.look_again(handle, way);
             }
         }
     }
 
+    /// Node 0 may be elsewhere than it was: the file was an earlier run's, or the name means something else since.
+    fn look_again(&self, handle: &Handle, way: &mut Way) {
+        let found = match (&self.config.rendezvous, &way.names) {
+            (Rendezvous::File(path), _) if !way.meeting.is_empty() => match RendezvousFile::read(path) {
+                Ok(Some(address)) => vec![address],
+                _ => return,
+            },
+            (Rendezvous::Address(_), Some(names)) => match names.found.try_recv() {
+                Ok(Ok(addresses)) => addresses,
+                _ => return,
+            },
+            _ => return,
+        };
+        if found.iter().any(|address| !way.meeting.contains(address)) {
+            way.meeting.clone_from(&found);
+            handle.meet(found);
+        }
+    }
+
     /// Ends the attempt: the others hear who is missing.
-    fn give_up(&self, handle: &Handle, meeting: Option<SocketAddr>) -> GroupError {
+    fn give_up(&self, handle: &Handle, way: &Way) -> GroupError {
         let waited = self.config.join_timeout;
-        let unreached = |node: NodeId, address: String| GroupError::Unreached {
-            node,
-            address,
-            waited,
-            reason: self.roster.trouble.clone().unwrap_or_else(|| "no answer".to_owned()),
+        let apart = handle.shared.lock().apart.unwrap_or(ROOT);
+        let reason = || {
+            let known = self.roster.trouble.as_ref().map(|trouble| trouble.reason.clone());
+            let reason = known.unwrap_or_else(|| "no answer".to_owned());
+            way.hint.as_ref().map_or(reason.clone(), |hint| format!("{reason}; {hint}"))
         };
         let missing = self.roster.missing();
-        let error = match (meeting, &self.roster.members[ROOT.index()]) {
-            (Some(address), None) => unreached(ROOT, address.to_string()),
-            _ if missing.is_empty() => {
-                let apart = handle.shared.lock().apart.unwrap_or(ROOT);
-                let member = self.roster.members[apart.index()].as_ref();
-                unreached(apart, member.map_or_else(String::new, |member| member.address.to_string()))
-            }
-            _ => {
-                handle.shared.ask(|state| state.give_up = Some((missing.clone(), waited)));
-                let (joined, rendezvous) = (self.roster.joined(), self.roster.rendezvous.clone());
-                GroupError::Missing { joined, missing, waited, rendezvous }
-            }
+        let error = if !way.meeting.is_empty() && self.roster.members[ROOT.index()].is_none() {
+            self.unreached(ROOT, &way.meeting, reason())
+        } else if missing.is_empty() {
+            let address = self.roster.members[apart.index()].as_ref().map(|member| member.address);
+            self.unreached(apart, address.as_slice(), reason())
+        } else {
+            handle.shared.ask(|state| state.give_up = Some((missing.clone(), waited)));
+            let (joined, rendezvous) = (self.roster.joined(), self.roster.rendezvous.clone());
+            GroupError::Missing { joined, missing, waited, rendezvous, hint: way.hint.clone() }
         };
         handle.leave(Farewell::Failed);
         error
+    }
+
+    fn unreached(&self, node: NodeId, addresses: &[SocketAddr], reason: String) -> GroupError {
+        let address = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        GroupError::Unreached { node, address, waited: self.config.join_timeout, reason }
     }
 
     fn is_late(&self) -> bool {
         self.began.elapsed() >= self.config.join_timeout
     }
 
-    fn show_trouble(&mut self, trouble: String) {
+    fn show_trouble(&mut self, node: Option<NodeId>, reason: String) {
+        let trouble = Trouble { node, reason };
         let second = self.began.elapsed().as_secs();
         let seen = (self.roster.trouble.replace(trouble), self.shown_second.replace(second));
         if seen.0 != self.roster.trouble || seen.1 != Some(second) {
@@ -250,28 +352,53 @@ pub(super) fn settings(config: &GroupConfig, channel: u16, kind: Kind, bind: Str
     net
 }
 
-/// Asks for the address of a host by a thread of its own, as that can take long: again and again until it is known or nobody
-/// listens.
-fn look_up(text: &str) -> Receiver<Result<SocketAddr, GroupError>> {
-    let (found, receiver) = mpsc::sync_channel(1);
-    let text = text.to_owned();
-    let thread = thread::Builder::new().name("adapm resolve".to_owned());
-    // Without a thread the receiver is told at once that nothing will come.
-    let _ = thread.spawn(move || {
-        loop {
-            let address = place::resolve(&text);
-            let is_done = address.is_ok();
-            if found.send(address).is_err() || is_done {
-                return;
+/// Where node 0 may be.
+#[derive(Default)]
+struct Way {
+    /// What is dialed.
+    meeting: Vec<SocketAddr>,
+    /// Tells what the name means by now.
+    names: Option<Names>,
+    /// What may be wrong with it.
+    hint: Option<String>,
+}
+
+/// The addresses of a host, asked for by a thread of its own, as that can take long: again and again until nobody listens.
+struct Names {
+    text: String,
+    found: Receiver<Result<Vec<SocketAddr>, GroupError>>,
+    /// What it meant when it was known last.
+    known: Vec<SocketAddr>,
+}
+
+impl Names {
+    fn of(text: &str) -> Result<Self, GroupError> {
+        place::check(text)?;
+        let (found, receiver) = mpsc::sync_channel(1);
+        let name = text.to_owned();
+        let resolve = move || {
+            while found.send(place::resolve(&name)).is_ok() {
+                thread::sleep(RESOLVE_EVERY);
             }
-            thread::sleep(SHOW_EVERY);
-        }
-    });
-    receiver
+        };
+        threads::spawn("adapm resolve", resolve).map_err(GroupError::Thread)?;
+        Ok(Self { text: text.to_owned(), found: receiver, known: Vec::new() })
+    }
+}
+
+fn cut_off(meeting: SocketAddr, error: &io::Error) -> GroupError {
+    let reason = format!("it cannot be reached from here ({error}): check the network, or give --bind");
+    GroupError::Address { given: meeting.to_string(), reason }
 }
 
 /// The channel of control endpoints.
 const CONTROL_CHANNEL: u16 = u16::MAX;
+
+/// How often a name is resolved.
+const RESOLVE_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a port may be in use when node 0 starts.
+const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often something is looked at that nobody tells.
 const LOOK: Duration = Duration::from_millis(50);

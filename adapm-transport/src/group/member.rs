@@ -95,7 +95,8 @@ impl Group {
         self.handle.watch(watch);
     }
 
-    /// Notes that a node was found lost by other means: the group fails, and names it to the others when it leaves.
+    /// Notes that a node was found lost by other means. The group fails once it is known which node is lost for all: this
+    /// one, or, if nothing was heard of it, whichever [`GroupError`] tells.
     pub fn report(&self, loss: PeerLoss) {
         self.handle.report(loss);
     }
@@ -141,13 +142,21 @@ impl Group {
         self.config.nodes
     }
 
+    /// The number of this run: node 0 makes it up, all processes know it, and no other run has it.
+    #[must_use]
+    pub fn run(&self) -> u64 {
+        // Known from the meeting on.
+        self.handle.shared.lock().run.unwrap_or_default()
+    }
+
     /// Who has joined, and who was refused since.
     #[must_use]
     pub fn roster(&self) -> Roster {
         self.handle.shared.lock().roster.clone()
     }
 
-    /// Why nothing works any more, if so.
+    /// Why nothing works any more, if so. While it is being found out which node is lost it waits for the answer, at most
+    /// for a fifth of [`GroupConfig::dead_after`].
     #[must_use]
     pub fn failure(&self) -> Option<GroupError> {
         self.handle.failure()

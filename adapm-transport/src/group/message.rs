@@ -6,6 +6,8 @@ use adapm_core::NodeId;
 use adapm_core::transport::Frame;
 use serde::{Deserialize, Serialize};
 
+use super::losses::LossReport;
+
 /// Where a process is and which one it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Card {
@@ -31,6 +33,8 @@ pub(super) enum Message {
     Stop { code: u8 },
     /// The sender leaves in order: it takes part in nothing more.
     Left,
+    /// The sender has lost a node, or another node has lost the receiver.
+    Lost(LossReport),
 }
 
 /// How a node enters a collective.
@@ -85,6 +89,7 @@ mod tests {
             Message::Piece { number: u64::MAX },
             Message::Stop { code: 15 },
             Message::Left,
+            Message::Lost(LossReport { by: NodeId(1), of: NodeId(2) }),
         ];
         let mut frame = Frame::default();
         for message in messages {

@@ -28,6 +28,7 @@
 //! | `config`, `place`, `join` | from settings to a process that has joined |
 //! | `control`, `shared`, `handle` | the control thread, and what calls of other threads ask of it |
 //! | `collective` | bytes of all for all or for node 0, without I/O |
+//! | `losses` | who counts as lost when some cannot reach others, without I/O |
 //! | `message`, `mesh`, `net_mesh` | frames, and the endpoint that carries them |
 //! | `roster`, `error` | who is there, and what went wrong |
 //!
@@ -40,6 +41,7 @@ mod control;
 mod error;
 mod handle;
 mod join;
+mod losses;
 mod member;
 mod mesh;
 mod message;

@@ -6,6 +6,8 @@ use core::time::Duration;
 use adapm_core::NodeId;
 use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
 
+use super::collective::ROOT;
+use super::error::GroupError;
 use super::mesh::Mesh;
 use crate::net::{Address, Net, NetError, NetWaker, PeerState};
 
@@ -57,6 +59,11 @@ impl Mesh for NetMesh {
         self.net.connect(&addresses);
     }
 
+    fn seek(&mut self, node: NodeId, addresses: &[SocketAddr]) {
+        let addresses: Vec<_> = addresses.iter().copied().map(Address::Tcp).collect();
+        self.net.connect_any(node, &addresses);
+    }
+
     fn is_up(&self, node: NodeId) -> bool {
         self.net.peer(node).is_some_and(|peer| matches!(peer.state, PeerState::Up | PeerState::Suspect))
     }
@@ -69,7 +76,19 @@ impl Mesh for NetMesh {
         self.net.peer(node).and_then(|peer| peer.refused)
     }
 
-    fn poll_refusal(&mut self) -> Option<String> {
-        self.net.poll_notice().map(|notice| notice.to_string())
+    fn run(&self) -> Option<u64> {
+        self.net.life_of(ROOT)
+    }
+
+    fn failure(&self, error: NetError) -> GroupError {
+        error.into()
+    }
+
+    fn own_trouble(&self, node: NodeId) -> Option<String> {
+        self.net.own_trouble(node).map(|error| error.to_string())
+    }
+
+    fn poll_refusal(&mut self) -> Option<(String, u32)> {
+        self.net.poll_notice().map(|notice| (notice.to_string(), notice.times))
     }
 }

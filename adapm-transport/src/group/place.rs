@@ -1,9 +1,10 @@
 //! Where a process listens and what it tells others, and the file in which node 0 says so.
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
 use std::fs;
 use std::io::{self, Write};
-use std::net::{ToSocketAddrs, UdpSocket};
+use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -20,12 +21,39 @@ pub(super) fn check(text: &str) -> Result<(), GroupError> {
     }
 }
 
-/// The network address of `host:port`. Can take long if the host is a name.
-pub(super) fn resolve(text: &str) -> Result<SocketAddr, GroupError> {
+/// The network addresses of `host:port`, the ones to try first in front. Can take long if the host is a name.
+pub(super) fn resolve(text: &str) -> Result<Vec<SocketAddr>, GroupError> {
     check(text)?;
     let unusable = |reason: String| GroupError::Address { given: text.to_owned(), reason };
     let found = text.to_socket_addrs().map_err(|error| unusable(format!("the host is unknown ({error})")))?;
-    prefer_v4(found).ok_or_else(|| unusable("the host has no address".to_owned()))
+    let mut addresses = Vec::new();
+    for address in found {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    // Other machines reach no loopback address, and most networks carry IPv4.
+    addresses.sort_by_key(|address| (address.ip().is_loopback(), address.is_ipv6()));
+    if addresses.is_empty() { Err(unusable("the host has no address".to_owned())) } else { Ok(addresses) }
+}
+
+/// The port of `host:port`.
+pub(super) fn port_of(text: &str) -> Result<u16, GroupError> {
+    check(text)?;
+    Ok(text.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default())
+}
+
+/// Returns true if `host:port` has a name for a host, which may mean something else later, or on another machine.
+pub(super) fn is_named(text: &str) -> bool {
+    let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
+    host != "localhost" && host.trim_matches(['[', ']']).parse::<IpAddr>().is_err()
+}
+
+/// Returns true if somebody takes a connection there; asks for at most half a second.
+pub(super) fn answers(address: SocketAddr) -> bool {
+    let connected = TcpStream::connect_timeout(&address, Duration::from_millis(500));
+    // TCP connects a port at which nobody listens with the same port, by chance.
+    connected.is_ok_and(|stream| stream.local_addr().is_ok_and(|local| local != address))
 }
 
 /// The network address of a host name or address without port; a port is ignored.
@@ -34,7 +62,7 @@ pub(super) fn resolve_host(text: &str) -> Result<IpAddr, GroupError> {
         return Ok(ip);
     }
     let with_port = if text.rsplit_once(':').is_some() { text.to_owned() } else { format!("{text}:0") };
-    resolve(&with_port).map(|address| address.ip()).map_err(|error| match error {
+    resolve(&with_port).map(|addresses| addresses[0].ip()).map_err(|error| match error {
         GroupError::Address { reason, .. } => GroupError::Address { given: text.to_owned(), reason },
         other => other,
     })
@@ -133,17 +161,6 @@ fn unusable(path: &Path, verb: &str, error: &io::Error) -> GroupError {
     GroupError::File { path: path.to_owned(), reason: format!("it cannot be {verb} ({error})") }
 }
 
-fn prefer_v4(found: impl Iterator<Item = SocketAddr>) -> Option<SocketAddr> {
-    let mut first = None;
-    for address in found {
-        if address.is_ipv4() {
-            return Some(address);
-        }
-        first = first.or(Some(address));
-    }
-    first
-}
-
 /// An address that is nobody's (RFC 5737), to ask for the way out of this machine.
 const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
@@ -159,7 +176,14 @@ mod tests {
         }
         let unknown = resolve("nobody.invalid:4157").expect_err("reserved for unknown hosts");
         assert!(unknown.to_string().contains("the host is unknown"), "{unknown}");
-        assert_eq!(resolve("127.0.0.1:4157"), Ok(SocketAddr::from(([127, 0, 0, 1], 4157))));
+        assert_eq!(resolve("127.0.0.1:4157"), Ok(vec![SocketAddr::from(([127, 0, 0, 1], 4157))]));
+        assert_eq!((port_of("ann:4157"), port_of("[::1]:80")), (Ok(4157), Ok(80)));
+        assert!(
+            is_named("ann:4157")
+                && !is_named("localhost:1")
+                && !is_named("[::1]:1")
+                && !is_named("10.0.0.1:1")
+        );
         assert_eq!(resolve_host("[::1]"), Ok(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])));
         assert_eq!(resolve_host("127.0.0.1:80"), Ok(IpAddr::from([127, 0, 0, 1])));
     }

@@ -15,7 +15,8 @@ pub struct Roster {
     pub(super) members: Vec<Option<Member>>,
     pub(super) rendezvous: String,
     pub(super) refused: Vec<String>,
-    pub(super) trouble: Option<String>,
+    pub(super) refusals: u64,
+    pub(super) trouble: Option<Trouble>,
 }
 
 /// One process of a group.
@@ -82,10 +83,35 @@ impl Roster {
         &self.refused
     }
 
-    /// Why node 0 has not been reached so far, if this node knows.
+    /// Connections that were refused so far, of nodes that do not belong here and of others.
     #[must_use]
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub fn refusals(&self) -> u64 {
+        self.refusals
+    }
+
+    /// What keeps this node from its links so far, if it knows: one line.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.as_ref().map(|trouble| match trouble {
+            Trouble { node: Some(node), reason } => format!("node {node} was not reached so far: {reason}"),
+            Trouble { node: None, reason } => reason.clone(),
+        })
+    }
+}
+
+/// What keeps a node from its links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Trouble {
+    /// The node that is not reached; `None`: all is the fault of this one.
+    pub(super) node: Option<NodeId>,
+    pub(super) reason: String,
+}
+
+impl Roster {
+    /// Of a group of `nodes` that nobody has joined.
+    pub(super) fn new(node: NodeId, nodes: usize, rendezvous: String) -> Self {
+        let members = vec![None; nodes];
+        Self { node, members, rendezvous, refused: Vec::new(), refusals: 0, trouble: None }
     }
 }
 

@@ -26,16 +26,22 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) roster: Roster,
     pub(super) joined: bool,
+    /// The number of the run, once node 0 was met.
+    pub(super) run: Option<u64>,
     /// A node that has joined and to which there is no link.
     pub(super) apart: Option<NodeId>,
     /// Asked for: where to dial node 0.
-    pub(super) meet: Option<SocketAddr>,
+    pub(super) meet: Option<Vec<SocketAddr>>,
     /// A collective that a call has asked for.
     pub(super) request: Option<Request>,
     /// What the current collective has come to.
     pub(super) outcome: Option<Vec<Vec<u8>>>,
     /// Why nothing works from here on.
     pub(super) failure: Option<GroupError>,
+    /// Losses that were found by other means than the control endpoint.
+    pub(super) reported: Vec<PeerLoss>,
+    /// It is being found out which node is lost.
+    pub(super) is_deciding: bool,
     /// The code with which the group is to stop.
     pub(super) stop: Option<u8>,
     pub(super) flags: Vec<Arc<AtomicBool>>,
@@ -59,11 +65,14 @@ impl Shared {
         let state = State {
             roster,
             joined: false,
+            run: None,
             apart: None,
             meet: None,
             request: None,
             outcome: None,
             failure: None,
+            reported: Vec::new(),
+            is_deciding: false,
             stop: None,
             flags: Vec::new(),
             watches: Vec::new(),
@@ -122,7 +131,7 @@ impl Shared {
         if state.failure.is_some() {
             return;
         }
-        let loss = error.lost().copied();
+        let loss = error.peer_loss();
         state.failure = Some(error);
         let watches: Vec<_> = state.watches.iter().filter_map(Weak::upgrade).collect();
         drop(state);
@@ -137,7 +146,7 @@ impl Shared {
         let mut state = self.lock();
         state.watches.retain(|watch| watch.strong_count() > 0);
         state.watches.push(Arc::downgrade(watch));
-        let loss = state.failure.as_ref().and_then(GroupError::lost).copied();
+        let loss = state.failure.as_ref().and_then(GroupError::peer_loss);
         drop(state);
         if let Some(loss) = loss {
             watch(loss);
@@ -146,6 +155,11 @@ impl Shared {
 }
 
 impl State {
+    /// Returns true if a failure is about to be known.
+    pub(super) fn is_deciding(&self) -> bool {
+        self.failure.is_none() && !self.ended && (self.is_deciding || !self.reported.is_empty())
+    }
+
     /// Why a call cannot go on, if it cannot.
     pub(super) fn refusal(&self) -> Option<GroupError> {
         let ended = (self.ended || self.leave.is_some()).then_some(GroupError::Ended);

@@ -36,16 +36,13 @@ impl Control {
     /// Node `node` of `nodes`; links are up if it `is_up`.
     #[must_use]
     pub fn new(node: NodeId, nodes: usize, is_up: bool) -> Self {
-        let roster = Roster {
-            node,
-            members: vec![None; nodes],
-            rendezvous: String::new(),
-            refused: Vec::new(),
-            trouble: None,
-        };
+        let roster = Roster::new(node, nodes, String::new());
         let shared = Arc::new(Shared::new(roster));
         let hand = Hand { ways: (0..nodes).map(|_| VecDeque::new()).collect(), is_up };
-        Self { control: control::Control::new(node, nodes, hand, Arc::clone(&shared)), shared }
+        Self {
+            control: control::Control::new(node, nodes, hand, Arc::clone(&shared), Duration::ZERO),
+            shared,
+        }
     }
 
     /// Asks for a collective; the one before must be over.
@@ -129,6 +126,8 @@ impl Mesh for Hand {
 
     fn meet(&mut self, _: &[Option<SocketAddr>]) {}
 
+    fn seek(&mut self, _: NodeId, _: &[SocketAddr]) {}
+
     fn is_up(&self, _: NodeId) -> bool {
         self.is_up
     }
@@ -141,7 +140,15 @@ impl Mesh for Hand {
         None
     }
 
-    fn poll_refusal(&mut self) -> Option<String> {
+    fn run(&self) -> Option<u64> {
+        None
+    }
+
+    fn own_trouble(&self, _: NodeId) -> Option<String> {
+        None
+    }
+
+    fn poll_refusal(&mut self) -> Option<(String, u32)> {
         None
     }
 }

@@ -11,6 +11,7 @@ use adapm_core::transport::Stall;
 use super::address::{Address, Kind};
 use super::hello::Refusal;
 use super::packet::Fault;
+use crate::error::SystemError;
 
 /// Why an endpoint could not be opened, or has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub enum NetError {
         /// Where.
         at: String,
         /// Why.
-        kind: io::ErrorKind,
+        error: SystemError,
     },
     /// Listening there would let anybody in.
     Exposed {
@@ -48,7 +49,12 @@ pub enum NetError {
     /// The system has not given what an endpoint needs.
     System {
         /// Why.
-        kind: io::ErrorKind,
+        error: SystemError,
+    },
+    /// The system does not let this process take in connections that have come.
+    Accept {
+        /// Why.
+        error: SystemError,
     },
     /// Two nodes do not belong together; the handshake is not tried again.
     Refused {
@@ -132,13 +138,13 @@ impl fmt::Display for NetError {
                     "cannot listen at `{given}`: give an address of this machine like 10.0.0.7 or 10.0.0.7:4157"
                 )
             }
-            Self::Bind { at, kind: io::ErrorKind::AddrInUse } => {
+            Self::Bind { at, error } if error.kind() == io::ErrorKind::AddrInUse => {
                 write!(f, "cannot listen at {at}: it is in use; give another port, or none for any free one")
             }
-            Self::Bind { at, kind: io::ErrorKind::AddrNotAvailable } => {
+            Self::Bind { at, error } if error.kind() == io::ErrorKind::AddrNotAvailable => {
                 write!(f, "cannot listen at {at}: this machine has no such address")
             }
-            Self::Bind { at, kind } => write!(f, "cannot listen at {at}: {kind}"),
+            Self::Bind { at, error } => write!(f, "cannot listen at {at}: {error}{}", advice(*error)),
             Self::Exposed { at } => write!(
                 f,
                 "listening at {at} without a token lets anybody join: give all nodes --token-file, or --insecure in a \
@@ -147,7 +153,12 @@ impl fmt::Display for NetError {
             Self::KindMissing { kind } => {
                 write!(f, "this build has no transport {kind}: build it with feature `{kind}`")
             }
-            Self::System { kind } => write!(f, "the system refuses what a network endpoint needs: {kind}"),
+            Self::System { error } => {
+                write!(f, "the system refuses what a network endpoint needs: {error}{}", advice(*error))
+            }
+            Self::Accept { error } => {
+                write!(f, "this node cannot accept connections: {error}{}", advice(*error))
+            }
             Self::Refused { node, address: Some(address), refusal } => {
                 write!(f, "node {node} at {address}: {refusal}")
             }
@@ -157,6 +168,11 @@ impl fmt::Display for NetError {
             }
         }
     }
+}
+
+/// What to do about it, if that is known.
+fn advice(error: SystemError) -> &'static str {
+    if error.is_file_limit() { "; raise the limit of open files (ulimit -n)" } else { "" }
 }
 
 impl core::error::Error for NetError {}

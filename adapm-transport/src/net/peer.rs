@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use adapm_core::link::{LinkConfig, Session};
 use adapm_core::{Instant, NodeId};
@@ -22,6 +23,8 @@ pub(super) struct Peer {
     is_dialed: bool,
     /// Where it listens.
     pub(super) address: Option<Address>,
+    /// Where else it may be, until it was met.
+    others: VecDeque<Address>,
     /// Where it dialed from.
     pub(super) remote: Option<SocketAddr>,
     /// Its life, once it was met.
@@ -55,6 +58,7 @@ impl Peer {
             session: Session::new(link),
             is_dialed,
             address: None,
+            others: VecDeque::new(),
             remote: None,
             incarnation: None,
             pipe: None,
@@ -69,6 +73,28 @@ impl Peer {
             is_lost: false,
             is_drained: false,
             batched: None,
+        }
+    }
+
+    /// Notes where the peer may be; returns true if it is to be dialed anew. Of no use once it was met.
+    pub(super) fn learn_addresses(&mut self, addresses: &[Address]) -> bool {
+        let Some(first) = addresses.first().filter(|_| self.incarnation.is_none()) else { return false };
+        let is_known = self.address.as_ref().is_some_and(|known| addresses.contains(known));
+        if !is_known {
+            self.address = Some(first.clone());
+        }
+        let current = self.address.clone();
+        self.others =
+            addresses.iter().filter(|address| Some(*address) != current.as_ref()).cloned().collect();
+        !is_known
+    }
+
+    /// Dialing has come to nothing: the next address comes first.
+    pub(super) fn turn_addresses(&mut self) {
+        if self.incarnation.is_none()
+            && let Some(next) = self.others.pop_front()
+        {
+            self.others.extend(self.address.replace(next));
         }
     }
 
@@ -107,6 +133,11 @@ impl Peer {
             return self.parting_dials > 0;
         }
         !self.is_drained
+    }
+
+    /// Returns true if this node dials the peer.
+    pub(super) fn is_dialed(&self) -> bool {
+        self.is_dialed
     }
 
     /// Where it is, for people.

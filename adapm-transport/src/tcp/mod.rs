@@ -67,6 +67,10 @@ impl StreamPipe {
                 Ok(is_connected) => self.is_connecting = !is_connected,
                 Err(error) => self.fail(&error),
             }
+            if !self.is_connecting && self.stream.leads_to_itself() {
+                self.is_connecting = true;
+                self.fault.get_or_insert(Fault::Itself);
+            }
         }
         self.flush();
     }
@@ -131,7 +135,7 @@ impl StreamPipe {
     }
 
     fn fail(&mut self, error: &io::Error) {
-        self.fault.get_or_insert(Fault::Io(error.kind()));
+        self.fault.get_or_insert(Fault::Io(error.into()));
         // The end may have come with the bytes that were read last.
         self.reader.trust_short(false);
     }

@@ -53,6 +53,17 @@ impl Stream {
         }
     }
 
+    /// Returns true if both ends of the connection are this one.
+    pub(super) fn leads_to_itself(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => match (stream.local_addr(), stream.peer_addr()) {
+                (Ok(local), Ok(peer)) => local == peer,
+                _ => false,
+            },
+            Self::Unix(_) => false,
+        }
+    }
+
     pub(super) fn remote(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(stream) => stream.peer_addr().ok(),
@@ -102,5 +113,33 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use socket2::{Domain, Socket, Type};
+
+    use super::*;
+
+    fn socket() -> Socket {
+        Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket")
+    }
+
+    #[test]
+    fn a_connection_with_itself_is_told_from_others() {
+        let own = socket();
+        own.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
+        let address = own.local_addr().expect("it is bound");
+        // Nobody listens there: both ends open at once, and both are this one.
+        own.connect(&address).expect("TCP allows it");
+        own.set_nonblocking(true).expect("a socket");
+        assert!(Stream::Tcp(TcpStream::from_std(own.into())).leads_to_itself());
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let other =
+            std::net::TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        other.set_nonblocking(true).expect("a socket");
+        assert!(!Stream::Tcp(TcpStream::from_std(other)).leads_to_itself());
     }
 }

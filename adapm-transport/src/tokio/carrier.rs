@@ -51,7 +51,7 @@ impl Carrier for TokioCarrier {
     }
 
     fn dial(&mut self, to: &Address) -> Result<Carried, Fault> {
-        let to = to.socket().ok_or(Fault::Io(io::ErrorKind::Unsupported))?;
+        let to = to.socket().ok_or(Fault::Io(io::ErrorKind::Unsupported.into()))?;
         let (pipe, porter) = carried(Arc::clone(&self.bell));
         self.runtime.spawn(async move {
             match stream::unless(TcpStream::connect(to), stream::ended(&porter)).await {

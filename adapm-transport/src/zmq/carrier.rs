@@ -64,7 +64,7 @@ impl Carrier for ZmqCarrier {
     }
 
     fn dial(&mut self, to: &Address) -> Result<Carried, Fault> {
-        let to = to.socket().ok_or(Fault::Io(io::ErrorKind::Unsupported))?;
+        let to = to.socket().ok_or(Fault::Io(io::ErrorKind::Unsupported.into()))?;
         let (pipe, porter) = carried(Arc::clone(&self.bell));
         let (name, home) = (self.next_name(), Arc::clone(&self.home));
         self.runtime.spawn(async move {

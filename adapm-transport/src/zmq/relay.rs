@@ -77,7 +77,7 @@ async fn inward(
         buffer.resize(buffer_bytes(limit).max(filled), 0);
         let reading = read(&from, &mut buffer[filled..]);
         let read = if introduce.is_some() {
-            timeout_at(deadline, reading).await.map_err(|_| Fault::Io(io::ErrorKind::TimedOut))??
+            timeout_at(deadline, reading).await.map_err(|_| Fault::Io(io::ErrorKind::TimedOut.into()))??
         } else {
             reading.await?
         };

@@ -175,7 +175,7 @@ cases! {
             config.link = LinkConfig::dead_after(Duration::from_secs(20));
         };
         let crew = Crew::start_with(4, &[1, 2, 3], configure, &[(0, address)]);
-        crew.trouble(2, 0, "connection refused");
+        crew.trouble(2, 0, "Connection refused");
         let late = TcpListener::bind(address).expect("the port is still free");
         let mut stranger = Stranger::accept(&late);
         let hello = stranger.hear().expect("a node says hello");

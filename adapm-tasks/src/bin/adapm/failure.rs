@@ -252,7 +252,7 @@ fn task_exit_code(error: &TaskError) -> u8 {
         TaskError::Build(error) => match error {
             BuildError::Group(error) => group_exit_code(error),
             BuildError::Process { .. } => LOST,
-            BuildError::Thread(_) | BuildError::Panicked { .. } => 1,
+            BuildError::Network { .. } | BuildError::Thread(_) | BuildError::Panicked { .. } => 1,
             _ => 2,
         },
         TaskError::Run(RunError::Group(error)) => group_exit_code(error),
@@ -269,6 +269,8 @@ fn group_exit_code(error: &GroupError) -> u8 {
         GroupError::Missing { .. }
         | GroupError::Unreached { .. }
         | GroupError::PeerLost(_)
+        | GroupError::GivenUp { .. }
+        | GroupError::Isolated { .. }
         | GroupError::Left { .. } => LOST,
         GroupError::Differs { .. }
         | GroupError::NodeOutOfRange { .. }

@@ -108,8 +108,12 @@ fn processes(processes: usize, workers: Option<usize>) -> String {
 
 /// Processes and their workers: before the run they had not yet agreed on how many.
 pub(crate) fn took_part(table: &mut Table, processes: &Processes, nodes: usize, workers: usize) {
-    if processes.company().is_some() {
-        table.row(["cluster", &crew(processes, nodes, Some(workers))]);
+    let Some(company) = processes.company() else { return };
+    table.row(["cluster", &crew(processes, nodes, Some(workers))]);
+    let roster = company.group.roster();
+    if let (refusals @ 1.., Some(last)) = (roster.refusals(), roster.refused().last()) {
+        let refusals = usize::try_from(refusals).unwrap_or(usize::MAX);
+        table.row(["refused", &format!("{}; the last: {last}", format::plural(refusals, "connection"))]);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::group::collective::ROOT;
 use crate::group::error::GroupError;
 use crate::group::mesh::Mesh;
 use crate::group::message::{Card, Message};
-use crate::group::roster::{Member, REFUSED_MAX};
+use crate::group::roster::{Member, REFUSED_MAX, Trouble};
 
 impl<T: Mesh> Control<T> {
     pub(super) fn handle_here(&mut self, from: NodeId, card: Card) {
@@ -53,22 +53,26 @@ impl<T: Mesh> Control<T> {
         if self.joined && refused.is_none() {
             return;
         }
-        let others = || (0..self.cards.len()).map(id).filter(|node| *node != self.node);
+        if let Some(message) = self.own_trouble().filter(|_| !self.joined) {
+            // The others would wait in vain, and this node would call them missing.
+            self.shared.fail(GroupError::System { message });
+        }
         let known = self.mesh.card().is_none() || self.cards.iter().all(Option::is_some);
-        self.joined |= known && others().all(|node| self.mesh.is_up(node));
+        self.joined |= known && self.others().all(|node| self.mesh.is_up(node));
         let members = self
             .cards
             .iter()
             .zip((0..).map(id))
             .map(|(card, node)| card.clone().map(|card| Member::of(card, self.mesh.rtt(node))));
         let members: Vec<_> = members.collect();
-        let apart = others().find(|node| self.cards[node.index()].is_some() && !self.mesh.is_up(*node));
+        let apart = self.others().find(|node| self.cards[node.index()].is_some() && !self.mesh.is_up(*node));
         let trouble = if self.joined { None } else { self.trouble() };
         let mut state = self.shared.lock();
         let changed = (state.joined, &state.roster.members, &state.roster.trouble)
             != (self.joined, &members, &trouble)
             || refused.is_some();
-        if let Some(refused) = refused {
+        if let Some((refused, times)) = refused {
+            state.roster.refusals += u64::from(times);
             state.roster.refused.push(refused);
             let surplus = state.roster.refused.len().saturating_sub(REFUSED_MAX);
             state.roster.refused.drain(..surplus);
@@ -76,6 +80,7 @@ impl<T: Mesh> Control<T> {
         state.apart = apart;
         if changed {
             state.joined = self.joined;
+            state.run = self.mesh.run();
             (state.roster.members, state.roster.trouble) = (members, trouble);
             drop(state);
             self.shared.tell(|_| ());
@@ -83,16 +88,41 @@ impl<T: Mesh> Control<T> {
     }
 
     /// Why this node has no link to a node that it knows of.
-    fn trouble(&self) -> Option<String> {
-        let others = (0..self.cards.len()).map(id).filter(|node| *node != self.node);
-        let mut apart = others.filter(|node| !self.mesh.is_up(*node));
-        apart.find_map(|node| self.mesh.trouble(node).map(|reason| format!("node {node}: {reason}")))
+    fn trouble(&self) -> Option<Trouble> {
+        let mut apart = self.others().filter(|node| !self.mesh.is_up(*node));
+        apart.find_map(|node| {
+            let reason = self.unreachable(node).or_else(|| self.mesh.trouble(node))?;
+            Some(Trouble { node: Some(node), reason })
+        })
+    }
+
+    /// Why it is the fault of this node that others have no link with it.
+    fn own_trouble(&self) -> Option<String> {
+        self.others().find_map(|node| self.mesh.own_trouble(node))
+    }
+
+    /// Why a node can only be reached on its own machine, if that is another one.
+    fn unreachable(&self, node: NodeId) -> Option<String> {
+        let [there, here] = [node, self.node].map(|node| self.cards[node.index()].as_ref());
+        let (there, here) = (there?, here?);
+        (there.address.ip().is_loopback() && there.host != here.host).then(|| {
+            format!(
+                "it is at {}, which only its own machine ({}) reaches: give it --advertise with an address that others reach",
+                there.address.ip(),
+                there.host
+            )
+        })
+    }
+
+    fn others(&self) -> impl Iterator<Item = NodeId> {
+        let own = self.node;
+        (0..self.cards.len()).map(id).filter(move |node| *node != own)
     }
 
     pub(super) fn missing(&self, missing: Vec<NodeId>, waited: Duration) -> GroupError {
         let joined = self.cards.len().saturating_sub(missing.len());
         let rendezvous = self.shared.lock().roster.rendezvous.clone();
-        GroupError::Missing { joined, missing, waited, rendezvous }
+        GroupError::Missing { joined, missing, waited, rendezvous, hint: None }
     }
 }
 

@@ -22,6 +22,7 @@ use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError};
 
 use crate::group::collective::{Collectives, Fault, ROOT};
 use crate::group::error::{GroupError, PeerLoss};
+use crate::group::losses::{LossReport, Losses, Verdict};
 use crate::group::mesh::Mesh;
 use crate::group::message::{Card, Message};
 use crate::group::shared::Shared;
@@ -38,6 +39,13 @@ pub(super) struct Control<T: Mesh> {
     /// Whether all links are up.
     joined: bool,
     stop: Option<u8>,
+    losses: Losses,
+    /// What an endpoint for parameters has heard of a loss, if the control endpoint hears nothing.
+    hearsay: Option<PeerLoss>,
+    /// When it is decided which node is lost, once one was reported.
+    decide_at: Option<Instant>,
+    /// How long reports of others are waited for.
+    decision_time: Duration,
     farewell: Option<(Farewell, Instant)>,
 }
 
@@ -49,10 +57,19 @@ struct Peer {
     /// The next one of these is for this peer, encoded already; the way was full.
     frame: Option<Frame>,
     gone: bool,
+    /// It has said that it takes part in nothing more.
+    has_left: bool,
 }
 
 impl<T: Mesh> Control<T> {
-    pub(super) fn new(node: NodeId, nodes: usize, mesh: T, shared: Arc<Shared>) -> Self {
+    /// Node `node` of `nodes`; reports of losses are waited for as long as `decision_time`.
+    pub(super) fn new(
+        node: NodeId,
+        nodes: usize,
+        mesh: T,
+        shared: Arc<Shared>,
+        decision_time: Duration,
+    ) -> Self {
         let mut cards = vec![None; nodes];
         cards[node.index()] = mesh.card().map(Card::own);
         let mut control = Self {
@@ -65,6 +82,10 @@ impl<T: Mesh> Control<T> {
             frame: Frame::default(),
             joined: false,
             stop: None,
+            losses: Losses::new(node, nodes),
+            hearsay: None,
+            decide_at: None,
+            decision_time,
             farewell: None,
         };
         if node != ROOT
@@ -95,6 +116,7 @@ impl<T: Mesh> Control<T> {
     fn serve(&mut self) -> Result<Farewell, GroupError> {
         loop {
             self.take_requests()?;
+            self.decide(Instant::now());
             self.progress_join();
             self.send()?;
             if let Some((farewell, deadline)) = self.farewell
@@ -117,7 +139,7 @@ impl<T: Mesh> Control<T> {
     /// How long to wait for a frame: short while something is to be seen that no frame tells.
     fn patience(&self) -> Option<Duration> {
         let watched = !self.shared.lock().flags.is_empty();
-        match (self.joined && self.farewell.is_none(), watched) {
+        match (self.joined && self.farewell.is_none(), watched || self.decide_at.is_some()) {
             (false, _) => Some(JOIN_LOOK),
             (true, true) => Some(FLAG_LOOK),
             (true, false) => None,
@@ -133,15 +155,17 @@ impl<T: Mesh> Control<T> {
         let request = state.request.take();
         let give_up = state.give_up.take();
         let meet = state.meet.take();
-        let leave = if self.farewell.is_none() { state.leave } else { None };
+        let reported = std::mem::take(&mut state.reported);
+        state.is_deciding |= !reported.is_empty();
         drop(state);
+        reported.into_iter().for_each(|loss| self.handle_reported(loss));
         if let Some(code) = news {
             self.stop = news;
             self.shared.tell(|_| ());
             self.broadcast(&Message::Stop { code });
         }
-        if meet.is_some() {
-            self.mesh.meet(&[meet]);
+        if let Some(addresses) = meet {
+            self.mesh.seek(ROOT, &addresses);
         }
         if let Some((missing, waited)) = give_up
             && self.node == ROOT
@@ -155,13 +179,23 @@ impl<T: Mesh> Control<T> {
             self.check_needed();
             self.publish_outcome();
         }
-        if let Some(farewell) = leave {
-            if farewell == Farewell::Finished {
-                self.broadcast(&Message::Left);
-            }
-            self.farewell = Some((farewell, Instant::now() + FLUSH_TIME));
-        }
+        self.begin_leave();
         Ok(())
+    }
+
+    /// Says goodbye if that was asked for, and nothing is being decided. A node that has lost another names it instead.
+    fn begin_leave(&mut self) {
+        let state = self.shared.lock();
+        let Some(farewell) = state.leave.filter(|_| self.farewell.is_none() && !state.is_deciding()) else {
+            return;
+        };
+        let lost = state.failure.as_ref().and_then(GroupError::lost).map(|loss| loss.node);
+        drop(state);
+        let farewell = lost.map_or(farewell, Farewell::Lost);
+        if farewell == Farewell::Finished {
+            self.broadcast(&Message::Left);
+        }
+        self.farewell = Some((farewell, Instant::now() + FLUSH_TIME));
     }
 
     /// Leaves a message for every peer; those that are not there yet get it when they come.
@@ -190,7 +224,7 @@ impl<T: Mesh> Control<T> {
                         break;
                     }
                     Err(SendError::Transport(error)) => {
-                        return Err(GroupError::Network { message: error.to_string() });
+                        return Err(self.mesh.failure(error));
                     }
                 }
             }
@@ -236,7 +270,7 @@ impl<T: Mesh> Control<T> {
 
     fn receive(&mut self, wait: Option<Duration>) -> Result<Received, GroupError> {
         let received = self.mesh.recv(wait, &mut self.frame);
-        received.map_err(|error| GroupError::Network { message: error.to_string() })
+        received.map_err(|error| self.mesh.failure(error))
     }
 
     pub(super) fn handle_frame(&mut self, from: NodeId) -> Result<(), GroupError> {
@@ -272,8 +306,20 @@ impl<T: Mesh> Control<T> {
                 Ok(())
             }
             Message::Left => {
-                self.peers[from.index()].gone = true;
+                let peer = &mut self.peers[from.index()];
+                (peer.gone, peer.has_left) = (true, true);
                 self.check_needed();
+                Ok(())
+            }
+            Message::Lost(report) => {
+                let is_node = |node: NodeId| node.index() < self.peers.len();
+                let is_known = report.by == from || report.of == self.node;
+                if !is_known || !is_node(report.by) || !is_node(report.of) || report.by == report.of {
+                    self.lose(from, Loss::Misbehaved);
+                    return Ok(());
+                }
+                self.losses.handle(report);
+                self.await_decision();
                 Ok(())
             }
         };
@@ -306,15 +352,74 @@ impl<T: Mesh> Control<T> {
 
     /// A collective cannot end if it needs somebody who has left.
     fn check_needed(&mut self) {
-        let left =
-            (0..self.peers.len()).find(|index| self.peers[*index].gone && self.collectives.needs(id(*index)));
+        let left = (0..self.peers.len())
+            .find(|index| self.peers[*index].has_left && self.collectives.needs(id(*index)));
         if let Some(index) = left {
             self.shared.fail(GroupError::Left { node: id(index) });
         }
     }
 
-    fn lose(&mut self, node: NodeId, loss: Loss) {
+    /// The control endpoint will not hear of that node again.
+    pub(super) fn lose(&mut self, node: NodeId, loss: Loss) {
         self.peers[node.index()].gone = true;
+        match loss {
+            Loss::Silent(_) | Loss::Stuck(_) => self.losses.notice(node, loss),
+            Loss::Reported(by) => self.losses.handle(LossReport { by, of: node }),
+            Loss::GaveUp => self.losses.handle(LossReport { by: node, of: self.node }),
+            // It has ended by what is being decided.
+            Loss::Failed if self.losses.has_reports() => {}
+            Loss::Failed | Loss::Restarted | Loss::Misbehaved => self.fail(node, loss),
+        }
+        self.await_decision();
+    }
+
+    /// An endpoint for parameters has lost a node. All that it knows from others comes here, too, and with more reason.
+    fn handle_reported(&mut self, peer: PeerLoss) {
+        match peer.loss {
+            Loss::Silent(_) | Loss::Stuck(_) => self.losses.notice(peer.node, peer.loss),
+            Loss::Reported(_) | Loss::GaveUp | Loss::Failed => {
+                self.hearsay.get_or_insert(peer);
+            }
+            Loss::Restarted | Loss::Misbehaved => self.fail(peer.node, peer.loss),
+        }
+        self.await_decision();
+    }
+
+    /// Collects reports for a while, if there is one.
+    fn await_decision(&mut self) {
+        if self.decide_at.is_none() && (self.losses.has_reports() || self.hearsay.is_some()) {
+            self.decide_at = Some(Instant::now() + self.decision_time);
+            self.shared.tell(|state| state.is_deciding = true);
+        }
+        while let Some((to, report)) = self.losses.poll_send() {
+            if !self.peers[to.index()].gone {
+                self.peers[to.index()].queue.push_back(Message::Lost(report));
+            }
+        }
+    }
+
+    /// Decides which node is lost, once all that reach each other have had the time to say what they have noticed.
+    pub(super) fn decide(&mut self, now: Instant) {
+        let is_due = self.decide_at.is_some_and(|at| at <= now || self.losses.is_settled());
+        if !is_due || !self.shared.lock().is_deciding() {
+            return;
+        }
+        match (self.losses.verdict(), self.hearsay) {
+            (Some(Verdict::Lost(node, loss)), _) => self.fail(node, loss),
+            (Some(Verdict::GivenUp(by)), _) => self.shared.fail(GroupError::GivenUp { by }),
+            (Some(Verdict::Isolated(loss)), _) => {
+                self.shared.fail(GroupError::Isolated { nodes: self.peers.len(), loss });
+            }
+            (None, Some(PeerLoss { node, loss: Loss::GaveUp, .. })) => {
+                self.shared.fail(GroupError::GivenUp { by: vec![node] });
+            }
+            (None, Some(loss)) => self.fail(loss.node, loss.loss),
+            (None, None) => {}
+        }
+    }
+
+    /// The group fails by the loss of that node.
+    fn fail(&mut self, node: NodeId, loss: Loss) {
         let card = self.cards[node.index()].as_ref().map(|card| card.address);
         let address = card.or_else(|| self.mesh.address(node));
         self.shared.fail(GroupError::PeerLost(PeerLoss { node, address, loss }));

@@ -140,11 +140,14 @@ impl Net {
             match listener.accept() {
                 Ok(Some(stream)) => {
                     let remote = stream.remote();
+                    self.cannot_accept = None;
                     self.admit(Pipe::Stream(Box::new(stream)), remote, now);
                 }
                 Ok(None) => break,
                 // Typically, too many open files: connections wait in the system until there is room.
-                Err(_) => {
+                Err(error) => {
+                    let since = self.cannot_accept.map_or(now, |(_, since)| since);
+                    self.cannot_accept = Some((error.into(), since));
                     self.accept_at = Some(later(now, ACCEPT_AGAIN));
                     break;
                 }
@@ -183,11 +186,11 @@ impl Net {
         let (Some(address), None, None) = (peer.address.clone(), peer.pipe, peer.dialing) else { return };
         let (pipe, nonce) = match (self.pipe_to(&address), nonce()) {
             (Ok(pipe), Ok(nonce)) => (pipe, nonce),
-            (Err(Fault::Io(io::ErrorKind::Unsupported)), _) => {
+            (Err(Fault::Io(error)), _) if error.kind() == io::ErrorKind::Unsupported => {
                 return self.failures.push_back(NetError::KindMissing { kind: address.kind() });
             }
             (Err(fault), _) => return self.put_off(node, Trouble::Fault(fault)),
-            (_, Err(_)) => return self.put_off(node, Trouble::Fault(Fault::Io(io::ErrorKind::Other))),
+            (_, Err(_)) => return self.put_off(node, Trouble::Fault(Fault::Io(io::ErrorKind::Other.into()))),
         };
         let peer = &self.peers[node.index()];
         let (knows, expects) = (peer.incarnation, peer.session.expects());
@@ -200,7 +203,7 @@ impl Net {
             self.peers[node.index()].dialing = Some(slot);
             self.say(slot, hello);
         } else {
-            self.put_off(node, Trouble::Fault(Fault::Io(io::ErrorKind::Other)));
+            self.put_off(node, Trouble::Fault(Fault::Io(io::ErrorKind::Other.into())));
         }
     }
 

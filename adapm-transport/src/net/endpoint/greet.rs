@@ -144,12 +144,14 @@ impl Net {
         self.put_off(node, Trouble::Refused(refusal));
         let peer = &mut self.peers[node.index()];
         let was_met = peer.incarnation.is_some();
-        let is_of_peer = matches!(refusal, Refusal::Restarted | Refusal::GivenUp | Refusal::NodeTaken { .. });
+        let is_of_peer = matches!(refusal, Refusal::Restarted | Refusal::NodeTaken { .. });
         if peer.is_lost || peer.session.has_left() {
             // Somebody else listens where a peer was that has ended.
             peer.dial_at = None;
         } else if refusal == Refusal::Restarted && was_met {
             self.lose(node, Loss::Restarted);
+        } else if refusal == Refusal::GivenUp && was_met {
+            self.lose(node, Loss::GaveUp);
         } else if refusal.is_final() && (is_of_peer || !was_met) {
             // Of a peer that was met before, only itself can say that it is over: else it is dialed on, until it is dead.
             peer.dial_at = None;

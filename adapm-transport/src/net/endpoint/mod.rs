@@ -33,12 +33,13 @@ use super::address::{Address, Kind};
 use super::bell::Bell;
 use super::clock::Clock;
 use super::connection::{Connections, Slot};
-use super::error::{NetError, NetNotice, Notices};
+use super::error::{NetError, NetNotice, Notices, Trouble};
 use super::hello::{Identity, Token};
-use super::packet::Spares;
+use super::packet::{Fault, Spares};
 use super::peer::Peer;
 use super::pipe::Carrier;
 use super::status::{NetStats, PeerStatus};
+use crate::error::SystemError;
 use crate::tcp::Listener;
 
 /// One node's endpoint of one channel, in its own process or not.
@@ -81,6 +82,8 @@ pub struct Net {
     listener: Option<Listener>,
     /// When to accept connections, if there may be some.
     accept_at: Option<Instant>,
+    /// Why connections that have come cannot be taken in, and since when.
+    cannot_accept: Option<(SystemError, Instant)>,
     carriers: Vec<(Kind, Box<dyn Carrier>)>,
     /// By node id; this node's own is never used.
     peers: Vec<Peer>,
@@ -212,15 +215,48 @@ impl Net {
         self.peers.len()
     }
 
+    /// A number that this life of that node's endpoint has made up, the same for all that know it; `None`: it was not met.
+    #[must_use]
+    pub fn life_of(&self, node: NodeId) -> Option<u64> {
+        let peer = self.peers.get(node.index())?;
+        let own = (node == self.own.node).then_some(self.own.incarnation);
+        own.or(peer.incarnation).map(|incarnation| incarnation.0)
+    }
+
     /// How it stands with each peer, by node id.
     pub fn peers(&self) -> impl Iterator<Item = PeerStatus> {
-        self.peers.iter().filter(|peer| peer.node != self.own.node).map(Peer::status)
+        self.peers.iter().filter(|peer| peer.node != self.own.node).map(|peer| self.status_of(peer))
     }
 
     /// How it stands with one peer; `None` if there is no such peer.
     #[must_use]
     pub fn peer(&self, node: NodeId) -> Option<PeerStatus> {
-        self.peers.get(node.index()).filter(|peer| peer.node != self.own.node).map(Peer::status)
+        let peer = self.peers.get(node.index()).filter(|peer| peer.node != self.own.node);
+        peer.map(|peer| self.status_of(peer))
+    }
+
+    /// Why this node cannot take part in the link with `node`, if it is this node's own system that refuses, and has done so
+    /// for longer than a peer may be silent without being suspected.
+    #[must_use]
+    pub fn own_trouble(&self, node: NodeId) -> Option<NetError> {
+        let peer = self.peers.get(node.index()).filter(|peer| peer.pipe.is_none())?;
+        match (peer.is_dialed(), peer.trouble) {
+            (true, Some(Trouble::Fault(Fault::Io(error)))) if error.is_file_limit() => {
+                Some(NetError::System { error })
+            }
+            (true, _) => None,
+            (false, _) => {
+                let (error, since) = self.cannot_accept?;
+                let time = Duration::from_nanos(self.clock.now().nanos_since(since));
+                (time >= self.link.suspect_after).then_some(NetError::Accept { error })
+            }
+        }
+    }
+
+    fn status_of(&self, peer: &Peer) -> PeerStatus {
+        let own = self.own_trouble(peer.node).map(|error| error.to_string());
+        let status = peer.status();
+        PeerStatus { refused: own.or(status.refused), ..status }
     }
 
     /// What was sent and received so far.

@@ -66,6 +66,7 @@ impl Net {
             bell,
             listener,
             accept_at: None,
+            cannot_accept: None,
             carriers,
             peers: (0..nodes as u16).map(|id| Peer::new(NodeId(id), id < node.0, link)).collect(),
             connections: Connections::default(),
@@ -90,13 +91,21 @@ impl Net {
     /// May be called again once more of them are known. The address of a peer that was met stays; another one for a peer that
     /// was not met replaces the first.
     pub fn connect(&mut self, addresses: &[Option<Address>]) {
-        let now = self.clock.look();
-        for (peer, address) in self.peers.iter_mut().zip(addresses) {
-            let is_news = address.is_some() && peer.address != *address && peer.incarnation.is_none();
-            if peer.node != self.own.node && is_news {
-                peer.address.clone_from(address);
-                peer.dial_now(now);
+        for (index, address) in addresses.iter().enumerate().take(self.peers.len()) {
+            if let (Ok(id), Some(address)) = (u16::try_from(index), address) {
+                self.connect_any(NodeId(id), core::slice::from_ref(address));
             }
+        }
+    }
+
+    /// Tells several addresses at which one peer may listen, as a name can have several: they are dialed in turn until it is
+    /// met. As [`Net::connect`] in all else.
+    pub fn connect_any(&mut self, node: NodeId, addresses: &[Address]) {
+        let now = self.clock.look();
+        let own = self.own.node;
+        let Some(peer) = self.peers.get_mut(node.index()).filter(|peer| peer.node != own) else { return };
+        if peer.learn_addresses(addresses) {
+            peer.dial_now(now);
         }
     }
 }
@@ -109,7 +118,7 @@ enum Door {
 
 impl Door {
     fn open(config: &NetConfig, incarnation: Incarnation, bell: &Arc<Bell>) -> Result<Self, NetError> {
-        let bind = |at: String| move |error: io::Error| NetError::Bind { at, kind: error.kind() };
+        let bind = |at: String| move |error: io::Error| NetError::Bind { at, error: error.into() };
         if config.kind == Kind::Unix {
             let path = (!config.bind.is_empty()).then(|| PathBuf::from(&config.bind));
             return Listener::unix(path, incarnation.0)
@@ -121,7 +130,7 @@ impl Door {
             return Err(NetError::Exposed { at: socket });
         }
         if config.kind == Kind::Tcp {
-            return Listener::tcp(socket).map(Self::Listener).map_err(bind(socket.to_string()));
+            return tcp(socket).map(Self::Listener).map_err(bind(socket.to_string()));
         }
         let carrier =
             carriers::open(config.kind, Some(socket), bell).map_err(|error| match error.kind() {
@@ -133,6 +142,18 @@ impl Door {
     }
 }
 
+/// Listens at `socket`. Where the range from which the system takes free ports is used up, another port does.
+fn tcp(socket: SocketAddr) -> io::Result<Listener> {
+    let listening = Listener::tcp(socket);
+    let is_used_up = matches!(&listening, Err(error) if error.kind() == io::ErrorKind::AddrInUse);
+    if socket.port() != 0 || !is_used_up {
+        return listening;
+    }
+    let ports = (0..PORTS_TRIED).filter_map(|_| random().ok()).map(u16::from_le_bytes);
+    let mut others = ports.filter(|port| *port >= PORT_MIN).map(|port| SocketAddr::new(socket.ip(), port));
+    others.find_map(|other| Listener::tcp(other).ok()).map_or(listening, Ok)
+}
+
 /// Fresh random bytes.
 pub(super) fn nonce() -> Result<Nonce, NetError> {
     random()
@@ -140,7 +161,7 @@ pub(super) fn nonce() -> Result<Nonce, NetError> {
 
 fn random<const BYTES: usize>() -> Result<[u8; BYTES], NetError> {
     let mut bytes = [0; BYTES];
-    getrandom::fill(&mut bytes).map_err(|_| NetError::System { kind: io::ErrorKind::Other })?;
+    getrandom::fill(&mut bytes).map_err(|_| NetError::System { error: io::ErrorKind::Other.into() })?;
     Ok(bytes)
 }
 
@@ -154,8 +175,12 @@ fn socket_of(bind: &str) -> Result<SocketAddr, NetError> {
 }
 
 pub(super) fn system(error: io::Error) -> NetError {
-    NetError::System { kind: error.kind() }
+    NetError::System { error: error.into() }
 }
 
+/// Ports at which to listen if the system has none to give.
+const PORTS_TRIED: u32 = 16;
+/// The first port that needs no rights.
+const PORT_MIN: u16 = 1024;
 /// News taken from the system at once.
 const EVENTS: usize = 256;

@@ -68,13 +68,18 @@ impl Net {
                     let remote = self.peers[node.index()].socket();
                     self.notices.push(remote, Trouble::Stuck(node, stall));
                 }
-                Event::Dead(loss) => self.lose(node, loss),
+                Event::Dead(loss) => match self.own_trouble(node) {
+                    // Nobody else is to blame for the silence.
+                    Some(error) => self.failures.push_back(error),
+                    None => self.lose(node, loss),
+                },
                 Event::Left(Farewell::Finished) => {}
                 Event::Left(Farewell::Failed) => self.convict(node, Loss::Failed),
                 Event::Left(Farewell::Lost(other)) => {
+                    let is_third = other.index() < self.peers.len() && other != node;
                     if other == self.own.node {
-                        self.fail(node, Refusal::GivenUp);
-                    } else if other.index() < self.peers.len() && other != node {
+                        self.convict(node, Loss::GaveUp);
+                    } else if is_third {
                         self.lose(other, Loss::Reported(node));
                     }
                     self.convict(node, Loss::Failed);
@@ -94,7 +99,7 @@ impl Net {
     /// Tells that a node is lost, once.
     fn convict(&mut self, node: NodeId, loss: Loss) {
         let peer = &mut self.peers[node.index()];
-        if !peer.is_lost && (!peer.session.has_left() || loss == Loss::Failed) {
+        if !peer.is_lost && (!peer.session.has_left() || matches!(loss, Loss::Failed | Loss::GaveUp)) {
             peer.is_lost = true;
             self.verdicts.push_back((node, loss));
         }
@@ -253,6 +258,7 @@ impl Net {
         let peer = &mut self.peers[node.index()];
         peer.dialing = None;
         peer.trouble = Some(trouble);
+        peer.turn_addresses();
         peer.dial_later(now);
     }
 }

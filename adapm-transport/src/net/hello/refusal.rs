@@ -95,10 +95,12 @@ impl Refusal {
         }
     }
 
-    /// Whether trying again cannot help.
+    /// Whether trying again cannot help. It can if somebody else listens where the peer was to be: the process of an earlier
+    /// run may be about to end.
     #[must_use]
     pub fn is_final(self) -> bool {
-        !matches!(self, Self::Busy | Self::Malformed)
+        let is_elsewhere = matches!(self, Self::Cluster | Self::WrongNode { .. } | Self::Channel { .. });
+        !is_elsewhere && !matches!(self, Self::Busy | Self::Malformed)
     }
 }
 

@@ -23,6 +23,8 @@ use std::io;
 use adapm_core::link::{self, Seq};
 use adapm_core::transport::Frame;
 
+use crate::error::SystemError;
+
 pub use reader::PacketReader;
 pub use writer::{Outgoing, PacketWriter};
 
@@ -115,8 +117,10 @@ pub enum Fault {
     Ended,
     /// The pipe ended in the middle of a packet.
     EndedWithin,
+    /// The pipe leads back to itself: TCP connects a port that nobody listens at with the same port, by chance.
+    Itself,
     /// The system reports an error.
-    Io(io::ErrorKind),
+    Io(SystemError),
 }
 
 /// Memory of frames to be used again: at most a few, and of bounded size.
@@ -251,7 +255,8 @@ impl fmt::Display for Fault {
             Self::Checksum => f.write_str("a packet arrived corrupt (wrong checksum)"),
             Self::Ended => f.write_str("the connection was closed"),
             Self::EndedWithin => f.write_str("the connection was closed within a packet"),
-            Self::Io(kind) => write!(f, "{kind}"),
+            Self::Itself => f.write_str("nobody listens there (the connection led back to itself)"),
+            Self::Io(error) => error.fmt(f),
         }
     }
 }
@@ -260,7 +265,7 @@ impl core::error::Error for Fault {}
 
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
-        Self::Io(error.kind())
+        Self::Io(error.into())
     }
 }
 

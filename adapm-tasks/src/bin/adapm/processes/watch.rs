@@ -21,8 +21,8 @@ pub(super) struct Watch {
 /// What is known at a moment.
 pub(super) struct View<'a> {
     pub(super) seats: Vec<Option<Seat>>,
-    /// Why node 0 was not reached.
-    pub(super) trouble: Option<&'a str>,
+    /// What keeps this node from its links.
+    pub(super) trouble: Option<String>,
     /// Who was refused and why.
     pub(super) refused: &'a [String],
 }
@@ -92,9 +92,10 @@ impl Watch {
             self.reminded = now;
             text.push_str(&format!("  {}\n", table::waiting(&view.seats)));
         }
-        if view.trouble.is_some() && view.trouble != self.trouble.as_deref() {
-            self.trouble = view.trouble.map(str::to_owned);
-            text.extend(view.trouble.map(|trouble| format!("  node n0 was not reached so far: {trouble}\n")));
+        if let Some(trouble) = view.trouble.as_ref().filter(|trouble| self.trouble.as_ref() != Some(*trouble))
+        {
+            text.push_str(&format!("  {trouble}\n"));
+            self.trouble = Some(trouble.clone());
         }
         text
     }
@@ -159,9 +160,9 @@ mod tests {
     fn the_others_say_their_place_and_what_keeps_them() {
         let mut watch = Watch::new(1, "heading\n".into());
         let start = watch.reminded;
-        let trouble = View { trouble: Some("connection refused"), ..view(&[false, true]) };
+        let trouble = View { trouble: Some("n0 was not reached so far".into()), ..view(&[false, true]) };
         let text = watch.news(&trouble, start + Duration::from_secs(1));
-        assert_eq!(text, "heading\n  node n0 was not reached so far: connection refused\n");
+        assert_eq!(text, "heading\n  n0 was not reached so far\n");
         assert_eq!(watch.news(&trouble, start + Duration::from_secs(2)), "");
         assert_eq!(watch.news(&view(&[true, true]), start + Duration::from_secs(3)), "");
     }
