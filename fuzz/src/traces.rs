@@ -121,9 +121,10 @@ fn check_spans(spans: &[Span], window: Span) {
 
 /// The file of a trace that is no merged one.
 fn written(trace: &Trace) -> String {
-    let mut file = format!("adapm trace 1\nnodes {}\n", trace.nodes());
+    let mut file = format!("adapm trace 2\nnodes {}\n", trace.nodes());
     let mut line = |line: String| file.extend([line.as_str(), "\n"]);
     trace.parts().iter().for_each(|part| line(format!("part {part}")));
+    trace.run().into_iter().for_each(|run| line(format!("run {run:016x}")));
     line(format!("system {}", trace.system()));
     line(format!("origin {}", trace.origin()));
     for (key, title) in trace.keys() {
@@ -137,7 +138,7 @@ fn written(trace: &Trace) -> String {
     file
 }
 
-const HEAD: &str = "adapm trace 1\nnodes 3\nsystem adapm\norigin 10\nkey k7 seven\nkey k8 eight\n";
+const HEAD: &str = "adapm trace 2\nnodes 3\nsystem adapm\norigin 10\nkey k7 seven\nkey k8 eight\n";
 
 /// Files of one input at most.
 const FILES_MAX: usize = 8;

@@ -44,15 +44,16 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
-    /// Begins the file, if there is one; `part` is this process's node in a group.
-    pub(super) fn begin_trace(&self, part: Option<NodeId>) {
+    /// Begins the file, if there is one; `member` is this process's node in a group, and the number of the group's run.
+    pub(super) fn begin_trace(&self, member: Option<(NodeId, u64)>) {
         let Some(tracer) = &self.watchers.tracer else { return };
         let system = match &self.decisions {
             Decisions::System(system) => system.name(),
             Decisions::Custom(_) => "custom",
         };
         let origin = TraceHead::wall_clock();
-        let part = part.or(self.only);
-        tracer.begin(&TraceHead { nodes: self.nodes, part, system: system.to_owned(), origin });
+        // Processes without a group know nothing of each other's runs.
+        let (part, run) = member.map_or((self.only, 0), |(node, run)| (Some(node), run));
+        tracer.begin(&TraceHead { nodes: self.nodes, part, run, system: system.to_owned(), origin });
     }
 }

@@ -33,7 +33,7 @@ where
     ) -> Result<Cluster<S>, BuildError> {
         let failure = Arc::new(Failure::default());
         let plan = self.plan(&failure);
-        self.begin_trace(processes.as_ref().and(endpoints.first()).map(|(node, _)| *node));
+        self.begin_trace(processes.as_ref().map(|(group, _)| (group.node(), group.run())));
         let all = || endpoints.iter().flat_map(|(_, endpoints)| endpoints);
         failure.wakes(all().map(|endpoint| endpoint.wake_fn()).collect());
         let connected = Arc::new(Promise::new(all().count(), None));

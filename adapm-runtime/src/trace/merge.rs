@@ -1,10 +1,10 @@
-//! Parts that processes have written, each in its own time, put together.
+//! Parts that the processes of one run have written, put together.
 
 use std::fmt;
 
-use adapm_core::{Instant, NodeId};
+use adapm_core::NodeId;
 
-use crate::trace::{Mark, Trace, TraceEvent};
+use crate::trace::Trace;
 
 /// Parts that do not belong together. Its text is one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,41 +16,33 @@ pub enum MergeError {
     Whole(usize),
     /// Two of them are of this node.
     Twice(NodeId),
-    /// This one differs from the first in nodes, system or keys, or was written at another time.
+    /// This one is of another run than the first, or differs from it in nodes, system or keys.
     OtherRun(NodeId),
 }
 
 impl Trace {
-    /// Puts the parts of one run together: the earliest origin is that of all. A single trace of all nodes stays as it is.
+    /// Puts the parts of one run together, which all began at the same moment; the origin is that of the lowest node. A single
+    /// trace of all nodes stays as it is.
     ///
     /// # Errors
     /// Parts that are not of one run, or not each of another node. Nodes may be missing.
-    pub fn merge(parts: Vec<Self>) -> Result<Self, MergeError> {
-        let origin = parts.iter().map(|part| part.origin).min().ok_or(MergeError::Nothing)?;
-        let several = parts.len() > 1;
-        let time = |part: &Self| part.origin..=part.origin.saturating_add(part.end.nanos());
-        let first = parts.first().map(time);
-        let mut merged: Option<Self> = None;
-        for (index, part) in parts.into_iter().enumerate() {
-            let Some(&node) = part.parts.first() else {
-                if several {
-                    return Err(MergeError::Whole(index));
-                }
-                return Ok(part);
-            };
-            let (own, first) = (time(&part), first.as_ref());
-            let apart = first.is_some_and(|first| own.start() > first.end() || first.start() > own.end());
-            let part = part.since(origin);
-            let Some(merged) = &mut merged else {
-                merged = Some(part);
-                continue;
-            };
+    pub fn merge(mut parts: Vec<Self>) -> Result<Self, MergeError> {
+        if let Some(index) = parts.iter().position(|part| part.parts.is_empty()) {
+            return if parts.len() == 1 { Ok(parts.remove(0)) } else { Err(MergeError::Whole(index)) };
+        }
+        let mut parts = parts.into_iter();
+        let mut merged = parts.next().ok_or(MergeError::Nothing)?;
+        for part in parts {
+            let node = part.parts[0];
             if merged.parts.contains(&node) {
                 return Err(MergeError::Twice(node));
             }
-            let same = (merged.nodes, &merged.system, &merged.keys) == (part.nodes, &part.system, &part.keys);
-            if apart || !same {
+            let run = |trace: &Self| (trace.run, trace.nodes);
+            if (run(&merged), &merged.system, &merged.keys) != (run(&part), &part.system, &part.keys) {
                 return Err(MergeError::OtherRun(node));
+            }
+            if merged.parts.iter().all(|other| node < *other) {
+                merged.origin = part.origin;
             }
             merged.parts.push(node);
             merged.events.extend(part.events);
@@ -58,28 +50,10 @@ impl Trace {
             merged.end = merged.end.max(part.end);
             merged.is_complete &= part.is_complete;
         }
-        let mut merged = merged.ok_or(MergeError::Nothing)?;
         merged.parts.sort_unstable();
         merged.events.sort_by_key(|event| event.at);
         merged.marks.sort_by_key(|mark| mark.at);
         Ok(merged)
-    }
-
-    /// The same, in time that began at `origin`, which is not later.
-    fn since(self, origin: u64) -> Self {
-        let later = self.origin - origin;
-        let shifted = |at: Instant| at.plus_nanos(later);
-        Self {
-            origin,
-            events: self
-                .events
-                .into_iter()
-                .map(|event| TraceEvent { at: shifted(event.at), ..event })
-                .collect(),
-            marks: self.marks.into_iter().map(|mark| Mark { at: shifted(mark.at), ..mark }).collect(),
-            end: shifted(self.end),
-            ..self
-        }
     }
 }
 

@@ -26,9 +26,10 @@
 //! Lines of UTF-8, fields separated by one space; what follows `#` at the start of a line is for people.
 //!
 //! ```text
-//! adapm trace 1                              version
+//! adapm trace 2                              version
 //! nodes 4
 //! part n2                                    only if the nodes are processes: this file is of n2 alone
+//! run 6b1f0c53d2a98e47                       then also: the run's number, agreed on by all processes
 //! system adapm
 //! origin 1763752800123456789                 time 0, in nanoseconds since 1970
 //! key k17 entity /m/027rn, in 7614 triples   a traced key, and what it is called
@@ -46,9 +47,10 @@
 //! ```
 //!
 //! A replica that becomes the main copy ends with `main-arrived`. Lines of one node and key are in the order of time; lines of
-//! different nodes come nearly so. If nodes are processes, each has its own part with its own origin: parts are put together
-//! by the origins ([`Trace::merge`]), between hosts as exactly as their clocks agree. In a sparse layout a main copy counts as
-//! there from the start.
+//! different nodes come nearly so. If nodes are processes, each has its own part: parts of one run number are put together
+//! ([`Trace::merge`]), whatever the clocks of their hosts say. Time 0 is when the processes have last waited for each other
+//! before their engines start, on all of them within about a round trip. In a sparse layout a main copy counts as there from
+//! the start.
 //!
 //! Not here: pictures, which the command `adapm trace` draws.
 
@@ -65,7 +67,7 @@ pub use spans::{Span, Spans};
 pub use tracer::{TraceHead, Tracer};
 
 /// The first line of a file that this version writes and reads.
-const FIRST_LINE: &str = "adapm trace 1";
+const FIRST_LINE: &str = "adapm trace 2";
 
 /// Of a line, its end included.
 const LINE_BYTES_MAX: u64 = 4_096;

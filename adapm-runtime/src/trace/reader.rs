@@ -14,6 +14,8 @@ use crate::trace::{FIRST_LINE, LINE_BYTES_MAX};
 pub struct Trace {
     pub(super) nodes: usize,
     pub(super) parts: Vec<NodeId>,
+    /// Which run a part is of.
+    pub(super) run: Option<u64>,
     pub(super) system: String,
     pub(super) origin: u64,
     pub(super) keys: Vec<(Key, String)>,
@@ -126,6 +128,12 @@ impl Trace {
         &self.parts
     }
 
+    /// The number of the run that a part is of; none if one process had all nodes.
+    #[must_use]
+    pub fn run(&self) -> Option<u64> {
+        self.run
+    }
+
     /// The traced keys, each with its name for people, in the order of the file.
     #[must_use]
     pub fn keys(&self) -> &[(Key, String)] {
@@ -163,6 +171,7 @@ struct Reading {
     lines: u64,
     nodes: Option<usize>,
     part: Option<NodeId>,
+    run: Option<u64>,
     system: Option<String>,
     origin: Option<u64>,
     keys: Vec<(Key, String)>,
@@ -220,6 +229,7 @@ impl Reading {
                 self.nodes.replace(nodes).is_some()
             }
             "part" => self.part.replace(number(rest, 'n').map(NodeId).ok_or(TraceFault::Unknown)?).is_some(),
+            "run" => self.run.replace(run_number(rest).ok_or(TraceFault::Unknown)?).is_some(),
             "system" => self.system.replace(rest.to_owned()).is_some(),
             "origin" => self.origin.replace(rest.parse().map_err(|_| TraceFault::Unknown)?).is_some(),
             "key" => {
@@ -274,7 +284,7 @@ impl Reading {
         let (Some(nodes), Some(system), Some(origin)) = (self.nodes, self.system, self.origin) else {
             return Err(if self.lines == 0 { TraceFault::NotATrace } else { TraceFault::Head });
         };
-        if self.part.is_some_and(|part| part.index() >= nodes) {
+        if self.part.is_some_and(|part| part.index() >= nodes) || self.part.is_some() != self.run.is_some() {
             return Err(TraceFault::Head);
         }
         // Stable: lines of one node and key keep their order.
@@ -284,6 +294,7 @@ impl Reading {
         Ok(Trace {
             nodes,
             parts: self.part.into_iter().collect(),
+            run: self.run,
             system,
             origin,
             keys: self.keys,
@@ -293,6 +304,13 @@ impl Reading {
             end: self.end.max(last).unwrap_or(Instant::ZERO),
         })
     }
+}
+
+/// The number of a run, as it is written.
+fn run_number(text: &str) -> Option<u64> {
+    let is_written_so =
+        text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    u64::from_str_radix(text, 16).ok().filter(|_| is_written_so)
 }
 
 impl Known {
@@ -339,7 +357,7 @@ impl fmt::Display for TraceFault {
                 f.write_str("neither of the head nor an event; trace again if the file was edited")
             }
             Self::Head => {
-                f.write_str("the head needs nodes, system, origin and keys, each once and before all events")
+                f.write_str("the head needs nodes, system, origin and keys, of a part its run, each once and before all events")
             }
             Self::TooManyNodes => {
                 write!(f, "1 to {NODES_MAX} nodes can be read, and as many pairs of key and node")

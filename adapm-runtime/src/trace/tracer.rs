@@ -48,6 +48,8 @@ pub struct TraceHead {
     pub nodes: usize,
     /// The node this file is of, if each is a process; else it is of all.
     pub part: Option<NodeId>,
+    /// The run that a part is of: a number that all its processes have agreed on, and no other run has.
+    pub run: u64,
     /// The system that decides.
     pub system: String,
     /// Time 0, in nanoseconds since 1970.
@@ -112,6 +114,7 @@ impl Tracer {
         sink.line(format_args!("nodes {}", head.nodes));
         if let Some(node) = head.part {
             sink.line(format_args!("part {node}"));
+            sink.line(format_args!("run {:016x}", head.run));
         }
         sink.line(format_args!("system {}", one_line(&head.system)));
         sink.line(format_args!("origin {}", head.origin));

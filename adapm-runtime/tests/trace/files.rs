@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::Page;
 
-const HEAD: &str = "adapm trace 1\nnodes 2\nsystem adapm\norigin 10\nkey k7 seven\n";
+const HEAD: &str = "adapm trace 2\nnodes 2\nsystem adapm\norigin 10\nkey k7 seven\n";
 
 fn fault(text: &str) -> Option<(u64, TraceFault)> {
     match Trace::read(text.as_bytes()) {
@@ -50,9 +50,9 @@ fn what_is_wrong_is_told_with_its_line() {
     }
     assert_eq!(fault(""), Some((1, NotATrace)));
     assert_eq!(fault("adapm trace 2\n"), Some((1, NotATrace)));
-    assert_eq!(fault("adapm trace 1\nnodes 2\n"), Some((3, Head)));
-    assert_eq!(fault("adapm trace 1\nnodes 0\n"), Some((2, TooManyNodes)));
-    assert_eq!(fault("adapm trace 1\nnodes 99999999\n"), Some((2, TooManyNodes)));
+    assert_eq!(fault("adapm trace 2\nnodes 2\n"), Some((3, Head)));
+    assert_eq!(fault("adapm trace 2\nnodes 0\n"), Some((2, TooManyNodes)));
+    assert_eq!(fault("adapm trace 2\nnodes 99999999\n"), Some((2, TooManyNodes)));
     assert_eq!(fault(&format!("{HEAD}{}", "x".repeat(5_000))), Some((6, NoText)));
     let bytes = [HEAD.as_bytes(), b"\xff\xfe\n"].concat();
     assert!(matches!(Trace::read(bytes.as_slice()), Err(TraceError::Line { line: 6, fault: NoText })));
@@ -71,7 +71,7 @@ fn names_of_any_length_are_written_so_that_they_can_be_read() {
     let long = "\u{1f98a}".repeat(5_000);
     let page = Page::default();
     let tracer = Tracer::new(page.clone(), [(Key(u64::MAX), long.clone())]);
-    tracer.begin(&TraceHead { nodes: 65_536, part: None, system: long.clone(), origin: u64::MAX });
+    tracer.begin(&TraceHead { nodes: 65_536, part: None, run: 0, system: long.clone(), origin: u64::MAX });
     tracer.mark_at(Instant::from_nanos(u64::MAX), &long);
     tracer.finish().expect("memory takes everything");
     let trace = page.read();
@@ -80,33 +80,36 @@ fn names_of_any_length_are_written_so_that_they_can_be_read() {
 }
 
 #[test]
-fn parts_meet_in_one_time() {
-    let part = |node: u16, origin: u64, tail: &str| {
+fn parts_meet_by_their_run_whatever_their_clocks_say() {
+    let part = |node: u16, run: u64, origin: u64, tail: &str| {
         let text = format!(
-            "adapm trace 1\nnodes 2\npart n{node}\nsystem adapm\norigin {origin}\nkey k7 seven\n{tail}"
+            "adapm trace 2\nnodes 2\npart n{node}\nrun {run:016x}\nsystem adapm\norigin {origin}\nkey k7 seven\n{tail}"
         );
         Trace::read(text.as_bytes()).expect("a sound part")
     };
-    let first = || part(0, 1_000, "0 k7 n0 main-arrived\n400 k7 n0 main-left n1\n600 end\n");
-    let second = || part(1, 1_200, "100 k7 n1 intent-active\n300 k7 n1 main-arrived\n500 end\n");
+    let first = || part(0, 7, 90_000_000_000, "0 k7 n0 main-arrived\n400 k7 n0 main-left n1\n600 end\n");
+    // The clock of n1 is far behind.
+    let second = || part(1, 7, 1_200, "100 k7 n1 intent-active\n450 k7 n1 main-arrived\n700 end\n");
     let merged = Trace::merge(vec![second(), first()]).expect("parts of one run");
     let events: Vec<String> = merged.events().iter().map(ToString::to_string).collect();
     let expected = [
         "0 k7 n0 main-arrived",
-        "300 k7 n1 intent-active",
+        "100 k7 n1 intent-active",
         "400 k7 n0 main-left n1",
-        "500 k7 n1 main-arrived",
+        "450 k7 n1 main-arrived",
     ];
     assert_eq!(events, expected);
     assert_eq!((merged.parts(), merged.end().nanos()), ([NodeId(0), NodeId(1)].as_slice(), 700));
+    assert_eq!((merged.run(), merged.origin()), (Some(7), 90_000_000_000), "the origin is that of n0");
     assert!(merged.is_complete());
 
     let whole = || Trace::read(HEAD.as_bytes()).expect("sound");
     assert_eq!(Trace::merge(vec![whole()]).as_ref(), Ok(&whole()));
     assert_eq!(Trace::merge(vec![first(), whole()]), Err(MergeError::Whole(1)));
     assert_eq!(Trace::merge(vec![first(), first()]), Err(MergeError::Twice(NodeId(0))));
-    let later = part(1, 1_000_000, "5 end\n");
-    assert_eq!(Trace::merge(vec![first(), later]), Err(MergeError::OtherRun(NodeId(1))));
+    // Written at the same time, as far as clocks tell.
+    let other = part(1, 8, 90_000_000_000, "5 end\n");
+    assert_eq!(Trace::merge(vec![first(), other]), Err(MergeError::OtherRun(NodeId(1))));
     assert_eq!(Trace::merge(Vec::new()), Err(MergeError::Nothing));
 }
 

@@ -26,7 +26,13 @@ impl Stage {
     pub(crate) fn new(nodes: usize, system: System, keys: &[Key]) -> Self {
         let page = Page::default();
         let tracer = Tracer::new(page.clone(), keys.iter().map(|key| (*key, format!("number {}", key.0))));
-        tracer.begin(&TraceHead { nodes, part: None, system: system.name().to_owned(), origin: 5_000 });
+        tracer.begin(&TraceHead {
+            nodes,
+            part: None,
+            run: 0,
+            system: system.name().to_owned(),
+            origin: 5_000,
+        });
         let layout = Layout::dense(&[(100, 2)]).expect("a sound layout");
         let engine = |node| {
             let (store, policy) = (ReferenceStore::new(&layout), system.policy(1));
@@ -106,7 +112,7 @@ fn every_line_of_a_scripted_run_is_known() {
     stage.round(7_000, 0, 2);
     assert_eq!(stage.tracer.finish().expect("memory takes all"), 10);
     let text = format!(
-        "adapm trace 1\nnodes 2\nsystem adapm\norigin 5000\nkey {key} number {}\n\
+        "adapm trace 2\nnodes 2\nsystem adapm\norigin 5000\nkey {key} number {}\n\
          # nanoseconds key node event\n\
          0 {key} n0 main-arrived\n\
          0 mark epoch 1\n\

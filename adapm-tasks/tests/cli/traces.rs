@@ -7,7 +7,7 @@ use crate::harness::{assert_refused, folder, ring, run, text, write};
 
 /// Two nodes, one traced key; every column of the summary is known.
 const TOLD: &str = "\
-adapm trace 1
+adapm trace 2
 nodes 2
 system adapm
 origin 10
@@ -136,7 +136,7 @@ fn what_is_no_trace_or_no_key_is_refused() {
         write(&folder, name, tale);
         run(&["trace", text(&folder.join(name))])
     };
-    assert_refused(&told("csv", "a,b\n"), &["csv:1: the first line is not `adapm trace 1`"]);
+    assert_refused(&told("csv", "a,b\n"), &["csv:1: the first line is not `adapm trace 2`"]);
     let impossible = TOLD.replace("main-left n1", "replica-dropped");
     assert_refused(&told("edited", &impossible), &["edited:9: cannot happen after what happened before"]);
     assert_refused(&told("empty", ""), &["empty:1: "]);

@@ -25,10 +25,10 @@ impl Told {
         let origin = choices.number();
         let parts: Vec<Option<NodeId>> =
             if has_parts { (0..nodes).map(|node| Some(NodeId(node as u16))).collect() } else { vec![None] };
-        let system = text(choices);
+        let (system, run) = (text(choices), choices.number());
         let files = parts.into_iter().map(|part| {
             let origin = origin.saturating_add(choices.below(3) * 100);
-            let head = TraceHead { nodes, part, system: system.clone(), origin };
+            let head = TraceHead { nodes, part, run, system: system.clone(), origin };
             file(&head, &titles, is_complete, choices)
         });
         Self { files: files.collect(), is_complete }
