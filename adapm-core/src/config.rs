@@ -46,7 +46,7 @@ pub struct NodeConfig {
     pub requests_max: usize,
     /// Largest number of entries of one node parked here; at the bound the node gets `Retry`. Defaults to 65,536.
     pub parked_max: usize,
-    /// Time after which a barrier names the nodes it waits for, in nanoseconds. Defaults to 5 s.
+    /// Time after which a barrier or quiesce names the workers and nodes it waits for, in nanoseconds. Defaults to 5 s.
     pub barrier_report_nanos: u64,
 }
 

@@ -174,5 +174,5 @@ fn a_false_word_of_missing_nodes_is_refused() {
     refuses(&mut node, N0, missing(0, &[]));
     drain(&mut node);
     accepts(&mut node, N0, missing(0, &[N2]));
-    assert!(matches!(node.poll_output(), Output::Event(Event::BarrierMissing { .. })));
+    assert!(matches!(node.poll_output(), Output::Event(Event::Missing { .. })));
 }

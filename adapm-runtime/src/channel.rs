@@ -271,8 +271,8 @@ impl<S: Store> Channel<S> {
                 }
                 Output::Event(Event::Done { op, values }) => self.end_op(op, Ok(values)),
                 Output::Event(Event::Failed { op, error }) => self.end_op(op, Err(error)),
-                Output::Event(Event::BarrierMissing { nodes }) => {
-                    (self.report)(Notice::BarrierMissing { nodes: nodes.iter().collect() });
+                Output::Event(Event::Missing { call, absent }) => {
+                    (self.report)(Notice::Missing { call, absent });
                 }
                 Output::Event(_) => {}
                 Output::Wait { until, reason } => {

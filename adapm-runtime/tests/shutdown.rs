@@ -1,10 +1,10 @@
 //! Clusters end in order: whatever workers do or fail to do, nobody waits in vain and nothing sent is lost.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout, NodeId, WorkerId};
-use adapm_runtime::{Builder, Cluster, LayoutStore, RunError, System};
+use adapm_runtime::{Builder, Cluster, LayoutStore, Notice, RunError, System};
 
 #[path = "support/channels.rs"]
 mod channels;
@@ -114,6 +114,33 @@ fn the_panic_of_a_worker_ends_the_run_and_names_it() {
         assert_eq!(cluster.read(&[Key(5)], &mut [0]), Err(panicked.clone()));
         assert_eq!(cluster.shutdown(), Err(panicked));
     }
+}
+
+/// They would wait for each other in silence. The third ends them once it has seen who is missing where.
+#[test]
+fn workers_that_mix_barrier_and_quiesce_are_told_of_each_other() {
+    let (sender, notices) = mpsc::channel();
+    let notices = Mutex::new(notices);
+    let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
+    let builder = Builder::<i64>::new(layout).workers(3).channels(channels::draw());
+    let told = move |notice: Notice| sender.send(notice.to_string()).expect("the test listens");
+    let cluster = builder.report(told).build().expect("a valid cluster");
+    let outcome = cluster.run(|mut worker| match worker.id() {
+        WorkerId(0) => assert_eq!(worker.barrier(), Err(OpError::Ended)),
+        WorkerId(1) => assert_eq!(worker.quiesce(), Err(OpError::Ended)),
+        _ => {
+            let notices = notices.lock().expect("one worker listens");
+            let mut texts: Vec<String> = notices.iter().take(2).collect();
+            texts.sort_unstable();
+            let same = "all workers must make the same calls in the same order";
+            let barrier = "barrier has waited for 5 s for w1 of n0 (in quiesce), w2 of n0";
+            let quiesce = "quiesce has waited for 5 s for w0 of n0 (in barrier), w2 of n0";
+            assert_eq!(texts, [barrier, quiesce].map(|text| format!("{text}: {same}")));
+            std::panic::resume_unwind(Box::new("seen"));
+        }
+    });
+    let (node, worker) = (NodeId(0), WorkerId(2));
+    assert_eq!(outcome, Err(RunError::WorkerPanicked { node, worker, message: "seen".to_owned() }));
 }
 
 #[test]

@@ -4,16 +4,14 @@
 
 use alloc::vec::Vec;
 
-use crate::config::NodeConfig;
 use crate::error::Fault;
 use crate::id::{NodeId, WorkerId};
 use crate::node::Node;
 use crate::node::input::OpId;
-use crate::node::output::{Event, Output};
+use crate::node::missing::{Absent, Collective, Patience};
 use crate::node_set::NodeSet;
 use crate::policy::Policy;
 use crate::store::Store;
-use crate::time::Instant;
 use crate::wire::Message;
 use crate::wire::message::{Barrier, Body};
 
@@ -35,9 +33,10 @@ pub(super) struct Barriers {
     arrived: NodeSet,
     /// Coordinator: nodes without live workers.
     pub(super) ended: NodeSet,
-    /// Coordinator: when the first node arrived, and whether the missing ones were named.
-    since: Option<Instant>,
-    reported: bool,
+    /// Waiting for own workers.
+    pub(super) own: Patience,
+    /// Coordinator: waiting for nodes.
+    pub(super) all: Patience,
 }
 
 impl Barriers {
@@ -54,8 +53,8 @@ impl Barriers {
             told: false,
             arrived: NodeSet::new(),
             ended: NodeSet::new(),
-            since: None,
-            reported: false,
+            own: Patience::default(),
+            all: Patience::default(),
         }
     }
 
@@ -67,9 +66,19 @@ impl Barriers {
         self.live.iter().filter(|live| **live).count()
     }
 
-    /// When the coordinator names the nodes it waits for.
-    pub(super) fn report_at(&self, config: &NodeConfig) -> Option<Instant> {
-        self.since.filter(|_| !self.reported).map(|since| since.plus_nanos(config.barrier_report_nanos))
+    /// Own workers that wait.
+    pub(super) fn callers(&self) -> impl Iterator<Item = WorkerId> + '_ {
+        self.calls.iter().map(|(worker, _)| *worker)
+    }
+
+    /// Barriers passed.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Coordinator: nodes that have arrived at the current barrier.
+    pub(super) fn arrived(&self) -> &NodeSet {
+        &self.arrived
     }
 
     /// Gives up the calls that wait.
@@ -82,6 +91,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn call_barrier(&mut self, worker: WorkerId, op: OpId) {
         self.barriers.calls.push((worker, op));
         self.progress_barrier();
+        self.note_own_calls();
     }
 
     /// The worker has ended: its intents expire with its clock, and nobody waits for it.
@@ -93,6 +103,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         self.progress_barrier();
         self.progress_quiesce_calls();
+        self.note_own_calls();
     }
 
     fn progress_barrier(&mut self) {
@@ -128,8 +139,8 @@ impl<S: Store, P: Policy> Node<S, P> {
             Barrier::Missing { number: given, nodes }
                 if from == COORDINATOR && given == number && self.may_miss(&nodes) =>
             {
-                self.outputs
-                    .push_back(Output::Event(Event::BarrierMissing { nodes: nodes.into_iter().collect() }));
+                let absent = nodes.into_iter().map(|node| Absent::node(node, false)).collect();
+                self.tell_missing(Collective::Barrier, absent);
                 return Ok(());
             }
             _ => return Err(Fault::Unexpected),
@@ -151,7 +162,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
             _ => {
                 self.barriers.arrived.insert(from);
-                self.barriers.since.get_or_insert(self.now);
+                self.barriers.all.set(true, self.now);
             }
         }
         let may_miss = usize::from(planted!(self, BarrierEarly));
@@ -168,11 +179,10 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
         }
         self.barriers.number = number + 1;
-        self.barriers.since = None;
-        self.barriers.reported = false;
+        self.barriers.all.set(false, self.now);
     }
 
-    fn missing_at_barrier(&self) -> NodeSet {
+    pub(super) fn missing_at_barrier(&self) -> NodeSet {
         let nodes = (0..self.config.nodes).map(|index| NodeId(index as u16));
         nodes
             .filter(|node| !self.barriers.arrived.contains(*node) && !self.barriers.ended.contains(*node))
@@ -185,20 +195,5 @@ impl<S: Store, P: Policy> Node<S, P> {
         for (_, op) in core::mem::take(&mut self.barriers.calls) {
             self.done(op, Vec::new());
         }
-    }
-
-    /// Names the nodes that a barrier has waited for, once.
-    pub(super) fn report_barrier(&mut self) {
-        if self.barriers.report_at(&self.config).is_none_or(|at| at > self.now) {
-            return;
-        }
-        self.barriers.reported = true;
-        let nodes = self.missing_at_barrier();
-        let number = self.barriers.number;
-        for node in self.barriers.arrived.clone().iter().filter(|node| *node != COORDINATOR) {
-            let step = Barrier::Missing { number, nodes: (&nodes).into() };
-            self.send(node, Message::bare(Body::Barrier(step)));
-        }
-        self.outputs.push_back(Output::Event(Event::BarrierMissing { nodes }));
     }
 }

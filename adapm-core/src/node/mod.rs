@@ -15,6 +15,7 @@
 //! | `drafts` | grouped outgoing entries |
 //! | `pending` | forwarding and parking |
 //! | `barrier`, `quiesce`, `sync` | collective operations |
+//! | `missing` | who holds them up |
 //! | `lost` | what the loss of a peer ends |
 //! | `inspect` | what tests and statistics see |
 
@@ -38,6 +39,7 @@ mod intents;
 mod interest;
 mod late;
 mod lost;
+mod missing;
 mod operate;
 pub mod output;
 mod pending;
@@ -61,6 +63,7 @@ use alloc::vec::Vec;
 pub use input::{Input, Intent, Op, OpBody, OpId, SignalId};
 #[cfg(feature = "testing")]
 pub use inspect::KeyView;
+pub use missing::{Absent, Collective};
 pub use output::{Event, Output, Reason};
 pub use populate::found;
 
@@ -305,7 +308,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             return Err(OpError::ValueLen { expected: self.clocks.len(), given: clocks.len() });
         }
         self.clocks.copy_from_slice(clocks);
-        self.report_barrier();
+        self.report_missing();
         if self.round_may_begin() {
             self.begin_round();
         }

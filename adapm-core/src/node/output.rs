@@ -6,7 +6,7 @@ use crate::error::OpError;
 use crate::id::NodeId;
 use crate::node::Node;
 use crate::node::input::OpId;
-use crate::node_set::NodeSet;
+use crate::node::missing::{Absent, Collective};
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::time::Instant;
@@ -47,10 +47,13 @@ pub enum Event<V> {
         /// Why.
         error: OpError,
     },
-    /// A barrier has waited for long: these nodes have not arrived.
-    BarrierMissing {
-        /// The nodes.
-        nodes: NodeSet,
+    /// A barrier or quiesce has waited for long. Told once a call: of its own workers by each node, of nodes by node 0, and of a
+    /// barrier by all that wait.
+    Missing {
+        /// Which.
+        call: Collective,
+        /// For whom.
+        absent: Vec<Absent>,
     },
 }
 
@@ -89,7 +92,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         } else {
             (None, Reason::Idle)
         };
-        let others = [self.barriers.report_at(&self.config), self.quiesces.next_wave_at()];
+        let others = [self.next_report_at(), self.quiesces.next_wave_at()];
         let until = others.into_iter().flatten().chain(until).min();
         Output::Wait { until, reason }
     }

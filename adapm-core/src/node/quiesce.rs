@@ -12,10 +12,11 @@
 use alloc::vec::Vec;
 
 use crate::error::Fault;
-use crate::id::{NodeId, WorkerId};
+use crate::id::{ChannelId, NodeId, WorkerId};
 use crate::node::Node;
 use crate::node::barrier::COORDINATOR;
 use crate::node::input::OpId;
+use crate::node::missing::Patience;
 use crate::node::state::Totals;
 use crate::node_set::NodeSet;
 use crate::policy::Policy;
@@ -38,6 +39,10 @@ pub(super) struct Quiesces {
     wave: Option<Wave>,
     waves: u64,
     next_wave: Option<Instant>,
+    /// Waiting for own workers.
+    pub(super) own: Patience,
+    /// Coordinator: waiting for nodes to call.
+    pub(super) all: Patience,
 }
 
 /// One wave that the coordinator runs.
@@ -57,6 +62,16 @@ impl Quiesces {
         !self.calls.is_empty() || !self.leave.is_empty()
     }
 
+    /// Own workers that wait.
+    pub(super) fn callers(&self) -> impl Iterator<Item = WorkerId> + '_ {
+        self.calls.iter().map(|(worker, _)| *worker)
+    }
+
+    /// Coordinator: nodes that have arrived at the current quiesce.
+    pub(super) fn arrived(&self) -> &NodeSet {
+        &self.arrived
+    }
+
     /// When the coordinator starts the next wave.
     pub(super) fn next_wave_at(&self) -> Option<Instant> {
         self.next_wave
@@ -72,6 +87,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn call_quiesce(&mut self, worker: WorkerId, op: OpId) {
         self.quiesces.calls.push((worker, op));
         self.progress_quiesce_calls();
+        self.note_own_calls();
     }
 
     /// No operation follows on this node.
@@ -166,12 +182,14 @@ impl<S: Store, P: Policy> Node<S, P> {
     /// Whether every node waits for rest: it called, it leaves, or it has no workers left.
     fn all_want_rest(&self) -> bool {
         let someone = !self.quiesces.arrived.is_empty() || self.quiesces.leaving.len() == self.config.nodes;
-        let wants = |node: NodeId| {
-            self.quiesces.arrived.contains(node)
-                || self.quiesces.leaving.contains(node)
-                || self.barriers.ended.contains(node)
-        };
-        someone && (0..self.config.nodes).all(|index| wants(NodeId(index as u16)))
+        someone && (0..self.config.nodes).all(|index| self.wants_rest_at(NodeId(index as u16)))
+    }
+
+    /// Coordinator: whether that node waits for rest.
+    pub(super) fn wants_rest_at(&self, node: NodeId) -> bool {
+        self.quiesces.arrived.contains(node)
+            || self.quiesces.leaving.contains(node)
+            || self.barriers.ended.contains(node)
     }
 
     /// Coordinator: starts the first wave, or looks whether the current one is complete.
@@ -179,6 +197,8 @@ impl<S: Store, P: Policy> Node<S, P> {
         if self.config.node != COORDINATOR {
             return;
         }
+        let waits = !self.quiesces.arrived.is_empty() && !self.all_want_rest();
+        self.quiesces.all.set(waits && self.config.channel == ChannelId(0), self.now);
         let Some(wave) = &self.quiesces.wave else {
             if self.all_want_rest() && self.quiesces.next_wave.is_none() {
                 self.start_wave(None);

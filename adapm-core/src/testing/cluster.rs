@@ -318,7 +318,7 @@ impl Cluster {
             match event {
                 Event::Done { op, values } => self.done(op, &values)?,
                 Event::Failed { op, error } => self.failed(node, op, &error)?,
-                Event::BarrierMissing { .. } => {}
+                Event::Missing { .. } => {}
             }
         }
         Ok(())
