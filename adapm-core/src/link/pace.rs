@@ -63,11 +63,11 @@ impl Pace {
         let Some(written) = acknowledged.written else { return };
         let took = Duration::from_nanos(now.nanos_since(written));
         let least = weight(config.cut_bytes());
-        if took > config.dead_after / 4 {
+        if took > config.dead_after / 8 {
             if written >= self.halved {
                 (self.limit, self.halved) = (self.limit / 2, now);
             }
-        } else if self.is_limiting && took <= config.dead_after / 8 {
+        } else if self.is_limiting && took <= config.dead_after / 16 {
             self.limit += acknowledged.bytes;
         }
         self.limit = self.limit.max(least);
