@@ -230,7 +230,12 @@ impl<S: Store> Channel<S> {
                 // The engines hear of it before anything else is received.
                 return Ok(false);
             }
-            Received::Woken | Received::TimedOut => return Ok(false),
+            Received::Woken | Received::TimedOut => {
+                while let Some(notice) = self.link.poll_notice() {
+                    (self.report)(notice);
+                }
+                return Ok(false);
+            }
         }
         Ok(true)
     }

@@ -13,6 +13,7 @@ use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport, Wak
 use adapm_core::wire::{self, Message};
 use adapm_transport::net::NetStats;
 
+use crate::Notice;
 use crate::stats::Traffic;
 
 /// Ends the wait of a channel thread.
@@ -30,6 +31,11 @@ pub(crate) trait Endpoint: Send {
     /// Returns true if there are links to all peers that are not lost.
     fn is_connected(&self) -> bool {
         true
+    }
+
+    /// The next thing that a person may want to know of a link.
+    fn poll_notice(&mut self) -> Option<Notice> {
+        None
     }
 
     /// What links between processes have carried.
@@ -144,6 +150,10 @@ impl Link {
 
     pub(crate) fn is_connected(&self) -> bool {
         self.endpoint.is_connected()
+    }
+
+    pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
+        self.endpoint.poll_notice()
     }
 
     pub(crate) fn net_stats(&self) -> Option<NetStats> {

@@ -1,8 +1,11 @@
 //! What a cluster tells outside of any call.
 
 use std::fmt;
+use std::net::SocketAddr;
 
+use adapm_core::NodeId;
 use adapm_core::node::{Absent, Collective};
+use adapm_core::transport::Stall;
 
 /// Something a person may want to know while a cluster runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,26 +19,44 @@ pub enum Notice {
         /// For whom it waits.
         absent: Vec<Absent>,
     },
+    /// Connections to a peer come up one after the other, and what is sent to it does not arrive: it will be given up.
+    LinkStuck {
+        /// The peer.
+        node: NodeId,
+        /// Where it is, if that has an address.
+        address: Option<SocketAddr>,
+        /// What passes and what does not.
+        stall: Stall,
+    },
 }
 
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Missing { call, absent } = self;
-        let (call, other) = match call {
-            Collective::Barrier => ("barrier", "quiesce"),
-            Collective::Quiesce => ("quiesce", "barrier"),
-        };
-        write!(f, "{call} has waited for 5 s for ")?;
-        for (index, Absent { node, worker, elsewhere }) in absent.iter().enumerate() {
-            f.write_str(if index > 0 { ", " } else { "" })?;
-            match worker {
-                Some(worker) => write!(f, "{worker} of {node}")?,
-                None => write!(f, "workers of {node}")?,
+        match self {
+            Self::Missing { call, absent } => missing(f, *call, absent),
+            Self::LinkStuck { node, address: Some(address), stall } => {
+                write!(f, "link to {node} ({address}): {stall}")
             }
-            if *elsewhere {
-                write!(f, " (in {other})")?;
-            }
+            Self::LinkStuck { node, address: None, stall } => write!(f, "link to {node}: {stall}"),
         }
-        f.write_str(": all workers must make the same calls in the same order")
     }
+}
+
+fn missing(f: &mut fmt::Formatter<'_>, call: Collective, absent: &[Absent]) -> fmt::Result {
+    let (call, other) = match call {
+        Collective::Barrier => ("barrier", "quiesce"),
+        Collective::Quiesce => ("quiesce", "barrier"),
+    };
+    write!(f, "{call} has waited for 5 s for ")?;
+    for (index, Absent { node, worker, elsewhere }) in absent.iter().enumerate() {
+        f.write_str(if index > 0 { ", " } else { "" })?;
+        match worker {
+            Some(worker) => write!(f, "{worker} of {node}")?,
+            None => write!(f, "workers of {node}")?,
+        }
+        if *elsewhere {
+            write!(f, " (in {other})")?;
+        }
+    }
+    f.write_str(": all workers must make the same calls in the same order")
 }

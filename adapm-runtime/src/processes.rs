@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 use adapm_core::transport::{Farewell, Frame, Loss, Received, Transport};
 use adapm_core::{ChannelId, NodeId};
 use adapm_transport::group::{Group, GroupError, LossWatch, PeerLoss};
-use adapm_transport::net::{Address, Net, NetStats, PeerState};
+use adapm_transport::net::{Address, Net, NetStats, PeerState, Trouble};
 
+use crate::Notice;
 use crate::error::BuildError;
 use crate::failure::{Failure, LostPeer};
 use crate::link::{Endpoint, WakeFn};
@@ -222,6 +223,14 @@ impl Endpoint for Linked {
 
     fn is_connected(&self) -> bool {
         self.apart().is_none()
+    }
+
+    fn poll_notice(&mut self) -> Option<Notice> {
+        // Strangers that were turned away are told of where processes meet.
+        std::iter::from_fn(|| self.net.poll_notice()).find_map(|notice| match notice.trouble {
+            Trouble::Stuck(node, stall) => Some(Notice::LinkStuck { node, address: notice.remote, stall }),
+            _ => None,
+        })
     }
 
     fn net_stats(&self) -> Option<NetStats> {
