@@ -3,6 +3,7 @@
 
 mod cluster;
 mod endings;
+mod half_dead;
 mod losses;
 mod opening;
 mod refusals;

@@ -30,6 +30,10 @@ pub(crate) struct Faults {
     pub(crate) flip_every: Option<u64>,
     /// Holds everything back for this long, once per connection, at a random byte of the first 64 KiB.
     pub(crate) hold: Option<Duration>,
+    /// Passes on so many bytes a second, in each direction of each connection.
+    pub(crate) bytes_per_second: Option<u64>,
+    /// Swallows a direction of a connection from its first piece on that has more than this many bytes.
+    pub(crate) swallow_above: Option<usize>,
 }
 
 impl Faults {
@@ -43,6 +47,8 @@ impl Faults {
             delay_max: Duration::ZERO,
             flip_every: None,
             hold: None,
+            bytes_per_second: None,
+            swallow_above: None,
         }
     }
 }

@@ -42,6 +42,7 @@ struct Way {
     passed: u64,
     follower: Follower,
     not_before: Option<Instant>,
+    is_swallowed: bool,
     has_ended: bool,
     is_shut: bool,
 }
@@ -132,6 +133,10 @@ impl Relay {
         match read {
             Ok(count) => {
                 way.has_ended = count == 0;
+                way.is_swallowed |= self.faults.swallow_above.is_some_and(|most| count > most);
+                if way.is_swallowed {
+                    way.buffer.clear();
+                }
                 self.corrupt(index);
                 Ok(true)
             }
@@ -187,6 +192,9 @@ impl Relay {
         let passed = way.passed;
         if cut.is_some_and(|cut| cut.at == passed) {
             return Ok(Step::Cut);
+        }
+        if let Some(rate) = self.faults.bytes_per_second {
+            way.not_before = Some(Instant::now() + Duration::from_secs(written as u64) / rate as u32);
         }
         if !self.faults.delay_max.is_zero() && self.rng.within(0..64) == 0 {
             let delay = self.faults.delay_max.mul_f64(self.rng.within(1..101) as f64 / 100.0);
