@@ -8,8 +8,8 @@
 //!   |--- Measure(2) --->|                   |
 //!   |                   |--- Ping --------->|
 //!   |                   |<-- Pong ----------|   again and again
-//!   |                   |--- Bulk, Bulk --->|
-//!   |                   |<-- Got(bytes) ----|   each mebibyte: at most 4 are under way
+//!   |                   |--- Bulk, Bulk --->|   64 KiB at first, up to 4 MiB as long as answers come soon
+//!   |                   |<-- Got(bytes) ----|
 //!   |<-- Report --------|                   |
 //! ```
 
@@ -62,8 +62,8 @@ pub(super) enum ProbeError<E> {
 enum Word {
     Ping,
     Pong,
-    /// With values.
-    Bulk,
+    /// With values; whether to tell how many have come.
+    Bulk(bool),
     /// Bytes of values since the last time.
     Got(u64),
     /// Measure the way to that node for this many microseconds.
@@ -125,7 +125,7 @@ impl<'a, T: Transport> Probe<'a, T> {
                 } else {
                     let micros = u64::try_from(slice.as_micros()).unwrap_or(u64::MAX);
                     self.say(from, Word::Measure(to.0, micros))?;
-                    match self.answer(from)? {
+                    match self.answer(from, self.patience + slice)? {
                         Word::Report(measured) => measured,
                         _ => return Err(ProbeError::Odd { node: from }),
                     }
@@ -174,7 +174,7 @@ impl<'a, T: Transport> Probe<'a, T> {
     fn ping(&mut self, to: NodeId) -> Result<Duration, ProbeError<T::Error>> {
         let begin = Instant::now();
         self.say(to, Word::Ping)?;
-        match self.answer(to)? {
+        match self.answer(to, self.patience)? {
             Word::Pong => Ok(begin.elapsed()),
             _ => Err(ProbeError::Odd { node: to }),
         }
@@ -183,35 +183,40 @@ impl<'a, T: Transport> Probe<'a, T> {
     /// Bytes a second, with few enough under way that a slow link is through with them soon.
     fn bandwidth(&mut self, to: NodeId, time: Duration) -> Result<f64, ProbeError<T::Error>> {
         let (begin, mut under_way, mut arrived) = (Instant::now(), 0, 0);
+        let mut told = begin;
+        let mut batch = BULK_BYTES;
         loop {
             let goes_on = arrived == 0 || begin.elapsed() < time;
-            while goes_on && under_way < UNDER_WAY_MAX {
-                for _ in 0..TOLD_EVERY / BULK_BYTES {
-                    self.send(to, Word::Bulk, BULK_BYTES)?;
+            while goes_on && (under_way == 0 || under_way + batch <= 4 * (batch - BULK_BYTES)) {
+                let frames = batch / BULK_BYTES;
+                for frame in 1..=frames {
+                    self.send(to, Word::Bulk(frame == frames), BULK_BYTES)?;
                 }
-                under_way += TOLD_EVERY;
+                under_way += batch;
             }
             if under_way == 0 {
                 return Ok(arrived as f64 / begin.elapsed().as_secs_f64().max(1e-9));
             }
-            match self.answer(to)? {
+            match self.answer(to, self.patience)? {
                 Word::Got(bytes) => {
                     arrived += bytes;
                     under_way = under_way.saturating_sub(usize::try_from(bytes).unwrap_or(usize::MAX));
                 }
                 _ => return Err(ProbeError::Odd { node: to }),
             }
+            if told.elapsed() < SOON && batch < BATCH_BYTES_MAX {
+                batch *= 2;
+            }
+            told = Instant::now();
         }
     }
 
     /// The next word of `node` that asks for no answer.
-    fn answer(&mut self, node: NodeId) -> Result<Word, ProbeError<T::Error>> {
-        match self.next(self.patience)? {
+    fn answer(&mut self, node: NodeId, patience: Duration) -> Result<Word, ProbeError<T::Error>> {
+        match self.next(patience)? {
             Some((from, word)) if from == node => Ok(word),
             Some((from, _)) => Err(ProbeError::Odd { node: from }),
-            None => {
-                Err(ProbeError::Silent { node, address: self.transport.address(node), waited: self.patience })
-            }
+            None => Err(ProbeError::Silent { node, address: self.transport.address(node), waited: patience }),
         }
     }
 
@@ -226,10 +231,10 @@ impl<'a, T: Transport> Probe<'a, T> {
             match received {
                 None => {}
                 Some((from, Word::Ping, _)) => self.say(from, Word::Pong)?,
-                Some((from, Word::Bulk, bytes)) => {
+                Some((from, Word::Bulk(tells), bytes)) => {
                     let untold = &mut self.untold[from.index()];
                     *untold += bytes as u64;
-                    if *untold >= TOLD_EVERY as u64 {
+                    if tells {
                         let bytes = std::mem::take(untold);
                         self.say(from, Word::Got(bytes))?;
                     }
@@ -312,10 +317,10 @@ const PINGS_MAX: usize = 5_000;
 
 /// Values of one frame.
 const BULK_BYTES: usize = 64 << 10;
-/// Bytes after which a node tells how much has come.
-const TOLD_EVERY: usize = 1 << 20;
-/// Enough to fill a gigabit over 30 ms.
-const UNDER_WAY_MAX: usize = 4 << 20;
+/// Bytes after which a node tells how much has come, on a fast way; four times that fill a gigabit over 30 ms.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+/// An answer within this time lets the next batch be twice as large.
+const SOON: Duration = Duration::from_millis(50);
 
 /// A pair is measured for at most this long, whatever node 0 says.
 const SLICE_MAX: Duration = Duration::from_secs(60);
