@@ -153,9 +153,8 @@ impl Block {
         self.bytes == 0
     }
 
-    /// Drops all values and keeps the memory.
+    /// Drops all values and keeps the memory, ready to be written.
     pub fn clear(&mut self) {
-        self.words.clear();
         self.bytes = 0;
     }
 

@@ -4,8 +4,9 @@ use core::time::Duration;
 
 use crate::wire::FRAME_BYTES_MAX;
 
-/// Bytes of a frame that one packet carries at most; see [`LinkConfig::packet_bytes`].
-pub const PACKET_BYTES_MAX: usize = 16 << 10;
+/// Bytes of a frame that one packet carries at most, on a network that was found to be fast; see
+/// [`LinkConfig::packet_bytes`].
+pub const PACKET_BYTES_MAX: usize = 64 << 10;
 
 /// Bounds and times of one link; both ends may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,8 @@ pub struct LinkConfig {
     /// Longest time that a received packet waits for its acknowledgement. Defaults to 20 ms.
     pub ack_delay: Duration,
     /// Most bytes of a frame in one packet: larger frames are cut, so that acknowledgements and heartbeats pass between
-    /// their parts. At least 1 and at most [`PACKET_BYTES_MAX`], which is the default: 16 KiB, 0.65 s at 200 kbit/s.
+    /// their parts. Where a mebibyte may be under way, a packet carries up to [`PACKET_BYTES_MAX`] bytes instead. At least 1
+    /// and at most that. Defaults to 16 KiB, 0.65 s at 200 kbit/s.
     pub packet_bytes: usize,
     /// Most packets that wait for an acknowledgement; at the bound the way is full. Defaults to 4,096.
     pub window_packets: usize,
@@ -47,7 +49,7 @@ impl LinkConfig {
             suspect_after: (dead_after / 5).max(least),
             dead_after: dead_after.max(least),
             ack_delay: Duration::from_millis(20).min(dead_after / 20).max(least),
-            packet_bytes: PACKET_BYTES_MAX,
+            packet_bytes: PACKET_BYTES_MAX / 4,
             window_packets: 4_096,
             window_bytes: 2 * FRAME_BYTES_MAX,
         }

@@ -8,7 +8,7 @@
 
 use core::time::Duration;
 
-use crate::link::config::LinkConfig;
+use crate::link::config::{LinkConfig, PACKET_BYTES_MAX};
 use crate::link::outbox::{Acknowledged, weight};
 use crate::time::Instant;
 
@@ -30,6 +30,11 @@ impl Pace {
     pub(crate) fn restart(&mut self, is_careful: bool, config: &LinkConfig) {
         let limit = if is_careful { 0 } else { weight(config.cut_bytes()) };
         *self = Self { limit, ..Self::default() };
+    }
+
+    /// Bytes at which frames are cut: few packets where the network is fast.
+    pub(crate) fn cut_bytes(&self, config: &LinkConfig) -> usize {
+        if self.limit >= FAST_BYTES { PACKET_BYTES_MAX } else { config.cut_bytes() }
     }
 
     /// Whether another packet may be written with `under_way` bytes under way; the last one may go beyond the limit.
@@ -74,3 +79,7 @@ impl Pace {
         self.is_limiting &= are_waiting;
     }
 }
+
+/// What may be under way from which on the network counts as fast: so much arrives in a sixteenth of the dead time that a
+/// packet of the largest size takes a small share of it, even if the network becomes far slower.
+const FAST_BYTES: usize = 1 << 20;

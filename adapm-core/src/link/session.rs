@@ -141,7 +141,8 @@ impl Session {
         if self.has_ended() || self.has_closed {
             return Err(SendRefusal::Ended);
         }
-        let packets = self.outbox.packets() + packets_of(frame.len(), self.config.cut_bytes());
+        let cut_bytes = self.pace.cut_bytes(&self.config);
+        let packets = self.outbox.packets() + packets_of(frame.len(), cut_bytes);
         let bytes = self.outbox.bytes() + frame.len();
         let is_full = self.outbox.packets() > 0
             && (packets > self.config.window_packets || bytes > self.config.window_bytes);
@@ -149,7 +150,7 @@ impl Session {
             self.is_refusing = true;
             return Err(SendRefusal::Full);
         }
-        self.outbox.push(Kind::Data, frame, self.config.cut_bytes());
+        self.outbox.push(Kind::Data, frame, cut_bytes);
         Ok(())
     }
 
