@@ -199,13 +199,13 @@ fn every_system_conserves_updates_under_resets() {
 #[test]
 fn all_faults_together_lose_and_double_no_update() {
     let faults = Faults {
-        seed: 12,
         cut_after: Some(1..60_000),
         reset_percent: 60,
         chunk_max: 300,
         delay_max: Duration::from_micros(500),
         flip_every: Some(60_000),
         hold: Some(Duration::from_millis(20)),
+        ..Faults::none(12)
     };
     conserves(System::Adapm, faults, |counts| {
         counts.resets >= 60 && counts.ends >= 30 && counts.flips >= 20 && counts.holds >= 5

@@ -57,13 +57,13 @@ fn a_flipped_bit_costs_a_connection_and_nothing_else() {
 #[test]
 fn all_faults_together_lose_and_double_nothing() {
     let faults = Faults {
-        seed: 5,
         cut_after: Some(1..400_000),
         reset_percent: 60,
         chunk_max: 3_000,
         delay_max: Duration::from_micros(500),
         flip_every: Some(400_000),
         hold: Some(Duration::from_millis(50)),
+        ..Faults::none(5)
     };
     let is_enough = |counts: &Counts| {
         counts.resets >= 200 && counts.ends >= 100 && counts.flips >= 40 && counts.holds >= 40
