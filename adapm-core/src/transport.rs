@@ -119,9 +119,10 @@ impl fmt::Display for Stall {
             let seconds = time.as_secs_f64();
             return write!(f, "it is heard of, but acknowledges nothing of what was sent for {seconds:.1} s");
         }
-        let kilobytes = |bytes: usize| bytes as f64 / 1e3;
-        if (1..*stuck).contains(passed) {
-            write!(f, "packets up to {:.1} KB pass", kilobytes(*passed))?;
+        if (1..1_000.min(*stuck)).contains(passed) {
+            write!(f, "packets up to {passed} bytes pass")?;
+        } else if (1..*stuck).contains(passed) {
+            write!(f, "packets up to {:.1} KB pass", *passed as f64 / 1e3)?;
         } else {
             f.write_str("handshakes pass")?;
         }
@@ -129,7 +130,7 @@ impl fmt::Display for Stall {
             f,
             ", one of {:.1} KB does not, on {pipes} connections in a row: check the MTU of the network and of the interfaces \
              on both sides",
-            kilobytes(*stuck)
+            *stuck as f64 / 1e3
         )
     }
 }

@@ -164,7 +164,7 @@ fn a_peer_to_which_nothing_gets_through_is_dead() {
     assert_eq!(events(&mut session), [Event::Dead(Loss::Stuck(stall))]);
     assert_eq!(
         Loss::Stuck(stall).to_string(),
-        "packets up to 0.7 KB pass, one of 9.0 KB does not, on 7 connections in a row: check the MTU of the network and of \
+        "packets up to 700 bytes pass, one of 9.0 KB does not, on 7 connections in a row: check the MTU of the network and of \
          the interfaces on both sides"
     );
 }

@@ -72,7 +72,7 @@ fn a_link_that_swallows_large_packets_is_given_up() {
         assert!(matches!(notice.trouble, Trouble::Stuck(NodeId(1), told) if told.stuck == 9_000), "{notice}");
         let text = notice.to_string();
         assert!(
-            text.contains("packets up to 0.7 KB pass, one of 9.0 KB does not, on 3 connections"),
+            text.contains("packets up to 700 bytes pass, one of 9.0 KB does not, on 3 connections"),
             "{text}"
         );
     }
