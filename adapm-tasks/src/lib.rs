@@ -14,7 +14,6 @@ pub mod docs;
 pub mod exchange;
 pub mod files;
 pub mod kge;
-mod map;
 mod matrix;
 pub mod metric;
 pub mod mf;

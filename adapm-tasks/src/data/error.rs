@@ -32,6 +32,11 @@ pub enum DataError {
         /// Why.
         kind: io::ErrorKind,
     },
+    /// A file became shorter while it was read.
+    Shrunk {
+        /// The file.
+        path: PathBuf,
+    },
     /// A line that does not have the form of the format.
     Malformed {
         /// The file.
@@ -99,6 +104,13 @@ impl fmt::Display for DataError {
             }
             Self::Unreadable { path, kind } => {
                 write!(f, "cannot read {}: {kind}; check path and permissions", path.display())
+            }
+            Self::Shrunk { path } => {
+                write!(
+                    f,
+                    "{} became shorter while it was read; leave it as it is during a run",
+                    path.display()
+                )
             }
             Self::Malformed { path, line, column, reason } => {
                 write!(f, "{}:{line}:{column}: {reason}", path.display())

@@ -5,7 +5,6 @@ use adapm_transport::threads;
 use crate::run::digest::Digest;
 use crate::wv::error::CorpusError;
 use crate::wv::text::Text;
-use crate::wv::tokens::words;
 use crate::wv::vocabulary::Vocabulary;
 
 /// A text with its vocabulary.
@@ -37,9 +36,13 @@ impl Corpus {
     /// Fewer than two words of the text are in the vocabulary.
     pub fn with(text: Text, vocabulary: Vocabulary, threads: usize) -> Result<Self, CorpusError> {
         let count = threads.max(1);
-        let is_known = |word: &&[u8]| vocabulary.find(word).is_some();
-        let counted = |index| words(text.share(index, count)).filter(is_known).count() as u64;
-        let found: u64 = threads::map("adapm count", 0..count, counted).into_iter().sum();
+        let counted = |index| {
+            let mut known = 0;
+            text.share(index, count)?.words(|word| known += u64::from(vocabulary.find(word).is_some()))?;
+            Ok::<u64, CorpusError>(known)
+        };
+        let counted = threads::map("adapm count", 0..count, counted).into_iter();
+        let found = counted.sum::<Result<u64, CorpusError>>()?;
         if found < 2 {
             let source = text.source().to_string();
             return Err(CorpusError::TooFewWords { source, words: found as usize, min_count: 1 });
@@ -73,7 +76,7 @@ impl Corpus {
             digest.bytes(self.vocabulary.words().bytes(number).unwrap_or_default());
             digest.word(*count);
         }
-        let (bytes, different, words) = (self.text.bytes().len(), self.vocabulary.len(), self.words);
+        let (bytes, different, words) = (self.text.len(), self.vocabulary.len(), self.words);
         format!("{bytes} bytes with {words} of {different} words ({:016x})", digest.sum())
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::data::DataError;
+
 /// A corpus, vocabulary, question or vector file that cannot be used. Its text is one line: what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -15,6 +17,8 @@ pub enum CorpusError {
         /// Why.
         kind: io::ErrorKind,
     },
+    /// A text that cannot be read to its end.
+    Text(DataError),
     /// A compressed file ends before its data does.
     CutShort {
         /// The file.
@@ -105,10 +109,17 @@ impl CorpusError {
 
 impl std::error::Error for CorpusError {}
 
+impl From<DataError> for CorpusError {
+    fn from(error: DataError) -> Self {
+        Self::Text(error)
+    }
+}
+
 impl fmt::Display for CorpusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { path, kind } => write!(f, "{}: {kind}; check path and permissions", path.display()),
+            Self::Text(error) => error.fmt(f),
             Self::CutShort { path } => {
                 write!(f, "{} is cut short; compress or copy it again", path.display())
             }

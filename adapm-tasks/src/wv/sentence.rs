@@ -11,6 +11,8 @@ use adapm_core::Key;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::data::DataError;
+use crate::wv::text::{Pieces, Share};
 use crate::wv::tokens::{Token, Tokens};
 use crate::wv::vocabulary::Vocabulary;
 
@@ -101,7 +103,7 @@ const TWO_TO_32: f64 = 4_294_967_296.0;
 #[derive(Debug)]
 pub(crate) struct Sentences<'a> {
     plan: Plan<'a>,
-    tokens: Tokens<'a>,
+    tokens: Tokens<Pieces<'a>>,
     random: Xoshiro256PlusPlus,
     words: Vec<u32>,
     windows: Vec<u16>,
@@ -110,23 +112,23 @@ pub(crate) struct Sentences<'a> {
 
 impl<'a> Sentences<'a> {
     /// The sentences of `share`, on which worker `worker` trains in epoch `epoch`.
-    pub(crate) fn new(plan: Plan<'a>, share: &'a [u8], worker: usize, epoch: u32) -> Self {
+    pub(crate) fn new(plan: Plan<'a>, share: &Share<'a>, worker: usize, epoch: u32) -> Self {
         let place = ((worker as u64) << 32) | u64::from(epoch);
         // Two steps, so that seed 1 of worker 0 is not seed 0 of worker 1.
         let seed = Xoshiro256PlusPlus::seed_from_u64(plan.seed).random::<u64>();
         let random = Xoshiro256PlusPlus::seed_from_u64(seed ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let (words, windows) = (Vec::new(), Vec::new());
-        Self { plan, tokens: Tokens::new(share), random, words, windows, read: 0 }
+        Self { plan, tokens: share.tokens(), random, words, windows, read: 0 }
     }
 
     /// Reads the kept words of the next sentence; false if there is none.
-    fn fill(&mut self) -> bool {
+    fn fill(&mut self) -> Result<bool, DataError> {
         self.words.clear();
         self.windows.clear();
         while self.words.len() < WORDS_MAX {
-            let word = match self.tokens.next() {
-                None => return !self.words.is_empty(),
-                Some(Token::LineEnd) => return true,
+            let word = match self.tokens.next()? {
+                None => return Ok(!self.words.is_empty()),
+                Some(Token::LineEnd) => return Ok(true),
                 Some(Token::Word(word)) => word,
             };
             let Some(number) = self.plan.vocabulary.find(word) else { continue };
@@ -139,18 +141,20 @@ impl<'a> Sentences<'a> {
             let window = ((bits & 0xffff_ffff) * u64::from(self.plan.window)) >> 32;
             self.windows.push(1 + window as u16);
         }
-        true
+        Ok(true)
     }
 }
 
 impl Iterator for Sentences<'_> {
-    type Item = Sentence;
+    type Item = Result<Sentence, DataError>;
 
     /// The next sentence with a pair of words.
-    fn next(&mut self) -> Option<Sentence> {
+    fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if !self.fill() {
-                return None;
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
             }
             if self.words.len() > 1 {
                 break;
@@ -162,7 +166,7 @@ impl Iterator for Sentences<'_> {
         let place = |word: &u32| distinct.binary_search(word).expect("it is one of them") as u32;
         let places = self.words.iter().map(place).collect();
         let read = std::mem::take(&mut self.read);
-        Some(Sentence { distinct, places, windows: self.windows.clone(), read })
+        Some(Ok(Sentence { distinct, places, windows: self.windows.clone(), read }))
     }
 }
 

@@ -7,6 +7,7 @@ use adapm_runtime::{AliasTable, Random, Scheme, System};
 
 use crate::run::config::Split;
 use crate::run::draws::Draws;
+use crate::run::error::TaskError;
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
@@ -19,6 +20,7 @@ use crate::wv::corpus::Corpus;
 use crate::wv::initial;
 use crate::wv::sentence::{Keys, Plan, Sentence, Sentences, kept};
 use crate::wv::step::{Recipe, Step};
+use crate::wv::text::Text;
 use crate::wv::unigram;
 
 /// Vectors of a corpus that are trained.
@@ -33,8 +35,8 @@ pub(crate) struct WordVectors<'a> {
 
 /// What a worker's loader thread remembers.
 pub(crate) struct Loader<'a> {
-    share: &'a [u8],
-    worker: usize,
+    text: &'a Text,
+    seat: Seat,
     clock: Clock,
 }
 
@@ -121,8 +123,7 @@ impl<'a> Task for WordVectors<'a> {
     }
 
     fn loader(&self, seat: Seat, _: &Tell<'_>) -> Loader<'a> {
-        let share = self.corpus.text().share(seat.number, seat.all);
-        Loader { share, worker: seat.number, clock: Clock(0) }
+        Loader { text: self.corpus.text(), seat, clock: Clock(0) }
     }
 
     fn load<A: Announcer>(
@@ -139,7 +140,10 @@ impl<'a> Task for WordVectors<'a> {
             window: self.config.window,
             seed: self.config.seed,
         };
-        for sentence in Sentences::new(plan, loader.share, loader.worker, round.epoch) {
+        let Seat { number, all, .. } = loader.seat;
+        let share = loader.text.share(number, all).map_err(TaskError::from)?;
+        for sentence in Sentences::new(plan, &share, number, round.epoch) {
+            let sentence = sentence.map_err(TaskError::from)?;
             let (clock, keys) = (loader.clock, sentence.keys(keys));
             loader.clock = clock.plus(1);
             let sample = announcer.prepare_sample(recipe.sampled(&sentence), clock..loader.clock)?;

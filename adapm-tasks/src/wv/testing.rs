@@ -19,9 +19,13 @@ pub fn text_of(bytes: &[u8]) -> Text {
 }
 
 /// Share `index` of `all` equal ones of a text.
+///
+/// # Panics
+///
+/// If memory cannot be read.
 #[must_use]
-pub fn share_of(text: &Text, index: usize, all: usize) -> &[u8] {
-    text.share(index, all)
+pub fn share_of(text: &Text, index: usize, all: usize) -> Vec<u8> {
+    text.share(index, all).and_then(|share| share.bytes()).expect("memory can be read")
 }
 
 /// The vocabulary in a file of these bytes.

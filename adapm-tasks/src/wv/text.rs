@@ -1,30 +1,39 @@
-//! The text that is trained on: bytes of a mapped or decompressed file, cut into a share per worker.
+//! The text that is trained on: bytes of a file or of memory, cut into a share per worker.
 //!
 //! A word is a run of bytes without ASCII white space, of any length and in any encoding. A share ends where a line ends or,
 //! if lines are long, where a word ends, so every word belongs to exactly one share, whole.
+//!
+//! A file is read piece by piece each time it is gone through, by each worker its share: the operating system keeps in memory
+//! what fits there, and a file that others make shorter is an error that names it.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use memchr::memchr;
-use memmap2::Mmap;
 
-use crate::data::grammar;
+use crate::data::{DataError, grammar};
 use crate::files;
-use crate::map::map;
 use crate::wv::error::CorpusError;
+use crate::wv::tokens::{Source, Token, Tokens};
 
 /// A text, and where it came from.
 pub struct Text {
     bytes: Bytes,
+    /// Bytes before the text: a byte order mark.
+    start: u64,
+    len: u64,
     source: TextSource,
 }
 
 enum Bytes {
-    Mapped(Mmap),
+    /// Of as many bytes when it was opened.
+    File(File),
     Held(Vec<u8>),
 }
 
@@ -56,34 +65,35 @@ impl fmt::Display for TextSource {
 impl fmt::Debug for Text {
     /// The size instead of the text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Text of {} bytes, {}", self.bytes().len(), self.source)
+        write!(f, "Text of {} bytes, {}", self.len, self.source)
     }
 }
 
 impl Text {
-    /// Opens a file. One that is not compressed is mapped: it has to stay as it is while the text is in use, and one that is
-    /// made shorter meanwhile ends the process. One compressed by gzip, known by its first bytes, is decompressed into
-    /// memory, as no worker could begin in its middle. A byte order mark at the start is left out.
+    /// Opens a file, which has to stay as it is while the text is in use. One compressed by gzip, known by its first bytes, is
+    /// decompressed into memory, as no worker could begin in its middle. A byte order mark at the start is left out.
     ///
     /// # Errors
     ///
     /// A file that is missing or unreadable, or compressed and cut short or damaged.
     pub fn open(path: &Path) -> Result<Self, CorpusError> {
-        let (mut bytes, is_compressed) = open(path).map_err(|error| CorpusError::io(path, &error))?;
-        if is_compressed {
-            let mut text = Vec::new();
-            MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut text).map_err(|error| {
-                let path = path.to_path_buf();
-                match error.kind() {
-                    io::ErrorKind::UnexpectedEof => CorpusError::CutShort { path },
-                    _ => CorpusError::Damaged { path },
-                }
-            })?;
-            bytes = Bytes::Held(text);
+        let (bytes, is_compressed) = open(path).map_err(|error| CorpusError::io(path, &error))?;
+        if !is_compressed {
+            return Self::new(bytes, TextSource::File(path.to_path_buf()));
         }
-        let path = path.to_path_buf();
-        let source = if is_compressed { TextSource::Compressed(path) } else { TextSource::File(path) };
-        Ok(Self { bytes, source })
+        let mut text = Vec::new();
+        let read = match bytes {
+            Bytes::File(file) => MultiGzDecoder::new(io::BufReader::new(file)).read_to_end(&mut text),
+            Bytes::Held(bytes) => MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut text),
+        };
+        read.map_err(|error| {
+            let path = path.to_path_buf();
+            match error.kind() {
+                io::ErrorKind::UnexpectedEof => CorpusError::CutShort { path },
+                _ => CorpusError::Damaged { path },
+            }
+        })?;
+        Self::new(Bytes::Held(text), TextSource::Compressed(path.to_path_buf()))
     }
 
     /// Generates `sentences` sentences of a grammar with analogies; see [`Analogies::planted`].
@@ -93,20 +103,27 @@ impl Text {
     pub fn generated(seed: u64, sentences: u64) -> Self {
         let mut bytes = Vec::new();
         grammar::write(seed, sentences, &mut bytes).expect("memory takes every byte");
-        Self { bytes: Bytes::Held(bytes), source: TextSource::Generated { seed } }
+        let len = bytes.len() as u64;
+        Self { bytes: Bytes::Held(bytes), start: 0, len, source: TextSource::Generated { seed } }
     }
 
     /// A text that tests write down.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
-        Self { bytes: Bytes::Held(bytes.to_vec()), source: TextSource::Generated { seed: 0 } }
+        let text = Self::new(Bytes::Held(bytes.to_vec()), TextSource::Generated { seed: 0 });
+        text.expect("memory can be read")
     }
 
-    /// The bytes.
+    /// Length in bytes.
     #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        let bytes = self.bytes.as_slice();
-        bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Returns true if there is no byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Where it came from.
@@ -122,63 +139,191 @@ impl Text {
     }
 
     /// Share `index` of `all` equal ones: shares in order are the whole text, and none ends within a word.
-    pub(crate) fn share(&self, index: usize, all: usize) -> &[u8] {
-        let bytes = self.bytes();
-        &bytes[shares(bytes, index, all)]
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or is shorter than it was.
+    pub(crate) fn share(&self, index: usize, all: usize) -> Result<Share<'_>, DataError> {
+        let cut = |index: usize| {
+            // No product of two lengths of memory overflows.
+            let at = (u128::from(self.len) * index as u128 / all.max(1) as u128) as u64;
+            self.cut_behind(at)
+        };
+        Ok(Share { text: self, range: cut(index)?..cut(index + 1)? })
+    }
+
+    fn new(bytes: Bytes, source: TextSource) -> Result<Self, CorpusError> {
+        let path = source.to_string();
+        let unreadable = |error: io::Error| CorpusError::io(Path::new(&path), &error);
+        let (len, mut first) = match &bytes {
+            Bytes::File(file) => (file.metadata().map_err(unreadable)?.len(), [0; 3]),
+            Bytes::Held(bytes) => (bytes.len() as u64, [0; 3]),
+        };
+        let mut text = Self { bytes, start: 0, len, source };
+        if text.read_some(&mut first, 0).map_err(unreadable)? == first.len() && first == *b"\xef\xbb\xbf" {
+            (text.start, text.len) = (3, text.len - 3);
+        }
+        Ok(text)
+    }
+
+    /// The first place from `at` on where a line begins or, if none does for a while, that is not within a word.
+    fn cut_behind(&self, at: u64) -> Result<u64, DataError> {
+        let Some(mut before) = at.checked_sub(1).filter(|before| *before < self.len) else { return Ok(at) };
+        let mut near = self.read(before..self.len.min(before + LINE_BYTES_MAX))?;
+        if let Some(end) = memchr(b'\n', &near) {
+            return Ok(before + end as u64 + 1);
+        }
+        // The last line may lack its end.
+        while before + (near.len() as u64) < self.len {
+            if let Some(end) = near.iter().position(u8::is_ascii_whitespace) {
+                return Ok(before + end as u64 + 1);
+            }
+            before += near.len() as u64;
+            near = self.read(before..self.len.min(before + LINE_BYTES_MAX))?;
+            if let Some(end) = near.iter().position(u8::is_ascii_whitespace) {
+                return Ok(before + end as u64 + 1);
+            }
+        }
+        Ok(self.len)
+    }
+
+    /// The bytes of a part.
+    fn read(&self, range: Range<u64>) -> Result<Cow<'_, [u8]>, DataError> {
+        if let Bytes::Held(bytes) = &self.bytes {
+            return Ok(Cow::Borrowed(&bytes[index(self.start + range.start)..index(self.start + range.end)]));
+        }
+        let mut bytes = vec![0; index(range.end - range.start)];
+        self.fill(&mut bytes, range.start)?;
+        Ok(Cow::Owned(bytes))
+    }
+
+    /// Reads the bytes from `at` on, as many as fit.
+    fn fill(&self, mut bytes: &mut [u8], mut at: u64) -> Result<(), DataError> {
+        let path = || PathBuf::from(self.source.to_string());
+        while !bytes.is_empty() {
+            match self.read_some(bytes, self.start + at) {
+                Ok(0) => return Err(DataError::Shrunk { path: path() }),
+                Ok(read) => {
+                    bytes = &mut bytes[read..];
+                    at += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(DataError::Unreadable { path: path(), kind: error.kind() }),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_some(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+        match &self.bytes {
+            Bytes::File(file) => file.read_at(bytes, at),
+            Bytes::Held(held) => (&held[index(at).min(held.len())..]).read(bytes),
+        }
+    }
+}
+
+/// A part of a text: whole words.
+#[derive(Clone, Debug)]
+pub(crate) struct Share<'a> {
+    text: &'a Text,
+    range: Range<u64>,
+}
+
+impl<'a> Share<'a> {
+    /// Its words and ends of lines.
+    pub(crate) fn tokens(&self) -> Tokens<Pieces<'a>> {
+        let Self { text, range } = self.clone();
+        Tokens::new(Pieces { text, rest: range, bytes: Cow::Borrowed(&[]), end: 0 })
+    }
+
+    /// Takes its words one by one.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or is shorter than it was.
+    pub(crate) fn words(&self, mut take: impl FnMut(&[u8])) -> Result<(), DataError> {
+        let mut tokens = self.tokens();
+        while let Some(token) = tokens.next()? {
+            if let Token::Word(word) = token {
+                take(word);
+            }
+        }
+        Ok(())
+    }
+
+    /// Its bytes.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, DataError> {
+        self.text.read(self.range.clone()).map(Cow::into_owned)
+    }
+}
+
+/// A share, piece by piece, each of whole words.
+#[derive(Debug)]
+pub(crate) struct Pieces<'a> {
+    text: &'a Text,
+    /// Not yet read.
+    rest: Range<u64>,
+    bytes: Cow<'a, [u8]>,
+    /// The end of the running piece; a word behind it goes on in the next one.
+    end: usize,
+}
+
+impl Source for Pieces<'_> {
+    fn piece(&self) -> &[u8] {
+        &self.bytes[..self.end]
+    }
+
+    fn advance(&mut self) -> Result<bool, DataError> {
+        if let Bytes::Held(_) = &self.text.bytes {
+            let rest = std::mem::replace(&mut self.rest, 0..0);
+            self.bytes = self.text.read(rest)?;
+            self.end = self.bytes.len();
+            return Ok(self.end > 0);
+        }
+        let bytes = self.bytes.to_mut();
+        bytes.drain(..self.end);
+        self.end = 0;
+        while !self.rest.is_empty() {
+            let (old, more) = (bytes.len(), (self.rest.end - self.rest.start).min(PIECE_BYTES));
+            bytes.resize(old + index(more), 0);
+            self.text.fill(&mut bytes[old..], self.rest.start)?;
+            self.rest.start += more;
+            if let Some(end) = bytes[old..].iter().rposition(u8::is_ascii_whitespace) {
+                self.end = old + end + 1;
+                return Ok(true);
+            }
+        }
+        self.end = bytes.len();
+        Ok(self.end > 0)
     }
 }
 
 fn open(path: &Path) -> io::Result<(Bytes, bool)> {
     let mut file = files::open(path)?;
     let metadata = file.metadata()?;
-    // A pipe has no length, and nothing of no length can be mapped.
-    let is_mappable = metadata.is_file() && metadata.len() > 0;
-    let bytes = if is_mappable {
-        Bytes::Mapped(map(&file)?)
-    } else {
+    // A pipe has no length, and can be read only once.
+    if !metadata.is_file() || metadata.len() == 0 {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        Bytes::Held(bytes)
-    };
-    let is_compressed = bytes.as_slice().starts_with(b"\x1f\x8b");
-    Ok((bytes, is_compressed))
+        let is_compressed = bytes.starts_with(GZIP);
+        return Ok((Bytes::Held(bytes), is_compressed));
+    }
+    let mut first = [0; GZIP.len()];
+    let is_compressed = file.read_at(&mut first, 0)? == first.len() && first == *GZIP;
+    Ok((Bytes::File(file), is_compressed))
 }
 
-impl Bytes {
-    fn as_slice(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Held(bytes) => bytes,
-        }
-    }
-}
-
-fn shares(text: &[u8], index: usize, all: usize) -> Range<usize> {
-    let cut = |index: usize| {
-        // No product of two lengths of memory overflows.
-        let at = (text.len() as u128 * index as u128 / all.max(1) as u128) as usize;
-        cut_behind(text, at)
-    };
-    cut(index)..cut(index + 1)
-}
-
-/// The first place from `at` on where a line begins or, if none does for a while, that is not within a word.
-fn cut_behind(text: &[u8], at: usize) -> usize {
-    let Some(before) = at.checked_sub(1).filter(|before| *before < text.len()) else { return at };
-    let near = &text[before..text.len().min(before + LINE_BYTES_MAX)];
-    if let Some(end) = memchr(b'\n', near) {
-        return before + end + 1;
-    }
-    // The last line may lack its end.
-    if before + near.len() == text.len() {
-        return text.len();
-    }
-    let end = text[before..].iter().position(u8::is_ascii_whitespace);
-    end.map_or(text.len(), |end| before + end + 1)
+/// A place in memory; what is held there has no larger ones.
+fn index(at: u64) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
 }
 
 /// Bytes that a share may grow by for the sake of a whole line.
-const LINE_BYTES_MAX: usize = 1 << 14;
+const LINE_BYTES_MAX: u64 = 1 << 14;
+/// Read at once by each worker.
+const PIECE_BYTES: u64 = 1 << 18;
+const GZIP: &[u8; 2] = b"\x1f\x8b";
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! Words and ends of lines of a text, by byte search; any bytes are legal input.
 
+use crate::data::DataError;
+
 /// What a text consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
@@ -7,60 +9,85 @@ pub(crate) enum Token<'a> {
     LineEnd,
 }
 
+/// Bytes that come in pieces of whole words.
+pub(crate) trait Source {
+    /// The running piece.
+    fn piece(&self) -> &[u8];
+
+    /// Reads the next piece. Returns false at the end.
+    fn advance(&mut self) -> Result<bool, DataError>;
+}
+
 /// The tokens of a text. `\r` is white space, so `\r\n` is one end of a line.
-#[derive(Clone, Debug)]
-pub(crate) struct Tokens<'a> {
-    text: &'a [u8],
+#[derive(Debug)]
+pub(crate) struct Tokens<S> {
+    source: S,
     at: usize,
 }
 
-impl<'a> Tokens<'a> {
-    pub(crate) fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0 }
+impl<S: Source> Tokens<S> {
+    pub(crate) fn new(source: S) -> Self {
+        Self { source, at: 0 }
     }
-}
 
-impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
-
+    /// The next token; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// What the source says.
     #[inline]
-    fn next(&mut self) -> Option<Token<'a>> {
+    pub(crate) fn next(&mut self) -> Result<Option<Token<'_>>, DataError> {
         loop {
-            let byte = *self.text.get(self.at)?;
+            let Some(&byte) = self.source.piece().get(self.at) else {
+                if !self.source.advance()? {
+                    return Ok(None);
+                }
+                self.at = 0;
+                continue;
+            };
             if !byte.is_ascii_whitespace() {
                 break;
             }
             self.at += 1;
             if byte == b'\n' {
-                return Some(Token::LineEnd);
+                return Ok(Some(Token::LineEnd));
             }
         }
-        let start = self.at;
-        let len = self.text[start..].iter().position(u8::is_ascii_whitespace);
-        self.at = len.map_or(self.text.len(), |len| start + len);
-        Some(Token::Word(&self.text[start..self.at]))
+        let (start, piece) = (self.at, self.source.piece());
+        let len = piece[start..].iter().position(u8::is_ascii_whitespace);
+        self.at = len.map_or(piece.len(), |len| start + len);
+        Ok(Some(Token::Word(&piece[start..self.at])))
     }
 }
 
 /// The words of a text, without its lines.
 pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    Tokens::new(text).filter_map(|token| match token {
-        Token::Word(word) => Some(word),
-        Token::LineEnd => None,
-    })
+    text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wv::text::Text;
 
     #[test]
     fn white_space_separates_and_newlines_end_lines() {
-        let (a, b, end) = (Token::Word(b"a"), Token::Word(b"\xffb"), Token::LineEnd);
-        let tokens = |text| Tokens::new(text).collect::<Vec<_>>();
-        assert_eq!(tokens(b" a\t \x0c\xffb\r\n\na".as_slice()), [a, b, end, end, a]);
-        assert_eq!(tokens(b"".as_slice()), []);
-        assert_eq!(tokens(b"\r\n ".as_slice()), [end]);
+        let (a, b, end) = ("a", "\u{fffd}b", "END");
+        let tokens = |bytes: &[u8]| {
+            let text = Text::of_bytes(bytes);
+            let mut tokens = text.share(0, 1).unwrap().tokens();
+            let mut found = Vec::new();
+            while let Some(token) = tokens.next().unwrap() {
+                found.push(match token {
+                    Token::Word(word) => String::from_utf8_lossy(word).into_owned(),
+                    Token::LineEnd => end.to_owned(),
+                });
+            }
+            found
+        };
+        assert_eq!(tokens(b" a\t \x0c\xffb\r\n\na"), [a, b, end, end, a]);
+        assert_eq!(tokens(b""), [""; 0]);
+        assert_eq!(tokens(b"\r\n "), [end]);
         assert_eq!(words(b"a\n\n \xffb").collect::<Vec<_>>(), [b"a".as_slice(), b"\xffb"]);
     }
 }

@@ -51,21 +51,25 @@ impl Vocabulary {
     ///
     /// # Errors
     ///
-    /// Fewer than two words are left.
+    /// Fewer than two words are left; a text that cannot be read.
     pub fn count(text: &Text, min_count: u64, threads: usize) -> Result<Self, CorpusError> {
         let count = threads.max(1);
         let counted = |index: usize| {
-            let mut counts: HashMap<&[u8], u64, RandomState> = HashMap::default();
-            words(text.share(index, count)).for_each(|word| *counts.entry(word).or_default() += 1);
-            counts
+            let mut counts: HashMap<Box<[u8]>, u64, RandomState> = HashMap::default();
+            text.share(index, count)?.words(|word| match counts.get_mut(word) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(word.into(), 1)),
+            })?;
+            Ok::<_, CorpusError>(counts)
         };
         let mut parts = threads::map("adapm count", 0..count, counted).into_iter();
-        let mut counts = parts.next().unwrap_or_default();
+        let mut counts = parts.next().transpose()?.unwrap_or_default();
         for part in parts {
-            part.into_iter().for_each(|(word, n)| *counts.entry(word).or_default() += n);
+            part?.into_iter().for_each(|(word, n)| *counts.entry(word).or_default() += n);
         }
         counts.retain(|_, count| *count >= min_count);
-        Self::of(counts.into_iter().collect(), &text.source().to_string(), min_count)
+        let counts = counts.iter().map(|(word, count)| (&**word, *count)).collect();
+        Self::of(counts, &text.source().to_string(), min_count)
     }
 
     /// Reads lines `word count` in any order, as [`save`](Self::save) and word2vec write them, and keeps words of

@@ -10,7 +10,9 @@ fn vocabulary(text: &[u8]) -> Vocabulary {
 fn sentences(text: &[u8], kept: &[u32], window: u16, seed: u64, worker: usize, epoch: u32) -> Vec<Sentence> {
     let vocabulary = vocabulary(text);
     let plan = Plan { vocabulary: &vocabulary, kept, window, seed };
-    Sentences::new(plan, text, worker, epoch).collect()
+    let text = Text::of_bytes(text);
+    let share = text.share(0, 1).unwrap();
+    Sentences::new(plan, &share, worker, epoch).map(Result::unwrap).collect()
 }
 
 #[test]
@@ -71,8 +73,9 @@ fn frequent_words_are_kept_by_the_formula_of_word2vec() {
     assert!((f64::from(thresholds[0]) / TWO_TO_32 - chance).abs() < 1e-9);
     let plan = Plan { vocabulary: &vocabulary, kept: &thresholds, window: 5, seed: 3 };
     let mut seen = [0.0; 2];
-    let mut reader = Sentences::new(plan, &text, 0, 1);
-    while reader.fill() {
+    let text = Text::of_bytes(&text);
+    let mut reader = Sentences::new(plan, &text.share(0, 1).unwrap(), 0, 1);
+    while reader.fill().unwrap() {
         reader.words.iter().for_each(|word| seen[*word as usize] += 1.0);
     }
     // Five standard deviations.
@@ -88,7 +91,9 @@ fn every_word_of_the_vocabulary_that_is_read_is_counted_once() {
     let text = b"a b c\n\nd\nx\nb a\na a";
     let vocabulary = Vocabulary::count(&Text::of_bytes(b"a b c d a a b"), 1, 1).unwrap();
     let plan = Plan { vocabulary: &vocabulary, kept: &[u32::MAX; 4], window: 1, seed: 1 };
-    let read: Vec<u64> = Sentences::new(plan, text, 0, 1).map(|sentence| sentence.read).collect();
+    let text = Text::of_bytes(text);
+    let share = text.share(0, 1).unwrap();
+    let read: Vec<u64> = Sentences::new(plan, &share, 0, 1).map(|sentence| sentence.unwrap().read).collect();
     // `d` alone is no sentence and counts with the next, `x` has no vector.
     assert_eq!(read, [3, 3, 2]);
 }

@@ -1,4 +1,4 @@
-//! Texts: mapped, unpacked, cut into shares of whole words.
+//! Texts: read, unpacked, cut into shares of whole words.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
+use crate::wv::Vocabulary;
 use crate::wv::tokens::words;
 
 fn file(name: &str, bytes: &[u8]) -> PathBuf {
@@ -24,28 +25,51 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_word_belongs_to_exactly_one_share_and_is_whole() {
-    let long = vec![b'x'; 3 * LINE_BYTES_MAX];
+    let long = vec![b'x'; 3 * PIECE_BYTES as usize + 1];
     let mut one_line = Vec::new();
     (0..40_000).for_each(|i| write!(one_line, "w{i} ").unwrap());
     let mixed =
         [b"a b\r\n\r\nc \xff\xfe d\n".as_slice(), &long, b" e\tf\n", &long, b"\n", &one_line].concat();
     for text in [b"".as_slice(), b"a", b"a b", b" \n\r\n ", b"a\nb\nc", &long, &one_line, &mixed] {
         let expected: Vec<&[u8]> = words(text).collect();
+        let path = file("shares", text);
         for all in [1, 2, 3, 7, 64, 1000] {
-            let text = Text::of_bytes(text);
-            let shares: Vec<&[u8]> = (0..all).map(|index| text.share(index, all)).collect();
-            assert_eq!(shares.concat(), text.bytes(), "{all}");
-            let found: Vec<&[u8]> = shares.iter().flat_map(|share| words(share)).collect();
-            assert!(found == expected, "{all} shares of {} bytes", text.bytes().len());
+            // Read from memory, and piece by piece.
+            for whole in [Text::of_bytes(text), Text::open(&path).unwrap()] {
+                let shares: Vec<Share<'_>> = (0..all).map(|index| whole.share(index, all).unwrap()).collect();
+                let bytes: Vec<Vec<u8>> = shares.iter().map(|share| share.bytes().unwrap()).collect();
+                assert_eq!(bytes.concat(), text, "{all}");
+                let mut found: Vec<Vec<u8>> = Vec::new();
+                shares.iter().for_each(|share| share.words(|word| found.push(word.to_vec())).unwrap());
+                assert!(found == expected, "{all} shares of {} bytes", text.len());
+            }
         }
+        fs::remove_file(path).unwrap();
     }
+}
+
+fn bytes_of(text: &Text) -> Vec<u8> {
+    text.share(0, 1).unwrap().bytes().unwrap()
+}
+
+#[test]
+fn a_file_that_becomes_shorter_is_an_error_that_names_it() {
+    let path = file("shrinks", &b"some words\n".repeat(100_000));
+    let text = Text::open(&path).unwrap();
+    let share = text.share(1, 2).unwrap();
+    fs::write(&path, b"some words\n".repeat(70_000)).unwrap();
+    let error = share.words(|_| {}).unwrap_err();
+    assert_eq!(error, DataError::Shrunk { path: path.clone() });
+    assert!(error.to_string().starts_with(&format!("{} became shorter", path.display())), "{error}");
+    assert_eq!(Vocabulary::count(&text, 1, 2).unwrap_err(), CorpusError::Text(error));
+    fs::remove_file(path).unwrap();
 }
 
 #[test]
 fn shares_end_with_lines_where_lines_are_short() {
     let text = Text::of_bytes("some words of a line\n".repeat(1000).as_bytes());
     for index in 0..7 {
-        assert!(text.share(index, 7).ends_with(b"\n"));
+        assert!(text.share(index, 7).unwrap().bytes().unwrap().ends_with(b"\n"));
     }
 }
 
@@ -53,24 +77,24 @@ fn shares_end_with_lines_where_lines_are_short() {
 fn shares_of_one_long_line_are_nearly_equal() {
     let text = Text::of_bytes("word ".repeat(100_000).as_bytes());
     for index in 0..8 {
-        let len = text.share(index, 8).len();
+        let len = text.share(index, 8).unwrap().bytes().unwrap().len();
         assert!(len.abs_diff(500_000 / 8) < 10, "{len}");
     }
 }
 
 #[test]
-fn a_mapped_and_a_compressed_file_are_the_same_text() {
+fn a_plain_and_a_compressed_file_are_the_same_text() {
     let bytes = "the cat sat on the mat\n".repeat(500);
     let (plain, packed) = (file("plain", bytes.as_bytes()), file("packed", &compressed(bytes.as_bytes())));
     let (plain_text, packed_text) = (Text::open(&plain).unwrap(), Text::open(&packed).unwrap());
-    assert_eq!(plain_text.bytes(), bytes.as_bytes());
-    assert_eq!(packed_text.bytes(), bytes.as_bytes());
+    assert_eq!(bytes_of(&plain_text), bytes.as_bytes());
+    assert_eq!(bytes_of(&packed_text), bytes.as_bytes());
     assert_eq!(plain_text.source(), &TextSource::File(plain.clone()));
     assert_eq!(packed_text.source(), &TextSource::Compressed(packed.clone()));
     // Files behind each other are the texts behind each other.
     let twice = [compressed(b"a "), compressed(b"b")].concat();
     fs::write(&packed, twice).unwrap();
-    assert_eq!(Text::open(&packed).unwrap().bytes(), b"a b");
+    assert_eq!(bytes_of(&Text::open(&packed).unwrap()), b"a b");
     fs::remove_file(plain).unwrap();
     fs::remove_file(packed).unwrap();
 }
@@ -78,8 +102,8 @@ fn a_mapped_and_a_compressed_file_are_the_same_text() {
 #[test]
 fn an_empty_file_is_an_empty_text_and_a_byte_order_mark_is_no_word() {
     let (empty, marked) = (file("empty", b""), file("marked", b"\xef\xbb\xbfa"));
-    assert_eq!(Text::open(&empty).unwrap().bytes(), b"");
-    assert_eq!(Text::open(&marked).unwrap().bytes(), b"a");
+    assert_eq!(bytes_of(&Text::open(&empty).unwrap()), b"");
+    assert_eq!(bytes_of(&Text::open(&marked).unwrap()), b"a");
     fs::remove_file(empty).unwrap();
     fs::remove_file(marked).unwrap();
 }

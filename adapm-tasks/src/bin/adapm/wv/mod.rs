@@ -64,11 +64,8 @@ fn describe(table: &mut Table, corpus: &Corpus, args: &DataArgs, given: &Given) 
     let origin = input::origin(args.data.as_deref(), &DATA_FLAGS, given);
     let text = corpus.text();
     table.row(["data".to_owned(), text.source().to_string(), origin]);
-    let sizes = format!(
-        "{}, {} words of the vocabulary",
-        format::bytes(text.bytes().len() as u64),
-        format::count(corpus.words())
-    );
+    let sizes =
+        format!("{}, {} words of the vocabulary", format::bytes(text.len()), format::count(corpus.words()));
     table.row(["", &sizes]);
     let words = format::count(corpus.vocabulary().len() as u64);
     let times = args.min_count;
