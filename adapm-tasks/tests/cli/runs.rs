@@ -37,6 +37,17 @@ fn assert_numbers(object: &Value, fields: &[&str]) {
     }
 }
 
+/// Checks that an object says of which program it is, when it began, and what each flag came to.
+#[track_caller]
+fn assert_repeats(object: &Value, settings: &[(&str, Value)]) {
+    assert_eq!(object["version"], env!("CARGO_PKG_VERSION"), "{object}");
+    let date = object["date"].as_str().expect("a text");
+    assert!(date.len() == 20 && date.starts_with("20") && date.ends_with('Z'), "{date}");
+    for (flag, value) in settings {
+        assert_eq!(&object["settings"][flag], value, "{flag} of {object}");
+    }
+}
+
 #[test]
 fn json_holds_an_object_per_epoch_and_one_of_the_run() {
     let folder = folder("json");
@@ -56,7 +67,11 @@ fn json_holds_an_object_per_epoch_and_one_of_the_run() {
     assert_eq!([&last["nodes"], &last["workers"], &last["seed"]], [2, 1, 7]);
     let seconds = last["epoch_seconds"].as_array().expect("a list");
     assert!(seconds.len() == 3 && seconds.iter().all(Value::is_number), "{last}");
-    assert_numbers(last, &["mrr", "hits_at_1", "hits_at_3", "hits_at_10", "local_share"]);
+    assert_repeats(
+        last,
+        &[("seed", 7.into()), ("dim", 8.into()), ("nodes", 2.into()), ("loss", "softmax".into())],
+    );
+    assert_numbers(last, &["loss", "mrr", "hits_at_1", "hits_at_3", "hits_at_10", "local_share"]);
     assert_numbers(
         last,
         &["bytes_sent", "relocations", "replicas", "staleness_mean", "staleness_p99", "hops_mean"],
@@ -64,6 +79,30 @@ fn json_holds_an_object_per_epoch_and_one_of_the_run() {
     assert!(last["bytes_sent"].as_u64() > Some(0), "{last}");
     assert_eq!((&last["generated"], &last["stopped"]), (&Value::from(false), &Value::from(false)));
     assert!(ran.stderr.contains("epoch   3"), "{ran:?}");
+}
+
+/// The settings are the whole truth: given back as flags, they give the same model.
+#[test]
+fn the_settings_of_an_object_repeat_the_run() {
+    let folder = folder("repeat");
+    ring(&folder);
+    let (first, second) = (folder.join("first"), folder.join("second"));
+    let flags = ["--json", "--workers", "1", "--seed", "9", "--reciprocal", "--save", text(&first)];
+    let ran = succeeded(run(&train(&folder, &flags)));
+    let last = objects(&ran).pop().expect("an object of the run");
+    let mut words = vec!["train".to_owned(), "kge".to_owned()];
+    for (flag, value) in last["settings"].as_object().expect("settings by flag") {
+        match value {
+            Value::Bool(false) => {}
+            Value::Bool(true) => words.push(format!("--{flag}")),
+            Value::String(value) => words.push(format!("--{flag}={value}")),
+            value => words.push(format!("--{flag}={value}")),
+        }
+    }
+    words.extend(["--save".to_owned(), text(&second).to_owned()]);
+    succeeded(run(&words.iter().map(String::as_str).collect::<Vec<_>>()));
+    let read = |path| std::fs::read(path).expect("it was saved");
+    assert!(read(first) == read(second), "another model by {words:?}");
 }
 
 #[test]

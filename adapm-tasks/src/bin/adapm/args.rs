@@ -32,7 +32,7 @@ pub(crate) use check_net::CheckNetArgs;
 pub(crate) use common::{ClusterArgs, Manager, RecipeArgs, TrainOutputArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use export::{ExportArgs, ExportWordsArgs};
-pub(crate) use given::{Given, deepest};
+pub(crate) use given::{Given, Settings, deepest};
 pub(crate) use launch::LaunchArgs;
 pub(crate) use processes::{ProcessArgs, SECONDS_WANTED, seconds, transports};
 pub(crate) use simulate::SimulateArgs;

@@ -3,6 +3,7 @@
 //! What is a task's own it says by [`Evaluating`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
 
 use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
 
 use adapm_tasks::run::ManagerStats;
 use serde::Serialize;
@@ -110,6 +111,7 @@ fn evaluate<E: Evaluating>(
     processes: &Processes,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
+    let began = SystemTime::now();
     let Shared { cluster, json, .. } = args.shared();
     let output = processes.output(json);
     let common = train::common(cluster, processes)?;
@@ -144,6 +146,7 @@ fn evaluate<E: Evaluating>(
         outputs.sentences().try_for_each(|sentence| output.text(&format!("  {sentence}\n")))?;
         output.object(&json::Evaluation {
             task: E::TASK,
+            origin: json::Origin::new(given, began),
             system: cluster.system.to_string(),
             nodes: summary.nodes,
             workers: summary.workers,

@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use std::time::SystemTime;
+
 use console::measure_text_width;
 use indicatif::{DecimalBytes, HumanCount};
 
@@ -21,6 +23,26 @@ pub(crate) fn share(share: f64) -> String {
 /// A figure of merit: `0.2814`.
 pub(crate) fn figure(value: f64) -> String {
     format!("{value:.4}")
+}
+
+/// A moment as `2026-11-25T09:30:00Z` (ISO 8601).
+pub(crate) fn date(moment: SystemTime) -> String {
+    let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (mut days, second) = (seconds / 86_400, seconds % 86_400);
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let (mut year, mut month) = (1970, 0);
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let of_month = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    while days >= of_month[month] {
+        days -= of_month[month];
+        month += 1;
+    }
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1, days + 1)
 }
 
 /// A duration given in seconds: `850 us`, `12 ms`, `4.32 s`, `2 min 05 s`, `1 h 02 min`.
@@ -75,7 +97,20 @@ pub(crate) fn wrapped(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn dates_know_leap_years() {
+        let date_of = |seconds| date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        // As `date -u -d @SECONDS` says.
+        assert_eq!(date_of(0), "1970-01-01T00:00:00Z");
+        assert_eq!(date_of(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(date_of(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(date_of(1_767_225_599), "2025-12-31T23:59:59Z");
+        assert_eq!(date_of(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
 
     #[test]
     fn a_share_reaches_100_only_as_a_whole() {

@@ -4,11 +4,14 @@
 //! is `null`, and so is the transport of nodes that are in one process.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use adapm_tasks::run::ManagerStats;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::args::{Given, Settings};
+use crate::format;
 use crate::progress::{EpochDone, Labels};
 use crate::report::Summary;
 
@@ -84,10 +87,28 @@ impl Epoch {
     }
 }
 
+/// What it takes to do the same again: the program, and the value of each flag, also of those that were not given.
+#[derive(Serialize)]
+pub(crate) struct Origin<'a> {
+    version: &'static str,
+    /// When it began, UTC.
+    date: String,
+    /// By the names of the flags.
+    settings: &'a Settings,
+}
+
+impl<'a> Origin<'a> {
+    pub(crate) fn new(given: &'a Given, began: SystemTime) -> Self {
+        Self { version: env!("CARGO_PKG_VERSION"), date: format::date(began), settings: given.settings() }
+    }
+}
+
 /// A training run; `own` is what is the task's.
 #[derive(Serialize)]
 pub(crate) struct Run<'a, O> {
     pub(crate) task: &'static str,
+    #[serde(flatten)]
+    pub(crate) origin: Origin<'a>,
     pub(crate) recipe: Option<&'a str>,
     pub(crate) system: String,
     pub(crate) transport: Option<&'static str>,
@@ -107,6 +128,8 @@ pub(crate) struct Outcome {
     workers: usize,
     epochs: u32,
     epoch_seconds: Vec<f64>,
+    /// Of the last epoch, mean over examples.
+    loss: Option<f64>,
     chosen_epoch: u32,
     #[serde(flatten)]
     manager: Manager,
@@ -120,6 +143,7 @@ impl From<&Summary> for Outcome {
             workers: summary.workers,
             epochs: summary.epochs,
             epoch_seconds: summary.seconds.clone(),
+            loss: summary.loss,
             chosen_epoch: summary.chosen,
             manager: Manager::from(&summary.stats),
             stopped: summary.stopped,
@@ -129,8 +153,10 @@ impl From<&Summary> for Outcome {
 
 /// An evaluation; `own` is what is the task's.
 #[derive(Serialize)]
-pub(crate) struct Evaluation<O> {
+pub(crate) struct Evaluation<'a, O> {
     pub(crate) task: &'static str,
+    #[serde(flatten)]
+    pub(crate) origin: Origin<'a>,
     pub(crate) system: String,
     pub(crate) nodes: usize,
     pub(crate) workers: usize,

@@ -14,6 +14,8 @@ pub(crate) struct Summary {
     pub(crate) epochs: u32,
     /// Seconds of the training of each epoch that is over.
     pub(crate) seconds: Vec<f64>,
+    /// Of the last epoch that is over, mean over examples.
+    pub(crate) loss: Option<f64>,
     /// Seconds of all evaluations of valid.
     pub(crate) valid_seconds: f64,
     /// Seconds of the evaluation of test; `None` if there was none.

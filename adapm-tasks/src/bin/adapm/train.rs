@@ -7,6 +7,7 @@
 //! What is a task's own it says by [`Training`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
 
 use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
 
 use adapm_core::Key;
 use adapm_runtime::System;
@@ -147,6 +148,7 @@ fn train<T: Training>(
     processes: &Processes,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
+    let began = SystemTime::now();
     let Shared { cluster, output: wanted, traced, .. } = args.shared();
     let output = processes.output(wanted.json);
     let common = common(cluster, processes)?;
@@ -194,6 +196,7 @@ fn train<T: Training>(
         traced?.map_or(Ok(()), |sentence| output.text(&format!("  {sentence}\n")))?;
         output.object(&json::Run {
             task: T::TASK,
+            origin: json::Origin::new(given, began),
             recipe: args.shared().recipe.recipe.as_deref(),
             system: cluster.system.to_string(),
             transport: processes.transport(),

@@ -125,6 +125,7 @@ impl Training for TrainArgs {
         Summary {
             epochs: *epochs,
             seconds: report.epochs.iter().map(|epoch| epoch.seconds).collect(),
+            loss: report.epochs.last().map(|epoch| epoch.loss),
             valid_seconds: report.epochs.iter().fold(0.0, |sum, epoch| sum + epoch.evaluation_seconds),
             test_seconds: report.test.map(|_| report.test_seconds),
             chosen: report.chosen_epoch,
@@ -166,7 +167,6 @@ impl Training for TrainArgs {
             seed: config.seed,
             model: config.model.name(),
             dim: config.dim,
-            loss: config.loss.name(),
             negatives: config.negatives.name(),
             learning_rate: config.learning_rate,
             valid_mrr: chosen_valid(report).map(|metrics| metrics.mrr),
@@ -181,7 +181,6 @@ struct Own {
     seed: u64,
     model: &'static str,
     dim: usize,
-    loss: &'static str,
     negatives: &'static str,
     learning_rate: f32,
     valid_mrr: Option<f64>,

@@ -115,6 +115,7 @@ impl Training for TrainArgs {
         Summary {
             epochs: self.training.epochs,
             seconds,
+            loss: report.epochs.last().map(|epoch| epoch.loss),
             valid_seconds,
             test_seconds: report.test.map(|_| report.test_seconds),
             chosen: report.chosen_epoch,

@@ -140,6 +140,7 @@ impl Training for TrainArgs {
             epochs: self.training.epochs,
             chosen: trained.epochs.last().map_or(0, |epoch| epoch.epoch),
             seconds,
+            loss: trained.epochs.last().map(|epoch| epoch.loss),
             valid_seconds,
             test_seconds: trained.analogies.as_ref().map(|_| trained.analogies_seconds),
             is_selected: false,
