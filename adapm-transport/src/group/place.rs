@@ -3,6 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -105,8 +106,22 @@ pub(super) struct RendezvousFile {
 }
 
 impl RendezvousFile {
-    /// Removes what an earlier run may have left.
+    /// Removes what an earlier run may have left. A file that says anything but an address is of somebody who did not mean it to
+    /// be removed.
     pub(super) fn clear(path: &Path) -> Result<(), GroupError> {
+        let reason = "it holds something else than an address: give another file, or remove it";
+        let foreign = || GroupError::File { path: path.to_owned(), reason: reason.to_owned() };
+        match fs::metadata(path) {
+            Ok(metadata) if !metadata.is_file() || metadata.len() > TEXT_BYTES_MAX => return Err(foreign()),
+            Ok(_) => {
+                let bytes = fs::read(path).map_err(|error| unusable(path, "read", &error))?;
+                let is_own =
+                    bytes.is_empty() || str::from_utf8(&bytes).is_ok_and(|text| address_in(text).is_some());
+                is_own.then_some(()).ok_or_else(foreign)?;
+            }
+            // A link that leads nowhere is removed as well.
+            Err(_) => {}
+        }
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(path, "removed", &error)),
             _ => Ok(()),
@@ -117,9 +132,10 @@ impl RendezvousFile {
     pub(super) fn write(path: &Path, address: SocketAddr) -> Result<Self, GroupError> {
         let text = format!("{address}\n");
         let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}", process::id()));
+        // Nobody can have planted a link under a name that nobody knows, and a file that is there is not opened.
+        name.push(format!(".{}-{:016x}", process::id(), RandomState::new().build_hasher().finish()));
         let part = path.with_file_name(name);
-        let written = fs::File::create(&part)
+        let written = fs::File::create_new(&part)
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .and_then(|()| fs::rename(&part, path));
         match written {
@@ -160,6 +176,9 @@ impl Drop for RendezvousFile {
 fn unusable(path: &Path, verb: &str, error: &io::Error) -> GroupError {
     GroupError::File { path: path.to_owned(), reason: format!("it cannot be {verb} ({error})") }
 }
+
+/// Longer than any address and its end of a line.
+const TEXT_BYTES_MAX: u64 = 256;
 
 /// An address that is nobody's (RFC 5737), to ask for the way out of this machine.
 const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -205,7 +224,18 @@ mod tests {
         drop(file);
         let error = RendezvousFile::read(&path).expect_err("no address");
         assert!(error.to_string().ends_with("it holds no address: remove it and start all nodes again"));
-        RendezvousFile::clear(&path).expect("a file");
+        for text in ["somebody else\n".to_owned(), "1.2.3.4:5\n".repeat(100)] {
+            fs::write(&path, &text).expect("a file");
+            let error = RendezvousFile::clear(&path).expect_err("it is of somebody else");
+            assert!(error.to_string().contains("it holds something else than an address"), "{error}");
+            assert_eq!(fs::read_to_string(&path).expect("it is still there"), text);
+        }
+        assert!(RendezvousFile::clear(&folder).is_err(), "a folder");
+        for text in ["", "127.0.0.1:4157\n", "[::1]:80"] {
+            fs::write(&path, text).expect("a file");
+            RendezvousFile::clear(&path).expect("of an earlier run");
+            assert!(!path.exists());
+        }
         RendezvousFile::clear(&path).expect("nothing to clear");
         let nowhere = RendezvousFile::write(&folder.join("none/rendezvous"), address).expect_err("no folder");
         assert!(nowhere.to_string().contains("it cannot be written"), "{nowhere}");
