@@ -3,6 +3,9 @@
 #[doc = include_str!("../docs/processes.md")]
 pub mod processes {}
 
+#[doc = include_str!("../docs/files.md")]
+pub mod files {}
+
 #[doc = include_str!("../docs/trace.md")]
 pub mod trace {}
 

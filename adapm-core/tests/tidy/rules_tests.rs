@@ -84,6 +84,19 @@ fn no_shipped_thread_is_started_by_a_call_that_panics() {
 }
 
 #[test]
+fn files_of_users_are_opened_in_one_place() {
+    for call in ["File::create(path)", "std::fs::write(path, bytes)", "OpenOptions::new()", "fs::read(path)"]
+    {
+        let text = format!("//! x\nfn f() {{ {call} }}\n");
+        assert_one("adapm-tasks/src/bin/adapm/train.rs", &text, 2, "beside");
+        assert_none("adapm-tasks/src/files/output.rs", &text);
+        assert_none("adapm-tasks/tests/cli/files.rs", &text);
+        assert_none("adapm-transport/src/a.rs", &text);
+    }
+    assert_none("adapm-tasks/src/a.rs", "//! x\nfn f() { files::read(p); fs::read_to_string(STATUS) }\n");
+}
+
+#[test]
 fn tests_do_not_sleep() {
     let text = concat!("//! x\nfn f() { std::thread::", "sleep(d) }\n");
     assert_one("adapm-runtime/tests/a.rs", text, 2, "sleeps");

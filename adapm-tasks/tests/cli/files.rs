@@ -1,7 +1,6 @@
 //! Files of users: never replaced by something worse, never lost, whatever is done to a run.
 #![cfg(unix)]
 
-use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -10,7 +9,6 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
-use adapm_core::testing::rng::Rng;
 use adapm_core::testing::silence::patience;
 
 use crate::harness::{
@@ -234,57 +232,6 @@ fn what_was_not_evaluated_is_written_beside_what_is_there() {
         "{stderr}"
     );
     assert!(rest.lines().last().expect("an object").contains(&beside), "{rest}");
-}
-
-/// Kills a run that is to replace a model at random moments: `ADAPM_KILL_RUNS` of them, 6 if that is not set.
-#[test]
-fn a_run_that_is_killed_at_any_moment_leaves_the_old_or_the_new_model_whole() {
-    let runs = env::var("ADAPM_KILL_RUNS").map_or(6, |runs| runs.parse().expect("a number"));
-    let folder = folder("killed");
-    ring(&folder);
-    let model = folder.join("model");
-    // Large enough for the save to take a good part of the time.
-    let train = |seed: &str, model: &Path| {
-        let flags =
-            ["--dim", "20000", "--negative-count", "1", "--workers", "1", "--epochs", "1", "--no-eval"];
-        let files = ["train", "kge", "--data", text(&folder), "--seed", seed, "--save", text(model)];
-        adapm(&[files.as_slice(), &flags].concat())
-    };
-    let saved = |seed: &str| {
-        let path = folder.join(format!("model_{seed}"));
-        let began = Instant::now();
-        let ran = finish(train(seed, &path).spawn().expect("the binary starts"));
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        (fs::read(&path).expect("it was saved"), began.elapsed())
-    };
-    let ((old, took), (new, _)) = (saved("1"), saved("2"));
-    assert!(old != new, "another seed gives another model");
-    let (mut found, mut left) = ([0, 0], 0);
-    let seed = u64::from(std::process::id());
-    println!("seed {seed}");
-    let mut rng = Rng::new(seed);
-    for number in 0..runs {
-        fs::write(&model, &old).expect("a file can be written");
-        let mut child =
-            train("2", &model).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
-        // Nothing is ever sent: this is a moment of the run, or behind its end.
-        let (_open, never) = mpsc::channel::<()>();
-        let moment = took.mul_f64(rng.within(0..1_100) as f64 / 1_000.0);
-        let _ = never.recv_timeout(moment);
-        child.kill().expect("a child can be killed");
-        child.wait().expect("a child can be waited for");
-        let bytes = fs::read(&model).expect("a model is there");
-        assert!(bytes == old || bytes == new, "run {number}, killed after {moment:?}: damaged");
-        found[usize::from(bytes == new)] += 1;
-        left += names(&folder).iter().filter(|name| name.ends_with(".partial")).count();
-    }
-    println!(
-        "counts: {runs} runs killed while they replace a model: {} found the old model, {} the new one, {left} files were left",
-        found[0], found[1]
-    );
-    assert_eq!(finish(train("2", &model).spawn().expect("starts")).code, Some(0));
-    assert_eq!(fs::read(&model).expect("it was saved"), new);
-    assert!(names(&folder).iter().all(|name| !name.ends_with(".partial")), "what was left is removed");
 }
 
 #[test]

@@ -167,6 +167,15 @@ fn a_signal_is_passed_on_once_and_gives_the_exit_code() {
 }
 
 #[test]
+fn one_signal_ends_a_launch_whose_processes_stand_still() {
+    let script = "read secret; echo ready >&2; trap '' TERM; while :; do read word; done";
+    let mut child = Scripted::new("launch_still", "a,b", script).start("0.1");
+    wait_for(&mut child, "n1 | ready");
+    signal(&child, "-TERM");
+    assert_eq!(finish(child).code, Some(143));
+}
+
+#[test]
 fn when_one_is_stopped_the_others_are_asked_to_stop_too() {
     let script = "read secret; [ $ADAPM_NODE = 1 ] && exit 143; read word; [ \"$word\" = 'signal 15' ] && exit 143; exit 1";
     let ran = finish(Scripted::new("launch_stopped", "a,b,c", script).start("86400"));

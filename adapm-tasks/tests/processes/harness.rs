@@ -93,6 +93,11 @@ impl Process {
         Self { name: name.to_owned(), child, stdout, stderr }
     }
 
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal to this process alone.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);

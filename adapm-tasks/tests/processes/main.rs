@@ -11,6 +11,7 @@ mod killed;
 mod launchers;
 mod machines;
 mod meeting;
+mod mounts;
 mod namespaces;
 mod partitions;
 mod paused;

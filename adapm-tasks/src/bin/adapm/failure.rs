@@ -219,6 +219,9 @@ impl Failure {
                 let path = path.display();
                 Some(format!("{path} ({flag}) cannot be the data of several processes: give a file that each can read"))
             }
+            Self::Stdout(error) if error.kind() == io::ErrorKind::StorageFull => {
+                Some("cannot write to stdout: no space left on device".to_owned())
+            }
             Self::Stdout(error) => Some(format!("cannot write to stdout: {error}; keep its reader open")),
             Self::Signals(error) => {
                 Some(format!("cannot handle Ctrl-C: {error}; check the limits of this process"))

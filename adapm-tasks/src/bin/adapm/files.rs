@@ -194,9 +194,10 @@ fn check_input(flag: &'static str, output: &Output) -> Result<(), Failure> {
         return Err(Failure::Overwrites { flag, path: path.to_owned(), input });
     }
     let id = FileId::at(path);
-    let is_stdout = output.replaces() && id.is_some() && FileId::at(Path::new("/dev/stdout")) == id;
-    if is_stdout {
-        return Err(Failure::SameFile { path: path.to_owned(), flags: [flag, "stdout"] });
+    let is_own =
+        |name: &&str| output.replaces() && id.is_some() && FileId::at(&Path::new("/dev").join(name)) == id;
+    if let Some(stream) = ["stdout", "stderr"].into_iter().find(is_own) {
+        return Err(Failure::SameFile { path: path.to_owned(), flags: [flag, stream] });
     }
     Ok(())
 }
