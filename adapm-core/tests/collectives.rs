@@ -9,7 +9,7 @@ use adapm_core::node::{Event, Initial, Input, Node, Op, OpBody, OpId, Output};
 use adapm_core::policy::Adaptive;
 use adapm_core::testing::ReferenceStore;
 use adapm_core::wire::Message;
-use adapm_core::wire::message::{Barrier, Body, Quiesce};
+use adapm_core::wire::message::{Barrier, Body, Quiesce, SyncRequest, SyncResponse};
 use adapm_core::{Instant, Layout, NodeId, WorkerId};
 
 type Engine = Node<ReferenceStore<f32>, Adaptive>;
@@ -175,4 +175,19 @@ fn a_false_word_of_missing_nodes_is_refused() {
     drain(&mut node);
     accepts(&mut node, N0, missing(0, &[N2]));
     assert!(matches!(node.poll_output(), Output::Event(Event::Missing { .. })));
+}
+
+#[test]
+fn an_answer_to_no_mark_is_refused() {
+    let mut node = engine(N0);
+    let answer = SyncResponse { synced: true, ..SyncResponse::default() };
+    refuses(&mut node, N1, Said(Body::SyncResponse(answer)));
+    let mark = SyncRequest { sync: true, ..SyncRequest::default() };
+    for _ in 0..2 {
+        // Nothing is due, so each is answered at once, and the next may come.
+        accepts(&mut node, N1, Said(Body::SyncRequest(mark.clone())));
+        let Output::Transmit(N1, message) = node.poll_output() else { panic!("it is answered") };
+        assert!(matches!(*message.body, Body::SyncResponse(SyncResponse { synced: true, more: false, .. })));
+        drain(&mut node);
+    }
 }

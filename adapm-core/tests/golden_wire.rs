@@ -96,7 +96,7 @@ fn messages() -> Vec<Message> {
     for quiesce in [
         Quiesce::Arrived { number: 1 },
         Quiesce::Leaving,
-        Quiesce::Probe { wave: 5 },
+        Quiesce::Probe { wave: 5, settle: true },
         Quiesce::Report { wave: 5, busy: true, sent: 1_000, applied: 999 },
         Quiesce::Done { number: 1 },
         Quiesce::Left,
@@ -130,6 +130,7 @@ fn entries() -> Vec<Message> {
             with_value: vec![true, false],
         },
         more: true,
+        synced: true,
     };
     let operation = Operation { pulls: asked(&[(5, 1)]), pushes: asked(&[(6, 0)]), sets: asked(&[(7, 3)]) };
     let forward = Forward {

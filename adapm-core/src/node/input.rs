@@ -81,11 +81,13 @@ pub enum OpBody<V> {
         /// The keys.
         keys: Vec<Key>,
     },
-    /// Done when every earlier push of this node is in the main copies and every replica here was refreshed since.
+    /// Done when every earlier push of this node is in the main copies and every replica here was refreshed since. What workers
+    /// do after the call is not waited for.
     WaitSync,
     /// Done when every live worker of every node has called it. Channel 0 only.
     Barrier,
-    /// Done when, after every live worker of every node has called it, everything sent is applied everywhere.
+    /// Done when, after every live worker of every node has called it, every operation that had begun is done and every push made
+    /// is in the main copy and all replicas. What workers do after the calls is not waited for.
     Quiesce,
     /// The worker has ended: barriers and quiesces no longer wait for it. Done at once.
     ///

@@ -18,15 +18,36 @@ pub(crate) struct Late {
     pub(crate) wanted: BTreeSet<Key>,
     /// Keys whose replica has changed, is set or is given up.
     pub(crate) changed: BTreeSet<Key>,
+    /// Those of them that a mark waits for ([`crate::node::sync`]): they come before the others.
+    pub(crate) sealed: BTreeSet<Key>,
 }
 
 impl Late {
     pub(crate) fn is_empty(&self) -> bool {
-        self.wanted.is_empty() && self.changed.is_empty()
+        self.wanted.is_empty() && self.changed.is_empty() && self.sealed.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.wanted.len() + self.changed.len()
+        self.wanted.len() + self.changed.len() + self.sealed.len()
+    }
+
+    /// From here on, what has changed so far comes first.
+    pub(crate) fn seal(&mut self) {
+        self.sealed.append(&mut self.changed);
+    }
+
+    /// Puts a change off, again if it was sealed.
+    pub(crate) fn put_off(&mut self, key: Key, was_sealed: bool) {
+        if was_sealed {
+            self.sealed.insert(key)
+        } else {
+            self.changed.insert(key)
+        };
+    }
+
+    /// The changes that come next.
+    pub(crate) fn changes(&mut self) -> &mut BTreeSet<Key> {
+        if self.sealed.is_empty() { &mut self.changed } else { &mut self.sealed }
     }
 }
 

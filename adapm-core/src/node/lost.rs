@@ -54,6 +54,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let peer = mem::replace(&mut self.peers[node.index()], Peer { lost: true, ..Peer::default() });
         // Replicas that have become main copies here may be among them.
         self.agenda.dirty.extend(peer.late.changed);
+        self.agenda.dirty.extend(peer.late.sealed);
         if let Some(outstanding) = peer.outstanding
             && !planted!(self, AwaitLost)
         {
@@ -93,7 +94,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         let spared = if planted!(self, ForgetForwarded) { self.sent_elsewhere(node) } else { Vec::new() };
         let mut ops: Vec<OpId> = mem::take(&mut self.ops).into_keys().collect();
         ops.sort_unstable();
-        ops.extend(self.syncs.drain(..).map(|sync| sync.op()));
+        ops.extend(self.syncs.drain(..).filter_map(|sync| sync.op()));
         let live = mem::take(&mut self.barriers.live);
         let mut barriers = mem::replace(&mut self.barriers, Barriers::of(live));
         ops.extend(barriers.take_ops());

@@ -1,7 +1,13 @@
-//! `quiesce` and the end of a run: waves that find the cluster at rest (protocol, section 7).
+//! `quiesce` and the end of a run (protocol, section 7): waves over all nodes, which node 0 coordinates.
 //!
-//! After every live worker has called, node 0 probes all nodes. Two successive waves in which no node has anything waiting
-//! and messages sent equal messages applied, with the same totals in both, prove rest.
+//! After every live worker has called `quiesce`, two waves *settle*: each node reports once all is done that had begun there when
+//! the probe arrived ([`crate::node::sync`]). After the first, every push made before the calls is in its main copy; after
+//! the second, it is in every replica as well. What begins later is not waited for, so a thread that goes on localizing or
+//! writing keeps no quiesce from ending.
+//!
+//! At the end of a run, after all nodes have begun to leave, waves look for *rest*: each node reports how it stands. Two
+//! successive waves in which no node has anything waiting and messages sent equal messages applied, with the same totals in
+//! both, prove that nothing is on its way.
 //!
 //! # What a peer may claim
 //! Only a node itself knows that its workers have called, that nothing waits there and what it has sent and applied. Whoever
@@ -32,8 +38,8 @@ pub(super) struct Quiesces {
     told: bool,
     number: u64,
     leave: Vec<OpId>,
-    /// Probes to be answered at the end of the input.
-    probe: Option<u64>,
+    /// A probe to be answered at the end of the input: the wave, and whether it settles.
+    probe: Option<(u64, bool)>,
     arrived: NodeSet,
     leaving: NodeSet,
     wave: Option<Wave>,
@@ -49,12 +55,20 @@ pub(super) struct Quiesces {
 #[derive(Debug)]
 struct Wave {
     number: u64,
+    kind: WaveKind,
     reported: NodeSet,
     busy: bool,
     sent: u64,
     applied: u64,
-    /// Totals of the wave before, if it found rest.
-    before: Option<u64>,
+}
+
+/// What a wave is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum WaveKind {
+    /// A quiesce: the first or the second of its waves.
+    Settle { is_second: bool },
+    /// The end of the run, with the total of the wave before if it found rest.
+    Rest { before: Option<u64> },
 }
 
 impl Quiesces {
@@ -124,9 +138,9 @@ impl<S: Store, P: Policy> Node<S, P> {
                 if coordinates
                     && self.awaits_report(from, wave)
                     && self.may_have_counted(from, Totals { sent, applied }) => {}
-            Quiesce::Probe { wave } if from == COORDINATOR => {
+            Quiesce::Probe { wave, settle } if from == COORDINATOR => {
                 self.round.awaited = self.round.number;
-                self.quiesces.probe = Some(wave);
+                self.quiesces.probe = Some((wave, settle));
             }
             Quiesce::Done { number }
                 if from == COORDINATOR && number == self.quiesces.number && self.wants_rest() =>
@@ -201,7 +215,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.quiesces.all.set(waits && self.config.channel == ChannelId(0), self.now);
         let Some(wave) = &self.quiesces.wave else {
             if self.all_want_rest() && self.quiesces.next_wave.is_none() {
-                self.start_wave(None);
+                self.start_wave(self.first_wave());
             }
             return;
         };
@@ -209,49 +223,65 @@ impl<S: Store, P: Policy> Node<S, P> {
             return;
         }
         let rest = !wave.busy && wave.sent == wave.applied;
-        let proven = rest && wave.before == Some(wave.sent);
-        let total = wave.sent;
+        let (kind, total) = (wave.kind, wave.sent);
         self.quiesces.wave = None;
-        if proven {
-            self.announce_rest();
-        } else if rest {
-            self.start_wave(Some(total));
-        } else {
-            self.quiesces.next_wave = Some(self.now.plus_nanos(self.config.round_nanos_min));
+        match kind {
+            WaveKind::Settle { is_second: false } if !planted!(self, SettleOnce) => {
+                self.start_wave(WaveKind::Settle { is_second: true });
+            }
+            WaveKind::Settle { .. } => self.announce_rest(),
+            WaveKind::Rest { before } if rest && before == Some(total) => self.announce_rest(),
+            WaveKind::Rest { .. } if rest => self.start_wave(WaveKind::Rest { before: Some(total) }),
+            WaveKind::Rest { .. } => {
+                self.quiesces.next_wave = Some(self.now.plus_nanos(self.config.round_nanos_min));
+            }
         }
     }
 
-    fn start_wave(&mut self, before: Option<u64>) {
+    fn first_wave(&self) -> WaveKind {
+        if self.quiesces.arrived.is_empty() {
+            WaveKind::Rest { before: None }
+        } else {
+            WaveKind::Settle { is_second: false }
+        }
+    }
+
+    fn start_wave(&mut self, kind: WaveKind) {
         self.quiesces.next_wave = None;
         self.quiesces.waves += 1;
         let number = self.quiesces.waves;
         self.quiesces.wave =
-            Some(Wave { number, reported: NodeSet::new(), busy: false, sent: 0, applied: 0, before });
+            Some(Wave { number, kind, reported: NodeSet::new(), busy: false, sent: 0, applied: 0 });
+        let settle = matches!(kind, WaveKind::Settle { .. });
         for index in 0..self.config.nodes {
             let node = NodeId(index as u16);
             if node != self.config.node {
-                self.send(node, Message::bare(Body::Quiesce(Quiesce::Probe { wave: number })));
+                self.send(node, Message::bare(Body::Quiesce(Quiesce::Probe { wave: number, settle })));
             }
         }
-        self.quiesces.probe = Some(number);
+        self.quiesces.probe = Some((number, settle));
     }
 
     /// At the end of every input: starts a wave that is due, and answers a probe with the state that the input left.
     pub(super) fn progress_quiesce(&mut self) {
         if self.quiesces.next_wave.is_some_and(|at| at <= self.now) {
-            self.start_wave(None);
+            self.start_wave(self.first_wave());
         }
-        while let Some(wave) = self.quiesces.probe.take() {
+        while let Some((wave, settle)) = self.quiesces.probe.take() {
+            if settle {
+                self.settle(wave);
+                continue;
+            }
             // Intents of workers that have ended still have replicas to release.
             let unretired = !self.quiesces.leave.is_empty() && self.signals.any();
-            let report = Quiesce::Report {
-                wave,
-                busy: (unretired || !self.is_at_rest()) && !planted!(self, QuiesceWhileBusy),
-                sent: self.stats.messages_sent,
-                applied: self.stats.messages_applied,
-            };
-            self.tell_waves(report);
+            self.report(wave, (unretired || !self.is_at_rest()) && !planted!(self, QuiesceWhileBusy));
         }
+    }
+
+    /// Tells the coordinator how this node stands in `wave`.
+    pub(super) fn report(&mut self, wave: u64, busy: bool) {
+        let (sent, applied) = (self.stats.messages_sent, self.stats.messages_applied);
+        self.tell_waves(Quiesce::Report { wave, busy, sent, applied });
     }
 
     fn announce_rest(&mut self) {

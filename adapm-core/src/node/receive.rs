@@ -10,6 +10,7 @@ use crate::id::{Counter, Key, NodeId};
 use crate::layout::Layout;
 use crate::node::Node;
 use crate::node::interest::{Mark, Request};
+use crate::node::sync::SyncMark;
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, State};
@@ -62,7 +63,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         for &key in &outstanding.localizes {
             self.look_again(key);
         }
-        self.note_synced(from, outstanding.sync, response.more);
+        if response.synced {
+            self.note_synced(from);
+        }
+        self.progress_syncs();
         Ok(())
     }
 
@@ -74,11 +78,15 @@ impl<S: Store, P: Policy> Node<S, P> {
     ) -> Result<(), Fault> {
         self.check_grants(from, &grants)?;
         self.apply_grants(from, &grants, values);
+        self.progress_syncs();
         Ok(())
     }
 
     fn check_response(&self, from: NodeId, response: &SyncResponse) -> Result<(), Fault> {
         let Some(outstanding) = &self.peers[from.index()].outstanding else { return Err(Fault::Unexpected) };
+        if response.synced && self.peers[from.index()].mark != SyncMark::Asked {
+            return Err(Fault::Unexpected);
+        }
         self.check_grants(from, &response.grants)?;
         let held = |key: Key| {
             let word = self.peek(key);
@@ -164,7 +172,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         if entry.get().count() == 0 {
             entry.remove();
         }
-        self.requested -= 1;
+        self.note_answered(request);
         Some(request)
     }
 
@@ -214,6 +222,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.retry_request(key);
         }
         self.agenda.resend.extend_from_slice(&retry.operations);
+        self.progress_syncs();
         Ok(())
     }
 

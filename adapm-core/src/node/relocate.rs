@@ -144,7 +144,6 @@ impl<S: Store, P: Policy> Node<S, P> {
             interest.take(Mark::HadTurn);
             interest.take(Mark::Unsent);
             request = interest.take_request();
-            self.requested -= usize::from(request.is_some());
             let is_granted = interest.take(Mark::Wished);
             let is_last = interest.signals == 0;
             if is_last {
@@ -157,6 +156,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 }
             }
         }
+        request.into_iter().for_each(|request| self.note_answered(request));
         self.advance(key);
         self.unpark(key);
         request

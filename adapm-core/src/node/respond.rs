@@ -106,6 +106,9 @@ impl<S: Store, P: Policy> Node<S, P> {
                 return Err(Fault::Impossible(*key));
             }
         }
+        if request.sync && self.peers[from.index()].due_marked.is_some() {
+            return Err(Fault::Unexpected);
+        }
         let released = |key: &&Key| request.releases.binary_search(key).is_ok();
         match request.localizes.keys.iter().chain(request.sets.iter()).find(released) {
             Some(key) => Err(Fault::Impossible(*key)),
@@ -175,6 +178,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         let (grants, mut values) = draft.into_parts();
         let mut response = SyncResponse { grants, ..SyncResponse::default() };
         let mut room = Room::default();
+        let peer = &mut self.peers[to.index()];
+        if request.sync {
+            peer.due_marked = Some(peer.due_told + peer.due.len() as u64);
+        }
         let due = self.take_due(to, request, &localized, &mut room);
         self.write_refreshes(&due.refreshes, &mut response, &mut values);
         let asked_for =
@@ -189,8 +196,14 @@ impl<S: Store, P: Policy> Node<S, P> {
                 self.decide_hand_over(key, to);
             }
         }
+        let (early, unfair) = (planted!(self, MarkPastDue), planted!(self, WaitForLaterChanges));
         let peer = &mut self.peers[to.index()];
         response.more = !peer.due.is_empty();
+        let is_told = |marked: u64| early || (marked <= peer.due_told && (!unfair || !response.more));
+        response.synced = peer.due_marked.is_some_and(is_told);
+        if response.synced {
+            peer.due_marked = None;
+        }
         peer.told = response.more;
         self.send(to, Message { body: Box::new(Body::SyncResponse(response)), values });
     }
@@ -216,7 +229,9 @@ impl<S: Store, P: Policy> Node<S, P> {
             if !is_free && !room.take(values, self.config.block_bytes_max) {
                 break;
             }
-            self.peers[to.index()].due.pop_front();
+            let peer = &mut self.peers[to.index()];
+            peer.due.pop_front();
+            peer.due_told += 1;
             match saying {
                 Some(Saying::HandOver { .. }) if waits => decided_later.push(key),
                 Some(Saying::HandOver { with_value }) => {

@@ -80,18 +80,20 @@ pub(super) struct Entry<T> {
     pub(super) values: usize,
     /// Whether it goes in this round.
     pub(super) goes: bool,
+    /// Whether a mark waits for it, so that it comes first.
+    pub(super) is_sealed: bool,
     pub(super) says: T,
 }
 
 /// An entry that goes, unless room turns out to be short.
 pub(super) fn entry<T>(drafts: &mut Requests, key: Key, to: NodeId, values: usize, says: T) -> Entry<T> {
     drafts[to.index()].get_or_insert_default().demand += HEAD_BYTES + values;
-    Entry { key, to, values, goes: true, says }
+    Entry { key, to, values, goes: true, is_sealed: false, says }
 }
 
 impl<S: Store, P: Policy> Node<S, P> {
-    /// Gives room to entries for peers of which `turn` says that it is their turn, from the key on at which it says that the
-    /// last request ended. An entry that gets none waits for a later round.
+    /// Gives room to entries for peers of which `turn` says that it is their turn: to those that are sealed, then from the key on
+    /// at which it says that the last request ended. An entry that gets none waits for a later round.
     pub(super) fn share<T>(
         &mut self,
         entries: &mut [Entry<T>],
@@ -100,8 +102,8 @@ impl<S: Store, P: Policy> Node<S, P> {
     ) {
         let bytes_max = self.config.block_bytes_max;
         let mut next = BTreeMap::new();
-        for from_turn_on in [true, false] {
-            for entry in entries.iter_mut() {
+        for (sealed, from_turn_on) in [(true, true), (true, false), (false, true), (false, false)] {
+            for entry in entries.iter_mut().filter(|entry| entry.is_sealed == sealed) {
                 let peer = &mut self.peers[entry.to.index()];
                 let (first, is_turn) = turn(&mut peer.turn);
                 if !is_turn || (entry.key >= *first) != from_turn_on {

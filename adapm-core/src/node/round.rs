@@ -46,7 +46,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn has_something_to_say(&self) -> bool {
         !self.agenda.is_empty()
             || self.signals.any()
-            || self.syncs.iter().any(|sync| sync.wants_request())
+            || self.wants_mark()
             || self
                 .peers
                 .iter()
@@ -162,7 +162,12 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Replicas that changed, are set or are given up, in order. Main copies that changed are folded.
     fn changed(&mut self, drafts: &mut Requests) -> Vec<Entry<Change>> {
-        let mut keys = self.take_late(|peer| (&mut peer.late.changed, &mut peer.turn.changed));
+        let mut sealed: Vec<Key> = Vec::new();
+        if self.peers.iter().any(|peer| !peer.late.sealed.is_empty()) {
+            sealed = self.peers.iter().flat_map(|peer| &peer.late.sealed).copied().collect();
+            sealed.sort_unstable();
+        }
+        let mut keys = self.take_late(|peer| (peer.late.changes(), &mut peer.turn.changed));
         keys.append(&mut self.agenda.dirty);
         keys.append(&mut self.agenda.release);
         keys.append(&mut self.agenda.set);
@@ -177,13 +182,14 @@ impl<S: Store, P: Policy> Node<S, P> {
                 }
                 State::Replica => {
                     if let Some(change) = self.change(key, word) {
+                        let is_sealed = sealed.binary_search(&key).is_ok();
                         let values = usize::from(change.is_dirty) + usize::from(change.set.is_some());
                         let bytes = values * change.len * S::Value::WIDTH;
                         let owner = route::believed(word, key, self.config.nodes).node;
                         if self.owes_answer(owner) {
-                            self.peers[owner.index()].late.changed.insert(key);
+                            self.peers[owner.index()].late.put_off(key, is_sealed);
                         } else {
-                            entries.push(entry(drafts, key, owner, bytes, change));
+                            entries.push(Entry { is_sealed, ..entry(drafts, key, owner, bytes, change) });
                         }
                     }
                 }
@@ -237,11 +243,11 @@ impl<S: Store, P: Policy> Node<S, P> {
         for (draft, bytes) in drafts.iter_mut().zip(bytes) {
             draft.iter_mut().for_each(|draft| draft.values.reserve(bytes));
         }
-        for &Entry { key, to, goes, says, .. } in entries {
+        for &Entry { key, to, goes, is_sealed, says, .. } in entries {
             if goes {
                 self.draft_change(key, to, says, drafts[to.index()].get_or_insert_default());
             } else {
-                self.peers[to.index()].late.changed.insert(key);
+                self.peers[to.index()].late.put_off(key, is_sealed);
             }
         }
     }
@@ -289,7 +295,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn send_request(&mut self, node: NodeId, draft: Option<Box<Draft>>) {
-        let sync = self.wants_sync(node);
+        let sync = self.takes_mark(node);
         let peer = &mut self.peers[node.index()];
         let is_empty = draft.as_ref().is_none_or(|draft| draft.is_empty());
         if peer.lost || peer.outstanding.is_some() || (is_empty && !peer.news && !sync) {
@@ -305,7 +311,6 @@ impl<S: Store, P: Policy> Node<S, P> {
             releases: request.releases.0.clone(),
             sets: request.sets.0.clone(),
             localizes: request.localizes.keys.0.clone(),
-            sync,
         });
         self.round.peers += 1;
         self.send(node, Message { body: Box::new(Body::SyncRequest(request)), values });

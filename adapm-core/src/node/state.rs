@@ -18,6 +18,7 @@ use crate::config::NodeConfig;
 use crate::id::{Counter, Key, NodeId};
 use crate::node::input::OpId;
 use crate::node::late::Late;
+use crate::node::sync::SyncMark;
 use crate::node_set::NodeSet;
 use crate::slot::Location;
 use crate::time::Instant;
@@ -169,6 +170,11 @@ pub(crate) struct Peer {
     /// Keys owned here of which it lacks a change, or whose hand-over to it is decided, in the order in which that came about; some
     /// may be in it twice or in vain.
     pub(crate) due: VecDeque<Key>,
+    /// How many keys have left `due` at its front, and how many have to before all is told that was due when its mark arrived.
+    pub(crate) due_told: u64,
+    pub(crate) due_marked: Option<u64>,
+    /// This node's mark, if one is on its way.
+    pub(crate) mark: SyncMark,
     /// Whether it knows already that a request would bring something.
     pub(crate) told: bool,
     /// Its entries parked here.
@@ -214,7 +220,6 @@ pub(crate) struct Outstanding {
     pub(crate) releases: Vec<Key>,
     pub(crate) sets: Vec<Key>,
     pub(crate) localizes: Vec<Key>,
-    pub(crate) sync: bool,
 }
 
 /// The current round.

@@ -178,6 +178,7 @@ impl Space<'_> {
             versions: refreshes.iter().map(|_| Version(choices.number())).collect(),
             refreshes,
             more: choices.flag(),
+            synced: choices.flag(),
             ..SyncResponse::default()
         };
         for key in self.keys(choices).iter().copied() {
@@ -295,7 +296,7 @@ fn quiesce(choices: &mut Choices<'_>) -> Quiesce {
     match choices.below(6) {
         0 => Quiesce::Arrived { number },
         1 => Quiesce::Leaving,
-        2 => Quiesce::Probe { wave: number },
+        2 => Quiesce::Probe { wave: number, settle: number.is_multiple_of(2) },
         3 => Quiesce::Report {
             wave: number,
             busy: choices.flag(),

@@ -68,7 +68,10 @@ bugs! {
     QuiesceWhileBusy breaks 4: "A node reports to a quiesce that nothing waits there, so the quiesce ends too early.";
     LoseDirtyMark breaks 4: "A push leaves no dirty mark in the word of its copy.";
     LoseDirtyEntry breaks 4: "A copy becomes dirty, and the worker's dirty queue loses the key.";
+    SettleOnce breaks 4: "A quiesce ends after its first wave, when pushes are in the main copies, but not in all replicas yet.";
+    MarkPastDue breaks 4: "An owner answers a mark as if all were told, though some of what was due then waits for room.";
     MarkPastLate breaks 4: "A request is marked for a `wait_sync` although changes for its receiver are still put off.";
+    WaitForLaterChanges breaks 6: "An owner answers a mark only when nothing is due any more, so a `wait_sync` waits for as long as others write.";
     ForgetLate breaks 6: "What is put off until a peer has answered is never said.";
     ForgetForwardCounter breaks 6: "An entry is forwarded without the counter of the fact by which it is forwarded.";
     HideHolders breaks 5: "An owner hides the holders from the policy and believes its answer.";

@@ -64,6 +64,7 @@ checks! {
     ComesToRest watches 6: "A cluster left alone ends all operations and comes to rest.";
     NothingToTheLost watches 6: "Nothing is written to a node that is known to be lost.";
     QuiesceEnded watches 6: "When a quiesce ends, the operations issued before have ended.";
+    EndsUnderWrites watches 6: "A `wait_sync` or quiesce ends while workers go on writing and localizing.";
     Hops watches 6: "An entry is not forwarded more often than its key has moved.";
     BarrierMet watches 6: "When a barrier ends, every live worker has called it.";
     EndsOnce watches 6: "An operation ends once.";

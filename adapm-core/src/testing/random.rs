@@ -141,6 +141,7 @@ impl Schedule {
             }
         }
         self.cluster.settle()?;
+        self.meet_unpaused()?;
         self.all_call(Cluster::barrier)?;
         self.cluster.settle()?;
         self.all_call(Cluster::quiesce)?;

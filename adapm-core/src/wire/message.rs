@@ -82,7 +82,7 @@ pub struct SyncRequest {
     pub intents: Asked,
     /// Keys that a worker of the sender wants moved there.
     pub localizes: Asked,
-    /// The sender waits for all changes made so far: fold every main copy that it holds a replica of.
+    /// A mark: the sender waits for all that is due to it now. Fold every main copy that it holds a replica of.
     pub sync: bool,
 }
 
@@ -133,6 +133,8 @@ pub struct SyncResponse {
     pub hand_overs: Owners,
     /// There is more: ask again.
     pub more: bool,
+    /// All is told that was due when the receiver's mark arrived.
+    pub synced: bool,
 }
 
 /// Entries on their way to their owner. Values: those of the operation.
@@ -226,6 +228,8 @@ pub enum Quiesce {
     Probe {
         /// The wave.
         wave: u64,
+        /// Whether to report once all is done that has begun there by now, for a quiesce; else how it stands now, for the end.
+        settle: bool,
     },
     /// To node 0: the sender's state in wave `wave`.
     Report {

@@ -5,7 +5,7 @@ use adapm_core::testing::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The others say again what a stronger one says ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 52] = [
+pub(crate) const WITNESSES: [(Check, Bug); 53] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -32,6 +32,7 @@ pub(crate) const WITNESSES: [(Check, Bug); 52] = [
     (Check::HoldersHeeded, Bug::HideHolders),
     (Check::ComesToRest, Bug::ForgetParked),
     (Check::NothingToTheLost, Bug::WriteToLost),
+    (Check::EndsUnderWrites, Bug::WaitForLaterChanges),
     (Check::Hops, Bug::ForgetForwardCounter),
     (Check::BarrierMet, Bug::BarrierEarly),
     (Check::EndsOnce, Bug::EndTwice),

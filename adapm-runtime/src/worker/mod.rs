@@ -252,9 +252,9 @@ impl<S: Store> Worker<S> {
         self.on_channels(self.shared.ports.len(), &OpBody::WaitSync)
     }
 
-    /// Blocks until all workers of all nodes that have not ended have called this, and everything sent is applied everywhere:
-    /// all copies of a key are equal then. First waits for this worker's asynchronous calls. Does not wait until intents are
-    /// acted on: that is the action timer's to choose.
+    /// Blocks until all workers of all nodes that have not ended have called this, and everything pushed and set before is applied
+    /// everywhere: all copies of a key are equal then, but for what anybody goes on doing, which is not waited for. First waits for
+    /// this worker's asynchronous calls. Does not wait until intents are acted on: that is the action timer's to choose.
     ///
     /// # Errors
     /// The cluster has failed.

@@ -5,9 +5,11 @@ use alloc::vec::Vec;
 
 use super::Schedule;
 use crate::id::{Key, NodeId};
+use crate::node::OpId;
 use crate::slot::State;
+use crate::testing::check::Checks;
 use crate::testing::oracle::Who;
-use crate::testing::violation::Violation;
+use crate::testing::violation::{Violation, hold};
 
 impl Schedule {
     /// A worker pushes to a key that is between two owners, and the home, which may know of the new one, passes that on at once,
@@ -69,6 +71,46 @@ impl Schedule {
         Ok(true)
     }
 
+    /// A `wait_sync` of one worker, or a quiesce of all, while every node goes on changing all its copies and one localizes.
+    pub(super) fn meet_unpaused(&mut self) -> Result<(), Violation> {
+        let live = self.live();
+        if self.cluster.losses().any() || live.is_empty() || self.rng.chance(60) {
+            return Ok(());
+        }
+        for who in &live {
+            let clock = self.cluster.member(who.0).workers[who.1.index()].clock.0;
+            self.cluster.intent(*who, &self.keys, clock..clock + 3)?;
+        }
+        let ops: Vec<OpId> = if self.rng.chance(50) {
+            alloc::vec![self.cluster.wait_sync(self.rng.choose(&live))?]
+        } else {
+            live.iter().map(|who| self.cluster.quiesce(*who)).collect::<Result<_, _>>()?
+        };
+        for _ in 0..UNPAUSED_ROUNDS_MAX {
+            if ops.iter().all(|op| self.cluster.is_done(*op)) {
+                return self.cluster.settle();
+            }
+            if self.localizes {
+                let key = self.rng.choose(&self.keys);
+                self.cluster.localize(self.rng.choose(&live), &[key])?;
+            }
+            for who in &live {
+                self.cluster.touch(*who);
+            }
+            for node in self.cluster.living() {
+                self.cluster.round(node)?;
+            }
+            // All that is on its way now, not what comes of it: else none would wait for the next turn.
+            for (from, to) in self.cluster.air().loaded() {
+                for _ in 0..self.cluster.air().queue(from, to).count() {
+                    self.cluster.deliver(from, to)?;
+                }
+            }
+        }
+        hold!(Checks::ALL => EndsUnderWrites, false, "{ops:?} do not end while others go on");
+        Ok(())
+    }
+
     /// An owner whose key is held elsewhere pushes to it: whether there was one.
     pub(super) fn push_under_holders(&mut self) -> Result<bool, Violation> {
         let keys = || self.cluster.keys().filter_map(|key| Some((key, self.cluster.owner(key)?)));
@@ -114,3 +156,6 @@ impl Schedule {
         self.cluster.round(holder)
     }
 }
+
+/// Rounds after which what has not ended while others go on never will.
+const UNPAUSED_ROUNDS_MAX: usize = 1_000;

@@ -61,6 +61,7 @@ fn response() -> SyncResponse {
         versions: versions(1),
         hand_overs: owners(),
         more: false,
+        synced: false,
     }
 }
 
