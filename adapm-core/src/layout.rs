@@ -100,12 +100,16 @@ impl Layout {
     #[must_use]
     pub fn value_len(&self, key: Key) -> Option<usize> {
         // Nearly all layouts have one to three extents: a scan beats a search.
-        let extent = if self.ranges.len() <= SCANNED_EXTENTS {
-            self.ranges.iter().find(|extent| key < extent.keys.end)
-        } else {
-            self.ranges.get(self.ranges.partition_point(|extent| extent.keys.end <= key))
-        };
-        extent.map(|extent| extent.value_len)
+        if self.ranges.len() > SCANNED_EXTENTS {
+            return self.search(key);
+        }
+        self.ranges.iter().find(|extent| key < extent.keys.end).map(|extent| extent.value_len)
+    }
+
+    #[cold]
+    fn search(&self, key: Key) -> Option<usize> {
+        let at = self.ranges.partition_point(|extent| extent.keys.end <= key);
+        self.ranges.get(at).map(|extent| extent.value_len)
     }
 
     /// The node that starts as owner of `key` and knows its owner ever after.
