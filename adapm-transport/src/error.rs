@@ -69,6 +69,12 @@ impl SystemError {
     pub fn is_file_limit(self) -> bool {
         self.code.is_some_and(|code| FILE_LIMITS.contains(&code))
     }
+
+    /// What to do about it, if it is a limit that can be raised.
+    #[must_use]
+    pub fn advice(self) -> Option<&'static str> {
+        self.is_file_limit().then_some("raise the limit of open files (ulimit -n)")
+    }
 }
 
 impl From<&io::Error> for SystemError {

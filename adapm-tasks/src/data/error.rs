@@ -1,8 +1,9 @@
 //! What can be wrong with data: who is to blame, where, what to do.
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
+
+use adapm_transport::error::SystemError;
 
 use crate::data::DATA_VARIABLE;
 use crate::data::ratings::RatingFault;
@@ -30,7 +31,7 @@ pub enum DataError {
         /// File or folder.
         path: PathBuf,
         /// Why.
-        kind: io::ErrorKind,
+        error: SystemError,
     },
     /// A file became shorter while it was read.
     Shrunk {
@@ -102,8 +103,9 @@ impl fmt::Display for DataError {
                 write!(f, "no file {split}.txt, {split}.tsv or {split}.del in {}", folder.display())?;
                 f.write_str("; give the folder that holds the splits")
             }
-            Self::Unreadable { path, kind } => {
-                write!(f, "cannot read {}: {kind}; check path and permissions", path.display())
+            Self::Unreadable { path, error } => {
+                let advice = error.advice().unwrap_or("check path and permissions");
+                write!(f, "cannot read {}: {error}; {advice}", path.display())
             }
             Self::Shrunk { path } => {
                 write!(

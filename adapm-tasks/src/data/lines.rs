@@ -19,7 +19,7 @@ pub(crate) struct Field<'a> {
 /// Reads a whole file, if it exists.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, DataError> {
     let unreadable =
-        |error: io::Error| DataError::Unreadable { path: path.to_path_buf(), kind: error.kind() };
+        |error: io::Error| DataError::Unreadable { path: path.to_path_buf(), error: error.into() };
     if path.exists() { files::read(path).map(Some).map_err(unreadable) } else { Ok(None) }
 }
 

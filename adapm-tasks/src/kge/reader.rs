@@ -16,7 +16,7 @@ pub(crate) fn load(folder: &Path) -> Result<Graph, DataError> {
     // Tells a folder that is missing, no folder, or closed from one without the file.
     folder
         .read_dir()
-        .map_err(|error| DataError::Unreadable { path: folder.to_path_buf(), kind: error.kind() })?;
+        .map_err(|error| DataError::Unreadable { path: folder.to_path_buf(), error: error.into() })?;
     load_from(&Folder { path: folder, read: &read })
 }
 

@@ -147,7 +147,7 @@ fn open(
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> DataError {
-    DataError::Unreadable { path: path.to_path_buf(), kind: error.kind() }
+    DataError::Unreadable { path: path.to_path_buf(), error: error.into() }
 }
 
 /// Endings of the files of splits, in the order in which they are looked for.

@@ -11,6 +11,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use adapm_transport::error::SystemError;
+
 use crate::files::{self, Output, OutputError};
 
 /// A checkpoint file that cannot be written, read or used. Its text is one line: what, where, what to do.
@@ -22,7 +24,7 @@ pub enum CheckpointError {
         /// The file.
         path: PathBuf,
         /// Why.
-        kind: io::ErrorKind,
+        error: SystemError,
     },
     /// The file cannot be written.
     Unwritable {
@@ -83,11 +85,12 @@ impl std::error::Error for CheckpointError {}
 impl fmt::Display for CheckpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, kind: io::ErrorKind::NotFound } => {
+            Self::Io { path, error } if error.kind() == io::ErrorKind::NotFound => {
                 write!(f, "cannot read {}: no such file; check the path", path.display())
             }
-            Self::Io { path, kind } => {
-                write!(f, "cannot read {}: {kind}; check path and permissions", path.display())
+            Self::Io { path, error } => {
+                let advice = error.advice().unwrap_or("check path and permissions");
+                write!(f, "cannot read {}: {error}; {advice}", path.display())
             }
             Self::Unwritable { path, reason, .. } => write!(f, "cannot write {}: {reason}", path.display()),
             Self::Foreign { path } => {
@@ -127,7 +130,7 @@ impl fmt::Display for CheckpointError {
 ///
 /// What the operating system refuses.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CheckpointError> {
-    files::read(path).map_err(|error| CheckpointError::Io { path: path.to_path_buf(), kind: error.kind() })
+    files::read(path).map_err(|error| CheckpointError::Io { path: path.to_path_buf(), error: error.into() })
 }
 
 /// Writes a file by `write`, which may be called several times. An older file of that name stays as it is until the new one is

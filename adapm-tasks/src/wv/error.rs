@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use adapm_transport::error::SystemError;
+
 use crate::data::DataError;
 
 /// A corpus, vocabulary, question or vector file that cannot be used. Its text is one line: what, where, what to do.
@@ -15,7 +17,7 @@ pub enum CorpusError {
         /// The file.
         path: PathBuf,
         /// Why.
-        kind: io::ErrorKind,
+        error: SystemError,
     },
     /// A text that cannot be read to its end.
     Text(DataError),
@@ -103,7 +105,7 @@ pub enum VectorFault {
 
 impl CorpusError {
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
-        Self::Io { path: path.to_path_buf(), kind: error.kind() }
+        Self::Io { path: path.to_path_buf(), error: error.into() }
     }
 }
 
@@ -118,7 +120,10 @@ impl From<DataError> for CorpusError {
 impl fmt::Display for CorpusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, kind } => write!(f, "{}: {kind}; check path and permissions", path.display()),
+            Self::Io { path, error } => {
+                let advice = error.advice().unwrap_or("check path and permissions");
+                write!(f, "{}: {error}; {advice}", path.display())
+            }
             Self::Text(error) => error.fmt(f),
             Self::CutShort { path } => {
                 write!(f, "{} is cut short; compress or copy it again", path.display())

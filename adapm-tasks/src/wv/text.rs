@@ -208,7 +208,7 @@ impl Text {
                     at += read as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(DataError::Unreadable { path: path(), kind: error.kind() }),
+                Err(error) => return Err(DataError::Unreadable { path: path(), error: error.into() }),
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::harness::{Ended, Process, TOKEN, binary, folder, member, ring, skip, text};
+use crate::harness::{Ended, Process, TOKEN, binary, clean, folder, member, ring, skip, text};
 use crate::machines::Machines;
 
 /// Two machines `a` and `b`, on which names mean what `hosts` say.
@@ -144,4 +144,39 @@ fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table
     let row = ended.stdout.lines().find(|line| line.contains("refused  ")).unwrap_or_default().to_owned();
     assert!(row.contains("2 connections; the last: refused 127.0.0.1:"), "{ended:?}");
     assert_eq!(other.end().code, Some(0));
+}
+
+#[test]
+fn a_node_that_may_open_too_few_files_says_so_and_blames_nobody() {
+    let folder = folder("few_files");
+    let data = ring(&folder);
+    let train =
+        ["train", "kge", "--data", &data, "--no-eval", "--dim", "8", "--epochs", "1", "--workers", "1"];
+    for limit in [12, 14, 16] {
+        let _ = fs::remove_file(folder.join("rendezvous"));
+        let limited = member(&folder, 0, 4);
+        let mut shell = clean(std::process::Command::new("sh"));
+        shell.envs(limited.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\""), binary()]);
+        let first = Process::start("n0", shell.args(train).args(["--join-timeout", "4"]));
+        let others: Vec<_> = (1..4)
+            .map(|node| {
+                let mut command = member(&folder, node, 4);
+                Process::start(&format!("n{node}"), command.args(train).args(["--join-timeout", "4"]))
+            })
+            .collect();
+        let first = first.end();
+        let others: Vec<Ended> = others.into_iter().map(Process::end).collect();
+        if first.code == Some(0) {
+            // Enough for this machine's libraries.
+            continue;
+        }
+        let error = first.error();
+        assert!(error.contains("Too many open files"), "{limit}: {first:?}");
+        assert!(error.contains("ulimit -n"), "{limit}: {first:?}");
+        for (node, other) in (1..).zip(&others) {
+            let error = other.error();
+            assert!(error.starts_with("error: node n0 "), "n{node} of {limit}: {other:?}");
+        }
+    }
 }

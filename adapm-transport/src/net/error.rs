@@ -144,7 +144,7 @@ impl fmt::Display for NetError {
             Self::Bind { at, error } if error.kind() == io::ErrorKind::AddrNotAvailable => {
                 write!(f, "cannot listen at {at}: this machine has no such address")
             }
-            Self::Bind { at, error } => write!(f, "cannot listen at {at}: {error}{}", advice(*error)),
+            Self::Bind { at, error } => write!(f, "cannot listen at {at}: {}", Advised(*error)),
             Self::Exposed { at } => write!(
                 f,
                 "listening at {at} without a token lets anybody join: give all nodes --token-file, or --insecure in a \
@@ -154,10 +154,10 @@ impl fmt::Display for NetError {
                 write!(f, "this build has no transport {kind}: build it with feature `{kind}`")
             }
             Self::System { error } => {
-                write!(f, "the system refuses what a network endpoint needs: {error}{}", advice(*error))
+                write!(f, "the system refuses what a network endpoint needs: {}", Advised(*error))
             }
             Self::Accept { error } => {
-                write!(f, "this node cannot accept connections: {error}{}", advice(*error))
+                write!(f, "this node cannot accept connections: {}", Advised(*error))
             }
             Self::Refused { node, address: Some(address), refusal } => {
                 write!(f, "node {node} at {address}: {refusal}")
@@ -170,9 +170,14 @@ impl fmt::Display for NetError {
     }
 }
 
-/// What to do about it, if that is known.
-fn advice(error: SystemError) -> &'static str {
-    if error.is_file_limit() { "; raise the limit of open files (ulimit -n)" } else { "" }
+/// A system error with what to do about it, if that is known.
+struct Advised(SystemError);
+
+impl fmt::Display for Advised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)?;
+        self.0.advice().map_or(Ok(()), |advice| write!(f, "; {advice}"))
+    }
 }
 
 impl core::error::Error for NetError {}
