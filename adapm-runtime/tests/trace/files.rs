@@ -49,7 +49,7 @@ fn what_is_wrong_is_told_with_its_line() {
         assert_eq!(fault(&format!("{HEAD}{tail}")), expected, "{tail:?}");
     }
     assert_eq!(fault(""), Some((1, NotATrace)));
-    assert_eq!(fault("adapm trace 2\n"), Some((1, NotATrace)));
+    assert_eq!(fault("adapm trace 3\n"), Some((1, NotATrace)));
     assert_eq!(fault("adapm trace 2\nnodes 2\n"), Some((3, Head)));
     assert_eq!(fault("adapm trace 2\nnodes 0\n"), Some((2, TooManyNodes)));
     assert_eq!(fault("adapm trace 2\nnodes 99999999\n"), Some((2, TooManyNodes)));
