@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
-use adapm_core::transport::Farewell;
+use adapm_core::transport::{Farewell, Loss};
 
 use super::collective::ROOT;
 use super::config::{GroupConfig, Rendezvous};
-use super::error::GroupError;
+use super::error::{GroupError, PeerLoss};
 use super::handle::Handle;
 use super::net_mesh::NetMesh;
 use super::place::{self, RendezvousFile};
@@ -149,7 +149,9 @@ impl<'a> Attempt<'a> {
             Rendezvous::Address(text) => self.find_way(text)?,
             Rendezvous::File(path) => {
                 let meeting = self.await_file(path)?;
-                let from = place::towards(meeting).map_err(|error| cut_off(meeting, &error))?;
+                let given = meeting.to_string();
+                let from = place::towards(meeting)
+                    .map_err(|error| GroupError::Address { given, reason: no_way(&error) })?;
                 (Way { meeting: vec![meeting], ..Way::default() }, from)
             }
         };
@@ -181,7 +183,7 @@ impl<'a> Attempt<'a> {
             for (address, from) in ways {
                 match from {
                     Ok(from) => open.push((address, from)),
-                    Err(error) => last = Some(cut_off(address, &error)),
+                    Err(error) => last = Some(no_way(&error)),
                 }
             }
             let is_one = open.windows(2).all(|two| two[0].1 == two[1].1);
@@ -194,13 +196,10 @@ impl<'a> Attempt<'a> {
                     .then(|| format!("`{text}` means {} here, which is this machine itself", address.ip()));
                 return Ok((Way { meeting, names: Some(names), hint }, from));
             }
+            let reason = last.unwrap_or_else(|| "no answer".to_owned());
             if self.is_late() {
-                return Err(match last {
-                    Some(error) => error,
-                    None => self.unreached(ROOT, &meeting, "no answer".to_owned()),
-                });
+                return Err(self.unreached(ROOT, &meeting, reason));
             }
-            let reason = last.map_or_else(|| "no answer".to_owned(), |error| error.to_string());
             self.show_trouble(Some(ROOT), reason);
             thread::sleep(LOOK);
         }
@@ -310,7 +309,12 @@ impl<'a> Attempt<'a> {
             self.unreached(ROOT, &way.meeting, reason())
         } else if missing.is_empty() {
             let address = self.roster.members[apart.index()].as_ref().map(|member| member.address);
-            self.unreached(apart, address.as_slice(), reason())
+            // The same node is to blame on all that have joined.
+            handle.report(PeerLoss { node: apart, address, loss: Loss::Silent(waited) });
+            match handle.failure() {
+                Some(error) if error.lost().is_none_or(|loss| loss.node != apart) => error,
+                _ => self.unreached(apart, address.as_slice(), reason()),
+            }
         } else {
             handle.shared.ask(|state| state.give_up = Some((missing.clone(), waited)));
             let (joined, rendezvous) = (self.roster.joined(), self.roster.rendezvous.clone());
@@ -386,9 +390,8 @@ impl Names {
     }
 }
 
-fn cut_off(meeting: SocketAddr, error: &io::Error) -> GroupError {
-    let reason = format!("it cannot be reached from here ({error}): check the network, or give --bind");
-    GroupError::Address { given: meeting.to_string(), reason }
+fn no_way(error: &io::Error) -> String {
+    format!("it cannot be reached from here ({error}): check the network, or give --bind")
 }
 
 /// The channel of control endpoints.

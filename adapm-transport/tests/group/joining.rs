@@ -145,3 +145,26 @@ fn several_groups_in_one_process_keep_apart() {
         }
     });
 }
+
+#[test]
+fn two_that_cannot_be_linked_agree_on_who_is_to_blame() {
+    let rendezvous = file();
+    thread::scope(|scope| {
+        let nodes = [0, 1, 2].map(|node| {
+            let mut config = config(node, 3, &rendezvous);
+            config.dead_after = Duration::from_secs(2);
+            if node > 0 {
+                config.join_timeout = Duration::from_secs(1);
+            }
+            if node == 1 {
+                // Nothing of node 1 is there, and node 2 dials it there in vain.
+                config.advertise = Some("127.0.0.2".to_owned());
+            }
+            scope.spawn(move || join(config).expect_err("n1 and n2 have no link"))
+        });
+        let [host, one, two] = nodes.map(|node| node.join().expect("no panic"));
+        assert_eq!(host.lost().map(|loss| loss.node), Some(NodeId(2)), "{host}");
+        assert!(matches!(&one, GroupError::Unreached { node: NodeId(2), .. }), "{one}");
+        assert_eq!(two, GroupError::GivenUp { by: vec![NodeId(1)] });
+    });
+}

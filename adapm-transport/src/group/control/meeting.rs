@@ -65,7 +65,8 @@ impl<T: Mesh> Control<T> {
             .zip((0..).map(id))
             .map(|(card, node)| card.clone().map(|card| Member::of(card, self.mesh.rtt(node))));
         let members: Vec<_> = members.collect();
-        let apart = self.others().find(|node| self.cards[node.index()].is_some() && !self.mesh.is_up(*node));
+        let is_apart = |node: &NodeId| self.cards[node.index()].is_some() && !self.mesh.is_up(*node);
+        let first_apart = self.others().find(is_apart);
         let trouble = if self.joined { None } else { self.trouble() };
         let mut state = self.shared.lock();
         let changed = (state.joined, &state.roster.members, &state.roster.trouble)
@@ -77,7 +78,8 @@ impl<T: Mesh> Control<T> {
             let surplus = state.roster.refused.len().saturating_sub(REFUSED_MAX);
             state.roster.refused.drain(..surplus);
         }
-        state.apart = apart;
+        // A node that leaves because of another one is not to blame.
+        state.apart = state.apart.filter(is_apart).or(first_apart);
         if changed {
             state.joined = self.joined;
             state.run = self.mesh.run();
