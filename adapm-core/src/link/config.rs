@@ -22,7 +22,7 @@ pub struct LinkConfig {
     /// Longest time that a received packet waits for its acknowledgement. Defaults to 20 ms.
     pub ack_delay: Duration,
     /// Most bytes of a frame in one packet: larger frames are cut, so that acknowledgements and heartbeats pass between
-    /// their parts. Where a mebibyte may be under way, a packet carries up to [`PACKET_BYTES_MAX`] bytes instead. At least 1
+    /// their parts. Where four times as much may be under way, packets carry [`PACKET_BYTES_MAX`] bytes instead. At least 1
     /// and at most that. Defaults to 16 KiB, 0.65 s at 200 kbit/s.
     pub packet_bytes: usize,
     /// Most packets that wait for an acknowledgement; at the bound the way is full. Defaults to 4,096.

@@ -2,9 +2,9 @@
 //! time of data.
 //!
 //! A pipe takes megabytes that a slow network carries for minutes; what is said later, acknowledgements of the other
-//! direction included, waits behind them. So what is written and not acknowledged is limited: to one packet at first, twice
-//! as much with each round trip as long as acknowledgements come soon, half as much when one takes long. A network that
-//! is fast reaches the window of the link within a few round trips, as TCP does.
+//! direction included, waits behind them. So what is written and not acknowledged is limited: to one packet at first, four
+//! times as much with each round trip as long as acknowledgements come soon and packets wait for them, half as much when one
+//! takes long. A network that is fast reaches the window of the link within a few round trips, as with TCP.
 
 use core::time::Duration;
 
@@ -73,7 +73,7 @@ impl Pace {
                 (self.limit, self.halved) = (self.limit / 2, now);
             }
         } else if self.is_limiting && took <= config.dead_after / 16 {
-            self.limit += acknowledged.bytes;
+            self.limit += GROWTH * acknowledged.bytes;
         }
         self.limit = self.limit.max(least);
         self.is_limiting &= are_waiting;
@@ -82,4 +82,7 @@ impl Pace {
 
 /// What may be under way from which on the network counts as fast: so much arrives in a sixteenth of the dead time that a
 /// packet of the largest size takes a small share of it, even if the network becomes far slower.
-const FAST_BYTES: usize = 1 << 20;
+const FAST_BYTES: usize = 4 * PACKET_BYTES_MAX;
+/// What is added to the limit for each byte that was acknowledged soon: a limit far above what is needed asks for few
+/// acknowledgements.
+const GROWTH: usize = 3;

@@ -124,7 +124,7 @@ impl Pair {
         claim!(Quiet, !idle, "{end:?} acknowledges, and nothing has come");
         if let Some(content) = &packet.1 {
             let (written, acknowledged) = side.paced;
-            let within = written <= 2 * acknowledged + config.packet_bytes + SHARE_BYTES;
+            let within = written <= 4 * acknowledged + config.packet_bytes + SHARE_BYTES;
             claim!(Pace, within, "{end:?} has written {written} bytes with {acknowledged} acknowledged");
             side.paced.0 += content.len() + SHARE_BYTES;
             side.waits.get_or_insert(now);

@@ -38,7 +38,7 @@ pub enum Claim {
     Room,
     /// A peer that is silent or acknowledges nothing is suspected, recovers or is dead exactly when it should be.
     Vigil,
-    /// What is under way is at most twice as much as has been acknowledged on the same pipe, and one packet.
+    /// What is written is at most four times as much as was acknowledged on the same pipe, and one packet.
     Pace,
     /// A goodbye is told behind everything sent before, with its reason; and its sender learns that it arrived.
     Farewell,
