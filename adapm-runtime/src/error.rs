@@ -50,9 +50,9 @@ pub enum BuildError {
         /// Endpoints needed.
         nodes: usize,
     },
-    /// A dense layout whose main copies cannot be kept in this process's memory.
+    /// A cluster that cannot be kept in this process's memory.
     Memory {
-        /// Bytes needed by the main copies and the directories of the nodes in this process.
+        /// Bytes needed by main copies, directories, engines and stacks of the nodes in this process.
         bytes: u128,
     },
     /// The group of processes cannot go on.
@@ -133,8 +133,8 @@ impl fmt::Display for BuildError {
             Self::Memory { bytes } => {
                 write!(
                     f,
-                    "the layout needs {:.1} GiB of memory here, which cannot be had: use fewer keys, shorter values, more \
-                     processes, or Layout::sparse",
+                    "the cluster needs {:.1} GiB of memory here, which cannot be had: use fewer nodes or workers, fewer keys, \
+                     shorter values, more processes, or Layout::sparse",
                     *bytes as f64 / f64::from(1 << 30)
                 )
             }

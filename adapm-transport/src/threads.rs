@@ -122,6 +122,22 @@ fn limits() -> Vec<String> {
     vec![full]
 }
 
+/// Address space that this process may still take, in bytes; `None` where it has no bound, or none that can be read.
+#[must_use]
+pub fn address_space_left() -> Option<u64> {
+    let max = bound(&std::fs::read_to_string("/proc/self/limits").ok()?, "Max address space")?;
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let taken = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
+    let taken: u64 = taken.split_whitespace().next()?.parse().ok()?;
+    Some(max.saturating_sub(taken << 10))
+}
+
+/// A bound of `/proc/self/limits`.
+fn bound(limits: &str, name: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// The first full control group of processes that this one is in.
 fn of_control_group() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -155,13 +171,10 @@ fn folder_of(line: &str) -> Option<(&'static str, String)> {
 
 /// What `/proc/self/limits` bounds of that which a thread takes.
 fn of_process(limits: &str) -> Vec<String> {
-    let of = |name: &str| {
-        let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    let processes =
-        of("Max processes").map(|max| format!("{max} processes and threads of this user (ulimit -u)"));
-    let memory = of("Max address space").map(|max| format!("{} KiB of address space (ulimit -v)", max >> 10));
+    let processes = bound(limits, "Max processes")
+        .map(|max| format!("{max} processes and threads of this user (ulimit -u)"));
+    let memory = bound(limits, "Max address space")
+        .map(|max| format!("{} KiB of address space (ulimit -v)", max >> 10));
     processes.into_iter().chain(memory).collect()
 }
 

@@ -6,6 +6,7 @@ use adapm_core::layout::Kind;
 use adapm_core::policy::System;
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, NodeId, Value};
+use adapm_transport::threads;
 
 use super::{Builder, Decisions};
 use crate::error::BuildError;
@@ -81,20 +82,30 @@ where
         }
     }
 
-    /// Checks that main copies and directories of `here` of the nodes can be had at all; asks for the memory and gives it back.
+    /// Checks that `here` of the nodes can be had at all: main copies, directories, what each has of each other, and threads.
+    /// Asks for the memory and gives it back, as whoever has started cannot be refused any more.
     fn check_memory(&self, here: usize) -> Result<(), BuildError> {
+        let (channels, nodes) = (self.channels.unwrap_or(1), self.nodes as u128);
+        let engines = here as u128 * channels as u128;
+        let bytes = self.store_bytes(here) + engines * (ENGINE_BYTES + nodes * PEER_BYTES);
+        let stacks = (engines + here as u128 * self.workers as u128) * STACK_BYTES;
+        let is_bounded = threads::address_space_left().is_some_and(|left| bytes + stacks > u128::from(left));
+        let room =
+            usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+        if room && !is_bounded { Ok(()) } else { Err(BuildError::Memory { bytes: bytes + stacks }) }
+    }
+
+    /// Memory of main copies and directories of `here` of the nodes, as far as this crate knows.
+    fn store_bytes(&self, here: usize) -> u128 {
         if !self.in_memory || self.layout.kind() == Kind::Sparse {
-            return Ok(());
+            return 0;
         }
         let values = self.layout.extents().iter().map(|extent| {
             let keys = u128::from(extent.keys.end.0 - extent.keys.start.0);
             keys * (extent.value_len * V::WIDTH + HEADER_BYTES) as u128
         });
         let directories = here as u128 * u128::from(self.layout.keys().end.0) * ENTRY_BYTES;
-        let bytes = directories + values.sum::<u128>() * here as u128 / self.nodes as u128;
-        let room =
-            usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
-        if room { Ok(()) } else { Err(BuildError::Memory { bytes }) }
+        directories + values.sum::<u128>() * here as u128 / self.nodes as u128
     }
 }
 
@@ -103,3 +114,12 @@ const HEADER_BYTES: usize = 16;
 
 /// Memory of a directory for each key of the layout.
 const ENTRY_BYTES: u128 = 8;
+
+/// Memory of an engine with its thread, apart from its peers, about.
+const ENGINE_BYTES: u128 = 80 << 10;
+
+/// Memory of an engine and its endpoint for each node of the cluster, about.
+const PEER_BYTES: u128 = 400;
+
+/// Address space of a thread.
+const STACK_BYTES: u128 = 2 << 20;

@@ -16,4 +16,5 @@ mod namespaces;
 mod partitions;
 mod paused;
 mod quality;
+mod refused;
 mod slurm;
