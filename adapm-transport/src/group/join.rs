@@ -320,7 +320,11 @@ impl<'a> Attempt<'a> {
             let (joined, rendezvous) = (self.roster.joined(), self.roster.rendezvous.clone());
             GroupError::Missing { joined, missing, waited, rendezvous, hint: way.hint.clone() }
         };
-        handle.leave(Farewell::Failed);
+        // Whoever hears of this end is not to blame this node for another.
+        handle.leave(match error {
+            GroupError::Unreached { node, .. } => Farewell::Lost(node),
+            _ => Farewell::Failed,
+        });
         error
     }
 

@@ -165,6 +165,7 @@ fn two_that_cannot_be_linked_agree_on_who_is_to_blame() {
         let [host, one, two] = nodes.map(|node| node.join().expect("no panic"));
         assert_eq!(host.lost().map(|loss| loss.node), Some(NodeId(2)), "{host}");
         assert!(matches!(&one, GroupError::Unreached { node: NodeId(2), .. }), "{one}");
-        assert_eq!(two, GroupError::GivenUp { by: vec![NodeId(1)] });
+        // n0 joins in the verdict, before n2 has heard of it or behind.
+        assert!(matches!(&two, GroupError::GivenUp { by } if by.contains(&NodeId(1))), "{two}");
     });
 }

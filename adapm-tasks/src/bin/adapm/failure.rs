@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use adapm_core::NodeId;
 use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
 use adapm_tasks::bench::BenchError;
@@ -144,6 +145,17 @@ impl Failure {
     /// Whether another process is gone, or has failed, and nothing is wrong here.
     pub(crate) fn is_loss(&self) -> bool {
         self.exit_code() == LOST
+    }
+
+    /// The node whose process has told that it cannot go on, if that ends this one.
+    pub(crate) fn culprit(&self) -> Option<NodeId> {
+        match self {
+            Self::Task(
+                TaskError::Build(BuildError::Process { node, .. })
+                | TaskError::Run(RunError::Process { node, .. }),
+            ) => Some(*node),
+            _ => None,
+        }
     }
 
     fn exit_code(&self) -> u8 {

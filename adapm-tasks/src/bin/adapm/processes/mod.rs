@@ -138,7 +138,8 @@ impl Company {
         };
         let farewell = match &result {
             Ok(()) | Err(Failure::Interrupted(_)) => Farewell::Finished,
-            Err(_) => Farewell::Failed,
+            // Others may hear of this end before they hear why.
+            Err(error) => error.culprit().map_or(Farewell::Failed, Farewell::Lost),
         };
         self.group.leave(farewell);
         result
