@@ -59,17 +59,25 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Training whose first epoch takes minutes, and which ends at once if it is asked to.
+/// Writes the ring with a hundred times as many facts to train on.
+fn long_ring(folder: &Path) {
+    ring(folder);
+    let facts = (24..4_200).map(|from| format!("e{from}\tnext\te{}\n", from + 1));
+    let short = fs::read_to_string(folder.join("train.txt")).expect("it was written");
+    write(folder, "train.txt", &(short + &facts.collect::<String>()));
+}
+
+/// Training whose first epoch takes minutes (kge: of the long ring), and which ends at once if it is asked to.
 const ENDLESS: [(&str, &[&str]); 3] = [
     ("kge", &["--negatives", "independent", "--negative-count", "2000", "--chunk", "1", "--dim", "2000"]),
-    ("mf", &["--rows", "2000", "--columns", "2000", "--cells", "600000", "--dim", "2000"]),
+    ("mf", &["--rows", "5000", "--columns", "5000", "--cells", "6000000", "--dim", "2000"]),
     ("wv", &["--sentences", "30000", "--dim", "2000", "--negatives", "50"]),
 ];
 
 #[test]
 fn a_run_that_is_stopped_in_its_first_epoch_keeps_the_file_that_is_there() {
     let folder = folder("first_epoch");
-    ring(&folder);
+    long_ring(&folder);
     let model = folder.join("model");
     for ((task, flags), (signal, code)) in
         ENDLESS.into_iter().zip([("-INT", 130), ("-TERM", 143), ("-TERM", 143)])
@@ -90,7 +98,7 @@ fn a_run_that_is_stopped_in_its_first_epoch_keeps_the_file_that_is_there() {
 #[test]
 fn processes_that_are_stopped_in_their_first_epoch_keep_the_file_that_is_there() {
     let folder = folder("first_epoch_launch");
-    ring(&folder);
+    long_ring(&folder);
     let model = folder.join("model");
     fs::write(&model, "a good model").expect("a file can be written");
     let train = [&["train", "kge", "--data", text(&folder), "--save", text(&model)], ENDLESS[0].1].concat();
@@ -194,7 +202,7 @@ fn more_room_than_there_is_is_asked_for_before_training() {
 #[test]
 fn the_second_of_two_runs_with_one_file_is_refused() {
     let folder = folder("two_runs");
-    ring(&folder);
+    long_ring(&folder);
     let model = folder.join("model");
     let train = [&["train", "kge", "--data", text(&folder), "--save", text(&model)], ENDLESS[0].1].concat();
     let first = begun(&mut adapm(&train));
@@ -284,7 +292,7 @@ fn handles_usr1(pid: &str) -> bool {
 #[test]
 fn a_launch_that_is_asked_tells_where_its_processes_are() {
     let folder = folder("state");
-    ring(&folder);
+    long_ring(&folder);
     let train = [&["train", "kge", "--data", text(&folder)], ENDLESS[0].1].concat();
     let mut child =
         adapm(&[&["launch", "--nodes", "2", "--"], train.as_slice()].concat()).spawn().expect("starts");
