@@ -23,7 +23,7 @@ pub(crate) struct LaunchArgs {
     /// File with the secret of the processes, 32 bytes or more [default: a new secret for each run]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Hosts to start on by ssh (HOST, USER@HOST, [IPV6]), node 0 on the first, by a name that the others know, too
+    /// Hosts to start on by ssh (HOST, USER@HOST; IPv6 in brackets), node 0 on the first, by a name that the others know, too
     #[arg(long, value_name = "HOST,...", value_delimiter = ',', help_heading = "Several hosts")]
     pub(crate) hosts: Vec<String>,
     /// Port of the first host at which the nodes meet
