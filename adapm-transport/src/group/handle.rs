@@ -95,6 +95,15 @@ impl Handle {
         self.shared.wait(|state| (!state.is_deciding()).then(|| state.failure.clone()))
     }
 
+    pub(super) fn begin_use(&self) {
+        *self.shared.lock().in_use.get_or_insert(0) += 1;
+    }
+
+    pub(super) fn end_use(&self) {
+        let mut state = self.shared.lock();
+        state.in_use = state.in_use.map(|uses| uses.saturating_sub(1));
+    }
+
     /// Leaves and waits for the control thread. A node that has lost another names it, whatever `farewell` says.
     pub(super) fn leave(&self, farewell: Farewell) {
         self.shared.ask(|state| *state.leave.get_or_insert(farewell));
@@ -109,7 +118,10 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.leave(Farewell::Failed);
+        let state = self.shared.lock();
+        let is_over = state.in_use == Some(0) && state.failure.is_none() && !thread::panicking();
+        drop(state);
+        self.leave(if is_over { Farewell::Finished } else { Farewell::Failed });
     }
 }
 

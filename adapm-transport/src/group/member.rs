@@ -21,8 +21,11 @@ use crate::net::{Address, Kind, Net, NetError};
 /// The processes of one cluster, as one of them sees them; see the [module](crate::group) for an example.
 ///
 /// A thread of its own keeps the links alive. *Collectives* ([`Group::all_gather`], [`Group::gather`]) are called by all nodes
-/// in the same order; calls that differ are an error on all of them. Dropping it says that this node has failed: call
-/// [`Group::leave`] at an orderly end.
+/// in the same order; calls that differ are an error on all of them.
+///
+/// [`Group::leave`] says goodbye. Dropping the group says that this node has finished if something has used it and all that
+/// did have ended in order ([`Group::begin_use`]), the group has not failed, and the thread does not panic; else that this
+/// node has failed.
 pub struct Group {
     config: GroupConfig,
     handle: Handle,
@@ -99,6 +102,17 @@ impl Group {
     /// one, or, if nothing was heard of it, whichever [`GroupError`] tells.
     pub fn report(&self, loss: PeerLoss) {
         self.handle.report(loss);
+    }
+
+    /// Notes that something, as a cluster, begins to use the group. Until its [`Group::end_use`], dropping the group says that
+    /// this node has failed.
+    pub fn begin_use(&self) {
+        self.handle.begin_use();
+    }
+
+    /// Notes that what has begun to use the group has ended in order.
+    pub fn end_use(&self) {
+        self.handle.end_use();
     }
 
     /// Leaves the group and waits until the others have heard, at most about [`GroupConfig::dead_after`]. If a node is lost,

@@ -48,6 +48,8 @@ pub(super) struct State {
     watches: Vec<Weak<LossWatch>>,
     /// Asked for: nodes that did not come are told to the others.
     pub(super) give_up: Option<(Vec<NodeId>, Duration)>,
+    /// What uses the group has ended in order but for so many; `None`: nothing has used it.
+    pub(super) in_use: Option<usize>,
     /// Asked for: the end of the control thread.
     pub(super) leave: Option<Farewell>,
     /// The control thread has ended.
@@ -77,6 +79,7 @@ impl Shared {
             flags: Vec::new(),
             watches: Vec::new(),
             give_up: None,
+            in_use: None,
             leave: None,
             ended: false,
         };

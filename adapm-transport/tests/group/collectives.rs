@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use adapm_core::NodeId;
-use adapm_core::transport::Farewell;
+use adapm_core::transport::{Farewell, Loss};
 use adapm_transport::group::GroupError;
 
 use super::each;
@@ -58,6 +58,28 @@ fn a_member_that_is_dropped_is_lost_and_named_with_its_address() {
     assert_eq!(texts.iter().flatten().count(), 3);
     for (text, start) in texts.into_iter().flatten() {
         assert!(text.starts_with(&start) && text.ends_with("; start the cluster again"), "{text}");
+    }
+}
+
+#[test]
+fn dropping_a_group_that_nothing_uses_any_more_says_goodbye() {
+    for (begun, ended) in [(1, 1), (2, 2), (2, 1), (1, 0)] {
+        each(2, |group| {
+            group.all_gather(&[]).expect("all are there");
+            if group.node() == NodeId(1) {
+                (0..begun).for_each(|_| group.begin_use());
+                (0..ended).for_each(|_| group.end_use());
+                return;
+            }
+            let error = group.all_gather(&[]).expect_err("it takes part no more");
+            if begun == ended {
+                assert_eq!(error, GroupError::Left { node: NodeId(1) });
+            } else {
+                let loss = error.lost().expect("it has ended in the middle of something");
+                assert!(loss.node == NodeId(1) && loss.loss == Loss::Failed, "{error}");
+            }
+            group.leave(Farewell::Finished);
+        });
     }
 }
 
