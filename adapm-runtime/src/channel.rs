@@ -129,8 +129,9 @@ impl<S: Store> Channel<S> {
                 self.state.clocks = clocks;
             }
             self.tell();
-            if self.state.left.is_some() {
-                match self.failure.lost(0) {
+            if let Some((_, outcome)) = &self.state.left {
+                // Who is lost after that has taken nothing away.
+                match self.failure.lost(0).filter(|_| outcome.is_err()) {
                     Some(lost) => return Ok(Farewell::Lost(lost.node)),
                     None if self.link.is_flushed() => return Ok(Farewell::Finished),
                     None => {}

@@ -49,7 +49,8 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
     }
 
     /// Runs `work` on one thread for each worker of each node of this process, and returns the results by (node, worker) once
-    /// the workers of all nodes have ended and everything they sent is applied everywhere.
+    /// the workers of all nodes have ended and everything they sent is applied everywhere. From then on the work is complete:
+    /// a node that is lost later is an error of neither [`Cluster::visit_main`] nor [`Cluster::shutdown`].
     ///
     /// Under [`crate::System::Full`] the workers start when every node has its replicas. No worker works before all of all
     /// processes have a thread. Workers exist once: do everything in one run.
@@ -178,6 +179,8 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
 
     /// Ends the cluster in order: everything sent is applied, all threads have ended. Dropping does the same, silently.
     ///
+    /// A group whose last cluster has ended so needs no goodbye: dropping it says that this node has finished.
+    ///
     /// # Errors
     /// What made the cluster fail, if it did.
     pub fn shutdown(mut self) -> Result<(), RunError> {
@@ -244,9 +247,10 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
     /// Waits until everything is applied everywhere and the channel threads end.
     fn leave(&self) -> Result<(), RunError> {
         let promises: Vec<_> = self.nodes.iter().map(Manager::leave).collect();
-        for promise in promises {
-            // `Ended` says that the cluster has failed, or has left before.
-            let _ = promise.wait();
+        let left: Vec<_> = promises.into_iter().map(|promise| promise.wait()).collect();
+        // `Ended` says that the cluster has failed, or has left before.
+        if left.iter().all(Result::is_ok) {
+            self.failure.complete();
         }
         self.failure.check()?;
         self.is_at_rest.store(true, Ordering::Release);
@@ -261,6 +265,9 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
     fn end(&mut self) -> Result<(), RunError> {
         let left = self.leave();
         self.nodes.clear();
+        if let Some(bond) = self.bond.take().filter(|_| self.failure.is_complete()) {
+            bond.finish();
+        }
         left
     }
 }

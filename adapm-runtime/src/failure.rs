@@ -2,6 +2,10 @@
 //!
 //! A lost peer does not end the threads at once: they tell their engines ([`adapm_core::node::Input::PeerLost`]), which fail what
 //! can no longer be done, so that workers learn who is missing. The threads end when the workers have.
+//!
+//! The work of a cluster is complete here when the last operation of every channel thread, its leave, has ended well: the
+//! workers of all nodes have ended, and all that they sent is in the main copies. A loss that a thread noticed before its
+//! leave had ended fails that leave, and so the cluster; a later one takes nothing away, and is none of the cluster's errors.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -23,6 +27,7 @@ pub(crate) struct Failure {
     lost_count: AtomicU64,
     wakes: OnceLock<Vec<WakeFn>>,
     on_loss: OnceLock<LossFn>,
+    is_complete: AtomicBool,
 }
 
 /// Is told of the first lost peer, with every loss.
@@ -63,7 +68,7 @@ impl Failure {
     pub(crate) fn lose(&self, peer: LostPeer) {
         let LostPeer { node, address, loss } = peer;
         let mut lost = lock(&self.lost);
-        if lost.iter().any(|known| known.node == node) {
+        if self.is_complete() || lost.iter().any(|known| known.node == node) {
             return;
         }
         lock(&self.first).get_or_insert(RunError::PeerLost { node, address, loss });
@@ -76,6 +81,21 @@ impl Failure {
         if let Some(on_loss) = self.on_loss.get() {
             on_loss(first);
         }
+    }
+
+    /// Notes that the work of the cluster is complete, unless something has ended the channel threads: lost peers, known or
+    /// yet to be noticed, do not make it fail any more.
+    pub(crate) fn complete(&self) {
+        let _lost = lock(&self.lost);
+        let mut first = lock(&self.first);
+        if !self.is_raised() && matches!(&*first, None | Some(RunError::PeerLost { .. })) {
+            *first = None;
+            self.is_complete.store(true, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_raised(&self) -> bool {
@@ -107,6 +127,40 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
+
+    const LOST: LostPeer = LostPeer { node: NodeId(1), address: None, loss: Loss::Failed };
+
+    #[test]
+    fn a_loss_is_no_error_once_the_work_is_complete() {
+        let before = Failure::default();
+        before.lose(LOST);
+        assert!(matches!(before.check(), Err(RunError::PeerLost { node: NodeId(1), .. })));
+        before.complete();
+        assert_eq!((before.check(), before.is_complete()), (Ok(()), true));
+        let after = Failure::default();
+        after.complete();
+        after.on_loss(Box::new(|peer| panic!("told of {peer:?}")));
+        after.lose(LOST);
+        assert_eq!((after.check(), after.lost(0)), (Ok(()), None));
+    }
+
+    #[test]
+    fn what_ends_the_threads_is_an_error_whatever_is_complete() {
+        let error = RunError::ChannelPanicked { node: NodeId(0), channel: adapm_core::ChannelId(0) };
+        let raised = Failure::default();
+        raised.raise(error.clone());
+        raised.complete();
+        assert_eq!((raised.check(), raised.is_complete()), (Err(error.clone()), false));
+        let lost = Failure::default();
+        lost.lose(LOST);
+        lost.raise(error);
+        lost.complete();
+        assert!(matches!(lost.check(), Err(RunError::PeerLost { node: NodeId(1), .. })));
+        let ended = Failure::default();
+        ended.end();
+        ended.complete();
+        assert!(!ended.is_complete(), "a cluster that could not be built has completed nothing");
+    }
 
     #[test]
     fn a_loss_that_overtakes_the_first_is_reported_as_the_first() {

@@ -55,7 +55,13 @@ impl Bond {
         let watch: Arc<LossWatch> =
             Arc::new(move |PeerLoss { node, address, loss }| failure.lose(LostPeer { node, address, loss }));
         group.on_loss(&watch);
+        group.begin_use();
         Self { group: Arc::clone(group), _watch: watch }
+    }
+
+    /// Ends it with a cluster that has ended in order.
+    pub(crate) fn finish(self) {
+        self.group.end_use();
     }
 
     /// Waits until all processes have come here; one that has failed says why instead.

@@ -2,7 +2,7 @@
 
 use std::panic;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -10,22 +10,21 @@ use adapm_core::error::OpError;
 use adapm_core::transport::{Farewell, Loss};
 use adapm_core::{NodeId, WorkerId};
 use adapm_runtime::{RunError, Worker};
-use adapm_transport::group::Rendezvous;
+use adapm_transport::group::{Group, Rendezvous};
 
 use super::{KEYS, builder, channels, join, keys, rendezvous};
 
 type Call = fn(&mut Worker<adapm_runtime::LayoutStore<i64>>) -> Result<(), OpError>;
 
-const VICTIM: NodeId = NodeId(2);
+pub(super) const VICTIM: NodeId = NodeId(2);
 
-/// Set for a process that plays the victim: its rendezvous.
+/// Set for a process that a test starts: its rendezvous.
 const VARIABLE: &str = "ADAPM_TEST_VICTIM";
 
 /// Not a test by itself: the process that is killed is this program with this test alone.
 #[test]
 fn the_victim() {
-    let Ok(path) = std::env::var(VARIABLE) else { return };
-    let group = join(VICTIM.0, 3, &Rendezvous::File(path.into()));
+    let Some(group) = join_as_victim() else { return };
     let cluster = builder().channels(2).group(&group).build().expect("a valid cluster");
     let outcome = cluster.run(|mut worker| {
         worker.barrier().expect("all are there");
@@ -38,11 +37,18 @@ fn the_victim() {
     panic!("it was to be killed: {outcome:?}");
 }
 
-fn victim(rendezvous: &Rendezvous) -> Child {
+/// The group of a process that a test has started; `None` in the program of the tests.
+pub(super) fn join_as_victim() -> Option<Arc<Group>> {
+    let path = std::env::var(VARIABLE).ok()?;
+    Some(join(VICTIM.0, 3, &Rendezvous::File(path.into())))
+}
+
+/// Starts this program once more, with that test alone.
+pub(super) fn start(test: &str, rendezvous: &Rendezvous) -> Child {
     let Rendezvous::File(path) = rendezvous else { panic!("a file") };
     let program = std::env::current_exe().expect("this program");
     let mut command = Command::new(program);
-    command.args(["--exact", "lost::the_victim"]).env(VARIABLE, path);
+    command.args(["--exact", test]).env(VARIABLE, path);
     command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it can be started again")
 }
 
@@ -66,7 +72,7 @@ fn every_wait_ends_and_names_the_killed_process_and_its_address() {
 /// Kills one of three processes while the others do `call`, again and again.
 fn ends_and_names(name: &str, call: Call) {
     let rendezvous = rendezvous();
-    let victim = Mutex::new(victim(&rendezvous));
+    let victim = Mutex::new(start("lost::the_victim", &rendezvous));
     let (killed, victim, rendezvous) = (&AtomicBool::new(false), &victim, &rendezvous);
     // A group that is left is a loss of its own to the others: nobody leaves before both have looked.
     let groups = thread::scope(|scope| {

@@ -5,6 +5,7 @@ mod channels;
 mod conservation;
 mod idle;
 mod lost;
+mod over;
 mod settings;
 
 use std::sync::Arc;
