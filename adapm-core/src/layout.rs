@@ -100,10 +100,11 @@ impl Layout {
     #[must_use]
     pub fn value_len(&self, key: Key) -> Option<usize> {
         // Nearly all layouts have one to three extents: a scan beats a search.
-        if self.ranges.len() > SCANNED_EXTENTS {
-            return self.search(key);
+        let scanned = self.ranges.iter().take(SCANNED_EXTENTS).find(|extent| key < extent.keys.end);
+        match scanned {
+            Some(extent) => Some(extent.value_len),
+            None => self.search(key),
         }
-        self.ranges.iter().find(|extent| key < extent.keys.end).map(|extent| extent.value_len)
     }
 
     #[cold]
