@@ -48,6 +48,10 @@ pub struct NodeConfig {
     pub parked_max: usize,
     /// Time after which a barrier or quiesce names the workers and nodes it waits for, in nanoseconds. Defaults to 5 s.
     pub barrier_report_nanos: u64,
+    /// Time after which a peer counts as unresponsive that owes an answer and has sent nothing, in nanoseconds; found out up to a
+    /// third later. `None`: never, the default. Must be much longer than a message takes, unless the driver tells of slow ways
+    /// ([`crate::node::Input::Heard`]).
+    pub unresponsive_nanos: Option<u64>,
 }
 
 impl NodeConfig {
@@ -71,6 +75,7 @@ impl NodeConfig {
             requests_max: 1 << 16,
             parked_max: 1 << 16,
             barrier_report_nanos: 5_000_000_000,
+            unresponsive_nanos: None,
         }
     }
 

@@ -225,7 +225,7 @@ impl fmt::Display for OpError {
                 f.write_str(" was lost: start the cluster again")
             }
             Self::NotAPeer { node } => {
-                write!(f, "node {node} cannot be lost: it is no other node of this cluster")
+                write!(f, "node {node} is no peer: it is no other node of this cluster")
             }
             Self::Ended => f.write_str("the cluster has been shut down"),
         }

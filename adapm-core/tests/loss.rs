@@ -275,7 +275,7 @@ fn only_a_peer_can_be_lost() {
         assert!(matches!(node.poll_output(), Output::Wait { .. }));
     }
     let text = OpError::NotAPeer { node: N0 }.to_string();
-    assert_eq!(text, "node n0 cannot be lost: it is no other node of this cluster");
+    assert_eq!(text, "node n0 is no peer: it is no other node of this cluster");
 }
 
 /// A survivor that breaks the protocol is still blamed: only what may be late is ignored.

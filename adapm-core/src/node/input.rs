@@ -36,6 +36,10 @@ pub enum Input<'a, V> {
     /// it fails at once; barriers, quiesces, `wait_sync` and [`OpBody::Leave`] always fail, [`OpBody::End`] never. Messages of
     /// the lost peer are ignored. With the survivors, deltas, refreshes and main copies are still exchanged.
     PeerLost(NodeId),
+    /// Part of a message of that peer has come, or parts of earlier messages to it stand before what it is to answer: the way
+    /// is slow, the peer may not be. Of use where [`crate::config::NodeConfig::unresponsive_nanos`] is set, for drivers whose
+    /// messages may take as long. Refused for this node itself and for nodes there are not.
+    Heard(NodeId),
 }
 
 /// The name of an operation, chosen by the driver; unique among the unfinished ones.

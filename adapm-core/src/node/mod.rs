@@ -17,6 +17,7 @@
 //! | `barrier`, `quiesce`, `sync` | collective operations |
 //! | `missing` | who holds them up |
 //! | `lost` | what the loss of a peer ends |
+//! | `watch` | peers that do not answer |
 //! | `inspect` | what tests and statistics see |
 
 /// Whether a mistake is planted: a run-time value of the feature `testing`, `false` without it.
@@ -54,6 +55,7 @@ pub(crate) mod room;
 mod round;
 mod state;
 mod sync;
+mod watch;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -91,6 +93,7 @@ use quiesce::Quiesces;
 use respond::Answering;
 use state::{Agenda, Holding, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round, Wish};
 use sync::SyncWait;
+use watch::Watch;
 
 /// Writes the initial value of a key, `[value_len]` zeros before: a pure function of the key, the same on every node.
 pub type Initial<V> = Arc<dyn Fn(Key, &mut [V]) + Send + Sync>;
@@ -128,6 +131,7 @@ pub struct Node<S: Store, P: Policy> {
     syncs: Vec<SyncWait>,
     barriers: Barriers,
     quiesces: Quiesces,
+    watch: Watch,
     outputs: VecDeque<Output<S::Value>>,
     observer: Option<Box<dyn Observe + Send>>,
     stats: Stats,
@@ -171,6 +175,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             syncs: Vec::new(),
             barriers: Barriers::new(config.workers),
             quiesces: Quiesces::default(),
+            watch: Watch::default(),
             outputs: VecDeque::new(),
             observer: None,
             stats: Stats::default(),
@@ -201,8 +206,10 @@ impl<S: Store, P: Policy> Node<S, P> {
             Input::Dirty(keys) => self.agenda.dirty.extend_from_slice(keys),
             Input::Timeout(clocks) => self.handle_timeout(clocks)?,
             Input::PeerLost(node) => self.handle_peer_lost(node)?,
+            Input::Heard(node) => self.handle_heard(node)?,
         }
         self.go_on();
+        self.begin_watch();
         Ok(())
     }
 
@@ -271,6 +278,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         shape::check::<S::Value>(&message, &self.layout, config.nodes, config.channel, config.channels)
             .map_err(blame)?;
+        self.hear(from);
         let control = message.is_control();
         let answers = planted!(self, AnswerRefused) && matches!(*message.body, Body::SyncRequest(_));
         let Message { body, values } = message;
@@ -309,6 +317,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         self.clocks.copy_from_slice(clocks);
         self.report_missing();
+        self.look_at_peers();
         if self.round_may_begin() {
             self.begin_round();
         }

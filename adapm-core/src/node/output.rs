@@ -55,6 +55,12 @@ pub enum Event<V> {
         /// For whom.
         absent: Vec<Absent>,
     },
+    /// The peer owes an answer and has sent nothing at all for [`crate::config::NodeConfig::unresponsive_nanos`]. Nothing
+    /// follows by itself: the driver may feed [`crate::node::Input::PeerLost`].
+    Unresponsive {
+        /// Which.
+        node: NodeId,
+    },
 }
 
 /// What a node waits for, most urgent first.
@@ -92,7 +98,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         } else {
             (None, Reason::Idle)
         };
-        let others = [self.next_report_at(), self.quiesces.next_wave_at()];
+        let others = [self.next_report_at(), self.quiesces.next_wave_at(), self.next_look_at()];
         let until = others.into_iter().flatten().chain(until).min();
         Output::Wait { until, reason }
     }

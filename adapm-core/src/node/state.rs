@@ -165,7 +165,7 @@ impl<V> AskedFor<Vec<V>> {
 pub(crate) struct Peer {
     /// The one request sent to it and not answered.
     pub(crate) outstanding: Option<Outstanding>,
-    /// It told that there is something here for this node, or its last response was cut.
+    /// It told that there is something here for this node, its last response was cut, or it is to show that it answers.
     pub(crate) news: bool,
     /// Keys owned here of which it lacks a change, or whose hand-over to it is decided, in the order in which that came about; some
     /// may be in it twice or in vain.
@@ -191,6 +191,8 @@ pub(crate) struct Peer {
     pub(crate) late: Late,
     /// Whose turn is next when not everything fits into a request to it.
     pub(crate) turn: Turn,
+    /// Looks in a row at which it owed an answer and nothing of it had come ([`crate::node::watch`]).
+    pub(crate) unheard: u8,
     /// It is gone for good.
     pub(crate) lost: bool,
 }

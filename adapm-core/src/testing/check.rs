@@ -71,6 +71,8 @@ checks! {
     FailsForLoss watches 6: "An operation fails only for a loss that the node has heard of.";
     BereavedEnds watches 6: "Once a node has heard of a loss, no operation waits there.";
     BereavedRound watches 6: "Once a node has heard of a loss, no round waits for the lost node.";
+    UnresponsiveNoticed watches 6: "A node that waits for others notices one that has stopped answering.";
+    AnsweringIsSpared watches 6: "A node calls no peer unresponsive that answers.";
     HomeNeverGoesBack watches 7: "A home that has heard of a relocation does not forget it for an earlier one.";
     HomeKnowsOwner watches 7: "At rest every home knows the owner.";
     HomeKnowsCounter watches 7: "At rest every home knows the relocation counter.";

@@ -314,14 +314,16 @@ impl Cluster {
         self.members[node.index()].refresh();
         let dropped = self.air.take_dropped();
         self.losses.note(&dropped);
+        let mut unresponsive = Vec::new();
         for event in events {
             match event {
                 Event::Done { op, values } => self.done(op, &values)?,
                 Event::Failed { op, error } => self.failed(node, op, &error)?,
                 Event::Missing { .. } => {}
+                Event::Unresponsive { node: peer } => unresponsive.push(peer),
             }
         }
-        Ok(())
+        self.give_up_unresponsive(node, unresponsive)
     }
 
     /// Ends a step of `node`: looks at what it has and checks all invariants.

@@ -119,6 +119,7 @@ impl Member {
         config.grants_max = setup.grants_max;
         config.requests_max = setup.requests_max;
         config.parked_max = setup.parked_max;
+        config.unresponsive_nanos = setup.unresponsive_nanos;
         let store = ReferenceStore::new(&setup.layout);
         let policy = (setup.policy)(node);
         let initial = Arc::new(|key, value: &mut [i64]| digits::initial(key, value));

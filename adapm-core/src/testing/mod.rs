@@ -6,7 +6,7 @@
 //! | [`store_suite`], [`transport_suite`], [`policy_suite`] | the contracts of plug-ins, checked in one line |
 //! | [`arb`] | any message, for property tests |
 //! | [`cluster`], [`call`], [`member`], [`air`], [`setup`] | whole clusters in lockstep, one thread, virtual time |
-//! | [`loss`] | nodes that vanish, and what is gone with them |
+//! | [`loss`], `unresponsive` | nodes that vanish, and what is gone with them; nodes that stop answering |
 //! | [`link`] | two link sessions over a pipe that breaks, judged step by step |
 //! | [`oracle`], [`digits`] | values that tell which pushes they contain, and the judge of reads |
 //! | [`invariants`], [`check`], [`violation`] | the checkers of the protocol's invariants, by file and by name |
@@ -39,6 +39,7 @@ pub mod setup;
 pub mod silence;
 pub mod store_suite;
 pub mod transport_suite;
+mod unresponsive;
 mod view;
 pub mod violation;
 

@@ -5,6 +5,7 @@
 mod losses;
 mod rare;
 mod signals;
+mod unresponsive;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -54,6 +55,8 @@ pub fn setup(seed: u64) -> Setup {
     setup.channel = (ChannelId(rng.within(0..channels) as u16), channels);
     setup.grants_max = rng.choose(&[512, 2, 1]);
     setup.requests_max = rng.choose(&[1 << 16, 3, 1]);
+    let looks = Rng::new(seed ^ LOOK_SALT).chance(50);
+    setup.unresponsive_nanos = Some(UNRESPONSIVE_NANOS).filter(|_| looks);
     setup
 }
 
@@ -133,6 +136,7 @@ impl Schedule {
 
     /// Barrier, quiesce, end, leave: at rest after each. After a loss all of them fail.
     fn drain(&mut self) -> Result<(), Violation> {
+        self.find_unresponsive()?;
         self.tell_all()?;
         // Intents expire before all meet, or last until all end.
         if self.rng.chance(50) {
@@ -142,7 +146,7 @@ impl Schedule {
         }
         self.cluster.settle()?;
         self.meet_unpaused()?;
-        self.all_call(Cluster::barrier)?;
+        self.meet_late()?;
         self.cluster.settle()?;
         self.all_call(Cluster::quiesce)?;
         self.cluster.settle()?;
@@ -345,4 +349,7 @@ impl Schedule {
 }
 
 const SETUP_SALT: u64 = 0x5e70_95a1_7000_0001;
+/// Much longer than a schedule takes before it drains.
+const UNRESPONSIVE_NANOS: u64 = 1_000_000_000;
 const LOSS_SALT: u64 = 0x1055_95a1_7000_0002;
+const LOOK_SALT: u64 = 0x100c_95a1_7000_0003;

@@ -38,6 +38,8 @@ pub struct Setup {
     pub requests_max: usize,
     /// As [`crate::config::NodeConfig::parked_max`].
     pub parked_max: usize,
+    /// As [`crate::config::NodeConfig::unresponsive_nanos`].
+    pub unresponsive_nanos: Option<u64>,
     /// Whether messages travel as encoded frames.
     pub codec: bool,
     /// Nodes that random schedules may let vanish; fewer than there are nodes.
@@ -73,6 +75,7 @@ impl Setup {
             grants_max: 512,
             requests_max: 1 << 16,
             parked_max: 1 << 16,
+            unresponsive_nanos: None,
             codec: true,
             losses: 0,
             takes_back: false,

@@ -5,7 +5,7 @@ use adapm_core::testing::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The others say again what a stronger one says ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 53] = [
+pub(crate) const WITNESSES: [(Check, Bug); 55] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -39,6 +39,8 @@ pub(crate) const WITNESSES: [(Check, Bug); 53] = [
     (Check::FailsForLoss, Bug::NameHopAsLost),
     (Check::BereavedEnds, Bug::ForgetForwarded),
     (Check::BereavedRound, Bug::AwaitLost),
+    (Check::UnresponsiveNoticed, Bug::NeverAskIdle),
+    (Check::AnsweringIsSpared, Bug::BlameUnasked),
     (Check::HomeNeverGoesBack, Bug::TrustLatestFact),
     (Check::HomeKnowsOwner, Bug::OlderResidence),
     (Check::HomeKnowsCounter, Bug::OlderResidence),

@@ -23,6 +23,8 @@ mod loss;
 mod paper;
 #[path = "../scenarios.rs"]
 mod scenarios;
+#[path = "../unresponsive.rs"]
+mod unresponsive;
 
 use std::io::Write;
 

@@ -9,7 +9,8 @@ use std::process::Command;
 use crate::finding::Row;
 
 /// The suites, as the test runner names their tests.
-const SUITES: [&str; 5] = ["behaviour::", "link_stories::", "loss::", "paper::", "scenarios::"];
+const SUITES: [&str; 6] =
+    ["behaviour::", "link_stories::", "loss::", "paper::", "scenarios::", "unresponsive::"];
 
 /// Tests of a suite that are no stories but random schedules.
 const RANDOM: &str = "lapse_3_4";

@@ -42,7 +42,7 @@ impl Schedule {
         self.cluster.tell_lost(node, gone).map(|()| true)
     }
 
-    fn vanish(&mut self) {
+    pub(super) fn vanish(&mut self) {
         let node = self.node();
         let all = self.rng.chance(30);
         let rng = &mut self.rng;

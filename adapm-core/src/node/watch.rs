@@ -1,0 +1,103 @@
+//! Peers that live and do not answer: their links send heartbeats and acknowledgements, and their engines nothing (protocol,
+//! section 9).
+//!
+//! # Whom to blame
+//! An operation may have been passed on, and a barrier waits for workers: that they take long says nothing of the node that was
+//! asked. A request is different. Whoever gets one answers it at once, whatever it asks for, so a request without an answer is
+//! evidence against its receiver, and against nobody else. A node that waits for others therefore asks each of them that owes it
+//! nothing, by a request that may be empty; so also one that waits for an operation which others have passed on finds out by
+//! itself which node does not answer.
+//!
+//! # Time
+//! While something is waited for, the peers are looked at six times in the time allowed. A peer is unresponsive if at so many
+//! looks in a row it owed an answer and nothing of it had come since the look before. Looks are counted, not time: for a node that
+//! was stopped, or whose machine slept, the pause is one look, however long it took.
+
+use crate::error::OpError;
+use crate::id::NodeId;
+use crate::node::Node;
+use crate::node::output::{Event, Output};
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::time::Instant;
+
+/// When the peers are looked at next; `None`: nothing was waited for at the last look, or there was none.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    next: Option<Instant>,
+}
+
+impl<S: Store, P: Policy> Node<S, P> {
+    /// When to look at the peers next.
+    pub fn next_look_at(&self) -> Option<Instant> {
+        self.watch.next.filter(|_| self.first_lost.is_none())
+    }
+
+    /// Begins to look at the peers, if something is waited for and nobody looks yet.
+    pub(super) fn begin_watch(&mut self) {
+        let Some(nanos) = self.config.unresponsive_nanos else { return };
+        if self.watch.next.is_some() || self.first_lost.is_some() {
+            return;
+        }
+        if self.waits_for_others() || self.peers.iter().any(|peer| peer.outstanding.is_some()) {
+            self.watch.next = Some(self.now.plus_nanos((nanos / u64::from(LOOKS)).max(1)));
+        }
+    }
+
+    /// Looks at the peers, if that is due.
+    pub(super) fn look_at_peers(&mut self) {
+        let Some(due) = self.next_look_at().filter(|due| *due <= self.now) else { return };
+        self.watch.next = None;
+        let waits = self.waits_for_others();
+        let looks = if planted!(self, CountAbsence) { self.looks_since(due) } else { 1 };
+        let counts_all = planted!(self, BlameUnasked);
+        let asks = waits && !planted!(self, NeverAskIdle);
+        let others =
+            self.peers.iter_mut().enumerate().filter(|(index, _)| *index != self.config.node.index());
+        for (index, peer) in others {
+            if peer.outstanding.is_none() && !counts_all {
+                peer.unheard = 0;
+                peer.news |= asks;
+                continue;
+            }
+            let before = peer.unheard;
+            peer.unheard = before.saturating_add(looks);
+            if before < LOOKS && peer.unheard >= LOOKS {
+                let node = NodeId(u16::try_from(index).expect("node ids are 16 bits wide"));
+                self.outputs.push_back(Output::Event(Event::Unresponsive { node }));
+            }
+        }
+    }
+
+    /// Something of `node` has come, or arrives there of what it was sent.
+    pub(super) fn handle_heard(&mut self, node: NodeId) -> Result<(), OpError> {
+        if node.index() >= self.config.nodes || node == self.config.node {
+            return Err(OpError::NotAPeer { node });
+        }
+        self.hear(node);
+        Ok(())
+    }
+
+    pub(super) fn hear(&mut self, node: NodeId) {
+        if !planted!(self, DeafToAnswers) {
+            self.peers[node.index()].unheard = 0;
+        }
+    }
+
+    /// Returns true if an operation of this node, collective or not, is unfinished.
+    fn waits_for_others(&self) -> bool {
+        !self.ops.is_empty()
+            || !self.syncs.is_empty()
+            || self.barriers.is_waiting()
+            || self.quiesces.is_waiting()
+    }
+
+    /// The planted mistake: the looks that there would have been until now.
+    fn looks_since(&self, due: Instant) -> u8 {
+        let interval = self.config.unresponsive_nanos.unwrap_or_default() / u64::from(LOOKS);
+        u8::try_from(1 + self.now.nanos_since(due) / interval.max(1)).unwrap_or(u8::MAX)
+    }
+}
+
+/// Looks in a row without a word of a peer that owes an answer, after which it is unresponsive.
+const LOOKS: u8 = 6;
