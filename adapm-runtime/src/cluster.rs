@@ -212,7 +212,7 @@ impl<S: Store + Send + Sync + 'static> Cluster<S> {
                 bond.meet("workers of a cluster", own)
             });
             if let Some(error) = failed.or(met.err().map(RunError::of_meeting)) {
-                self.failure.raise(error);
+                self.failure.explain(error);
             }
             gate.open();
             let Ok(threads) = threads else { return Vec::new() };

@@ -58,6 +58,13 @@ impl Failure {
         self.end();
     }
 
+    /// Does so with an error that is nobody's consequence: it stands for a loss, too, which it may have brought about, as peers
+    /// that have heard of it leave.
+    pub(crate) fn explain(&self, error: RunError) {
+        *lock(&self.first) = Some(error);
+        self.end();
+    }
+
     /// Ends all channel threads.
     pub(crate) fn end(&self) {
         self.raised.store(true, Ordering::Release);
@@ -160,6 +167,20 @@ mod tests {
         ended.end();
         ended.complete();
         assert!(!ended.is_complete(), "a cluster that could not be built has completed nothing");
+    }
+
+    #[test]
+    fn a_peer_that_leaves_because_of_an_error_does_not_hide_it() {
+        let error = RunError::Process { node: NodeId(1), message: "cannot start a thread".to_owned() };
+        for is_lost_first in [true, false] {
+            let failure = Failure::default();
+            let mut steps: [&dyn Fn(); 2] = [&|| failure.explain(error.clone()), &|| failure.lose(LOST)];
+            if is_lost_first {
+                steps.reverse();
+            }
+            steps.iter().for_each(|step| step());
+            assert_eq!((failure.check(), failure.is_raised()), (Err(error.clone()), true));
+        }
     }
 
     #[test]
