@@ -6,12 +6,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use adapm_core::NodeId;
+use adapm_core::{Layout, NodeId};
+use adapm_store::DenseStore;
 use adapm_store::fixed::{self, FixedStore};
 use bare_metal_host::count::{Summary, count};
 use bare_metal_host::noise::Noise;
 use bare_metal_host::serial::Serial;
-use serial_node::line::{End, Line};
+use serial_node::line::{End, FRAME_BYTES_MAX, Line, LineError};
 use serial_node::node::{NodeError, Port, SerialNode};
 use serial_node::task;
 
@@ -128,6 +129,19 @@ fn nodes_of_different_layouts_refuse_each_other() {
     let told = summary.expect_err("node 0 does not count with a stranger");
     assert!(told.contains("build both from the same sources"), "{told}");
     assert!(matches!(node, Err(NodeError::Line(_))), "{node:?}");
+}
+
+#[test]
+fn values_that_no_frame_holds_are_refused_at_the_start() {
+    let (from, to) = line();
+    let layout = Layout::dense(&[(2, FRAME_BYTES_MAX / 8)]).expect("legal");
+    let store = DenseStore::<i64>::new(&layout);
+    let port = Desk { origin: Instant::now(), from, to };
+    let parts = (layout, &store, Arc::new(task::initial) as _);
+    let line = Line::new(End::Answering, task::terms(), DEAD_AFTER);
+    let refused = SerialNode::new(NodeId(1), parts, (port, line)).map(drop);
+    let Err(NodeError::Line(LineError::FrameLen { bytes })) = refused else { panic!("{refused:?}") };
+    assert!(bytes > FRAME_BYTES_MAX);
 }
 
 const DEAD_AFTER: Duration = Duration::from_secs(20);

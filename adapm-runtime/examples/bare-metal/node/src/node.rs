@@ -25,7 +25,7 @@ use adapm_core::store::Store;
 use adapm_core::transport::{Farewell, Frame};
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId, wire};
 
-use crate::line::{Line, LineError, LineStats};
+use crate::line::{FRAME_BYTES_MAX, Line, LineError, LineStats};
 
 /// What a node needs of its board.
 pub trait Port {
@@ -66,6 +66,9 @@ pub struct Accesses {
     pub engine: u64,
 }
 
+/// Bytes of one part of a message. A frame has two, and some lists of fixed length: see [`NodeConfig::frame_bytes_max`].
+const BLOCK_BYTES_MAX: usize = FRAME_BYTES_MAX / 16 * 7;
+
 /// An operation that has ended, and how.
 type Ended<V> = (OpId, Result<Vec<V>, OpError>);
 
@@ -93,13 +96,19 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// Node `node` of two; creates its main copies.
     ///
     /// # Errors
-    /// If the layout has fewer keys than there are nodes.
+    /// If the layout has fewer keys than there are nodes, or values so long that a frame with one would exceed
+    /// [`FRAME_BYTES_MAX`].
     pub fn new(
         node: NodeId,
         (layout, store, initial): (Layout, S, Initial<S::Value>),
         (port, line): (P, Line),
     ) -> Result<Self, NodeError> {
-        let config = NodeConfig::new(node, 2, 1);
+        let mut config = NodeConfig::new(node, 2, 1);
+        config.block_bytes_max = BLOCK_BYTES_MAX;
+        let bytes = config.frame_bytes_max::<S::Value>(&layout);
+        if bytes > FRAME_BYTES_MAX {
+            return Err(NodeError::Line(LineError::FrameLen { bytes }));
+        }
         let engine =
             Node::new(config, layout, store, System::Adapm.policy(1), initial).map_err(NodeError::Config)?;
         engine.populate();
