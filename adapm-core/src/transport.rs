@@ -87,6 +87,8 @@ pub enum Loss {
     Silent(Duration),
     /// It lives, or seems to, and what is sent to it does not arrive.
     Stuck(Stall),
+    /// Its link lives, and it has answered nothing for this long.
+    Unresponsive(Duration),
     /// It said that it ends because something failed there; its own error tells what.
     Failed,
     /// It was started anew and has forgotten everything.
@@ -140,6 +142,9 @@ impl fmt::Display for Loss {
         match self {
             Self::Silent(time) => write!(f, "nothing was heard of it for {:.1} s", time.as_secs_f64()),
             Self::Stuck(stall) => stall.fmt(f),
+            Self::Unresponsive(time) => {
+                write!(f, "its link lives, but it has answered nothing for {:.1} s", time.as_secs_f64())
+            }
             Self::Failed => f.write_str("it ended with an error of its own"),
             Self::Restarted => f.write_str("it was restarted and has lost its state"),
             Self::Misbehaved => f.write_str("it sent what no sound node sends"),
@@ -147,6 +152,15 @@ impl fmt::Display for Loss {
             Self::GaveUp => f.write_str("it has given this node up as lost"),
         }
     }
+}
+
+/// What the way to a peer carries, for drivers that judge whether the peer answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// Pieces of frames to it that it has not acknowledged: as many at least as frames.
+    pub unacknowledged: usize,
+    /// Pieces of frames that have come of it since it was met.
+    pub received: u64,
 }
 
 /// What a node tells its peers when it ends.
@@ -191,6 +205,12 @@ pub trait Transport {
     /// An endpoint that is dropped without it has failed. Nothing to do where peers see each other end.
     fn leave(&mut self, farewell: Farewell) {
         let _ = farewell;
+    }
+
+    /// What the way to a peer carries. Nothing to tell where frames arrive at once.
+    fn way(&self, node: NodeId) -> Way {
+        let _ = node;
+        Way::default()
     }
 
     /// Where a peer is reached, if it has an address; for messages to people.

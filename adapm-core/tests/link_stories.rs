@@ -248,6 +248,33 @@ fn a_resumed_link_goes_on_within_a_frame() -> Case {
     Ok(())
 }
 
+/// A link tells what it carries, piece by piece, so that a frame that takes long is no silence.
+#[test]
+fn a_link_tells_what_it_carries() -> Case {
+    let mut config = config();
+    config.packet_bytes = 10;
+    let mut pair = met(config)?;
+    pair.send(Dialer, 35)?;
+    let ways = |pair: &Pair| [Dialer, Listener].map(|end| pair.side(end).session.way());
+    let [here, there] = ways(&pair);
+    assert_eq!((here.unacknowledged, there.received), (4, 0));
+    while pair.side(Listener).delivered == 0 {
+        let before = ways(&pair)[1];
+        pair.write(Dialer)?;
+        pair.read(Listener)?;
+        let [here, there] = ways(&pair);
+        assert_eq!(
+            (here.unacknowledged, there.received),
+            (4 - before.received as usize, before.received + 1)
+        );
+        while pair.write(Listener)? {}
+        while pair.read(Dialer)? {}
+    }
+    pair.settle()?;
+    assert_eq!(ways(&pair)[0].unacknowledged, 0);
+    Ok(())
+}
+
 /// What is under way grows with what is acknowledged in time, and shrinks when that takes an eighth of the dead time: on a
 /// pipe of any speed an acknowledgement waits behind less than that of data.
 #[test]

@@ -24,7 +24,7 @@ use adapm_core::error::{InputError, OpError};
 use adapm_core::node::{Event, Input, Node, Op, OpBody, OpId, Output, Reason};
 use adapm_core::policy::SystemPolicy;
 use adapm_core::store::Store;
-use adapm_core::transport::{Farewell, Received};
+use adapm_core::transport::{Farewell, Loss, Received};
 use adapm_core::wire::message::Body;
 use adapm_core::{ChannelId, Clock, Instant, Key, NodeId};
 use foldhash::fast::FixedState;
@@ -123,6 +123,7 @@ impl<S: Store> Channel<S> {
             self.handle_commands()?;
             let now = self.now();
             if self.state.until.is_some_and(|until| until <= now) {
+                self.look_at_ways(now)?;
                 self.read_clocks();
                 let clocks = std::mem::take(&mut self.state.clocks);
                 self.feed_own(Input::Timeout(&clocks))?;
@@ -147,6 +148,21 @@ impl<S: Store> Channel<S> {
         if self.state.connected.is_some() && self.link.is_connected() {
             self.state.connected.take().into_iter().for_each(|waiter| waiter.tell(Ok(Vec::new())));
         }
+    }
+
+    /// Tells the engine, which is about to look at its peers, for which of them the way may be slow.
+    fn look_at_ways(&mut self, now: Instant) -> Result<(), RunError> {
+        if self.engine.next_look_at().is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        let nodes = (0..self.shared.nodes).map(|index| NodeId(u16::try_from(index).expect("a node id")));
+        let own = self.shared.node;
+        for node in nodes.filter(|node| *node != own) {
+            if self.link.carries(node) {
+                self.feed_own(Input::Heard(node))?;
+            }
+        }
+        Ok(())
     }
 
     /// Tells the engine of peers that any thread of this process has lost; false if this node is given up itself.
@@ -280,6 +296,7 @@ impl<S: Store> Channel<S> {
                 Output::Event(Event::Missing { call, absent }) => {
                     (self.report)(Notice::Missing { call, absent });
                 }
+                Output::Event(Event::Unresponsive { node }) => self.lose_unresponsive(node),
                 Output::Event(_) => {}
                 Output::Wait { until, reason } => {
                     self.state.until = until;
@@ -289,6 +306,13 @@ impl<S: Store> Channel<S> {
                 }
             }
         }
+    }
+
+    /// The engine hears of the loss as of any other.
+    fn lose_unresponsive(&self, node: NodeId) {
+        let nanos = self.engine.config().unresponsive_nanos.unwrap_or_default();
+        let loss = Loss::Unresponsive(Duration::from_nanos(nanos));
+        self.failure.lose(LostPeer { node, address: self.link.address(node), loss });
     }
 
     fn end_op(&mut self, op: OpId, outcome: Result<Vec<S::Value>, OpError>) {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::error::DecodeError;
-use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport, Wake};
+use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport, Wake, Way};
+use adapm_core::wire::message::Body;
 use adapm_core::wire::{self, Message};
 use adapm_transport::net::NetStats;
 
@@ -27,6 +28,7 @@ pub(crate) trait Endpoint: Send {
     fn wake_fn(&self) -> WakeFn;
     fn leave(&mut self, farewell: Farewell);
     fn address(&self, node: NodeId) -> Option<SocketAddr>;
+    fn way(&self, node: NodeId) -> Way;
 
     /// Returns true if there are links to all peers that are not lost.
     fn is_connected(&self) -> bool {
@@ -69,6 +71,10 @@ impl<T: Transport + Send> Endpoint for T {
     fn address(&self, node: NodeId) -> Option<SocketAddr> {
         Transport::address(self, node)
     }
+
+    fn way(&self, node: NodeId) -> Way {
+        Transport::way(self, node)
+    }
 }
 
 /// One channel's endpoint with what it has sent, and what waits for room, in order per peer.
@@ -80,6 +86,9 @@ pub(crate) struct Link {
     backlog: Vec<VecDeque<Frame>>,
     lost: Vec<bool>,
     sent: Vec<Traffic>,
+    /// Messages sent up to the last request, and what had been received when that was looked at last.
+    asked: Vec<u64>,
+    seen: Vec<u64>,
     outgoing: Frame,
     incoming: Frame,
 }
@@ -91,6 +100,8 @@ impl Link {
             backlog: (0..nodes).map(|_| VecDeque::new()).collect(),
             lost: vec![false; nodes],
             sent: vec![Traffic::default(); nodes],
+            asked: vec![0; nodes],
+            seen: vec![0; nodes],
             outgoing: Frame::default(),
             incoming: Frame::default(),
         }
@@ -100,9 +111,13 @@ impl Link {
         if self.lost[to.index()] {
             return Ok(());
         }
+        let asks = matches!(*message.body, Body::SyncRequest(_));
         wire::encode(message, &mut self.outgoing);
         let sent = &mut self.sent[to.index()];
         sent.messages += 1;
+        if asks {
+            self.asked[to.index()] = sent.messages;
+        }
         sent.bytes += self.outgoing.len() as u64;
         let backlog = &mut self.backlog[to.index()];
         if !backlog.is_empty() || !self.endpoint.send(to, &mut self.outgoing)? {
@@ -127,6 +142,17 @@ impl Link {
 
     pub(crate) fn is_flushed(&self) -> bool {
         self.backlog.iter().all(VecDeque::is_empty)
+    }
+
+    /// Returns true if the last request to `node` has not been acknowledged yet, or part of a frame has come of it since the
+    /// last call: its answer may be late because of the way.
+    pub(crate) fn carries(&mut self, node: NodeId) -> bool {
+        let index = node.index();
+        let Way { unacknowledged, received } = self.endpoint.way(node);
+        // As frames arrive in order, those that have not arrived are the last ones.
+        let behind_the_request = self.sent[index].messages - self.asked[index];
+        let is_under_way = (self.backlog[index].len() + unacknowledged) as u64 > behind_the_request;
+        std::mem::replace(&mut self.seen[index], received) != received || is_under_way
     }
 
     /// Drops what waits for a lost peer, and what will be sent to it.
@@ -171,5 +197,90 @@ impl Link {
 
     pub(crate) fn sent(&self) -> &[Traffic] {
         &self.sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adapm_core::wire::message::SyncRequest;
+
+    use super::*;
+    use crate::sync::{Mutex, lock};
+
+    const PEER: NodeId = NodeId(1);
+
+    /// An endpoint that takes `room` frames, over a way of which the test tells.
+    struct Told {
+        way: Arc<Mutex<Way>>,
+        room: usize,
+    }
+
+    impl Endpoint for Told {
+        fn send(&mut self, _: NodeId, _: &mut Frame) -> Result<bool, String> {
+            let has_room = self.room > 0;
+            self.room = self.room.saturating_sub(1);
+            Ok(has_room)
+        }
+
+        fn recv(&mut self, _: Option<Duration>, _: &mut Frame) -> Result<Received, String> {
+            Ok(Received::TimedOut)
+        }
+
+        fn wake_fn(&self) -> WakeFn {
+            Arc::new(|| ())
+        }
+
+        fn leave(&mut self, _: Farewell) {}
+
+        fn address(&self, _: NodeId) -> Option<SocketAddr> {
+            None
+        }
+
+        fn way(&self, _: NodeId) -> Way {
+            *lock(&self.way)
+        }
+    }
+
+    fn link(room: usize) -> (Link, Arc<Mutex<Way>>) {
+        let way = Arc::new(Mutex::new(Way::default()));
+        (Link::new(Box::new(Told { way: Arc::clone(&way), room }), 2), way)
+    }
+
+    fn send(link: &mut Link, body: Body) {
+        link.send(PEER, Message::bare(body)).expect("the endpoint works");
+    }
+
+    #[test]
+    fn a_way_carries_until_the_last_request_has_arrived() {
+        let (mut link, way) = link(4);
+        for body in [Body::News, Body::SyncRequest(SyncRequest::default()), Body::News] {
+            send(&mut link, body);
+        }
+        let carries = |link: &mut Link, unacknowledged| {
+            lock(&way).unacknowledged = unacknowledged;
+            link.carries(PEER)
+        };
+        assert!(carries(&mut link, 3));
+        assert!(carries(&mut link, 2), "the request and what is behind it");
+        assert!(!carries(&mut link, 1), "what is behind it tells nothing");
+        send(&mut link, Body::News);
+        assert!(!carries(&mut link, 2), "however much goes on behind it");
+    }
+
+    #[test]
+    fn a_request_that_waits_for_room_is_on_its_way() {
+        let (mut link, _) = link(0);
+        send(&mut link, Body::SyncRequest(SyncRequest::default()));
+        assert!(link.carries(PEER));
+    }
+
+    #[test]
+    fn a_way_carries_while_pieces_come() {
+        let (mut link, way) = link(1);
+        for received in [7, 8] {
+            lock(&way).received = received;
+            assert!(link.carries(PEER));
+            assert!(!link.carries(PEER), "nothing came since");
+        }
     }
 }

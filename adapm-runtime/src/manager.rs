@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use adapm_core::config::NodeConfig;
 use adapm_core::layout::Layout;
@@ -43,6 +44,8 @@ pub(crate) struct Plan<V> {
     pub(crate) heeds_intents: bool,
     pub(crate) localizes: bool,
     pub(crate) replicates_fully: bool,
+    /// How long a peer may owe an answer; `None`: for ever.
+    pub(crate) unresponsive_after: Option<Duration>,
     pub(crate) failure: Arc<Failure>,
     pub(crate) report: Report,
     pub(crate) origin: std::time::Instant,
@@ -79,6 +82,8 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             let id = ChannelId(u16::try_from(index).expect("the builder checked the number of channels"));
             let mut config = NodeConfig::new(node, plan.nodes, plan.workers).on_channel(id, channels);
             config.location_caches = plan.location_caches;
+            config.unresponsive_nanos =
+                plan.unresponsive_after.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
             let store = Arc::clone(&shared.store);
             let (policy, observer) = taste(id);
             let mut engine = Node::new(config, plan.layout.clone(), store, policy, Arc::clone(&plan.initial))

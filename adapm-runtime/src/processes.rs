@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use adapm_core::transport::{Farewell, Frame, Loss, Received, Transport};
+use adapm_core::transport::{Farewell, Frame, Loss, Received, Transport, Way};
 use adapm_core::{ChannelId, NodeId};
 use adapm_transport::group::{Group, GroupError, LossWatch, PeerLoss};
 use adapm_transport::net::{Address, Net, NetStats, PeerState, Trouble};
@@ -225,6 +225,10 @@ impl Endpoint for Linked {
     fn address(&self, node: NodeId) -> Option<SocketAddr> {
         let card = || self.cards.get(node.index()).copied().flatten();
         Transport::address(&self.net, node).or_else(card)
+    }
+
+    fn way(&self, node: NodeId) -> Way {
+        Transport::way(&self.net, node)
     }
 
     fn is_connected(&self) -> bool {

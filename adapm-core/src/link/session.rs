@@ -12,7 +12,7 @@ use crate::link::outbox::{Outbox, packets_of};
 use crate::link::pace::Pace;
 use crate::link::vigil::{Verdict, Vigil, later};
 use crate::time::Instant;
-use crate::transport::{Farewell, Frame, Loss, Stall};
+use crate::transport::{Farewell, Frame, Loss, Stall, Way};
 
 /// A packet to write to the pipe: its header and, if it is numbered, what it carries, which the session keeps until it is
 /// acknowledged.
@@ -369,6 +369,12 @@ impl Session {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.has_left || self.vigil.is_dead()
+    }
+
+    /// What the link carries.
+    #[must_use]
+    pub fn way(&self) -> Way {
+        Way { unacknowledged: self.outbox.packets(), received: self.expects.0 }
     }
 
     /// Packets and bytes that wait for an acknowledgement.

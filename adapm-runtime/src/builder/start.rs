@@ -89,12 +89,16 @@ where
             heeds_intents: self.heeds_intents(),
             localizes: matches!(self.decisions, Decisions::System(System::Lapse)),
             replicates_fully: self.is_full(),
+            unresponsive_after: self.group.as_ref().map(|group| UNRESPONSIVE_DEAD_TIMES * group.dead_after()),
             failure: Arc::clone(failure),
             report: Arc::clone(&self.report),
             origin: std::time::Instant::now(),
         }
     }
 }
+
+/// A node whose link lives is lost if it answers nothing for so many of the times after which silent ones are.
+const UNRESPONSIVE_DEAD_TIMES: u32 = 6;
 
 /// Waits until all channel threads have kept their promise, if there is one.
 fn kept<S: Store>(

@@ -7,6 +7,7 @@ mod idle;
 mod lost;
 mod over;
 mod settings;
+mod unresponsive;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -39,7 +39,8 @@ pub struct GroupConfig {
     pub advertise: Option<String>,
     /// Whether to listen beyond this machine without a token. Defaults to no.
     pub insecure: bool,
-    /// Silence after which a node is lost. Defaults to 10 s.
+    /// Silence after which a node is lost; one that sends heartbeats and answers nothing is after six times as long. Defaults to
+    /// 10 s.
     pub dead_after: Duration,
     /// Longest wait for all to join. Defaults to 60 s.
     pub join_timeout: Duration,

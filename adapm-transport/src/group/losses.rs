@@ -10,27 +10,31 @@
 //! | n0 has died | of n1 and n2, of n0 | n0, named by both |
 //! | n1 and n2 cannot reach each other, n0 reaches both | of n1 of n2, of n2 of n1 | n2: the higher id |
 //! | n1 cannot send to n0 | of n0 of n1, of n1 of n0 in turn | n1, which n2 has told of it |
+//! | n0 answers no request, which n1 has noticed | of n1 of n0; of n0 of n1 in turn | n0: its link lives |
 //! | n3 reaches nobody | of all others of n3; its own of all others | n3, which says that it has lost them all |
 //!
-//! The rule: the node that most others have lost is given up, of several the one with the highest id; then the same with what
-//! the rest have noticed of each other, until none of them has lost another.
+//! The rule: the node that most others have lost is given up; of several the one that is said to be unresponsive, which is no
+//! fault of the way between two nodes; of several the one with the highest id. Then the same with what the rest have noticed of
+//! each other, until none of them has lost another.
 //!
 //! Not here: how long reports are waited for; losses that leave no doubt, as of a node that has ended with an error.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use adapm_core::NodeId;
 use adapm_core::transport::Loss;
 use serde::{Deserialize, Serialize};
 
 /// One node has lost another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LossReport {
     /// The node that has noticed it.
     pub(super) by: NodeId,
     /// The node of which it hears nothing.
     pub(super) of: NodeId,
+    /// It hears heartbeats of it, but no answer.
+    pub(super) is_unresponsive: bool,
 }
 
 /// What follows from all reports.
@@ -49,7 +53,8 @@ pub(super) enum Verdict {
 pub(super) struct Losses {
     node: NodeId,
     nodes: usize,
-    reports: BTreeSet<LossReport>,
+    /// By whom of whom, and whether that one is said to be unresponsive; what was reported first counts.
+    reports: BTreeMap<(NodeId, NodeId), bool>,
     /// Why this node has lost those that it has.
     own: BTreeMap<NodeId, Loss>,
     outgoing: VecDeque<(NodeId, LossReport)>,
@@ -67,8 +72,9 @@ impl Losses {
         if *known == Loss::GaveUp {
             *known = loss;
         }
-        let report = LossReport { by: self.node, of };
-        if self.reports.insert(report) {
+        let is_unresponsive = matches!(loss, Loss::Unresponsive(_));
+        let report = LossReport { by: self.node, of, is_unresponsive };
+        if self.insert(report) {
             let to_all = self.others().map(|to| (to, report));
             let to_all: Vec<_> = to_all.collect();
             self.outgoing.extend(to_all);
@@ -77,8 +83,8 @@ impl Losses {
 
     /// Node `by` has lost `of`, as it has said itself or another has passed on.
     pub(super) fn handle(&mut self, report: LossReport) {
-        let LossReport { by, of } = report;
-        if by == self.node || !self.reports.insert(report) {
+        let LossReport { by, of, .. } = report;
+        if by == self.node || !self.insert(report) {
             return;
         }
         if of == self.node {
@@ -102,8 +108,7 @@ impl Losses {
     pub(super) fn is_settled(&self) -> bool {
         let given_up = self.given_up();
         let mut rest = self.others().chain([self.node]).filter(|node| !given_up.contains(node));
-        self.has_reports()
-            && rest.all(|by| given_up.iter().all(|&of| self.reports.contains(&LossReport { by, of })))
+        self.has_reports() && rest.all(|by| given_up.iter().all(|&of| self.reports.contains_key(&(by, of))))
     }
 
     /// What follows from the reports so far; `None`: there are none.
@@ -111,8 +116,7 @@ impl Losses {
         let given_up = self.given_up();
         let first = *given_up.first()?;
         if given_up.contains(&self.node) {
-            let by = self.reports.iter().filter(|report| report.of == self.node).map(|report| report.by);
-            return Some(Verdict::GivenUp(by.collect()));
+            return Some(Verdict::GivenUp(self.reporters_of(self.node).collect()));
         }
         if let (2, Some((&other, Loss::GaveUp))) = (self.nodes, self.own.first_key_value()) {
             // Nobody else can have heard more, and the other one has decided.
@@ -123,9 +127,9 @@ impl Losses {
             let longest = self.own.values().copied().max_by_key(silence);
             return longest.map(Verdict::Isolated);
         }
-        let reported = || self.reports.iter().find(|report| report.of == first).map(|report| report.by);
         let own = self.own.get(&first).copied();
-        Some(Verdict::Lost(first, own.or_else(|| reported().map(Loss::Reported))?))
+        let reported = || self.reporters_of(first).next().map(Loss::Reported);
+        Some(Verdict::Lost(first, own.or_else(reported)?))
     }
 
     /// The nodes to be given up, the one that most have lost first.
@@ -133,14 +137,29 @@ impl Losses {
         let mut reports = self.reports.clone();
         let mut given_up = Vec::new();
         loop {
-            let mut counts = BTreeMap::<NodeId, usize>::new();
-            reports.iter().for_each(|report| *counts.entry(report.of).or_default() += 1);
-            let Some((worst, _)) = counts.into_iter().max_by_key(|(node, count)| (*count, *node)) else {
+            let mut counts = BTreeMap::<NodeId, (usize, bool)>::new();
+            for ((_, of), is_unresponsive) in &reports {
+                let (count, is_certain) = counts.entry(*of).or_default();
+                (*count, *is_certain) = (*count + 1, *is_certain || *is_unresponsive);
+            }
+            let Some((worst, _)) = counts.into_iter().max_by_key(|(node, said)| (*said, *node)) else {
                 return given_up;
             };
-            reports.retain(|report| report.by != worst && report.of != worst);
+            reports.retain(|(by, of), _| *by != worst && *of != worst);
             given_up.push(worst);
         }
+    }
+
+    /// Returns true if the report says something new.
+    fn insert(&mut self, report: LossReport) -> bool {
+        let LossReport { by, of, is_unresponsive } = report;
+        let is_new = !self.reports.contains_key(&(by, of));
+        self.reports.entry((by, of)).or_insert(is_unresponsive);
+        is_new
+    }
+
+    fn reporters_of(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        self.reports.keys().filter(move |(_, of)| *of == node).map(|(by, _)| *by)
     }
 
     fn others(&self) -> impl Iterator<Item = NodeId> + use<> {

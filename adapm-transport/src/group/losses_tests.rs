@@ -1,5 +1,7 @@
 //! Partitions of small clusters: all nodes come to one verdict, and whoever is given up knows it.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 const SILENT: Loss = Loss::Silent(Duration::from_secs(3));
@@ -138,8 +140,46 @@ fn of_two_nodes_each_names_the_other_unless_it_was_told() {
     cluster.partition(0);
     assert_eq!(cluster.verdicts(), [lost(1, SILENT), lost(0, SILENT)]);
     let mut told = Losses::new(node(0), 2);
-    told.handle(LossReport { by: node(1), of: node(0) });
+    told.handle(LossReport { by: node(1), of: node(0), is_unresponsive: false });
     assert_eq!(told.verdict(), Some(given_up(&[1])));
+}
+
+#[test]
+fn a_node_that_answers_nothing_is_named_by_all_however_few_have_noticed() {
+    const UNRESPONSIVE: Loss = Loss::Unresponsive(Duration::from_secs(18));
+    for nodes in [2, 3, 4] {
+        for mute in 0..nodes {
+            for by in (0..nodes).filter(|by| *by != mute) {
+                let mut cluster = Cluster::new(nodes, &[]);
+                cluster.nodes[by].notice(node(mute), UNRESPONSIVE);
+                cluster.settle();
+                let told = |index: usize| match index {
+                    index if index == mute => given_up(&[by]),
+                    index if index == by => lost(mute, UNRESPONSIVE),
+                    _ => lost(mute, Loss::Reported(node(by))),
+                };
+                let expected: Vec<_> = (0..nodes).map(told).collect();
+                assert_eq!(cluster.verdicts(), expected, "n{by} of n{mute}");
+            }
+        }
+    }
+}
+
+/// Whoever hears nobody's answers is itself at fault.
+#[test]
+fn a_node_that_calls_all_others_unresponsive_is_given_up() {
+    for deaf in 0..3 {
+        let mut cluster = Cluster::new(3, &[]);
+        for other in (0..3).filter(|other| *other != deaf) {
+            cluster.nodes[deaf].notice(node(other), Loss::Unresponsive(Duration::from_secs(18)));
+        }
+        cluster.settle();
+        for (index, verdict) in cluster.verdicts().into_iter().enumerate() {
+            let is_named = matches!(verdict, Verdict::Lost(lost, _) if lost == node(deaf));
+            let knows = matches!(verdict, Verdict::GivenUp(_)) && index == deaf;
+            assert!(is_named || knows, "n{index}: {verdict:?}");
+        }
+    }
 }
 
 #[test]

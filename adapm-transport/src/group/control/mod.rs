@@ -363,9 +363,11 @@ impl<T: Mesh> Control<T> {
     pub(super) fn lose(&mut self, node: NodeId, loss: Loss) {
         self.peers[node.index()].gone = true;
         match loss {
-            Loss::Silent(_) | Loss::Stuck(_) => self.losses.notice(node, loss),
-            Loss::Reported(by) => self.losses.handle(LossReport { by, of: node }),
-            Loss::GaveUp => self.losses.handle(LossReport { by: node, of: self.node }),
+            Loss::Silent(_) | Loss::Stuck(_) | Loss::Unresponsive(_) => self.losses.notice(node, loss),
+            Loss::Reported(by) => self.losses.handle(LossReport { by, of: node, is_unresponsive: false }),
+            Loss::GaveUp => {
+                self.losses.handle(LossReport { by: node, of: self.node, is_unresponsive: false });
+            }
             // It has ended by what is being decided.
             Loss::Failed if self.losses.has_reports() => {}
             Loss::Failed | Loss::Restarted | Loss::Misbehaved => self.fail(node, loss),
@@ -376,7 +378,9 @@ impl<T: Mesh> Control<T> {
     /// An endpoint for parameters has lost a node. All that it knows from others comes here, too, and with more reason.
     fn handle_reported(&mut self, peer: PeerLoss) {
         match peer.loss {
-            Loss::Silent(_) | Loss::Stuck(_) => self.losses.notice(peer.node, peer.loss),
+            Loss::Silent(_) | Loss::Stuck(_) | Loss::Unresponsive(_) => {
+                self.losses.notice(peer.node, peer.loss);
+            }
             Loss::Reported(_) | Loss::GaveUp | Loss::Failed => {
                 self.hearsay.get_or_insert(peer);
             }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Instant as Wall;
 
 use adapm_core::link::{LinkConfig, SendRefusal};
-use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError, Transport, Wake};
+use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError, Transport, Wake, Way};
 use adapm_core::{Instant, NodeId};
 use mio::{Events, Poll};
 
@@ -184,6 +184,10 @@ impl Transport for Net {
     fn leave(&mut self, farewell: Farewell) {
         self.say_goodbye(farewell);
         self.see_off(farewell);
+    }
+
+    fn way(&self, node: NodeId) -> Way {
+        self.peers.get(node.index()).map_or(Way::default(), |peer| peer.session.way())
     }
 
     fn address(&self, node: NodeId) -> Option<SocketAddr> {

@@ -1,0 +1,142 @@
+//! A process whose links live, with heartbeats and acknowledgements, and which answers nothing: whatever waits for it ends, all
+//! name it, and it learns that it was given up.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use adapm_core::NodeId;
+use adapm_core::error::OpError;
+use adapm_core::transport::{Farewell, Frame, Loss, Transport};
+use adapm_runtime::{LayoutStore, RunError, Worker};
+use adapm_transport::group::{Group, GroupError};
+use adapm_transport::net::{Address, Net};
+
+use super::{KEYS, builder, join, keys, rendezvous};
+
+type Call = fn(&mut Worker<LayoutStore<i64>>) -> Result<(), OpError>;
+
+const NODES: usize = 3;
+
+#[test]
+fn every_wait_ends_and_names_the_process_that_answers_nothing() {
+    let calls: [(NodeId, Call); 3] = [
+        (NodeId(2), |worker| worker.push(&keys(), &[1; KEYS as usize])),
+        // Node 0 coordinates, and has the lowest id of all that could be given up.
+        (NodeId(0), Worker::barrier),
+        (NodeId(0), |worker| worker.pull(&keys(), &mut [0; KEYS as usize])),
+    ];
+    // Each waits for a time of its own.
+    thread::scope(|scope| {
+        for (mute, call) in calls {
+            scope.spawn(move || ends_and_names(mute, call));
+        }
+    });
+}
+
+fn ends_and_names(mute: NodeId, call: Call) {
+    let settings = settings_beside(mute);
+    let rendezvous = rendezvous();
+    // A group that is left is a loss of its own to the others: nobody leaves before all have looked.
+    let groups: Vec<Arc<Group>> = thread::scope(|scope| {
+        let (settings, rendezvous) = (&settings, &rendezvous);
+        let nodes = (0..NODES as u16).map(NodeId);
+        let threads: Vec<_> = nodes
+            .map(|node| {
+                scope.spawn(move || {
+                    let group = join(node.0, NODES, rendezvous);
+                    if node == mute {
+                        answer_nothing(&group, settings);
+                    } else {
+                        notice(&group, mute, call);
+                    }
+                    group
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    groups.iter().for_each(|group| group.leave(Farewell::Failed));
+}
+
+/// A sound node, whose worker does `call` once.
+fn notice(group: &Arc<Group>, mute: NodeId, call: Call) {
+    let cluster = builder().channels(1).group(group).build().expect("a valid cluster");
+    let outcome = cluster.run(|mut worker| {
+        let error = call(&mut worker).expect_err("a node answers nothing");
+        let OpError::PeerLost { node, address: Some(address) } = error else { panic!("{error}") };
+        assert_eq!(node, mute);
+        assert!(address.ip().is_loopback() && address.port() != 0);
+    });
+    let error = outcome.expect_err("a node is lost");
+    let RunError::PeerLost { node, address: Some(_), loss } = error else { panic!("{error}") };
+    assert_eq!(node, mute, "{error}");
+    assert!(matches!(loss, Loss::Unresponsive(_) | Loss::Reported(_)), "{error}");
+    let told = group.all_gather(&[]).expect_err("a node is lost");
+    assert_eq!(told.lost().map(|loss| loss.node), Some(mute), "{told}");
+}
+
+/// Takes part in the start of a cluster, then keeps its link alive and drops what comes.
+fn answer_nothing(group: &Group, settings: &[u8]) {
+    let told = group.all_gather_for("settings of a cluster", settings).expect("all start");
+    assert!(told.iter().all(|told| told == settings), "the settings of the rehearsal");
+    let layout = adapm_core::Layout::dense(&[(KEYS, 1)]).expect("a valid layout");
+    let mut net = group.listen(0, layout.digest::<i64>()).expect("loopback has free ports");
+    let own = format!("{GOOD}{}", group.address_of(&net));
+    let all = group.all_gather_for("addresses of a cluster", own.as_bytes()).expect("all start");
+    let addresses: Vec<Option<Address>> = all.iter().map(|text| address(text)).collect();
+    net.connect(&addresses);
+    let (net, is_over) = (Mutex::new(net), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| drop_all(&net, &is_over));
+        for label in ["copies of a cluster", "links of a cluster", "workers of a cluster"] {
+            group.all_gather_for(label, &[GOOD as u8]).expect("all start");
+        }
+        let error = group.all_gather(&[]).expect_err("it is given up");
+        is_over.store(true, Ordering::Release);
+        assert!(matches!(error, GroupError::GivenUp { .. }), "{error}");
+    });
+}
+
+fn address(text: &[u8]) -> Option<Address> {
+    let text = std::str::from_utf8(text).expect("an address");
+    Some(text.strip_prefix(GOOD)?.parse().expect("an address"))
+}
+
+/// Lives as a link does: each `recv` sends what is due.
+fn drop_all(net: &Mutex<Net>, is_over: &AtomicBool) {
+    let (mut net, mut frame) = (net.lock().expect("nobody else uses it"), Frame::default());
+    while !is_over.load(Ordering::Acquire) {
+        net.recv(Some(Duration::from_millis(20)), &mut frame).expect("the network works");
+    }
+}
+
+/// What the others say of their settings, as a rehearsal shows in which the mute one says that it cannot start.
+fn settings_beside(mute: NodeId) -> Vec<u8> {
+    let rendezvous = rendezvous();
+    let settings = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for node in (0..NODES as u16).map(NodeId) {
+            let (rendezvous, settings) = (&rendezvous, &settings);
+            scope.spawn(move || {
+                let group = join(node.0, NODES, rendezvous);
+                if node == mute {
+                    let told =
+                        group.all_gather_for("settings of a cluster", b"-rehearsal").expect("all start");
+                    let other = told.into_iter().enumerate().find(|(index, _)| *index != mute.index());
+                    *settings.lock().expect("no panic") = other.expect("there are others").1;
+                } else {
+                    let error =
+                        builder().channels(1).group(&group).build().map(drop).expect_err("it is one short");
+                    assert!(error.to_string().contains("rehearsal"), "{error}");
+                }
+                group.leave(Farewell::Failed);
+            });
+        }
+    });
+    settings.into_inner().expect("no panic")
+}
+
+/// What stands before texts of processes that can go on.
+const GOOD: char = '+';
