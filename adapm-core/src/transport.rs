@@ -163,6 +163,35 @@ pub struct Way {
     pub received: u64,
 }
 
+/// Where the last request to a peer stands among the frames that were sent to it: whether its answer may be late because of
+/// the way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastRequest {
+    sent: u64,
+    /// Frames sent up to the request.
+    asked: u64,
+    /// What had been received when that was looked at last.
+    received: u64,
+}
+
+impl LastRequest {
+    /// A frame follows those that were sent before.
+    pub fn note_sent(&mut self, is_request: bool) {
+        self.sent += 1;
+        if is_request {
+            self.asked = self.sent;
+        }
+    }
+
+    /// Returns true if the request has not been acknowledged yet, or part of a frame has come of the peer since the last call.
+    /// `waiting` frames have not been given to the way.
+    pub fn is_held_up(&mut self, way: Way, waiting: usize) -> bool {
+        // As frames arrive in order, those that have not arrived are the last ones.
+        let is_under_way = (waiting + way.unacknowledged) as u64 > self.sent - self.asked;
+        core::mem::replace(&mut self.received, way.received) != way.received || is_under_way
+    }
+}
+
 /// What a node tells its peers when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Farewell {

@@ -158,7 +158,7 @@ impl<S: Store> Channel<S> {
         let nodes = (0..self.shared.nodes).map(|index| NodeId(u16::try_from(index).expect("a node id")));
         let own = self.shared.node;
         for node in nodes.filter(|node| *node != own) {
-            if self.link.carries(node) {
+            if self.link.holds_up(node) {
                 self.feed_own(Input::Heard(node))?;
             }
         }

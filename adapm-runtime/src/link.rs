@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::error::DecodeError;
-use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport, Wake, Way};
+use adapm_core::transport::{Farewell, Frame, LastRequest, Received, SendError, Transport, Wake, Way};
 use adapm_core::wire::message::Body;
 use adapm_core::wire::{self, Message};
 use adapm_transport::net::NetStats;
@@ -86,9 +86,7 @@ pub(crate) struct Link {
     backlog: Vec<VecDeque<Frame>>,
     lost: Vec<bool>,
     sent: Vec<Traffic>,
-    /// Messages sent up to the last request, and what had been received when that was looked at last.
-    asked: Vec<u64>,
-    seen: Vec<u64>,
+    requests: Vec<LastRequest>,
     outgoing: Frame,
     incoming: Frame,
 }
@@ -100,8 +98,7 @@ impl Link {
             backlog: (0..nodes).map(|_| VecDeque::new()).collect(),
             lost: vec![false; nodes],
             sent: vec![Traffic::default(); nodes],
-            asked: vec![0; nodes],
-            seen: vec![0; nodes],
+            requests: vec![LastRequest::default(); nodes],
             outgoing: Frame::default(),
             incoming: Frame::default(),
         }
@@ -111,13 +108,10 @@ impl Link {
         if self.lost[to.index()] {
             return Ok(());
         }
-        let asks = matches!(*message.body, Body::SyncRequest(_));
+        self.requests[to.index()].note_sent(matches!(*message.body, Body::SyncRequest(_)));
         wire::encode(message, &mut self.outgoing);
         let sent = &mut self.sent[to.index()];
         sent.messages += 1;
-        if asks {
-            self.asked[to.index()] = sent.messages;
-        }
         sent.bytes += self.outgoing.len() as u64;
         let backlog = &mut self.backlog[to.index()];
         if !backlog.is_empty() || !self.endpoint.send(to, &mut self.outgoing)? {
@@ -144,15 +138,10 @@ impl Link {
         self.backlog.iter().all(VecDeque::is_empty)
     }
 
-    /// Returns true if the last request to `node` has not been acknowledged yet, or part of a frame has come of it since the
-    /// last call: its answer may be late because of the way.
-    pub(crate) fn carries(&mut self, node: NodeId) -> bool {
-        let index = node.index();
-        let Way { unacknowledged, received } = self.endpoint.way(node);
-        // As frames arrive in order, those that have not arrived are the last ones.
-        let behind_the_request = self.sent[index].messages - self.asked[index];
-        let is_under_way = (self.backlog[index].len() + unacknowledged) as u64 > behind_the_request;
-        std::mem::replace(&mut self.seen[index], received) != received || is_under_way
+    /// Returns true if the answer of `node` to the last request may be late because of the way.
+    pub(crate) fn holds_up(&mut self, node: NodeId) -> bool {
+        let waiting = self.backlog[node.index()].len();
+        self.requests[node.index()].is_held_up(self.endpoint.way(node), waiting)
     }
 
     /// Drops what waits for a lost peer, and what will be sent to it.
@@ -251,36 +240,36 @@ mod tests {
     }
 
     #[test]
-    fn a_way_carries_until_the_last_request_has_arrived() {
+    fn a_way_holds_up_until_the_last_request_has_arrived() {
         let (mut link, way) = link(4);
         for body in [Body::News, Body::SyncRequest(SyncRequest::default()), Body::News] {
             send(&mut link, body);
         }
-        let carries = |link: &mut Link, unacknowledged| {
+        let holds_up = |link: &mut Link, unacknowledged| {
             lock(&way).unacknowledged = unacknowledged;
-            link.carries(PEER)
+            link.holds_up(PEER)
         };
-        assert!(carries(&mut link, 3));
-        assert!(carries(&mut link, 2), "the request and what is behind it");
-        assert!(!carries(&mut link, 1), "what is behind it tells nothing");
+        assert!(holds_up(&mut link, 3));
+        assert!(holds_up(&mut link, 2), "the request and what is behind it");
+        assert!(!holds_up(&mut link, 1), "what is behind it tells nothing");
         send(&mut link, Body::News);
-        assert!(!carries(&mut link, 2), "however much goes on behind it");
+        assert!(!holds_up(&mut link, 2), "however much goes on behind it");
     }
 
     #[test]
     fn a_request_that_waits_for_room_is_on_its_way() {
         let (mut link, _) = link(0);
         send(&mut link, Body::SyncRequest(SyncRequest::default()));
-        assert!(link.carries(PEER));
+        assert!(link.holds_up(PEER));
     }
 
     #[test]
-    fn a_way_carries_while_pieces_come() {
+    fn a_way_holds_up_while_pieces_come() {
         let (mut link, way) = link(1);
         for received in [7, 8] {
             lock(&way).received = received;
-            assert!(link.carries(PEER));
-            assert!(!link.carries(PEER), "nothing came since");
+            assert!(link.holds_up(PEER));
+            assert!(!link.holds_up(PEER), "nothing came since");
         }
     }
 }

@@ -18,11 +18,13 @@ use adapm_transport::sim::checked::{Conditions, Run, Wrong};
 const SEEDS_MAX: u64 = 500;
 
 /// Bugs that other suites find, and why this one does not.
-const OUT_OF_REACH: [(Bug, &str); 5] = [
+const OUT_OF_REACH: [(Bug, &str); 7] = [
     (Bug::WaitForLaterChanges, "workers of a simulated cluster pause, and no response is full then"),
     (Bug::TrustLatestFact, "a fact hardly ever arrives behind a newer one where links keep their order"),
     (Bug::AwaitLost, "a loss is told so late that no round waits any more"),
     (Bug::BlameLateAnswer, "a loss is told so late that no answer is on its way any more"),
+    (Bug::DeafToAnswers, "hardly any round leaves a request without an answer at six looks in a row"),
+    (Bug::CountAbsence, "nobody is stopped for six looks, as its peers would give it up"),
     (Bug::HeedLost, "links deliver nothing of a peer that they have given up"),
 ];
 
@@ -80,7 +82,11 @@ fn find(bug: Bug) -> Option<(u64, String)> {
 }
 
 fn detect(seed: u64, bug: Bug, checks: Checks) -> Option<String> {
-    let run = if bug.needs_loss() { Run::with_loss(seed) } else { Run::new(seed) };
+    let run = match bug {
+        Bug::NeverAskIdle | Bug::BlameUnasked => Run::under(seed, Conditions::Mute),
+        bug if bug.needs_loss() => Run::with_loss(seed),
+        _ => Run::new(seed),
+    };
     match quietly(&run.with_bug(bug, checks))? {
         Failure::Violation(Wrong::Invariant(violation)) if checks.contains(violation.invariant) => {
             Some(violation.what)

@@ -24,7 +24,8 @@ fn random_programs_under_faults_keep_every_invariant() {
     if totals.runs < SEEDS {
         return;
     }
-    for fault in FaultKind::ALL.into_iter().filter(|fault| *fault != FaultKind::Vanish) {
+    let ends = [FaultKind::Vanish, FaultKind::Mute];
+    for fault in FaultKind::ALL.into_iter().filter(|fault| !ends.contains(fault)) {
         for fact in Fact::ALL {
             assert_ne!(totals.coverage.count(fault, fact), 0, "no {fault:?} ever met {fact:?}");
         }
@@ -46,6 +47,18 @@ fn survivors_of_a_loss_keep_every_invariant() {
             0,
             "no node that vanished ever met {fact:?}"
         );
+    }
+}
+
+/// The same with a node that does nothing any more while its links live: who waits for it gives it up, and nobody else.
+#[test]
+fn whoever_waits_for_a_mute_node_gives_it_up() {
+    let totals = run_all(SEEDS_WITH_LOSS, mute, "one_seed_with_a_mute_node");
+    if totals.runs < SEEDS_WITH_LOSS {
+        return;
+    }
+    for fact in Fact::ALL.into_iter().filter(|fact| *fact != Fact::LeaveWaits) {
+        assert_ne!(totals.coverage.count(FaultKind::Mute, fact), 0, "no mute node ever met {fact:?}");
     }
 }
 
@@ -176,6 +189,16 @@ fn one_seed_with_slow_links() {
 
 fn slow_links(seed: u64) -> Run {
     Run::under(seed, Conditions::SlowLinks)
+}
+
+/// The same with a mute node.
+#[test]
+fn one_seed_with_a_mute_node() {
+    tell_seed(mute);
+}
+
+fn mute(seed: u64) -> Run {
+    Run::under(seed, Conditions::Mute)
 }
 
 /// The same with a node that vanishes.

@@ -84,9 +84,10 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    /// Returns true if an operation of this node, collective or not, is unfinished.
+    /// Returns true if an operation of this node, collective or not, an intent or a localize is unanswered.
     fn waits_for_others(&self) -> bool {
         !self.ops.is_empty()
+            || self.requested > 0
             || !self.syncs.is_empty()
             || self.barriers.is_waiting()
             || self.quiesces.is_waiting()

@@ -17,10 +17,18 @@ impl Cluster {
         for peer in self.nodes().filter(|peer| *peer != node) {
             let travels = |from, to| self.air.queue(from, to).next().is_some();
             if travels(node, peer) || travels(peer, node) {
-                self.feed(node, Input::Heard(peer))?;
+                self.hear(node, peer)?;
             }
         }
         self.look_behind(node)
+    }
+
+    /// Tells `node` that messages still travel between it and `peer`.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn hear(&mut self, node: NodeId, peer: NodeId) -> Result<(), Violation> {
+        self.feed(node, Input::Heard(peer))
     }
 
     /// As [`Cluster::look`], of a node that was stopped and has not read what came meanwhile.

@@ -98,11 +98,12 @@ pub enum FaultKind {
     Repeat,
     Lie,
     Vanish,
+    Mute,
 }
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Reset,
         Self::OneWay,
         Self::Partition,
@@ -113,6 +114,7 @@ impl FaultKind {
         Self::Repeat,
         Self::Lie,
         Self::Vanish,
+        Self::Mute,
     ];
 }
 

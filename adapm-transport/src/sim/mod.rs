@@ -38,7 +38,7 @@
 //!     fn workers(&self) -> usize { 1 }
 //!     fn step(&mut self, _: Instant, who: Who, _: Step) -> Result<Turn, Infallible> {
 //!         let to = NodeId(1 - who.0.0);
-//!         self.0.push(Sent { from: who.0, to, bytes: 10, frame: Frame::default() });
+//!         self.0.push(Sent { from: who.0, to, asks: false, bytes: 10, frame: Frame::default() });
 //!         Ok(Turn::free(Outcome::Waits))
 //!     }
 //!     fn deliver(&mut self, _: Instant, from: NodeId, _: NodeId, _: Frame) -> Result<u64, Infallible> {

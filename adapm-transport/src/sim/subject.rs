@@ -44,6 +44,8 @@ pub struct Sent {
     pub from: NodeId,
     /// Who shall receive it.
     pub to: NodeId,
+    /// Whether the receiver owes an answer.
+    pub asks: bool,
     /// What it weighs on the wire.
     pub bytes: usize,
     /// Its content. A subject that keeps the content to itself leaves this empty: messages arrive in order.
@@ -90,6 +92,21 @@ pub trait Subject {
     /// What is wrong after it.
     fn timeout(&mut self, now: Instant, node: NodeId) -> Result<u64, Self::Violation>;
 
+    /// When `node` looks at its peers in its next [`Subject::timeout`]; `None`: it does not.
+    fn looks_at(&self, node: NodeId) -> Option<Instant> {
+        let _ = node;
+        None
+    }
+
+    /// `node`, which is about to look at its peers, hears that links hold up what it waits for of `peer`.
+    ///
+    /// # Errors
+    /// What is wrong after it.
+    fn hear(&mut self, now: Instant, node: NodeId, peer: NodeId) -> Result<(), Self::Violation> {
+        let _ = (now, node, peer);
+        Ok(())
+    }
+
     /// The next message sent, in the order in which its node sent it.
     fn poll_sent(&mut self) -> Option<Sent>;
 
@@ -111,7 +128,7 @@ pub trait Subject {
         Facts::default()
     }
 
-    /// `node` vanishes. Of what it has sent to each other node, the first so many messages are still going to arrive.
+    /// `node` vanishes, or does nothing any more. Of what it has sent to each other node, the first so many messages are still going to arrive.
     ///
     /// # Errors
     /// What is wrong after it.

@@ -14,6 +14,7 @@ use adapm_core::testing::invariants::refusal;
 use adapm_core::testing::rng::Rng;
 use adapm_core::testing::{Cluster, Setup, Violation};
 use adapm_core::transport::Frame;
+use adapm_core::wire::message::Body;
 use adapm_core::{Instant, Key, NodeId, wire};
 
 pub use hardship::Hardship;
@@ -112,9 +113,10 @@ impl Checked {
             let queue = self.cluster.air().queue(node, to);
             for message in queue.skip(self.handed[way]) {
                 let mut frame = Frame::default();
+                let asks = matches!(*message.body, Body::SyncRequest(_));
                 wire::encode(message.clone(), &mut frame);
                 self.handed[way] += 1;
-                self.outbox.push_back(Sent { from: node, to, bytes: frame.len(), frame });
+                self.outbox.push_back(Sent { from: node, to, asks, bytes: frame.len(), frame });
             }
         }
         let (cluster, ready) = (&self.cluster, &mut self.ready);
@@ -206,6 +208,15 @@ impl Subject for Checked {
         self.cluster.timeout(node).map_err(Wrong::Invariant)?;
         self.collect(node);
         Ok(self.costs.input_nanos)
+    }
+
+    fn looks_at(&self, node: NodeId) -> Option<Instant> {
+        self.cluster.member(node).node.next_look_at()
+    }
+
+    fn hear(&mut self, now: Instant, node: NodeId, peer: NodeId) -> Result<(), Wrong> {
+        self.pass(now);
+        self.cluster.hear(node, peer).map_err(Wrong::Invariant)
     }
 
     fn poll_sent(&mut self) -> Option<Sent> {

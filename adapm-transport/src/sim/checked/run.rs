@@ -47,6 +47,8 @@ pub enum Conditions {
     SlowLinks,
     /// A link on which handshakes pass, or bytes, and large packets never do: its ends give each other up.
     DeadLink,
+    /// As any, and a node that does nothing any more while its links live: whoever waits for it finds out.
+    Mute,
 }
 
 /// What a run that kept every invariant was like.
@@ -104,7 +106,8 @@ impl Run {
     /// The run of a seed under other conditions.
     #[must_use]
     pub fn under(seed: u64, conditions: Conditions) -> Self {
-        Self { conditions, ..Self::new(seed) }
+        let run = if conditions == Conditions::Mute { Self::with_loss(seed) } else { Self::new(seed) };
+        Self { conditions, ..run }
     }
 
     /// The same with a mistake planted in every engine, and these checks.
@@ -200,7 +203,9 @@ impl Run {
         if let Some(bug) = self.link_bug {
             links.plant(bug);
         }
-        let mut subject = Checked::new(self.setup.clone(), costs);
+        let mut setup = self.setup.clone();
+        setup.unresponsive_nanos = Some(UNRESPONSIVE_DEAD_TIMES * link.dead_after.as_nanos() as u64);
+        let mut subject = Checked::new(setup, costs);
         if self.tells {
             subject.tell(|line| println!("{line}"));
         }
@@ -214,14 +219,16 @@ impl Run {
         let count = dice.within(4..9) + 6 * self.setup.losses as u64;
         let steps = self.operations / 10..self.operations;
         let mut plan = match self.conditions {
-            Conditions::Any => Plan::random(dice, nodes, count, steps.clone(), longest),
+            Conditions::Any | Conditions::Mute => Plan::random(dice, nodes, count, steps.clone(), longest),
             Conditions::SlowLinks => Plan::slow_links(dice, nodes, link.dead_after, 0..self.operations / 4),
             Conditions::DeadLink => Plan::dead_link(dice, nodes, link.dead_after, 0..self.operations / 4),
         };
         if self.setup.losses > 0 {
             let moment = dice.within(steps.clone());
             let node = dice.choose(&simulation.subject().cluster().nodes().collect::<Vec<_>>());
-            plan = plan.and((When::Steps(moment), Fault::Vanish(node)));
+            let fault =
+                if self.conditions == Conditions::Mute { Fault::Mute(node) } else { Fault::Vanish(node) };
+            plan = plan.and((When::Steps(moment), fault));
             // A run whose faults all strike the lost node tells little of the others.
             while plan.others_than(node) < OTHERS_MIN {
                 let more = Plan::random(dice, nodes, 1, steps.clone(), longest);
@@ -252,7 +259,19 @@ impl Run {
         let cluster = simulation.subject().cluster();
         let (keys, workers) = (cluster.keys().collect(), cluster.workers().collect::<Vec<Who>>());
         let mut program = Hardship::new(dice.bits(), keys, &workers, self.operations);
-        let result = simulation.run(&mut program, PATIENCE);
+        // Who waits for nobody need not find out that a node is mute: in the end all wait.
+        let mut late = if self.conditions == Conditions::Mute { workers } else { Vec::new() };
+        let mut then_meet = |now: Instant, who: Who| {
+            let step = program.next(now, who);
+            if matches!(step, None | Some(Step::End))
+                && let Some(at) = late.iter().position(|other| *other == who)
+            {
+                late.swap_remove(at);
+                return step.or(Some(Step::Barrier));
+            }
+            step
+        };
+        let result = simulation.run(&mut then_meet as &mut dyn Program, PATIENCE);
         report.operations = program.operations();
         result?;
         rest(simulation)
@@ -313,7 +332,9 @@ impl fmt::Display for Report {
 }
 
 /// A run that takes longer, in virtual time, never ends.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(20);
+/// As in clusters of processes.
+const UNRESPONSIVE_DEAD_TIMES: u64 = 6;
 /// Silences after which a peer is given up, in milliseconds.
 const DEAD_MILLIS: [u64; 3] = [40, 200, 1_000];
 /// Faults of nodes that live, in a run in which one is lost.

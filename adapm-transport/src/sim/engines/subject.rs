@@ -148,7 +148,7 @@ impl Engines {
             self.ways.entry((node, to)).or_default().push_back(message);
             self.on_the_way += 1;
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            self.sent.push_back(Sent { from: node, to, bytes, frame: Frame::default() });
+            self.sent.push_back(Sent { from: node, to, asks: false, bytes, frame: Frame::default() });
         }
         let member = &mut self.members[node.index()];
         member.sent = sent;

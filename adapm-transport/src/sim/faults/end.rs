@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use adapm_core::Instant;
 use adapm_core::link::{LinkConfig, SendRefusal, Seq, Session};
-use adapm_core::transport::{Farewell, Frame};
+use adapm_core::transport::{Farewell, Frame, LastRequest};
 
 /// One end of a link.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ pub(super) struct End {
     acknowledged: Seq,
     /// Bytes of the largest frame given to it.
     pub(super) largest: usize,
+    requests: LastRequest,
     /// Frames given to it, and frames that it has handed on.
     pub(super) sent: u64,
     pub(super) handed_on: u64,
@@ -56,6 +57,7 @@ impl End {
             waits: None,
             acknowledged: Seq::default(),
             largest: 0,
+            requests: LastRequest::default(),
             sent: 0,
             handed_on: 0,
             has_closed: false,
@@ -64,6 +66,18 @@ impl End {
             is_dead: false,
             is_gone: false,
         }
+    }
+
+    /// A frame follows that its node has yet to finish.
+    pub(super) fn announce(&mut self, frame: Frame, asks: bool) {
+        self.requests.note_sent(asks);
+        self.outbox.push_back(frame);
+    }
+
+    /// Whether what is asked of the peer, or what it answers, is still on its way.
+    pub(super) fn holds_up(&mut self) -> bool {
+        let waiting = self.outbox.len() + self.backlog.len();
+        self.requests.is_held_up(self.session.way(), waiting)
     }
 
     /// Takes a frame; it waits if there is no room.

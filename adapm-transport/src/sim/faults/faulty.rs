@@ -110,9 +110,8 @@ impl Links for Faulty {
         sent: Sent,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
-        let Sent { from, to, frame, .. } = sent;
-        let (link, around) = self.link(from, to);
-        link.send(now, when, from, frame, around, effects)
+        let (link, around) = self.link(sent.from, sent.to);
+        link.send(now, when, sent, around, effects)
     }
 
     fn handle(
@@ -188,7 +187,7 @@ impl Links for Faulty {
                     }
                 }
             }
-            Fault::Slow(..) | Fault::Lie(..) => {}
+            Fault::Slow(..) | Fault::Lie(..) | Fault::Mute(_) => {}
         }
         Ok(())
     }
@@ -211,6 +210,10 @@ impl Links for Faulty {
 
     fn is_at_rest(&self) -> bool {
         self.links.values().all(Link::is_at_rest)
+    }
+
+    fn holds_up(&mut self, node: NodeId, peer: NodeId) -> bool {
+        self.link(node, peer).0.holds_up(node)
     }
 
     fn backlog(&self, node: NodeId) -> (bool, bool) {

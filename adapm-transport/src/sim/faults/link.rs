@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use adapm_core::link::LinkConfig;
-use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId};
 
 use super::carry::HEADER_BYTES;
@@ -11,6 +10,7 @@ use super::end::End;
 use super::faulty::{Around, LinkEvent, Pair, What};
 use super::way::{Item, Way};
 use crate::sim::links::{Broken, Effects};
+use crate::sim::subject::Sent;
 
 /// An end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,13 +68,12 @@ impl Link {
         &mut self,
         now: Instant,
         when: Instant,
-        from: NodeId,
-        frame: Frame,
+        sent: Sent,
         around: &mut Around,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
-        let side = self.sided(from);
-        self.ends[side as usize].outbox.push_back(frame);
+        let side = self.sided(sent.from);
+        self.ends[side as usize].announce(sent.frame, sent.asks);
         if when > now {
             effects.later.push((when, self.event(What::Depart(side))));
             return Ok(());
@@ -283,6 +282,11 @@ impl Link {
 
     pub(super) fn end(&self, side: Side) -> &End {
         &self.ends[side as usize]
+    }
+
+    pub(super) fn holds_up(&mut self, node: NodeId) -> bool {
+        let side = self.sided(node);
+        self.ends[side as usize].holds_up()
     }
 
     pub(super) fn is_at_rest(&self) -> bool {

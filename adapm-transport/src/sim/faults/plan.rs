@@ -7,7 +7,7 @@ use adapm_core::{Instant, NodeId};
 use crate::sim::coverage::FaultKind;
 use crate::sim::dice::Dice;
 
-/// Something that goes wrong. All but the last heal by themselves.
+/// Something that goes wrong. All but the last two heal by themselves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// The pipe between two nodes breaks: what is on its way is lost, all or the end of it, and a new one is dialed.
@@ -31,6 +31,8 @@ pub enum Fault {
     Lie(NodeId, NodeId),
     /// A node is gone for good.
     Vanish(NodeId),
+    /// A node does nothing any more, for good; its links live, with heartbeats and acknowledgements.
+    Mute(NodeId),
 }
 
 impl Fault {
@@ -48,6 +50,7 @@ impl Fault {
             Self::Repeat(..) => FaultKind::Repeat,
             Self::Lie(..) => FaultKind::Lie,
             Self::Vanish(..) => FaultKind::Vanish,
+            Self::Mute(..) => FaultKind::Mute,
         }
     }
 
@@ -61,9 +64,11 @@ impl Fault {
             | Self::SlowLink(a, b, ..)
             | Self::Hole(a, b, ..) => vec![*a, *b],
             Self::Partition(side, _) => side.clone(),
-            Self::Pause(node, _) | Self::Slow(node, ..) | Self::Vanish(node) | Self::Lie(_, node) => {
-                vec![*node]
-            }
+            Self::Pause(node, _)
+            | Self::Slow(node, ..)
+            | Self::Vanish(node)
+            | Self::Mute(node)
+            | Self::Lie(_, node) => vec![*node],
         }
     }
 }

@@ -79,6 +79,12 @@ pub trait Links {
         true
     }
 
+    /// Whether the answer of `peer` to the last request of `node` may be late because of the links; asked once before each look.
+    fn holds_up(&mut self, node: NodeId, peer: NodeId) -> bool {
+        let _ = (node, peer);
+        false
+    }
+
     /// Whether `node` has sent what no peer has acknowledged, and whether it has to wait for room.
     fn backlog(&self, node: NodeId) -> (bool, bool) {
         let _ = node;

@@ -93,6 +93,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
             }
             Item::Timeout => {
                 self.trace.add(now, "timeout", [u64::from(node.0), 0, 0]);
+                self.tell_of_links(node)?;
                 self.subject.timeout(now, node)
             }
             Item::Lost(peer) => {
@@ -103,6 +104,21 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         self.occupy(node, nanos.map_err(Failure::Violation)?);
         self.settle(node)?;
         self.invite(node);
+        Ok(())
+    }
+
+    /// As a driver does, tells a node that is about to look at its peers for whom links hold something up.
+    fn tell_of_links(&mut self, node: NodeId) -> Result<(), Failure<S::Violation>> {
+        let now = self.now();
+        if self.subject.looks_at(node).is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        let nodes = (0..self.hosts.len() as u16).map(NodeId);
+        for peer in nodes.filter(|peer| *peer != node) {
+            if self.links.holds_up(node, peer) {
+                self.subject.hear(now, node, peer).map_err(Failure::Violation)?;
+            }
+        }
         Ok(())
     }
 
@@ -154,6 +170,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
                 self.settle(*to)?;
             }
             Fault::Vanish(node) => self.vanish(*node)?,
+            Fault::Mute(node) => self.stop(*node, &|_| usize::MAX)?,
             Fault::Reset(..)
             | Fault::OneWay(..)
             | Fault::Partition(..)
@@ -171,7 +188,17 @@ impl<S: Subject, L: Links> Simulator<S, L> {
             let read = |item: &&Item| matches!(item, Item::Message(from, _) if *from == node);
             hosts[to.index()].inbox.iter().filter(read).count()
         };
-        self.subject.vanish(self.agenda.now(), node, &arriving).map_err(Failure::Violation)?;
+        let arriving: Vec<usize> = (0..hosts.len() as u16).map(NodeId).map(arriving).collect();
+        self.stop(node, &|to| arriving[to.index()])
+    }
+
+    /// The node takes part in nothing any more; of its messages to each other node so many still arrive.
+    fn stop(
+        &mut self,
+        node: NodeId,
+        arriving: &dyn Fn(NodeId) -> usize,
+    ) -> Result<(), Failure<S::Violation>> {
+        self.subject.vanish(self.agenda.now(), node, arriving).map_err(Failure::Violation)?;
         let host = &mut self.hosts[node.index()];
         self.active -= host.idle.iter().filter(|idle| !**idle).count();
         host.idle.fill(true);
