@@ -5,7 +5,6 @@ use core::fmt;
 use crate::error::ConfigError;
 use crate::id::{ChannelId, NodeId};
 use crate::layout::Layout;
-use crate::node::room::HEAD_BYTES;
 use crate::value::Value;
 use crate::wire::FRAME_BYTES_MAX;
 
@@ -141,6 +140,8 @@ impl NodeConfig {
 
 /// Bytes of a head apart from its entries: version, variant, origin, hops, marks and the lengths of all lists.
 pub(crate) const LISTS_BYTES: usize = 128;
+/// Bytes that an entry may need in a head: key, version and counter as varints, two bytes of marks or a node.
+pub(crate) const HEAD_BYTES: usize = 32;
 
 impl fmt::Debug for NodeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

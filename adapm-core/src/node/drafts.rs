@@ -8,9 +8,10 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
 
+use crate::config::HEAD_BYTES;
 use crate::id::{Counter, Key, NodeId, Version};
 use crate::node::Node;
-use crate::node::room::{HEAD_BYTES, Room};
+use crate::node::room::Room;
 use crate::node::state::{Access, AskedFor};
 use crate::policy::Policy;
 use crate::slot::{Location, State};

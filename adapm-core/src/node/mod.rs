@@ -51,7 +51,7 @@ mod receive;
 mod relocate;
 mod replicate;
 mod respond;
-pub(crate) mod room;
+mod room;
 mod round;
 mod state;
 mod sync;

@@ -8,6 +8,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
+use crate::config::HEAD_BYTES;
 use crate::id::{Key, NodeId};
 use crate::node::Node;
 use crate::node::state::Turn;
@@ -38,9 +39,6 @@ impl Draft {
             && request.localizes.is_empty()
     }
 }
-
-/// Bytes that an entry may need in a head: key, version and counter as varints, two bytes of marks or a node.
-pub(crate) const HEAD_BYTES: usize = 32;
 
 /// What is taken of one part of a message.
 #[derive(Debug, Default)]

@@ -1,9 +1,8 @@
 //! Invariant 10: a node's memory for protocol state is bounded by its own intents, operations and copies, and a constant per
 //! peer; what it sends at a time is bounded in bytes.
 
-use crate::config::LISTS_BYTES;
+use crate::config::{HEAD_BYTES, LISTS_BYTES};
 use crate::id::{Key, NodeId};
-use crate::node::room::HEAD_BYTES;
 use crate::slot::State;
 use crate::testing::cluster::Cluster;
 use crate::testing::flight;
