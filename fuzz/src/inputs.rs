@@ -73,6 +73,7 @@ impl Play {
         config.location_caches = choices.flag();
         config.parked_max = 4;
         config.grants_max = 2;
+        config.unresponsive_nanos = Some(6_000_000);
         let initial = Arc::new(|key: Key, value: &mut [i64]| value.fill(key.0 as i64));
         let node = Node::new(config, layout.clone(), Arc::clone(&store), system.policy(WORKERS), initial)
             .expect("the configuration is legal");
@@ -107,8 +108,9 @@ impl Play {
             25..29 => self.pass_time(choices),
             29..31 => self.push(choices),
             _ => {
-                let node = NodeId(choices.below(16) as u16);
-                self.feed(Input::PeerLost(node));
+                let number = choices.below(16) as u16;
+                let node = NodeId(number % 8);
+                self.feed(if number < 8 { Input::PeerLost(node) } else { Input::Heard(node) });
             }
         }
     }

@@ -37,27 +37,11 @@ fn every_wait_ends_and_names_the_process_that_answers_nothing() {
 
 fn ends_and_names(mute: NodeId, call: Call) {
     let settings = settings_beside(mute);
-    let rendezvous = rendezvous();
-    // A group that is left is a loss of its own to the others: nobody leaves before all have looked.
-    let groups: Vec<Arc<Group>> = thread::scope(|scope| {
-        let (settings, rendezvous) = (&settings, &rendezvous);
-        let nodes = (0..NODES as u16).map(NodeId);
-        let threads: Vec<_> = nodes
-            .map(|node| {
-                scope.spawn(move || {
-                    let group = join(node.0, NODES, rendezvous);
-                    if node == mute {
-                        answer_nothing(&group, settings);
-                    } else {
-                        notice(&group, mute, call);
-                    }
-                    group
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
-    });
-    groups.iter().for_each(|group| group.leave(Farewell::Failed));
+    together(
+        |group| {
+            if group.node() == mute { answer_nothing(group, &settings) } else { notice(group, mute, call) }
+        },
+    );
 }
 
 /// A sound node, whose worker does `call` once.
@@ -72,7 +56,19 @@ fn notice(group: &Arc<Group>, mute: NodeId, call: Call) {
     let error = outcome.expect_err("a node is lost");
     let RunError::PeerLost { node, address: Some(_), loss } = error else { panic!("{error}") };
     assert_eq!(node, mute, "{error}");
-    assert!(matches!(loss, Loss::Unresponsive(_) | Loss::Reported(_)), "{error}");
+    let text = error.to_string();
+    match loss {
+        // Six of its dead times.
+        Loss::Unresponsive(time) => {
+            assert_eq!(time, 6 * group.dead_after());
+            assert!(
+                text.contains(" was lost: its link lives, but it has answered nothing for 12.0 s; "),
+                "{text}"
+            );
+        }
+        Loss::Reported(_) => {}
+        other => panic!("{other}"),
+    }
     let told = group.all_gather(&[]).expect_err("a node is lost");
     assert_eq!(told.lost().map(|loss| loss.node), Some(mute), "{told}");
 }
@@ -114,28 +110,33 @@ fn drop_all(net: &Mutex<Net>, is_over: &AtomicBool) {
 
 /// What the others say of their settings, as a rehearsal shows in which the mute one says that it cannot start.
 fn settings_beside(mute: NodeId) -> Vec<u8> {
-    let rendezvous = rendezvous();
-    let settings = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for node in (0..NODES as u16).map(NodeId) {
-            let (rendezvous, settings) = (&rendezvous, &settings);
-            scope.spawn(move || {
-                let group = join(node.0, NODES, rendezvous);
-                if node == mute {
-                    let told =
-                        group.all_gather_for("settings of a cluster", b"-rehearsal").expect("all start");
-                    let other = told.into_iter().enumerate().find(|(index, _)| *index != mute.index());
-                    *settings.lock().expect("no panic") = other.expect("there are others").1;
-                } else {
-                    let error =
-                        builder().channels(1).group(&group).build().map(drop).expect_err("it is one short");
-                    assert!(error.to_string().contains("rehearsal"), "{error}");
-                }
-                group.leave(Farewell::Failed);
-            });
+    let told = together(|group| {
+        if group.node() == mute {
+            return group.all_gather_for("settings of a cluster", b"-rehearsal").expect("all start");
         }
+        let error = builder().channels(1).group(group).build().map(drop).expect_err("it is one short");
+        assert!(error.to_string().contains("rehearsal"), "{error}");
+        Vec::new()
     });
-    settings.into_inner().expect("no panic")
+    told[mute.index()][(mute.index() + 1) % NODES].clone()
+}
+
+/// What `work` returns for each node. A group that is left is a loss of its own to the others: nobody leaves before all are done.
+fn together<R: Send>(work: impl Fn(&Arc<Group>) -> R + Sync) -> Vec<R> {
+    let rendezvous = rendezvous();
+    let done: Vec<(R, Arc<Group>)> = thread::scope(|scope| {
+        let (work, rendezvous) = (&work, &rendezvous);
+        let join_and_work = |node| {
+            let group = join(node, NODES, rendezvous);
+            (work(&group), group)
+        };
+        let threads: Vec<_> =
+            (0..NODES as u16).map(|node| scope.spawn(move || join_and_work(node))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let (results, groups): (Vec<R>, Vec<_>) = done.into_iter().unzip();
+    groups.iter().for_each(|group| group.leave(Farewell::Failed));
+    results
 }
 
 /// What stands before texts of processes that can go on.
