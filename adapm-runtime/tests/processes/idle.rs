@@ -7,7 +7,7 @@ use adapm_transport::net::NetStats;
 use super::{KEYS, builder, clusters, keys};
 
 /// What the links of a node have carried once they have carried `beats` more heartbeats than in `since`.
-fn after(cluster: &Cluster<LayoutStore<i64>>, since: NetStats, beats: u64) -> NetStats {
+pub(super) fn after(cluster: &Cluster<LayoutStore<i64>>, since: NetStats, beats: u64) -> NetStats {
     loop {
         let [now] = cluster.link_stats()[..] else { panic!("one channel") };
         if now.heartbeats_sent >= since.heartbeats_sent + beats {

@@ -1,8 +1,7 @@
 //! A process whose links live, with heartbeats and acknowledgements, and which answers nothing: whatever waits for it ends, all
 //! name it, and it learns that it was given up.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -11,9 +10,10 @@ use adapm_core::error::OpError;
 use adapm_core::transport::{Farewell, Frame, Loss, Transport};
 use adapm_runtime::{LayoutStore, RunError, Worker};
 use adapm_transport::group::{Group, GroupError};
-use adapm_transport::net::{Address, Net};
+use adapm_transport::net::{Address, Net, NetStats};
 
-use super::{KEYS, builder, join, keys, rendezvous};
+use super::idle::after;
+use super::{KEYS, builder, clusters, join, keys, rendezvous};
 
 type Call = fn(&mut Worker<LayoutStore<i64>>) -> Result<(), OpError>;
 
@@ -33,6 +33,27 @@ fn every_wait_ends_and_names_the_process_that_answers_nothing() {
             scope.spawn(move || ends_and_names(mute, call));
         }
     });
+}
+
+/// A barrier waits for a slow worker, as long as it likes: its node answers.
+#[test]
+fn who_waits_longer_than_any_answer_may_take_blames_nobody() {
+    // A heartbeat leaves in a twentieth of the dead time, unless something else does.
+    const BEATS: u64 = 20 * 8;
+    let slow = NodeId(1);
+    clusters(
+        2,
+        || builder().channels(1),
+        |cluster, node| {
+            let outcome = cluster.run(|mut worker| {
+                if node == slow {
+                    after(cluster, NetStats::default(), BEATS);
+                }
+                worker.barrier()
+            });
+            assert_eq!(outcome, Ok(vec![Ok(())]), "{node}");
+        },
+    );
 }
 
 fn ends_and_names(mute: NodeId, call: Call) {
@@ -69,8 +90,17 @@ fn notice(group: &Arc<Group>, mute: NodeId, call: Call) {
         Loss::Reported(_) => {}
         other => panic!("{other}"),
     }
-    let told = group.all_gather(&[]).expect_err("a node is lost");
+    let told = verdict(group);
     assert_eq!(told.lost().map(|loss| loss.node), Some(mute), "{told}");
+}
+
+/// Why the group fails. Until its nodes have agreed on that, they can still meet.
+fn verdict(group: &Group) -> GroupError {
+    loop {
+        if let Err(error) = group.all_gather(&[]) {
+            return error;
+        }
+    }
 }
 
 /// Takes part in the start of a cluster, then keeps its link alive and drops what comes.
@@ -83,14 +113,12 @@ fn answer_nothing(group: &Group, settings: &[u8]) {
     let all = group.all_gather_for("addresses of a cluster", own.as_bytes()).expect("all start");
     let addresses: Vec<Option<Address>> = all.iter().map(|text| address(text)).collect();
     net.connect(&addresses);
-    let (net, is_over) = (Mutex::new(net), AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| drop_all(&net, &is_over));
+        scope.spawn(|| drop_all(net, group));
         for label in ["copies of a cluster", "links of a cluster", "workers of a cluster"] {
             group.all_gather_for(label, &[GOOD as u8]).expect("all start");
         }
-        let error = group.all_gather(&[]).expect_err("it is given up");
-        is_over.store(true, Ordering::Release);
+        let error = verdict(group);
         assert!(matches!(error, GroupError::GivenUp { .. }), "{error}");
     });
 }
@@ -101,9 +129,9 @@ fn address(text: &[u8]) -> Option<Address> {
 }
 
 /// Lives as a link does: each `recv` sends what is due.
-fn drop_all(net: &Mutex<Net>, is_over: &AtomicBool) {
-    let (mut net, mut frame) = (net.lock().expect("nobody else uses it"), Frame::default());
-    while !is_over.load(Ordering::Acquire) {
+fn drop_all(mut net: Net, group: &Group) {
+    let mut frame = Frame::default();
+    while group.failure().is_none() {
         net.recv(Some(Duration::from_millis(20)), &mut frame).expect("the network works");
     }
 }
