@@ -82,6 +82,24 @@ fn rounds_that_carry_much_are_begun_as_often_as_any_may() -> Result<(), Violatio
     Ok(())
 }
 
+/// Whoever waits until replicas are refreshed would else wait for two rounds of the timer, and a quiesce for more.
+#[test]
+fn a_mark_begins_a_round_at_once() -> Result<(), Violation> {
+    let (mut cluster, far) = busy()?;
+    for node in [N0, N1] {
+        cluster.intent(of(node), &far[..1], 0..1_000)?;
+    }
+    for node in [N1, N0, N1, N0] {
+        cluster.round(node)?;
+        cluster.deliver_all()?;
+    }
+    assert_eq!(cluster.state(N0, far[0]), State::Replica);
+    pauses(&mut cluster, 20)?;
+    cluster.wait_sync(of(N0))?;
+    assert_eq!(pauses(&mut cluster, 2)?, [0, LEAST_NANOS], "the first brings the mark");
+    Ok(())
+}
+
 /// Of what is signalled at once, each round asks for as many keys as it looks at, and none is forgotten.
 #[test]
 fn what_is_wanted_beyond_a_bound_waits_for_later_rounds() -> Result<(), Violation> {

@@ -84,7 +84,7 @@ pub enum Reason {
 impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn wait(&self) -> Output<S::Value> {
         let (until, reason) = if self.has_something_to_say() {
-            let earliest = self.round.started.plus_nanos(self.round.interval(&self.config));
+            let earliest = self.round.started.plus_nanos(self.round_interval());
             if self.round.is_open() {
                 let patience = self.round.patience(self.config.round_nanos_min);
                 (Some(self.round.started.plus_nanos(patience).max(earliest)), Reason::Round { more: true })

@@ -53,11 +53,16 @@ impl<S: Store, P: Policy> Node<S, P> {
                 .any(|peer| peer.outstanding.is_none() && (peer.news || !peer.late.is_empty()))
     }
 
+    /// How long after its start the next round may begin: at once where somebody waits for a mark, which nothing else brings.
+    pub(super) fn round_interval(&self) -> u64 {
+        if self.wants_mark() { 0 } else { self.round.interval(&self.config) }
+    }
+
     pub(super) fn round_may_begin(&self) -> bool {
         let elapsed = self.now.nanos_since(self.round.started);
         let least = self.config.round_nanos_min;
         self.has_something_to_say()
-            && (self.round.number == 0 || elapsed >= self.round.interval(&self.config))
+            && (self.round.number == 0 || elapsed >= self.round_interval())
             && (!self.round.is_open() || elapsed >= self.round.patience(least))
     }
 

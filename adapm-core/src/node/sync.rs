@@ -105,7 +105,10 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Whether a round could begin a mark.
     pub(super) fn wants_mark(&self) -> bool {
-        let is_free = |node: NodeId| self.peers[node.index()].mark == SyncMark::Absent;
+        let is_free = |node: NodeId| {
+            let peer = &self.peers[node.index()];
+            peer.mark == SyncMark::Absent && peer.outstanding.is_none()
+        };
         self.syncs.iter().any(|sync| sync.wants_mark(is_free))
     }
 
