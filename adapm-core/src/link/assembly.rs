@@ -6,11 +6,13 @@ use crate::link::error::LinkError;
 use crate::transport::Frame;
 use crate::wire::FRAME_BYTES_MAX;
 
-/// The frame that the peer is sending in parts. Memory: what has come of it, at most [`FRAME_BYTES_MAX`] bytes, and that of
-/// the frame before.
+/// The frame that the peer is sending in parts. Memory: what has come of it, at most [`FRAME_BYTES_MAX`] bytes, and as much
+/// as the frame before had, as the next one is taken to be as long.
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
     frame: Frame,
+    /// Bytes of values of the frame before.
+    before: usize,
 }
 
 impl Assembly {
@@ -30,6 +32,9 @@ impl Assembly {
 
     /// Appends a part.
     pub(crate) fn append(&mut self, part: &Frame) {
+        if self.frame.values.is_empty() && !part.values.is_empty() {
+            self.frame.values.reserve(self.before);
+        }
         self.frame.head.extend_from_slice(&part.head);
         self.frame.values.push_bytes(part.values.bytes());
     }
@@ -37,12 +42,13 @@ impl Assembly {
     /// Appends the last part and hands the frame to `whole`, whose memory is used for the next one.
     pub(crate) fn finish(&mut self, part: &Frame, whole: &mut Frame) {
         self.append(part);
+        self.before = self.frame.values.len();
         mem::swap(&mut self.frame, whole);
         self.frame.clear();
     }
 
     /// Forgets what has come.
     pub(crate) fn clear(&mut self) {
-        self.frame = Frame::default();
+        *self = Self::default();
     }
 }

@@ -1,7 +1,7 @@
 //! Packets from the wire: a reader that can stop and go on at any byte.
 //!
 //! Small packets come through a staging buffer, many with one call. What a large packet still misses is read straight into
-//! its frame, with the staging buffer behind it in the same vectored call, so that large values are copied once, from the
+//! its frame, with a little of what follows it in the same vectored call, so that large values are copied once, from the
 //! kernel to where they stay. A frame grows by at most 1 MiB ahead of the bytes that have come: a length that is claimed
 //! and not sent costs nothing.
 
@@ -151,8 +151,10 @@ impl PacketReader {
         let body = self.body.as_mut().expect("the caller has seen it");
         let target = body.room();
         let wanted = target.len();
-        let room = wanted + self.staging.len();
-        let result = source.read_vectored(&mut [IoSliceMut::new(target), IoSliceMut::new(&mut self.staging)]);
+        let behind = self.staging.len().min(BEHIND_BYTES);
+        let room = wanted + behind;
+        let behind = IoSliceMut::new(&mut self.staging[..behind]);
+        let result = source.read_vectored(&mut [IoSliceMut::new(target), behind]);
         let Some(read) = self.settle(result, room)? else { return Ok(false) };
         let direct = read.min(wanted);
         self.body.as_mut().expect("it is still there").got += direct;
@@ -238,5 +240,7 @@ const STAGING_BYTES: usize = 64 << 10;
 const STAGING_BYTES_MIN: usize = 512;
 /// Missing bytes from which on the frame is read into directly.
 const DIRECT_BYTES_MIN: usize = 16 << 10;
+/// What is read behind a packet that is read directly: the next one is mostly as large, and copied if all of it is staged.
+const BEHIND_BYTES: usize = 4 << 10;
 /// How far a frame grows ahead of its bytes.
 const GROWTH_BYTES: usize = 1 << 20;
