@@ -19,6 +19,8 @@ pub struct PacketReader {
     start: usize,
     end: usize,
     body: Option<Body>,
+    /// Whether the last packet was read directly: the next one is mostly as large.
+    was_large: bool,
     /// Whether a call that fills less than it could means that nothing is left.
     trusts_short: bool,
     was_short: bool,
@@ -49,6 +51,7 @@ impl PacketReader {
             start: 0,
             end: 0,
             body: None,
+            was_large: false,
             trusts_short: false,
             was_short: false,
             bytes: 0,
@@ -97,6 +100,7 @@ impl PacketReader {
             self.start += body.take(&self.staging[self.start..self.end]);
             if body.missing() == 0 {
                 let body = self.body.take().expect("it is here");
+                self.was_large = body.got >= DIRECT_BYTES_MIN;
                 return body.finish().map(Some);
             }
             let goes_on =
@@ -134,8 +138,9 @@ impl PacketReader {
         if self.is_drained() {
             return Ok(false);
         }
-        let room = self.staging.len() - self.end;
-        let result = source.read(&mut self.staging[self.end..]);
+        let end = if self.was_large { self.staging.len().min(BEHIND_BYTES) } else { self.staging.len() };
+        let room = &mut self.staging[self.end..end];
+        let (room, result) = (room.len(), source.read(room));
         let Some(read) = self.settle(result, room)? else { return Ok(false) };
         self.end += read;
         Ok(true)
@@ -240,7 +245,7 @@ const STAGING_BYTES: usize = 64 << 10;
 const STAGING_BYTES_MIN: usize = 512;
 /// Missing bytes from which on the frame is read into directly.
 const DIRECT_BYTES_MIN: usize = 16 << 10;
-/// What is read behind a packet that is read directly: the next one is mostly as large, and copied if all of it is staged.
+/// What is read behind a large packet at most: of the next one, mostly as large, everything that is staged is copied once more.
 const BEHIND_BYTES: usize = 4 << 10;
 /// How far a frame grows ahead of its bytes.
 const GROWTH_BYTES: usize = 1 << 20;
