@@ -21,11 +21,12 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
         let link = link_name(kind);
         let figure = Figure::new(format!("relocation, {LEN} floats, {link}"), "M keys/s", relocation(kind)?);
         desk.add(figure.towards(Goal::AtLeast(3.0)).after("0.38, 1 channel 1.0"))?;
-        let [rate, delay] = replicas(kind)?;
+        let [rate, delay, quiet] = replicas(kind)?;
         let figure = Figure::new(format!("10 k replicas, both nodes write, {link}"), "M keys/s", rate);
         desk.add(figure.towards(Goal::AtLeast(8.0)).after("2.9, 1 channel 3.8"))?;
         let figure = Figure::new(format!("a push until the other node reads it, {link}"), "us", delay);
         desk.add(figure.towards(Goal::AtMost(600.0)).after("600, 1 channel 1050"))?;
+        desk.add(Figure::new(format!("a quiesce of nodes at rest, {link}"), "us", quiet))?;
     }
     Ok(())
 }
@@ -62,9 +63,9 @@ fn relocation(kind: Option<Kind>) -> Result<f64, BenchError> {
     first(cluster.run(work)?)
 }
 
-/// Millions of updates of keys a second that reach the other node while both write all keys, and microseconds from a push to
-/// the moment at which the other node reads it while nothing else is written.
-fn replicas(kind: Option<Kind>) -> Result<[f64; 2], BenchError> {
+/// Millions of updates of keys a second that reach the other node while both write all keys, microseconds from a push to the
+/// moment at which the other node reads it while nothing else is written, and microseconds of a quiesce then.
+fn replicas(kind: Option<Kind>) -> Result<[f64; 3], BenchError> {
     let cluster = pair(layout(), kind)?.build()?;
     let gate = Barrier::new(2);
     let begun = Instant::now();
@@ -86,38 +87,57 @@ fn replicas(kind: Option<Kind>) -> Result<[f64; 2], BenchError> {
             }
         }
         let rate = 2.0 * REPLICAS as f64 / 1e6 / median(times);
-        let delays = delays(&mut worker, &gate, begun)?;
-        Ok(Some((rate, delays)))
+        let trips = trips(&mut worker, &gate, begun)?;
+        Ok(Some((rate, trips)))
     };
     let mut results = cluster.run(work)?.into_iter().collect::<Result<Vec<_>, OpError>>()?;
-    let [told, seen] = [results.pop(), results.pop()].map(|result| result.flatten().expect("both measure"));
-    let apart = |(one, other): (&Duration, &Duration)| one.abs_diff(*other).as_nanos() as f64 / 1e3;
-    let delays = told.1.iter().zip(&seen.1).map(apart).collect();
-    Ok([told.0, median(delays)])
+    let [(_, seen), (rate, pushed)] =
+        [results.pop(), results.pop()].map(|result| result.flatten().expect("both measure"));
+    let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
+    let delays = pushed.iter().zip(&seen).map(|(pushed, seen)| micros(pushed.moment.abs_diff(seen.moment)));
+    let quiets = pushed.iter().map(|trip| micros(trip.quiet));
+    Ok([rate, median(delays.collect()), median(quiets.collect())])
 }
 
-/// When the first node has pushed, and when the second has read what it pushed; often, each time all being quiet.
-fn delays(worker: &mut Floats, gate: &Barrier, begun: Instant) -> Result<Vec<Duration>, OpError> {
-    let (key, mut value, mut moments) = (Key(0), [0.0; LEN], Vec::new());
+/// One push that is waited for.
+struct Trip {
+    /// How long the quiesce before it took.
+    quiet: Duration,
+    /// When the first node has pushed, or the second has read what it pushed.
+    moment: Duration,
+}
+
+/// Pushes often, each time after a pause of its own from the end of a quiesce on: rounds go on from there.
+fn trips(worker: &mut Floats, gate: &Barrier, begun: Instant) -> Result<Vec<Trip>, OpError> {
+    let (key, mut value, mut trips) = (Key(0), [0.0; LEN], Vec::new());
     worker.pull(&[key], &mut value)?;
-    for _ in 0..TRIPS {
+    for trip in 0..TRIPS {
+        worker.barrier()?;
+        let start = Instant::now();
         worker.quiesce()?;
+        let (end, quiet) = (Instant::now(), start.elapsed());
         worker.pull(&[key], &mut value)?;
         let before = value[0];
         gate.wait();
-        if worker.node().index() == 0 {
-            moments.push(begun.elapsed());
+        let moment = if worker.node().index() == 0 {
+            let pause = PAUSE_MAX * (trip * COPRIME % TRIPS) as u32 / TRIPS as u32;
+            while end.elapsed() < pause {
+                std::thread::yield_now();
+            }
+            let moment = begun.elapsed();
             worker.push(&[key], &[1.0; LEN])?;
+            moment
         } else {
             while value[0] == before {
                 std::thread::yield_now();
                 worker.pull(&[key], &mut value)?;
             }
-            moments.push(begun.elapsed());
-        }
+            begun.elapsed()
+        };
+        trips.push(Trip { quiet, moment });
     }
     worker.quiesce()?;
-    Ok(moments)
+    Ok(trips)
 }
 
 fn layout() -> Layout {
@@ -129,3 +149,9 @@ const KEYS: u64 = 40_000;
 
 /// Pushes that are waited for.
 const TRIPS: usize = 200;
+
+/// Pauses follow each other in the order of its multiples.
+const COPRIME: usize = 77;
+
+/// As long as rounds are apart when nothing happens.
+const PAUSE_MAX: Duration = Duration::from_millis(2);
