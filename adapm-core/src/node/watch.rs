@@ -28,7 +28,10 @@ pub(super) struct Watch {
 }
 
 impl<S: Store, P: Policy> Node<S, P> {
-    /// When to look at the peers next.
+    /// When the peers are looked at next: the first [`Input::Timeout`](crate::node::Input::Timeout) from then on counts
+    /// (protocol, section 9). `None`: nothing is waited for, a peer is lost, or [`unresponsive_nanos`](crate::config::NodeConfig::unresponsive_nanos) is not set. A driver
+    /// that knows of slow ways feeds [`Input::Heard`](crate::node::Input::Heard) before that.
+    #[must_use]
     pub fn next_look_at(&self) -> Option<Instant> {
         self.watch.next.filter(|_| self.first_lost.is_none())
     }

@@ -110,7 +110,7 @@ impl Group {
         self.handle.begin_use();
     }
 
-    /// Notes that what has begun to use the group has ended in order.
+    /// Notes that what has begun to use the group has ended in order; once for each [`Group::begin_use`], without one of no effect.
     pub fn end_use(&self) {
         self.handle.end_use();
     }
