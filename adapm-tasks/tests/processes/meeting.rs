@@ -176,7 +176,7 @@ fn a_node_that_may_open_too_few_files_says_so_and_blames_nobody() {
         assert!(error.contains("ulimit -n"), "{limit}: {first:?}");
         for (node, other) in (1..).zip(&others) {
             let error = other.error();
-            assert!(error.starts_with("error: node n0 "), "n{node} of {limit}: {other:?}");
+            assert!(error.starts_with("error: node n0 "), "n{node} of {limit}: {other:?}; {first:?}");
         }
     }
 }

@@ -140,14 +140,12 @@ impl Net {
             match listener.accept() {
                 Ok(Some(stream)) => {
                     let remote = stream.remote();
-                    self.cannot_accept = None;
                     self.admit(Pipe::Stream(Box::new(stream)), remote, now);
                 }
                 Ok(None) => break,
                 // Typically, too many open files: connections wait in the system until there is room.
                 Err(error) => {
-                    let since = self.cannot_accept.map_or(now, |(_, since)| since);
-                    self.cannot_accept = Some((error.into(), since));
+                    self.shortage.note(error.into(), now);
                     self.accept_at = Some(later(now, ACCEPT_AGAIN));
                     break;
                 }

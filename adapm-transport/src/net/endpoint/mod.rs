@@ -17,6 +17,7 @@ mod greet;
 mod leave;
 mod open;
 mod serve;
+mod shortage;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -39,8 +40,8 @@ use super::packet::{Fault, Spares};
 use super::peer::Peer;
 use super::pipe::Carrier;
 use super::status::{NetStats, PeerStatus};
-use crate::error::SystemError;
 use crate::tcp::Listener;
+use shortage::Shortage;
 
 /// One node's endpoint of one channel, in its own process or not.
 ///
@@ -82,8 +83,8 @@ pub struct Net {
     listener: Option<Listener>,
     /// When to accept connections, if there may be some.
     accept_at: Option<Instant>,
-    /// Why connections that have come cannot be taken in, and since when.
-    cannot_accept: Option<(SystemError, Instant)>,
+    /// Whether connections that have come cannot be taken in.
+    shortage: Shortage,
     carriers: Vec<(Kind, Box<dyn Carrier>)>,
     /// By node id; this node's own is never used.
     peers: Vec<Peer>,
@@ -240,7 +241,7 @@ impl Net {
     }
 
     /// Why this node cannot take part in the link with `node`, if it is this node's own system that refuses, and has done so
-    /// for longer than a peer may be silent without being suspected.
+    /// for a second, or for as long as a peer may be silent without being suspected if that is less.
     #[must_use]
     pub fn own_trouble(&self, node: NodeId) -> Option<NetError> {
         let peer = self.peers.get(node.index()).filter(|peer| peer.pipe.is_none())?;
@@ -250,9 +251,9 @@ impl Net {
             }
             (true, _) => None,
             (false, _) => {
-                let (error, since) = self.cannot_accept?;
-                let time = Duration::from_nanos(self.clock.now().nanos_since(since));
-                (time >= self.link.suspect_after).then_some(NetError::Accept { error })
+                let time = self.link.suspect_after.min(SHORTAGE_TIME);
+                let error = self.shortage.lasts(time, self.clock.now())?;
+                Some(NetError::Accept { error })
             }
         }
     }
@@ -324,6 +325,8 @@ impl Wake for NetWaker {
     }
 }
 
+/// How long it may be that connections cannot be taken in before that is why a peer has no link.
+const SHORTAGE_TIME: Duration = Duration::from_secs(1);
 /// Bytes that wait for company at most.
 const BATCH_BYTES: usize = 64 << 10;
 /// Frames after which all pipes are looked at, even if one of them always has more.

@@ -11,6 +11,7 @@ use mio::{Events, Poll};
 
 use super::Net;
 use super::drive::{BELL, LISTENER};
+use super::shortage::Shortage;
 use crate::net::address::{Address, Kind};
 use crate::net::bell::Bell;
 use crate::net::carriers;
@@ -66,7 +67,7 @@ impl Net {
             bell,
             listener,
             accept_at: None,
-            cannot_accept: None,
+            shortage: Shortage::default(),
             carriers,
             peers: (0..nodes as u16).map(|id| Peer::new(NodeId(id), id < node.0, link)).collect(),
             connections: Connections::default(),
