@@ -382,6 +382,8 @@ impl<S: Store> Drop for Channel<S> {
         port.mailbox.take(&mut Vec::new(), &mut Vec::new());
         self.tell();
         port.published.end();
+        // Whoever waits for links hears it before the goodbyes, which take time.
+        self.state.connected = None;
         self.link.leave(if thread::panicking() { Farewell::Failed } else { self.state.farewell });
         if let Some((waiter, outcome)) = self.state.left.take() {
             waiter.tell(outcome);

@@ -11,10 +11,11 @@
 //! | n1 and n2 cannot reach each other, n0 reaches both | of n1 of n2, of n2 of n1 | n2: the higher id |
 //! | n1 cannot send to n0 | of n0 of n1, of n1 of n0 in turn | n1, which n2 has told of it |
 //! | n0 answers no request, which n1 has noticed | of n1 of n0; of n0 of n1 in turn | n0: its link lives |
+//! | n0 has failed, as n1 has heard on another link | of n1 of n0; of n0 of n1 in turn | n0: it has said so itself |
 //! | n3 reaches nobody | of all others of n3; its own of all others | n3, which says that it has lost them all |
 //!
-//! The rule: the node that most others have lost is given up; of several the one that is said to be unresponsive, which is no
-//! fault of the way between two nodes; of several the one with the highest id. Then the same with what the rest have noticed of
+//! The rule: the node that most others have lost is given up; of several one whose fault is certain, as it is unresponsive or
+//! has said that it failed: the way between two nodes is not to blame then; of several the one with the highest id. Then the same with what the rest have noticed of
 //! each other, until none of them has lost another.
 //!
 //! Not here: how long reports are waited for; losses that leave no doubt, as of a node that has ended with an error.
@@ -33,8 +34,8 @@ pub(super) struct LossReport {
     pub(super) by: NodeId,
     /// The node of which it hears nothing.
     pub(super) of: NodeId,
-    /// It hears heartbeats of it, but no answer.
-    pub(super) is_unresponsive: bool,
+    /// The way between them is not to blame: it hears heartbeats of it but no answer, or has heard that it has failed.
+    pub(super) is_certain: bool,
 }
 
 /// What follows from all reports.
@@ -53,7 +54,7 @@ pub(super) enum Verdict {
 pub(super) struct Losses {
     node: NodeId,
     nodes: usize,
-    /// By whom of whom, and whether that one is said to be unresponsive; what was reported first counts.
+    /// By whom of whom, and whether that one's fault is said to be certain; what was reported first counts.
     reports: BTreeMap<(NodeId, NodeId), bool>,
     /// Why this node has lost those that it has.
     own: BTreeMap<NodeId, Loss>,
@@ -72,8 +73,8 @@ impl Losses {
         if *known == Loss::GaveUp {
             *known = loss;
         }
-        let is_unresponsive = matches!(loss, Loss::Unresponsive(_));
-        let report = LossReport { by: self.node, of, is_unresponsive };
+        let is_certain = matches!(loss, Loss::Unresponsive(_) | Loss::Failed);
+        let report = LossReport { by: self.node, of, is_certain };
         if self.insert(report) {
             let to_all = self.others().map(|to| (to, report));
             let to_all: Vec<_> = to_all.collect();
@@ -138,9 +139,9 @@ impl Losses {
         let mut given_up = Vec::new();
         loop {
             let mut counts = BTreeMap::<NodeId, (usize, bool)>::new();
-            for ((_, of), is_unresponsive) in &reports {
-                let (count, is_certain) = counts.entry(*of).or_default();
-                (*count, *is_certain) = (*count + 1, *is_certain || *is_unresponsive);
+            for ((_, of), is_certain) in &reports {
+                let (count, certain) = counts.entry(*of).or_default();
+                (*count, *certain) = (*count + 1, *certain || *is_certain);
             }
             let Some((worst, _)) = counts.into_iter().max_by_key(|(node, said)| (*said, *node)) else {
                 return given_up;
@@ -152,9 +153,9 @@ impl Losses {
 
     /// Returns true if the report says something new.
     fn insert(&mut self, report: LossReport) -> bool {
-        let LossReport { by, of, is_unresponsive } = report;
+        let LossReport { by, of, is_certain } = report;
         let is_new = !self.reports.contains_key(&(by, of));
-        self.reports.entry((by, of)).or_insert(is_unresponsive);
+        self.reports.entry((by, of)).or_insert(is_certain);
         is_new
     }
 

@@ -140,22 +140,22 @@ fn of_two_nodes_each_names_the_other_unless_it_was_told() {
     cluster.partition(0);
     assert_eq!(cluster.verdicts(), [lost(1, SILENT), lost(0, SILENT)]);
     let mut told = Losses::new(node(0), 2);
-    told.handle(LossReport { by: node(1), of: node(0), is_unresponsive: false });
+    told.handle(LossReport { by: node(1), of: node(0), is_certain: false });
     assert_eq!(told.verdict(), Some(given_up(&[1])));
 }
 
 #[test]
-fn a_node_that_answers_nothing_is_named_by_all_however_few_have_noticed() {
-    const UNRESPONSIVE: Loss = Loss::Unresponsive(Duration::from_secs(18));
-    for nodes in [2, 3, 4] {
+fn a_node_whose_fault_is_certain_is_named_by_all_however_few_have_noticed() {
+    let certain = [Loss::Unresponsive(Duration::from_secs(18)), Loss::Failed];
+    for (nodes, loss) in [2, 3, 4].into_iter().flat_map(|nodes| certain.map(|loss| (nodes, loss))) {
         for mute in 0..nodes {
             for by in (0..nodes).filter(|by| *by != mute) {
                 let mut cluster = Cluster::new(nodes, &[]);
-                cluster.nodes[by].notice(node(mute), UNRESPONSIVE);
+                cluster.nodes[by].notice(node(mute), loss);
                 cluster.settle();
                 let told = |index: usize| match index {
                     index if index == mute => given_up(&[by]),
-                    index if index == by => lost(mute, UNRESPONSIVE),
+                    index if index == by => lost(mute, loss),
                     _ => lost(mute, Loss::Reported(node(by))),
                 };
                 let expected: Vec<_> = (0..nodes).map(told).collect();

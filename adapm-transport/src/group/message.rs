@@ -89,7 +89,7 @@ mod tests {
             Message::Piece { number: u64::MAX },
             Message::Stop { code: 15 },
             Message::Left,
-            Message::Lost(LossReport { by: NodeId(1), of: NodeId(2), is_unresponsive: true }),
+            Message::Lost(LossReport { by: NodeId(1), of: NodeId(2), is_certain: true }),
         ];
         let mut frame = Frame::default();
         for message in messages {

@@ -364,9 +364,9 @@ impl<T: Mesh> Control<T> {
         self.peers[node.index()].gone = true;
         match loss {
             Loss::Silent(_) | Loss::Stuck(_) | Loss::Unresponsive(_) => self.losses.notice(node, loss),
-            Loss::Reported(by) => self.losses.handle(LossReport { by, of: node, is_unresponsive: false }),
+            Loss::Reported(by) => self.losses.handle(LossReport { by, of: node, is_certain: false }),
             Loss::GaveUp => {
-                self.losses.handle(LossReport { by: node, of: self.node, is_unresponsive: false });
+                self.losses.handle(LossReport { by: node, of: self.node, is_certain: false });
             }
             // It has ended by what is being decided.
             Loss::Failed if self.losses.has_reports() => {}
@@ -417,7 +417,14 @@ impl<T: Mesh> Control<T> {
             (None, Some(PeerLoss { node, loss: Loss::GaveUp, .. })) => {
                 self.shared.fail(GroupError::GivenUp { by: vec![node] });
             }
-            (None, Some(loss)) => self.fail(loss.node, loss.loss),
+            (None, Some(loss)) => {
+                if loss.loss == Loss::Failed {
+                    // Those that have not heard it themselves would take this node's end for the first one.
+                    self.losses.notice(loss.node, loss.loss);
+                    self.await_decision();
+                }
+                self.fail(loss.node, loss.loss);
+            }
             (None, None) => {}
         }
     }
