@@ -261,3 +261,24 @@ fn a_reported_silence_is_one_verdict_on_all_nodes_and_known_to_the_one_given_up(
     assert!(is_lost(&failures[0]) && is_lost(&failures[1]), "{failures:?}");
     assert_eq!(failures[2], GroupError::GivenUp { by: vec![NodeId(1)] });
 }
+
+#[test]
+fn whoever_has_failed_by_its_own_word_is_named_by_all_however_few_have_heard_it() {
+    for failed in [0, 2] {
+        let cluster = Cluster::new(3);
+        // By a link for parameters; what the failed one says of n1 in turn, with a higher id or a lower one, changes nothing.
+        cluster.handles[1].report(PeerLoss { node: id(failed), address: None, loss: Loss::Failed });
+        let failures = cluster.each(|_, handle| handle.shared.wait(|state| state.failure.clone()));
+        for (index, failure) in failures.iter().enumerate() {
+            let expected = match index {
+                index if index == failed => *failure == GroupError::GivenUp { by: vec![NodeId(1)] },
+                _ => failure.lost().is_some_and(|loss| loss.node == id(failed)),
+            };
+            assert!(expected, "n{index} when n{failed} has failed: {failures:?}");
+        }
+    }
+}
+
+fn id(index: usize) -> NodeId {
+    NodeId(u16::try_from(index).expect("a small cluster"))
+}
