@@ -8,10 +8,21 @@ mod pieces;
 use core::net::SocketAddr;
 
 use crate::group::testing as group;
+use crate::net::Token;
 use crate::zmq::Guard;
 
 pub use group::Control;
 pub use pieces::Pieces;
+
+/// A token, another one for each number.
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub fn token(number: u8) -> Token {
+    let bytes: Vec<u8> = (0..32).map(|at| number.wrapping_add(at)).collect();
+    Token::new(&bytes).expect("32 different bytes")
+}
 
 /// The check of a ZMTP stream before a ZeroMQ socket sees it.
 #[derive(Debug)]

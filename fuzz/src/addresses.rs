@@ -10,7 +10,12 @@ use adapm_transport::testing::{host_and_port, rendezvous};
 pub fn addresses(bytes: &[u8]) -> bool {
     let secret = Token::new(bytes);
     let fits = (Token::BYTES_MIN..=Token::BYTES_MAX).contains(&bytes.len());
-    assert_eq!(secret.is_ok(), fits, "a secret has a length");
+    let different = (0..=u8::MAX).filter(|byte| bytes.contains(byte)).count();
+    assert_eq!(
+        secret.is_ok(),
+        fits && different >= Token::DIFFERENT_MIN,
+        "a secret has a length and many bytes"
+    );
     if let Ok(secret) = secret {
         assert_eq!(format!("{secret:?}"), "Token(..)", "a secret is not shown");
     }

@@ -263,5 +263,5 @@ fn liar(choices: &mut Choices<'_>) -> Identity {
 }
 
 fn token(seed: u8) -> Token {
-    Token::new(&[seed; 32]).expect("long enough")
+    adapm_transport::testing::token(seed)
 }

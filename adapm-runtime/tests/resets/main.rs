@@ -46,7 +46,7 @@ impl Storm {
         let listen = |node: usize| {
             let mut config = NetConfig::new(NodeId(u16::try_from(node).expect("a few nodes")), nodes);
             config.channel = channel.0;
-            config.token = Some(Token::new(&[8; 32]).expect("long enough"));
+            config.token = Some(Token::new(b"0123456789abcdef0123456789abcdef").expect("long enough"));
             // Times in which a busy machine does not look like a dead one.
             config.link = LinkConfig::dead_after(Duration::from_secs(30));
             Net::listen(config).expect("loopback has a free port")

@@ -8,6 +8,7 @@
 //! | a link to a file | the same with the file behind the link |
 //! | a pipe, a character device, `/dev/stdout` | opened at the start, written to in the end |
 //! | what cannot be replaced (a mount of its own, no right to the folder) | refused at the start |
+//! | a secret | [`create_private`]: a new file of mode 600 |
 //! | a disk that is full in the end | tried again, then written elsewhere by [`Output::rescue`] |
 //!
 //! A file that is written has a unique name, `NAME.PID-RANDOM.partial`, is created with `O_EXCL`, and
@@ -21,6 +22,7 @@ mod error;
 mod input;
 mod output;
 mod partial;
+mod private;
 mod stream;
 mod system;
 mod target;
@@ -32,6 +34,7 @@ pub use input::{FileId, input, is_shared, open, read};
 pub(crate) use output::NEVER;
 pub use output::{Output, OutputWriter};
 pub use partial::discard;
+pub use private::create_private;
 
 /// What the operating system says of an error, without its number.
 pub(crate) fn reason(error: &std::io::Error) -> String {

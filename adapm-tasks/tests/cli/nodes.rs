@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 
-use crate::harness::{adapm, finish, folder, run, text};
+use crate::harness::{adapm, assert_refused, finish, folder, run, text};
 use crate::together::{holds, launch, objects, together};
 
 #[test]
@@ -27,13 +28,48 @@ fn a_node_that_does_not_come_is_named() {
 }
 
 #[test]
+fn a_secret_is_made_once_for_its_owner_alone_and_opens_a_cluster() {
+    let folder = folder("nodes_token");
+    let (file, meeting) = (folder.join("adapm.token"), folder.join("rendezvous"));
+    let made = run(&["token", text(&file)]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let secret = fs::read_to_string(&file).expect("it is there");
+    assert!(secret.trim().len() == 64 && !made.stdout.contains(secret.trim()), "{made:?}");
+    holds(&made.stdout, &format!("--token-file {}", text(&file)));
+    assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
+    assert_refused(&run(&["token", text(&file)]), &["is there already", text(&file)]);
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), secret, "one that is in use stays");
+    assert_refused(&run(&["token", text(&folder.join("none/token"))]), &["none/token", "No such file"]);
+    assert_refused(&run(&["token"]), &["<FILE>"]);
+
+    let node = |number: &str| {
+        let meeting = format!("file:{}", text(&meeting));
+        let place = ["--node", number, "--nodes", "2", "--rendezvous", &meeting];
+        adapm(&[["check-net", "--seconds", "0.05", "--token-file", text(&file)].as_slice(), &place].concat())
+    };
+    let ran = together(vec![node("0"), node("1")]);
+    assert!(ran.iter().all(|ran| ran.code == Some(0)), "{ran:?}");
+}
+
+#[test]
+fn a_secret_that_can_be_guessed_is_refused_before_anybody_is_sought() {
+    let flags = ["check-net", "--node", "1", "--nodes", "2", "--rendezvous", "127.0.0.1:9"];
+    for (secret, words) in
+        [("a".repeat(64), "made of 1 different characters"), ("short".into(), "has 5 bytes")]
+    {
+        let ran = finish(adapm(&flags).env("ADAPM_TOKEN", secret).spawn().expect("it starts"));
+        assert_refused(&ran, &["ADAPM_TOKEN", words, "`adapm token FILE`"]);
+    }
+}
+
+#[test]
 fn nodes_with_different_secrets_say_so_on_both_sides() {
     let folder = folder("nodes_secrets");
     let meeting = format!("file:{}", text(&folder.join("rendezvous")));
     let node = |number: &str, secret: &str| {
         let flags = ["--node", number, "--nodes", "2", "--rendezvous", &meeting, "--join-timeout", "2"];
         let mut command = adapm(&[["check-net"].as_slice(), &flags].concat());
-        command.env("ADAPM_TOKEN", secret.repeat(64));
+        command.env("ADAPM_TOKEN", format!("0123456789abcdef0123456789abcde{secret}"));
         command
     };
     let ran = together(vec![node("0", "a"), node("1", "b")]);

@@ -38,6 +38,6 @@ pub use address::{Address, AddressError, Kind};
 pub use config::NetConfig;
 pub use endpoint::{Net, NetWaker};
 pub use error::{NetError, NetNotice, Trouble};
-pub use hello::{ClusterId, Refusal, Token, TokenFault, TokenLength};
+pub use hello::{ClusterId, Refusal, Token, TokenFault, WeakToken};
 pub use mesh::{network, network_with};
 pub use status::{NetStats, PeerState, PeerStatus};

@@ -2,7 +2,7 @@
 
 use adapm_core::NodeId;
 use adapm_core::transport::{Frame, SendError, Transport};
-use adapm_transport::net::{Address, Kind, Net, NetConfig, NetError, Token};
+use adapm_transport::net::{Address, Kind, Net, NetConfig, NetError};
 
 fn config(bind: &str) -> NetConfig {
     let mut config = NetConfig::new(NodeId(0), 2);
@@ -62,7 +62,7 @@ fn nobody_listens_to_the_world_without_a_token() {
     insecure.insecure = true;
     Net::listen(insecure).expect("it was asked for");
     let mut guarded = config("0.0.0.0:0");
-    guarded.token = Some(Token::new(&[7; 32]).expect("long enough"));
+    guarded.token = Some(adapm_transport::testing::token(7));
     Net::listen(guarded).expect("only who knows the token can join");
 }
 

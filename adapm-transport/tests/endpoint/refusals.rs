@@ -10,7 +10,7 @@ use adapm_transport::net::{Address, ClusterId, Net, NetConfig, PeerState, Token}
 use crate::cluster::{Cluster, DEAD_AFTER};
 
 fn token(byte: u8) -> Option<Token> {
-    Some(Token::new(&[byte; 40]).expect("long enough"))
+    Some(adapm_transport::testing::token(byte))
 }
 
 /// What keeps a node 2 with such settings that dials node 0 of a cluster in which only nodes 0 and 1 have met, with the

@@ -13,7 +13,7 @@ use adapm_transport::net::{Address, ClusterId, Net, NetConfig, Token};
 use super::{config, file, free_address, join, path};
 
 fn token(byte: u8) -> Option<Token> {
-    Some(Token::new(&[byte; 32]).expect("long enough"))
+    Some(adapm_transport::testing::token(byte))
 }
 
 /// Node 0 of two waits; a stranger with settings of its own comes and is refused; then the true node 1 comes.

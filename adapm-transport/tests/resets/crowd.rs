@@ -12,7 +12,7 @@ use adapm_core::link::LinkConfig;
 use adapm_core::testing::rng::Rng;
 use adapm_core::testing::silence::{Silence, patience};
 use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
-use adapm_transport::net::{Address, Kind, Net, NetConfig, Token};
+use adapm_transport::net::{Address, Kind, Net, NetConfig};
 
 use crate::support::{Counts, Faults, Proxy};
 
@@ -102,7 +102,7 @@ fn wait(
 fn config(node: usize, nodes: usize, kind: Kind) -> NetConfig {
     let mut config = NetConfig::new(NodeId(u16::try_from(node).expect("a few nodes")), nodes);
     config.kind = kind;
-    config.token = Some(Token::new(&[5; 32]).expect("long enough"));
+    config.token = Some(adapm_transport::testing::token(5));
     // Times in which a busy machine does not look like a dead one.
     config.link = LinkConfig::dead_after(Duration::from_secs(30));
     config.link.window_bytes = 1 << 20;

@@ -15,6 +15,7 @@ mod launch;
 pub(crate) mod mf;
 mod processes;
 mod simulate;
+mod token;
 mod trace;
 pub(crate) mod wv;
 
@@ -36,6 +37,7 @@ pub(crate) use given::{Given, Settings, deepest};
 pub(crate) use launch::LaunchArgs;
 pub(crate) use processes::{ProcessArgs, SECONDS_WANTED, seconds, transports};
 pub(crate) use simulate::SimulateArgs;
+pub(crate) use token::TokenArgs;
 pub(crate) use trace::{TraceArgs, TraceKeysArgs};
 
 /// Trains models with sparse access on an adaptive parameter manager.
@@ -83,6 +85,8 @@ pub(crate) enum Verb {
     },
     /// Run a verb as several processes, on this host or on others
     Launch(LaunchArgs),
+    /// Make the secret that the processes of a run share
+    Token(TokenArgs),
     /// Measure round trips and bandwidth between processes
     CheckNet(CheckNetArgs),
     /// Model the paper's workloads on clusters of any size, beside the paper's figures

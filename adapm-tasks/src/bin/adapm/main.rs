@@ -1,6 +1,6 @@
-//! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `launch`, `check-net`, `simulate`, `trace`, `bench`.
+//! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`.
 //!
-//! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`launch`], [`check_net`], [`simulate`], [`trace`],
+//! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`launch`], [`token`], [`check_net`], [`simulate`], [`trace`],
 //! [`bench`](mod@bench)); a folder for what is a task's own ([`kge`], [`mf`], [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is recommended,
 //! [`progress`] what is shown while a run goes, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends
 //! badly, [`interrupt`] how it ends early. Tables go to stdout, progress and errors to stderr; with `--json` stdout holds JSON
@@ -68,6 +68,7 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         None => demo::run(&DemoArgs::default_values(), interrupt),
         Some(Verb::Demo(args)) => demo::run(args, interrupt),
         Some(Verb::Launch(args)) => launch::run(args),
+        Some(Verb::Token(args)) => token::run(args),
         Some(Verb::CheckNet(args)) => check_net::run(args, interrupt),
         Some(Verb::Simulate(args)) => simulate::run(args, interrupt),
         Some(Verb::Trace(args)) => trace::run(args, interrupt),

@@ -1,4 +1,4 @@
-//! The secret that the processes of a cluster share: where it comes from, and who else may read that.
+//! The secret that the processes of a cluster share: the verb `token`, which makes one, where it comes from, and who else may read it.
 //!
 //! In this order: `--token-file`, `ADAPM_TOKEN`, `ADAPM_TOKEN_FILE`, and with `ADAPM_TOKEN_STDIN` the first line of stdin. Never a
 //! command line: everybody on the host can read it.
@@ -9,10 +9,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use adapm_tasks::files;
-use adapm_transport::net::{Token, TokenLength};
+use adapm_transport::net::{Token, WeakToken};
+use rustix::process::{getegid, getgroups};
 
+use crate::args::TokenArgs;
+use crate::failure::Failure;
 use crate::launched;
 use crate::launcher::Environment;
+use crate::output::Output;
 
 /// Why a secret cannot be used.
 #[derive(Debug)]
@@ -21,10 +25,31 @@ pub(crate) enum TokenError {
     Unreadable { origin: &'static str, path: PathBuf, error: io::Error },
     /// Others may read or write the file; its permissions.
     Shared { path: PathBuf, mode: u32 },
-    /// What holds the secret, and how many bytes that has.
-    Length { origin: String, bytes: usize },
+    /// What holds the secret, and why that is none.
+    Weak { origin: String, fault: WeakToken },
+    /// No file with a secret can be made there.
+    Unwritable { path: PathBuf, error: io::Error },
     /// Nothing came on stdin.
     NoLine,
+}
+
+/// The verb `token`: makes a file with a secret.
+pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {
+    let unwritable = |error| TokenError::Unwritable { path: args.file.clone(), error };
+    let text = random_text().map_err(unwritable)?;
+    files::create_private(&args.file, &format!("{text}\n")).map_err(unwritable)?;
+    let file = args.file.display();
+    Output::new(false).text(&format!(
+        "wrote a secret to {file}, which only you can read: copy it to every host (scp -p) and start each process with \
+         --token-file {file}\n"
+    ))
+}
+
+/// 64 characters that nobody can guess.
+pub(crate) fn random_text() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(io::Error::from)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The secret of this process; none is set if it is `None`.
@@ -46,8 +71,8 @@ pub(crate) fn find(flag: Option<&Path>, environment: &Environment<'_>) -> Result
 }
 
 fn token(origin: &str, text: &str) -> Result<Option<Token>, TokenError> {
-    let wrong = |length: TokenLength| TokenError::Length { origin: origin.to_owned(), bytes: length.bytes };
-    Token::new(text.as_bytes()).map(Some).map_err(wrong)
+    let weak = |fault| TokenError::Weak { origin: origin.to_owned(), fault };
+    Token::new(text.as_bytes()).map(Some).map_err(weak)
 }
 
 /// The secret in the file at `path`, without white space around it. `origin` is the flag or variable that names the file.
@@ -55,8 +80,9 @@ pub(crate) fn read_text(origin: &'static str, path: &Path) -> Result<String, Tok
     let unreadable = |error| TokenError::Unreadable { origin, path: path.to_owned(), error };
     let file = files::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
-    if metadata.is_file() && metadata.mode() & OTHERS != 0 {
-        return Err(TokenError::Shared { path: path.to_owned(), mode: metadata.mode() & 0o777 });
+    let mode = metadata.mode() & 0o777;
+    if metadata.is_file() && !is_private(mode, is_own_group(metadata.gid())) {
+        return Err(TokenError::Shared { path: path.to_owned(), mode });
     }
     let mut text = String::new();
     file.take(FILE_MAX).read_to_string(&mut text).map_err(unreadable)?;
@@ -74,19 +100,48 @@ impl fmt::Display for TokenError {
                 let path = path.display();
                 write!(f, "others may read the secret in {path} (mode {mode:o}): run chmod 600 {path}")
             }
-            Self::Length { origin, bytes } => write!(
+            Self::Weak { origin, fault: WeakToken::Length { bytes } } => write!(
                 f,
-                "the secret in {origin} has {bytes} bytes: give {} to {}, as `openssl rand -hex 32` makes them",
+                "the secret in {origin} has {bytes} bytes: give {} to {}, as `adapm token FILE` makes them",
                 Token::BYTES_MIN,
                 Token::BYTES_MAX,
             ),
+            Self::Weak { origin, fault: WeakToken::Repeats { different } } => write!(
+                f,
+                "the secret in {origin} can be guessed, it is made of {different} different characters: take one that \
+                 `adapm token FILE` makes"
+            ),
+            Self::Unwritable { path, error } if error.kind() == io::ErrorKind::AlreadyExists => {
+                write!(
+                    f,
+                    "{} is there already: name another file, or remove it if no run needs it",
+                    path.display()
+                )
+            }
+            Self::Unwritable { path, error } => {
+                write!(f, "cannot make a secret in {}: {}", path.display(), error)
+            }
             Self::NoLine => f.write_str("ADAPM_TOKEN_STDIN is set, but stdin holds no line with the secret"),
         }
     }
 }
 
+/// Whether a file with these permissions may hold a secret. What nobody can write to and a group can read was made so on purpose,
+/// as orchestrators do it: it is private if the process is of that group.
+fn is_private(mode: u32, is_own_group: bool) -> bool {
+    mode & OTHERS == 0 || mode == GROUP_READS && is_own_group
+}
+
+fn is_own_group(group: u32) -> bool {
+    let more = getgroups().unwrap_or_default();
+    more.into_iter().chain([getegid()]).any(|own| own.as_raw() == group)
+}
+
 /// Permissions of all but the owner.
 const OTHERS: u32 = 0o077;
+
+/// Owner and group may read.
+const GROUP_READS: u32 = 0o440;
 
 /// Enough to see that a file is too long.
 const FILE_MAX: u64 = 4096;
@@ -117,6 +172,17 @@ mod tests {
         let secret = "0123456789abcdef0123456789abcdef";
         assert_eq!(read("good", 0o600, format!(" {secret}\n").as_bytes()).as_deref(), Ok(secret));
         assert_eq!(read("strict", 0o400, secret.as_bytes()).as_deref(), Ok(secret));
+        // The group of a new file is the process's.
+        assert_eq!(read("group", 0o440, secret.as_bytes()).as_deref(), Ok(secret));
+    }
+
+    #[test]
+    fn only_the_group_of_the_process_may_read_a_secret_and_nobody_else_write_it() {
+        assert!(is_private(0o440, true) && is_private(0o600, false));
+        assert!(!is_private(0o440, false));
+        for mode in [0o640, 0o460, 0o444, 0o040, 0o004] {
+            assert!(!is_private(mode, true), "{mode:o}");
+        }
     }
 
     #[test]
@@ -143,9 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn secrets_of_a_wrong_length_and_files_that_hold_none_are_refused() {
+    fn weak_secrets_and_files_that_hold_none_are_refused() {
         assert!(read("short", 0o600, b"hush\n").expect_err("short").contains("has 4 bytes: give 32 to 1024"));
         assert!(read("long", 0o600, &[b'x'; 5000]).expect_err("long").contains("has 4096 bytes"));
+        let weak = read("weak", 0o600, "password".repeat(8).as_bytes()).expect_err("it repeats");
+        assert!(
+            weak.contains("made of 7 different characters: take one that `adapm token FILE` makes"),
+            "{weak}"
+        );
         assert!(read("binary", 0o600, &[0xff; 64]).expect_err("no text").contains("cannot read the secret"));
         let missing =
             read_text("--token-file", Path::new("no/such/file")).expect_err("there is none").to_string();

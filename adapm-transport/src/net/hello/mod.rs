@@ -26,7 +26,7 @@ mod token;
 pub use exchange::{Dialing, Ending, Listening, Met, Step};
 pub use message::{ClusterId, Hello, Identity, Incarnation, Message, Nonce, Welcome};
 pub use refusal::{Refusal, TokenFault};
-pub use token::{Mark, Token, TokenLength};
+pub use token::{Mark, Token, WeakToken};
 
 /// Longest message of a handshake, in bytes.
 pub const GREETING_BYTES_MAX: usize = 1 << 10;

@@ -22,7 +22,7 @@ fn identity(node: u16) -> Identity {
 }
 
 fn token(byte: u8) -> Option<Token> {
-    Some(Token::new(&[byte; 32]).expect("long enough"))
+    Some(crate::testing::token(byte))
 }
 
 /// Node 2 dials, meaning node 1; `spoil` may change a message on its way.
@@ -174,10 +174,13 @@ fn steps_out_of_turn_are_malformed() {
 }
 
 #[test]
-fn tokens_have_a_length_and_are_not_printed() {
-    assert_eq!(Token::new(&[1; 31]).err(), Some(TokenLength { bytes: 31 }));
-    assert_eq!(Token::new(&[1; 1025]).err(), Some(TokenLength { bytes: 1025 }));
-    let token = Token::new(&[b'x'; 1024]).expect("the longest");
+fn weak_tokens_are_refused_and_none_is_printed() {
+    assert_eq!(Token::new(&[1; 31]).err(), Some(WeakToken::Length { bytes: 31 }));
+    assert_eq!(Token::new(&[1; 1025]).err(), Some(WeakToken::Length { bytes: 1025 }));
+    let repeated = |word: &[u8]| Token::new(&word.repeat(128)).map_err(|weak| weak.to_string());
+    let error = "a token of 7 different bytes: it needs 32 to 1024 bytes, all of them random";
+    assert_eq!(repeated(b"abcdefga").err().as_deref(), Some(error));
+    let token = repeated(b"abcdefgh").expect("the longest");
     assert_eq!(format!("{token:?}"), "Token(..)");
 }
 

@@ -3,6 +3,7 @@
 //! A token proves who may join; it does not encrypt. Not here: files and environment variables that hold it.
 
 use core::fmt;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -12,11 +13,19 @@ use sha2::Sha256;
 #[derive(Clone)]
 pub struct Token(Arc<[u8]>);
 
-/// A token of a length that is not allowed.
+/// Bytes that are no token, as they could be guessed by whoever has recorded a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenLength {
-    /// Its bytes.
-    pub bytes: usize,
+pub enum WeakToken {
+    /// Fewer than [`Token::BYTES_MIN`], or more than [`Token::BYTES_MAX`].
+    Length {
+        /// Their number.
+        bytes: usize,
+    },
+    /// Fewer than [`Token::DIFFERENT_MIN`] different ones.
+    Repeats {
+        /// The number of different ones.
+        different: usize,
+    },
 }
 
 /// Proof of knowing a token: an HMAC-SHA256.
@@ -28,16 +37,22 @@ impl Token {
     /// Most bytes of a token.
     pub const BYTES_MAX: usize = 1024;
 
+    /// Fewest different bytes of a token. Of 2^24 tokens of 32 random hexadecimal digits one at most has fewer.
+    pub const DIFFERENT_MIN: usize = 8;
+
     /// A token of these bytes.
     ///
     /// # Errors
-    /// If there are fewer than 32 or more than 1,024.
-    pub fn new(bytes: &[u8]) -> Result<Self, TokenLength> {
-        if (Self::BYTES_MIN..=Self::BYTES_MAX).contains(&bytes.len()) {
-            Ok(Self(bytes.into()))
-        } else {
-            Err(TokenLength { bytes: bytes.len() })
+    /// If there are fewer than 32 or more than 1,024, or fewer than 8 different ones.
+    pub fn new(bytes: &[u8]) -> Result<Self, WeakToken> {
+        if !(Self::BYTES_MIN..=Self::BYTES_MAX).contains(&bytes.len()) {
+            return Err(WeakToken::Length { bytes: bytes.len() });
         }
+        let different = bytes.iter().collect::<BTreeSet<_>>().len();
+        if different < Self::DIFFERENT_MIN {
+            return Err(WeakToken::Repeats { different });
+        }
+        Ok(Self(bytes.into()))
     }
 
     /// What whoever knows the token can say about `parts`, and nobody else.
@@ -67,11 +82,15 @@ impl fmt::Debug for Token {
     }
 }
 
-impl fmt::Display for TokenLength {
+impl fmt::Display for WeakToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { bytes } => write!(f, "a token of {bytes} bytes")?,
+            Self::Repeats { different } => write!(f, "a token of {different} different bytes")?,
+        }
         let (least, most) = (Token::BYTES_MIN, Token::BYTES_MAX);
-        write!(f, "a token of {} bytes: it needs {least} to {most}, all of them random", self.bytes)
+        write!(f, ": it needs {least} to {most} bytes, all of them random")
     }
 }
 
-impl core::error::Error for TokenLength {}
+impl core::error::Error for WeakToken {}

@@ -57,6 +57,7 @@ fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
         Verb::Demo(_)
         | Verb::Export { .. }
         | Verb::Launch(_)
+        | Verb::Token(_)
         | Verb::Simulate(_)
         | Verb::Trace(_)
         | Verb::Bench(_) => return None,

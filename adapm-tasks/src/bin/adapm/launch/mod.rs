@@ -112,7 +112,7 @@ impl Plan<'_> {
             }
             Some(host) => host.meeting(self.args.port).into(),
         };
-        let run = secret::random_text().map_err(system("random bytes"))?;
+        let run = token::random_text().map_err(system("random bytes"))?;
         let mut variables = vec![
             ("ADAPM_NODES", self.nodes.to_string().into()),
             ("ADAPM_RENDEZVOUS", rendezvous),

@@ -6,13 +6,15 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::token::random_text;
+
 /// A secret as text; never printed.
 pub(super) struct Secret(String);
 
 impl Secret {
     /// 32 random bytes in hexadecimal.
     pub(super) fn fresh() -> io::Result<Self> {
-        Ok(Self(random_text()?))
+        random_text().map(Self)
     }
 
     /// A secret that somebody chose.
@@ -55,13 +57,6 @@ impl Drop for PrivateFolder {
         // What is left is a small file among temporary ones.
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// 64 characters that nobody can guess.
-pub(super) fn random_text() -> io::Result<String> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(io::Error::from)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]
