@@ -14,6 +14,8 @@ pub(super) struct Connection {
     pub(super) role: Role,
     /// Where the other side is, if that has an address.
     pub(super) remote: Option<SocketAddr>,
+    /// When it came in, or was dialed.
+    pub(super) since: Instant,
     /// When to give it up, unless it carries a link by then.
     pub(super) deadline: Option<Instant>,
     /// When it was asked something last.
@@ -79,10 +81,16 @@ impl Connections {
         self.slots.iter_mut().enumerate().filter_map(|(slot, connection)| Some((slot, connection.as_mut()?)))
     }
 
-    /// Connections from outside of which it is not known who they are.
-    pub(super) fn strangers(&self) -> usize {
-        self.iter()
-            .filter(|(_, connection)| matches!(connection.role, Role::Listening(_) | Role::Closing))
-            .count()
+    /// Of the connections from outside of which it is not known who they are, the one that came first; `None`: there is room
+    /// for one more.
+    pub(super) fn surplus_stranger(&self) -> Option<Slot> {
+        let is_stranger =
+            |connection: &Connection| matches!(connection.role, Role::Listening(_) | Role::Closing);
+        let strangers = || self.iter().filter(|(_, connection)| is_stranger(connection));
+        let (oldest, _) = strangers().min_by_key(|(_, connection)| connection.since)?;
+        (strangers().count() >= STRANGERS_MAX).then_some(oldest)
     }
 }
+
+/// Connections from outside that may be unknown at a time.
+const STRANGERS_MAX: usize = 64;

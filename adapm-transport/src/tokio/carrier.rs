@@ -79,10 +79,8 @@ impl Listening {
             loop {
                 let Some((connected, from)) = next_connection(&listener).await else { continue };
                 let (pipe, porter) = carried(Arc::clone(&bell));
-                // Whoever finds the queue full is closed with what is dropped here.
-                if accepting.offer(pipe, Some(from)) {
-                    tokio::spawn(stream::serve(connected, porter));
-                }
+                accepting.offer(pipe, Some(from));
+                tokio::spawn(stream::serve(connected, porter));
             }
         });
         Ok(Self { address, door, task: task.abort_handle() })

@@ -19,16 +19,14 @@ impl Door {
         Self { bell, waiting: Mutex::new(VecDeque::new()) }
     }
 
-    /// Hands over a pipe; false: too many wait, and this one has ended.
-    pub(crate) fn offer(&self, pipe: Carried, from: Option<SocketAddr>) -> bool {
+    /// Hands over a pipe. If too many wait, the one that waits longest ends for it.
+    pub(crate) fn offer(&self, pipe: Carried, from: Option<SocketAddr>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() >= WAITING_MAX {
-            return false;
-        }
+        let surplus = if waiting.len() >= WAITING_MAX { waiting.pop_front() } else { None };
         waiting.push_back((pipe, from));
         drop(waiting);
+        drop(surplus);
         self.bell.ring();
-        true
     }
 
     /// The pipe that has waited longest.

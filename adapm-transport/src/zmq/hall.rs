@@ -1,8 +1,8 @@
 //! The listening side: one ROUTER, and in front of it everybody who has dialed.
 
 use core::net::SocketAddr;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use zeromq::util::PeerIdentity;
 use zeromq::{MultiPeerBackend, RouterRecvHalf, RouterSendHalf, RouterSocket, Socket, SocketRecv};
@@ -37,9 +36,16 @@ struct Shared {
     door: Arc<Door>,
     /// Those who have said their names.
     guests: Mutex<HashMap<Bytes, Porter>>,
-    /// Room for those who have not.
-    strangers: Arc<Semaphore>,
+    /// Those who have not, in the order in which they came.
+    strangers: Mutex<BTreeMap<u64, AbortHandle>>,
     path: PathBuf,
+}
+
+/// Somebody who has connected.
+struct Guest {
+    number: u64,
+    from: SocketAddr,
+    shared: Arc<Shared>,
 }
 
 /// A hall's ROUTER, but for its receiving side.
@@ -67,7 +73,7 @@ impl Hall {
             bell: Arc::clone(bell),
             door: Arc::clone(&door),
             guests: Mutex::new(HashMap::new()),
-            strangers: Arc::new(Semaphore::new(WAITING_MAX)),
+            strangers: Mutex::default(),
             path,
         });
         let task = runtime.spawn(async move {
@@ -113,22 +119,24 @@ async fn receive(mut socket: RouterRecvHalf, shared: &Shared) {
 }
 
 async fn accept(listener: TcpListener, shared: &Arc<Shared>, router: Router) {
-    loop {
+    for number in 0.. {
         let Some((stream, from)) = next_connection(&listener).await else { continue };
-        // Whoever finds no room is closed here.
-        let Ok(room) = Arc::clone(&shared.strangers).try_acquire_owned() else { continue };
-        tokio::spawn(welcome(stream, from, room, Arc::clone(shared), router.clone()));
+        let guest = Guest { number, from, shared: Arc::clone(shared) };
+        // No task runs before this one waits again: all sockets share a thread.
+        let task = tokio::spawn(welcome(stream, guest, router.clone()));
+        let mut strangers = shared.strangers();
+        strangers.insert(number, task.abort_handle());
+        let surplus = if strangers.len() > WAITING_MAX { strangers.pop_first() } else { None };
+        drop(strangers);
+        if let Some((_, oldest)) = surplus {
+            oldest.abort();
+        }
     }
 }
 
 /// Serves one connection to its end.
-async fn welcome(
-    stream: TcpStream,
-    from: SocketAddr,
-    room: OwnedSemaphorePermit,
-    shared: Arc<Shared>,
-    router: Router,
-) {
+async fn welcome(stream: TcpStream, guest: Guest, router: Router) {
+    let (shared, from) = (&guest.shared, guest.from);
     let Ok(()) = stream.set_nodelay(true) else { return };
     let Ok(inner) = UnixStream::connect(&shared.path).await else { return };
     let (pipe, porter) = carried(Arc::clone(&shared.bell));
@@ -141,10 +149,10 @@ async fn welcome(
             Entry::Vacant(vacant) => vacant.insert(porter.clone()),
         };
         name = Some(identity.clone());
-        drop(room);
+        shared.strangers().remove(&guest.number);
         tokio::spawn(serve(porter.clone(), identity, router));
-        let is_taken = pipe.take().is_some_and(|pipe| shared.door.offer(pipe, Some(from)));
-        if is_taken { Ok(()) } else { Err(Fault::Ended) }
+        pipe.take().into_iter().for_each(|pipe| shared.door.offer(pipe, Some(from)));
+        Ok(())
     };
     relay::run(stream, inner, &porter, introduce).await;
     if let Some(pipe) = pipe {
@@ -164,7 +172,18 @@ async fn serve(porter: Porter, name: Bytes, mut router: Router) {
     }
 }
 
+impl Drop for Guest {
+    /// However it ends, it takes no place any more.
+    fn drop(&mut self) {
+        self.shared.strangers().remove(&self.number);
+    }
+}
+
 impl Shared {
+    fn strangers(&self) -> MutexGuard<'_, BTreeMap<u64, AbortHandle>> {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn guests(&self) -> MutexGuard<'_, HashMap<Bytes, Porter>> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }

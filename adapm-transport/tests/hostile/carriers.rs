@@ -10,6 +10,7 @@ use adapm_transport::net::Kind;
 use adapm_transport::net::packet::HEADER_BYTES;
 
 use crate::crew::Crew;
+use crate::floods::{hello, stay};
 use crate::stranger::{Stranger, claim, identity};
 
 fn crew(kind: Kind) -> Crew {
@@ -96,8 +97,20 @@ cases! {
         let crew = crowd(Kind::Tokio, b"");
         crew.notice(0, "too many connections");
         let met = Stranger::meet(crew.address(0), identity(3), 0, Seq(0));
-        met.expect("there is room again for one that belongs here");
+        met.expect("there is room for one that belongs here");
         crew.finish(&[]);
+    }
+
+    fn connections_that_fill_all_places_of_tokio_and_stay() {
+        stay(Kind::Tokio, hello);
+    }
+
+    fn connections_that_fill_all_places_of_zeromq_and_stay() {
+        stay(Kind::Zmq, |_| Vec::new());
+    }
+
+    fn the_same_with_names() {
+        stay(Kind::Zmq, |number| zmtp_dealer(&number.to_le_bytes()));
     }
 
     fn a_frame_that_claims_the_memory_of_the_process() {

@@ -1,18 +1,20 @@
 //! Many connections, slow ones, and ones that end as soon as they stand.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
-use adapm_core::testing::silence::patience;
+use adapm_core::testing::silence::{Silence, patience};
+use adapm_core::transport::{Farewell, Frame, Transport};
 use adapm_transport::net::hello::{Dialing, Refusal, TokenFault};
+use adapm_transport::net::{Address, Kind, Net, NetConfig, PeerState, packet};
 use socket2::SockRef;
 
-use crate::crew::{Crew, token};
-use crate::stranger::{Stranger, claim, identity};
+use crate::crew::{self, Crew, token};
+use crate::stranger::{Stranger, bytes_of, claim, identity};
 
 /// Passes about this time without sleeping.
 fn pause(time: Duration) {
@@ -22,6 +24,44 @@ fn pause(time: Duration) {
 
 fn crew(greeting_time: Duration) -> Crew {
     Crew::start(4, &[0, 1, 2], |config| config.greeting_time = greeting_time)
+}
+
+/// The first message of somebody who knows a token, but not the right one.
+pub(crate) fn hello(number: u32) -> Vec<u8> {
+    let (_, hello) = Dialing::new(identity(3), Some(token(9)), NodeId(0), None, Seq(0), [number as u8; 32]);
+    bytes_of(packet::Kind::Greeting(hello.greeting), 0, 0, Frame { head: hello.bytes, ..Frame::default() })
+}
+
+/// Strangers who say what `say` gives take all places that there are, for as long as the test may last: a node that belongs here
+/// finds one nevertheless, and those who have links keep theirs.
+pub(crate) fn stay(kind: Kind, say: fn(u32) -> Vec<u8>) {
+    let configure = |config: &mut NetConfig| {
+        config.kind = kind;
+        config.greeting_time = patience();
+    };
+    let crew = Crew::start(4, &[0, 1, 2], configure);
+    let strangers: Vec<TcpStream> = (0..200)
+        .map(|number| {
+            let mut stranger = TcpStream::connect(crew.address(0)).expect("the node listens");
+            // The node may have closed it already.
+            let _ = stranger.write_all(&say(number));
+            stranger
+        })
+        .collect();
+    let mut config = crew::config(3, 4);
+    configure(&mut config);
+    let mut late = Net::listen(config).expect("loopback has a free port");
+    let addresses: Vec<_> = (0..3).map(|node| Address::at(kind, crew.address(node))).chain([None]).collect();
+    late.connect(&addresses);
+    let mut silence = Silence::new();
+    while late.peers().any(|peer| peer.state != PeerState::Up) {
+        late.recv(Some(Duration::from_millis(1)), &mut Frame::default()).expect("nobody is refused");
+        assert!(!silence.is_too_long(()), "{:?}", late.peers().collect::<Vec<_>>());
+    }
+    crew.up(0, 3);
+    drop(strangers);
+    late.leave(Farewell::Finished);
+    crew.finish(&[]);
 }
 
 cases! {
@@ -62,23 +102,32 @@ cases! {
     }
 
     fn a_thousand_connections_at_once() {
-        let crew = crew(Duration::from_secs(2));
+        let crew = crew(Duration::from_secs(5));
         let mut strangers = Vec::new();
         for _ in 0..1_000 {
             strangers.push(TcpStream::connect(crew.address(0)).expect("the node listens"));
         }
         crew.goes_on();
+        crew.notice(0, "too many connections");
+        // While the last of them wait there is room for one that belongs here.
+        let met = Stranger::meet(crew.address(0), identity(3), 0, Seq(0));
+        assert_eq!(met.expect("there is room").1.node, NodeId(0));
         // All end: most at once, the others when their time is over.
         for stranger in &mut strangers {
             stranger.set_read_timeout(Some(patience())).expect("not zero");
             while let Ok(1..) = stranger.read(&mut [0; 512]) {}
         }
-        crew.notice(0, "too many connections");
-        // And then there is room again for one that belongs here.
-        let met = Stranger::meet(crew.address(0), identity(3), 0, Seq(0));
-        assert_eq!(met.expect("there is room").1.node, NodeId(0));
         crew.finish(&[]);
     }
+
+    fn connections_that_fill_all_places_and_stay() {
+        stay(Kind::Tcp, |_| Vec::new());
+    }
+
+    fn the_same_with_a_hello() {
+        stay(Kind::Tcp, hello);
+    }
+
 
     fn connections_that_end_at_once() {
         let crew = crew(Duration::from_secs(5));

@@ -132,7 +132,8 @@ impl Net {
         }
     }
 
-    /// Takes in whoever has dialed, a bounded number at a time: peers must not wait for a crowd.
+    /// Takes in whoever has dialed, a bounded number at a time: peers must not wait for a crowd, and of those who come together
+    /// each is heard before others take its place.
     fn accept(&mut self, now: Instant) {
         self.accept_at = None;
         let mut admitted = 0;
@@ -157,17 +158,23 @@ impl Net {
             }
         }
         for at in 0..self.carriers.len() {
-            for _ in 0..ACCEPTS_AT_ONCE {
-                let Some((carried, remote)) = self.carriers[at].1.accept() else { break };
+            let mut admitted = 0;
+            while let Some((carried, remote)) = self.carriers[at].1.accept() {
                 self.admit(Pipe::Carried(carried), remote, now);
+                admitted += 1;
+                if admitted == ACCEPTS_AT_ONCE {
+                    self.accept_at = Some(now);
+                    break;
+                }
             }
         }
     }
 
+    /// Takes one in. Of those who have not proven who they are the one that waits longest goes for it: a node that belongs here
+    /// needs a round trip to do so, and has the place for as long as it takes 64 others to come.
     fn admit(&mut self, pipe: Pipe, remote: Option<SocketAddr>, now: Instant) {
-        if self.connections.strangers() >= STRANGERS_MAX {
-            self.notices.push(remote, Trouble::Crowded);
-            return;
+        if let Some(oldest) = self.connections.surplus_stranger() {
+            self.give_up(oldest, Trouble::Crowded);
         }
         // Without random bytes nobody can be trusted.
         let Ok(nonce) = nonce() else { return };
@@ -239,9 +246,10 @@ impl Net {
         if let Pipe::Stream(stream) = &mut pipe {
             stream.register(self.poll.registry(), Token(FIRST + slot)).ok()?;
         }
-        let asked = self.clock.now();
+        let since = self.clock.now();
         let deadline = Some(deadline);
-        let connection = Connection { pipe, role, remote, deadline, asked, is_ready: false, bytes_noted: 0 };
+        let connection =
+            Connection { pipe, role, remote, since, deadline, asked: since, is_ready: false, bytes_noted: 0 };
         self.connections.insert(slot, connection);
         // Something may have come before the system was asked to watch.
         self.mark_ready(slot);
@@ -307,10 +315,8 @@ impl Net {
 const FINE_WAIT_MAX: Duration = Duration::from_millis(5);
 /// Least time for a handshake with a peer that was met before.
 const REDIAL_TIME_MIN: Duration = Duration::from_secs(1);
-/// Connections from outside that may be unknown at a time.
-const STRANGERS_MAX: usize = 64;
-/// Connections that are taken in at once.
-const ACCEPTS_AT_ONCE: u32 = 128;
+/// Connections that are taken in at once: half of those that may be unknown.
+const ACCEPTS_AT_ONCE: u32 = 32;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// How long what is due may wait for a pipe that takes nothing, before times are looked at again.
 const BLOCKED_WAIT: Duration = Duration::from_millis(20);
