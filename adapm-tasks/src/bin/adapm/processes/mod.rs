@@ -163,5 +163,6 @@ fn view(roster: &Roster) -> View<'_> {
         seats: roster.members().map(|(_, member)| member.map(seat)).collect(),
         trouble: roster.trouble(),
         refused: roster.refused(),
+        refusals: roster.refusals(),
     }
 }

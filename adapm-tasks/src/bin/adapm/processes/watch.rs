@@ -15,7 +15,15 @@ pub(super) struct Watch {
     last: Vec<Option<Seat>>,
     reminded: Instant,
     trouble: Option<String>,
-    refused: usize,
+    refused: Refused,
+}
+
+/// What was said of those who were refused.
+#[derive(Default)]
+struct Refused {
+    last: Option<String>,
+    /// Until then it is not said of others.
+    silent_until: Option<Instant>,
 }
 
 /// What is known at a moment.
@@ -23,8 +31,9 @@ pub(super) struct View<'a> {
     pub(super) seats: Vec<Option<Seat>>,
     /// What keeps this node from its links.
     pub(super) trouble: Option<String>,
-    /// Who was refused and why.
+    /// Who was refused and why, the last ones, and how many there were.
     pub(super) refused: &'a [String],
+    pub(super) refusals: u64,
 }
 
 impl Watch {
@@ -38,7 +47,7 @@ impl Watch {
             last: Vec::new(),
             reminded: now,
             trouble: None,
-            refused: 0,
+            refused: Refused::default(),
         }
     }
 
@@ -50,7 +59,7 @@ impl Watch {
 
     /// Shows what there is to show of an attempt that failed before there was a table.
     pub(super) fn give_up(&mut self) {
-        let view = View { seats: std::mem::take(&mut self.last), trouble: None, refused: &[] };
+        let view = View { seats: std::mem::take(&mut self.last), trouble: None, refused: &[], refusals: 0 };
         if self.shown.is_none() {
             self.patient_until = Instant::now();
             print(&self.news(&view, Instant::now()));
@@ -84,10 +93,7 @@ impl Watch {
             Some(_) => {}
         }
         self.shown = Some(here);
-        for refused in view.refused.iter().skip(self.refused) {
-            text.push_str(&format!("  {refused}\n"));
-        }
-        self.refused = view.refused.len();
+        self.refused.tell(view, now, &mut text);
         if !complete && (text.len() > self.heading.len() && self.own == 0 || now >= self.reminded + REMIND) {
             self.reminded = now;
             text.push_str(&format!("  {}\n", table::waiting(&view.seats)));
@@ -101,6 +107,25 @@ impl Watch {
     }
 }
 
+impl Refused {
+    /// Says who was refused since it was said last, at most once a second: a flood must not fill a log.
+    fn tell(&mut self, view: &View<'_>, now: Instant, text: &mut String) {
+        let known = view.refused.iter().rposition(|line| Some(line) == self.last.as_ref());
+        let news = &view.refused[known.map_or(0, |known| known + 1)..];
+        if news.is_empty() || self.silent_until.is_some_and(|until| now < until) {
+            return;
+        }
+        for line in news.iter().skip(news.len().saturating_sub(REFUSED_LINES)) {
+            text.push_str(&format!("  {line}\n"));
+        }
+        if news.len() > REFUSED_LINES {
+            text.push_str(&format!("  {} connections were refused so far\n", view.refusals));
+        }
+        self.last = news.last().cloned();
+        self.silent_until = Some(now + REFUSED_EVERY);
+    }
+}
+
 /// Nobody is left to be told if stderr is closed.
 fn print(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
@@ -108,6 +133,10 @@ fn print(text: &str) {
 
 /// Within this time all join if they are started together.
 const PATIENCE: Duration = Duration::from_millis(400);
+
+/// Between two times at which it is said who was refused, and how many are named then.
+const REFUSED_EVERY: Duration = Duration::from_secs(1);
+const REFUSED_LINES: usize = 3;
 
 /// Between two lines that say whom all wait for.
 const REMIND: Duration = Duration::from_secs(5);
@@ -125,6 +154,7 @@ mod tests {
             seats: joined.iter().map(|here| here.then(|| seat.clone())).collect(),
             trouble: None,
             refused: &[],
+            refusals: 0,
         }
     }
 
@@ -176,5 +206,27 @@ mod tests {
         assert!(text.contains("  refused 10.0.0.9:1: wrong token\n"), "{text}");
         let text = watch.news(&View { refused: &refused, ..view(&[true, false]) }, start + PATIENCE);
         assert_eq!(text, "");
+    }
+
+    #[test]
+    fn of_a_flood_the_last_are_named_once_a_second_with_a_count() {
+        let mut watch = Watch::new(0, String::new());
+        let start = watch.reminded + PATIENCE;
+        let mut told = |numbers: core::ops::Range<u64>, after: Duration| {
+            let refused: Vec<String> = numbers.clone().map(|number| format!("refused {number}")).collect();
+            let view = View { refused: &refused, refusals: numbers.end, ..view(&[true, false]) };
+            let text = watch.news(&view, start + after);
+            text.lines()
+                .filter(|line| line.contains("refused"))
+                .map(|line| line.trim().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(told(0..1, Duration::ZERO), ["refused 0"]);
+        assert!(told(0..16, Duration::from_millis(999)).is_empty());
+        // The list holds the last ones only.
+        let last = ["refused 37", "refused 38", "refused 39", "40 connections were refused so far"];
+        assert_eq!(told(24..40, Duration::from_millis(1_000)), last);
+        assert!(told(24..40, Duration::from_millis(2_500)).is_empty());
+        assert_eq!(told(25..41, Duration::from_millis(2_600)), ["refused 40"]);
     }
 }
