@@ -14,10 +14,7 @@ use crate::zmq::Guard;
 pub use group::Control;
 pub use pieces::Pieces;
 
-/// A token, another one for each number.
-///
-/// # Panics
-/// Never.
+/// A token of 32 bytes, another one for each number.
 #[must_use]
 pub fn token(number: u8) -> Token {
     let bytes: Vec<u8> = (0..32).map(|at| number.wrapping_add(at)).collect();

@@ -95,7 +95,7 @@ impl Partial {
         self.system.rename(&self.path, &self.place.path)?;
         self.is_committed = true;
         partials().remove(&self.path);
-        self.sync_folder()
+        self.system.sync_folder(&self.place.folder)
     }
 
     /// Does everything that a save does, under names of this file.
@@ -106,21 +106,9 @@ impl Partial {
         self.system.rename(&self.path, &other)?;
         partials().insert(other.clone());
         partials().remove(&std::mem::replace(&mut self.path, other));
-        self.sync_folder()?;
+        self.system.sync_folder(&self.place.folder)?;
         self.file.set_len(0)?;
         self.file.rewind()
-    }
-
-    fn sync_folder(&self) -> io::Result<()> {
-        match File::open(&self.place.folder).and_then(|folder| self.system.sync(&folder)) {
-            // Some file systems have no such call, and nothing that it could do.
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
-            {
-                Ok(())
-            }
-            result => result,
-        }
     }
 }
 

@@ -37,6 +37,19 @@ pub(super) trait System: Debug + Send + Sync {
         file.sync_all()
     }
 
+    /// Waits until the names in a folder are on the disk, where there is such a call.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        match File::open(folder).and_then(|folder| self.sync(&folder)) {
+            // Some file systems have none, and nothing that it could do.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
     /// Gives a file another name, which another file may have had.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)

@@ -37,7 +37,7 @@ impl Token {
     /// Most bytes of a token.
     pub const BYTES_MAX: usize = 1024;
 
-    /// Fewest different bytes of a token. Of 2^24 tokens of 32 random hexadecimal digits one at most has fewer.
+    /// Fewest different bytes of a token. Of 32 random hexadecimal digits fewer are different once in 28 million times.
     pub const DIFFERENT_MIN: usize = 8;
 
     /// A token of these bytes.
