@@ -88,14 +88,20 @@ struct Cluster {
 }
 
 impl Cluster {
+    /// Whoever hears of a loss decides at once.
     fn new(nodes: usize) -> Self {
+        Self::deciding_after(nodes, Duration::ZERO)
+    }
+
+    /// Whoever hears of a loss waits so long for what the others say of it.
+    fn deciding_after(nodes: usize, decision_time: Duration) -> Self {
         let lost = Arc::new(Mutex::new(None));
         let ends: Vec<InProc> = inproc::network(nodes);
         let wakes = ends.iter().map(InProc::waker).collect();
         let handles = ends.into_iter().map(|inner| {
             let node = inner.node();
             let mesh = Doomed { inner, lost: Arc::clone(&lost), told: false };
-            Handle::start(mesh, Roster::new(node, nodes, String::new()), Duration::ZERO).expect("a thread")
+            Handle::start(mesh, Roster::new(node, nodes, String::new()), decision_time).expect("a thread")
         });
         Self { handles: handles.collect(), lost, wakes }
     }
@@ -265,7 +271,8 @@ fn a_reported_silence_is_one_verdict_on_all_nodes_and_known_to_the_one_given_up(
 #[test]
 fn whoever_has_failed_by_its_own_word_is_named_by_all_however_few_have_heard_it() {
     for failed in [0, 2] {
-        let cluster = Cluster::new(3);
+        // What n0 says in turn can overtake on its way to n2 what n1 has said first.
+        let cluster = Cluster::deciding_after(3, Duration::from_secs(1));
         // By a link for parameters; what the failed one says of n1 in turn, with a higher id or a lower one, changes nothing.
         cluster.handles[1].report(PeerLoss { node: id(failed), address: None, loss: Loss::Failed });
         let failures = cluster.each(|_, handle| handle.shared.wait(|state| state.failure.clone()));
