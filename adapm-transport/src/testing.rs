@@ -4,6 +4,7 @@
 //! Not here: anything that opens a socket or waits.
 
 mod pieces;
+mod speaker;
 
 use core::net::SocketAddr;
 
@@ -13,6 +14,7 @@ use crate::zmq::Guard;
 
 pub use group::Control;
 pub use pieces::Pieces;
+pub use speaker::{Heard, Speaker};
 
 /// A token of 32 bytes, another one for each number.
 #[must_use]

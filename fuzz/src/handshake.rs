@@ -1,21 +1,23 @@
 //! Target `handshake`: whatever a stranger sends, at either side and in any pieces, a handshake ends without a panic and in
-//! bounded memory; nobody is believed who does not know the token, and nobody learns more than that before.
+//! bounded memory; nobody is believed who does not know the token, and nobody hears who a node is before.
 //!
 //! The stranger makes packets of what it has heard of this handshake and of an earlier one between honest nodes, of what it
 //! would say itself with another token or none, and of noise; the packets come through the reader as over a pipe. Sometimes
-//! it knows the token: then what it says of itself decides. Not here: deadlines, and what an endpoint does with a peer.
+//! it knows the token, and even the secret of the link: then what it says of itself decides. Not here: deadlines, and what an
+//! endpoint does with a peer.
 
 use std::sync::OnceLock;
 
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
 use adapm_core::testing::arb::Choices;
-use adapm_transport::net::hello::{
-    Dialing, Ending, GREETING_BYTES_MAX, Identity, Incarnation, Listening, Message, Met, Refusal, Step,
+use adapm_transport::net::hello::{Ending, GREETING_BYTES_MAX, Identity, Incarnation, Message, Met, Refusal};
+use adapm_transport::net::noise::{LinkSecret, Recordings};
+use adapm_transport::net::packet::{
+    CLEAR_BYTES, Draft, Greeting, HEADER_BYTES, Incoming, Kind, PacketReader, Spares, finish,
 };
-use adapm_transport::net::packet::{Greeting, Kind, Outgoing, PacketReader, Spares};
 use adapm_transport::net::{ClusterId, Token};
-use adapm_transport::testing::Pieces;
+use adapm_transport::testing::{Heard, Pieces, Speaker};
 
 /// The victim, and the nodes of its cluster.
 const VICTIM: NodeId = NodeId(1);
@@ -24,7 +26,7 @@ const NODES: u32 = 4;
 /// Packets of one input at most.
 const PACKETS_MAX: usize = 12;
 
-/// Bytes that the content of a packet may take while the peer is not known.
+/// Bytes that a packet may take while the peer is not known.
 const MEMORY_MAX: usize = 4 << 10;
 
 /// Shakes hands as `bytes` choose; true if the stranger came further than its first message.
@@ -41,22 +43,21 @@ pub fn handshake(bytes: &[u8]) -> bool {
     scene.is_deep
 }
 
-/// The side under test.
-enum Victim {
-    Dialing(Dialing),
-    Listening(Listening),
-}
-
 struct Scene {
-    victim: Victim,
+    victim: Speaker,
+    dials: bool,
     /// Whether the victim has a token that the stranger does not know.
     is_guarded: bool,
+    /// The link that the victim has with node 0, and whether the stranger knows its secret.
+    link: Option<(LinkSecret, bool)>,
     reader: PacketReader,
     spares: Spares,
-    /// Whatever the stranger can make messages of.
-    pool: Vec<Message>,
-    /// How the stranger would do it by the book.
-    book: Victim,
+    recordings: Recordings,
+    /// Whatever the stranger can make packets of: what it has heard, whole.
+    pool: Vec<Vec<u8>>,
+    /// How the stranger would do it by the book, and what that has to say next.
+    book: Speaker,
+    next: Option<Vec<u8>>,
     said: usize,
     is_deep: bool,
     is_over: bool,
@@ -75,24 +76,33 @@ impl Scene {
         let identity = liar(choices);
         let own = self::identity(VICTIM);
         let to = NodeId(choices.below(4) as u16);
-        let mut pool = earlier().to_vec();
-        let (victim, book) = if dials {
-            let (dialing, hello) = Dialing::new(own, token, NodeId(0), None, Seq(3), [1; 32]);
-            pool.push(hello);
-            (Victim::Dialing(dialing), Victim::Listening(Listening::new(identity, theirs, [2; 32])))
+        let link = (has_token && choices.flag()).then(|| (earlier().link.clone(), choices.flag()));
+        let secret = link.as_ref().map(|(link, _)| link.clone());
+        let mut pool = earlier().said.clone();
+        let (victim, book, next) = if dials {
+            let to = (NodeId(0), link.as_ref().map(|_| Incarnation(100)), secret);
+            let (victim, open) = Speaker::dial(own, token.as_ref(), to, Seq(3), [0x11; 32]);
+            pool.push(open);
+            (victim, Speaker::listen(identity, theirs, [0x22; 32]), None)
         } else {
             let knows = choices.flag().then_some(Incarnation(5));
-            let (dialing, hello) = Dialing::new(identity, theirs, to, knows, Seq(choices.number()), [2; 32]);
-            pool.push(hello);
-            (Victim::Listening(Listening::new(own, token, [1; 32])), Victim::Dialing(dialing))
+            let known = link.as_ref().filter(|(_, is_known)| *is_known).and(secret);
+            let expects = Seq(choices.number());
+            let (book, open) =
+                Speaker::dial(identity, theirs.as_ref(), (to, knows, known), expects, [0x22; 32]);
+            (Speaker::listen(own, token, [0x11; 32]), book, Some(open))
         };
         Self {
             victim,
+            dials,
             is_guarded: has_token && !knows_token,
+            link,
             reader: PacketReader::new(GREETING_BYTES_MAX),
             spares: Spares::default(),
+            recordings: Recordings::default(),
             pool,
             book,
+            next,
             said: 0,
             is_deep: false,
             is_over: false,
@@ -101,38 +111,51 @@ impl Scene {
 
     /// The next bytes of the stranger.
     fn packet(&mut self, choices: &mut Choices<'_>) -> Vec<u8> {
-        let message = match choices.below(8) {
-            // What the stranger has at last, or what the book makes of it.
-            0..3 => self.pool.last().cloned().expect("there was an earlier handshake"),
-            3..5 => self.by_the_book(),
+        let mut packet = match choices.below(8) {
+            // What the book makes of what was heard last.
+            0..5 => self.by_the_book(choices),
             5 => return (0..choices.below(64)).map(|_| choices.below(256) as u8).collect(),
+            6 => self.pool[choices.below(self.pool.len() as u64) as usize].clone(),
             _ => self.patched(choices),
         };
-        let mut packet = Outgoing::greeting(Kind::Greeting(message.greeting), message.bytes).parts().concat();
         if choices.below(16) == 15 {
             let at = choices.below(packet.len() as u64) as usize;
             packet[at] ^= 1 << choices.below(8);
+            if let Some(clear) = packet.first_chunk_mut::<CLEAR_BYTES>().filter(|_| choices.flag()) {
+                finish(clear);
+            }
         }
         packet
     }
 
-    fn by_the_book(&mut self) -> Message {
+    fn by_the_book(&mut self, choices: &mut Choices<'_>) -> Vec<u8> {
+        if let Some(next) = self.next.take() {
+            return next;
+        }
         let last = self.pool.last().cloned().expect("there was an earlier handshake");
-        let step = self.book.handle(last.greeting, &last.bytes);
-        match step {
-            Ok(Step::Send(message)) => message,
-            Ok(Step::Met(_)) => Listening::accept(Seq(9)),
-            Err(Ending::Ours(refusal) | Ending::Theirs(refusal)) => Message::refuse(refusal),
+        let known = self.link.as_ref().filter(|(_, is_known)| *is_known).map(|(link, _)| link.clone());
+        let Some(packet) = packet_of(&last) else { return last };
+        match self.book.hear(packet, &mut Recordings::default()) {
+            Heard::Say(bytes) => bytes,
+            // Only a listening side has to answer that.
+            Heard::Met(_) if self.dials => self.book.accept(Seq(choices.number()), known.as_ref()),
+            Heard::Met(_) => self.patched(choices),
+            Heard::Ended(Ending::Ours { refusal, .. } | Ending::Theirs { refusal, .. }) => {
+                self.book.bytes(Message::refuse(refusal))
+            }
+            Heard::Fault(_) => last,
         }
     }
 
-    /// A message of parts of two others.
-    fn patched(&self, choices: &mut Choices<'_>) -> Message {
-        let kinds = [Greeting::Hello, Greeting::Welcome, Greeting::Proof, Greeting::Ready, Greeting::Refuse];
+    /// A packet with parts of two others, under a checksum that is right or keys that the stranger has.
+    fn patched(&mut self, choices: &mut Choices<'_>) -> Vec<u8> {
+        let kinds = [Greeting::Open, Greeting::Opened, Greeting::Hello, Greeting::Welcome, Greeting::Refuse];
         let mut bytes = Vec::new();
         for _ in 0..choices.below(3) {
-            let part = &self.pool[choices.below(self.pool.len() as u64) as usize].bytes;
-            let from = choices.below(part.len() as u64) as usize;
+            let part = &self.pool[choices.below(self.pool.len() as u64) as usize];
+            let from = HEADER_BYTES.min(part.len())
+                + choices.below(part.len().saturating_sub(HEADER_BYTES) as u64 + 1) as usize;
+            let from = from.min(part.len());
             let to = from + choices.below((part.len() - from) as u64 + 1) as usize;
             bytes.extend_from_slice(&part[from..to]);
         }
@@ -140,7 +163,8 @@ impl Scene {
             let at = choices.below(bytes.len() as u64 + 1) as usize;
             bytes.insert(at, choices.below(256) as u8);
         }
-        Message { greeting: kinds[choices.below(5) as usize], bytes }
+        let draft = Draft::greeting(Kind::Greeting(kinds[choices.below(5) as usize]), bytes);
+        if choices.flag() { self.book.protect(draft) } else { draft.check().parts().concat() }
     }
 
     /// The bytes arrive, in pieces.
@@ -148,47 +172,47 @@ impl Scene {
         let mut source = Pieces::blocking(bytes, vec![1 + choices.below(200) as usize]);
         while !self.is_over && !source.is_used_up() {
             match self.reader.read(&mut source, &mut self.spares) {
-                Ok(Some(packet)) => {
-                    let held = packet.frame.head.capacity() + packet.frame.values.len();
-                    assert!(held <= MEMORY_MAX, "a stranger takes {held} bytes");
-                    if let Kind::Greeting(greeting) = packet.kind {
-                        self.hear(greeting, &packet.frame.head);
-                    }
-                }
+                Ok(Some(packet)) => self.hear(packet),
                 Ok(None) => {}
                 Err(_) => self.is_over = true,
             }
         }
     }
 
-    /// The victim hears a message of the stranger.
-    fn hear(&mut self, greeting: Greeting, bytes: &[u8]) {
+    /// The victim hears a packet of the stranger.
+    fn hear(&mut self, packet: Incoming) {
+        assert!(packet.bytes() <= MEMORY_MAX, "a stranger takes {} bytes", packet.bytes());
         self.said += 1;
-        let step = self.victim.handle(greeting, bytes);
-        match step {
-            Ok(Step::Send(message)) => {
-                let believes = matches!(self.victim, Victim::Dialing(_));
+        match self.victim.hear(packet, &mut self.recordings) {
+            Heard::Say(bytes) => {
+                assert!(bytes.len() <= MEMORY_MAX, "a message too long for its receiver");
                 assert!(
-                    !(believes && self.is_guarded),
+                    !(self.dials && self.is_guarded),
                     "a listener is believed that does not know the token"
                 );
-                assert!(message.bytes.len() <= GREETING_BYTES_MAX, "a message too long for its receiver");
-                self.pool.push(message);
+                self.pool.push(bytes);
                 self.is_deep = true;
             }
-            Ok(Step::Met(met)) => {
+            Heard::Met(met) => {
                 assert!(!self.is_guarded, "somebody is believed who does not know the token");
                 self.check(&met);
                 (self.is_deep, self.is_over) = (true, true);
             }
-            Err(Ending::Ours(refusal)) => {
-                let tells = matches!(refusal, Refusal::Cluster | Refusal::Token(_) | Refusal::Malformed);
+            Heard::Ended(Ending::Ours { refusal, .. }) => {
+                let tells = matches!(refusal, Refusal::Token(_) | Refusal::Malformed | Refusal::Repeated);
                 assert!(tells || !self.is_guarded, "a stranger is told {refusal:?}");
-                let told = Message::refuse(refusal);
-                assert!(told.bytes.len() <= GREETING_BYTES_MAX, "a refusal too long for its receiver");
                 self.end(refusal);
             }
-            Err(Ending::Theirs(refusal)) => self.end(refusal),
+            Heard::Ended(Ending::Theirs { refusal, is_sure }) => {
+                let knows_link = self.link.as_ref().is_none_or(|(_, is_known)| *is_known);
+                assert!(!(is_sure && self.is_guarded), "a stranger ends a run by {refusal:?}");
+                assert!(
+                    !(is_sure && self.dials) || knows_link,
+                    "a member ends the link of another by {refusal:?}"
+                );
+                self.end(refusal);
+            }
+            Heard::Fault(_) => self.is_over = true,
         }
     }
 
@@ -198,44 +222,61 @@ impl Scene {
         self.is_deep |= self.said > 1;
     }
 
-    /// Whom the victim has met can only be a node of its cluster that may be there.
+    /// Whom the victim has met can only be a node of its cluster that may be there, and has the link's secret only if it knows it.
     fn check(&self, met: &Met) {
-        let dials = matches!(self.victim, Victim::Dialing(_));
-        let may =
-            if dials { met.node == NodeId(0) } else { met.node > VICTIM && u32::from(met.node.0) < NODES };
+        let may = if self.dials {
+            met.node == NodeId(0)
+        } else {
+            met.node > VICTIM && u32::from(met.node.0) < NODES
+        };
         assert!(may, "the victim has met {met:?}");
+        let claims = |link: &LinkSecret| met.claim.as_ref().is_some_and(|claim| claim.knows(link));
+        let is_stolen = self.link.as_ref().is_some_and(|(link, is_known)| !is_known && claims(link));
+        assert!(!is_stolen, "a link is taken over without its secret");
     }
 }
 
-impl Victim {
-    fn handle(&mut self, greeting: Greeting, bytes: &[u8]) -> Result<Step, Ending> {
-        match self {
-            Self::Dialing(dialing) => dialing.handle(greeting, bytes),
-            Self::Listening(listening) => listening.handle(greeting, bytes),
-        }
-    }
+/// What honest nodes said with the same token at another time, and the secret of the link that they have.
+struct Earlier {
+    said: Vec<Vec<u8>>,
+    link: LinkSecret,
 }
 
-/// What honest nodes said with the same token at another time.
-fn earlier() -> &'static [Message] {
-    static EARLIER: OnceLock<Vec<Message>> = OnceLock::new();
+fn earlier() -> &'static Earlier {
+    static EARLIER: OnceLock<Earlier> = OnceLock::new();
     EARLIER.get_or_init(|| {
-        let honest = |node: u16| (identity(NodeId(node)), Some(token(1)));
-        let ((dialer, one), (listener, other)) = (honest(2), honest(1));
-        let (mut dialing, hello) = Dialing::new(dialer, one, VICTIM, None, Seq(0), [8; 32]);
-        let mut listening = Listening::new(listener, other, [9; 32]);
-        let mut said = vec![hello];
-        for _ in 0..2 {
-            let last = said.last().expect("a hello");
-            let Ok(Step::Send(answer)) = listening.handle(last.greeting, &last.bytes) else { break };
-            let next = dialing.handle(answer.greeting, &answer.bytes);
-            said.push(answer);
-            let Ok(Step::Send(next)) = next else { break };
-            said.push(next);
-        }
-        assert_eq!(said.len(), 3, "hello, welcome and proof");
-        said
+        let (said, _, met) = meeting();
+        let link =
+            met.claim.and_then(|claim| claim.begins().cloned()).expect("they have met for the first time");
+        Earlier { said, link }
     })
+}
+
+/// Both sides of a handshake that has gone well.
+pub(crate) fn shaken_hands() -> [Speaker; 2] {
+    meeting().1
+}
+
+fn meeting() -> (Vec<Vec<u8>>, [Speaker; 2], Met) {
+    let to = (VICTIM, None, None);
+    let (mut dialing, open) = Speaker::dial(identity(NodeId(2)), Some(&token(1)), to, Seq(0), [0x88; 32]);
+    let mut listening = Speaker::listen(identity(VICTIM), Some(token(1)), [0x99; 32]);
+    let mut recordings = Recordings::default();
+    let mut hear = |speaker: &mut Speaker, bytes: &[u8]| {
+        speaker.hear(packet_of(bytes).expect("a sound packet"), &mut recordings)
+    };
+    let Heard::Say(opened) = hear(&mut listening, &open) else { panic!("the same token") };
+    let Heard::Say(hello) = hear(&mut dialing, &opened) else { panic!("the same token") };
+    let Heard::Met(met) = hear(&mut listening, &hello) else { panic!("the same cluster") };
+    let welcome = listening.accept(Seq(0), None);
+    assert!(matches!(hear(&mut dialing, &welcome), Heard::Met(_)), "the same cluster");
+    (vec![open, opened, hello, welcome], [dialing, listening], met)
+}
+
+/// The packet that `bytes` begin with.
+fn packet_of(bytes: &[u8]) -> Option<Incoming> {
+    let mut source = Pieces::blocking(bytes, vec![usize::MAX]);
+    PacketReader::new(GREETING_BYTES_MAX).read(&mut source, &mut Spares::default()).ok().flatten()
 }
 
 fn identity(node: NodeId) -> Identity {

@@ -1,18 +1,18 @@
 //! Target `packets`: whatever bytes come over a pipe and however they are cut, the packet reader gives the same packets and
-//! ends for the same reason; only packets with a right checksum come out, none above the limit.
+//! ends for the same reason, none of them above the limit; of sealed ones nothing is believed but what was sealed, in its order.
 //!
-//! The input writes a stream of sound packets, damaged ones and noise, and cuts it into the pieces that a source gives,
-//! among them none at all. Not here: what the packets say (targets `handshake`, `decode`).
-
-use std::sync::Arc;
+//! The input writes a stream of sound packets, plain and sealed, damaged ones and noise, and cuts it into the pieces that a source
+//! gives, among them none at all. Not here: what the packets say (targets `handshake`, `decode`).
 
 use adapm_core::link::{self, Seq};
 use adapm_core::testing::arb::Choices;
 use adapm_core::transport::Frame;
 use adapm_transport::net::packet::{
-    Fault, Greeting, HEADER_BYTES, Kind, Outgoing, Packet, PacketReader, Spares,
+    CLEAR_BYTES, Draft, Fault, Greeting, Incoming, Kind, Packet, PacketReader, Spares,
 };
-use adapm_transport::testing::Pieces;
+use adapm_transport::testing::{Pieces, Speaker};
+
+use crate::handshake::shaken_hands;
 
 /// Packets of one input at most.
 const PACKETS_MAX: usize = 12;
@@ -26,18 +26,22 @@ pub fn packets(bytes: &[u8]) -> bool {
     let limit = [100, 1 << 10, 1 << 20][choices.below(3) as usize];
     let trusts = choices.flag();
     let cuts: Vec<usize> = (0..choices.below(5)).map(|_| cut(&mut choices)).collect();
-    let mut stream = Vec::new();
+    let [mut here, mut there] = shaken_hands();
+    let (mut stream, mut sealed) = (Vec::new(), Vec::new());
     for _ in 0..PACKETS_MAX {
         if choices.is_exhausted() {
             break;
         }
-        write(&mut stream, limit, &mut choices);
+        sealed.extend(write(&mut stream, limit, &mut here, &mut choices));
     }
     let expected = read(&stream, vec![usize::MAX], limit, false);
     // One piece of some length at least, else nothing ever arrives.
     let cuts = cuts.into_iter().chain([1 + bytes.len() % 4_096]).collect();
     assert_eq!(read(&stream, cuts, limit, trusts), expected, "another cut, other packets");
-    !expected.0.is_empty()
+    let is_one = !expected.0.is_empty();
+    let believed = expected.0.into_iter().filter_map(|packet| there.believe(packet).ok());
+    assert!(believed.zip(sealed).all(|(packet, sent)| packet == sent), "something else was sealed");
+    is_one
 }
 
 /// Where the source cuts: often small, sometimes nothing.
@@ -50,26 +54,32 @@ fn cut(choices: &mut Choices<'_>) -> usize {
     }
 }
 
-/// Appends a packet, sound or not, or noise.
-fn write(stream: &mut Vec<u8>, limit: usize, choices: &mut Choices<'_>) {
+/// Appends a packet, sound or not, or noise; returns what was sealed.
+fn write(
+    stream: &mut Vec<u8>,
+    limit: usize,
+    speaker: &mut Speaker,
+    choices: &mut Choices<'_>,
+) -> Option<Packet> {
     let at = stream.len();
     let choice = choices.below(8);
     if choice == 7 {
         stream.extend((0..choices.below(64)).map(|_| choices.below(256) as u8));
-        return;
+        return None;
     }
     let large = [0, 0, 0, 20_000][choices.below(4) as usize];
     let (head, values) = (choices.below(256) as usize, large + choices.below(256) as usize);
     let frame = frame(head, values, choices.below(256) as u8);
-    let packet = Outgoing::new(
-        kind(choices),
-        Seq(choices.number()),
-        Seq(choices.number()),
-        Some(Arc::new(frame.clone())),
-    );
-    let parts = packet.parts();
-    of_parts(parts[0], frame, limit, choices);
-    stream.extend(packet.parts().concat());
+    let (kind, seq, ack) = (kind(choices), Seq(choices.number()), Seq(choices.number()));
+    let draft = Draft::new(kind, seq, ack, frame.clone());
+    let is_sealed = choices.flag();
+    if is_sealed {
+        stream.extend(speaker.protect(draft));
+    } else {
+        let packet = draft.check();
+        of_parts(packet.parts()[0], frame.clone(), limit, choices);
+        stream.extend(packet.parts().concat());
+    }
     match choice {
         5 => {
             let place = at + choices.below((stream.len() - at) as u64) as usize;
@@ -78,20 +88,22 @@ fn write(stream: &mut Vec<u8>, limit: usize, choices: &mut Choices<'_>) {
         6 => stream.truncate(at + choices.below((stream.len() - at) as u64) as usize),
         _ => {}
     }
+    is_sealed.then_some(Packet { kind, seq, ack, wants_ack: false, frame })
 }
 
 /// The same packet as a pipe delivers it that keeps messages apart.
 fn of_parts(header: &[u8], frame: Frame, limit: usize, choices: &mut Choices<'_>) {
     let fits = frame.len() <= limit;
-    let packet = Packet::of_parts(header, frame.clone(), limit);
-    assert_eq!(packet.is_ok(), fits, "a sound packet within the limit is taken, and no other: {packet:?}");
+    let read = |header: &[u8]| Incoming::of_parts(header, frame.clone(), limit).and_then(Incoming::check);
+    assert_eq!(read(header).is_ok(), fits, "a sound packet within the limit is taken, and no other");
     let mut header = header.to_vec();
     match choices.below(4) {
-        0 => header.truncate(choices.below(HEADER_BYTES as u64) as usize),
+        0 => header.truncate(choices.below(header.len() as u64) as usize),
         1 => header.push(0),
-        _ => header[choices.below(HEADER_BYTES as u64) as usize] ^= 1 << choices.below(8),
+        2 => header[choices.below(CLEAR_BYTES as u64) as usize] ^= 1 << choices.below(8),
+        _ => *header.last_mut().expect("a checksum") ^= 1 << choices.below(8),
     }
-    assert!(Packet::of_parts(&header, frame, limit).is_err(), "a changed header is noticed");
+    assert!(read(&header).is_err(), "a changed header is noticed");
 }
 
 fn kind(choices: &mut Choices<'_>) -> Kind {
@@ -100,10 +112,10 @@ fn kind(choices: &mut Choices<'_>) -> Kind {
         Kind::Link(link::Kind::Bye),
         Kind::Link(link::Kind::Ack),
         Kind::Link(link::Kind::Heartbeat),
+        Kind::Greeting(Greeting::Open),
+        Kind::Greeting(Greeting::Opened),
         Kind::Greeting(Greeting::Hello),
         Kind::Greeting(Greeting::Welcome),
-        Kind::Greeting(Greeting::Proof),
-        Kind::Greeting(Greeting::Ready),
         Kind::Greeting(Greeting::Refuse),
     ][choices.below(9) as usize]
 }
@@ -116,7 +128,7 @@ fn frame(head: usize, values: usize, seed: u8) -> Frame {
 }
 
 /// All packets of the stream, and why there are no more.
-fn read(stream: &[u8], cuts: Vec<usize>, limit: usize, trusts: bool) -> (Vec<Packet>, Fault) {
+fn read(stream: &[u8], cuts: Vec<usize>, limit: usize, trusts: bool) -> (Vec<Incoming>, Fault) {
     let mut source = Pieces::ending(stream, cuts);
     let mut reader = PacketReader::new(limit);
     reader.trust_short(trusts);
@@ -124,8 +136,10 @@ fn read(stream: &[u8], cuts: Vec<usize>, limit: usize, trusts: bool) -> (Vec<Pac
     for _ in 0..CALLS_MAX {
         match reader.read(&mut source, &mut spares) {
             Ok(Some(packet)) => {
-                assert!(packet.frame.len() <= limit, "a packet above the limit");
-                spares.keep(packet.frame.clone());
+                if let Ok(sound) = packet.clone().check() {
+                    assert!(sound.frame.len() <= limit, "a packet above the limit");
+                    spares.keep(sound.frame);
+                }
                 packets.push(packet);
             }
             Ok(None) => {}

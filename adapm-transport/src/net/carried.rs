@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bell::Bell;
 use super::hello::GREETING_BYTES_MAX;
-use super::packet::{Fault, Outgoing, Packet};
+use super::packet::{Fault, Incoming, Outgoing};
 
 /// The endpoint's half. Dropping it ends the pipe: packets that were flushed are still taken by the task.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ struct Shared {
 struct Queues {
     outward: VecDeque<Outgoing>,
     outward_bytes: usize,
-    inward: VecDeque<Packet>,
+    inward: VecDeque<Incoming>,
     inward_bytes: usize,
     /// The task that waits for a packet to take.
     taker: Option<Waker>,
@@ -101,7 +101,7 @@ pub(crate) fn carried(bell: Arc<Bell>) -> (Carried, Porter) {
 }
 
 impl Carried {
-    pub(super) fn read(&mut self) -> Result<Option<Packet>, Fault> {
+    pub(super) fn read(&mut self) -> Result<Option<Incoming>, Fault> {
         let mut queues = self.shared.lock();
         let Some(packet) = queues.inward.pop_front() else {
             queues.has_looked = true;
@@ -110,7 +110,7 @@ impl Carried {
             deliverer.into_iter().for_each(Waker::wake);
             return fault.map_or(Ok(None), Err);
         };
-        queues.inward_bytes -= packet.frame.len();
+        queues.inward_bytes -= packet.bytes();
         let deliverer = if queues.is_inward_low() { queues.deliverer.take() } else { None };
         drop(queues);
         deliverer.into_iter().for_each(Waker::wake);
@@ -224,12 +224,12 @@ impl Porter {
     }
 
     /// Hands a packet to the endpoint; wait for room before.
-    pub(crate) fn deliver(&self, packet: Packet) {
+    pub(crate) fn deliver(&self, packet: Incoming) {
         let mut queues = self.shared.lock();
         if queues.is_dropped || queues.fault.is_some() {
             return;
         }
-        queues.inward_bytes += packet.frame.len();
+        queues.inward_bytes += packet.bytes();
         queues.inward.push_back(packet);
         queues.has_looked = false;
         drop(queues);

@@ -5,12 +5,15 @@ use core::net::SocketAddr;
 use adapm_core::{Instant, NodeId};
 
 use super::hello::{Dialing, Listening};
+use super::noise::Channel;
 use super::pipe::Pipe;
 
 /// One pipe, from its first byte to its last.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) pipe: Pipe,
+    /// Protects what the pipe carries.
+    pub(super) channel: Channel,
     pub(super) role: Role,
     /// Where the other side is, if that has an address.
     pub(super) remote: Option<SocketAddr>,

@@ -3,7 +3,7 @@
 //! ```text
 //!   Net (an endpoint: one node on one channel)
 //!    ├── per peer: a Session of adapm_core::link, which outlives its pipes ── retransmission, resume, heartbeats
-//!    ├── per connection: a pipe ── packets with checksums (packet), the handshake (hello)
+//!    ├── per connection: a pipe ── packets (packet), sealed if there is a token (noise), the handshake (hello)
 //!    └── what carries pipes: streams of the system through mio, or a carrier with tasks of its own
 //! ```
 //!
@@ -11,7 +11,7 @@
 //! that breaks is dialed again for ever, until the peer has been silent for so long that it counts as lost
 //! ([`LinkConfig::dead_after`](adapm_core::link::LinkConfig)).
 //!
-//! Not here: how nodes learn each other's addresses; encryption; names of hosts.
+//! Not here: how nodes learn each other's addresses; names of hosts.
 
 pub mod address;
 pub(crate) mod bell;
@@ -29,6 +29,9 @@ mod error;
 pub(crate) mod folder;
 pub mod hello;
 mod mesh;
+#[cfg(test)]
+mod middleman;
+pub mod noise;
 pub mod packet;
 mod peer;
 pub(crate) mod pipe;

@@ -11,7 +11,8 @@ use super::address::Address;
 use super::clock::later;
 use super::connection::Slot;
 use super::error::Trouble;
-use super::hello::Incarnation;
+use super::hello::{Claim, Incarnation, Met};
+use super::noise::LinkSecret;
 use super::status::{PeerState, PeerStatus};
 
 /// One peer.
@@ -29,6 +30,10 @@ pub(super) struct Peer {
     pub(super) remote: Option<SocketAddr>,
     /// Its life, once it was met.
     pub(super) incarnation: Option<Incarnation>,
+    /// What only this node and that life of the peer know, if there is a token.
+    pub(super) link: Option<LinkSecret>,
+    /// A packet of the link has come: the peer knows that it was met.
+    pub(super) is_heard: bool,
     /// The pipe in use.
     pub(super) pipe: Option<Slot>,
     /// The pipe on which this node says hello.
@@ -61,6 +66,8 @@ impl Peer {
             others: VecDeque::new(),
             remote: None,
             incarnation: None,
+            link: None,
+            is_heard: false,
             pipe: None,
             dialing: None,
             dial_at: None,
@@ -96,6 +103,38 @@ impl Peer {
         {
             self.others.extend(self.address.replace(next));
         }
+    }
+
+    /// Whom a peer that has said to be this one turns out to be.
+    ///
+    /// A listening node has met its peer when it says so, and the peer knows that only when it hears it: until a packet has come
+    /// on the link, the same life may begin it once more.
+    pub(super) fn recognize(&self, met: &Met) -> Recognized {
+        let Some(known) = self.incarnation else { return Recognized::Unmet };
+        let is_same = known == met.incarnation;
+        match (&self.link, &met.claim) {
+            (Some(link), Some(claim)) if claim.knows(link) && is_same => Recognized::Same,
+            (Some(_), Some(claim)) if claim.begins().is_some() && is_same && !self.is_heard => {
+                Recognized::Same
+            }
+            (None, None) if is_same => Recognized::Same,
+            (None, None) => Recognized::Restarted,
+            _ => Recognized::Other,
+        }
+    }
+
+    /// Notes whom this node has met; returns true if it had met that peer before.
+    pub(super) fn note_met(&mut self, met: &Met) -> bool {
+        if let Some(link) = met.claim.as_ref().and_then(Claim::begins) {
+            self.link = Some(link.clone());
+            self.is_heard = false;
+        }
+        self.incarnation.replace(met.incarnation).is_some()
+    }
+
+    /// The secret of the link, if whoever has said to be the peer knows it.
+    pub(super) fn common_link(&self, met: &Met) -> Option<&LinkSecret> {
+        self.link.as_ref().filter(|link| met.claim.as_ref().is_some_and(|claim| claim.knows(link)))
     }
 
     /// The peer has been met: the next dial, if there has to be one, is not put off.
@@ -170,6 +209,19 @@ impl Peer {
             refused,
         }
     }
+}
+
+/// Who a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recognized {
+    /// The first one with this id.
+    Unmet,
+    /// The one that was met.
+    Same,
+    /// Another life, as far as anybody can say without a token.
+    Restarted,
+    /// Somebody else, or another life: the one that was met may be alive.
+    Other,
 }
 
 const BACKOFF_MIN: Duration = Duration::from_millis(10);

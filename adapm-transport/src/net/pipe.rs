@@ -14,7 +14,7 @@ use core::net::SocketAddr;
 
 use super::address::Address;
 use super::carried::Carried;
-use super::packet::{Fault, Outgoing, Packet, Spares};
+use super::packet::{Fault, Incoming, Outgoing, Spares};
 use crate::tcp::StreamPipe;
 
 /// A pipe of any kind.
@@ -48,7 +48,7 @@ impl Pipe {
     ///
     /// # Errors
     /// If the pipe is broken.
-    pub(super) fn read(&mut self, spares: &mut Spares) -> Result<Option<Packet>, Fault> {
+    pub(super) fn read(&mut self, spares: &mut Spares) -> Result<Option<Incoming>, Fault> {
         match self {
             Self::Stream(stream) => stream.read(spares),
             Self::Carried(carried) => carried.read(),

@@ -13,7 +13,7 @@ use mio::{Registry, Token};
 
 use crate::net::address::Address;
 use crate::net::hello::GREETING_BYTES_MAX;
-use crate::net::packet::{Fault, Outgoing, Packet, PacketReader, PacketWriter, Spares};
+use crate::net::packet::{Fault, Incoming, Outgoing, PacketReader, PacketWriter, Spares};
 
 pub(crate) use listener::Listener;
 use stream::Stream;
@@ -75,7 +75,7 @@ impl StreamPipe {
         self.flush();
     }
 
-    pub(crate) fn read(&mut self, spares: &mut Spares) -> Result<Option<Packet>, Fault> {
+    pub(crate) fn read(&mut self, spares: &mut Spares) -> Result<Option<Incoming>, Fault> {
         if self.is_connecting {
             return self.fault.map_or(Ok(None), Err);
         }

@@ -10,7 +10,7 @@ use zeromq::{SocketSend, ZmqMessage};
 
 use super::credit::{Credit, Loan};
 use crate::net::carried::Porter;
-use crate::net::packet::{Fault, Outgoing, Packet};
+use crate::net::packet::{Fault, Incoming, Outgoing};
 
 /// Sends what the endpoint gives until it gives no more; `to` goes in front of each message, if there is a name.
 pub(super) async fn send_all(porter: &Porter, socket: &mut impl SocketSend, to: Option<Bytes>) {
@@ -53,7 +53,7 @@ fn message_of(packet: Outgoing, to: Option<Bytes>, credit: &Arc<Credit>) -> ZmqM
     message
 }
 
-fn packet_of(parts: &[Bytes]) -> Result<Packet, Fault> {
+fn packet_of(parts: &[Bytes]) -> Result<Incoming, Fault> {
     let [header, head, values] = parts else { return Err(Fault::Magic) };
     if head.len() + values.len() > PACKET_BYTES_MAX {
         return Err(Fault::Oversize { bytes: (head.len() + values.len()) as u64, limit: PACKET_BYTES_MAX });
@@ -61,7 +61,7 @@ fn packet_of(parts: &[Bytes]) -> Result<Packet, Fault> {
     let mut frame = Frame { head: head.to_vec(), ..Frame::default() };
     frame.values.resize(values.len());
     frame.values.bytes_mut().copy_from_slice(values);
-    Packet::of_parts(header, frame, PACKET_BYTES_MAX)
+    Incoming::of_parts(header, frame, PACKET_BYTES_MAX)
 }
 
 /// One part of a packet, which stays where it is.
@@ -84,7 +84,7 @@ mod tests {
 
     use adapm_core::link::{self, Seq};
 
-    use crate::net::packet::Kind;
+    use crate::net::packet::{Draft, Kind, Packet};
 
     #[test]
     fn packets_come_out_of_messages_as_they_went_in() {
@@ -94,16 +94,16 @@ mod tests {
             frame.values.resize(values);
             frame.values.bytes_mut().fill(7);
             let kind = Kind::Link(link::Kind::Data);
-            let packet = Outgoing::new(kind, Seq(5), Seq(6), Some(Arc::new(frame.clone())));
+            let packet = Draft::new(kind, Seq(5), Seq(6), frame.clone()).check();
             let message = message_of(packet, None, &credit);
-            let received = packet_of(&message.into_vec()).expect("a packet");
+            let received = packet_of(&message.into_vec()).and_then(Incoming::check).expect("a packet");
             assert_eq!(received, Packet { kind, seq: Seq(5), ack: Seq(6), wants_ack: false, frame });
         }
     }
 
     #[test]
     fn messages_of_another_shape_are_no_packets() {
-        let packet = Outgoing::new(Kind::Link(link::Kind::Ack), Seq(0), Seq(0), None);
+        let packet = Draft::new(Kind::Link(link::Kind::Ack), Seq(0), Seq(0), Frame::default()).check();
         let header = Bytes::copy_from_slice(packet.parts()[0]);
         let (none, some) = (Bytes::new(), Bytes::from_static(b"x"));
         assert!(packet_of(&[header.clone(), none.clone(), none.clone()]).is_ok());

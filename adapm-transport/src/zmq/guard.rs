@@ -13,7 +13,7 @@ use core::fmt;
 
 use adapm_core::wire::FRAME_BYTES_MAX;
 
-use crate::net::packet::HEADER_BYTES;
+use crate::net::packet::SEALED_HEADER_BYTES;
 
 /// Follows the stream of one peer.
 #[derive(Debug)]
@@ -191,7 +191,7 @@ impl fmt::Display for Violation {
 }
 
 /// Most bytes of a message: a header and the largest frame.
-pub(crate) const MESSAGE_BYTES_MAX: u64 = (HEADER_BYTES + FRAME_BYTES_MAX) as u64;
+pub(crate) const MESSAGE_BYTES_MAX: u64 = (SEALED_HEADER_BYTES + FRAME_BYTES_MAX) as u64;
 const GREETING_BYTES: usize = 64;
 const GREETING_FIRST: u8 = 0xff;
 const MORE: u8 = 1;

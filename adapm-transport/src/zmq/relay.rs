@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::guard::{Guard, Violation};
 use crate::net::carried::Porter;
 use crate::net::hello::GREETING_BYTES_MAX;
-use crate::net::packet::{Fault, HEADER_BYTES};
+use crate::net::packet::{Fault, SEALED_HEADER_BYTES};
 use crate::tokio::{close_after, drain, unless};
 
 /// Relays until both sides have closed, or a while after the pipe of `porter` has ended. `introduce` gets the peer's name,
@@ -54,7 +54,7 @@ async fn inward(
     let mut limit = porter.limit();
     let (mut buffer, mut filled) = (vec![0; buffer_bytes(limit)], 0);
     loop {
-        let passed = guard.pass(&buffer[..filled], (HEADER_BYTES + limit) as u64)?;
+        let passed = guard.pass(&buffer[..filled], (SEALED_HEADER_BYTES + limit) as u64)?;
         if guard.is_introduced()
             && let Some(introduce) = introduce.take()
         {

@@ -57,6 +57,13 @@ fn check((ours, theirs): (String, String), reason_here: &str, reason_there: &str
     assert!(!ours.contains('\n') && !theirs.contains('\n'));
 }
 
+/// The same of a stranger that has tried until its join timeout.
+fn check_late((ours, theirs): (String, String), reason_here: &str, reason_there: &str) {
+    assert!(ours.starts_with("refused 127.0.0.1:") && ours.contains(reason_here), "{ours}");
+    assert!(theirs.starts_with("node n0 could not be reached at 127.0.0.1:"), "{theirs}");
+    assert!(theirs.contains(reason_there), "{theirs}");
+}
+
 #[test]
 fn another_cluster() {
     let reason = "it belongs to another cluster";
@@ -64,24 +71,28 @@ fn another_cluster() {
     let stranger = |config: &mut GroupConfig| {
         (config.cluster, config.join_timeout) = (ClusterId(7), Duration::from_millis(300));
     };
-    let (ours, theirs) = refused(|_| (), stranger);
-    assert!(ours.starts_with("refused 127.0.0.1:") && ours.contains(reason), "{ours}");
-    assert!(theirs.starts_with("node n0 could not be reached at 127.0.0.1:"), "{theirs}");
-    assert!(theirs.contains(reason), "{theirs}");
+    check_late(refused(|_| (), stranger), reason, reason);
 }
 
 #[test]
 fn another_token() {
-    let texts = refused(|config| config.token = token(1), |config| config.token = token(2));
-    check(texts, "the tokens differ", "the tokens differ");
+    // Whoever has a token believes no refusal of one who has not proven to have it, too: anybody on the way could end the run.
+    let stranger = |config: &mut GroupConfig| {
+        (config.token, config.join_timeout) = (token(2), Duration::from_millis(300));
+    };
+    let texts = refused(|config| config.token = token(1), stranger);
+    check_late(texts, "the tokens differ", "the tokens differ");
 }
 
 #[test]
 fn a_token_on_one_side_only() {
     let texts = refused(|config| config.token = token(1), |config| config.token = None);
     check(texts, "the peer has no token, this node has one", "the peer has a token, this node has none");
-    let texts = refused(|_| (), |config| config.token = token(1));
-    check(texts, "the peer has a token, this node has none", "the peer has no token, this node has one");
+    let stranger = |config: &mut GroupConfig| {
+        (config.token, config.join_timeout) = (token(1), Duration::from_millis(300));
+    };
+    let texts = refused(|_| (), stranger);
+    check_late(texts, "the peer has a token, this node has none", "the peer has no token, this node has one");
 }
 
 #[test]

@@ -8,14 +8,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::link::{LinkConfig, Seq};
-use adapm_transport::net::hello::{Listening, Message, Refusal, Step};
-use adapm_transport::net::packet::Greeting;
-use adapm_transport::net::{Net, NetConfig};
+use adapm_core::link::LinkConfig;
+use adapm_transport::net::NetConfig;
+use adapm_transport::net::hello::{Message, Refusal, TokenFault};
+use adapm_transport::net::packet::{Greeting, PROTOCOL_VERSION};
 
-use crate::crew::{Crew, config, token};
-use crate::mistaken::{fails, only};
-use crate::stranger::{Stranger, claim, identity, listener};
+use crate::crew::Crew;
+use crate::stranger::{Stranger, claim, identity, in_the_clear, listener, packet_of_version};
 
 /// Stands where node 0 should, and serves each connection by a function, until it is dropped.
 struct Impostor {
@@ -127,40 +126,57 @@ cases! {
         troubled(serve, "what came is not from an adapm node");
     }
 
-    fn one_who_is_too_busy() {
+    fn one_who_refuses_without_the_token() {
+        // Believed by nobody: the nodes go on trying.
+        for (refusal, words) in [
+            (Refusal::Layout, "the layouts differ"),
+            (Refusal::Restarted, "a node was started anew"),
+            (Refusal::Token(TokenFault::Differs), "the tokens differ"),
+        ] {
+            let serve = move |stream: TcpStream| {
+                let mut stranger = Stranger::of(stream);
+                let _ = stranger.hear();
+                stranger.say(&in_the_clear(Message::refuse(refusal)));
+                stranger.drain();
+            };
+            troubled(serve, words);
+        }
+    }
+
+    fn one_who_speaks_another_version() {
         let serve = |stream: TcpStream| {
             let mut stranger = Stranger::of(stream);
             let _ = stranger.hear();
-            let busy = Message::refuse(Refusal::Busy);
-            stranger.greet(busy.greeting, &busy.bytes);
+            stranger.say(&packet_of_version(PROTOCOL_VERSION + 1, Greeting::Refuse));
             stranger.drain();
         };
-        troubled(serve, "too many connections are waiting to be greeted");
+        troubled(serve, "protocol versions differ");
     }
 
-    fn one_who_welcomes_without_the_token() {
-        let impostor = Impostor::start(|stream| {
-            let mut stranger = Stranger::of(stream);
-            let Ok(packet) = stranger.hear() else { return };
-            // It does not know the token, and hopes that a mark of its own making will do.
-            let mut listening = Listening::new(identity(0), Some(token(9)), [8; 32]);
-            if let Ok(Step::Send(welcome)) =
-                listening.handle(Greeting::Hello, &packet.frame.head)
-            {
-                stranger.greet(welcome.greeting, &welcome.bytes);
-            }
-            stranger.hear_end();
-        });
-        let mut net = Net::listen(config(1, 4)).expect("it can listen");
-        net.connect(&only(0, impostor.address, 4));
-        let error = fails(&mut net);
-        assert!(error.contains("node n0 at tcp://127.0.0.1:") && error.contains("the tokens differ"), "{error}");
-    }
-
-    fn one_who_is_ready_before_it_was_asked() {
+    fn one_who_makes_up_a_key() {
         let serve = |stream: TcpStream| {
             let mut stranger = Stranger::of(stream);
-            stranger.greet(Greeting::Ready, &[0]);
+            let _ = stranger.hear();
+            stranger.greet(Greeting::Opened, &[7; 48]);
+            stranger.hear_end();
+        };
+        troubled(serve, "the handshake makes no sense: is that an adapm node?");
+    }
+
+    fn one_who_has_no_key() {
+        let serve = |stream: TcpStream| {
+            let mut stranger = Stranger::of(stream);
+            let _ = stranger.hear();
+            stranger.greet(Greeting::Opened, &[]);
+            stranger.hear_end();
+        };
+        troubled(serve, "the handshake makes no sense: is that an adapm node?");
+    }
+
+    fn one_who_welcomes_before_it_was_asked() {
+        let serve = |stream: TcpStream| {
+            let mut stranger = Stranger::of(stream);
+            stranger.greet(Greeting::Welcome, &[0]);
             stranger.hear_end();
         };
         troubled(serve, "the handshake makes no sense: is that an adapm node?");
@@ -178,19 +194,8 @@ cases! {
         crew.trouble(2, 0, "Connection refused");
         let late = TcpListener::bind(address).expect("the port is still free");
         let mut stranger = Stranger::accept(&late);
-        let hello = stranger.hear().expect("a node says hello");
-        let mut listening = Listening::new(identity(0), Some(token(1)), [8; 32]);
-        let Ok(Step::Send(welcome)) = listening.handle(Greeting::Hello, &hello.frame.head)
-        else {
-            panic!("a sound hello");
-        };
-        stranger.greet(welcome.greeting, &welcome.bytes);
-        let proof = stranger.hear().expect("it proves itself");
-        let Ok(Step::Met(met)) = listening.handle(Greeting::Proof, &proof.frame.head) else {
-            panic!("a sound proof");
-        };
-        let ready = Listening::accept(Seq(0));
-        stranger.greet(ready.greeting, &ready.bytes);
+        let met = stranger.serve(identity(0));
+        stranger.welcome();
         let NodeId(node) = met.node;
         crew.up(node, 0);
         crew.finish(&[]);

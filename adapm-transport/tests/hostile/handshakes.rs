@@ -1,55 +1,74 @@
 //! Handshakes out of turn, replayed, reflected or forged.
 
+use std::io::Read;
+
 use adapm_core::NodeId;
 use adapm_core::link::{self, Seq};
-use adapm_transport::net::hello::{Dialing, Identity, Message, Refusal, Step, TokenFault};
+use adapm_transport::net::hello::{Dialing, Identity, Message, Refusal, TokenFault};
+use adapm_transport::net::noise::Recordings;
 use adapm_transport::net::packet::{Greeting, Kind};
+use adapm_transport::testing::{Heard, Speaker};
 
 use crate::crew::{Crew, token};
-use crate::stranger::{Stranger, identity};
+use crate::stranger::{Caller, Stranger, bytes_of, fresh, identity, in_the_clear};
 
 fn crew() -> Crew {
     Crew::start(4, &[0, 1, 2], |_| {})
 }
 
-/// A hello that is right, and the machine that goes on with it.
-fn hello(identity: Identity) -> (Dialing, Message) {
-    Dialing::new(identity, Some(token(1)), NodeId(0), None, Seq(0), [4; 32])
+/// A crew whose members have no token: everybody may say who it is.
+fn open_crew() -> Crew {
+    Crew::start(4, &[0, 1, 2], |config| config.token = None)
 }
 
-/// Shakes hands with node 0 up to the proof, which is not sent: who says so, its hello, its proof.
-fn recorded(crew: &Crew) -> (Stranger, Message, Message) {
-    let (mut dialing, hello) = hello(identity(3));
+/// What a node says of itself, in the clear.
+fn hello() -> Vec<u8> {
+    let (mut dialing, _) = Dialing::new(identity(3), None, (NodeId(0), None, None), Seq(0), fresh());
+    match dialing.handle(Greeting::Opened, &[]) {
+        Ok(adapm_transport::net::hello::Step::Open { first: Some(hello), .. }) => hello.bytes,
+        other => panic!("it has nothing to say: {other:?}"),
+    }
+}
+
+/// What a sound node has said in a handshake with node 0, of which nobody can tell how it went on: its key, and its hello.
+fn recorded(crew: &Crew) -> [Vec<u8>; 2] {
+    let to = (NodeId(0), None, None);
+    let (mut speaker, open) = Speaker::dial(identity(3), Some(&token(1)), to, Seq(0), fresh());
     let mut stranger = Stranger::dial(crew.address(0));
-    stranger.greet(hello.greeting, &hello.bytes);
-    let welcome = stranger.hear().expect("the node says who it is");
-    let Ok(Step::Send(proof)) = dialing.handle(Greeting::Welcome, &welcome.frame.head) else {
-        panic!("the node proves itself");
+    stranger.say(&open);
+    let opened = stranger.hear_any().expect("the node answers");
+    let Heard::Say(hello) = speaker.hear(opened, &mut Recordings::default()) else {
+        panic!("the node is wrong")
     };
-    (stranger, hello, proof)
+    [open, hello]
 }
 
-/// Repeats what was recorded to `node`, which must refuse it, and tell both.
-#[track_caller]
-fn proves_nothing(crew: &Crew, node: u16, hello: &Message, proof: &Message) {
-    let mut thief = Stranger::dial(crew.address(node));
-    thief.greet(hello.greeting, &hello.bytes);
-    thief.hear().expect("the node says who it is");
-    thief.greet(proof.greeting, &proof.bytes);
-    assert_eq!(thief.hear_end(), Some(Refusal::Token(TokenFault::Differs)));
-    crew.notice(node, "the tokens differ");
-}
-
-/// Says `steps` one after the other, whatever is answered; then node 0 must have refused, and tell both.
+/// Says `steps` one after the other, whatever is answered; then node 0, which has no token, must have refused, and tell both.
 #[track_caller]
 fn makes_no_sense(steps: &[(Greeting, Vec<u8>)]) {
-    let crew = crew();
+    let crew = open_crew();
     let mut stranger = Stranger::dial(crew.address(0));
     for (greeting, bytes) in steps {
         stranger.greet(*greeting, bytes);
     }
     assert_eq!(stranger.hear_end(), Some(Refusal::Malformed));
     crew.notice(0, "the handshake makes no sense: is that an adapm node?");
+    assert_eq!(crew.foreign_so_far(0), 0);
+    crew.finish(&[]);
+}
+
+/// Says `bytes` to node 0 behind a key that is right; the node must end the connection and say why.
+#[track_caller]
+fn does_not_open(bytes: &[u8]) {
+    let crew = crew();
+    let to = (NodeId(0), None, None);
+    let (_, open) = Speaker::dial(identity(3), Some(&token(1)), to, Seq(0), fresh());
+    let mut stranger = Stranger::dial(crew.address(0));
+    stranger.say(&open);
+    stranger.hear_any().expect("the node answers");
+    stranger.say(bytes);
+    assert_eq!(stranger.hear_end(), None, "it learns nothing");
+    crew.notice(0, "a packet is not what the peer has sealed");
     assert_eq!(crew.foreign_so_far(0), 0);
     crew.finish(&[]);
 }
@@ -67,47 +86,38 @@ fn refused_as(identity: Identity, to: u16, here: &str, there: &str) {
 }
 
 cases! {
-    fn hello_twice() {
-        let hello = hello(identity(3)).1.bytes;
-        makes_no_sense(&[(Greeting::Hello, hello.clone()), (Greeting::Hello, hello)]);
+    fn a_key_twice() {
+        makes_no_sense(&[(Greeting::Open, vec![]), (Greeting::Open, vec![])]);
     }
 
-    fn a_proof_without_hello() {
-        let mut mark = vec![1];
-        mark.extend([7; 32]);
-        makes_no_sense(&[(Greeting::Proof, mark)]);
+    fn a_hello_without_a_key() {
+        makes_no_sense(&[(Greeting::Hello, hello())]);
     }
 
     fn a_welcome_to_one_who_listens() {
-        makes_no_sense(&[(Greeting::Welcome, vec![0; 80])]);
-    }
-
-    fn ready_before_anything_was_proven() {
-        let hello = hello(identity(3)).1.bytes;
-        makes_no_sense(&[(Greeting::Hello, hello), (Greeting::Ready, vec![0])]);
+        makes_no_sense(&[(Greeting::Open, vec![]), (Greeting::Welcome, vec![0; 80])]);
     }
 
     fn a_hello_of_random_bytes() {
-        makes_no_sense(&[(Greeting::Hello, vec![0x85; 90])]);
+        makes_no_sense(&[(Greeting::Open, vec![]), (Greeting::Hello, vec![0x85; 90])]);
     }
 
     fn a_hello_with_something_behind_it() {
-        let mut hello = hello(identity(3)).1.bytes;
+        let mut hello = hello();
         hello.push(0);
-        makes_no_sense(&[(Greeting::Hello, hello)]);
+        makes_no_sense(&[(Greeting::Open, vec![]), (Greeting::Hello, hello)]);
     }
 
     fn a_hello_cut_short() {
-        let mut hello = hello(identity(3)).1.bytes;
+        let mut hello = hello();
         hello.pop();
-        makes_no_sense(&[(Greeting::Hello, hello)]);
+        makes_no_sense(&[(Greeting::Open, vec![]), (Greeting::Hello, hello)]);
     }
 
-    fn data_before_the_proof() {
-        let crew = crew();
-        let (_, hello) = hello(identity(3));
+    fn data_instead_of_a_hello() {
+        let crew = open_crew();
         let mut stranger = Stranger::dial(crew.address(0));
-        stranger.greet(hello.greeting, &hello.bytes);
+        stranger.greet(Greeting::Open, &[]);
         stranger.link(link::Kind::Data, 0, 0, b"trust me");
         assert_eq!(stranger.hear_end(), Some(Refusal::Malformed));
         crew.notice(0, "the handshake makes no sense");
@@ -115,62 +125,135 @@ cases! {
         crew.finish(&[]);
     }
 
-    fn data_together_with_the_proof_is_not_taken_before_the_node_is_ready() {
-        // The proof is wrong, and what comes with it in the same segment must not count.
-        let crew = crew();
-        let (_, hello) = hello(identity(3));
-        let mut stranger = Stranger::dial(crew.address(0));
-        stranger.greet(hello.greeting, &hello.bytes);
-        stranger.hear().expect("the node says who it is");
-        stranger.greet(Greeting::Proof, &[&[1_u8][..], &[5; 32]].concat());
-        stranger.link(link::Kind::Data, 0, 0, b"trust me");
-        assert_eq!(stranger.hear_end(), Some(Refusal::Token(TokenFault::Differs)));
-        assert_eq!(crew.foreign_so_far(0), 0);
-        crew.finish(&[]);
+    fn a_hello_in_the_clear_behind_a_key_that_is_right() {
+        let frame = adapm_core::transport::Frame { head: hello(), ..Default::default() };
+        does_not_open(&bytes_of(Kind::Greeting(Greeting::Hello), 0, 0, frame));
+    }
+
+    fn data_in_the_clear_behind_a_key_that_is_right() {
+        let frame = adapm_core::transport::Frame { head: b"trust me".to_vec(), ..Default::default() };
+        does_not_open(&bytes_of(Kind::Link(link::Kind::Data), 0, 0, frame));
+    }
+
+    fn a_refusal_in_the_clear_behind_a_key_that_is_right() {
+        does_not_open(&in_the_clear(Message::refuse(Refusal::GivenUp)));
+    }
+
+    fn a_hello_that_another_token_has_sealed() {
+        let to = (NodeId(0), None, None);
+        let (mut speaker, open) = Speaker::dial(identity(3), Some(&token(2)), to, Seq(0), fresh());
+        let mut other = Speaker::listen(identity(0), Some(token(2)), fresh());
+        let mut recordings = Recordings::default();
+        let read = |bytes: &[u8]| {
+            let mut reader = adapm_transport::net::packet::PacketReader::new(1 << 10);
+            reader.read(&mut &*bytes, &mut Default::default()).expect("sound").expect("whole")
+        };
+        let Heard::Say(opened) = other.hear(read(&open), &mut recordings) else { panic!("one token") };
+        let Heard::Say(hello) = speaker.hear(read(&opened), &mut recordings) else { panic!("one token") };
+        does_not_open(&hello);
     }
 
     fn a_refusal_by_a_stranger_ends_only_its_own_connection() {
         let crew = crew();
-        for refusal in [Refusal::Layout, Refusal::Cluster, Refusal::Restarted] {
+        for refusal in [Refusal::Layout, Refusal::Cluster, Refusal::Restarted, Refusal::GivenUp] {
             let mut stranger = Stranger::dial(crew.address(0));
-            let message = Message::refuse(refusal);
-            stranger.greet(message.greeting, &message.bytes);
+            stranger.say(&in_the_clear(Message::refuse(refusal)));
             stranger.hear_end();
         }
         crew.finish(&[]);
     }
 
-    fn a_recorded_handshake_proves_nothing_the_second_time() {
+    fn a_recorded_handshake_gets_nobody_in_a_thousand_times() {
         let crew = crew();
-        let (mut stranger, hello, proof) = recorded(&crew);
-        stranger.greet(proof.greeting, &proof.bytes);
-        let ready = stranger.hear().expect("the node believes it");
-        assert_eq!(ready.kind, Kind::Greeting(Greeting::Ready));
-
-        proves_nothing(&crew, 0, &hello, &proof);
-        // The one that was recorded goes on.
-        stranger.link(link::Kind::Data, 0, 0, b"still here");
-        crew.foreign(0, 1);
+        let [open, hello] = recorded(&crew);
+        for _ in 0..1_000 {
+            let mut thief = Stranger::dial(crew.address(0));
+            thief.say(&open);
+            thief.say(&hello);
+            assert_eq!(thief.hear_end(), Some(Refusal::Repeated));
+        }
+        crew.notice(0, "it repeats an earlier handshake: somebody may have recorded it");
         crew.finish(&[]);
     }
 
     fn a_recorded_handshake_is_worthless_at_another_node() {
         let crew = crew();
-        let (_stranger, hello, proof) = recorded(&crew);
-        proves_nothing(&crew, 1, &hello, &proof);
+        let [open, hello] = recorded(&crew);
+        let mut thief = Stranger::dial(crew.address(1));
+        thief.say(&open);
+        thief.hear_any().expect("it cannot know");
+        thief.say(&hello);
+        assert_eq!(thief.hear_end(), None);
+        crew.notice(1, "a packet is not what the peer has sealed");
         crew.finish(&[]);
     }
 
-    fn a_mark_sent_back_proves_nothing() {
+    fn a_recorded_link_gets_nobody_in() {
         let crew = crew();
-        let (_, hello) = hello(identity(3));
+        let (mut stranger, _) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
+        let frame = adapm_core::transport::Frame { head: b"once".to_vec(), ..Default::default() };
+        let packet = stranger.bytes_of(Kind::Link(link::Kind::Data), 0, 0, frame);
+        stranger.say(&packet);
+        crew.foreign(0, 1);
+        stranger.say(&packet);
+        stranger.drain();
+        let caller = Caller::new(identity(3), 0);
+        let mut thief = Stranger::dial(crew.address(0));
+        thief.say(&packet);
+        thief.hear_end();
+        assert!(Stranger::meet_as(crew.address(0), caller).is_err(), "it does not know the link");
+        assert_eq!(crew.foreign_so_far(0), 1);
+        crew.finish(&[]);
+    }
+
+    fn a_key_sent_back_proves_nothing() {
+        let crew = crew();
+        let to = (NodeId(0), None, None);
+        let (_, open) = Speaker::dial(identity(3), Some(&token(1)), to, Seq(0), fresh());
         let mut stranger = Stranger::dial(crew.address(0));
-        stranger.greet(hello.greeting, &hello.bytes);
-        let welcome = stranger.hear().expect("the node says who it is");
-        // The node's own mark is the first thing in its welcome.
-        stranger.greet(Greeting::Proof, &welcome.frame.head[..33]);
-        assert_eq!(stranger.hear_end(), Some(Refusal::Token(TokenFault::Differs)));
+        stranger.say(&open);
+        let mut opened = vec![0; 36 + 48];
+        stranger.stream.read_exact(&mut opened).expect("the node answers");
+        let mut thief = Stranger::dial(crew.address(0));
+        thief.greet(Greeting::Open, &opened[36..]);
+        assert_eq!(thief.hear_end(), Some(Refusal::Token(TokenFault::Differs)));
         crew.notice(0, "the tokens differ");
+        crew.finish(&[]);
+    }
+
+    fn a_stolen_incarnation_does_not_take_the_place_of_a_living_node_a_thousand_times() {
+        let crew = crew();
+        let (mut node, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
+        node.link(link::Kind::Data, 0, 0, b"here");
+        crew.foreign(0, 1);
+        // Who it is, and whom it has met, is known to all members; the secret of the link is not.
+        let (_, other) = Stranger::meet(crew.address(1), identity(3), 1, Seq(0)).expect("it knows the token");
+        let other = other.claim.and_then(|claim| claim.begins().cloned()).expect("it is new there");
+        for turn in 0..1_000 {
+            let link = (turn % 2 == 0).then(|| other.clone());
+            let caller = Caller { knows: Some(met.incarnation), link, ..Caller::new(identity(3), 0) };
+            let refusal = Stranger::meet_as(crew.address(0), caller).err().expect("it does not know the link");
+            assert!(matches!(refusal, Refusal::NodeTaken { .. }), "{refusal}");
+        }
+        crew.notice(0, "node id n3 is taken by the process at");
+        node.link(link::Kind::Data, 1, 0, b"still here");
+        crew.foreign(0, 2);
+        crew.finish(&[]);
+    }
+
+    fn a_key_in_the_clear_changes_nothing_on_a_link() {
+        let crew = crew();
+        let (mut node, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
+        node.link(link::Kind::Data, 0, 0, b"here");
+        crew.foreign(0, 1);
+        node.say(&in_the_clear(Message::refuse(Refusal::GivenUp)));
+        node.drain();
+        let link = met.claim.as_ref().and_then(|claim| claim.begins().cloned());
+        let caller = Caller { knows: Some(met.incarnation), link, ..Caller::new(identity(3), 0) };
+        let (mut node, again) = Stranger::meet_as(crew.address(0), caller).expect("it knows the link");
+        assert_eq!(again.expects, Seq(1));
+        node.link(link::Kind::Data, 1, 0, b"still here");
+        crew.foreign(0, 2);
         crew.finish(&[]);
     }
 

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use adapm_core::link::{Kind, LinkConfig, Seq};
 use adapm_core::testing::silence::Silence;
-use adapm_core::transport::Loss;
-use adapm_transport::net::hello::{Identity, Incarnation, Refusal};
+use adapm_core::transport::{Frame, Loss};
+use adapm_transport::net::Token;
+use adapm_transport::net::hello::{Claim, Identity, Incarnation, Met, Refusal};
 use adapm_transport::net::packet::{self, Greeting};
 
-use crate::crew::Crew;
-use crate::stranger::{Stranger, claim, identity, packet_of_version};
+use crate::crew::{Crew, token};
+use crate::stranger::{Caller, Stranger, claim, identity, packet_of_version};
 
 fn crew() -> Crew {
     Crew::start(4, &[0, 1, 2], |_| {})
@@ -31,21 +32,72 @@ fn lost_for(lie: impl Fn(&mut Stranger)) {
     crew.finish(&[3]);
 }
 
-/// The liar meets node 0 and does `lie`, again and again, and gets nowhere; node 0 must count it as lost in the end.
+/// The liar meets node 0 and does `lie`, again and again, and gets nowhere; node 0 must count it as lost in the end. Nodes have
+/// the token, or none.
 #[track_caller]
-fn lost_in_the_end_for(lie: impl Fn(&mut Stranger)) {
-    let crew = crew();
+fn lost_in_the_end_for(token: Option<Token>, lie: impl Fn(&mut Stranger)) {
+    let crew = Crew::start(4, &[0, 1, 2], |config| config.token.clone_from(&token));
+    let mut caller = Caller { token, ..Caller::new(identity(3), 0) };
     for _ in 0..50 {
-        let Ok((mut stranger, _)) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)) else { break };
+        let Ok((mut stranger, met)) = Stranger::meet_as(crew.address(0), caller.clone()) else { break };
+        remember(&mut caller, &met);
         lie(&mut stranger);
         stranger.drain();
     }
     assert_eq!(crew.loss(0, 3), Loss::Misbehaved);
-    let Err(refusal) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)) else {
+    let Err(refusal) = Stranger::meet_as(crew.address(0), caller) else {
         panic!("a lost node came back");
     };
     assert_eq!(refusal, Refusal::GivenUp);
     crew.finish(&[3]);
+}
+
+/// The next handshake goes on with the link.
+fn remember(caller: &mut Caller, met: &Met) {
+    caller.knows = Some(met.incarnation);
+    if let Some(link) = met.claim.as_ref().and_then(Claim::begins) {
+        caller.link = Some(link.clone());
+    }
+}
+
+/// Node 3 has lost its state, and says so until node 0 takes the first one for lost; before, the second may be a twin.
+#[track_caller]
+fn comes_back(crew: &Crew, token: Option<Token>) {
+    let again = Identity { incarnation: Incarnation(5), ..identity(3) };
+    let caller = Caller { token, ..Caller::new(again, 0) };
+    let mut silence = Silence::new();
+    loop {
+        let Err(refusal) = Stranger::meet_as(crew.address(0), caller.clone()) else {
+            panic!("it has lost its state");
+        };
+        if refusal == Refusal::Restarted {
+            return;
+        }
+        assert!(matches!(refusal, Refusal::NodeTaken { .. }), "{refusal}");
+        assert!(!silence.is_too_long(()));
+    }
+}
+
+/// Bytes that a node with the token cannot have said end the connection, and nothing else: anybody on the way can have put
+/// them in. Without a token nobody knows better than to blame the node, in the end.
+#[track_caller]
+fn spoils_the_connection(bytes: &[u8]) {
+    let crew = crew();
+    let mut caller = Caller::new(identity(3), 0);
+    for turn in 0..20 {
+        let (mut stranger, met) =
+            Stranger::meet_as(crew.address(0), caller.clone()).expect("it knows the link");
+        assert_eq!(met.expects, Seq(turn));
+        remember(&mut caller, &met);
+        stranger.link(Kind::Data, turn, 0, b"sound");
+        crew.foreign(0, turn + 1);
+        stranger.say(bytes);
+        stranger.drain();
+    }
+    crew.finish(&[]);
+    lost_in_the_end_for(None, |stranger| {
+        stranger.say(bytes);
+    });
 }
 
 cases! {
@@ -76,47 +128,41 @@ cases! {
     }
 
     fn leaves_packets_out() {
-        lost_in_the_end_for(|stranger| {
-            stranger.link(Kind::Data, 3, 0, b"where are the others?");
-        });
+        for token in [Some(token(1)), None] {
+            lost_in_the_end_for(token, |stranger| {
+                stranger.link(Kind::Data, 3, 0, b"where are the others?");
+            });
+        }
     }
 
     fn sends_packets_of_unknown_kinds() {
-        lost_in_the_end_for(|stranger| {
-            stranger.say(&claim(200, 0, 0));
-        });
+        spoils_the_connection(&claim(200, 0, 0));
     }
 
     fn greets_in_the_middle_of_the_link() {
-        lost_in_the_end_for(|stranger| {
-            stranger.greet(Greeting::Hello, &[1, 2, 3]);
-        });
+        for token in [Some(token(1)), None] {
+            lost_in_the_end_for(token, |stranger| {
+                stranger.greet(Greeting::Hello, &[1, 2, 3]);
+            });
+        }
     }
 
     fn changes_its_version() {
-        lost_in_the_end_for(|stranger| {
-            stranger.say(&packet_of_version(packet::PROTOCOL_VERSION + 1, Greeting::Hello));
-        });
+        spoils_the_connection(&packet_of_version(packet::PROTOCOL_VERSION + 1, Greeting::Hello));
     }
 
     fn sends_corrupt_packets_only() {
-        lost_in_the_end_for(|stranger| {
-            let mut bytes = claim(0, 5, 0);
-            bytes.extend(b"hello");
-            stranger.say(&bytes);
-        });
+        let mut bytes = claim(0, 5, 0);
+        bytes.extend(b"hello");
+        spoils_the_connection(&bytes);
     }
 
     fn claims_frames_above_the_bound() {
-        lost_in_the_end_for(|stranger| {
-            stranger.say(&claim(0, 1, 16 << 20));
-        });
+        spoils_the_connection(&claim(0, 1, 16 << 20));
     }
 
     fn claims_four_gibibytes_twice_in_one_frame() {
-        lost_in_the_end_for(|stranger| {
-            stranger.say(&claim(0, u32::MAX, u32::MAX));
-        });
+        spoils_the_connection(&claim(0, u32::MAX, u32::MAX));
     }
 
     fn claims_a_large_frame_and_never_sends_it() {
@@ -130,14 +176,16 @@ cases! {
 
     fn sends_one_corrupt_packet_and_goes_on_on_a_new_connection() {
         let crew = crew();
-        let mut first = liar(&crew, 0);
+        let mut caller = Caller::new(identity(3), 0);
+        let (mut first, met) = Stranger::meet_as(crew.address(0), caller.clone()).expect("it knows the token");
+        remember(&mut caller, &met);
         first.link(Kind::Data, 0, 0, b"first");
         crew.foreign(0, 1);
         let mut bytes = claim(0, 5, 0);
         bytes.extend(b"wrong");
         first.say(&bytes);
         first.drain();
-        let (mut second, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it goes on");
+        let (mut second, met) = Stranger::meet_as(crew.address(0), caller).expect("it goes on");
         assert_eq!(met.expects, Seq(1), "the first frame has arrived");
         second.link(Kind::Data, 0, 0, b"first");
         second.link(Kind::Data, 1, 0, b"second");
@@ -149,15 +197,16 @@ cases! {
 
     fn breaks_off_within_a_frame_and_goes_on() {
         let crew = crew();
+        let mut caller = Caller::new(identity(3), 0);
         for cut in 0..60 {
-            let (mut stranger, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it goes on");
+            let (mut stranger, met) = Stranger::meet_as(crew.address(0), caller.clone()).expect("it goes on");
+            remember(&mut caller, &met);
             assert_eq!(met.expects, Seq(cut), "each frame has arrived once");
             stranger.link(Kind::Data, cut, 0, b"whole");
             crew.foreign(0, cut + 1);
-            let mut bytes = claim(0, 100, 0);
-            bytes[12..20].copy_from_slice(&(cut + 1).to_le_bytes());
-            bytes.extend([0; 60]);
-            stranger.say(&bytes[..1 + cut as usize]);
+            let frame = Frame { head: vec![0; 100], ..Frame::default() };
+            let bytes = stranger.bytes_of(packet::Kind::Link(Kind::Data), cut + 1, 0, frame);
+            stranger.say(&bytes[..1 + 2 * cut as usize]);
         }
         assert_eq!(crew.foreign_so_far(0), 60);
         crew.finish(&[]);
@@ -212,8 +261,11 @@ cases! {
     fn connects_again_and_again() {
         let crew = crew();
         let mut last = None;
+        let mut caller = Caller::new(identity(3), 0);
         for _ in 0..300 {
-            last = Some(liar(&crew, 0));
+            let (stranger, met) = Stranger::meet_as(crew.address(0), caller.clone()).expect("it goes on");
+            remember(&mut caller, &met);
+            last = Some(stranger);
         }
         let mut last = last.expect("300 of them");
         last.link(Kind::Data, 0, 0, b"here");
@@ -231,31 +283,35 @@ cases! {
     }
 
     fn comes_back_without_memory() {
-        let crew = crew();
+        let crew = Crew::start(4, &[0, 1, 2], |config| {
+            config.link = LinkConfig::dead_after(Duration::from_secs(3));
+        });
         let mut stranger = liar(&crew, 0);
         stranger.link(Kind::Data, 0, 0, b"before");
         crew.foreign(0, 1);
         drop(stranger);
-        let again = Identity { incarnation: Incarnation(5), ..identity(3) };
-        let mut silence = Silence::new();
-        loop {
-            let Err(refusal) = Stranger::meet(crew.address(0), again, 0, Seq(0)) else {
-                panic!("it has lost its state");
-            };
-            // Until node 0 has noticed that the first one ended, the second may be a twin.
-            if refusal == Refusal::Restarted {
-                break;
-            }
-            assert!(matches!(refusal, Refusal::NodeTaken { .. }), "{refusal}");
-            assert!(!silence.is_too_long(()));
-        }
+        // Anybody with the token can say that node 3 was started anew: it is believed to be dead once it is silent for so long.
+        comes_back(&crew, Some(token(1)));
+        assert!(matches!(crew.loss(0, 3), Loss::Silent(_)));
+        crew.finish(&[3]);
+    }
+
+    fn comes_back_without_memory_or_token() {
+        let crew = Crew::start(4, &[0, 1, 2], |config| config.token = None);
+        let caller = Caller { token: None, ..Caller::new(identity(3), 0) };
+        let (mut stranger, _) = Stranger::meet_as(crew.address(0), caller).expect("anybody may");
+        stranger.link(Kind::Data, 0, 0, b"before");
+        crew.foreign(0, 1);
+        drop(stranger);
+        comes_back(&crew, None);
         assert_eq!(crew.loss(0, 3), Loss::Restarted);
         crew.finish(&[3]);
     }
 
     fn remembers_a_life_that_the_node_never_had() {
         let crew = crew();
-        let Err(refusal) = Stranger::meet_knowing(crew.address(0), identity(3), 0, Incarnation(123)) else {
+        let caller = Caller { knows: Some(Incarnation(123)), ..Caller::new(identity(3), 0) };
+        let Err(refusal) = Stranger::meet_as(crew.address(0), caller) else {
             panic!("node 0 has had one life only");
         };
         assert_eq!(refusal, Refusal::Restarted);

@@ -2,14 +2,21 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adapm_core::NodeId;
 use adapm_core::link::{self, Seq};
 use adapm_core::testing::silence::patience;
 use adapm_core::transport::Frame;
-use adapm_transport::net::hello::{ClusterId, Dialing, Ending, Identity, Incarnation, Met, Refusal, Step};
-use adapm_transport::net::packet::{Fault, Greeting, Kind, Outgoing, Packet, PacketReader, Spares, seal};
+use adapm_transport::net::Token;
+use adapm_transport::net::hello::{
+    ClusterId, Ending, Identity, Incarnation, Listening, Message, Met, Refusal,
+};
+use adapm_transport::net::noise::{LinkSecret, Recordings};
+use adapm_transport::net::packet::{
+    CLEAR_BYTES, Draft, Fault, Greeting, Incoming, Kind, Packet, PacketReader, Spares, finish,
+};
+use adapm_transport::testing::{Heard, Speaker};
 
 use crate::crew::{DIGEST, token};
 
@@ -17,6 +24,26 @@ use crate::crew::{DIGEST, token};
 pub(crate) struct Stranger {
     pub(crate) stream: TcpStream,
     reader: PacketReader,
+    /// Protects what it says, once it has a key; before, and without one, everything is in the clear.
+    speaker: Option<Speaker>,
+}
+
+/// As whom, and of whom, a stranger wants a link.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) identity: Identity,
+    pub(crate) token: Option<Token>,
+    pub(crate) to: u16,
+    pub(crate) knows: Option<Incarnation>,
+    pub(crate) link: Option<LinkSecret>,
+    pub(crate) expects: Seq,
+}
+
+impl Caller {
+    /// `identity` with the right token, which meets node `to` for the first time.
+    pub(crate) fn new(identity: Identity, to: u16) -> Self {
+        Self { identity, token: Some(token(1)), to, knows: None, link: None, expects: Seq(0) }
+    }
 }
 
 impl Stranger {
@@ -35,7 +62,7 @@ impl Stranger {
         stream.set_read_timeout(Some(patience())).expect("not zero");
         stream.set_write_timeout(Some(patience())).expect("not zero");
         stream.set_nodelay(true).expect("it is TCP");
-        Self { stream, reader: PacketReader::new(16 << 20) }
+        Self { stream, reader: PacketReader::new(16 << 20), speaker: None }
     }
 
     /// Dials and shakes hands, as `identity`, with node `to`, on a link that goes on at `expects`.
@@ -45,40 +72,49 @@ impl Stranger {
         to: u16,
         expects: Seq,
     ) -> Result<(Self, Met), Refusal> {
-        Self::meet_as(address, identity, to, None, expects)
+        Self::meet_as(address, Caller { expects, ..Caller::new(identity, to) })
     }
 
-    /// The same, on the grounds that it has met the life `knows` of that node before.
-    pub(crate) fn meet_knowing(
-        address: SocketAddr,
-        identity: Identity,
-        to: u16,
-        knows: Incarnation,
-    ) -> Result<(Self, Met), Refusal> {
-        Self::meet_as(address, identity, to, Some(knows), Seq(0))
-    }
-
-    fn meet_as(
-        address: SocketAddr,
-        identity: Identity,
-        to: u16,
-        knows: Option<Incarnation>,
-        expects: Seq,
-    ) -> Result<(Self, Met), Refusal> {
+    /// Dials and shakes hands as that caller.
+    pub(crate) fn meet_as(address: SocketAddr, caller: Caller) -> Result<(Self, Met), Refusal> {
+        let Caller { identity, token, to, knows, link, expects } = caller;
         let mut stranger = Self::dial(address);
-        let (mut dialing, mut message) =
-            Dialing::new(identity, Some(token(1)), NodeId(to), knows, expects, [9; 32]);
+        let to = (NodeId(to), knows, link);
+        let (speaker, open) = Speaker::dial(identity, token.as_ref(), to, expects, fresh());
+        stranger.speaker = Some(speaker);
+        stranger.say(&open);
         loop {
-            stranger.greet(message.greeting, &message.bytes);
-            let packet = stranger.hear().expect("a node answers a greeting");
-            let Kind::Greeting(greeting) = packet.kind else { panic!("no greeting: {packet:?}") };
-            match dialing.handle(greeting, &packet.frame.head) {
-                Ok(Step::Send(next)) => message = next,
-                Ok(Step::Met(met)) => return Ok((stranger, met)),
-                Err(Ending::Theirs(refusal)) => return Err(refusal),
-                Err(Ending::Ours(refusal)) => panic!("the node is wrong: {refusal}"),
-            }
+            match stranger.hear_greeting(&mut Recordings::default()) {
+                Heard::Say(next) => stranger.say(&next),
+                Heard::Met(met) => return Ok((stranger, met)),
+                Heard::Ended(Ending::Theirs { refusal, .. }) => return Err(refusal),
+                other => panic!("the node is wrong: {other:?}"),
+            };
         }
+    }
+
+    /// Listens as `identity` with the right token, up to where it can say that it is glad.
+    pub(crate) fn serve(&mut self, identity: Identity) -> Met {
+        self.speaker = Some(Speaker::listen(identity, Some(token(1)), fresh()));
+        let mut recordings = Recordings::default();
+        loop {
+            match self.hear_greeting(&mut recordings) {
+                Heard::Say(next) => self.say(&next),
+                Heard::Met(met) => return met,
+                other => panic!("the node is wrong: {other:?}"),
+            };
+        }
+    }
+
+    /// Says as the listening side that both sessions go on.
+    pub(crate) fn welcome(&mut self) {
+        let welcome = self.speaker.as_mut().expect("it has served").accept(Seq(0), None);
+        self.say(&welcome);
+    }
+
+    fn hear_greeting(&mut self, recordings: &mut Recordings) -> Heard {
+        let packet = self.hear_any().expect("a node answers a greeting");
+        self.speaker.as_mut().expect("a handshake has begun").hear(packet, recordings)
     }
 
     /// Sends bytes; that the other side has closed already is no error.
@@ -100,17 +136,41 @@ impl Stranger {
 
     /// Sends a packet of the link for each of these numbers, a thousand at a time.
     pub(crate) fn flood(&mut self, kind: link::Kind, seqs: impl Iterator<Item = u64>, head: &[u8]) -> bool {
-        let frame = || Frame { head: head.to_vec(), ..Frame::default() };
-        let packets: Vec<Vec<u8>> = seqs.map(|seq| bytes_of(Kind::Link(kind), seq, 0, frame())).collect();
-        packets.chunks(1_000).all(|some| self.say(&some.concat()))
+        let mut some = Vec::new();
+        for (number, seq) in seqs.enumerate() {
+            let frame = Frame { head: head.to_vec(), ..Frame::default() };
+            some.extend(self.bytes_of(Kind::Link(kind), seq, 0, frame));
+            if number % 1_000 == 999 && !self.say(&std::mem::take(&mut some)) {
+                return false;
+            }
+        }
+        self.say(&some)
     }
 
     fn send(&mut self, kind: Kind, seq: u64, ack: u64, frame: Frame) -> bool {
-        self.say(&bytes_of(kind, seq, ack, frame))
+        let bytes = self.bytes_of(kind, seq, ack, frame);
+        self.say(&bytes)
+    }
+
+    /// A packet as it goes over this connection.
+    pub(crate) fn bytes_of(&mut self, kind: Kind, seq: u64, ack: u64, frame: Frame) -> Vec<u8> {
+        match &mut self.speaker {
+            Some(speaker) => speaker.protect(Draft::new(kind, Seq(seq), Seq(ack), frame)),
+            None => bytes_of(kind, seq, ack, frame),
+        }
     }
 
     /// The next packet.
     pub(crate) fn hear(&mut self) -> Result<Packet, Fault> {
+        let packet = self.hear_any()?;
+        match &mut self.speaker {
+            Some(speaker) => speaker.believe(packet),
+            None => packet.check(),
+        }
+    }
+
+    /// The next packet, be it what it likes.
+    pub(crate) fn hear_any(&mut self) -> Result<Incoming, Fault> {
         match self.reader.read(&mut self.stream, &mut Spares::default())? {
             Some(packet) => Ok(packet),
             None => panic!("nothing is said and nothing ends"),
@@ -123,9 +183,11 @@ impl Stranger {
         loop {
             match self.hear() {
                 Ok(packet) if packet.kind == Kind::Greeting(Greeting::Refuse) => {
-                    let (mut dialing, _) = Dialing::new(identity(3), None, NodeId(0), None, Seq(0), [9; 32]);
-                    told = match dialing.handle(Greeting::Refuse, &packet.frame.head) {
-                        Err(Ending::Theirs(refusal)) => Some(refusal),
+                    let mut anybody = Listening::new(identity(0), None, fresh());
+                    let ending =
+                        anybody.handle(Greeting::Refuse, &packet.frame.head, &mut Recordings::default());
+                    told = match ending {
+                        Err(Ending::Theirs { refusal, .. }) => Some(refusal),
                         other => panic!("a refusal that makes no sense: {other:?}"),
                     };
                 }
@@ -152,9 +214,14 @@ impl Stranger {
     }
 }
 
-/// A packet as it goes over the wire.
+/// A packet as it goes over the wire in the clear.
 pub(crate) fn bytes_of(kind: Kind, seq: u64, ack: u64, frame: Frame) -> Vec<u8> {
-    Outgoing::new(kind, Seq(seq), Seq(ack), Some(Arc::new(frame))).parts().concat()
+    Draft::new(kind, Seq(seq), Seq(ack), frame).check().parts().concat()
+}
+
+/// A message of a handshake in the clear.
+pub(crate) fn in_the_clear(message: Message) -> Vec<u8> {
+    message.into_draft().check().parts().concat()
 }
 
 /// A header of a sender that claims these lengths, with whatever checksum of what is to follow.
@@ -163,7 +230,15 @@ pub(crate) fn claim(kind: u8, head: u32, values: u32) -> Vec<u8> {
     bytes[2] = kind;
     bytes[4..8].copy_from_slice(&head.to_le_bytes());
     bytes[8..12].copy_from_slice(&values.to_le_bytes());
-    seal((&mut bytes[..]).try_into().expect("a header alone"));
+    finish((&mut bytes[..CLEAR_BYTES]).try_into().expect("a header alone"));
+    bytes
+}
+
+/// What no handshake of this test had before.
+pub(crate) fn fresh() -> [u8; 32] {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let mut bytes = [0x5a; 32];
+    bytes[8..16].copy_from_slice(&NUMBER.fetch_add(1, Ordering::Relaxed).to_le_bytes());
     bytes
 }
 

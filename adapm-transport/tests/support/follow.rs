@@ -4,6 +4,9 @@
 
 /// Bytes of a packet's header; the lengths of its head and of its values lie in it, little-endian, at 4 and 8.
 const HEADER_BYTES: usize = 36;
+/// The same if a bit of the kind, at 2, says that the packet is sealed.
+const SEALED_HEADER_BYTES: usize = 64;
+const IS_SEALED: u8 = 0x40;
 
 /// One direction of one connection.
 #[derive(Debug, Default)]
@@ -24,11 +27,17 @@ impl Follower {
                 self.body_bytes -= skipped as u64;
                 bytes = &bytes[skipped..];
             } else {
-                let taken = bytes.len().min(HEADER_BYTES - self.header.len());
+                let is_sealed = self.header.get(2).is_some_and(|kind| kind & IS_SEALED != 0);
+                let header_bytes = if is_sealed { SEALED_HEADER_BYTES } else { HEADER_BYTES };
+                let wanted = if self.header.len() < 3 { 3 } else { header_bytes };
+                let taken = bytes.len().min(wanted - self.header.len());
                 self.header.extend_from_slice(&bytes[..taken]);
                 bytes = &bytes[taken..];
-                if self.header.len() < HEADER_BYTES {
+                if self.header.len() < wanted {
                     return;
+                }
+                if wanted < HEADER_BYTES {
+                    continue;
                 }
                 self.body_bytes = self.length(4) + self.length(8);
                 self.header.clear();
@@ -60,23 +69,24 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
-    use super::{Follower, HEADER_BYTES};
+    use super::{Follower, HEADER_BYTES, IS_SEALED, SEALED_HEADER_BYTES};
 
     #[test]
     fn knows_where_a_packet_ends_however_it_comes() {
-        let mut packet = vec![0; HEADER_BYTES];
-        packet[4] = 3;
-        packet[8] = 2;
-        packet.extend([0xee; 5]);
-        packet.extend([0; HEADER_BYTES]);
-        for cut in 1..packet.len() {
-            let mut follower = Follower::default();
-            follower.feed(&packet[..cut]);
-            assert_eq!(follower.is_inside(), cut != HEADER_BYTES + 5, "after {cut} bytes");
-            assert_eq!(follower.is_inside_body(), (HEADER_BYTES..HEADER_BYTES + 5).contains(&cut));
-            follower.feed(&packet[cut..]);
-            assert!(!follower.is_inside());
-            assert_eq!(follower.packets(), 2);
+        for (kind, header_bytes) in [(0, HEADER_BYTES), (IS_SEALED, SEALED_HEADER_BYTES)] {
+            let mut packet = vec![0; header_bytes];
+            (packet[2], packet[4], packet[8]) = (kind, 3, 2);
+            packet.extend([0xee; 5]);
+            packet.extend([0; HEADER_BYTES]);
+            for cut in 1..packet.len() {
+                let mut follower = Follower::default();
+                follower.feed(&packet[..cut]);
+                assert_eq!(follower.is_inside(), cut != header_bytes + 5, "after {cut} bytes");
+                assert_eq!(follower.is_inside_body(), (header_bytes..header_bytes + 5).contains(&cut));
+                follower.feed(&packet[cut..]);
+                assert!(!follower.is_inside());
+                assert_eq!(follower.packets(), 2);
+            }
         }
     }
 }

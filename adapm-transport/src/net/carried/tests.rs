@@ -7,7 +7,7 @@ use adapm_core::link::Seq;
 use adapm_core::transport::Frame;
 
 use super::*;
-use crate::net::packet::{Greeting, Kind};
+use crate::net::packet::{Draft, Greeting, Kind};
 
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -25,14 +25,10 @@ fn pipe() -> (mio::Poll, Carried, Porter) {
     (poll, carried, porter)
 }
 
-fn packet() -> Packet {
-    Packet {
-        kind: Kind::Greeting(Greeting::Hello),
-        seq: Seq(0),
-        ack: Seq(0),
-        wants_ack: false,
-        frame: Frame::default(),
-    }
+fn packet(frame: Frame) -> Incoming {
+    let kind = Kind::Greeting(Greeting::Hello);
+    let packet = Draft::new(kind, Seq(0), Seq(0), frame.clone()).check();
+    Incoming::of_parts(packet.parts()[0], frame, 1 << 24).expect("a sound packet")
 }
 
 #[test]
@@ -42,13 +38,13 @@ fn an_unknown_peer_waits_until_its_packet_was_dealt_with() {
     let waker = Waker::from(Arc::clone(&wakes));
     let mut cx = Context::from_waker(&waker);
     assert_eq!(porter.poll_room(&mut cx), Poll::Ready(true));
-    porter.deliver(packet());
+    porter.deliver(packet(Frame::default()));
     assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
-    assert_eq!(carried.read(), Ok(Some(packet())));
+    assert_eq!(carried.read(), Ok(Some(packet(Frame::default()))));
     assert_eq!(porter.poll_room(&mut cx), Poll::Pending, "the endpoint may still raise the limit");
     assert_eq!(carried.read(), Ok(None));
     assert_eq!((wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)), (1, Poll::Ready(true)));
-    porter.deliver(packet());
+    porter.deliver(packet(Frame::default()));
     assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
     assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
     carried.raise_limit(1 << 20);
@@ -60,7 +56,7 @@ fn an_unknown_peer_waits_until_its_packet_was_dealt_with() {
 fn a_dropped_pipe_gives_what_was_flushed_and_then_its_end() {
     let (_poll, mut carried, porter) = pipe();
     let mut cx = Context::from_waker(Waker::noop());
-    carried.push(Outgoing::new(Kind::Greeting(Greeting::Hello), Seq(0), Seq(0), None));
+    carried.push(Draft::greeting(Kind::Greeting(Greeting::Hello), Vec::new()).check());
     assert!(!carried.flush());
     assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
     drop(carried);
@@ -78,12 +74,12 @@ fn both_directions_are_bounded_and_a_fault_comes_behind_what_was_delivered() {
     carried.raise_limit(1 << 24);
     let mut delivered = 0;
     while porter.poll_room(&mut cx).is_ready() {
-        porter.deliver(Packet { frame: large(), ..packet() });
+        porter.deliver(packet(large()));
         delivered += 1;
     }
     let mut pushed = 0;
     while carried.has_room() {
-        carried.push(Outgoing::greeting(Kind::Greeting(Greeting::Hello), large().head));
+        carried.push(Draft::greeting(Kind::Greeting(Greeting::Hello), large().head).check());
         assert!(!carried.flush());
         pushed += 1;
     }
@@ -104,7 +100,7 @@ fn a_pipe_that_brought_nonsense_still_carries_the_answer() {
     let mut cx = Context::from_waker(Waker::noop());
     porter.end(Fault::Magic);
     assert_eq!(porter.poll_room(&mut cx), Poll::Ready(false));
-    carried.push(Outgoing::new(Kind::Greeting(Greeting::Refuse), Seq(0), Seq(0), None));
+    carried.push(Draft::greeting(Kind::Greeting(Greeting::Refuse), Vec::new()).check());
     assert!(carried.flush(), "the reader has to look");
     assert_eq!(carried.read(), Err(Fault::Magic));
     assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(Some(_))));
@@ -124,7 +120,7 @@ fn the_bell_rings_for_room_only_once_there_is_much() {
     let mut cx = Context::from_waker(Waker::noop());
     let fill = |carried: &mut Carried| {
         while carried.has_room() {
-            carried.push(Outgoing::new(Kind::Greeting(Greeting::Hello), Seq(0), Seq(0), None));
+            carried.push(Draft::greeting(Kind::Greeting(Greeting::Hello), Vec::new()).check());
         }
         assert!(!carried.flush());
     };

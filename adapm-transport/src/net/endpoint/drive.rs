@@ -8,7 +8,7 @@ use adapm_core::{Instant, NodeId};
 use mio::Token;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::open::{nonce, system};
+use super::open::{entropy, system};
 use super::{LOOK_TIME, Net};
 use crate::net::address::{Address, Kind};
 use crate::net::carriers;
@@ -16,6 +16,7 @@ use crate::net::clock::later;
 use crate::net::connection::{Connection, Role, Slot};
 use crate::net::error::{NetError, Trouble};
 use crate::net::hello::{Dialing, Listening};
+use crate::net::noise::Channel;
 use crate::net::packet::Fault;
 use crate::net::pipe::Pipe;
 use crate::tcp::StreamPipe;
@@ -177,8 +178,8 @@ impl Net {
             self.give_up(oldest, Trouble::Crowded);
         }
         // Without random bytes nobody can be trusted.
-        let Ok(nonce) = nonce() else { return };
-        let exchange = Listening::new(self.own, self.token.clone(), nonce);
+        let Ok(entropy) = entropy() else { return };
+        let exchange = Listening::new(self.own, self.token.clone(), entropy);
         let deadline = later(now, self.greeting_time);
         self.insert(pipe, Role::Listening(Box::new(exchange)), remote, deadline);
     }
@@ -189,8 +190,8 @@ impl Net {
         let peer = &mut self.peers[node.index()];
         peer.dial_at = None;
         let (Some(address), None, None) = (peer.address.clone(), peer.pipe, peer.dialing) else { return };
-        let (pipe, nonce) = match (self.pipe_to(&address), nonce()) {
-            (Ok(pipe), Ok(nonce)) => (pipe, nonce),
+        let (pipe, entropy) = match (self.pipe_to(&address), entropy()) {
+            (Ok(pipe), Ok(entropy)) => (pipe, entropy),
             (Err(Fault::Io(error)), _) if error.kind() == io::ErrorKind::Unsupported => {
                 return self.failures.push_back(NetError::KindMissing { kind: address.kind() });
             }
@@ -198,15 +199,16 @@ impl Net {
             (_, Err(_)) => return self.put_off(node, Trouble::Fault(Fault::Io(io::ErrorKind::Other.into()))),
         };
         let peer = &self.peers[node.index()];
-        let (knows, expects) = (peer.incarnation, peer.session.expects());
-        let (exchange, hello) = Dialing::new(self.own, self.token.clone(), node, knows, expects, nonce);
+        let (knows, link, expects) = (peer.incarnation, peer.link.clone(), peer.session.expects());
+        let (exchange, message) =
+            Dialing::new(self.own, self.token.as_ref(), (node, knows, link), expects, entropy);
         // A way that swallows everything may be whole again long before the system tries the next time by itself.
         let redial_time = self.greeting_time.min(self.link.suspect_after.max(REDIAL_TIME_MIN));
         let deadline = later(now, if knows.is_some() { redial_time } else { self.greeting_time });
         let slot = self.insert(pipe, Role::Dialing(node, Box::new(exchange)), address.socket(), deadline);
         if let Some(slot) = slot {
             self.peers[node.index()].dialing = Some(slot);
-            self.say(slot, hello);
+            self.say(slot, message);
         } else {
             self.put_off(node, Trouble::Fault(Fault::Io(io::ErrorKind::Other.into())));
         }
@@ -248,8 +250,17 @@ impl Net {
         }
         let since = self.clock.now();
         let deadline = Some(deadline);
-        let connection =
-            Connection { pipe, role, remote, since, deadline, asked: since, is_ready: false, bytes_noted: 0 };
+        let connection = Connection {
+            pipe,
+            channel: Channel::default(),
+            role,
+            remote,
+            since,
+            deadline,
+            asked: since,
+            is_ready: false,
+            bytes_noted: 0,
+        };
         self.connections.insert(slot, connection);
         // Something may have come before the system was asked to watch.
         self.mark_ready(slot);

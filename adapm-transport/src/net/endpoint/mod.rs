@@ -36,6 +36,7 @@ use super::clock::Clock;
 use super::connection::{Connections, Slot};
 use super::error::{NetError, NetNotice, Notices, Trouble};
 use super::hello::{Identity, Token};
+use super::noise::Recordings;
 use super::packet::{Fault, Spares};
 use super::peer::Peer;
 use super::pipe::Carrier;
@@ -73,6 +74,7 @@ use shortage::Shortage;
 pub struct Net {
     own: Identity,
     token: Option<Token>,
+    recordings: Recordings,
     link: LinkConfig,
     greeting_time: Duration,
     kind: Kind,

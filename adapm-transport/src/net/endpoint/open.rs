@@ -19,7 +19,8 @@ use crate::net::clock::Clock;
 use crate::net::config::NetConfig;
 use crate::net::connection::Connections;
 use crate::net::error::{NetError, Notices};
-use crate::net::hello::{Identity, Incarnation, Nonce};
+use crate::net::hello::{Identity, Incarnation};
+use crate::net::noise::{Entropy, Recordings};
 use crate::net::packet::Spares;
 use crate::net::peer::Peer;
 use crate::net::pipe::Carrier;
@@ -58,6 +59,7 @@ impl Net {
         Ok(Self {
             own,
             token: config.token,
+            recordings: Recordings::default(),
             link,
             greeting_time: config.greeting_time,
             kind,
@@ -155,8 +157,8 @@ fn tcp(socket: SocketAddr) -> io::Result<Listener> {
     others.find_map(|other| Listener::tcp(other).ok()).map_or(listening, Ok)
 }
 
-/// Fresh random bytes.
-pub(super) fn nonce() -> Result<Nonce, NetError> {
+/// Fresh random bytes for one handshake.
+pub(super) fn entropy() -> Result<Entropy, NetError> {
     random()
 }
 

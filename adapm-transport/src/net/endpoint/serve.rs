@@ -8,7 +8,7 @@ use super::Net;
 use crate::net::connection::{Role, Slot};
 use crate::net::error::{NetError, Trouble};
 use crate::net::hello::Refusal;
-use crate::net::packet::{Fault, Kind, Outgoing, Packet};
+use crate::net::packet::{Draft, Fault, Kind, Packet};
 use crate::net::pipe::Pipe;
 use crate::net::status::NetStats;
 
@@ -19,7 +19,9 @@ impl Net {
             let slot = self.ready.pop_front()?;
             let Some(connection) = self.connections.at(slot) else { continue };
             connection.is_ready = false;
-            match connection.pipe.read(&mut self.spares) {
+            let read = connection.pipe.read(&mut self.spares);
+            match read.and_then(|packet| packet.map(|packet| connection.channel.believe(packet)).transpose())
+            {
                 Ok(None) => {}
                 Ok(Some(packet)) => {
                     self.mark_ready(slot);
@@ -43,7 +45,7 @@ impl Net {
             while connection.pipe.has_room()
                 && let Some((header, content)) = peer.session.poll_packet(now)
             {
-                let packet = Outgoing::link(header, content);
+                let packet = connection.channel.protect(Draft::link(header, content));
                 self.stats.count_sent(header.kind, packet.len());
                 connection.pipe.push(packet);
             }
@@ -151,7 +153,7 @@ impl Net {
                 None
             }
             _ => {
-                self.refuse(slot, Refusal::Malformed);
+                self.refuse(slot, Refusal::Malformed, self.token.is_none());
                 None
             }
         }
@@ -167,6 +169,7 @@ impl Net {
     ) -> Option<NodeId> {
         let now = self.clock.now();
         let peer = &mut self.peers[node.index()];
+        peer.is_heard = true;
         let Packet { seq, ack, wants_ack, .. } = packet;
         let header = link::Header { kind, seq, ack, wants_ack };
         let delivered = match peer.session.handle_packet(now, header, &mut packet.frame, frame) {
@@ -202,6 +205,14 @@ impl Net {
         delivered.then_some(node)
     }
 
+    /// What the pipe in use has brought was not sealed by the peer: whoever did that is on the way, and the peer is not to blame.
+    fn break_spoiled(&mut self, node: NodeId) {
+        self.break_pipe(node);
+        let now = self.clock.now();
+        // It may do so as often as there are pipes.
+        self.peers[node.index()].dial_later(now);
+    }
+
     /// The pipe in use has brought what it should not: a new one may help, but not for ever.
     pub(super) fn count_fault(&mut self, node: NodeId) {
         let peer = &mut self.peers[node.index()];
@@ -227,11 +238,12 @@ impl Net {
                 }
                 match trouble {
                     Trouble::Fault(Fault::Ended | Fault::EndedWithin | Fault::Io(_)) => self.break_pipe(node),
+                    _ if connection.channel.is_sealed() => self.break_spoiled(node),
                     _ => self.count_fault(node),
                 }
             }
             (Role::Dialing(..), Trouble::Fault(Fault::Version { theirs })) => {
-                self.refuse(slot, version(theirs));
+                self.refuse(slot, version(theirs), self.token.is_none());
             }
             (Role::Dialing(node, _), _) => {
                 let node = *node;
@@ -239,7 +251,7 @@ impl Net {
                 self.put_off(node, trouble);
             }
             (Role::Listening(_), Trouble::Fault(Fault::Version { theirs })) => {
-                self.refuse(slot, version(theirs));
+                self.refuse(slot, version(theirs), self.token.is_none());
             }
             (Role::Listening(_), _) => {
                 // Whoever only looks whether somebody listens is not worth a word.

@@ -5,23 +5,33 @@ use core::cmp::Ordering;
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
 
-use super::message::{Hello, Identity, Incarnation, Message, Nonce, Welcome, decode};
+use super::message::{Hello, Identity, Incarnation, Message, Refuse, Welcome, decode};
 use super::refusal::{Refusal, TokenFault};
-use super::token::{Mark, Token};
+use super::token::Token;
+use crate::net::noise::{
+    Channel, Entropy, Initiator, LinkSecret, Mark, Recordings, Secured, Side, planted, respond,
+};
 use crate::net::packet::Greeting;
 
 /// What a handshake has come to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[must_use]
 pub enum Step {
-    /// Send this and wait for the answer.
-    Send(Message),
-    /// The peer is who it says it is. A dialing node goes on at once; a listening node accepts or refuses it.
+    /// Send `last` in the clear; from then on use the channel, beginning with `first`; wait for the answer.
+    Open {
+        /// The last message that is not protected.
+        last: Option<Message>,
+        /// Protects everything else, in both directions.
+        channel: Channel,
+        /// The first message that is protected.
+        first: Option<Message>,
+    },
+    /// The peer has said who it is, and it belongs here. A dialing node goes on at once; a listening node accepts or refuses.
     Met(Met),
 }
 
-/// A peer that has proven itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A peer that has said who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Met {
     /// The peer.
     pub node: NodeId,
@@ -31,25 +41,59 @@ pub struct Met {
     pub knows: Option<Incarnation>,
     /// The packet it expects next.
     pub expects: Seq,
+    /// What it knows of the link; `None`: there is no token, so that anybody can say anything.
+    pub claim: Option<Claim>,
 }
 
-/// Why a handshake has failed.
+/// What a peer with the token knows of the link that it has, or begins, with this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The secret of a link that begins with this handshake.
+    link: LinkSecret,
+    hash: [u8; 32],
+    side: Side,
+    mark: Option<Mark>,
+}
+
+/// Why a handshake has failed. A reason is sure if it is certain that a node of the cluster has given it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// This node refuses the peer, and is to tell it.
-    Ours(Refusal),
-    /// The peer refuses this node; the reason as this node sees it.
-    Theirs(Refusal),
+    Ours {
+        /// Why.
+        refusal: Refusal,
+        /// Whether what it refuses is the doing of a node of the cluster.
+        is_sure: bool,
+    },
+    /// The peer refuses this node.
+    Theirs {
+        /// Why, as this node sees it.
+        refusal: Refusal,
+        /// Whether the peer knows the token, and the secret of the link if there is one.
+        is_sure: bool,
+    },
 }
 
 /// The dialing side.
 #[derive(Debug)]
 pub struct Dialing {
     own: Identity,
-    token: Option<Token>,
     to: NodeId,
-    hello: Vec<u8>,
-    met: Option<Met>,
+    knows: Option<Incarnation>,
+    expects: Seq,
+    has_token: bool,
+    /// The secret of the link, if there is one.
+    link: Option<LinkSecret>,
+    stage: DialStage,
+}
+
+#[derive(Debug)]
+enum DialStage {
+    /// Waits for the key of the other side.
+    Opening(Option<Initiator>),
+    /// Has said who it is.
+    Hello(Option<Handshake>),
+    Over,
 }
 
 /// The listening side.
@@ -57,24 +101,42 @@ pub struct Dialing {
 pub struct Listening {
     own: Identity,
     token: Option<Token>,
-    nonce: Nonce,
-    /// What was said, and by whom, once there was a hello.
-    said: Option<(Hello, Vec<u8>, Vec<u8>)>,
+    stage: ListenStage,
+}
+
+#[derive(Debug)]
+enum ListenStage {
+    /// Waits for the key of the other side.
+    Opening(Entropy),
+    /// Waits to hear who it is.
+    Hello(Option<Handshake>),
+    /// Knows; with what is to be the hash of marks.
+    Met(Option<[u8; 32]>),
+}
+
+/// A Noise handshake that is over.
+#[derive(Debug)]
+struct Handshake {
+    hash: [u8; 32],
+    link: LinkSecret,
 }
 
 impl Dialing {
-    /// Starts a handshake with `to`, of which the life `knows` was met before; `expects` is where the session stands.
+    /// Starts a handshake with `to`, of which the life `knows` was met before, with a link of the secret `link`; `expects` is
+    /// where the session stands.
+    #[must_use]
     pub fn new(
         own: Identity,
-        token: Option<Token>,
-        to: NodeId,
-        knows: Option<Incarnation>,
+        token: Option<&Token>,
+        (to, knows, link): (NodeId, Option<Incarnation>, Option<LinkSecret>),
         expects: Seq,
-        nonce: Nonce,
+        entropy: Entropy,
     ) -> (Self, Message) {
-        let hello = Hello { identity: own, to, knows, expects: expects.0, has_token: token.is_some(), nonce };
-        let message = Message::new(Greeting::Hello, &hello);
-        (Self { own, token, to, hello: message.bytes.clone(), met: None }, message)
+        let started = token.map(|token| Initiator::start(token, entropy));
+        let (noise, key) = started.map_or((None, Vec::new()), |(noise, key)| (Some(noise), key));
+        let stage = DialStage::Opening(noise);
+        let has_token = token.is_some();
+        (Self { own, to, knows, expects, has_token, link, stage }, Message::key(Greeting::Open, key))
     }
 
     /// The peer has sent something.
@@ -82,111 +144,210 @@ impl Dialing {
     /// # Errors
     /// If one of both refuses the other; the handshake is over.
     pub fn handle(&mut self, greeting: Greeting, bytes: &[u8]) -> Result<Step, Ending> {
-        match (greeting, self.met) {
-            (Greeting::Refuse, _) => Err(told(bytes)),
-            (Greeting::Welcome, None) => self.handle_welcome(bytes).map_err(Ending::Ours),
-            (Greeting::Ready, Some(met)) => {
-                let expects = decode(bytes).map_err(Ending::Ours)?;
-                Ok(Step::Met(Met { expects: Seq(expects), ..met }))
+        let stage = core::mem::replace(&mut self.stage, DialStage::Over);
+        match (greeting, stage) {
+            (Greeting::Refuse, stage) => Err(self.told(&stage, bytes)),
+            (Greeting::Opened, DialStage::Opening(noise)) => self.handle_opened(noise, bytes),
+            (Greeting::Welcome, DialStage::Hello(handshake)) => {
+                let met = self.handle_welcome(handshake, bytes);
+                met.map(Step::Met).map_err(|refusal| Ending::Ours { refusal, is_sure: true })
             }
-            _ => Err(Ending::Ours(Refusal::Malformed)),
+            (_, stage) => {
+                let is_sure = !self.has_token || matches!(stage, DialStage::Hello(_));
+                Err(Ending::Ours { refusal: Refusal::Malformed, is_sure })
+            }
         }
     }
 
-    fn handle_welcome(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
-        let (mark, rest): (Option<Mark>, &[u8]) =
-            postcard::take_from_bytes(bytes).map_err(|_| Refusal::Malformed)?;
-        let welcome: Welcome = decode(rest)?;
+    fn handle_opened(&mut self, noise: Option<Initiator>, bytes: &[u8]) -> Result<Step, Ending> {
+        let secured = match (noise, bytes) {
+            (None, []) => None,
+            (noise, bytes) => {
+                let secured = noise.and_then(|noise| noise.finish(bytes));
+                let malformed = Ending::Ours { refusal: Refusal::Malformed, is_sure: !self.has_token };
+                Some(secured.ok_or(malformed)?)
+            }
+        };
+        let (channel, handshake) = split(secured);
+        let mark = self.link.as_ref().zip(handshake.as_ref());
+        let hello = Hello {
+            identity: self.own,
+            to: self.to,
+            knows: self.knows,
+            expects: self.expects.0,
+            mark: mark.map(|(link, handshake)| link.mark(Side::Dialer, &handshake.hash)),
+        };
+        self.stage = DialStage::Hello(handshake);
+        let hello = Some(Message::new(Greeting::Hello, &hello));
+        if planted!(IdentityFirst) {
+            return Ok(Step::Open { last: hello, channel, first: None });
+        }
+        Ok(Step::Open { last: None, channel, first: hello })
+    }
+
+    fn handle_welcome(&self, handshake: Option<Handshake>, bytes: &[u8]) -> Result<Met, Refusal> {
+        let welcome: Welcome = decode(bytes)?;
         let theirs = welcome.identity;
         if theirs.cluster != self.own.cluster {
             return Err(Refusal::Cluster);
         }
-        check_mark(self.token.as_ref(), mark, [LISTENER, &self.hello, rest])?;
         if theirs.node != self.to {
             return Err(Refusal::WrongNode { meant: self.to, found: theirs.node });
         }
         check_peer(&self.own, &theirs)?;
-        let expects = Seq::default();
-        self.met = Some(Met { node: theirs.node, incarnation: theirs.incarnation, knows: None, expects });
-        let proof = self.token.as_ref().map(|token| token.mark([DIALER, &self.hello, rest]));
-        Ok(Step::Send(Message::new(Greeting::Proof, &proof)))
+        Ok(Met {
+            node: theirs.node,
+            incarnation: theirs.incarnation,
+            knows: None,
+            expects: Seq(welcome.expects),
+            claim: handshake.map(|handshake| handshake.claim(Side::Listener, welcome.mark)),
+        })
+    }
+
+    /// A refusal has come at that stage. Of a link that there is, only the node that was met can say that it is over.
+    fn told(&self, stage: &DialStage, bytes: &[u8]) -> Ending {
+        let refuse: Refuse = match decode(bytes) {
+            Ok(refuse) => refuse,
+            Err(refusal) => return Ending::Ours { refusal, is_sure: !self.has_token },
+        };
+        let is_sure = match (stage, &self.link) {
+            (DialStage::Hello(Some(handshake)), Some(link)) => {
+                refuse.mark.is_some_and(|mark| link.knows(&mark, Side::Listener, &handshake.hash))
+            }
+            (DialStage::Hello(_), _) => true,
+            _ => !self.has_token || planted!(RumoursBelieved),
+        };
+        Ending::Theirs { refusal: refuse.refusal.flipped(), is_sure }
     }
 }
 
 impl Listening {
-    /// Waits for the hello of whoever has connected.
+    /// Waits for whoever has connected.
     #[must_use]
-    pub fn new(own: Identity, token: Option<Token>, nonce: Nonce) -> Self {
-        Self { own, token, nonce, said: None }
+    pub fn new(own: Identity, token: Option<Token>, entropy: Entropy) -> Self {
+        Self { own, token, stage: ListenStage::Opening(entropy) }
     }
 
-    /// The peer has sent something. After [`Step::Met`] answer with [`Listening::accept`] or [`Message::refuse`].
+    /// The peer has sent something. After [`Step::Met`] answer with [`Listening::accept`] or [`Listening::refuse`].
     ///
     /// # Errors
     /// If one of both refuses the other; the handshake is over.
-    pub fn handle(&mut self, greeting: Greeting, bytes: &[u8]) -> Result<Step, Ending> {
-        match (greeting, self.said.is_some()) {
-            (Greeting::Refuse, _) => Err(told(bytes)),
-            (Greeting::Hello, false) => self.handle_hello(bytes).map_err(Ending::Ours),
-            (Greeting::Proof, true) => self.handle_proof(bytes).map_err(Ending::Ours),
-            _ => Err(Ending::Ours(Refusal::Malformed)),
-        }
+    pub fn handle(
+        &mut self,
+        greeting: Greeting,
+        bytes: &[u8],
+        recordings: &mut Recordings,
+    ) -> Result<Step, Ending> {
+        let stage = core::mem::replace(&mut self.stage, ListenStage::Met(None));
+        let is_sure = self.token.is_none() || !matches!(stage, ListenStage::Opening(_));
+        let step = match (greeting, stage) {
+            (Greeting::Refuse, _) => {
+                let refuse = decode(bytes).map(|refuse: Refuse| refuse.refusal.flipped());
+                return Err(match refuse {
+                    Ok(refusal) => Ending::Theirs { refusal, is_sure },
+                    Err(refusal) => Ending::Ours { refusal, is_sure },
+                });
+            }
+            (Greeting::Open, ListenStage::Opening(entropy)) => self.handle_open(bytes, entropy, recordings),
+            (Greeting::Hello, ListenStage::Hello(handshake)) => self.handle_hello(handshake, bytes),
+            _ => Err(Refusal::Malformed),
+        };
+        step.map_err(|refusal| Ending::Ours { refusal, is_sure })
     }
 
-    /// The last message: both sessions go on, this one at `expects`.
+    /// The last message: both sessions go on, this one at `expects`, with the link of the secret `link` if there was one.
     #[must_use]
-    pub fn accept(expects: Seq) -> Message {
-        Message::ready(expects)
+    pub fn accept(&self, expects: Seq, link: Option<&LinkSecret>) -> Message {
+        let welcome = Welcome { identity: self.own, expects: expects.0, mark: self.mark(link) };
+        Message::new(Greeting::Welcome, &welcome)
     }
 
-    fn handle_hello(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
+    /// The end of the attempt, for this reason, told to a peer that has proven to know the secret `link` if there is one.
+    #[must_use]
+    pub fn refuse(&self, refusal: Refusal, link: Option<&LinkSecret>) -> Message {
+        Message::new(Greeting::Refuse, &Refuse { refusal, mark: self.mark(link) })
+    }
+
+    fn mark(&self, link: Option<&LinkSecret>) -> Option<Mark> {
+        let ListenStage::Met(Some(hash)) = &self.stage else { return None };
+        link.map(|link| link.mark(Side::Listener, hash))
+    }
+
+    fn handle_open(
+        &mut self,
+        key: &[u8],
+        entropy: Entropy,
+        recordings: &mut Recordings,
+    ) -> Result<Step, Refusal> {
+        let (answer, secured) = match (&self.token, key) {
+            (None, []) => (Vec::new(), None),
+            (None, _) => return Err(Refusal::Token(TokenFault::OnlyTheirs)),
+            (Some(_), []) => return Err(Refusal::Token(TokenFault::OnlyOurs)),
+            (Some(_), key) if recordings.has(key) => return Err(Refusal::Repeated),
+            (Some(token), key) => {
+                let answered = respond(token, key, entropy);
+                let (answer, secured) = answered.ok_or(Refusal::Token(TokenFault::Differs))?;
+                recordings.keep(key);
+                (answer, Some(secured))
+            }
+        };
+        let (channel, handshake) = split(secured);
+        self.stage = ListenStage::Hello(handshake);
+        Ok(Step::Open { last: Some(Message::key(Greeting::Opened, answer)), channel, first: None })
+    }
+
+    fn handle_hello(&mut self, handshake: Option<Handshake>, bytes: &[u8]) -> Result<Step, Refusal> {
         let hello: Hello = decode(bytes)?;
-        if hello.identity.cluster != self.own.cluster {
+        let theirs = hello.identity;
+        if theirs.cluster != self.own.cluster {
             return Err(Refusal::Cluster);
         }
-        match (&self.token, hello.has_token) {
-            (Some(_), false) => return Err(Refusal::Token(TokenFault::OnlyOurs)),
-            (None, true) => return Err(Refusal::Token(TokenFault::OnlyTheirs)),
-            _ => {}
-        }
-        let welcome = Welcome { identity: self.own, nonce: self.nonce };
-        let welcome = Message::new(Greeting::Welcome, &welcome).bytes;
-        let mark = self.token.as_ref().map(|token| token.mark([LISTENER, bytes, &welcome]));
-        let message = Message::welcome(&welcome, mark);
-        self.said = Some((hello, bytes.to_vec(), welcome));
-        Ok(Step::Send(message))
-    }
-
-    fn handle_proof(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
-        let (hello, said, answered) = self.said.as_ref().expect("the caller has seen it");
-        check_mark(self.token.as_ref(), decode(bytes)?, [DIALER, said, answered])?;
         if hello.to != self.own.node {
             return Err(Refusal::WrongNode { meant: hello.to, found: self.own.node });
         }
-        check_peer(&self.own, &hello.identity)?;
-        match hello.identity.node.cmp(&self.own.node) {
+        check_peer(&self.own, &theirs)?;
+        match theirs.node.cmp(&self.own.node) {
             Ordering::Greater => {}
             Ordering::Equal => return Err(Refusal::NodeTaken { node: self.own.node, address: None }),
             // The node with the higher id dials.
             Ordering::Less => return Err(Refusal::Malformed),
         }
+        self.stage = ListenStage::Met(handshake.as_ref().map(|handshake| handshake.hash));
         Ok(Step::Met(Met {
-            node: hello.identity.node,
-            incarnation: hello.identity.incarnation,
+            node: theirs.node,
+            incarnation: theirs.incarnation,
             knows: hello.knows,
             expects: Seq(hello.expects),
+            claim: handshake.map(|handshake| handshake.claim(Side::Dialer, hello.mark)),
         }))
     }
 }
 
-/// Whether `mark` is there if and only if there is a token, and is right.
-fn check_mark(token: Option<&Token>, mark: Option<Mark>, parts: [&[u8]; 3]) -> Result<(), Refusal> {
-    match (token, mark) {
-        (None, None) => Ok(()),
-        (Some(token), Some(mark)) if token.knows(parts, &mark) => Ok(()),
-        (Some(_), Some(_)) => Err(Refusal::Token(TokenFault::Differs)),
-        (Some(_), None) => Err(Refusal::Token(TokenFault::OnlyOurs)),
-        (None, Some(_)) => Err(Refusal::Token(TokenFault::OnlyTheirs)),
+impl Claim {
+    /// Whether the peer knows the secret of that link.
+    #[must_use]
+    pub fn knows(&self, link: &LinkSecret) -> bool {
+        planted!(LinkUnproved) || self.mark.is_some_and(|mark| link.knows(&mark, self.side, &self.hash))
+    }
+
+    /// The secret of a link that begins with this handshake, if that is what the peer means.
+    #[must_use]
+    pub fn begins(&self) -> Option<&LinkSecret> {
+        self.mark.is_none().then_some(&self.link)
+    }
+}
+
+impl Handshake {
+    fn claim(self, side: Side, mark: Option<Mark>) -> Claim {
+        Claim { link: self.link, hash: self.hash, side, mark }
+    }
+}
+
+/// The channel that a handshake has made, and what it leaves to be known.
+fn split(secured: Option<Secured>) -> (Channel, Option<Handshake>) {
+    match secured {
+        None => (Channel::default(), None),
+        Some(Secured { channel, hash, link }) => (channel, Some(Handshake { hash, link })),
     }
 }
 
@@ -206,13 +367,3 @@ fn check_peer(own: &Identity, theirs: &Identity) -> Result<(), Refusal> {
     }
     Ok(())
 }
-
-fn told(bytes: &[u8]) -> Ending {
-    match decode::<Refusal>(bytes) {
-        Ok(refusal) => Ending::Theirs(refusal.flipped()),
-        Err(refusal) => Ending::Ours(refusal),
-    }
-}
-
-const LISTENER: &[u8] = b"adapm listener";
-const DIALER: &[u8] = b"adapm dialer";

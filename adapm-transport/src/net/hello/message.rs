@@ -3,12 +3,11 @@
 use core::fmt;
 
 use adapm_core::NodeId;
-use adapm_core::link::Seq;
 use serde::{Deserialize, Serialize};
 
 use super::refusal::Refusal;
-use super::token::Mark;
-use crate::net::packet::Greeting;
+use crate::net::noise::Mark;
+use crate::net::packet::{Draft, Greeting, Kind};
 
 /// Which cluster a node belongs to: nodes of different ones refuse each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,9 +16,6 @@ pub struct ClusterId(pub u64);
 /// One life of an endpoint: another one has forgotten everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Incarnation(pub u64);
-
-/// Fresh random bytes, so that no handshake looks like another.
-pub type Nonce = [u8; 32];
 
 /// What both sides say about themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +34,7 @@ pub struct Identity {
     pub incarnation: Incarnation,
 }
 
-/// The dialing node's first message.
+/// What the dialing node says first, once nobody else can hear it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Who dials.
@@ -49,19 +45,28 @@ pub struct Hello {
     pub knows: Option<Incarnation>,
     /// The packet that it expects next.
     pub expects: u64,
-    /// Whether it has a token.
-    pub has_token: bool,
-    /// Random bytes.
-    pub nonce: Nonce,
+    /// The mark of the link with which it goes on, if it has one.
+    pub mark: Option<Mark>,
 }
 
-/// The listening node's answer, before its mark.
+/// The listening node's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// Who listens.
     pub identity: Identity,
-    /// Random bytes.
-    pub nonce: Nonce,
+    /// The packet that it expects next.
+    pub expects: u64,
+    /// The mark of the link with which both go on, if they do.
+    pub mark: Option<Mark>,
+}
+
+/// The end of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refuse {
+    /// Why, as its sender sees it.
+    pub refusal: Refusal,
+    /// The mark of the link of which the peer has given one, if it was right.
+    pub mark: Option<Mark>,
 }
 
 /// A message of the handshake, as it goes into a packet.
@@ -79,20 +84,21 @@ impl Message {
         Self { greeting, bytes }
     }
 
-    /// The end of an attempt, for this reason of the sender's.
+    /// The end of an attempt, for this reason of a sender that knows no more of the peer.
     #[must_use]
     pub fn refuse(refusal: Refusal) -> Self {
-        Self::new(Greeting::Refuse, &refusal)
+        Self::new(Greeting::Refuse, &Refuse { refusal, mark: None })
     }
 
-    pub(super) fn welcome(welcome: &[u8], mark: Option<Mark>) -> Self {
-        let mut message = Self::new(Greeting::Welcome, &mark);
-        message.bytes.extend_from_slice(welcome);
-        message
+    /// The key of a connection; empty: its sender has no token.
+    pub(super) fn key(greeting: Greeting, bytes: Vec<u8>) -> Self {
+        Self { greeting, bytes }
     }
 
-    pub(super) fn ready(expects: Seq) -> Self {
-        Self::new(Greeting::Ready, &expects.0)
+    /// The packet with it, which nothing protects yet.
+    #[must_use]
+    pub fn into_draft(self) -> Draft {
+        Draft::greeting(Kind::Greeting(self.greeting), self.bytes)
     }
 }
 

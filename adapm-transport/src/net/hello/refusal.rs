@@ -66,8 +66,8 @@ pub enum Refusal {
     GivenUp,
     /// A message of the handshake that makes no sense.
     Malformed,
-    /// Too many handshakes at once; trying again helps.
-    Busy,
+    /// The first message of a handshake that was there before.
+    Repeated,
 }
 
 /// What is wrong with the shared secret.
@@ -100,7 +100,7 @@ impl Refusal {
     #[must_use]
     pub fn is_final(self) -> bool {
         let is_elsewhere = matches!(self, Self::Cluster | Self::WrongNode { .. } | Self::Channel { .. });
-        !is_elsewhere && !matches!(self, Self::Busy | Self::Malformed)
+        !is_elsewhere && !matches!(self, Self::Repeated | Self::Malformed)
     }
 }
 
@@ -160,7 +160,7 @@ impl fmt::Display for Refusal {
                 f.write_str("it was silent for too long and counts as lost: start the whole cluster again")
             }
             Self::Malformed => f.write_str("the handshake makes no sense: is that an adapm node?"),
-            Self::Busy => f.write_str("too many connections are waiting to be greeted: trying again"),
+            Self::Repeated => f.write_str("it repeats an earlier handshake: somebody may have recorded it"),
         }
     }
 }

@@ -1,13 +1,14 @@
-//! The shared secret of a cluster, and the proof of knowing it.
+//! The shared secret of a cluster, of which the keys of its connections are made.
 //!
-//! A token proves who may join; it does not encrypt. Not here: files and environment variables that hold it.
+//! Not here: files and environment variables that hold it, and what proves to know it ([`crate::net::noise`]).
 
 use core::fmt;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use hmac::Mac;
+
+use crate::net::noise::hmac;
 
 /// A secret that all nodes of a cluster know; never printed.
 #[derive(Clone)]
@@ -27,9 +28,6 @@ pub enum WeakToken {
         different: usize,
     },
 }
-
-/// Proof of knowing a token: an HMAC-SHA256.
-pub type Mark = [u8; 32];
 
 impl Token {
     /// Fewest bytes of a token.
@@ -55,24 +53,9 @@ impl Token {
         Ok(Self(bytes.into()))
     }
 
-    /// What whoever knows the token can say about `parts`, and nobody else.
-    pub(super) fn mark(&self, parts: [&[u8]; 3]) -> Mark {
-        self.mac(parts).finalize().into_bytes().into()
-    }
-
-    /// Whether `mark` is that of `parts`, in a time that tells nothing.
-    pub(super) fn knows(&self, parts: [&[u8]; 3], mark: &Mark) -> bool {
-        self.mac(parts).verify_slice(mark).is_ok()
-    }
-
-    fn mac(&self, parts: [&[u8]; 3]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
-        for part in parts {
-            // Lengths keep two different lists of parts from looking the same.
-            mac.update(&(part.len() as u64).to_le_bytes());
-            mac.update(part);
-        }
-        mac
+    /// A key for the purpose that `label` names, of which the token cannot be found.
+    pub(in crate::net) fn key(&self, label: &[&[u8]]) -> [u8; 32] {
+        hmac(&self.0, label).finalize().into_bytes().into()
     }
 }
 

@@ -1,16 +1,23 @@
-//! What goes over a pipe: packets of a fixed header, a head and values, under two checksums.
+//! What goes over a pipe: packets of a header, a head and values, with a proof that they are as they were sent.
 //!
 //! ```text
-//!  0      2      3         4           8             12      20      28         32           36
-//!  | "aD" | kind | version | head_len  | values_len  |  seq  |  ack  | body_crc | header_crc | head ... | values ... |
+//!  0      2      3         4           8             12      20      28           32
+//!  | "aD" | kind | version | head_len  | values_len  |  seq  |  ack  | header_crc | proof | head ... | values ... |
 //! ```
 //!
-//! All little-endian. The checksums are CRC-32C: `body_crc` of the head and the values, `header_crc` of the first 32 bytes, so that a
-//! length is believed, and waited for, only if it came as it was sent. The highest bit of the kind says that the sender waits
-//! for the acknowledgement. The first four bytes stay as they are for ever: by them a node of any version knows that it speaks with one of another. `seq` and `ack` are the link
-//! session's ([`adapm_core::link`]); greetings leave them zero and have no values.
+//! All little-endian. `header_crc` is the CRC-32C of the first 28 bytes, so that a length is believed, and waited for, only if it
+//! came as it was sent. The highest bit of the kind says that the sender waits for the acknowledgement, the next one that the
+//! packet is sealed, which the proof depends on:
 //!
-//! Not here: what greetings say ([`crate::net::hello`]), sockets, and time.
+//! | packet | proof | says |
+//! | --- | --- | --- |
+//! | plain | 4 bytes: CRC-32C of head and values | nothing was changed by chance |
+//! | sealed | 32 bytes: a tag of the head, a tag of the values | they come from the other end of the link, in this place, and nobody has changed or read them ([`Channel`](crate::net::noise::Channel)) |
+//!
+//! The first four bytes stay as they are for ever: by them a node of any version knows that it speaks with one of another. `seq`
+//! and `ack` are the link session's ([`adapm_core::link`]); greetings leave them zero and have no values.
+//!
+//! Not here: what greetings say ([`crate::net::hello`]), keys, sockets, and time.
 
 mod reader;
 #[cfg(test)]
@@ -26,12 +33,16 @@ use adapm_core::transport::Frame;
 use crate::error::SystemError;
 
 pub use reader::PacketReader;
-pub use writer::{Outgoing, PacketWriter};
+pub use writer::{Draft, Outgoing, PacketWriter};
 
 /// Version of everything on the wire between nodes.
-pub const PROTOCOL_VERSION: u8 = 3;
-/// Bytes of a packet's header.
-pub const HEADER_BYTES: usize = 36;
+pub const PROTOCOL_VERSION: u8 = 4;
+/// Bytes of a header before its proof.
+pub const CLEAR_BYTES: usize = 32;
+/// Bytes of the header of a plain packet.
+pub const HEADER_BYTES: usize = CLEAR_BYTES + CHECKSUM_BYTES;
+/// Bytes of the header of a sealed packet.
+pub const SEALED_HEADER_BYTES: usize = CLEAR_BYTES + 2 * TAG_BYTES;
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,23 +56,25 @@ pub enum Kind {
 /// The steps of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting {
+    /// The dialing node's key of this connection, if it has a token.
+    Open,
+    /// The listening node's.
+    Opened,
     /// The dialing node says who it is.
     Hello,
-    /// The listening node says who it is, and proves that it knows the token.
+    /// The listening node says who it is, and where to go on.
     Welcome,
-    /// The dialing node proves that it knows the token.
-    Proof,
-    /// The listening node believes it and says where to go on.
-    Ready,
     /// Either side ends the attempt and says why.
     Refuse,
 }
 
-/// The header of a packet.
+/// The clear part of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// What the packet is for.
     pub kind: Kind,
+    /// Whether head and values are sealed.
+    pub is_sealed: bool,
     /// Bytes of its head.
     pub head_len: usize,
     /// Bytes of its values.
@@ -72,11 +85,29 @@ pub struct Header {
     pub ack: Seq,
     /// Whether the link session waits for the acknowledgement of this packet.
     pub wants_ack: bool,
-    /// The checksum of head and values.
-    pub body_crc: u32,
 }
 
-/// A whole packet with a checksum that is right.
+/// A packet as it has come: whole, and not proven to be what was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    header: Header,
+    clear: [u8; CLEAR_BYTES],
+    proof: Proof,
+    frame: Frame,
+}
+
+/// What follows the clear part of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    Checksum([u8; CHECKSUM_BYTES]),
+    /// Of the head, and of the values.
+    Tags([Tag; 2]),
+}
+
+/// What proves a sealed part.
+pub(crate) type Tag = [u8; TAG_BYTES];
+
+/// A whole packet that is as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// What it is for.
@@ -113,6 +144,8 @@ pub enum Fault {
     },
     /// The checksum is wrong.
     Checksum,
+    /// It is not the packet that the other end of the link has sealed here.
+    Unopened,
     /// The pipe ended between two packets.
     Ended,
     /// The pipe ended in the middle of a packet.
@@ -131,11 +164,11 @@ pub struct Spares {
 }
 
 impl Header {
-    /// Reads a header, which is as it was sent; what it claims may still be false.
+    /// Reads the clear part of a header, which is as it was sent unless somebody means harm; what it claims may still be false.
     ///
     /// # Errors
     /// If it is not one of this version, is corrupt, or claims more than `limit` bytes.
-    pub fn decode(bytes: &[u8; HEADER_BYTES], limit: usize) -> Result<Self, Fault> {
+    pub fn decode(bytes: &[u8; CLEAR_BYTES], limit: usize) -> Result<Self, Fault> {
         let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         if bytes[..2] != MAGIC {
@@ -147,7 +180,7 @@ impl Header {
         if u32_at(HEADER_CRC_AT) != crc32c::crc32c(&bytes[..HEADER_CRC_AT]) {
             return Err(Fault::Checksum);
         }
-        let kind = Kind::of_byte(bytes[2] & !WANTS_ACK).ok_or(Fault::Kind(bytes[2]))?;
+        let kind = Kind::of_byte(bytes[2] & !(WANTS_ACK | IS_SEALED)).ok_or(Fault::Kind(bytes[2]))?;
         let (head_len, values_len) = (u32_at(4), u32_at(8));
         let claimed = u64::from(head_len) + u64::from(values_len);
         if claimed > limit as u64 {
@@ -155,13 +188,29 @@ impl Header {
         }
         Ok(Self {
             kind,
+            is_sealed: bytes[2] & IS_SEALED != 0,
             head_len: head_len as usize,
             values_len: values_len as usize,
             seq: Seq(u64_at(12)),
             ack: Seq(u64_at(20)),
             wants_ack: bytes[2] & WANTS_ACK != 0,
-            body_crc: u32_at(28),
         })
+    }
+
+    /// Bytes of the whole header.
+    const fn bytes(&self) -> usize {
+        if self.is_sealed { SEALED_HEADER_BYTES } else { HEADER_BYTES }
+    }
+}
+
+impl Proof {
+    /// The bytes behind the clear part; `None`: not as many as there have to be.
+    fn read(header: &Header, bytes: &[u8]) -> Option<Self> {
+        if !header.is_sealed {
+            return bytes.try_into().ok().map(Self::Checksum);
+        }
+        let (head, values) = bytes.split_first_chunk::<TAG_BYTES>()?;
+        Some(Self::Tags([*head, values.try_into().ok()?]))
     }
 }
 
@@ -173,10 +222,10 @@ impl Kind {
             Self::Link(link::Kind::Ack) => 2,
             Self::Link(link::Kind::Heartbeat) => 3,
             Self::Link(link::Kind::Part) => 4,
-            Self::Greeting(Greeting::Hello) => 16,
-            Self::Greeting(Greeting::Welcome) => 17,
-            Self::Greeting(Greeting::Proof) => 18,
-            Self::Greeting(Greeting::Ready) => 19,
+            Self::Greeting(Greeting::Open) => 16,
+            Self::Greeting(Greeting::Opened) => 17,
+            Self::Greeting(Greeting::Hello) => 18,
+            Self::Greeting(Greeting::Welcome) => 19,
             Self::Greeting(Greeting::Refuse) => 20,
         }
     }
@@ -188,36 +237,69 @@ impl Kind {
             2 => Self::Link(link::Kind::Ack),
             3 => Self::Link(link::Kind::Heartbeat),
             4 => Self::Link(link::Kind::Part),
-            16 => Self::Greeting(Greeting::Hello),
-            17 => Self::Greeting(Greeting::Welcome),
-            18 => Self::Greeting(Greeting::Proof),
-            19 => Self::Greeting(Greeting::Ready),
+            16 => Self::Greeting(Greeting::Open),
+            17 => Self::Greeting(Greeting::Opened),
+            18 => Self::Greeting(Greeting::Hello),
+            19 => Self::Greeting(Greeting::Welcome),
             20 => Self::Greeting(Greeting::Refuse),
             _ => return None,
         })
     }
 }
 
-impl Packet {
+impl Incoming {
     /// A packet from its three parts, as pipes that keep messages apart deliver them.
     ///
     /// # Errors
-    /// If they are not one sound packet of at most `limit` bytes.
+    /// If they are not the parts of one packet of at most `limit` bytes.
     pub fn of_parts(header: &[u8], frame: Frame, limit: usize) -> Result<Self, Fault> {
-        let bytes = header.try_into().map_err(|_| Fault::Magic)?;
-        let header = Header::decode(bytes, limit)?;
+        let (clear, proof) = header.split_first_chunk().ok_or(Fault::Magic)?;
+        let header = Header::decode(clear, limit)?;
+        let proof = Proof::read(&header, proof).ok_or(Fault::Magic)?;
         if (header.head_len, header.values_len) != (frame.head.len(), frame.values.len()) {
             return Err(Fault::EndedWithin);
         }
-        Self::checked(header, frame)
+        Ok(Self { header, clear: *clear, proof, frame })
     }
 
-    fn checked(header: Header, frame: Frame) -> Result<Self, Fault> {
-        if checksum(&frame.head, frame.values.bytes()) != header.body_crc {
+    /// Bytes of head and values.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// What a plain packet says.
+    ///
+    /// # Errors
+    /// If it is sealed, or its checksum is wrong.
+    pub fn check(self) -> Result<Packet, Fault> {
+        let Proof::Checksum(expected) = self.proof else { return Err(Fault::Unopened) };
+        if checksum(&self.frame.head, self.frame.values.bytes()) != expected {
             return Err(Fault::Checksum);
         }
-        let Header { kind, seq, ack, wants_ack, .. } = header;
-        Ok(Self { kind, seq, ack, wants_ack, frame })
+        Ok(self.believed())
+    }
+
+    /// What a sealed packet says, if `open` can open its head, and then its values; those that are empty are passed over.
+    ///
+    /// # Errors
+    /// If it is not sealed, or does not open.
+    pub(crate) fn open(
+        mut self,
+        open: impl FnOnce(&[u8; CLEAR_BYTES], [Tag; 2], &mut [u8], &mut [u8]) -> bool,
+    ) -> Result<Packet, Fault> {
+        let Proof::Tags(tags) = self.proof else { return Err(Fault::Unopened) };
+        let Frame { head, values } = &mut self.frame;
+        if open(&self.clear, tags, head, values.bytes_mut()) {
+            Ok(self.believed())
+        } else {
+            Err(Fault::Unopened)
+        }
+    }
+
+    fn believed(self) -> Packet {
+        let Header { kind, seq, ack, wants_ack, .. } = self.header;
+        Packet { kind, seq, ack, wants_ack, frame: self.frame }
     }
 }
 
@@ -253,6 +335,9 @@ impl fmt::Display for Fault {
                 write!(f, "a packet claims {bytes} bytes, {limit} are allowed")
             }
             Self::Checksum => f.write_str("a packet arrived corrupt (wrong checksum)"),
+            Self::Unopened => f.write_str(
+                "a packet is not what the peer has sealed: something on the way changes, repeats or drops packets",
+            ),
             Self::Ended => f.write_str("the connection was closed"),
             Self::EndedWithin => f.write_str("the connection was closed within a packet"),
             Self::Itself => f.write_str("nobody listens there (the connection led back to itself)"),
@@ -269,25 +354,29 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// Writes the header's own checksum, behind all else of it.
-pub fn seal(header: &mut [u8; HEADER_BYTES]) {
-    let crc = crc32c::crc32c(&header[..HEADER_CRC_AT]);
-    header[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+/// Writes the header's own checksum, behind all else of its clear part.
+pub fn finish(clear: &mut [u8; CLEAR_BYTES]) {
+    let crc = crc32c::crc32c(&clear[..HEADER_CRC_AT]);
+    clear[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// CRC-32C of what follows a header.
-fn checksum(head: &[u8], values: &[u8]) -> u32 {
+fn checksum(head: &[u8], values: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let crc = if head.is_empty() { 0 } else { crc32c::crc32c(head) };
-    if values.is_empty() { crc } else { crc32c::crc32c_append(crc, values) }
+    let crc = if values.is_empty() { crc } else { crc32c::crc32c_append(crc, values) };
+    crc.to_le_bytes()
 }
 
 fn held(frame: &Frame) -> usize {
     frame.head.capacity() + frame.values.len()
 }
 
-const HEADER_CRC_AT: usize = 32;
-/// The bit of the kind.
+const CHECKSUM_BYTES: usize = 4;
+pub(crate) const TAG_BYTES: usize = 16;
+const HEADER_CRC_AT: usize = 28;
+/// Bits of the kind.
 const WANTS_ACK: u8 = 0x80;
+const IS_SEALED: u8 = 0x40;
 const MAGIC: [u8; 2] = *b"aD";
 const SPARES_MAX: usize = 8;
 /// Two of the largest frames.

@@ -9,7 +9,7 @@ use std::io::{self, IoSliceMut, Read};
 
 use adapm_core::transport::Frame;
 
-use super::{Fault, HEADER_BYTES, Header, Packet, Spares};
+use super::{CLEAR_BYTES, Fault, Header, Incoming, Proof, Spares};
 
 /// Cuts a stream of bytes into packets.
 #[derive(Debug)]
@@ -31,8 +31,7 @@ pub struct PacketReader {
 /// A packet of which the header has come.
 #[derive(Debug)]
 struct Body {
-    header: Header,
-    frame: Frame,
+    packet: Incoming,
     /// Bytes of head and values that have come.
     got: usize,
 }
@@ -81,27 +80,20 @@ impl PacketReader {
     ///
     /// # Errors
     /// If no more packets can come; further calls are of no use.
-    pub fn read(&mut self, source: &mut impl Read, spares: &mut Spares) -> Result<Option<Packet>, Fault> {
+    pub fn read(&mut self, source: &mut impl Read, spares: &mut Spares) -> Result<Option<Incoming>, Fault> {
         loop {
             let Some(body) = &mut self.body else {
-                if self.end - self.start < HEADER_BYTES {
-                    if !self.fill(source)? {
-                        return Ok(None);
-                    }
-                    continue;
+                self.body = self.read_header(spares)?;
+                if self.body.is_none() && !self.fill(source)? {
+                    return Ok(None);
                 }
-                let here = &self.staging[self.start..self.start + HEADER_BYTES];
-                let bytes: [u8; HEADER_BYTES] = here.try_into().expect("counted");
-                let header = Header::decode(&bytes, self.limit)?;
-                self.start += HEADER_BYTES;
-                self.body = Some(Body::new(header, spares.take()));
                 continue;
             };
             self.start += body.take(&self.staging[self.start..self.end]);
             if body.missing() == 0 {
                 let body = self.body.take().expect("it is here");
                 self.was_large = body.got >= DIRECT_BYTES_MIN;
-                return body.finish().map(Some);
+                return Ok(Some(body.packet));
             }
             let goes_on =
                 if body.missing() < DIRECT_BYTES_MIN { self.fill(source)? } else { self.fill_body(source)? };
@@ -109,6 +101,17 @@ impl PacketReader {
                 return Ok(None);
             }
         }
+    }
+
+    /// Takes a header out of the staging buffer, if it is there as a whole.
+    fn read_header(&mut self, spares: &mut Spares) -> Result<Option<Body>, Fault> {
+        let staged = &self.staging[self.start..self.end];
+        let Some((clear, behind)) = staged.split_first_chunk::<CLEAR_BYTES>() else { return Ok(None) };
+        let header = Header::decode(clear, self.limit)?;
+        let proof = behind.get(..header.bytes() - CLEAR_BYTES).and_then(|bytes| Proof::read(&header, bytes));
+        let body = proof.map(|proof| Body::new(header, *clear, proof, spares.take()));
+        self.start += body.as_ref().map_or(0, |_| header.bytes());
+        Ok(body)
     }
 
     /// Bytes read so far.
@@ -191,34 +194,34 @@ impl PacketReader {
 }
 
 impl Body {
-    fn new(header: Header, mut frame: Frame) -> Self {
+    fn new(header: Header, clear: [u8; CLEAR_BYTES], proof: Proof, mut frame: Frame) -> Self {
         frame.head.truncate(header.head_len);
         if frame.values.len() > header.values_len {
             frame.values.resize(header.values_len);
         }
-        Self { header, frame, got: 0 }
+        Self { packet: Incoming { header, clear, proof, frame }, got: 0 }
     }
 
     fn missing(&self) -> usize {
-        self.header.head_len + self.header.values_len - self.got
+        self.packet.header.head_len + self.packet.header.values_len - self.got
     }
 
     /// Memory for bytes that come next: of the head until it is whole, then of the values.
     fn room(&mut self) -> &mut [u8] {
-        let head_len = self.header.head_len;
-        if self.got < head_len {
-            let end = head_len.min(self.got + GROWTH_BYTES);
-            if self.frame.head.len() < end {
-                self.frame.head.resize(end, 0);
+        let Incoming { header, frame, .. } = &mut self.packet;
+        if self.got < header.head_len {
+            let end = header.head_len.min(self.got + GROWTH_BYTES);
+            if frame.head.len() < end {
+                frame.head.resize(end, 0);
             }
-            return &mut self.frame.head[self.got..];
+            return &mut frame.head[self.got..];
         }
-        let got = self.got - head_len;
-        let end = self.header.values_len.min(got + GROWTH_BYTES);
-        if self.frame.values.len() < end {
-            self.frame.values.resize(end);
+        let got = self.got - header.head_len;
+        let end = header.values_len.min(got + GROWTH_BYTES);
+        if frame.values.len() < end {
+            frame.values.resize(end);
         }
-        &mut self.frame.values.bytes_mut()[got..]
+        &mut frame.values.bytes_mut()[got..]
     }
 
     /// Copies what belongs to this packet out of `bytes`, and returns how much.
@@ -232,10 +235,6 @@ impl Body {
             self.got += taken;
         }
         self.got - before
-    }
-
-    fn finish(self) -> Result<Packet, Fault> {
-        Packet::checked(self.header, self.frame)
     }
 }
 

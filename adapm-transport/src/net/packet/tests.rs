@@ -46,7 +46,7 @@ fn frame(head: usize, values: usize, seed: u8) -> Frame {
 
 fn packet(number: u64, head: usize, values: usize) -> Packet {
     let kind = match number % 4 {
-        0 => Kind::Greeting(Greeting::Hello),
+        0 => Kind::Greeting(Greeting::Open),
         1 => Kind::Link(link::Kind::Bye),
         2 => Kind::Link(link::Kind::Part),
         _ => Kind::Link(link::Kind::Data),
@@ -56,15 +56,38 @@ fn packet(number: u64, head: usize, values: usize) -> Packet {
     Packet { kind, seq: Seq(number), ack: Seq(number << 40), wants_ack, frame }
 }
 
-fn outgoing(packet: &Packet) -> Outgoing {
-    let frame = Arc::new(packet.frame.clone());
+fn draft(packet: &Packet) -> Draft {
+    let Packet { seq, ack, wants_ack, .. } = *packet;
     match packet.kind {
         Kind::Link(kind) => {
-            let Packet { seq, ack, wants_ack, .. } = *packet;
-            Outgoing::link(link::Header { kind, seq, ack, wants_ack }, Some(link::Content::whole(frame)))
+            let content = link::Content::whole(Arc::new(packet.frame.clone()));
+            Draft::link(link::Header { kind, seq, ack, wants_ack }, Some(content))
         }
-        kind => Outgoing::new(kind, packet.seq, packet.ack, Some(frame)),
+        kind => Draft::new(kind, seq, ack, packet.frame.clone()),
     }
+}
+
+fn outgoing(packet: &Packet) -> Outgoing {
+    draft(packet).check()
+}
+
+/// Every third packet is sealed, by something that looks like it.
+fn mixed(packet: &Packet) -> Outgoing {
+    if !packet.seq.0.is_multiple_of(3) {
+        return outgoing(packet);
+    }
+    draft(packet).seal(|_, head, values| {
+        head.iter_mut().chain(values).for_each(|byte| *byte ^= 0x55);
+        [[1; TAG_BYTES], [2; TAG_BYTES]]
+    })
+}
+
+/// A packet as it comes out of a reader.
+fn incoming(packet: &Outgoing) -> Incoming {
+    let [header, head, values] = packet.parts();
+    let mut frame = Frame { head: head.to_vec(), ..Frame::default() };
+    frame.values.push_bytes(values);
+    Incoming::of_parts(header, frame, LIMIT).expect("a sound packet")
 }
 
 fn wire(packets: &[Packet]) -> Vec<u8> {
@@ -72,7 +95,7 @@ fn wire(packets: &[Packet]) -> Vec<u8> {
 }
 
 /// Reads until the fault at the end; blocking may happen at most `patience` times.
-fn read_all(reader: &mut PacketReader, source: &mut Pieces<'_>, patience: usize) -> (Vec<Packet>, Fault) {
+fn read_all(reader: &mut PacketReader, source: &mut Pieces<'_>, patience: usize) -> (Vec<Incoming>, Fault) {
     let (mut spares, mut packets) = (Spares::default(), Vec::new());
     for _ in 0..patience {
         match reader.read(source, &mut spares) {
@@ -85,6 +108,15 @@ fn read_all(reader: &mut PacketReader, source: &mut Pieces<'_>, patience: usize)
         }
     }
     panic!("the reader neither reads on nor ends");
+}
+
+/// The same, of which all must be as they were sent.
+fn read_checked(reader: &mut PacketReader, source: &mut Pieces<'_>) -> (Vec<Packet>, Fault) {
+    let (packets, fault) = read_all(reader, source, 200);
+    match packets.into_iter().map(Incoming::check).collect() {
+        Ok(packets) => (packets, fault),
+        Err(fault) => (Vec::new(), fault),
+    }
 }
 
 fn whole(bytes: &[u8]) -> Pieces<'_> {
@@ -119,12 +151,13 @@ proptest! {
         trusts in any::<bool>(),
     ) {
         let packets: Vec<Packet> = sizes.iter().enumerate().map(|(at, (head, values))| packet(at as u64, *head, *values)).collect();
-        let bytes = wire(&packets);
+        let packets: Vec<Outgoing> = packets.iter().map(mixed).collect();
+        let bytes: Vec<u8> = packets.iter().flat_map(|packet| packet.parts().concat()).collect();
         let mut reader = PacketReader::new(LIMIT);
         reader.trust_short(trusts);
         let mut source = Pieces::ending(&bytes, cuts);
         let (read, fault) = read_all(&mut reader, &mut source, 2_000_000);
-        prop_assert!(read == packets);
+        prop_assert!(read == packets.iter().map(incoming).collect::<Vec<_>>());
         prop_assert_eq!(fault, Fault::Ended);
         prop_assert_eq!(reader.bytes(), bytes.len() as u64);
     }
@@ -139,7 +172,7 @@ proptest! {
         let mut writer = PacketWriter::default();
         let mut turns = 0;
         for packet in &packets {
-            writer.push(outgoing(packet));
+            writer.push(mixed(packet));
             writer.write(&mut sink)?;
         }
         while !writer.write(&mut sink)? {
@@ -147,7 +180,7 @@ proptest! {
             prop_assert!(turns < 2_000_000, "the writer does not end");
         }
         prop_assert_eq!((writer.packets(), writer.bytes()), (0, 0));
-        prop_assert!(sink.bytes == wire(&packets));
+        prop_assert!(sink.bytes == packets.iter().flat_map(|packet| mixed(packet).parts().concat()).collect::<Vec<_>>());
     }
 
     #[test]
@@ -157,14 +190,14 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         bytes.extend(wire(&packets[1..]));
-        let (read, fault) = read_all(&mut PacketReader::new(LIMIT), &mut whole(&bytes), 100);
+        let (read, fault) = read_checked(&mut PacketReader::new(LIMIT), &mut whole(&bytes));
         prop_assert!(read.is_empty(), "{read:?} of a corrupt packet, flipped at {at}");
         prop_assert!(fault != Fault::Ended);
     }
 
     #[test]
-    fn a_flipped_bit_of_a_header_is_an_error_before_anything_is_waited_for(at in 0..HEADER_BYTES, bit in 0_u8..8) {
-        let mut bytes = outgoing(&packet(2, 3 << 10, 2 << 20)).parts()[0].to_vec();
+    fn a_flipped_bit_of_a_header_is_an_error_before_anything_is_waited_for(at in 0..CLEAR_BYTES, bit in 0_u8..8) {
+        let mut bytes = outgoing(&packet(2, 3 << 10, 2 << 20)).parts()[0][..CLEAR_BYTES].to_vec();
         bytes[at] ^= 1 << bit;
         let mut source = Pieces::blocking(&bytes, vec![usize::MAX]);
         let read = PacketReader::new(LIMIT).read(&mut source, &mut Spares::default());
@@ -179,7 +212,7 @@ proptest! {
     #[test]
     fn garbage_is_an_error_without_growth(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut reader = PacketReader::new(1 << 10);
-        let (read, _) = read_all(&mut reader, &mut whole(&bytes), 100);
+        let (read, _) = read_checked(&mut reader, &mut whole(&bytes));
         prop_assert!(read.is_empty());
     }
 }
@@ -188,7 +221,7 @@ proptest! {
 fn a_claim_above_the_limit_is_refused_before_it_costs_anything() {
     let mut bytes = outgoing(&packet(2, 4, 4)).parts().concat();
     bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-    seal((&mut bytes[..HEADER_BYTES]).try_into().expect("a header"));
+    finish((&mut bytes[..CLEAR_BYTES]).try_into().expect("a header"));
     let mut spares = Spares::default();
     spares.keep(frame(10, 0, 0));
     let fault = PacketReader::new(LIMIT).read(&mut whole(&bytes), &mut spares);
@@ -239,11 +272,20 @@ fn parts_of_a_message_are_checked_like_a_stream() {
     let sent = packet(2, 5, 9);
     let packet = outgoing(&sent);
     let [header, head, values] = packet.parts();
-    assert_eq!(Packet::of_parts(header, sent.frame.clone(), LIMIT).as_ref(), Ok(&sent));
+    let of_parts = |header: &[u8], frame: Frame| Incoming::of_parts(header, frame, LIMIT);
+    assert_eq!(of_parts(header, sent.frame.clone()).and_then(Incoming::check).as_ref(), Ok(&sent));
     assert_eq!((head, values), (&sent.frame.head[..], sent.frame.values.bytes()));
-    assert_eq!(Packet::of_parts(&header[1..], sent.frame.clone(), LIMIT), Err(Fault::Magic));
-    assert_eq!(Packet::of_parts(header, frame(5, 8, 2), LIMIT), Err(Fault::EndedWithin));
-    assert_eq!(Packet::of_parts(header, frame(5, 9, 3), LIMIT), Err(Fault::Checksum));
+    assert_eq!(of_parts(&header[1..], sent.frame.clone()), Err(Fault::Magic));
+    assert_eq!(of_parts(&header[..HEADER_BYTES - 1], sent.frame.clone()), Err(Fault::Magic));
+    assert_eq!(of_parts(header, frame(5, 8, 2)), Err(Fault::EndedWithin));
+    assert_eq!(of_parts(header, frame(5, 9, 3)).and_then(Incoming::check), Err(Fault::Checksum));
+}
+
+#[test]
+fn a_sealed_packet_is_not_believed_for_a_checksum() {
+    let sealed = mixed(&packet(3, 5, 9));
+    assert_eq!(sealed.parts()[0].len(), SEALED_HEADER_BYTES);
+    assert_eq!(incoming(&sealed).check(), Err(Fault::Unopened));
 }
 
 #[test]
@@ -278,11 +320,12 @@ fn news_counts_more_than_a_short_call_before_it() {
     let (mut reader, mut spares) = (PacketReader::new(LIMIT), Spares::default());
     reader.trust_short(true);
     let mut source = Pieces::blocking(&first, vec![usize::MAX]);
-    assert_eq!(reader.read(&mut source, &mut spares).as_ref(), Ok(&Some(packets[0].clone())));
+    assert_eq!(reader.read(&mut source, &mut spares), Ok(Some(incoming(&outgoing(&packets[0])))));
     // The source tells of the last packet while the second one waits to be taken.
     reader.hear_news();
     source = Pieces::blocking(&last, vec![usize::MAX]);
-    for expected in [Some(packets[1].clone()), Some(packets[2].clone()), None] {
+    for expected in [Some(&packets[1]), Some(&packets[2]), None] {
+        let expected = expected.map(|packet| incoming(&outgoing(packet)));
         assert_eq!(reader.read(&mut source, &mut spares), Ok(expected));
     }
 }

@@ -9,62 +9,119 @@ use std::sync::Arc;
 use adapm_core::link::{self, Content, Seq};
 use adapm_core::transport::Frame;
 
-use super::{HEADER_BYTES, Kind, MAGIC, PROTOCOL_VERSION, WANTS_ACK, checksum, seal};
+use super::{CLEAR_BYTES, IS_SEALED, Kind, MAGIC, PROTOCOL_VERSION, SEALED_HEADER_BYTES, Tag, WANTS_ACK};
+use super::{HEADER_BYTES, checksum, finish};
 
-/// A packet to be written; shares its frame with whoever may have to write it again.
+/// What a packet is to say, before anything protects it.
 #[derive(Clone, Debug)]
-pub struct Outgoing {
-    header: [u8; HEADER_BYTES],
+pub struct Draft {
+    kind: u8,
+    seq: Seq,
+    ack: Seq,
     content: Option<Content>,
 }
 
-impl Outgoing {
-    /// A packet with all of a frame.
-    ///
-    /// # Panics
-    /// If head or values are longer than 4 GiB, far above the bound on packets.
+/// A packet to be written.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    header: [u8; SEALED_HEADER_BYTES],
+    body: Body,
+}
+
+/// What follows a header.
+#[derive(Clone, Debug)]
+enum Body {
+    /// As it is; shared with whoever may have to write it again.
+    Plain(Option<Content>),
+    /// As nobody else can read it.
+    Sealed { bytes: Vec<u8>, head_len: usize },
+}
+
+impl Draft {
+    /// A packet of any kind.
     #[must_use]
-    pub fn new(kind: Kind, seq: Seq, ack: Seq, frame: Option<Arc<Frame>>) -> Self {
-        Self::sealed(kind.byte(), seq, ack, frame.map(Content::whole))
+    pub fn new(kind: Kind, seq: Seq, ack: Seq, frame: Frame) -> Self {
+        Self { kind: kind.byte(), seq, ack, content: Some(Content::whole(Arc::new(frame))) }
     }
 
     /// A packet of the link session.
     #[must_use]
     pub fn link(header: link::Header, content: Option<Content>) -> Self {
         let kind = Kind::Link(header.kind).byte() | if header.wants_ack { WANTS_ACK } else { 0 };
-        Self::sealed(kind, header.seq, header.ack, content)
-    }
-
-    /// A packet with its checksums; costs a look at all its bytes.
-    fn sealed(kind: u8, seq: Seq, ack: Seq, content: Option<Content>) -> Self {
-        let parts = content.as_ref().map(|content| (content.head(), content.values()));
-        let (head, values) = parts.unwrap_or_default();
-        let len = |bytes: usize| u32::try_from(bytes).expect("a packet is small").to_le_bytes();
-        let mut header = [0; HEADER_BYTES];
-        header[..2].copy_from_slice(&MAGIC);
-        (header[2], header[3]) = (kind, PROTOCOL_VERSION);
-        header[4..8].copy_from_slice(&len(head.len()));
-        header[8..12].copy_from_slice(&len(values.len()));
-        header[12..20].copy_from_slice(&seq.0.to_le_bytes());
-        header[20..28].copy_from_slice(&ack.0.to_le_bytes());
-        header[28..32].copy_from_slice(&checksum(head, values).to_le_bytes());
-        seal(&mut header);
-        Self { header, content }
+        Self { kind, seq: header.seq, ack: header.ack, content }
     }
 
     /// A message of a handshake.
     #[must_use]
     pub fn greeting(kind: Kind, bytes: Vec<u8>) -> Self {
-        let frame = Frame { head: bytes, ..Frame::default() };
-        Self::new(kind, Seq::default(), Seq::default(), Some(Arc::new(frame)))
+        Self::new(kind, Seq::default(), Seq::default(), Frame { head: bytes, ..Frame::default() })
     }
 
+    /// The packet with its checksums; costs a look at all its bytes.
+    ///
+    /// # Panics
+    /// If head or values are longer than 4 GiB, far above the bound on packets.
+    #[must_use]
+    pub fn check(self) -> Outgoing {
+        let (head, values) = self.parts();
+        let (clear, crc) = (self.clear(0), checksum(head, values));
+        let mut header = [0; SEALED_HEADER_BYTES];
+        header[..CLEAR_BYTES].copy_from_slice(&clear);
+        header[CLEAR_BYTES..HEADER_BYTES].copy_from_slice(&crc);
+        Outgoing { header, body: Body::Plain(self.content) }
+    }
+
+    /// The packet as `seal` seals its head, and then its values, in place; those that are empty are passed over.
+    ///
+    /// # Panics
+    /// If head or values are longer than 4 GiB, far above the bound on packets.
+    pub(crate) fn seal(
+        self,
+        seal: impl FnOnce(&[u8; CLEAR_BYTES], &mut [u8], &mut [u8]) -> [Tag; 2],
+    ) -> Outgoing {
+        let (head, values) = self.parts();
+        let (clear, head_len) = (self.clear(IS_SEALED), head.len());
+        let mut bytes = Vec::with_capacity(head_len + values.len());
+        bytes.extend_from_slice(head);
+        bytes.extend_from_slice(values);
+        let (head, values) = bytes.split_at_mut(head_len);
+        let tags = seal(&clear, head, values);
+        let mut header = [0; SEALED_HEADER_BYTES];
+        header[..CLEAR_BYTES].copy_from_slice(&clear);
+        header[CLEAR_BYTES..].copy_from_slice(tags.as_flattened());
+        Outgoing { header, body: Body::Sealed { bytes, head_len } }
+    }
+
+    fn parts(&self) -> (&[u8], &[u8]) {
+        self.content.as_ref().map(|content| (content.head(), content.values())).unwrap_or_default()
+    }
+
+    fn clear(&self, bits: u8) -> [u8; CLEAR_BYTES] {
+        let (head, values) = self.parts();
+        let len = |bytes: usize| u32::try_from(bytes).expect("a packet is small").to_le_bytes();
+        let mut clear = [0; CLEAR_BYTES];
+        clear[..2].copy_from_slice(&MAGIC);
+        (clear[2], clear[3]) = (self.kind | bits, PROTOCOL_VERSION);
+        clear[4..8].copy_from_slice(&len(head.len()));
+        clear[8..12].copy_from_slice(&len(values.len()));
+        clear[12..20].copy_from_slice(&self.seq.0.to_le_bytes());
+        clear[20..28].copy_from_slice(&self.ack.0.to_le_bytes());
+        finish(&mut clear);
+        clear
+    }
+}
+
+impl Outgoing {
     /// Header, head and values, as they follow each other on the wire.
     #[must_use]
     pub fn parts(&self) -> [&[u8]; 3] {
-        match &self.content {
-            Some(content) => [&self.header, content.head(), content.values()],
-            None => [&self.header, &[], &[]],
+        match &self.body {
+            Body::Plain(Some(content)) => [&self.header[..HEADER_BYTES], content.head(), content.values()],
+            Body::Plain(None) => [&self.header[..HEADER_BYTES], &[], &[]],
+            Body::Sealed { bytes, head_len } => {
+                let (head, values) = bytes.split_at(*head_len);
+                [&self.header, head, values]
+            }
         }
     }
 
@@ -72,7 +129,10 @@ impl Outgoing {
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a packet has a header at least")]
     pub fn len(&self) -> usize {
-        HEADER_BYTES + self.content.as_ref().map_or(0, Content::len)
+        match &self.body {
+            Body::Plain(content) => HEADER_BYTES + content.as_ref().map_or(0, Content::len),
+            Body::Sealed { bytes, .. } => SEALED_HEADER_BYTES + bytes.len(),
+        }
     }
 }
 

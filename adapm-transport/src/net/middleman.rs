@@ -1,0 +1,542 @@
+//! Two nodes with a token, and somebody on the way between them who does not know it: changes, drops, repeats, moves and cuts
+//! packets, plays back what it has recorded, and says things of its own, at every step of handshakes, first packets and resumes.
+//!
+//! What must hold, whatever it does:
+//!
+//! | claim | checked |
+//! | --- | --- |
+//! | nothing is believed on a sealed connection but what its other end has sealed there, in its order | with every packet |
+//! | each frame arrives once and in order, as it was sent | with every frame |
+//! | nobody on the way hears who the nodes are | with every packet |
+//! | no node is refused, blamed or given up: the worst is a connection that ends | with every handshake |
+//! | once it is gone, everything arrives | at the end |
+//! | whoever has the token, and knows all that members know of a node, does not take its place | now and then |
+//!
+//! No sockets and no time: the nodes are the machines of which an endpoint is made.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+
+use adapm_core::link::{LinkConfig, Seq};
+use adapm_core::testing::rng::Rng;
+use adapm_core::transport::Frame;
+use adapm_core::{Instant, NodeId};
+
+use super::hello::{
+    ClusterId, Dialing, Ending, GREETING_BYTES_MAX, Identity, Incarnation, Listening, Message, Met, Refusal,
+    Step, Token,
+};
+use super::noise::mistake::{self, Mistake, is_planted};
+use super::noise::{Channel, Initiator, LinkSecret, Recordings, respond};
+use super::packet::{CLEAR_BYTES, Draft, Greeting, Incoming, Kind, Packet, PacketReader, Spares, finish};
+use super::peer::{Peer, Recognized};
+use crate::testing::{Pieces, token};
+
+/// One of both nodes, with its side of the connection if there is one.
+struct End {
+    own: Identity,
+    peer: Peer,
+    recordings: Recordings,
+    line: Option<Line>,
+    sent: u64,
+    received: u64,
+}
+
+/// One side of a connection.
+struct Line {
+    role: Role,
+    channel: Channel,
+    /// What this side has sealed, as it is on the wire.
+    sealed: Vec<Vec<u8>>,
+    /// Packets of the other side that were believed since there are keys.
+    believed: usize,
+}
+
+enum Role {
+    Dialing(Dialing),
+    Listening(Listening),
+    Attached,
+}
+
+/// Why a run is over before its time.
+type Found = String;
+
+/// What a run has seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    tricks: u64,
+    connections: u64,
+    resumes: u64,
+    frames: u64,
+    refused: u64,
+    impostors: u64,
+}
+
+/// The whole scene: node 1 dials node 0.
+struct Scene {
+    rng: Rng,
+    now: Instant,
+    ends: [End; 2],
+    /// Packets on their way to node 0 and to node 1.
+    ways: [VecDeque<Vec<u8>>; 2],
+    /// Everything that was ever on its way, a packet each.
+    recorded: Vec<Vec<u8>>,
+    tricks_left: u64,
+    /// Steps since something was on its way.
+    silence: u32,
+    entropy: u8,
+    seen: Seen,
+}
+
+impl End {
+    fn new(node: u16) -> Self {
+        let own = Identity {
+            cluster: ClusterId(CLUSTER),
+            node: NodeId(node),
+            nodes: 2,
+            channel: 0,
+            layout_digest: 9,
+            incarnation: Incarnation(u64::from(node) + 100),
+        };
+        let mut config = LinkConfig::dead_after(Duration::from_secs(3_600));
+        config.packet_bytes = 100;
+        let peer = Peer::new(NodeId(1 - node), node == 1, config);
+        Self { own, peer, recordings: Recordings::default(), line: None, sent: 0, received: 0 }
+    }
+
+    /// What the next packet of this side looks like on the wire.
+    fn protect(&mut self, draft: Draft) -> Option<Vec<u8>> {
+        let line = self.line.as_mut()?;
+        let bytes = line.channel.protect(draft).parts().concat();
+        if line.channel.is_sealed() {
+            line.sealed.push(bytes.clone());
+        }
+        Some(bytes)
+    }
+
+    fn hang_up(&mut self) {
+        if self.line.take().is_some() {
+            self.peer.session.handle_down();
+        }
+    }
+}
+
+impl Scene {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let tricks_left = rng.within(1..9) as u64;
+        Self {
+            rng,
+            now: Instant::ZERO,
+            ends: [End::new(0), End::new(1)],
+            ways: [VecDeque::new(), VecDeque::new()],
+            recorded: Vec::new(),
+            tricks_left,
+            silence: 0,
+            entropy: 0,
+            seen: Seen::default(),
+        }
+    }
+
+    fn run(mut self) -> Result<Seen, Found> {
+        for _ in 0..STEPS_MAX {
+            self.now = self.now.plus_nanos(1_000_000);
+            let is_done = self.tricks_left == 0
+                && self.ends.iter().all(|end| end.sent == FRAMES)
+                && self.ends[0].received == FRAMES
+                && self.ends[1].received == FRAMES;
+            if is_done {
+                self.seen.frames = 2 * FRAMES;
+                return Ok(self.seen);
+            }
+            self.step()?;
+        }
+        Err(format!(
+            "not everything has arrived: {:?}",
+            self.ends.each_ref().map(|end| (end.sent, end.received))
+        ))
+    }
+
+    /// Something happens.
+    fn step(&mut self) -> Result<(), Found> {
+        if self.ends.iter().all(|end| end.line.is_none()) {
+            self.connect();
+        }
+        for at in 0..2 {
+            self.talk(at);
+        }
+        if self.ends[0].peer.is_heard && self.rng.chance(1) {
+            self.impostor()?;
+        }
+        if self.tricks_left > 0 && self.rng.chance(12) {
+            self.trick();
+            self.notice_ends();
+        }
+        let to = self.rng.within(0..2);
+        let to = if self.ways[to].is_empty() { 1 - to } else { to };
+        self.silence += 1;
+        if self.silence > SILENCE_MAX {
+            // As an endpoint does with a handshake that takes too long, and a peer that it suspects.
+            self.ends[to].hang_up();
+        }
+        if let Some(bytes) = self.ways[to].pop_front() {
+            self.silence = 0;
+            self.arrive(to, &bytes)?;
+        }
+        self.notice_ends();
+        Ok(())
+    }
+
+    /// A side that has hung up is noticed by the other one.
+    fn notice_ends(&mut self) {
+        if self.ends.iter().any(|end| end.line.is_none()) {
+            self.ends.iter_mut().for_each(End::hang_up);
+            self.ways.iter_mut().for_each(VecDeque::clear);
+        }
+    }
+
+    fn entropy(&mut self) -> [u8; 32] {
+        let mut entropy = [0x33; 32];
+        if !is_planted(Mistake::KeysReused) {
+            entropy[8..16].copy_from_slice(&self.rng.bits().to_le_bytes());
+        }
+        // Both sides have one each.
+        self.entropy ^= 1;
+        entropy[16] = self.entropy;
+        entropy
+    }
+
+    fn connect(&mut self) {
+        let [here, there] = [self.entropy(), self.entropy()];
+        let [listener, dialer] = &mut self.ends;
+        if is_planted(Mistake::KeysReused) {
+            // Else it would be noticed already that a key comes again.
+            listener.recordings = Recordings::default();
+        }
+        let to = (listener.own.node, dialer.peer.incarnation, dialer.peer.link.clone());
+        let (dialing, open) =
+            Dialing::new(dialer.own, Some(&secret()), to, dialer.peer.session.expects(), here);
+        let listening = Listening::new(listener.own, Some(secret()), there);
+        let line = |role| Some(Line { role, channel: Channel::default(), sealed: Vec::new(), believed: 0 });
+        (listener.line, dialer.line) = (line(Role::Listening(listening)), line(Role::Dialing(dialing)));
+        self.seen.connections += 1;
+        self.silence = 0;
+        self.say(1, open);
+    }
+
+    /// That side says a step of the handshake.
+    fn say(&mut self, at: usize, message: Message) {
+        let bytes = self.ends[at].protect(message.into_draft());
+        self.put(at, bytes);
+    }
+
+    /// That side writes what its session has.
+    fn talk(&mut self, at: usize) {
+        let end = &mut self.ends[at];
+        if end.sent < FRAMES && self.rng.chance(30) {
+            let mut frame = frame(end.own.node, end.sent);
+            if end.peer.session.send(&mut frame).is_ok() {
+                end.sent += 1;
+            }
+        }
+        while self.ends[at].line.as_ref().is_some_and(|line| matches!(line.role, Role::Attached))
+            && let Some((header, content)) = self.ends[at].peer.session.poll_packet(self.now)
+        {
+            let bytes = self.ends[at].protect(Draft::link(header, content));
+            self.put(at, bytes);
+        }
+    }
+
+    /// Puts what that side has said on the way.
+    fn put(&mut self, from: usize, bytes: Option<Vec<u8>>) {
+        if let Some(bytes) = bytes {
+            self.recorded.push(bytes.clone());
+            self.ways[1 - from].push_back(bytes);
+        }
+    }
+
+    /// Bytes come to that side; those of several packets, or of a part of one, are no different.
+    fn arrive(&mut self, to: usize, bytes: &[u8]) -> Result<(), Found> {
+        if bytes.windows(8).any(|part| part == CLUSTER.to_le_bytes() || part == postcard_of(CLUSTER)) {
+            return Err("anybody can read who the nodes are".into());
+        }
+        let Some(packet) = packet_of(bytes) else {
+            // Not a packet of this protocol, or a part of one, behind which nothing makes sense.
+            self.ends[to].hang_up();
+            return Ok(());
+        };
+        let Some(line) = &mut self.ends[to].line else { return Ok(()) };
+        let is_sealed = line.channel.is_sealed();
+        let Ok(believed) = line.channel.believe(packet.clone()) else {
+            self.ends[to].hang_up();
+            return Ok(());
+        };
+        if is_sealed {
+            let number = line.believed;
+            line.believed += 1;
+            let sealed = self.ends[1 - to].line.as_ref().and_then(|line| line.sealed.get(number));
+            if sealed.and_then(|sealed| packet_of(sealed)) != Some(packet) {
+                return Err(format!("packet {number} of a connection is not what was sealed there"));
+            }
+        }
+        self.hear(to, believed, is_sealed)
+    }
+
+    fn hear(&mut self, to: usize, packet: Packet, is_sealed: bool) -> Result<(), Found> {
+        let Some(line) = &mut self.ends[to].line else { return Ok(()) };
+        let bytes = &packet.frame.head;
+        let step = match (&mut line.role, packet.kind) {
+            (Role::Attached, Kind::Link(_)) => return self.serve(to, packet),
+            (Role::Dialing(dialing), Kind::Greeting(greeting)) => dialing.handle(greeting, bytes),
+            (Role::Listening(listening), Kind::Greeting(greeting)) => {
+                listening.handle(greeting, bytes, &mut self.ends[to].recordings)
+            }
+            _ => {
+                self.ends[to].hang_up();
+                return Ok(());
+            }
+        };
+        match step {
+            Ok(Step::Open { last, channel, first }) => {
+                last.into_iter().for_each(|message| self.say(to, message));
+                if let Some(line) = &mut self.ends[to].line {
+                    line.channel = channel;
+                }
+                first.into_iter().for_each(|message| self.say(to, message));
+                Ok(())
+            }
+            Ok(Step::Met(met)) => self.meet(to, &met),
+            Err(Ending::Ours { is_sure: true, refusal } | Ending::Theirs { is_sure: true, refusal })
+                if to == 1 || is_sealed =>
+            {
+                Err(format!("a node is sure of a refusal: {refusal}"))
+            }
+            Err(_) => {
+                self.seen.refused += 1;
+                self.ends[to].hang_up();
+                Ok(())
+            }
+        }
+    }
+
+    fn meet(&mut self, at: usize, met: &Met) -> Result<(), Found> {
+        let now = self.now;
+        let end = &mut self.ends[at];
+        let recognized = end.peer.recognize(met);
+        if !matches!(recognized, Recognized::Unmet | Recognized::Same) {
+            return Err(format!("a node is not recognized: {recognized:?}"));
+        }
+        self.seen.resumes += u64::from(recognized == Recognized::Same);
+        end.peer.session.handle_down();
+        let expects = end.peer.session.expects();
+        let Some(line) = &mut end.line else { return Ok(()) };
+        let welcome = match &line.role {
+            Role::Listening(listening) => Some(listening.accept(expects, end.peer.common_link(met))),
+            _ => None,
+        };
+        end.peer.note_met(met);
+        line.role = Role::Attached;
+        if let Err(error) = end.peer.session.handle_up(now, met.expects) {
+            return Err(format!("a node is blamed: {error}"));
+        }
+        welcome.into_iter().for_each(|message| self.say(at, message));
+        Ok(())
+    }
+
+    fn serve(&mut self, to: usize, mut packet: Packet) -> Result<(), Found> {
+        let Kind::Link(kind) = packet.kind else { return Ok(()) };
+        let now = self.now;
+        let end = &mut self.ends[to];
+        end.peer.is_heard = true;
+        let Packet { seq, ack, wants_ack, .. } = packet;
+        let header = adapm_core::link::Header { kind, seq, ack, wants_ack };
+        let mut out = Frame::default();
+        let arrival = end.peer.session.handle_packet(now, header, &mut packet.frame, &mut out);
+        match arrival {
+            Ok(adapm_core::link::Arrival::Deliver) => {
+                if out != frame(end.peer.node, end.received) {
+                    return Err(format!("frame {} is not what was sent", end.received));
+                }
+                end.received += 1;
+            }
+            Ok(_) => {}
+            Err(error) => return Err(format!("a node is blamed: {error}")),
+        }
+        while end.peer.session.poll_event().is_some() {}
+        Ok(())
+    }
+
+    /// The one on the way does something.
+    fn trick(&mut self) {
+        let to = self.rng.within(0..2);
+        let under_way = self.ways[to].len();
+        let trick = self.rng.within(0..9);
+        if under_way == 0 && trick < 5 {
+            return;
+        }
+        self.tricks_left -= 1;
+        self.seen.tricks += 1;
+        let at = self.rng.within(0..under_way.max(1));
+        let way = &mut self.ways[to];
+        match trick {
+            0 | 1 => {
+                let byte = self.rng.within(0..way[at].len());
+                way[at][byte] ^= 1 << self.rng.within(0..8);
+                if trick == 0
+                    && let Some(clear) = way[at].first_chunk_mut::<CLEAR_BYTES>()
+                {
+                    finish(clear);
+                }
+            }
+            2 => drop(way.remove(at)),
+            3 => way.insert(at, way[at].clone()),
+            4 => way.swap(at, self.rng.within(0..under_way)),
+            // What was said before, on this connection or another, in this direction or the other.
+            5 | 6 if !self.recorded.is_empty() => {
+                let recorded = self.recorded[self.rng.within(0..self.recorded.len())].clone();
+                if under_way > 0 && trick == 5 {
+                    way[at] = recorded;
+                } else {
+                    way.insert(at.min(under_way), recorded);
+                }
+            }
+            7 => {
+                let forged = self.forged();
+                self.ways[to].push_front(forged);
+            }
+            _ => self.ends[to].hang_up(),
+        }
+    }
+
+    /// A member dials node 0 as node 1, with everything but the secret of the link: with none, or with that of another.
+    fn impostor(&mut self) -> Result<(), Found> {
+        let (own, to) = (self.ends[1].own, self.ends[0].own);
+        let link = if self.rng.chance(50) { Some(link_of_others()) } else { None };
+        let (mut dialing, open) =
+            Dialing::new(own, Some(&secret()), (to.node, Some(to.incarnation), link), Seq(0), self.entropy());
+        let mut listening = Listening::new(to, Some(secret()), self.entropy());
+        let mut recordings = Recordings::default();
+        let opened = listening.handle(Greeting::Open, &open.bytes, &mut recordings);
+        let Ok(Step::Open { last: Some(opened), .. }) = opened else { return Err("no answer".into()) };
+        let Ok(Step::Open { first, last, .. }) = dialing.handle(Greeting::Opened, &opened.bytes) else {
+            return Err("no answer".into());
+        };
+        let hello = first.or(last).expect("it says who it is");
+        let Ok(Step::Met(met)) = listening.handle(Greeting::Hello, &hello.bytes, &mut recordings) else {
+            return Err("it has the token".into());
+        };
+        self.seen.impostors += 1;
+        match self.ends[0].peer.recognize(&met) {
+            Recognized::Other => Ok(()),
+            recognized => Err(format!("an impostor is taken for {recognized:?}")),
+        }
+    }
+
+    /// Something of its own, in the clear.
+    fn forged(&mut self) -> Vec<u8> {
+        let refusals =
+            [Refusal::GivenUp, Refusal::Restarted, Refusal::Layout, Refusal::Cluster, Refusal::Malformed];
+        let kinds = [Greeting::Open, Greeting::Opened, Greeting::Hello, Greeting::Welcome];
+        let draft = match self.rng.within(0..3) {
+            0 => Message::refuse(self.rng.choose(&refusals)).into_draft(),
+            1 => {
+                let bytes = (0..self.rng.within(0..60)).map(|_| self.rng.bits() as u8).collect();
+                Draft::greeting(Kind::Greeting(self.rng.choose(&kinds)), bytes)
+            }
+            _ => {
+                let kinds =
+                    [adapm_core::link::Kind::Data, adapm_core::link::Kind::Bye, adapm_core::link::Kind::Ack];
+                let (seq, ack) = (self.rng.within(0..20) as u64, self.rng.within(0..20) as u64);
+                let frame = Frame { head: vec![0; self.rng.within(0..9)], ..Frame::default() };
+                Draft::new(Kind::Link(self.rng.choose(&kinds)), Seq(seq), Seq(ack), frame)
+            }
+        };
+        draft.check().parts().concat()
+    }
+}
+
+/// The packet that `bytes` are, if they are one and nothing more.
+fn packet_of(bytes: &[u8]) -> Option<Incoming> {
+    let mut reader = PacketReader::new(GREETING_BYTES_MAX);
+    let mut source = Pieces::blocking(bytes, vec![usize::MAX]);
+    let packet = reader.read(&mut source, &mut Spares::default()).ok().flatten();
+    packet.filter(|_| !reader.is_within())
+}
+
+/// A frame that tells its sender and its number; some are cut into parts.
+fn frame(node: NodeId, number: u64) -> Frame {
+    let mut frame = Frame { head: number.to_le_bytes().to_vec(), ..Frame::default() };
+    frame.head.push(node.0 as u8);
+    frame.values.resize(if number % 3 == 2 { 250 } else { (number % 3 * 4) as usize });
+    frame.values.bytes_mut().fill(number as u8 ^ 0x5a);
+    frame
+}
+
+/// The secret of a link that the impostor has itself.
+fn link_of_others() -> LinkSecret {
+    static LINK: OnceLock<LinkSecret> = OnceLock::new();
+    let link = LINK.get_or_init(|| {
+        let (_, first) = Initiator::start(&secret(), [7; 32]);
+        respond(&secret(), &first, [8; 32]).expect("it has the token").1.link
+    });
+    link.clone()
+}
+
+fn secret() -> Token {
+    token(1)
+}
+
+/// How a number is written into a message.
+fn postcard_of(number: u64) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    (0..8).for_each(|at| bytes[at] = (number >> (7 * at)) as u8 | 0x80);
+    bytes
+}
+
+/// Whatever the one on the way does in `seeds` runs; the first run that finds something.
+fn runs(seeds: core::ops::Range<u64>) -> Result<Seen, (u64, Found)> {
+    let mut all = Seen::default();
+    for seed in seeds {
+        let seen = Scene::new(seed).run().map_err(|found| (seed, found))?;
+        all.tricks += seen.tricks;
+        all.connections += seen.connections;
+        all.resumes += seen.resumes;
+        all.frames += seen.frames;
+        all.refused += seen.refused;
+        all.impostors += seen.impostors;
+    }
+    Ok(all)
+}
+
+#[test]
+fn whoever_is_on_the_way_costs_time_and_nothing_else() {
+    let seen = runs(0..SEEDS).unwrap_or_else(|(seed, found)| panic!("seed {seed}: {found}"));
+    println!("{SEEDS} runs: {seen:?}");
+    let per_run = |count: u64| count as f64 / SEEDS as f64;
+    let is_test =
+        per_run(seen.tricks) >= 4.0 && per_run(seen.resumes) >= 1.0 && per_run(seen.impostors) >= 0.1;
+    assert!(is_test, "{seen:?} is none");
+}
+
+#[test]
+fn mistakes_that_are_easily_made_are_found() {
+    for (mistake, found) in [
+        (Mistake::HeaderUnbound, "is not what was sealed there"),
+        (Mistake::KeysReused, "is not what was sealed there"),
+        (Mistake::IdentityFirst, "anybody can read who the nodes are"),
+        (Mistake::RumoursBelieved, "a node is sure of a refusal"),
+        (Mistake::LinkUnproved, "an impostor is taken for Same"),
+    ] {
+        let (seed, said) = mistake::with(Some(mistake), || runs(0..SEEDS)).expect_err("nothing was found");
+        println!("{mistake:?}: seed {seed}");
+        assert!(said.contains(found), "{mistake:?}: {said}");
+    }
+}
+
+/// A cluster id of which each byte is told in the clear as itself, be it written as it is or as a number of variable length.
+const CLUSTER: u64 = 0x5ec2_e75e_c2e7_5ec3;
+const FRAMES: u64 = 12;
+const STEPS_MAX: u64 = 20_000;
+const SILENCE_MAX: u32 = 100;
+const SEEDS: u64 = 10_000;
