@@ -50,13 +50,13 @@
 //! | a peer is silent for the dead time (10 s) | `recv` tells that it is lost, once; frames to it are dropped |
 //! | a peer ends | in order: nothing is told. After a failure: it is lost, and with it whom it has lost itself |
 //! | a peer has given this node up | that peer is lost, and the reason tells ([`GaveUp`](adapm_core::transport::Loss::GaveUp)) |
-//! | a peer is started anew | it has forgotten everything: it is lost, and is told that it is |
+//! | a peer is started anew | it has forgotten everything: it is lost, and is told that it is; with a token once the peer's first life is silent, as anybody with it could say so |
 //! | nodes do not belong together | both sides tell why: version, cluster, token, node id and count, channel, layout |
 //! | a stranger connects | at most 4 KiB, 5 s and 64 of them at a time; nobody else notices |
 //! | the user of an endpoint is slow | its peers' ways fill up, and nobody else's |
 //!
-//! Without a token an endpoint listens on this machine only, unless it is told to be insecure. A token proves who may join;
-//! nothing is encrypted.
+//! Without a token an endpoint listens on this machine only, unless it is told to be insecure. With one, nobody else can join,
+//! read or change anything ([`docs::security`]).
 //!
 //! # A transport of your own
 //!

@@ -88,7 +88,10 @@ fn launched_nodes_train_one_model_and_print_one_result() {
         assert_eq!(objects[0]["triples"], 42, "{ran:?}");
         assert_eq!(objects[2]["nodes"].to_string(), nodes, "{ran:?}");
         assert!(objects[2]["mrr"].is_number() && objects[2]["bytes_sent"].as_u64() > Some(0), "{ran:?}");
-        holds(&ran.stderr, &format!("n0 | cluster   {nodes} processes over {transport}, meeting at file:"));
+        holds(
+            &ran.stderr,
+            &format!("n0 | cluster   {nodes} processes over {transport} (sealed), meeting at file:"),
+        );
         holds(&ran.stderr, "node from ADAPM_NODE, count from ADAPM_NODES, meeting from ADAPM_RENDEZVOUS");
         holds(&ran.stderr, "n0 | epoch   2");
         for line in ran.stderr.lines() {

@@ -133,16 +133,19 @@ fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table
     let line = first.stderr_line("refused 127.0.0.1:");
     assert!(line.contains("adapm"), "{line}");
     // A process with another secret is told why, and node 0 names it, too.
-    let stranger = member(&folder, 1, 2).env("ADAPM_TOKEN", TOKEN.replace('5', "6")).args(train).output();
-    let stranger = stranger.expect("the binary runs");
-    assert_eq!(stranger.status.code(), Some(2), "{stranger:?}");
+    let mut stranger = member(&folder, 1, 2);
+    stranger.env("ADAPM_TOKEN", TOKEN.replace('5', "6")).args(train).args(["--join-timeout", "1"]);
+    let stranger = stranger.output().expect("the binary runs");
+    assert_eq!(stranger.status.code(), Some(75), "{stranger:?}");
     assert!(String::from_utf8_lossy(&stranger.stderr).contains("the tokens differ"), "{stranger:?}");
     first.stderr_line("the tokens differ");
     let other = Process::start("n1", member(&folder, 1, 2).args(train));
     let ended = first.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let row = ended.stdout.lines().find(|line| line.contains("refused  ")).unwrap_or_default().to_owned();
-    assert!(row.contains("2 connections; the last: refused 127.0.0.1:"), "{ended:?}");
+    assert!(row.contains(" connections; the last: refused 127.0.0.1:"), "{ended:?}");
+    let count = row.split_whitespace().find_map(|word| word.parse::<u32>().ok());
+    assert!(count.is_some_and(|count| count >= 2), "{ended:?}");
     assert_eq!(other.end().code, Some(0));
 }
 

@@ -28,7 +28,8 @@ pub struct GroupConfig {
     pub rendezvous: Rendezvous,
     /// The cluster; processes of different ones refuse each other. Defaults to 0.
     pub cluster: ClusterId,
-    /// The secret that all processes share. Defaults to none.
+    /// The secret that all processes share. Defaults to none: processes that meet by a file find one there, which node 0 makes
+    /// for the run; others have none.
     pub token: Option<Token>,
     /// What carries the links of parameters; those between control threads are always TCP. Defaults to TCP.
     pub kind: Kind,
@@ -37,7 +38,7 @@ pub struct GroupConfig {
     pub bind: Option<String>,
     /// Address or host name that others are to dial, if it is not the one to listen at. Defaults to that.
     pub advertise: Option<String>,
-    /// Whether to listen beyond this machine without a token. Defaults to no.
+    /// Whether to do without a token: to make none, and to listen beyond this machine all the same. Defaults to no.
     pub insecure: bool,
     /// Silence after which a node is lost; one that sends heartbeats and answers nothing is after six times as long. Defaults to
     /// 10 s.
@@ -51,7 +52,8 @@ pub struct GroupConfig {
 pub enum Rendezvous {
     /// `host:port`: node 0 listens there.
     Address(String),
-    /// A file that all can read, in which node 0 writes where it listens; for processes on one machine or a shared disk.
+    /// A file in which node 0 writes where it listens, and a secret for the run; for processes of one user on one machine or with
+    /// a shared disk.
     File(PathBuf),
 }
 
@@ -72,6 +74,18 @@ impl GroupConfig {
             dead_after: Duration::from_secs(10),
             join_timeout: Duration::from_secs(60),
         }
+    }
+
+    /// Whether nobody but the nodes of the run can join it, or read and change what goes between them: there is a token, or there
+    /// will be one where they meet.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.token.is_some() || self.finds_token()
+    }
+
+    /// Whether this node was given no token, and is to find one where all meet: in a file that nobody else can read.
+    pub(super) fn finds_token(&self) -> bool {
+        matches!(self.rendezvous, Rendezvous::File(_)) && self.token.is_none() && !self.insecure
     }
 }
 

@@ -17,9 +17,9 @@ use super::config::{GroupConfig, Rendezvous};
 use super::error::{GroupError, PeerLoss};
 use super::handle::Handle;
 use super::net_mesh::NetMesh;
-use super::place::{self, RendezvousFile};
+use super::place::{self, Place, RendezvousFile, Secret};
 use super::roster::{Roster, Trouble};
-use crate::net::{Kind, Net, NetConfig, NetError};
+use crate::net::{Kind, Net, NetConfig, NetError, Token};
 use crate::threads;
 
 /// Shows who has joined: on every change, and once a second.
@@ -34,11 +34,15 @@ pub(super) struct Joined {
     pub(super) advertise: IpAddr,
     /// Kept as long as the group.
     pub(super) file: Option<RendezvousFile>,
+    /// The one that was given, or that all have found where they met.
+    pub(super) token: Option<Token>,
 }
 
 /// One attempt to join.
 pub(super) struct Attempt<'a> {
     config: &'a GroupConfig,
+    /// The one that was given, or that of the place where all meet.
+    token: Option<Token>,
     watch: Watch<'a>,
     roster: Roster,
     began: Instant,
@@ -53,7 +57,8 @@ impl<'a> Attempt<'a> {
             return Err(GroupError::NodeOutOfRange { node, nodes });
         }
         let roster = Roster::new(node, nodes, config.rendezvous.to_string());
-        Ok(Self { config, watch, roster, began: Instant::now(), shown_second: None })
+        let token = config.token.clone();
+        Ok(Self { config, token, watch, roster, began: Instant::now(), shown_second: None })
     }
 
     pub(super) fn run(mut self) -> Result<Joined, GroupError> {
@@ -71,11 +76,21 @@ impl<'a> Attempt<'a> {
     /// Node 0 opens the place where all meet.
     fn host(&mut self) -> Result<Joined, GroupError> {
         let config = self.config;
+        let secret = if config.finds_token() {
+            let secret = Secret::fresh().map_err(|error| NetError::System { error: error.into() })?;
+            self.token = secret.token();
+            Some(secret)
+        } else {
+            None
+        };
         let (net, listens, advertise) = self.open_meeting()?;
         let port = net.address().socket().map_or(0, |socket| socket.port());
         let file = match &config.rendezvous {
             Rendezvous::Address(_) => None,
-            Rendezvous::File(path) => Some(RendezvousFile::write(path, SocketAddr::new(advertise, port))?),
+            Rendezvous::File(path) => {
+                let place = Place { address: SocketAddr::new(advertise, port), secret };
+                Some(RendezvousFile::write(path, &place)?)
+            }
         };
         let hint = match &config.rendezvous {
             Rendezvous::Address(text) if listens.is_loopback() && place::is_named(text) => Some(format!(
@@ -86,7 +101,7 @@ impl<'a> Attempt<'a> {
         };
         let handle = Handle::start(NetMesh::new(net, advertise), self.roster.clone(), config.dead_after / 5)?;
         self.wait(&handle, &mut Way { hint, ..Way::default() })?;
-        Ok(Joined { handle, listens, advertise, file })
+        Ok(Joined { handle, listens, advertise, file, token: self.token.clone() })
     }
 
     /// Listens where all meet: at an address of the name that this machine has, once there is one.
@@ -112,7 +127,7 @@ impl<'a> Attempt<'a> {
             let mut last = None;
             for meeting in self.next_addresses(&mut names)? {
                 let bind = SocketAddr::new(told.unwrap_or(meeting.ip()), port);
-                match Net::listen(settings(config, CONTROL_CHANNEL, Kind::Tcp, bind.to_string())) {
+                match self.listen(bind) {
                     Ok(net) => {
                         let advertise = place::advertised(advertise, bind.ip(), Some(meeting.ip()))?;
                         return Ok((net, bind.ip(), advertise));
@@ -145,31 +160,44 @@ impl<'a> Attempt<'a> {
     /// Every other node finds node 0 and tells it where it is.
     fn visit(&mut self) -> Result<Joined, GroupError> {
         let config = self.config;
-        let (mut way, from) = match &config.rendezvous {
-            Rendezvous::Address(text) => self.find_way(text)?,
-            Rendezvous::File(path) => {
-                let meeting = self.await_file(path)?;
-                let given = meeting.to_string();
-                let from = place::towards(meeting)
-                    .map_err(|error| GroupError::Address { given, reason: no_way(&error) })?;
-                (Way { meeting: vec![meeting], ..Way::default() }, from)
+        loop {
+            let (mut way, from) = match &config.rendezvous {
+                Rendezvous::Address(text) => self.find_way(text)?,
+                Rendezvous::File(path) => {
+                    let (meeting, secret) = self.await_file(path)?;
+                    if let Some(secret) = &secret {
+                        self.token = secret.token();
+                    }
+                    let given = meeting.to_string();
+                    let from = place::towards(meeting)
+                        .map_err(|error| GroupError::Address { given, reason: no_way(&error) })?;
+                    (Way { meeting: vec![meeting], secret, ..Way::default() }, from)
+                }
+            };
+            let listens = config.bind.as_deref().map_or(Ok(from), place::resolve_host)?;
+            let advertise = place::advertised(config.advertise.as_deref(), listens, Some(from))?;
+            let mut net = self.open(SocketAddr::new(listens, 0))?;
+            while net.address().socket().is_some_and(|own| way.meeting.contains(&own)) {
+                // The system gave this node the very port at which node 0 is to listen.
+                net = self.open(SocketAddr::new(listens, 0))?;
             }
-        };
-        let listens = config.bind.as_deref().map_or(Ok(from), place::resolve_host)?;
-        let advertise = place::advertised(config.advertise.as_deref(), listens, Some(from))?;
-        let mut net = self.open(SocketAddr::new(listens, 0))?;
-        while net.address().socket().is_some_and(|own| way.meeting.contains(&own)) {
-            // The system gave this node the very port at which node 0 is to listen.
-            net = self.open(SocketAddr::new(listens, 0))?;
+            let handle =
+                Handle::start(NetMesh::new(net, advertise), self.roster.clone(), config.dead_after / 5)?;
+            handle.meet(way.meeting.clone());
+            if self.wait(&handle, &mut way)? == Waited::Joined {
+                return Ok(Joined { handle, listens, advertise, file: None, token: self.token.clone() });
+            }
         }
-        let handle = Handle::start(NetMesh::new(net, advertise), self.roster.clone(), config.dead_after / 5)?;
-        handle.meet(way.meeting.clone());
-        self.wait(&handle, &mut way)?;
-        Ok(Joined { handle, listens, advertise, file: None })
     }
 
     fn open(&self, bind: SocketAddr) -> Result<Net, GroupError> {
-        Ok(Net::listen(settings(self.config, CONTROL_CHANNEL, Kind::Tcp, bind.to_string()))?)
+        Ok(self.listen(bind)?)
+    }
+
+    fn listen(&self, bind: SocketAddr) -> Result<Net, NetError> {
+        let mut settings = settings(self.config, CONTROL_CHANNEL, Kind::Tcp, bind.to_string());
+        settings.token.clone_from(&self.token);
+        Net::listen(settings)
     }
 
     /// Where node 0 may be, the address that answers first if several do not lead the same way; and this machine's address
@@ -194,7 +222,8 @@ impl<'a> Attempt<'a> {
                     place::is_named(text) && meeting.iter().all(|address| address.ip().is_loopback());
                 let hint = is_here
                     .then(|| format!("`{text}` means {} here, which is this machine itself", address.ip()));
-                return Ok((Way { meeting, names: Some(names), hint }, from));
+                let names = Some(names);
+                return Ok((Way { meeting, names, hint, ..Way::default() }, from));
             }
             let reason = last.unwrap_or_else(|| "no answer".to_owned());
             if self.is_late() {
@@ -226,19 +255,24 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn await_file(&mut self, path: &Path) -> Result<SocketAddr, GroupError> {
+    /// Waits for what node 0 writes into the file: where it is, and the secret if this node was given none.
+    fn await_file(&mut self, path: &Path) -> Result<(SocketAddr, Option<Secret>), GroupError> {
         loop {
-            if let Some(address) = RendezvousFile::read(path)? {
-                return Ok(address);
-            }
-            let reason = "node n0 has not written it so far".to_owned();
+            let reason = match (RendezvousFile::read(path)?, self.config.finds_token()) {
+                (Some(Place { address, secret: Some(secret) }), true) => return Ok((address, Some(secret))),
+                (Some(Place { address, .. }), false) => return Ok((address, None)),
+                (None, _) => "node n0 has not written it so far",
+                // Of an earlier run, if node 0 is about to write another one.
+                (Some(_), true) => {
+                    "it holds no secret: node n0 was given one, or --insecure; give this node the same"
+                }
+            };
             if self.is_late() {
-                let waited = self.config.join_timeout;
                 return Err(GroupError::Unreached {
                     node: ROOT,
                     address: self.roster.rendezvous.clone(),
-                    waited,
-                    reason,
+                    waited: self.config.join_timeout,
+                    reason: reason.to_owned(),
                 });
             }
             self.show_trouble(Some(ROOT), format!("rendezvous file {}: {reason}", path.display()));
@@ -247,7 +281,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Waits until all are there; `way` is where this node has dialed node 0.
-    fn wait(&mut self, handle: &Handle, way: &mut Way) -> Result<(), GroupError> {
+    fn wait(&mut self, handle: &Handle, way: &mut Way) -> Result<Waited, GroupError> {
         let mut shown = Instant::now();
         loop {
             let state = handle.shared.wait_at_most(LOOK);
@@ -266,33 +300,36 @@ impl<'a> Attempt<'a> {
             }
             match (failure, joined) {
                 (Some(failure), _) => return Err(failure),
-                (None, true) => return Ok(()),
+                (None, true) => return Ok(Waited::Joined),
                 (None, false) if self.is_late() => return Err(self.give_up(handle, way)),
                 (None, false) => {}
             }
-            if self.roster.members[ROOT.index()].is_none() {
-                self.look_again(handle, way);
+            if self.roster.members[ROOT.index()].is_none()
+                && self.look_again(handle, way) == Some(Waited::Apart)
+            {
+                return Ok(Waited::Apart);
             }
         }
     }
 
     /// Node 0 may be elsewhere than it was: the file was an earlier run's, or the name means something else since.
-    fn look_again(&self, handle: &Handle, way: &mut Way) {
+    fn look_again(&self, handle: &Handle, way: &mut Way) -> Option<Waited> {
         let found = match (&self.config.rendezvous, &way.names) {
-            (Rendezvous::File(path), _) if !way.meeting.is_empty() => match RendezvousFile::read(path) {
-                Ok(Some(address)) => vec![address],
-                _ => return,
-            },
-            (Rendezvous::Address(_), Some(names)) => match names.found.try_recv() {
-                Ok(Ok(addresses)) => addresses,
-                _ => return,
-            },
-            _ => return,
+            (Rendezvous::File(path), _) if !way.meeting.is_empty() => {
+                let place = RendezvousFile::read(path).ok()??;
+                if self.config.finds_token() && place.secret != way.secret {
+                    return Some(Waited::Apart);
+                }
+                vec![place.address]
+            }
+            (Rendezvous::Address(_), Some(names)) => names.found.try_recv().ok()?.ok()?,
+            _ => return None,
         };
         if found.iter().any(|address| !way.meeting.contains(address)) {
             way.meeting.clone_from(&found);
             handle.meet(found);
         }
+        None
     }
 
     /// Ends the attempt: the others hear who is missing.
@@ -360,11 +397,22 @@ pub(super) fn settings(config: &GroupConfig, channel: u16, kind: Kind, bind: Str
     net
 }
 
+/// What waiting for all has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waited {
+    /// All are there.
+    Joined,
+    /// What this node has found where all meet was of an earlier run: node 0 has another secret by now.
+    Apart,
+}
+
 /// Where node 0 may be.
 #[derive(Default)]
 struct Way {
     /// What is dialed.
     meeting: Vec<SocketAddr>,
+    /// The secret that node 0 has left there.
+    secret: Option<Secret>,
     /// Tells what the name means by now.
     names: Option<Names>,
     /// What may be wrong with it.

@@ -42,9 +42,10 @@ impl Group {
     /// # Errors
     /// Who is missing or cannot be reached after [`GroupConfig::join_timeout`], an address that cannot be used, or why one
     /// node has refused another. All nodes that are there learn of it.
-    pub fn join(config: GroupConfig, watch: &mut dyn FnMut(&Roster)) -> Result<Self, GroupError> {
+    pub fn join(mut config: GroupConfig, watch: &mut dyn FnMut(&Roster)) -> Result<Self, GroupError> {
         let joined = Attempt::new(&config, watch)?.run()?;
-        let Joined { handle, listens, advertise, file } = joined;
+        let Joined { handle, listens, advertise, file, token } = joined;
+        config.token = token;
         Ok(Self { config, handle, listens, advertise, _file: file })
     }
 

@@ -32,8 +32,8 @@
 //! | `message`, `mesh`, `net_mesh` | frames, and the endpoint that carries them |
 //! | `roster`, `error` | who is there, and what went wrong |
 //!
-//! Not here: parameters, which go over endpoints of their own, one for each channel ([`Group::listen`]); encryption; a group
-//! that goes on without a node that it has lost.
+//! Not here: parameters, which go over endpoints of their own, one for each channel ([`Group::listen`]); a group that goes on
+//! without a node that it has lost.
 
 mod collective;
 mod config;

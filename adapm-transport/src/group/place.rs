@@ -1,15 +1,18 @@
-//! Where a process listens and what it tells others, and the file in which node 0 says so.
+//! Where a process listens and what it tells others, and the file in which node 0 says so, with a secret for the run.
 
+use core::fmt::{self, Write as _};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process;
 
 use super::error::GroupError;
+use crate::net::Token;
 
 /// Checks that the text has the form `host:port`.
 pub(super) fn check(text: &str) -> Result<(), GroupError> {
@@ -99,24 +102,74 @@ pub(super) fn advertised(
 }
 
 /// The file in which node 0 says where it listens; removed when it is dropped, if it still says so.
-#[derive(Debug)]
 pub(super) struct RendezvousFile {
     path: PathBuf,
     text: String,
+}
+
+/// What the file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Where node 0 listens.
+    pub(super) address: SocketAddr,
+    /// The secret of a run whose nodes were given none: whoever can read the file belongs to it.
+    pub(super) secret: Option<Secret>,
+}
+
+/// A secret for one run; never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Secret(String);
+
+impl Secret {
+    /// 32 random bytes, in hexadecimal.
+    pub(super) fn fresh() -> io::Result<Self> {
+        loop {
+            let mut bytes = [0; 32];
+            getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+            let mut text = String::new();
+            bytes.iter().for_each(|byte| write!(text, "{byte:02x}").expect("a string takes everything"));
+            // Random digits may, once in a long while, look as if they could be guessed.
+            if Token::new(text.as_bytes()).is_ok() {
+                return Ok(Self(text));
+            }
+        }
+    }
+
+    fn of(text: &str) -> Option<Self> {
+        Token::new(text.as_bytes()).ok().map(|_| Self(text.to_owned()))
+    }
+
+    pub(super) fn token(&self) -> Option<Token> {
+        Token::new(self.0.as_bytes()).ok()
+    }
+}
+
+impl Place {
+    /// What the text of a file says; `None`: it is of something else.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        let address = words.next()?.parse().ok()?;
+        let secret = words.next().map(Secret::of);
+        match (secret, words.next()) {
+            (None, _) => Some(Self { address, secret: None }),
+            (Some(Some(secret)), None) => Some(Self { address, secret: Some(secret) }),
+            _ => None,
+        }
+    }
 }
 
 impl RendezvousFile {
     /// Removes what an earlier run may have left. A file that says anything but an address is of somebody who did not mean it to
     /// be removed.
     pub(super) fn clear(path: &Path) -> Result<(), GroupError> {
-        let reason = "it holds something else than an address: give another file, or remove it";
+        let reason = "it holds something else than a meeting: give another file, or remove it";
         let foreign = || GroupError::File { path: path.to_owned(), reason: reason.to_owned() };
         match fs::metadata(path) {
             Ok(metadata) if !metadata.is_file() || metadata.len() > TEXT_BYTES_MAX => return Err(foreign()),
             Ok(_) => {
                 let bytes = fs::read(path).map_err(|error| unusable(path, "read", &error))?;
                 let is_own =
-                    bytes.is_empty() || str::from_utf8(&bytes).is_ok_and(|text| address_in(text).is_some());
+                    bytes.is_empty() || str::from_utf8(&bytes).is_ok_and(|text| Place::of(text).is_some());
                 is_own.then_some(()).ok_or_else(foreign)?;
             }
             // A link that leads nowhere is removed as well.
@@ -128,14 +181,21 @@ impl RendezvousFile {
         }
     }
 
-    /// Writes the file whole or not at all.
-    pub(super) fn write(path: &Path, address: SocketAddr) -> Result<Self, GroupError> {
-        let text = format!("{address}\n");
+    /// Writes the file whole or not at all, for this user alone.
+    pub(super) fn write(path: &Path, place: &Place) -> Result<Self, GroupError> {
+        let Place { address, secret } = place;
+        let secret = secret.as_ref().map_or(String::new(), |Secret(text)| format!("{text}\n"));
+        let text = format!("{address}\n{secret}");
         let mut name = path.file_name().unwrap_or_default().to_owned();
         // Nobody can have planted a link under a name that nobody knows, and a file that is there is not opened.
         name.push(format!(".{}-{:016x}", process::id(), RandomState::new().build_hasher().finish()));
         let part = path.with_file_name(name);
-        let written = fs::File::create_new(&part)
+        let mode = if secret.is_empty() { 0o644 } else { 0o600 };
+        let written = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&part)
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .and_then(|()| fs::rename(&part, path));
         match written {
@@ -147,22 +207,35 @@ impl RendezvousFile {
         }
     }
 
-    /// The address in the file; `None`: there is no file so far.
-    pub(super) fn read(path: &Path) -> Result<Option<SocketAddr>, GroupError> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
+    /// What the file says; `None`: there is none so far.
+    pub(super) fn read(path: &Path) -> Result<Option<Place>, GroupError> {
+        let file = match fs::File::open(path) {
+            Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unusable(path, "read", &error)),
         };
-        let reason = || "it holds no address: remove it and start all nodes again".to_owned();
-        let address = address_in(&text);
-        address.map(Some).ok_or_else(|| GroupError::File { path: path.to_owned(), reason: reason() })
+        let unusable = |error: io::Error| unusable(path, "read", &error);
+        let metadata = file.metadata().map_err(unusable)?;
+        let mut text = String::new();
+        file.take(TEXT_BYTES_MAX).read_to_string(&mut text).map_err(unusable)?;
+        let failed = |reason: &str| GroupError::File { path: path.to_owned(), reason: reason.to_owned() };
+        let place = Place::of(&text)
+            .ok_or_else(|| failed("it holds no address: remove it and start all nodes again"))?;
+        let is_private =
+            metadata.mode() & 0o077 == 0 && metadata.uid() == rustix::process::geteuid().as_raw();
+        if place.secret.is_some() && !is_private {
+            return Err(failed(
+                "it holds a secret, and is not this user's alone: remove it and start all nodes again",
+            ));
+        }
+        Ok(Some(place))
     }
 }
 
-/// The address that the text of a file says.
-pub(super) fn address_in(text: &str) -> Option<SocketAddr> {
-    text.trim().parse().ok()
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
 }
 
 impl Drop for RendezvousFile {
@@ -185,6 +258,8 @@ const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -214,12 +289,16 @@ mod tests {
         let path = folder.join("rendezvous");
         assert_eq!(RendezvousFile::read(&path), Ok(None));
         let address = SocketAddr::from(([127, 0, 0, 1], 4157));
-        let file = RendezvousFile::write(&path, address).expect("a folder to write to");
-        assert_eq!(RendezvousFile::read(&path), Ok(Some(address)));
-        drop(file);
-        assert_eq!(RendezvousFile::read(&path), Ok(None));
+        let mut place = Place { address, secret: None };
+        for secret in [None, Some(Secret::fresh().expect("random bytes"))] {
+            place.secret = secret;
+            let file = RendezvousFile::write(&path, &place).expect("a folder to write to");
+            assert_eq!(RendezvousFile::read(&path), Ok(Some(place.clone())));
+            drop(file);
+            assert_eq!(RendezvousFile::read(&path), Ok(None));
+        }
 
-        let file = RendezvousFile::write(&path, address).expect("a folder to write to");
+        let file = RendezvousFile::write(&path, &place).expect("a folder to write to");
         fs::write(&path, "somebody else\n").expect("a file");
         drop(file);
         let error = RendezvousFile::read(&path).expect_err("no address");
@@ -227,7 +306,7 @@ mod tests {
         for text in ["somebody else\n".to_owned(), "1.2.3.4:5\n".repeat(100)] {
             fs::write(&path, &text).expect("a file");
             let error = RendezvousFile::clear(&path).expect_err("it is of somebody else");
-            assert!(error.to_string().contains("it holds something else than an address"), "{error}");
+            assert!(error.to_string().contains("it holds something else than a meeting"), "{error}");
             assert_eq!(fs::read_to_string(&path).expect("it is still there"), text);
         }
         assert!(RendezvousFile::clear(&folder).is_err(), "a folder");
@@ -237,8 +316,42 @@ mod tests {
             assert!(!path.exists());
         }
         RendezvousFile::clear(&path).expect("nothing to clear");
-        let nowhere = RendezvousFile::write(&folder.join("none/rendezvous"), address).expect_err("no folder");
+        let nowhere =
+            RendezvousFile::write(&folder.join("none/rendezvous"), &place).err().expect("no folder");
         assert!(nowhere.to_string().contains("it cannot be written"), "{nowhere}");
         fs::remove_dir_all(&folder).expect("the folder is there");
+    }
+
+    #[test]
+    fn a_secret_is_for_this_user_alone_and_no_two_are_alike() {
+        let folder = std::env::temp_dir().join(format!("adapm-secret-{}", process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("rendezvous");
+        let fresh = || Secret::fresh().expect("random bytes");
+        let secret = fresh();
+        assert!(secret != fresh() && secret.0.len() == 64 && format!("{secret:?}") == "Secret(..)");
+        let place = Place { address: SocketAddr::from(([127, 0, 0, 1], 4157)), secret: Some(secret.clone()) };
+        let file = RendezvousFile::write(&path, &place).expect("a folder to write to");
+        assert_eq!(fs::metadata(&path).expect("it is there").mode() & 0o777, 0o600);
+        for mode in [0o640, 0o604, 0o660] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
+            let error = RendezvousFile::read(&path).expect_err("others may know it").to_string();
+            assert!(error.contains("it holds a secret, and is not this user's alone"), "{error}");
+            assert!(!error.contains(&secret.0), "{error}");
+        }
+        drop(file);
+        fs::remove_dir_all(&folder).expect("the folder is there");
+    }
+
+    #[test]
+    fn a_file_holds_an_address_and_a_secret_at_most() {
+        let secret = "0123456789abcdef".repeat(4);
+        let says = |text: &str| Place::of(text).map(|place| place.secret.is_some());
+        assert_eq!(says("1.2.3.4:5\n"), Some(false));
+        assert_eq!(says(&format!("[::1]:5\n{secret}\n")), Some(true));
+        for text in ["", "host:5\n", "1.2.3.4\n", "1.2.3.4:5\nshort\n", "1.2.3.4:5 6.7.8.9:5\n"] {
+            assert_eq!(says(text), None, "{text}");
+        }
+        assert_eq!(says(&format!("1.2.3.4:5\n{secret}\nmore\n")), None);
     }
 }

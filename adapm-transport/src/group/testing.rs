@@ -154,7 +154,7 @@ impl Mesh for Hand {
 }
 
 pub(crate) fn rendezvous(text: &str) -> Option<SocketAddr> {
-    place::address_in(text)
+    place::Place::of(text).map(|place| place.address)
 }
 
 pub(crate) fn host_and_port(text: &str) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! Who joins whom: any order, rosters, missing nodes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
 use std::time::Duration;
 
@@ -89,8 +90,16 @@ fn a_missing_node_0_is_named_with_its_address() {
 
 #[test]
 fn the_file_of_an_earlier_run_does_not_lead_astray() {
+    // One without a secret is of nodes that were given one; one with a secret leads to where nobody listens.
+    for secret in [String::new(), "0123456789abcdef".repeat(4)] {
+        earlier_run(&secret);
+    }
+}
+
+fn earlier_run(secret: &str) {
     let rendezvous = file();
-    fs::write(path(&rendezvous), format!("{}\n", free_address())).expect("a file");
+    fs::write(path(&rendezvous), format!("{}\n{secret}\n", free_address())).expect("a file");
+    fs::set_permissions(path(&rendezvous), fs::Permissions::from_mode(0o600)).expect("it is ours");
     thread::scope(|scope| {
         let (dials, dialing) = std::sync::mpsc::channel();
         let member = |node: u16, dials: std::sync::mpsc::Sender<()>| {
@@ -111,6 +120,36 @@ fn the_file_of_an_earlier_run_does_not_lead_astray() {
         host.join().expect("no panic");
     });
     assert!(!path(&rendezvous).exists(), "node 0 takes the file away");
+}
+
+#[test]
+fn nodes_that_meet_by_a_file_find_a_secret_there() {
+    let rendezvous = file();
+    let seen = thread::scope(|scope| {
+        let member = |node: u16| {
+            let rendezvous = &rendezvous;
+            scope.spawn(move || {
+                let group = join(config(node, 2, rendezvous)).expect("both join");
+                let text = fs::read_to_string(path(rendezvous)).expect("node 0 has written it");
+                group.all_gather(&[]).expect("both are there");
+                group.leave(Farewell::Finished);
+                text
+            })
+        };
+        let members = [member(0), member(1)];
+        members.map(|member| member.join().expect("no panic"))
+    });
+    let secret = seen[0].split_whitespace().nth(1).expect("a secret behind the address");
+    assert!(seen[0] == seen[1] && secret.len() == 64, "{} bytes", secret.len());
+    // What was asked for is done without.
+    let mut open = config(0, 1, &rendezvous);
+    assert!(open.is_sealed());
+    open.insecure = true;
+    assert!(!open.is_sealed());
+    let group = join(open).expect("it is alone");
+    let text = fs::read_to_string(path(&rendezvous)).expect("node 0 has written it");
+    assert_eq!(text.split_whitespace().count(), 1, "{text}");
+    group.leave(Farewell::Finished);
 }
 
 #[test]

@@ -86,12 +86,13 @@ fn another_token() {
 
 #[test]
 fn a_token_on_one_side_only() {
-    let texts = refused(|config| config.token = token(1), |config| config.token = None);
+    let without = |config: &mut GroupConfig| (config.token, config.insecure) = (None, true);
+    let texts = refused(|config| config.token = token(1), without);
     check(texts, "the peer has no token, this node has one", "the peer has a token, this node has none");
     let stranger = |config: &mut GroupConfig| {
         (config.token, config.join_timeout) = (token(1), Duration::from_millis(300));
     };
-    let texts = refused(|_| (), stranger);
+    let texts = refused(without, stranger);
     check_late(texts, "the peer has a token, this node has none", "the peer has no token, this node has one");
 }
 
@@ -167,7 +168,11 @@ fn a_member_that_lies_is_lost_and_named() {
     let mut text = Vec::new();
     for head in [vec![0xff; 9], vec![0; 3], Vec::new(), vec![2, 0, 0], vec![6, 7], vec![7, 0, 0]] {
         let error = thread::scope(|scope| {
-            let host = scope.spawn(|| join(config(0, 2, &rendezvous)).expect_err("node 1 lies"));
+            let host = scope.spawn(|| {
+                let mut host = config(0, 2, &rendezvous);
+                host.token = token(1);
+                join(host).expect_err("node 1 lies")
+            });
             let address = loop {
                 if let Ok(text) = std::fs::read_to_string(path(&rendezvous)) {
                     break format!("tcp://{}", text.trim()).parse::<Address>().expect("an address");
@@ -175,7 +180,7 @@ fn a_member_that_lies_is_lost_and_named() {
                 thread::yield_now();
             };
             let mut settings = NetConfig::new(NodeId(1), 2);
-            settings.channel = u16::MAX;
+            (settings.channel, settings.token) = (u16::MAX, token(1));
             let mut liar = Net::listen(settings).expect("a free port");
             liar.connect(&[Some(address)]);
             liar.send(NodeId(0), &mut Frame { head, ..Frame::default() }).expect("there is room");
@@ -218,7 +223,7 @@ fn settings_that_cannot_work_are_named_at_once() {
         assert!(text(late).starts_with("`nobody.invalid:4157` cannot be used as an address: "));
     }
 
-    let mut exposed = config(0, 2, &file());
+    let mut exposed = config(0, 2, &Rendezvous::Address(free_address()));
     exposed.bind = Some("0.0.0.0".to_owned());
     let exposed_text = text(exposed.clone());
     assert!(exposed_text.contains("without a token lets anybody join"), "{exposed_text}");

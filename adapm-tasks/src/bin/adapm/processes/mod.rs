@@ -65,7 +65,7 @@ pub(crate) fn with(
         Meeting::File(path) if launched::is_launched() => folder::JobFolder::of(path).ok(),
         _ => None,
     };
-    let heading = table::heading(&member, config.kind.scheme());
+    let heading = table::heading(&member, config.kind.scheme(), config.is_sealed());
     let mut watch = Watch::new(member.node.value, heading);
     let group = Group::join(config.clone(), &mut |roster| {
         watch.look(&view(roster));

@@ -17,7 +17,7 @@ pub(super) struct Seat {
 }
 
 /// What node 0 says of the whole, and every other node of itself: with the flags and variables that said so.
-pub(super) fn heading(member: &Member, transport: &str) -> String {
+pub(super) fn heading(member: &Member, transport: &str, is_sealed: bool) -> String {
     let Member { node, nodes, rendezvous, launcher, .. } = member;
     let launcher = launcher.map_or_else(String::new, |launcher| format!("{launcher}: "));
     let from = format!(
@@ -25,12 +25,15 @@ pub(super) fn heading(member: &Member, transport: &str) -> String {
         node.origin, nodes.origin, rendezvous.origin
     );
     let place = place(&rendezvous.value);
+    let sealed = if is_sealed { "sealed" } else { "not sealed, for want of a token" };
     match node.value {
         0 => format!(
-            "cluster   {} processes over {transport}, meeting at {place}\n          {from}\n",
+            "cluster   {} processes over {transport} ({sealed}), meeting at {place}\n          {from}\n",
             nodes.value
         ),
-        own => format!("n{own} of {} over {transport}, meeting at {place} ({from})\n", nodes.value),
+        own => {
+            format!("n{own} of {} over {transport} ({sealed}), meeting at {place} ({from})\n", nodes.value)
+        }
     }
 }
 
@@ -108,10 +111,12 @@ mod tests {
             launcher: Some("Slurm"),
         };
         let from = "Slurm: node from SLURM_PROCID, count from --nodes, meeting from SLURM_JOB_NODELIST";
-        let text = format!("cluster   4 processes over zmq, meeting at file:x/y\n          {from}\n");
-        assert_eq!(heading(&member(0), "zmq"), text);
-        let text = format!("n2 of 4 over zmq, meeting at file:x/y ({from})\n");
-        assert_eq!(heading(&member(2), "zmq"), text);
+        let text =
+            format!("cluster   4 processes over zmq (sealed), meeting at file:x/y\n          {from}\n");
+        assert_eq!(heading(&member(0), "zmq", true), text);
+        let text =
+            format!("n2 of 4 over zmq (not sealed, for want of a token), meeting at file:x/y ({from})\n");
+        assert_eq!(heading(&member(2), "zmq", false), text);
     }
 
     #[test]
