@@ -1,6 +1,8 @@
 //! Nodes that send each other numbered frames of all sizes through proxies, and check every byte that comes.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -14,7 +16,7 @@ use adapm_core::testing::silence::{Silence, patience};
 use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
 use adapm_transport::net::{Address, Kind, Net, NetConfig};
 
-use crate::support::{Counts, Faults, Proxy};
+use crate::support::{Counts, Faults, Proxy, from_unix, to_unix};
 
 /// What the nodes share: how much was sent and received, by sender and receiver.
 struct Tally {
@@ -48,8 +50,14 @@ pub(crate) fn run(kind: Kind, faults: &Faults, is_enough: impl Fn(&Counts) -> bo
             Proxy::start(socket(net), Faults { seed: faults.seed ^ (node << 32), ..faults.clone() })
         })
         .collect();
-    let addresses: Vec<Option<Address>> =
-        proxies.iter().map(|proxy| Address::at(kind, proxy.address())).collect();
+    let folder = tempfolder(kind);
+    let address = |(node, proxy): (usize, &Proxy)| {
+        let Some(folder) = &folder else { return Address::at(kind, proxy.address()) };
+        let path = folder.join(node.to_string());
+        from_unix(&path, proxy.address());
+        Some(Address::Unix(path))
+    };
+    let addresses: Vec<Option<Address>> = proxies.iter().enumerate().map(address).collect();
     let none = || (0..NODES * NODES).map(|_| AtomicU64::new(0)).collect();
     let (drains, ends) = (AtomicBool::new(false), AtomicBool::new(false));
     let tally = Arc::new(Tally { nodes: NODES, sent: none(), received: none(), drains, ends });
@@ -74,6 +82,7 @@ pub(crate) fn run(kind: Kind, faults: &Faults, is_enough: impl Fn(&Counts) -> bo
     wait(&done, said, said, || tally.is_settled());
     tally.ends.store(true, Ordering::SeqCst);
     let stats: Vec<_> = (0..NODES).map(|_| done.recv_timeout(patience()).expect("each node ends")).collect();
+    folder.into_iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
     Outcome {
         counts: counts(),
         frames: tally.frames(),
@@ -109,8 +118,20 @@ fn config(node: usize, nodes: usize, kind: Kind) -> NetConfig {
     config
 }
 
+/// Where a proxy reaches it.
 fn socket(net: &Net) -> SocketAddr {
-    net.address().socket().expect("kinds with sockets only")
+    match net.address() {
+        Address::Unix(path) => to_unix(path.clone()),
+        address => address.socket().expect("all others have one"),
+    }
+}
+
+/// A folder for sockets, if nodes of `kind` need one.
+fn tempfolder(kind: Kind) -> Option<PathBuf> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = format!("adapm-resets-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let folder = std::env::temp_dir().join(name);
+    (kind == Kind::Unix).then(|| fs::create_dir_all(&folder).map(|()| folder).expect("a folder"))
 }
 
 /// One node.

@@ -47,7 +47,6 @@ fn bytes_that_come_one_by_one_and_late_make_the_same_frames() {
 
 #[test]
 fn a_flipped_bit_costs_a_connection_and_nothing_else() {
-    // So seldom that a frame of 20 kB does not arrive corrupt eight times in a row, for which its sender would be blamed.
     let faults = Faults { flip_every: Some(100_000), ..Faults::none(4) };
     let outcome = run(Kind::Tcp, &faults, |counts| counts.flips >= 200);
     show("flips", &outcome);
@@ -71,6 +70,36 @@ fn all_faults_together_lose_and_double_nothing() {
     let outcome = run(Kind::Tcp, &faults, is_enough);
     show("all", &outcome);
     assert!(outcome.resumes > 30, "{outcome:?}");
+}
+
+/// Somebody on the way does its worst until it has done so `times`.
+fn tampered(kind: Kind, seed: u64, times: u64) {
+    let faults = Faults { flip_every: Some(20_000), tampers: true, ..Faults::none(seed) };
+    let outcome = run(kind, &faults, |counts| counts.flips >= times);
+    show(&format!("{kind}, tampered with"), &outcome);
+    assert!(outcome.resumes > times / 20, "{outcome:?}");
+}
+
+#[test]
+fn whoever_is_on_the_way_changes_nothing_over_tcp() {
+    tampered(Kind::Tcp, 8, 400);
+}
+
+#[test]
+fn whoever_is_on_the_way_changes_nothing_over_unix_sockets() {
+    tampered(Kind::Unix, 9, 250);
+}
+
+#[cfg(feature = "tokio")]
+#[test]
+fn whoever_is_on_the_way_changes_nothing_over_tokio() {
+    tampered(Kind::Tokio, 10, 250);
+}
+
+#[cfg(feature = "zmq")]
+#[test]
+fn whoever_is_on_the_way_changes_nothing_over_zeromq() {
+    tampered(Kind::Zmq, 11, 100);
 }
 
 #[cfg(feature = "tokio")]

@@ -4,8 +4,10 @@
 
 #![allow(dead_code, unused_imports, reason = "each test binary that includes this folder uses a part of it")]
 
+mod bridge;
 pub(crate) mod follow;
 pub(crate) mod proxy;
 mod relay;
 
+pub(crate) use bridge::{from_unix, to_unix};
 pub(crate) use proxy::{Counts, Faults, Proxy};

@@ -4,8 +4,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -28,6 +28,9 @@ pub(crate) struct Faults {
     pub(crate) delay_max: Duration,
     /// Turns a random bit over in about one of this many bytes.
     pub(crate) flip_every: Option<u64>,
+    /// Instead of that, does one of the things that somebody on the way could: turns a bit over, leaves bytes out, repeats them,
+    /// moves them, or puts in what it has heard on any connection before.
+    pub(crate) tampers: bool,
     /// Holds everything back for this long, once per connection, at a random byte of the first 64 KiB.
     pub(crate) hold: Option<Duration>,
     /// Passes on so many bytes a second, in each direction of each connection.
@@ -46,6 +49,7 @@ impl Faults {
             chunk_max: 64 << 10,
             delay_max: Duration::ZERO,
             flip_every: None,
+            tampers: false,
             hold: None,
             bytes_per_second: None,
             swallow_above: None,
@@ -106,6 +110,8 @@ pub(crate) struct Shared {
     pub(crate) flips: AtomicU64,
     pub(crate) holds: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    /// The last bytes that have passed, of whatever connection and direction.
+    pub(crate) heard: Mutex<Vec<u8>>,
 }
 
 impl Proxy {

@@ -147,15 +147,58 @@ impl Relay {
 
     fn corrupt(&mut self, index: usize) {
         let Some(every) = self.faults.flip_every.filter(|_| !self.is_calm()) else { return };
-        let buffer = &mut self.ways[index].buffer;
-        let mut left = buffer.len() as u64;
-        while left > 0 {
+        let mut left = self.ways[index].buffer.len() as u64;
+        while left > 0 && !self.ways[index].buffer.is_empty() {
             if self.rng.bits() % every < left {
-                let at = self.rng.within(0..buffer.len());
-                buffer[at] ^= 1 << self.rng.within(0..8);
+                if self.faults.tampers {
+                    self.tamper(index)
+                } else {
+                    self.flip(index)
+                }
                 self.shared.flips.fetch_add(1, Ordering::Relaxed);
             }
             left = left.saturating_sub(every);
+        }
+        if self.faults.tampers {
+            let mut heard = self.shared.heard.lock().expect("no panic while it is held");
+            heard.extend_from_slice(&self.ways[index].buffer);
+            let surplus = heard.len().saturating_sub(BUFFER_BYTES);
+            heard.drain(..surplus);
+        }
+    }
+
+    fn flip(&mut self, index: usize) {
+        let buffer = &mut self.ways[index].buffer;
+        let at = self.rng.within(0..buffer.len());
+        buffer[at] ^= 1 << self.rng.within(0..8);
+    }
+
+    fn tamper(&mut self, index: usize) {
+        let trick = self.rng.within(0..5);
+        if trick == 0 {
+            return self.flip(index);
+        }
+        let buffer = &mut self.ways[index].buffer;
+        // Of a packet or two, mostly.
+        let from = self.rng.within(0..buffer.len());
+        let to = buffer.len().min(from + self.rng.within(1..300));
+        match trick {
+            1 => drop(buffer.drain(from..to)),
+            2 => {
+                let again = buffer[from..to].to_vec();
+                buffer.splice(to..to, again);
+            }
+            3 => {
+                let moved: Vec<u8> = buffer.drain(from..to).collect();
+                let at = self.rng.within(0..buffer.len() + 1);
+                buffer.splice(at..at, moved);
+            }
+            _ => {
+                let heard = self.shared.heard.lock().expect("no panic while it is held");
+                let from_heard = self.rng.within(0..heard.len().max(1));
+                let some = heard.iter().skip(from_heard).take(to - from).copied();
+                buffer.splice(from..from, some);
+            }
         }
     }
 
