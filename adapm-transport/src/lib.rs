@@ -45,7 +45,7 @@
 //! | event | what happens |
 //! | --- | --- |
 //! | a connection breaks, at any byte | it is dialed again, and the link goes on: no frame is lost or doubled |
-//! | a byte is changed on the way | the checksum tells; as above |
+//! | a byte is changed on the way | the packet does not open, or its checksum tells if there is no token; as above |
 //! | a peer is silent for the suspect time (2 s) | its connection is replaced |
 //! | a peer is silent for the dead time (10 s) | `recv` tells that it is lost, once; frames to it are dropped |
 //! | a peer ends | in order: nothing is told. After a failure: it is lost, and with it whom it has lost itself |

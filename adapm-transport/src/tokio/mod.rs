@@ -3,7 +3,7 @@
 //! | | [`Kind::Tcp`](crate::net::Kind::Tcp) | [`Kind::Tokio`](crate::net::Kind::Tokio) |
 //! | --- | --- | --- |
 //! | reads and writes | the thread that calls `recv` | two tasks a connection, also while that thread works |
-//! | checksums | on that thread | of what comes: in the tasks |
+//! | seals, opens, checks | that thread | the thread that calls `recv` |
 //! | costs | nothing but the calls | a wake of another thread for what is sent, and one back |
 //!
 //! So it is for programs whose channel threads have much to do and large values, and for those that have a runtime already.
