@@ -20,10 +20,11 @@ pub(crate) struct ProcessArgs {
     /// What carries frames between the processes [default: tcp]
     #[arg(long, value_name = "NAME", value_parser = transport())]
     pub(crate) transport: Option<Kind>,
-    /// File with the secret of the processes, 32 bytes or more; nobody else may read it
+    /// File with the secret of the processes, 32 bytes or more; nobody else may read it [default: one made for the run where they
+    /// meet by a file]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Go without a secret although other hosts can connect
+    /// Go without a secret, in the clear, although others can connect
     #[arg(long)]
     pub(crate) insecure: bool,
     /// Host or address to listen at [default: this host's on the way to the rendezvous]
