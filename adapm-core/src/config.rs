@@ -51,6 +51,9 @@ pub struct NodeConfig {
     /// third later. `None`: never, the default. Must be much longer than a message takes, unless the driver tells of slow ways
     /// ([`crate::node::Input::Heard`]).
     pub unresponsive_nanos: Option<u64>,
+    /// What nobody else knows, from which the node's tickets are made ([`crate::ticket`]): random numbers, of each engine its own.
+    /// Who knows it can answer for a node that was not asked. Defaults to zeros.
+    pub secret: [u64; 2],
 }
 
 impl NodeConfig {
@@ -75,6 +78,7 @@ impl NodeConfig {
             parked_max: 1 << 16,
             barrier_report_nanos: 5_000_000_000,
             unresponsive_nanos: None,
+            secret: [0; 2],
         }
     }
 

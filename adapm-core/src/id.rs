@@ -48,6 +48,10 @@ id! {
     Version(u64), "v"
 }
 id! {
+    /// What proves that an entry was got: the secret of a message, or the ticket of one of its entries ([`crate::ticket`]).
+    Ticket(u64), "t"
+}
+id! {
     /// A relocation counter: how often a key has been relocated, printed `r3`. At most [`Counter::MAX`].
     Counter(u64), "r"
 }

@@ -17,6 +17,7 @@
 //! | [`store`], [`transport`], [`observe`] | traits that siblings implement |
 //! | [`node`] | the protocol engine of one channel of one node |
 //! | [`route`] | next hop of a key |
+//! | [`ticket`] | who can have answered |
 //! | [`policy`] | decisions: technique and action timing |
 //! | [`wire`] | messages and frames |
 //! | [`link`] | frames once and in order over pipes that break |
@@ -46,13 +47,14 @@ pub mod stats;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod ticket;
 pub mod time;
 pub mod transport;
 pub mod value;
 pub mod wire;
 
 pub use clock::Clock;
-pub use id::{ChannelId, Counter, Key, NodeId, Version, WorkerId};
+pub use id::{ChannelId, Counter, Key, NodeId, Ticket, Version, WorkerId};
 pub use layout::Layout;
 pub use time::Instant;
 pub use value::{Block, Value};

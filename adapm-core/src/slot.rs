@@ -109,7 +109,7 @@ impl Word {
         Counter((self.0 >> COUNTER_SHIFT) & Counter::MAX.0)
     }
 
-    /// Where the key is believed to be; `None` while nothing but the home is known. Meaningless for a main copy.
+    /// Where the key is believed to be; `None` while nothing but the home is known. Of a main copy: where it came from.
     #[must_use]
     pub fn location(self) -> Option<Location> {
         let counter = self.counter();
@@ -244,8 +244,9 @@ impl<V: Value> Slot<'_, V> {
 
     /// `Requested` or `Replica` to `Main`: ownership arrives, with `value` unless the replica is current.
     ///
-    /// What the replica has not sent yet stays in the value: it is now part of the main copy.
-    pub fn arrive(&mut self, version: Version, value: Option<&[V]>, here: Location) {
+    /// What the replica has not sent yet stays in the value: it is now part of the main copy. `former` is who had it before, and
+    /// the counter under which it is here.
+    pub fn arrive(&mut self, version: Version, value: Option<&[V]>, former: Location) {
         debug_assert!(
             matches!(self.word.state(), State::Requested | State::Replica),
             "ownership arrives where asked for"
@@ -262,7 +263,7 @@ impl<V: Value> Slot<'_, V> {
         self.word.set_flag(DIRTY, false);
         self.word.set_flag(WATCHED, false);
         self.word.set_state(State::Main);
-        self.word.set_location(here);
+        self.word.set_location(former);
     }
 
     /// Replica: the value becomes `value` `[value_len]` plus what has not been sent yet (AdaPM §B.1.2).

@@ -11,7 +11,7 @@ use adapm_core::wire::message::{
     Retry, SyncRequest, SyncResponse,
 };
 use adapm_core::wire::{self, Message, PROTOCOL_VERSION};
-use adapm_core::{Counter, Key, NodeId, Version};
+use adapm_core::{Counter, Key, NodeId, Ticket, Version};
 
 const GOLDEN: &str = include_str!("golden/frames.txt");
 
@@ -114,14 +114,16 @@ fn entries() -> Vec<Message> {
         intents: asked(&[(0, 0), (u64::MAX, 1)]),
         localizes: asked(&[(1 << 32, Counter::MAX.0)]),
         sync: true,
+        ticket: Ticket(1 << 63),
     };
     let grants = Grants {
         at: asked(&[(7, 2), (8, 130), (9, 0)]),
         kinds: vec![GrantKind::Replica, GrantKind::Owner, GrantKind::Remote],
         versions: vec![Version(17), Version(1 << 20), Version(0)],
+        tickets: vec![Ticket(4), Ticket(5), Ticket(300)],
     };
     let response = SyncResponse {
-        grants: grants.clone(),
+        grants: Grants { tickets: Vec::new(), ..grants.clone() },
         refreshes: keys(&[12, 14]),
         versions: vec![Version(5), Version(6)],
         hand_overs: Owners {
@@ -132,16 +134,23 @@ fn entries() -> Vec<Message> {
         more: true,
         synced: true,
     };
-    let operation = Operation { pulls: asked(&[(5, 1)]), pushes: asked(&[(6, 0)]), sets: asked(&[(7, 3)]) };
+    let operation = Operation {
+        pulls: asked(&[(5, 1)]),
+        pushes: asked(&[(6, 0)]),
+        sets: asked(&[(7, 3)]),
+        ticket: Ticket(77),
+    };
     let forward = Forward {
         origin: NodeId(513),
         hops: 2,
         intents: asked(&[(1, 4)]),
         localizes: asked(&[(2, 5)]),
-        operation: operation.clone(),
+        operation: Operation { ticket: Ticket::NONE, ..operation.clone() },
+        tickets: (1..=5).map(Ticket).collect(),
     };
-    let answer = Answer { pulls: asked(&[(5, 2), (9, 2)]), done: asked(&[(6, 1)]) };
-    let retry = Retry { intents: keys(&[1, 2]), operations: keys(&[3]) };
+    let tickets = vec![Ticket(9), Ticket(8), Ticket(7)];
+    let answer = Answer { pulls: asked(&[(5, 2), (9, 2)]), done: asked(&[(6, 1)]), tickets: tickets.clone() };
+    let retry = Retry { intents: keys(&[1, 2]), operations: keys(&[3]), tickets };
     let residence = Residence { at: asked(&[(4, 6), (5, 7)]), owners: vec![NodeId(2), NodeId(0)] };
     vec![
         with_values(Body::SyncRequest(request), &[1.0, -2.5]),

@@ -25,7 +25,7 @@ fn grant(key: Key, kind: GrantKind, counter: u64) -> Message {
     if kind == GrantKind::Replica {
         values.push(&[1.0_f32; 2]);
     }
-    let grants = Grants { at, kinds: vec![kind], versions: vec![Version(0)] };
+    let grants = Grants { at, kinds: vec![kind], versions: vec![Version(0)], tickets: Vec::new() };
     Message { body: Box::new(Body::Grant(grants)), values }
 }
 

@@ -11,9 +11,11 @@ use std::time::Duration;
 use adapm_core::id::Counter;
 use adapm_core::testing::rng::Rng;
 use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
-use adapm_core::wire::message::{Answer, Asked, Barrier, Body, Forward, Keys, Operation, SyncRequest};
+use adapm_core::wire::message::{
+    Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Operation, SyncRequest,
+};
 use adapm_core::wire::{self, Message};
-use adapm_core::{Key, Layout, NodeId};
+use adapm_core::{Key, Layout, NodeId, Ticket, Version};
 use adapm_runtime::{Builder, RunError, System};
 use adapm_transport::net::{Net, NetError, NetWaker, network_with};
 
@@ -182,12 +184,14 @@ fn keys_out_of_order() {
 }
 
 #[test]
-fn an_answer_to_what_nobody_asked() {
-    // Any other key may be one that its receiver has asked for at that moment: nobody asks for what is at home with him.
+fn a_grant_of_what_another_node_owns() {
+    // What was never relocated is owned by its home.
     let lie = |to, frame: &mut Frame| {
-        let own = (0..KEYS).find(|key| Layout::home(Key(*key), 3) == to).expect("each node is home of keys");
-        let answer = Answer { done: asked(&[own]), ..Answer::default() };
-        wire::encode(Message::bare(Body::Answer(answer)), frame);
+        let is_foreign = |key: &u64| Layout::home(Key(*key), 3) == to;
+        let key = (0..KEYS).find(is_foreign).expect("each node is home of keys");
+        let (kinds, versions) = (vec![GrantKind::Remote], vec![Version(0)]);
+        let grants = Grants { at: asked(&[key]), kinds, versions, tickets: Vec::new() };
+        wire::encode(Message::bare(Body::Grant(grants)), frame);
     };
     is_blamed_for(lie, "broke the protocol");
 }
@@ -195,16 +199,18 @@ fn an_answer_to_what_nobody_asked() {
 #[test]
 fn a_message_in_the_name_of_a_node_that_does_not_exist() {
     let operation = Operation { pulls: asked(&[0]), ..Operation::default() };
-    let forward =
-        Forward { origin: NodeId(77), hops: 1, intents: asked(&[]), localizes: asked(&[]), operation };
+    let (intents, localizes, tickets) = (asked(&[]), asked(&[]), vec![Ticket(1)]);
+    let forward = Forward { origin: NodeId(77), hops: 1, intents, localizes, operation, tickets };
     is_blamed(message(Body::Forward(forward)), "it names node n77, which cannot be meant");
 }
 
 #[test]
-fn a_message_in_the_name_of_the_node_that_it_is_sent_to() {
-    let lie = |to, frame: &mut Frame| {
+fn a_message_in_the_name_of_another_without_proof_that_it_has_asked() {
+    let lie = |to: NodeId, frame: &mut Frame| {
         let operation = Operation { pulls: asked(&[0]), ..Operation::default() };
-        let forward = Forward { origin: to, hops: 1, intents: asked(&[]), localizes: asked(&[]), operation };
+        let (intents, localizes, tickets) = (asked(&[]), asked(&[]), Vec::new());
+        let origin = NodeId(1 - to.0);
+        let forward = Forward { origin, hops: 1, intents, localizes, operation, tickets };
         wire::encode(Message::bare(Body::Forward(forward)), frame);
     };
     is_blamed_for(lie, "node n2 broke the protocol");

@@ -17,14 +17,21 @@ use adapm_transport::sim::checked::{Conditions, Run, Wrong};
 /// Runs after which a bug counts as not found.
 const SEEDS_MAX: u64 = 500;
 
+const NOBODY_LIES: &str = "no node of a simulated cluster lies";
+
 /// Bugs that other suites find, and why this one does not.
-const OUT_OF_REACH: [(Bug, &str); 7] = [
+const OUT_OF_REACH: [(Bug, &str); 12] = [
     (Bug::WaitForLaterChanges, "workers of a simulated cluster pause, and no response is full then"),
     (Bug::TrustLatestFact, "a fact hardly ever arrives behind a newer one where links keep their order"),
     (Bug::AwaitLost, "a loss is told so late that no round waits any more"),
     (Bug::BlameLateAnswer, "a loss is told so late that no answer is on its way any more"),
     (Bug::DeafToAnswers, "hardly any round leaves a request without an answer at six looks in a row"),
     (Bug::CountAbsence, "nobody is stopped for six looks, as its peers would give it up"),
+    (Bug::BelieveAnyForward, NOBODY_LIES),
+    (Bug::BelieveAnyGrant, NOBODY_LIES),
+    (Bug::BelieveAnyRetry, NOBODY_LIES),
+    (Bug::BelieveAnyAnswer, NOBODY_LIES),
+    (Bug::BelieveAnyResidence, NOBODY_LIES),
     (Bug::HeedLost, "links deliver nothing of a peer that they have given up"),
 ];
 

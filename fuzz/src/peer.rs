@@ -7,7 +7,7 @@ use adapm_core::wire::message::{
     Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Residence, Retry, SyncRequest,
     SyncResponse,
 };
-use adapm_core::{Counter, Key, NodeId, Version};
+use adapm_core::{Counter, Key, NodeId, Ticket, Version};
 
 /// Keys of one list at most.
 const KEYS_MAX: usize = 2;
@@ -18,7 +18,10 @@ pub(crate) fn unasked(space: &Space<'_>, choices: &mut Choices<'_>) -> Message {
         0..3 => Body::SyncRequest(request(space, choices)),
         3 => Body::Operation(operation(space, choices)),
         4..6 => Body::Forward(forward(space, choices)),
-        6 => Body::Retry(Retry { intents: few(space, choices), operations: few(space, choices) }),
+        6 => {
+            let (intents, operations) = (few(space, choices), few(space, choices));
+            Body::Retry(Retry { intents, operations, ..Retry::default() })
+        }
         _ => {
             let at = asked(space, choices);
             let owners = at.keys.iter().map(|_| space.node(choices)).collect();
@@ -33,7 +36,7 @@ pub(crate) fn answer(message: Message, space: &Space<'_>, choices: &mut Choices<
     let body = match *message.body {
         Body::SyncRequest(request) => Body::SyncResponse(response(&request, space, choices)),
         Body::Operation(operation) => Body::Answer(done(operation)),
-        Body::Forward(forward) => Body::Grant(grants(&[&forward.intents, &forward.localizes], choices)),
+        Body::Forward(forward) => Body::Grant(proven(&forward, choices)),
         _ => return None,
     };
     Some(Message::bare(body))
@@ -91,6 +94,15 @@ fn grants(lists: &[&Asked], choices: &mut Choices<'_>) -> Grants {
     grants
 }
 
+/// Grants for all that was passed on, with its tickets.
+fn proven(forward: &Forward, choices: &mut Choices<'_>) -> Grants {
+    let mut grants = grants(&[&forward.intents, &forward.localizes], choices);
+    let asked = || forward.intents.keys.iter().chain(forward.localizes.keys.iter()).zip(&forward.tickets);
+    let of = |key: &Key| asked().find(|(each, _)| *each == key).map_or(Ticket::NONE, |(_, ticket)| *ticket);
+    grants.tickets = grants.at.keys.iter().map(of).collect();
+    grants
+}
+
 fn done(operation: Operation) -> Answer {
     let mut answer = Answer { pulls: operation.pulls, ..Answer::default() };
     let mut done: Vec<_> = operation.pushes.iter().chain(operation.sets.iter()).collect();
@@ -108,13 +120,10 @@ fn forward(space: &Space<'_>, choices: &mut Choices<'_>) -> Forward {
         _ => {}
     }
     let operation = if choices.flag() { operation(space, choices) } else { Operation::default() };
-    Forward {
-        origin: NodeId(choices.below(3) as u16),
-        hops: choices.below(4) as u32,
-        intents,
-        localizes,
-        operation,
-    }
+    let (origin, hops) = (NodeId(choices.below(3) as u16), choices.below(4) as u32);
+    let mut forward = Forward { origin, hops, intents, localizes, operation, tickets: Vec::new() };
+    forward.tickets = (0..forward.len()).map(|_| Ticket(1)).collect();
+    forward
 }
 
 fn operation(space: &Space<'_>, choices: &mut Choices<'_>) -> Operation {

@@ -13,7 +13,7 @@ use hashbrown::hash_map::Entry;
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::OpError;
-use crate::id::Key;
+use crate::id::{Key, Ticket};
 use crate::node::Node;
 use crate::node::input::{Op, OpBody, OpId};
 use crate::node::state::{Access, Item, OpMap, OpState, Queue, Unanswered};
@@ -109,12 +109,13 @@ impl<S: Store, P: Policy> Node<S, P> {
             word.state() == State::None && !self.is_wanted(key) && !self.acknowledges_early(item.access);
         let queue = match self.queues.entry(key) {
             Entry::Vacant(place) if may_leave => {
-                let items = smallvec![item];
-                let unanswered = Unanswered { access: item.access, items, payload: Vec::new(), asked };
+                let payload = payload_of(&self.ops, item, self.store.value_len(key));
+                let secret = self.drafts.add_operation(&mut self.tickets, asked, key, item.access, payload);
+                let (access, items) = (item.access, smallvec![item]);
+                let unanswered = Unanswered { access, items, payload: Vec::new(), asked, secret };
                 place.insert(Queue { unanswered: Some(unanswered), ..Queue::default() });
                 self.stats.remote += 1;
-                let payload = payload_of(&self.ops, item, self.store.value_len(key));
-                return self.drafts.add_operation(asked, key, item.access, payload);
+                return;
             }
             entry => entry.or_default(),
         };
@@ -246,7 +247,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             payload.extend_from_slice(part(first).expect("just seen"));
         }
         let acknowledged = if early { core::mem::take(&mut items) } else { SmallVec::new() };
-        queue.unanswered = Some(Unanswered { access, items, payload, asked });
+        queue.unanswered = Some(Unanswered { access, items, payload, asked, secret: Ticket::NONE });
         self.transmit_operation(key, asked);
         for item in acknowledged {
             self.finish(item.op);
@@ -277,7 +278,8 @@ impl<S: Store, P: Policy> Node<S, P> {
             Some(item) if unanswered.payload.is_empty() => payload_of(&self.ops, *item, len),
             _ => unanswered.payload.as_slice(),
         };
-        self.drafts.add_operation(asked, key, unanswered.access, payload);
+        let access = unanswered.access;
+        unanswered.secret = self.drafts.add_operation(&mut self.tickets, asked, key, access, payload);
     }
 
     /// The owner has executed the key's unanswered operation; `value` is what a pull read.

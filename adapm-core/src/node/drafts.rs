@@ -9,17 +9,18 @@ use core::mem;
 use core::ops::Range;
 
 use crate::config::HEAD_BYTES;
-use crate::id::{Counter, Key, NodeId, Version};
+use crate::id::{Counter, Key, NodeId, Ticket, Version};
 use crate::node::Node;
 use crate::node::room::Room;
 use crate::node::state::{Access, AskedFor};
 use crate::policy::Policy;
 use crate::slot::{Location, State};
 use crate::store::Store;
+use crate::ticket::Tickets;
 use crate::value::{Block, Value};
 use crate::wire::Message;
 use crate::wire::message::{
-    Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Residence, Retry,
+    self, Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Residence, Retry,
 };
 
 /// Entries that leave at the end of the input. Ordered maps: their order reaches the outputs.
@@ -51,6 +52,7 @@ impl<V> Default for Drafts<V> {
 pub(super) struct Entry<V> {
     pub(super) key: Key,
     pub(super) counter: Counter,
+    pub(super) ticket: Ticket,
     pub(super) asked: AskedFor<Vec<V>>,
 }
 
@@ -59,6 +61,8 @@ pub(super) struct Entry<V> {
 struct OperationDraft {
     entries: Vec<OperationEntry>,
     values: Block,
+    /// The secret of the message.
+    secret: Ticket,
 }
 
 #[derive(Debug, Clone)]
@@ -82,6 +86,7 @@ struct AnswerDraft {
 struct AnswerEntry {
     key: Key,
     counter: Counter,
+    ticket: Ticket,
     /// Where the value read stands, in bytes; `None` if nothing was read.
     read: Option<Range<usize>>,
 }
@@ -91,6 +96,8 @@ struct AnswerEntry {
 pub(super) struct GrantDraft {
     entries: Vec<GrantEntry>,
     values: Block,
+    /// The ticket of the entry that is answered next.
+    pub(super) ticket: Ticket,
 }
 
 #[derive(Debug, Clone)]
@@ -99,17 +106,30 @@ struct GrantEntry {
     counter: Counter,
     kind: GrantKind,
     version: Version,
+    ticket: Ticket,
     bytes: Range<usize>,
 }
 
 impl<V: Value> Drafts<V> {
-    /// Appends an operation of this node; `payload` `[value_len]` is its update or value, empty for a pull.
-    pub(super) fn add_operation(&mut self, to: Location, key: Key, access: Access, payload: &[V]) {
-        let draft = self.operations.entry(to.node).or_default();
+    /// Appends an operation of this node; `payload` `[value_len]` is its update or value, empty for a pull. Returns the secret
+    /// of its message.
+    pub(super) fn add_operation(
+        &mut self,
+        tickets: &mut Tickets,
+        to: Location,
+        key: Key,
+        access: Access,
+        payload: &[V],
+    ) -> Ticket {
+        let draft = self.operations.entry(to.node).or_insert_with(|| OperationDraft {
+            secret: tickets.of_operation(to.node),
+            ..OperationDraft::default()
+        });
         let start = draft.values.len();
         draft.values.push(payload);
         let bytes = start..draft.values.len();
         draft.entries.push(OperationEntry { key, counter: to.counter, access, bytes });
+        draft.secret
     }
 
     /// Passes an entry of `origin` on to `to`, after `hops` hops.
@@ -137,7 +157,7 @@ impl GrantDraft {
     pub(super) fn with_room(grants: usize, bytes: usize) -> Self {
         let mut values = Block::new();
         values.reserve(bytes);
-        Self { entries: Vec::with_capacity(grants), values }
+        Self { entries: Vec::with_capacity(grants), values, ticket: Ticket::NONE }
     }
 
     /// Appends a grant whose value `write` appends to the block.
@@ -150,7 +170,8 @@ impl GrantDraft {
     ) -> R {
         let start = self.values.len();
         let (version, result) = write(&mut self.values);
-        self.entries.push(GrantEntry { key, counter, kind, version, bytes: start..self.values.len() });
+        let (bytes, ticket) = (start..self.values.len(), self.ticket);
+        self.entries.push(GrantEntry { key, counter, kind, version, ticket, bytes });
         result
     }
 
@@ -169,11 +190,18 @@ fn list_of(operation: &mut Operation, access: Access) -> &mut Asked {
     }
 }
 
-impl AnswerEntry {
-    fn list(&self, answer: &mut Answer) {
-        let list = if self.read.is_some() { &mut answer.pulls } else { &mut answer.done };
-        list.push(self.key, self.counter);
+/// The control part of some answers.
+fn answered(entries: &[AnswerEntry]) -> Answer {
+    let mut answer = Answer::default();
+    for entry in entries {
+        let list = if entry.read.is_some() { &mut answer.pulls } else { &mut answer.done };
+        list.push(entry.key, entry.counter);
     }
+    let (read, done) =
+        (|entry: &&AnswerEntry| entry.read.is_some(), |entry: &&AnswerEntry| entry.read.is_none());
+    let in_order = entries.iter().filter(read).chain(entries.iter().filter(done));
+    answer.tickets = message::tickets(in_order.map(|entry| entry.ticket));
+    answer
 }
 
 /// The control part of some grants.
@@ -182,12 +210,13 @@ fn listed(entries: &[GrantEntry]) -> Grants {
         at: entries.iter().map(|entry| (entry.key, entry.counter)).collect(),
         kinds: entries.iter().map(|entry| entry.kind).collect(),
         versions: entries.iter().map(|entry| entry.version).collect(),
+        tickets: message::tickets(entries.iter().map(|entry| entry.ticket)),
     }
 }
 
 impl<S: Store, P: Policy> Node<S, P> {
     /// Answers a pull of `to` with the copy that is here; whether it was a main copy that workers had changed, which it folds.
-    pub(super) fn answer_pull(&mut self, to: NodeId, key: Key) -> bool {
+    pub(super) fn answer_pull(&mut self, to: NodeId, key: Key, ticket: Ticket) -> bool {
         let draft = self.drafts.answers.entry(to).or_default();
         let start = draft.values.len();
         let (is_changed, counter) = self.store.with_slot(key, |mut slot| {
@@ -195,14 +224,14 @@ impl<S: Store, P: Policy> Node<S, P> {
             (slot.word.state() == State::Main && slot.fold(), slot.word.counter())
         });
         let read = Some(start..draft.values.len());
-        draft.entries.push(AnswerEntry { key, counter, read });
+        draft.entries.push(AnswerEntry { key, counter, ticket, read });
         is_changed
     }
 
     /// Answers a push or set of `to`, which is done.
-    pub(super) fn answer_done(&mut self, to: NodeId, key: Key, counter: Counter) {
+    pub(super) fn answer_done(&mut self, to: NodeId, key: Key, counter: Counter, ticket: Ticket) {
         let draft = self.drafts.answers.entry(to).or_default();
-        draft.entries.push(AnswerEntry { key, counter, read: None });
+        draft.entries.push(AnswerEntry { key, counter, ticket, read: None });
     }
 
     pub(super) fn draft_residence(&mut self, home: NodeId, key: Key, owner: Location) {
@@ -229,13 +258,15 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         for ((to, origin, hops), entries) in mem::take(&mut drafts.forwards) {
             for mut batch in self.entry_batches(entries) {
+                let mut tickets = Vec::with_capacity(batch.len());
                 let mut take = |asked| {
                     let taken = batch.extract_if(.., |entry| entry.asked == asked);
-                    taken.map(|entry| (entry.key, entry.counter)).collect()
+                    let noted = taken.inspect(|entry| tickets.push(entry.ticket));
+                    noted.map(|entry| (entry.key, entry.counter)).collect()
                 };
                 let (intents, localizes) = (take(AskedFor::Intent), take(AskedFor::Localize));
-                let (operation, values) = forwarded(batch);
-                let forward = Forward { origin, hops, intents, localizes, operation };
+                let (operation, values) = forwarded(batch, &mut tickets);
+                let forward = Forward { origin, hops, intents, localizes, operation, tickets };
                 self.send(to, Message { body: Box::new(Body::Forward(forward)), values });
             }
         }
@@ -249,9 +280,11 @@ impl<S: Store, P: Policy> Node<S, P> {
             for mut batch in self.entry_batches(entries) {
                 let request =
                     |entry: &mut Entry<_>| matches!(entry.asked, AskedFor::Intent | AskedFor::Localize);
-                let intents = Keys(batch.extract_if(.., request).map(|entry| entry.key).collect());
+                let requests: Vec<_> = batch.extract_if(.., request).collect();
+                let tickets = message::tickets(requests.iter().chain(&batch).map(|entry| entry.ticket));
+                let intents = Keys(requests.into_iter().map(|entry| entry.key).collect());
                 let operations = Keys(batch.into_iter().map(|entry| entry.key).collect());
-                self.send(to, Message::bare(Body::Retry(Retry { intents, operations })));
+                self.send(to, Message::bare(Body::Retry(Retry { intents, operations, tickets })));
             }
         }
         for (to, mut entries) in mem::take(&mut drafts.residences) {
@@ -272,18 +305,19 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn flush_operations(&mut self, to: NodeId, draft: OperationDraft) {
-        let OperationDraft { entries, values } = draft;
+        let OperationDraft { entries, values, secret } = draft;
         let bytes = |entry: &OperationEntry| self.value_bytes(entry.key);
         let alike = entries.is_sorted_by(|one, other| one.key < other.key && one.access == other.access);
         if alike && self.fits_one(entries.len(), entries.iter().map(bytes).sum()) {
-            let mut operation = Operation::default();
+            let mut operation = Operation { ticket: secret, ..Operation::default() };
             let access = entries.first().map_or(Access::Pull, |entry| entry.access);
             *list_of(&mut operation, access) =
                 entries.iter().map(|entry| (entry.key, entry.counter)).collect();
             return self.send(to, Message { body: Box::new(Body::Operation(operation)), values });
         }
         for batch in self.batches(entries, |entry| entry.key, bytes) {
-            let (mut operation, mut block) = (Operation::default(), Block::new());
+            let mut operation = Operation { ticket: secret, ..Operation::default() };
+            let mut block = Block::new();
             for access in [Access::Pull, Access::Push, Access::Set] {
                 for entry in batch.iter().filter(|entry| entry.access == access) {
                     block.push(elements::<S::Value>(&values, &entry.bytes));
@@ -300,18 +334,15 @@ impl<S: Store, P: Policy> Node<S, P> {
         let ascends = entries.is_sorted_by(|one, other| one.key < other.key);
         if ascends && self.fits_one(entries.len(), entries.iter().map(bytes).sum()) {
             // As usual, for one message of requests: the values stand in order already.
-            let mut answer = Answer::default();
-            entries.iter().for_each(|entry| entry.list(&mut answer));
+            let answer = answered(&entries);
             return self.send(to, Message { body: Box::new(Body::Answer(answer)), values });
         }
         for batch in self.batches(entries, |entry| entry.key, bytes) {
-            let (mut answer, mut block) = (Answer::default(), Block::new());
-            for entry in &batch {
-                if let Some(read) = &entry.read {
-                    block.push(elements::<S::Value>(&values, read));
-                }
-                entry.list(&mut answer);
+            let mut block = Block::new();
+            for read in batch.iter().filter_map(|entry| entry.read.as_ref()) {
+                block.push(elements::<S::Value>(&values, read));
             }
+            let answer = answered(&batch);
             self.send(to, Message { body: Box::new(Body::Answer(answer)), values: block });
         }
     }
@@ -325,7 +356,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     fn flush_grants(&mut self, to: NodeId, draft: GrantDraft) {
-        let GrantDraft { entries, values } = draft;
+        let GrantDraft { entries, values, .. } = draft;
         for batch in self.batches(entries, |entry| entry.key, |entry| entry.bytes.len()) {
             let mut block = Block::new();
             batch.iter().for_each(|entry| block.push(elements::<S::Value>(&values, &entry.bytes)));
@@ -375,23 +406,20 @@ fn elements<'b, V: Value>(block: &'b Block, bytes: &Range<usize>) -> &'b [V] {
     &block.values::<V>()[bytes.start / V::WIDTH..bytes.end / V::WIDTH]
 }
 
-fn forwarded<V: Value>(entries: Vec<Entry<V>>) -> (Operation, Block) {
+/// The operations of a forward; appends their tickets.
+fn forwarded<V: Value>(entries: Vec<Entry<V>>, tickets: &mut Vec<Ticket>) -> (Operation, Block) {
     let mut operation = Operation::default();
     let mut values = Block::new();
-    for entry in &entries {
-        match &entry.asked {
-            AskedFor::Pull => operation.pulls.push(entry.key, entry.counter),
-            AskedFor::Push(update) => {
-                operation.pushes.push(entry.key, entry.counter);
-                values.push(update);
-            }
-            AskedFor::Set(_) | AskedFor::Intent | AskedFor::Localize => {}
-        }
-    }
-    for entry in &entries {
-        if let AskedFor::Set(value) = &entry.asked {
-            operation.sets.push(entry.key, entry.counter);
-            values.push(value);
+    for access in [Access::Pull, Access::Push, Access::Set] {
+        for entry in &entries {
+            let payload = match (&entry.asked, access) {
+                (AskedFor::Pull, Access::Pull) => &[][..],
+                (AskedFor::Push(payload), Access::Push) | (AskedFor::Set(payload), Access::Set) => payload,
+                _ => continue,
+            };
+            list_of(&mut operation, access).push(entry.key, entry.counter);
+            values.push(payload);
+            tickets.push(entry.ticket);
         }
     }
     (operation, values)

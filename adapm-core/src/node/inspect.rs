@@ -55,7 +55,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.holdings.values().map(|holding| 1 + holding.nodes.len() + holding.stale.len()).sum();
         let queues: usize = self.queues.values().map(|queue| queue.waiting.len() + 1).sum();
         let parked: usize = self.parked.values().map(Vec::len).sum();
-        let peers = self.peers.iter().map(|peer| peer.due.len() + peer.late.len());
+        let peers = self.peers.iter().map(|peer| peer.due.len() + peer.late.len() + peer.early);
         let peers: usize = peers.sum();
         let agenda = &self.agenda;
         let lists = [&agenda.release, &agenda.dirty, &agenda.set, &agenda.resend];

@@ -38,6 +38,8 @@ pub(crate) enum Mark {
     Asked = 32,
     /// It is a localize.
     AskedToLocalize = 64,
+    /// The entry was turned away, where only the home can have it passed on: the home is asked.
+    AskHome = 128,
 }
 
 impl Interest {
@@ -79,11 +81,18 @@ impl Interest {
         }
     }
 
+    /// The low [`ROUND_BITS`] of the number of the round that asked, if an entry is unanswered.
+    pub(crate) fn asked_in(&self) -> Option<u32> {
+        let [low, middle, high] = self.round;
+        self.is(Mark::Asked).then_some(u32::from_le_bytes([low, middle, high, 0]))
+    }
+
     /// What is asked and not answered, once.
     pub(crate) fn take_request(&mut self) -> Option<Request> {
         let [low, middle, high] = self.round;
         let round = u32::from_le_bytes([low, middle, high, 0]);
         let localize = self.take(Mark::AskedToLocalize);
+        self.take(Mark::AskHome);
         self.take(Mark::Asked).then_some(Request { round, localize })
     }
 
@@ -129,6 +138,7 @@ mod tests {
             Mark::Listed,
             Mark::Asked,
             Mark::AskedToLocalize,
+            Mark::AskHome,
         ];
         for mark in marks {
             let mut interest = Interest::default();

@@ -66,6 +66,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.store.release(key);
             self.observe(|observer, now| observer.on_replica_released(now, key));
         }
+        self.settle_all_early(node);
         if !planted!(self, KeepLostHolder) {
             self.forget_holder(node);
         }

@@ -12,6 +12,7 @@
 //! | `respond` | the owner's half of a round |
 //! | `place` | decisions on intents and localizes |
 //! | `relocate`, `replicate` | the two techniques |
+//! | `residence` | what a home knows of owners |
 //! | `drafts` | grouped outgoing entries |
 //! | `pending` | forwarding and parking |
 //! | `barrier`, `quiesce`, `sync` | collective operations |
@@ -50,6 +51,7 @@ mod quiesce;
 mod receive;
 mod relocate;
 mod replicate;
+mod residence;
 mod respond;
 mod room;
 mod round;
@@ -80,6 +82,7 @@ use crate::route;
 use crate::slot::{Location, State, Word};
 use crate::stats::Stats;
 use crate::store::{Look, Store};
+use crate::ticket::Tickets;
 use crate::time::Instant;
 use crate::value::Value;
 use crate::wire::message::Body;
@@ -90,6 +93,7 @@ use drafts::Drafts;
 use intents::Signals;
 use interest::Interest;
 use quiesce::Quiesces;
+use residence::Fact;
 use respond::Answering;
 use state::{Agenda, Holding, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round, Wish};
 use sync::SyncWait;
@@ -117,10 +121,15 @@ pub struct Node<S: Store, P: Policy> {
     requested: usize,
     queues: KeyMap<Queue<S::Value>>,
     parked: KeyMap<Vec<Parked<S::Value>>>,
+    /// As a home: what does not follow on what is known of a key yet.
+    early: KeyMap<Vec<Fact>>,
+    /// As a home: who was asked for a key that is said to have moved since.
+    asked_before: KeyMap<NodeId>,
     /// A request whose answer is not complete.
     answering: Option<Box<Answering>>,
     ops: OpMap<OpState<S::Value>>,
     peers: Vec<Peer>,
+    tickets: Tickets,
     /// Peers for which something may have come up while this input is handled.
     newsworthy: Vec<NodeId>,
     /// The first peer that was lost: from then on nothing is asked of other nodes.
@@ -164,9 +173,12 @@ impl<S: Store, P: Policy> Node<S, P> {
             requested: 0,
             queues: KeyMap::default(),
             parked: KeyMap::default(),
+            early: KeyMap::default(),
+            asked_before: KeyMap::default(),
             answering: None,
             ops: OpMap::default(),
             peers,
+            tickets: Tickets::new(config.secret),
             newsworthy: Vec::new(),
             first_lost: None,
             round: Round::default(),
@@ -291,11 +303,11 @@ impl<S: Store, P: Policy> Node<S, P> {
             Body::SyncResponse(response) => self.handle_sync_response(from, response, values),
             Body::Grant(grants) => self.handle_grant(from, grants, values),
             Body::News => self.handle_news(from),
-            Body::Forward(forward) => self.handle_forward(forward, values),
+            Body::Forward(forward) => self.handle_forward(from, forward, values),
             Body::Operation(operation) => self.handle_operation(from, operation, values),
             Body::Answer(answer) => self.handle_answer(from, answer, values),
-            Body::Retry(retry) => self.handle_retry(retry),
-            Body::Residence(residence) => self.handle_residence(residence),
+            Body::Retry(retry) => self.handle_retry(from, retry),
+            Body::Residence(residence) => self.handle_residence(from, residence),
             Body::Barrier(_) | Body::Quiesce(_) if self.first_lost.is_some() => Ok(()),
             Body::Barrier(barrier) => self.handle_barrier(from, barrier),
             Body::Quiesce(quiesce) => self.handle_quiesce(from, quiesce),

@@ -5,14 +5,15 @@
 use alloc::vec::Vec;
 
 use crate::error::Fault;
-use crate::id::{Counter, Key, NodeId};
+use crate::id::{Counter, Key, NodeId, Ticket};
+use crate::layout::Layout;
 use crate::node::Node;
-use crate::node::state::{Access, AskedFor, Unanswered};
+use crate::node::state::{Access, AskedFor, Asker, Unanswered};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::{Location, State, Word};
 use crate::store::{self, Look, Store};
-use crate::wire::message::{Answer, Asked, Forward, Operation};
+use crate::wire::message::{Answer, Forward, Operation};
 
 impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn handle_operation(
@@ -21,127 +22,143 @@ impl<S: Store, P: Policy> Node<S, P> {
         operation: Operation,
         values: &[S::Value],
     ) -> Result<(), Fault> {
-        self.pass_operation(from, 0, operation, values);
+        let asker = Asker::direct(from, operation.ticket);
+        self.pass_operation(&operation, values, || asker);
         Ok(())
     }
 
-    pub(super) fn handle_forward(&mut self, forward: Forward, values: &[S::Value]) -> Result<(), Fault> {
-        let Forward { origin, hops, intents, localizes, operation } = forward;
-        if self.peers[origin.index()].lost {
+    pub(super) fn handle_forward(
+        &mut self,
+        from: NodeId,
+        forward: Forward,
+        values: &[S::Value],
+    ) -> Result<(), Fault> {
+        let Forward { origin, hops, intents, localizes, operation, tickets } = forward;
+        let is_own = origin == self.config.node;
+        if self.peers[origin.index()].lost || (is_own && self.first_lost.is_some()) {
             return Ok(());
         }
-        if origin == self.config.node {
-            if self.first_lost.is_some() {
-                return Ok(());
-            }
-            self.check_own(&intents, &localizes, &operation)?;
-        }
+        let mut tickets = tickets.iter();
+        let mut next = || {
+            let ticket = *tickets.next().expect("a forward has a ticket for each entry");
+            Asker::forwarded(origin, from, hops, ticket)
+        };
         for (entries, asked) in [(&intents, AskedFor::Intent), (&localizes, AskedFor::Localize)] {
             for (key, counter) in entries.iter() {
-                self.serve_or_pass(origin, hops, key, counter, asked);
+                let asker = next();
+                if !is_own || self.awaits_grant(asker.by, key, asker.reply()) {
+                    self.serve_or_pass(asker, key, counter, asked);
+                }
             }
         }
-        self.pass_operation(origin, hops, operation, values);
+        self.pass_operation(&operation, values, next);
         Ok(())
     }
 
-    /// Entries of this node that come back must be unanswered.
-    fn check_own(&self, intents: &Asked, localizes: &Asked, operation: &Operation) -> Result<(), Fault> {
-        let requested = |key: &Key| self.peek(*key).state() == State::Requested;
-        if let Some(key) = intents.keys.iter().chain(localizes.keys.iter()).find(|key| !requested(key)) {
-            return Err(Fault::Impossible(*key));
-        }
-        let lists = [
-            (&operation.pulls, Access::Pull),
-            (&operation.pushes, Access::Push),
-            (&operation.sets, Access::Set),
-        ];
-        for (list, access) in lists {
-            self.check_unanswered(list, |unanswered, _| unanswered.access == access)?;
-        }
-        Ok(())
-    }
-
-    /// The operation on each key must be unanswered and fit the counter that stands with the key.
-    fn check_unanswered(
-        &self,
-        list: &Asked,
-        fits: impl Fn(&Unanswered<S::Value>, Counter) -> bool,
-    ) -> Result<(), Fault> {
-        for (key, counter) in list.iter() {
-            let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
-            if !unanswered.is_some_and(|unanswered| fits(unanswered, counter)) {
-                return Err(Fault::Impossible(key));
-            }
-        }
-        Ok(())
-    }
-
-    fn pass_operation(&mut self, origin: NodeId, hops: u32, operation: Operation, values: &[S::Value]) {
+    /// `next` tells of each entry whose it is. Entries of this node that come back must be unanswered: what is not was never
+    /// sent, or is answered already, for which he who passes it on need not be to blame.
+    fn pass_operation(
+        &mut self,
+        operation: &Operation,
+        values: &[S::Value],
+        mut next: impl FnMut() -> Asker,
+    ) {
         let mut rest = values;
-        let Operation { pulls, pushes, sets } = operation;
-        for (list, access) in [(&pulls, Access::Pull), (&pushes, Access::Push), (&sets, Access::Set)] {
+        let Operation { pulls, pushes, sets, .. } = operation;
+        for (list, access) in [(pulls, Access::Pull), (pushes, Access::Push), (sets, Access::Set)] {
             for (at, (key, counter)) in list.iter().enumerate() {
                 store::prefetch_ahead(&self.store, at, |at| list.keys.get(at).copied());
                 let len = if access == Access::Pull { 0 } else { self.value_len(key) };
                 let (payload, behind) = rest.split_at(len);
                 rest = behind;
+                let asker = next();
+                let is_own = asker.origin == self.config.node;
+                if is_own && !self.awaits_answer(asker.by, key, access == Access::Pull, asker.reply()) {
+                    continue;
+                }
                 let asked = match access {
                     Access::Pull => AskedFor::Pull,
                     Access::Push => AskedFor::Push(payload),
                     Access::Set => AskedFor::Set(payload),
                 };
-                self.serve_or_pass(origin, hops, key, counter, asked);
+                self.serve_or_pass(asker, key, counter, asked);
             }
         }
     }
 
-    /// Serves an entry of `origin` if this node owns the key, else passes it on.
+    /// Returns true if an operation on `key`, a pull or not, is unanswered, and has reached `from` to judge by the ticket.
+    fn awaits_answer(&self, from: NodeId, key: Key, is_pull: bool, ticket: Ticket) -> bool {
+        let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
+        let believes = planted!(self, BelieveAnyAnswer);
+        let may = |unanswered: &Unanswered<S::Value>| {
+            (unanswered.access == Access::Pull) == is_pull
+                && (believes || unanswered.has_reached(from, key, ticket))
+        };
+        unanswered.is_some_and(may)
+    }
+
+    /// Returns true if whoever sent an intent or localize here can have passed it on: who asks himself, the home, and the one
+    /// from whom this node has the main copy. Any other may have known where it is, too; but an entry makes the main copy move,
+    /// and a node that never had to do with the key could ask for that in the name of others.
+    fn may_have_passed(&self, asker: Asker, key: Key, word: Word) -> bool {
+        let former = word.location().filter(|_| word.state() == State::Main);
+        asker.by == asker.origin
+            || asker.origin == self.config.node
+            || asker.by == Layout::home(key, self.config.nodes)
+            || former.is_some_and(|former| former.node == asker.by)
+            || planted!(self, BelieveAnyForward)
+    }
+
+    /// Serves an entry if this node owns the key, else passes it on.
     pub(super) fn serve_or_pass(
         &mut self,
-        origin: NodeId,
-        hops: u32,
+        asker: Asker,
         key: Key,
         counter: Counter,
         asked: AskedFor<&[S::Value]>,
     ) {
+        let Asker { origin, hops, .. } = asker;
+        let moves = matches!(asked, AskedFor::Intent | AskedFor::Localize);
         // A main copy is here for certain, and what is asked for is done in the step that folds it.
         let is_main = self.store.look(key) == Look::Held { with_delta: false };
-        if is_main && !matches!(asked, AskedFor::Intent | AskedFor::Localize) {
+        if is_main && !moves {
             self.count_served(key, origin, hops);
-            return self.execute(origin, key, asked);
+            return self.execute(asker, key, asked);
         }
         let word = self.folded(key);
         let hop = route::next_hop(word, key, counter, self.config.node, self.config.nodes);
+        if moves && hop != Hop::Park && !self.may_have_passed(asker, key, word) {
+            return self.turn_away(asker, key, counter, asked);
+        }
         if hop != Hop::Here {
-            if !self.answer_wrongly(origin, key, word, counter, &asked) {
-                self.pass_on(hop, origin, hops, key, counter, asked);
+            if !self.answer_wrongly(asker, key, word, counter, &asked) {
+                self.pass_on(hop, asker, key, counter, asked);
             }
             return;
         }
         self.count_served(key, origin, hops);
-        match asked {
-            AskedFor::Intent | AskedFor::Localize => {
-                // A node that has become owner needs no grant from itself, a holder gets its answer as a hand-over.
-                if origin != self.config.node && !self.is_holder(key, origin) {
-                    let mut draft = self.take_grant_draft(origin);
-                    self.grant(key, word.counter(), origin, asked == AskedFor::Localize, &mut draft);
-                    self.put_grant_draft(origin, draft);
-                }
-            }
-            operation => self.execute(origin, key, operation),
+        if !moves {
+            return self.execute(asker, key, asked);
+        }
+        // A node that has become owner needs no grant from itself, a holder gets its answer as a hand-over.
+        if origin != self.config.node && !self.is_holder(key, origin) {
+            let mut draft = self.take_grant_draft(origin);
+            draft.ticket = asker.reply();
+            self.grant(key, word.counter(), origin, asked == AskedFor::Localize, &mut draft);
+            self.put_grant_draft(origin, draft);
         }
     }
 
     /// The planted mistakes of a node that is not the owner and answers all the same.
     fn answer_wrongly(
         &mut self,
-        origin: NodeId,
+        asker: Asker,
         key: Key,
         word: Word,
         counter: Counter,
         asked: &AskedFor<&[S::Value]>,
     ) -> bool {
+        let origin = asker.origin;
         let (pull, push) = (*asked == AskedFor::Pull, matches!(asked, AskedFor::Push(_)));
         let reads = planted!(self, AnswerFromReplica) && pull && word.state() == State::Replica;
         let gone = word.state() == State::None && word.location().is_some();
@@ -150,17 +167,18 @@ impl<S: Store, P: Policy> Node<S, P> {
             return false;
         }
         if reads {
-            self.answer_pull(origin, key);
+            self.answer_pull(origin, key, asker.reply());
         } else {
-            self.answer_done(origin, key, counter);
+            self.answer_done(origin, key, counter, asker.reply());
         }
         true
     }
 
-    fn execute(&mut self, origin: NodeId, key: Key, asked: AskedFor<&[S::Value]>) {
+    fn execute(&mut self, asker: Asker, key: Key, asked: AskedFor<&[S::Value]>) {
+        let origin = asker.origin;
         let is_own = origin == self.config.node;
         if !is_own && asked == AskedFor::Pull {
-            if self.answer_pull(origin, key) {
+            if self.answer_pull(origin, key, asker.reply()) {
                 self.mark_stale(key, None);
             }
             return;
@@ -179,12 +197,14 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.mark_stale(key, None);
         }
         if !is_own {
-            self.answer_done(origin, key, counter);
+            self.answer_done(origin, key, counter, asker.reply());
         } else if self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some()) {
             self.answered(key, &value);
         }
     }
 
+    /// What was not asked of `from`, and has not come to it by its ticket, is passed over: another node may have asked it in the
+    /// name of this one.
     pub(super) fn handle_answer(
         &mut self,
         from: NodeId,
@@ -194,28 +214,32 @@ impl<S: Store, P: Policy> Node<S, P> {
         if self.first_lost.is_some() && !planted!(self, BlameLateAnswer) {
             return Ok(());
         }
-        let believes = planted!(self, BelieveAnyAnswer);
-        let may_answer = |unanswered: &Unanswered<S::Value>, counter| {
-            believes || unanswered.may_be_answered_by(Location { node: from, counter })
-        };
-        self.check_unanswered(&answer.pulls, |unanswered, counter| {
-            unanswered.access == Access::Pull && may_answer(unanswered, counter)
-        })?;
-        self.check_unanswered(&answer.done, |unanswered, counter| {
-            unanswered.access != Access::Pull && may_answer(unanswered, counter)
-        })?;
+        let mut tickets = answer.tickets.iter().copied().chain(core::iter::repeat(Ticket::NONE));
+        if planted!(self, BlameLateAnswer) {
+            let mut keys = answer.pulls.keys.iter().chain(answer.done.keys.iter());
+            let is_late = |key: &&Key| self.queues.get(*key).is_none_or(|queue| queue.unanswered.is_none());
+            if let Some(key) = keys.find(is_late) {
+                return Err(Fault::Impossible(*key));
+            }
+        }
         let mut rest = values;
         for (at, (key, counter)) in answer.pulls.iter().enumerate() {
             store::prefetch_entry_ahead(&self.store, at, |at| answer.pulls.keys.get(at).copied());
             let (value, behind) = rest.split_at(self.value_len(key));
             rest = behind;
-            self.learn(key, Location { node: from, counter });
-            self.answered(key, value);
+            let ticket = tickets.next().expect("tickets do not end");
+            if self.awaits_answer(from, key, true, ticket) {
+                self.learn(key, Location { node: from, counter });
+                self.answered(key, value);
+            }
         }
         for (at, (key, counter)) in answer.done.iter().enumerate() {
             store::prefetch_entry_ahead(&self.store, at, |at| answer.done.keys.get(at).copied());
-            self.learn(key, Location { node: from, counter });
-            self.answered(key, &[]);
+            let ticket = tickets.next().expect("tickets do not end");
+            if self.awaits_answer(from, key, false, ticket) {
+                self.learn(key, Location { node: from, counter });
+                self.answered(key, &[]);
+            }
         }
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use crate::id::{Counter, Key, NodeId};
+use crate::id::{Counter, Key};
 use crate::node::Node;
 use crate::node::drafts::Entry;
-use crate::node::state::{AskedFor, Parked};
+use crate::node::state::{AskedFor, Asker, Parked};
 use crate::policy::Policy;
 use crate::route::Hop;
 use crate::store::Store;
@@ -15,42 +15,51 @@ impl<S: Store, P: Policy> Node<S, P> {
     pub(super) fn pass_on(
         &mut self,
         hop: Hop,
-        origin: NodeId,
-        hops: u32,
+        asker: Asker,
         key: Key,
         counter: Counter,
         asked: AskedFor<&[S::Value]>,
     ) {
+        let Asker { origin, hops, .. } = asker;
         match hop {
             Hop::Here => unreachable!("an owner serves what reaches it"),
             Hop::Next(location) => {
                 let forgetful = planted!(self, ForgetForwardCounter);
                 let counter = if forgetful { Counter(0) } else { location.counter };
-                let entry = Entry { key, counter, asked: asked.owned() };
+                let entry = Entry { key, counter, ticket: asker.onward(key), asked: asked.owned() };
                 self.drafts.add_forward(location.node, origin, hops.saturating_add(1), entry);
             }
             // The grant that would let it go on may be gone, and its origin will fail it.
             Hop::Park if self.first_lost.is_some() => {}
             Hop::Park if self.peers[origin.index()].parked < self.config.parked_max => {
                 self.peers[origin.index()].parked += 1;
-                let parked = Parked { origin, hops, counter, asked: asked.owned() };
+                let parked = Parked { asker, counter, asked: asked.owned() };
                 self.parked.entry(key).or_default().push(parked);
             }
             Hop::Park => {
                 if planted!(self, ParkAndTurnAway) && matches!(asked, AskedFor::Push(_)) {
                     self.peers[origin.index()].parked += 1;
-                    let parked = Parked { origin, hops, counter, asked: asked.owned() };
+                    let parked = Parked { asker, counter, asked: asked.owned() };
                     self.parked.entry(key).or_default().push(parked);
                 }
-                self.turn_away(origin, key, counter, asked);
+                self.turn_away(asker, key, counter, asked);
             }
         }
     }
 
-    fn turn_away(&mut self, origin: NodeId, key: Key, counter: Counter, asked: AskedFor<&[S::Value]>) {
+    /// Asks the origin to ask again.
+    pub(super) fn turn_away(
+        &mut self,
+        asker: Asker,
+        key: Key,
+        counter: Counter,
+        asked: AskedFor<&[S::Value]>,
+    ) {
+        let origin = asker.origin;
         self.stats.retries += 1;
         if origin != self.config.node {
-            let entry = Entry { key, counter, asked: asked.map(|_| Vec::new()) };
+            let ticket = asker.reply();
+            let entry = Entry { key, counter, ticket, asked: asked.map(|_| Vec::new()) };
             self.drafts.add_retry(origin, entry);
         } else if matches!(asked, AskedFor::Intent | AskedFor::Localize) {
             self.retry_request(key);
@@ -66,12 +75,12 @@ impl<S: Store, P: Policy> Node<S, P> {
             return;
         }
         for parked in self.parked.remove(&key).unwrap_or_default() {
-            let Parked { origin, hops, counter, asked } = parked;
-            self.peers[origin.index()].parked -= 1;
+            let Parked { asker, counter, asked } = parked;
+            self.peers[asker.origin.index()].parked -= 1;
             if planted!(self, ForgetParkedEntries) {
                 continue;
             }
-            self.serve_or_pass(origin, hops, key, counter, asked.borrowed());
+            self.serve_or_pass(asker, key, counter, asked.borrowed());
         }
     }
 }

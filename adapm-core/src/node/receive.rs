@@ -6,14 +6,15 @@
 use hashbrown::hash_map::Entry;
 
 use crate::error::Fault;
-use crate::id::{Counter, Key, NodeId};
+use crate::id::{Key, NodeId, Ticket};
 use crate::layout::Layout;
 use crate::node::Node;
 use crate::node::interest::{Mark, Request};
+use crate::node::round::low_bits;
 use crate::node::sync::SyncMark;
 use crate::policy::Policy;
 use crate::route;
-use crate::slot::{Location, State};
+use crate::slot::{Location, State, Word};
 use crate::store::Store;
 use crate::wire::message::{GrantKind, Grants, Retry, SyncResponse};
 
@@ -29,10 +30,13 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.peers[from.index()].news = response.more;
         self.close_round(outstanding.round, 1, 0);
         self.round.brought += response.refreshes.len() + response.hand_overs.versions.len();
-        let mut rest = self.apply_grants(from, &response.grants, values);
+        let mut rest = self.apply_grants(from, &response.grants, values, |_, _, _| true);
         for (&key, &version) in response.refreshes.iter().zip(&response.versions) {
             let (value, behind) = rest.split_at(self.value_len(key));
             rest = behind;
+            if !self.holds_replica_of(from, key) {
+                continue;
+            }
             let over = planted!(self, RefreshOverPending);
             self.store.with_slot(key, |mut slot| {
                 slot.refresh(version, value);
@@ -53,7 +57,10 @@ impl<S: Store, P: Policy> Node<S, P> {
             let len = if with_value { self.value_len(key) } else { 0 };
             let (value, behind) = rest.split_at(len);
             rest = behind;
-            let here = Location { node: self.config.node, counter };
+            if !self.holds_replica_of(from, key) {
+                continue;
+            }
+            let here = Location { node: from, counter };
             self.arrive(key, State::Replica, here, version, with_value.then_some(value));
         }
         for &key in &outstanding.releases {
@@ -77,9 +84,43 @@ impl<S: Store, P: Policy> Node<S, P> {
         values: &[S::Value],
     ) -> Result<(), Fault> {
         self.check_grants(from, &grants)?;
-        self.apply_grants(from, &grants, values);
+        // What was not asked of `from`, and has not come to it by its ticket, is passed over: another node may have asked it in
+        // the name of this one.
+        self.apply_grants(from, &grants, values, |node, key, ticket| node.awaits_grant(from, key, ticket));
         self.progress_syncs();
         Ok(())
+    }
+
+    /// Returns true if an intent or localize of `key` is unanswered, and has reached `from` to judge by the ticket. After a loss
+    /// nothing is kept of what was asked, and the lost node is not heard.
+    pub(super) fn awaits_grant(&self, from: NodeId, key: Key, ticket: Ticket) -> bool {
+        let word = self.peek(key);
+        if word.state() != State::Requested {
+            return false;
+        }
+        if self.first_lost.is_some() || planted!(self, BelieveAnyGrant) {
+            return true;
+        }
+        let Some((to, round)) = self.asked_for(key, word) else { return false };
+        if ticket == Ticket::NONE {
+            from == to
+        } else {
+            ticket == self.tickets.of_request(round, to).of_key(key)
+        }
+    }
+
+    /// Whom this node has asked for `key`, which is `Requested`, and the low bits of the round in which it did.
+    fn asked_for(&self, key: Key, word: Word) -> Option<(NodeId, u32)> {
+        let interest = self.interests.get(&key)?;
+        let round = interest.asked_in()?;
+        let before = if self.asked_before.is_empty() { None } else { self.asked_before.get(&key) };
+        Some((before.copied().unwrap_or_else(|| self.asks(key, word, interest).node), round))
+    }
+
+    /// Whether a replica of `key` is here, owned by `from`.
+    fn holds_replica_of(&self, from: NodeId, key: Key) -> bool {
+        let word = self.peek(key);
+        word.state() == State::Replica && route::believed(word, key, self.config.nodes).node == from
     }
 
     fn check_response(&self, from: NodeId, response: &SyncResponse) -> Result<(), Fault> {
@@ -88,49 +129,63 @@ impl<S: Store, P: Policy> Node<S, P> {
             return Err(Fault::Unexpected);
         }
         self.check_grants(from, &response.grants)?;
-        let held = |key: Key| {
-            let word = self.peek(key);
-            word.state() == State::Replica && route::believed(word, key, self.config.nodes).node == from
-        };
-        if let Some(key) = response.refreshes.iter().find(|key| !held(**key)) {
-            return Err(Fault::Impossible(*key));
+        let asked = Some((from, low_bits(outstanding.round)));
+        for key in response.grants.at.keys.iter() {
+            let word = self.peek(*key);
+            // A response grants what its request has asked for, whoever has asked for what else.
+            let is_asked = self.first_lost.is_some() || self.asked_for(*key, word) == asked;
+            if word.state() != State::Requested || !is_asked {
+                return Err(Fault::Impossible(*key));
+            }
         }
-        for (key, counter) in response.hand_overs.at.iter() {
+        // Of keys that are not held here the sender may have been told otherwise, in the name of this node.
+        for (key, counter) in
+            response.hand_overs.at.iter().filter(|(key, _)| self.holds_replica_of(from, *key))
+        {
             let set = outstanding.sets.binary_search(&key).is_ok();
-            if !held(key) || set || counter <= self.peek(key).counter() {
+            if set || counter <= self.peek(key).counter() {
                 return Err(Fault::Impossible(key));
             }
         }
         Ok(())
     }
 
+    /// Who grants a key owns it, or has owned it so far.
     fn check_grants(&self, from: NodeId, grants: &Grants) -> Result<(), Fault> {
         for ((key, counter), kind) in grants.at.iter().zip(&grants.kinds) {
-            let word = self.peek(key);
-            let behind = *kind == GrantKind::Owner && counter <= word.counter();
             // What was never relocated is owned by its home, and a word says no more of it than that.
-            let stranger = *kind != GrantKind::Owner
-                && counter == Counter(0)
-                && Layout::home(key, self.config.nodes) != from;
-            if word.state() != State::Requested || behind || stranger {
+            let fact = if *kind == GrantKind::Owner { counter.0.checked_sub(1) } else { Some(counter.0) };
+            let stranger = fact == Some(0) && Layout::home(key, self.config.nodes) != from;
+            if fact.is_none() || stranger {
                 return Err(Fault::Impossible(key));
             }
         }
         Ok(())
     }
 
-    /// Applies grants and returns the values behind theirs.
-    fn apply_grants<'v>(&mut self, from: NodeId, grants: &Grants, values: &'v [S::Value]) -> &'v [S::Value] {
+    /// Applies those grants that are awaited and returns the values behind theirs.
+    fn apply_grants<'v>(
+        &mut self,
+        from: NodeId,
+        grants: &Grants,
+        values: &'v [S::Value],
+        is_awaited: impl Fn(&Self, Key, Ticket) -> bool,
+    ) -> &'v [S::Value] {
         self.round.brought += grants.kinds.len();
         let mut rest = values;
-        for (((key, counter), &kind), &version) in grants.at.iter().zip(&grants.kinds).zip(&grants.versions) {
+        let tickets = grants.tickets.iter().copied().chain(core::iter::repeat(Ticket::NONE));
+        let entries = grants.at.iter().zip(&grants.kinds).zip(&grants.versions).zip(tickets);
+        for ((((key, counter), &kind), &version), ticket) in entries {
             let (value, behind) =
                 rest.split_at(if kind == GrantKind::Remote { 0 } else { self.value_len(key) });
             rest = behind;
+            if !is_awaited(self, key, ticket) {
+                continue;
+            }
             self.spoil_queue(key);
             let request = match kind {
                 GrantKind::Owner => {
-                    let here = Location { node: self.config.node, counter };
+                    let here = Location { node: from, counter };
                     self.arrive(key, State::Requested, here, version, Some(value))
                 }
                 GrantKind::Replica => {
@@ -172,6 +227,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         if entry.get().count() == 0 {
             entry.remove();
         }
+        self.forget_asked_before(key);
         self.note_answered(request);
         Some(request)
     }
@@ -204,29 +260,29 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
-    pub(super) fn handle_retry(&mut self, retry: Retry) -> Result<(), Fault> {
+    /// What has not reached `from` it cannot turn away: to ask again meanwhile would be to ask twice.
+    pub(super) fn handle_retry(&mut self, from: NodeId, retry: Retry) -> Result<(), Fault> {
         if self.first_lost.is_some() {
             return Ok(());
         }
-        for &key in retry.intents.iter() {
-            if self.peek(key).state() != State::Requested {
-                return Err(Fault::Impossible(key));
+        let believes = planted!(self, BelieveAnyRetry);
+        let mut tickets = retry.tickets.iter().copied().chain(core::iter::repeat(Ticket::NONE));
+        for (&key, ticket) in retry.intents.iter().zip(tickets.by_ref()) {
+            if self.awaits_grant(from, key, ticket) {
+                self.retry_request(key);
             }
         }
-        for &key in retry.operations.iter() {
-            if self.queues.get(&key).is_none_or(|queue| queue.unanswered.is_none()) {
-                return Err(Fault::Impossible(key));
+        for (&key, ticket) in retry.operations.iter().zip(tickets) {
+            let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
+            if unanswered.is_some_and(|unanswered| believes || unanswered.has_reached(from, key, ticket)) {
+                self.agenda.resend.push(key);
             }
         }
-        for &key in retry.intents.iter() {
-            self.retry_request(key);
-        }
-        self.agenda.resend.extend_from_slice(&retry.operations);
         self.progress_syncs();
         Ok(())
     }
 
-    /// The intent or localize of `key` found no room to park: the key is found again in a later round.
+    /// The intent or localize of `key` was turned away: the key is found again in a later round, by its home.
     pub(super) fn retry_request(&mut self, key: Key) {
         let request = self.take_request(key);
         self.store.with_slot(key, |mut slot| slot.refuse());
@@ -235,6 +291,9 @@ impl<S: Store, P: Policy> Node<S, P> {
                 && interest.is(Mark::Wished)
             {
                 interest.put(Mark::Unsent);
+            }
+            if let Some(interest) = self.interests.get_mut(&key) {
+                interest.put(Mark::AskHome);
             }
             self.close_round(request.round.into(), 0, 1);
         }

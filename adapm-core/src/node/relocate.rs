@@ -6,7 +6,7 @@
 
 use hashbrown::hash_map::Entry;
 
-use crate::error::{Fault, OpError};
+use crate::error::OpError;
 use crate::id::{Counter, Key, NodeId, Version};
 use crate::layout::Layout;
 use crate::node::Node;
@@ -16,10 +16,10 @@ use crate::node::interest::{Mark, Request};
 use crate::node::room::Room;
 use crate::node::state::OpState;
 use crate::policy::Policy;
-use crate::slot::{Location, State, Word};
+use crate::slot::{Location, State};
 use crate::store::Store;
 use crate::value::Block;
-use crate::wire::message::{GrantKind, Owners, Residence};
+use crate::wire::message::{GrantKind, Owners};
 
 impl<S: Store, P: Policy> Node<S, P> {
     /// `localize` of a worker (Lapse §3.2): done when every key is local.
@@ -116,12 +116,13 @@ impl<S: Store, P: Policy> Node<S, P> {
         self.ask_later(key);
     }
 
-    /// Ownership of a key in `state` has arrived, with a grant or hand-over. Returns the request that is so answered.
+    /// Ownership of a key in `state` has arrived, with a grant or hand-over of `former.node`, under the counter of `former`. Returns
+    /// the request that is so answered.
     pub(super) fn arrive(
         &mut self,
         key: Key,
         state: State,
-        here: Location,
+        former: Location,
         version: Version,
         value: Option<&[S::Value]>,
     ) -> Option<Request> {
@@ -132,12 +133,12 @@ impl<S: Store, P: Policy> Node<S, P> {
         } else {
             self.store.reserve(key, false);
         }
-        self.store.with_slot(key, |mut slot| slot.arrive(version, value, here));
+        self.store.with_slot(key, |mut slot| slot.arrive(version, value, former));
         if replica {
             self.store.reserve(key, false);
         }
         self.stats.relocations += 1;
-        self.observe(|observer, now| observer.on_arrival(now, key, here.counter));
+        self.observe(|observer, now| observer.on_arrival(now, key, former.counter));
         let mut request = None;
         if let Entry::Occupied(mut entry) = self.interests.entry(key) {
             let interest = entry.get_mut();
@@ -156,6 +157,7 @@ impl<S: Store, P: Policy> Node<S, P> {
                 }
             }
         }
+        self.forget_asked_before(key);
         request.into_iter().for_each(|request| self.note_answered(request));
         self.advance(key);
         self.unpark(key);
@@ -169,32 +171,5 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.agenda.wishes.remove(&(due, key));
         }
         wish.waiters.into_iter().for_each(|waiter| self.finish(waiter));
-    }
-
-    /// The home's record: the highest counter wins, in whatever order the facts arrive (Lapse §3.5).
-    pub(super) fn handle_residence(&mut self, residence: Residence) -> Result<(), Fault> {
-        let facts = || residence.at.iter().zip(&residence.owners);
-        for ((key, counter), owner) in facts() {
-            let away = Layout::home(key, self.config.nodes) != self.config.node;
-            let word = self.peek(key);
-            // A home that holds a copy cannot be behind: whoever gave it the copy told it the counter.
-            // (A release may have been applied there and the key moved on before its answer is here.)
-            let held = matches!(word.state(), State::Main | State::Replica);
-            let ahead = held && counter > word.counter();
-            if away || ahead || *owner == self.config.node {
-                return Err(Fault::Impossible(key));
-            }
-        }
-        for ((key, counter), owner) in facts() {
-            let latest = planted!(self, TrustLatestFact);
-            self.store.with_slot(key, |mut slot| {
-                if latest && slot.word.state() == State::None {
-                    *slot.word = Word::EMPTY;
-                }
-                slot.learn(Location { node: *owner, counter });
-            });
-            self.unpark(key);
-        }
-        Ok(())
     }
 }

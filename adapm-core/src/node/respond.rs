@@ -9,7 +9,7 @@ use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
 use crate::node::drafts::GrantDraft;
 use crate::node::room::Room;
-use crate::node::state::AskedFor;
+use crate::node::state::{AskedFor, Asker};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::State;
@@ -57,8 +57,9 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Answers the next keys of a request: grants in advance, or the response with the last of them.
     pub(super) fn answer_on(&mut self, mut answering: Box<Answering>) {
-        let Answering { from, asked, done, handing, .. } = &mut *answering;
+        let Answering { from, request, asked, done, handing } = &mut *answering;
         let from = *from;
+        let asker = Asker::direct(from, request.ticket);
         let left = &asked[*done..];
         let mut room = Room::default();
         let fits = |(key, ..): &&(Key, Counter, bool)| {
@@ -76,10 +77,14 @@ impl<S: Store, P: Policy> Node<S, P> {
             match route::next_hop(word, key, counter, self.config.node, self.config.nodes) {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),
                 Hop::Here => {
+                    if self.is_holder(key, from) {
+                        // It knows what it has: another node has asked for this replica in its name.
+                        self.drop_holder(key, from);
+                    }
                     self.count_served(key, from, 0);
                     self.grant(key, word.counter(), from, localize, &mut draft);
                 }
-                hop => self.pass_on(hop, from, 0, key, counter, entry),
+                hop => self.pass_on(hop, asker, key, counter, entry),
             }
         }
         *done += piece.len();
@@ -100,9 +105,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             }
         }
         for key in request.intents.keys.iter() {
-            let twice = request.localizes.keys.binary_search(key).is_ok();
-            let held = self.is_holder(*key, from) && request.releases.binary_search(key).is_err();
-            if twice || held {
+            if request.localizes.keys.binary_search(key).is_ok() {
                 return Err(Fault::Impossible(*key));
             }
         }

@@ -10,7 +10,7 @@ use core::mem;
 
 use crate::id::{Counter, Key, NodeId};
 use crate::node::Node;
-use crate::node::interest::{Mark, ROUND_BITS, Request};
+use crate::node::interest::{Interest, Mark, ROUND_BITS, Request};
 use crate::node::room::{Draft, Entry, Requests, entry};
 use crate::node::state::{Access, Item, Outstanding};
 use crate::policy::Policy;
@@ -98,6 +98,13 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
     }
 
+    /// Where this node asks for a key that is not here: by the location it knows, or, if the entry was turned away, the home.
+    pub(super) fn asks(&self, key: Key, word: Word, interest: &Interest) -> Location {
+        let home = route::home(key, self.config.nodes);
+        let asks_home = interest.is(Mark::AskHome) && home.node != self.config.node;
+        if asks_home { home } else { self.first_hop(key, word) }
+    }
+
     fn resend(&mut self) {
         for key in sorted(&mut self.agenda.resend) {
             if self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some()) {
@@ -148,7 +155,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             let Location { node, counter } = if is_here {
                 route::believed(word, key, self.config.nodes)
             } else {
-                self.first_hop(key, word)
+                self.asks(key, word, interest)
             };
             if self.owes_answer(node) {
                 interest.put(Mark::Listed);
@@ -308,6 +315,9 @@ impl<S: Store, P: Policy> Node<S, P> {
         }
         let Draft { mut request, mut values, sets, .. } = *draft.unwrap_or_default();
         request.sync = sync;
+        if !request.intents.is_empty() || !request.localizes.is_empty() {
+            request.ticket = self.tickets.of_request(low_bits(self.round.number), node);
+        }
         values.push(sets.values::<S::Value>());
         peer.news = false;
         peer.turn.changes_first = !peer.turn.changes_first;
@@ -332,6 +342,11 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.round.took(self.now.nanos_since(self.round.started));
         }
     }
+}
+
+/// What is kept of a round's number with an unanswered entry.
+pub(super) fn low_bits(round: u64) -> u32 {
+    round as u32 & ((1 << ROUND_BITS) - 1)
 }
 
 /// Empties `keys` in ascending order, each once.

@@ -15,7 +15,7 @@ use core::mem;
 use smallvec::SmallVec;
 
 use crate::config::NodeConfig;
-use crate::id::{Counter, Key, NodeId};
+use crate::id::{Counter, Key, NodeId, Ticket};
 use crate::node::input::OpId;
 use crate::node::late::Late;
 use crate::node::sync::SyncMark;
@@ -91,14 +91,14 @@ pub(crate) struct Unanswered<V> {
     pub(crate) payload: Vec<V>,
     /// Where it went first, and by which fact.
     pub(crate) asked: Location,
+    /// The secret of the message by which it went.
+    pub(crate) secret: Ticket,
 }
 
 impl<V> Unanswered<V> {
-    /// Whether the answer can be that of `owner`: entries travel to owners with higher counters only, so it answers as
-    /// the one who was asked, or by a later fact. Who claims a later fact about himself cannot be found out: any node
-    /// may have become owner meanwhile.
-    pub(crate) fn may_be_answered_by(&self, owner: Location) -> bool {
-        owner == self.asked || owner.counter > self.asked.counter
+    /// Whether `from` can have got the entry, of `key`: it was asked, or has the ticket.
+    pub(crate) fn has_reached(&self, from: NodeId, key: Key, ticket: Ticket) -> bool {
+        if ticket == Ticket::NONE { from == self.asked.node } else { ticket == self.secret.of_key(key) }
     }
 }
 
@@ -111,11 +111,46 @@ pub(crate) struct OpState<V> {
     pub(crate) access: Option<Access>,
 }
 
+/// Whose an entry is, and how it came here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    /// Who asks.
+    pub(crate) origin: NodeId,
+    /// Who has sent the entry here: the origin, or who has passed it on.
+    pub(crate) by: NodeId,
+    /// How many nodes have passed it on.
+    pub(crate) hops: u32,
+    /// The entry's ticket; the secret of its message if the origin has sent it here.
+    ticket: Ticket,
+    is_direct: bool,
+}
+
+impl Asker {
+    /// `origin` has sent the entry here, in a message with this secret.
+    pub(crate) fn direct(origin: NodeId, secret: Ticket) -> Self {
+        Self { origin, by: origin, hops: 0, ticket: secret, is_direct: true }
+    }
+
+    /// `by` has passed the entry on with its ticket.
+    pub(crate) fn forwarded(origin: NodeId, by: NodeId, hops: u32, ticket: Ticket) -> Self {
+        Self { origin, by, hops, ticket, is_direct: false }
+    }
+
+    /// What the answer carries.
+    pub(crate) fn reply(&self) -> Ticket {
+        if self.is_direct { Ticket::NONE } else { self.ticket }
+    }
+
+    /// The ticket with which the entry, of `key`, is passed on.
+    pub(crate) fn onward(&self, key: Key) -> Ticket {
+        if self.is_direct { self.ticket.of_key(key) } else { self.ticket }
+    }
+}
+
 /// An entry of another node that waits for a grant on its way here.
 #[derive(Debug)]
 pub(crate) struct Parked<V> {
-    pub(crate) origin: NodeId,
-    pub(crate) hops: u32,
+    pub(crate) asker: Asker,
     pub(crate) counter: Counter,
     pub(crate) asked: AskedFor<Vec<V>>,
 }
@@ -179,6 +214,8 @@ pub(crate) struct Peer {
     pub(crate) told: bool,
     /// Its entries parked here.
     pub(crate) parked: usize,
+    /// What it told of keys whose home this node is that does not follow on what is known yet.
+    pub(crate) early: usize,
     /// Replicas held here of keys that it owns.
     pub(crate) replicas: usize,
     /// When it was last answered.

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::error::Fault;
-use crate::id::{ChannelId, Counter, Key, NodeId, Version};
+use crate::id::{ChannelId, Counter, Key, NodeId, Ticket, Version};
 use crate::layout::{Layout, mix};
 use crate::transport::Frame;
 use crate::value::{Block, Value};
@@ -110,8 +110,8 @@ impl Space<'_> {
             3 => Body::Grant(self.grants(choices)),
             4 => Body::Forward(self.forward(choices)),
             5 => Body::Operation(self.operation(choices)),
-            6 => Body::Answer(Answer { pulls: self.asked(choices), done: self.asked(choices) }),
-            7 => Body::Retry(Retry { intents: self.keys(choices), operations: self.keys(choices) }),
+            6 => Body::Answer(self.answer(choices)),
+            7 => Body::Retry(self.retry(choices)),
             8 => Body::Residence(self.residence(choices)),
             9 => Body::Barrier(self.barrier(choices)),
             _ => Body::Quiesce(quiesce(choices)),
@@ -157,7 +157,8 @@ impl Space<'_> {
     }
 
     fn request(&self, choices: &mut Choices<'_>) -> SyncRequest {
-        let mut request = SyncRequest { sync: choices.flag(), ..SyncRequest::default() };
+        let (sync, ticket) = (choices.flag(), Ticket(choices.number()));
+        let mut request = SyncRequest { sync, ticket, ..SyncRequest::default() };
         for key in self.keys(choices).iter().copied() {
             match choices.below(4) {
                 0 => request.intents.push(key, counter(choices)),
@@ -196,6 +197,7 @@ impl Space<'_> {
         for key in self.keys(choices).iter().copied() {
             grant(&mut grants, key, choices);
         }
+        grants.tickets = some_tickets(grants.kinds.len(), choices);
         grants
     }
 
@@ -205,12 +207,28 @@ impl Space<'_> {
             let list = if choices.flag() { &mut intents } else { &mut localizes };
             list.push(key, counter(choices));
         }
-        let hops = choices.number() as u32;
-        Forward { origin: self.node(choices), hops, intents, localizes, operation: self.operation(choices) }
+        let operation = Operation { ticket: Ticket::NONE, ..self.operation(choices) };
+        let (origin, hops) = (self.node(choices), choices.number() as u32);
+        let mut forward = Forward { origin, hops, intents, localizes, operation, tickets: Vec::new() };
+        forward.tickets = tickets(forward.len(), choices);
+        forward
     }
 
     fn operation(&self, choices: &mut Choices<'_>) -> Operation {
-        Operation { pulls: self.asked(choices), pushes: self.asked(choices), sets: self.asked(choices) }
+        let (pulls, pushes, sets) = (self.asked(choices), self.asked(choices), self.asked(choices));
+        Operation { pulls, pushes, sets, ticket: Ticket(choices.number()) }
+    }
+
+    fn answer(&self, choices: &mut Choices<'_>) -> Answer {
+        let (pulls, done) = (self.asked(choices), self.asked(choices));
+        let tickets = some_tickets(pulls.len() + done.len(), choices);
+        Answer { pulls, done, tickets }
+    }
+
+    fn retry(&self, choices: &mut Choices<'_>) -> Retry {
+        let (intents, operations) = (self.keys(choices), self.keys(choices));
+        let tickets = some_tickets(intents.len() + operations.len(), choices);
+        Retry { intents, operations, tickets }
     }
 
     fn residence(&self, choices: &mut Choices<'_>) -> Residence {
@@ -272,6 +290,16 @@ pub fn damage(frame: &mut Frame, choices: &mut Choices<'_>) {
             }
         }
     }
+}
+
+/// A ticket for each entry.
+fn tickets(entries: usize, choices: &mut Choices<'_>) -> Vec<Ticket> {
+    (0..entries).map(|_| Ticket(choices.number().max(1))).collect()
+}
+
+/// A ticket for each entry, or none at all.
+fn some_tickets(entries: usize, choices: &mut Choices<'_>) -> Vec<Ticket> {
+    if choices.flag() { tickets(entries, choices) } else { Vec::new() }
 }
 
 fn counter(choices: &mut Choices<'_>) -> Counter {

@@ -24,7 +24,7 @@ macro_rules! bugs {
             /// All bugs: one for each invariant, in their order, then more.
             pub const ALL: [Self; [$(Self::$bug),+].len()] = [$(Self::$bug),+];
 
-            /// The invariant that the bug breaks: 1 to 11.
+            /// The invariant that the bug breaks: 1 to 12.
             #[must_use]
             pub fn invariant(self) -> u8 {
                 match self {
@@ -55,6 +55,7 @@ bugs! {
     ReverseParked breaks 9: "Parked operations of own workers run newest first.";
     LeakSideEntry breaks 10: "The side entry of a key stays when nothing goes on in the key any more.";
     SkipForeignDelta breaks 11: "A delta for a key that is not owned here is skipped in silence instead of refused.";
+    BelieveAnyForward breaks 12: "Whoever passes an intent or localize on is believed that its origin has asked.";
     RelocateUnderHolders breaks 3: "A localize moves a main copy although another node holds a replica of it.";
     HandOverUnderHolders breaks 3: "A hand-over is carried out although another node has become a holder since it was decided.";
     KeepReleased breaks 3: "An owner that reads a release keeps the holder.";
@@ -87,7 +88,10 @@ bugs! {
     LeakCopy breaks 10: "The memory of a main copy is kept after it has left.";
     MarkStaleAgain breaks 10: "A holder that is stale already is noted once more with every change.";
     HandOversUncounted breaks 10: "The hand-overs of a response take no room in it.";
-    BelieveAnyAnswer breaks 11: "An answer is taken from any node, whoever can have been reached.";
+    BelieveAnyGrant breaks 12: "A grant is taken from any node, whoever can have been reached.";
+    BelieveAnyRetry breaks 12: "A Retry is believed of any node, whether the entry can have reached it or not.";
+    BelieveAnyResidence breaks 12: "A home believes any node that says where a key went, not its recorded owner alone.";
+    BelieveAnyAnswer breaks 12: "An answer is taken from any node, whoever can have been reached.";
     CountRefused breaks 11: "A message is counted as applied before it is looked at.";
     AnswerRefused breaks 11: "A request that is refused is answered all the same.";
     BlameUnasked breaks 6: "A peer counts as unresponsive that owes no answer.";
@@ -100,13 +104,13 @@ bugs! {
     KeepOrphan breaks 3: "A replica is kept although its owner is lost.";
     KeepLostHolder breaks 3: "An owner keeps a lost peer among the holders of its keys.";
     HeedLost breaks 11: "A late message of a lost peer is applied.";
-    BlameLateAnswer breaks 11: "A survivor's answer to an operation that has failed already is called a breach of the protocol.";
+    BlameLateAnswer breaks 11: "An answer that nobody waits for, as that of a survivor to what has failed already, is called a breach of the protocol.";
     NeverAskIdle breaks 6: "A node that waits watches only peers that owe it an answer, and asks no other whether it answers.";
 }
 
 impl Bug {
     /// Number of invariants; that many bugs stand first in [`Bug::ALL`], one for each.
-    pub const INVARIANTS: usize = 11;
+    pub const INVARIANTS: usize = 12;
 
     /// Whether it needs a lost peer to show.
     #[must_use]
@@ -140,7 +144,7 @@ mod tests {
 
     #[test]
     fn there_is_a_bug_per_invariant() {
-        assert!(Bug::ALL[..11].iter().map(|bug| bug.invariant()).eq(1..=11));
+        assert!(Bug::ALL[..12].iter().map(|bug| bug.invariant()).eq(1..=12));
     }
 
     #[test]

@@ -17,7 +17,7 @@ macro_rules! checks {
             /// All checkers, by invariant.
             pub const ALL: [Self; [$(Self::$check),+].len()] = [$(Self::$check),+];
 
-            /// The invariant that it watches: 1 to 11.
+            /// The invariant that it watches: 1 to 12.
             #[must_use]
             pub const fn invariant(self) -> u8 {
                 match self {
@@ -98,6 +98,9 @@ checks! {
     LateBlamesNobody watches 11: "A late message of a lost node is no breach.";
     LateSaysNothing watches 11: "A late message of a lost node is not answered.";
     LateChangesNothing watches 11: "A late message of a lost node changes nothing.";
+    HonestIsSpared watches 12: "Whatever a node says, no honest node is blamed, by a node or in an error.";
+    LieSpoilsNothing watches 12: "Keys that a node has had nothing to do with are sound whatever it says: one owner, each push once.";
+    LieHoldsUpNothing watches 12: "No operation on such a key waits for a node that lies.";
 }
 
 impl fmt::Display for Check {
@@ -119,7 +122,7 @@ impl Checks {
     /// None of them.
     pub const NONE: Self = Self(0);
 
-    /// Those of the invariant with this number, 1 to 11.
+    /// Those of the invariant with this number, 1 to 12.
     #[must_use]
     pub const fn only(invariant: u8) -> Self {
         Self(MASKS[invariant as usize])
@@ -151,8 +154,8 @@ impl Checks {
 }
 
 /// The checkers of each invariant, as bits.
-const MASKS: [u64; 12] = {
-    let mut masks = [0; 12];
+const MASKS: [u64; 13] = {
+    let mut masks = [0; 13];
     let mut at = 0;
     while at < Check::ALL.len() {
         masks[Check::ALL[at].invariant() as usize] |= 1 << at;

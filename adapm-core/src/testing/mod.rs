@@ -7,6 +7,7 @@
 //! | [`arb`] | any message, for property tests |
 //! | [`cluster`], [`call`], [`member`], [`air`], [`setup`] | whole clusters in lockstep, one thread, virtual time |
 //! | [`loss`], `unresponsive` | nodes that vanish, and what is gone with them; nodes that stop answering |
+//! | [`lies`] | a node that lies to the others |
 //! | [`link`] | two link sessions over a pipe that breaks, judged step by step |
 //! | [`oracle`], [`digits`] | values that tell which pushes they contain, and the judge of reads |
 //! | [`invariants`], [`check`], [`violation`] | the checkers of the protocol's invariants, by file and by name |
@@ -25,6 +26,7 @@ pub mod cluster;
 pub mod digits;
 pub mod flight;
 pub mod invariants;
+pub mod lies;
 pub mod link;
 pub mod loss;
 pub mod member;

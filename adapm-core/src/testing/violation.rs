@@ -10,7 +10,7 @@ use crate::testing::Check;
 pub struct Violation {
     /// Who found it.
     pub check: Check,
-    /// The invariant of protocol section 8: 1 to 11.
+    /// The invariant of protocol section 8: 1 to 12.
     pub invariant: u8,
     /// Where, and what.
     pub what: String,

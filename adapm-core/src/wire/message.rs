@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Counter, Key, NodeId, Version};
+use crate::id::{Counter, Key, NodeId, Ticket, Version};
 use crate::node_set::NodeSet;
 use crate::value::Block;
 
@@ -84,6 +84,8 @@ pub struct SyncRequest {
     pub localizes: Asked,
     /// A mark: the sender waits for all that is due to it now. Fold every main copy that it holds a replica of.
     pub sync: bool,
+    /// From this the tickets of its intents and localizes derive; [`Ticket::NONE`] without any.
+    pub ticket: Ticket,
 }
 
 /// Answers to intents and localizes. Values: one for each entry whose kind carries one.
@@ -96,6 +98,8 @@ pub struct Grants {
     pub kinds: Vec<GrantKind>,
     /// The version of each main copy; 0 for `Remote`.
     pub versions: Vec<Version>,
+    /// The ticket of each entry, [`Ticket::NONE`] where it was asked directly; empty if all were.
+    pub tickets: Vec<Ticket>,
 }
 
 /// What a requester gets.
@@ -148,8 +152,10 @@ pub struct Forward {
     pub intents: Asked,
     /// Localizes of the origin.
     pub localizes: Asked,
-    /// Operations of the origin.
+    /// Operations of the origin, without a ticket.
     pub operation: Operation,
+    /// The ticket of each entry: of intents, localizes, pulls, pushes, sets.
+    pub tickets: Vec<Ticket>,
 }
 
 /// Operations of one node. Values: those of `pushes`, then those of `sets`.
@@ -161,6 +167,8 @@ pub struct Operation {
     pub pushes: Asked,
     /// Keys to be overwritten.
     pub sets: Asked,
+    /// From this the tickets of its entries derive.
+    pub ticket: Ticket,
 }
 
 /// Answers of an owner to operations. Values: those of `pulls`.
@@ -170,6 +178,8 @@ pub struct Answer {
     pub pulls: Asked,
     /// Keys to which a push or set was applied.
     pub done: Asked,
+    /// The ticket of each entry, of pulls, then of those done, as in [`Grants`].
+    pub tickets: Vec<Ticket>,
 }
 
 /// Entries that found no room to park.
@@ -179,6 +189,8 @@ pub struct Retry {
     pub intents: Keys,
     /// Keys of operations.
     pub operations: Keys,
+    /// The ticket of each entry, of intents, then of operations, as in [`Grants`].
+    pub tickets: Vec<Ticket>,
 }
 
 /// Where keys went.
@@ -296,6 +308,27 @@ impl Asked {
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
+}
+
+impl Forward {
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let Operation { pulls, pushes, sets, .. } = &self.operation;
+        [&self.intents, &self.localizes, pulls, pushes, sets].into_iter().map(Asked::len).sum()
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The tickets of a message as they go on the wire: none if all its entries were asked directly.
+#[must_use]
+pub fn tickets(each: impl Iterator<Item = Ticket> + Clone) -> Vec<Ticket> {
+    if each.clone().all(|ticket| ticket == Ticket::NONE) { Vec::new() } else { each.collect() }
 }
 
 impl Keys {

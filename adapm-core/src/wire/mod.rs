@@ -11,7 +11,7 @@ pub use encode::{encode, head_bytes};
 pub use message::Message;
 
 /// Raised whenever the bytes of any frame change; the first byte of every head.
-pub const PROTOCOL_VERSION: u8 = 2;
+pub const PROTOCOL_VERSION: u8 = 3;
 
 /// Largest frame, head and values together, in bytes: 17 MiB, two of the longest values and 1 MiB for the head. What an engine
 /// sends is bounded by [`NodeConfig::frame_bytes_max`](crate::config::NodeConfig::frame_bytes_max).

@@ -5,7 +5,7 @@
 //! receiver is in, whether the sender may say it, and what arithmetic on counters at their bound does.
 
 use crate::error::Fault;
-use crate::id::{ChannelId, Counter, Key, NodeId};
+use crate::id::{ChannelId, Counter, Key, NodeId, Ticket};
 use crate::layout::Layout;
 use crate::value::Value;
 use crate::wire::message::{
@@ -69,6 +69,10 @@ impl Ruler<'_> {
 
     fn response(&self, response: &SyncResponse) -> Result<usize, Fault> {
         let granted = self.grants(&response.grants)?;
+        // What a response grants was asked for directly.
+        if !response.grants.tickets.is_empty() {
+            return Err(Fault::Malformed);
+        }
         let refreshed = self.keys(&response.refreshes)?;
         same_len(&response.refreshes, &response.versions)?;
         let handed_over = self.owners(&response.hand_overs)?;
@@ -80,6 +84,7 @@ impl Ruler<'_> {
         self.asked(&grants.at)?;
         same_len(&grants.at.keys, &grants.kinds)?;
         same_len(&grants.at.keys, &grants.versions)?;
+        some_tickets(grants.at.len(), &grants.tickets)?;
         let kinds = grants.at.keys.iter().zip(&grants.kinds);
         Ok(self.elements(kinds.filter(|(_, kind)| **kind != GrantKind::Remote).map(|(key, _)| *key)))
     }
@@ -97,7 +102,10 @@ impl Ruler<'_> {
         self.asked(&forward.intents)?;
         self.asked(&forward.localizes)?;
         apart(&forward.intents.keys, &forward.localizes.keys)?;
-        self.operation(&forward.operation)
+        let elements = self.operation(&forward.operation)?;
+        let has_all = forward.tickets.len() == forward.len() && !forward.tickets.contains(&Ticket::NONE);
+        let has_one = forward.operation.ticket != Ticket::NONE;
+        if has_all && !has_one { Ok(elements) } else { Err(Fault::Malformed) }
     }
 
     fn operation(&self, operation: &Operation) -> Result<usize, Fault> {
@@ -110,12 +118,14 @@ impl Ruler<'_> {
     fn answer(&self, answer: &Answer) -> Result<usize, Fault> {
         let pulls = self.asked(&answer.pulls)?;
         self.asked(&answer.done)?;
+        some_tickets(answer.pulls.len() + answer.done.len(), &answer.tickets)?;
         Ok(pulls)
     }
 
     fn retry(&self, retry: &Retry) -> Result<usize, Fault> {
         self.keys(&retry.intents)?;
         self.keys(&retry.operations)?;
+        some_tickets(retry.intents.len() + retry.operations.len(), &retry.tickets)?;
         Ok(0)
     }
 
@@ -171,6 +181,11 @@ impl Ruler<'_> {
 
 fn same_len<A, B>(keys: &[A], others: &[B]) -> Result<(), Fault> {
     if keys.len() == others.len() { Ok(()) } else { Err(Fault::Malformed) }
+}
+
+/// Checks that there is a ticket for each of `entries`, or none at all.
+fn some_tickets(entries: usize, tickets: &[Ticket]) -> Result<(), Fault> {
+    if tickets.is_empty() || tickets.len() == entries { Ok(()) } else { Err(Fault::Malformed) }
 }
 
 /// Checks that no key is in both ascending lists: applied one after the other, the two entries would contradict.

@@ -5,7 +5,7 @@ use adapm_core::testing::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The others say again what a stronger one says ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 55] = [
+pub(crate) const WITNESSES: [(Check, Bug); 58] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -61,6 +61,9 @@ pub(crate) const WITNESSES: [(Check, Bug); 55] = [
     (Check::SoundIsTaken, Bug::BlameLateAnswer),
     (Check::LateBlamesNobody, Bug::HeedLost),
     (Check::LateChangesNothing, Bug::HeedLost),
+    (Check::HonestIsSpared, Bug::BlameLateAnswer),
+    (Check::LieSpoilsNothing, Bug::BelieveAnyRetry),
+    (Check::LieHoldsUpNothing, Bug::BelieveAnyResidence),
 ];
 
 /// Checkers for which no planted bug is known that they find alone; the page says why they are kept.

@@ -5,7 +5,9 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 use std::thread;
 
+use adapm_core::policy::System;
 use adapm_core::testing::air::Pairs;
+use adapm_core::testing::lies::{self, Lie};
 use adapm_core::testing::link::random::Met;
 use adapm_core::testing::link::{self, Broken, LinkBug};
 use adapm_core::testing::random::{self, STEPS};
@@ -42,7 +44,13 @@ pub(crate) fn protocol_rows(bugs: &[Bug], checks: impl Fn(Bug) -> Checks + Sync)
             bug: bug.to_string(),
             mistake: bug.mistake(),
             breaks: bug.invariant().to_string(),
-            suite: if bug.needs_loss() { "properties, losses" } else { "properties" },
+            suite: if bug.invariant() == 12 {
+                "lies"
+            } else if bug.needs_loss() {
+                "properties, losses"
+            } else {
+                "properties"
+            },
             seeds,
             says,
             stories: Vec::new(),
@@ -105,6 +113,12 @@ pub(crate) fn table(rows: &[Row]) -> String {
 /// What the checkers in `checks` say of the schedule of `seed`, if they find anything.
 pub(crate) fn detect(seed: u64, bug: Option<Bug>, checks: Checks) -> Option<Violation> {
     hush_panics();
+    if checks.contains(12) {
+        let lie = bug.and_then(Lie::believed_by).unwrap_or(Lie::ALL[seed as usize % Lie::ALL.len()]);
+        let system = System::ALL[seed as usize % System::ALL.len()];
+        let run = || lies::run(system, seed, Some(lie), bug, checks);
+        return panic::catch_unwind(AssertUnwindSafe(run)).ok()?.err();
+    }
     let loss = bug.map_or(seed % 2 == 1, Bug::needs_loss);
     let mut setup = if loss { random::setup_with_losses(seed) } else { random::setup(seed) };
     (setup.bug, setup.checks, setup.codec) = (bug, checks, false);

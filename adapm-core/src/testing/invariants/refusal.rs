@@ -3,14 +3,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::id::{Counter, Key, NodeId, Version};
+use crate::id::{Counter, Key, NodeId, Ticket, Version};
 use crate::slot::State;
 use crate::testing::cluster::Cluster;
 use crate::testing::rng::Rng;
 use crate::value::Block;
 use crate::wire::Message;
 use crate::wire::message::{
-    Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Residence, SyncRequest, SyncResponse,
+    Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Residence, SyncRequest, SyncResponse,
 };
 
 /// A message that `from` cannot have sent to `to` in the present state of the cluster.
@@ -23,7 +23,7 @@ pub fn bad_message(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -
     let mut all = (0..beyond.0).map(Key);
     let foreign = all.find(|key| keys.binary_search(key).is_err()).unwrap_or(beyond);
     let unknown = if rng.chance(50) { foreign } else { beyond };
-    match rng.within(0..10) {
+    match rng.within(0..9) {
         0 => message(
             Body::SyncRequest(SyncRequest { intents: asked(&[unknown]), ..SyncRequest::default() }),
             0,
@@ -35,16 +35,15 @@ pub fn bad_message(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -
             0,
         ),
         4 => unasked_grant(cluster, from, to, key),
-        5 => unasked_answer(cluster, to, key),
-        6 => foreign_node(cluster, key),
-        7 => message(
+        5 => foreign_node(cluster, key),
+        6 => message(
             Body::Residence(Residence {
                 at: Asked { keys: Keys(alloc::vec![key]), counters: alloc::vec![Counter(1 << 41)] },
                 owners: alloc::vec![from],
             }),
             0,
         ),
-        8 => false_answer(cluster, rng, from, to),
+        7 => unproven_forward(key),
         _ => unasked_response(cluster, from, to),
     }
 }
@@ -72,39 +71,18 @@ fn foreign_delta(cluster: &Cluster, from: NodeId, to: NodeId) -> Message {
     )
 }
 
+/// A replica, by the fact that its key was never relocated, from a node that is not its home.
 fn unasked_grant(cluster: &Cluster, from: NodeId, to: NodeId, key: Key) -> Message {
-    if cluster.state(to, key) == State::Requested {
+    if cluster.setup().home(key) == from {
         return foreign_delta(cluster, from, to);
     }
     let grants = Grants {
         at: asked(&[key]),
         kinds: alloc::vec![GrantKind::Replica],
         versions: alloc::vec![Version(1)],
+        ..Grants::default()
     };
     message(Body::Grant(grants), cluster.setup().value_len(key))
-}
-
-fn unasked_answer(cluster: &Cluster, to: NodeId, key: Key) -> Message {
-    if cluster.row(to, key).view.unanswered.is_some() {
-        return foreign_node(cluster, key);
-    }
-    message(Body::Answer(Answer { done: asked(&[key]), ..Answer::default() }), 0)
-}
-
-/// An answer that is awaited, from a node that the question cannot have reached: by the fact that led it elsewhere.
-fn false_answer(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -> Message {
-    let asked_elsewhere = |key: Key| {
-        let asked = cluster.row(to, key).view.unanswered.filter(|asked| asked.node != from)?;
-        Some((key, asked.counter))
-    };
-    let Some((key, counter)) = cluster.keys().find_map(asked_elsewhere) else {
-        return unasked_response(cluster, from, to);
-    };
-    let asked = Asked { keys: Keys(alloc::vec![key]), counters: alloc::vec![counter] };
-    if rng.chance(50) {
-        return message(Body::Answer(Answer { done: asked, ..Answer::default() }), 0);
-    }
-    message(Body::Answer(Answer { pulls: asked, ..Answer::default() }), cluster.setup().value_len(key))
 }
 
 /// A response without a question.
@@ -117,8 +95,21 @@ fn unasked_response(cluster: &Cluster, from: NodeId, to: NodeId) -> Message {
 
 fn foreign_node(cluster: &Cluster, key: Key) -> Message {
     let origin = NodeId(cluster.setup().nodes as u16);
-    let intents = asked(&[key]);
-    let forward =
-        Forward { origin, hops: 1, intents, localizes: Asked::default(), operation: Operation::default() };
-    message(Body::Forward(forward), 0)
+    message(Body::Forward(Forward { origin, ..forward(key) }), 0)
+}
+
+/// An entry that is passed on without the proof that its origin has sent it.
+fn unproven_forward(key: Key) -> Message {
+    message(Body::Forward(Forward { tickets: Vec::new(), ..forward(key) }), 0)
+}
+
+fn forward(key: Key) -> Forward {
+    Forward {
+        origin: NodeId(0),
+        hops: 1,
+        intents: asked(&[key]),
+        localizes: Asked::default(),
+        operation: Operation::default(),
+        tickets: alloc::vec![Ticket(1)],
+    }
 }

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::id::Version;
+use crate::id::{Ticket, Version};
 use crate::value::Block;
 use crate::wire::message::{Keys, Quiesce};
 
@@ -36,7 +36,7 @@ fn versions(count: usize) -> Vec<Version> {
 
 fn grants() -> Grants {
     let kinds = vec![GrantKind::Replica, GrantKind::Owner, GrantKind::Remote];
-    Grants { at: asked(&[1, 10, 11]), kinds, versions: versions(3) }
+    Grants { at: asked(&[1, 10, 11]), kinds, versions: versions(3), tickets: Vec::new() }
 }
 
 fn owners() -> Owners {
@@ -51,6 +51,7 @@ fn request() -> SyncRequest {
         intents: asked(&[3, 5]),
         localizes: asked(&[4, 12]),
         sync: true,
+        ticket: Ticket(4),
     }
 }
 
@@ -66,7 +67,7 @@ fn response() -> SyncResponse {
 }
 
 fn operation() -> Operation {
-    Operation { pulls: asked(&[0, 1, 2]), pushes: asked(&[3]), sets: asked(&[12]) }
+    Operation { pulls: asked(&[0, 1, 2]), pushes: asked(&[3]), sets: asked(&[12]), ticket: Ticket(5) }
 }
 
 fn forward() -> Forward {
@@ -75,12 +76,13 @@ fn forward() -> Forward {
         hops: 1,
         intents: asked(&[1]),
         localizes: asked(&[2]),
-        operation: operation(),
+        operation: Operation { ticket: Ticket::NONE, ..operation() },
+        tickets: (1..=7).map(Ticket).collect(),
     }
 }
 
 fn answer() -> Answer {
-    Answer { pulls: asked(&[0, 11]), done: asked(&[0, 5]) }
+    Answer { pulls: asked(&[0, 11]), done: asked(&[0, 5]), tickets: Vec::new() }
 }
 
 fn residence() -> Residence {
@@ -89,7 +91,7 @@ fn residence() -> Residence {
 
 #[test]
 fn passes_well_formed_messages_of_every_kind() {
-    let retry = Retry { intents: keys(&[1]), operations: keys(&[1, 2]) };
+    let retry = Retry { intents: keys(&[1]), operations: keys(&[1, 2]), tickets: Vec::new() };
     let missing = Barrier::Missing { number: 3, nodes: vec![NodeId(0), NodeId(2)] };
     for (body, elements) in [
         (Body::SyncRequest(request()), 9),
@@ -158,16 +160,17 @@ fn refuses_keys_outside_of_the_layout_in_every_list() {
     operations[1].pushes = bad_asked();
     operations[2].sets = bad_asked();
     for operation in operations {
-        assert_eq!(verdict(Body::Forward(Forward { operation: operation.clone(), ..forward() }), 7), unknown);
-        assert_eq!(verdict(Body::Operation(operation), 7), unknown);
+        assert_eq!(verdict(Body::Operation(operation.clone()), 7), unknown);
+        let operation = Operation { ticket: Ticket::NONE, ..operation };
+        assert_eq!(verdict(Body::Forward(Forward { operation, ..forward() }), 7), unknown);
     }
     for body in [
         Body::Forward(Forward { intents: bad_asked(), ..forward() }),
         Body::Forward(Forward { localizes: bad_asked(), ..forward() }),
         Body::Answer(Answer { pulls: bad_asked(), ..answer() }),
         Body::Answer(Answer { done: bad_asked(), ..answer() }),
-        Body::Retry(Retry { intents: bad(), operations: keys(&[]) }),
-        Body::Retry(Retry { intents: keys(&[]), operations: bad() }),
+        Body::Retry(Retry { intents: bad(), operations: keys(&[]), tickets: Vec::new() }),
+        Body::Retry(Retry { intents: keys(&[]), operations: bad(), tickets: Vec::new() }),
         Body::Residence(Residence { at: bad_asked(), ..residence() }),
     ] {
         assert_eq!(verdict(body, 7), unknown);
@@ -177,7 +180,11 @@ fn refuses_keys_outside_of_the_layout_in_every_list() {
 #[test]
 fn refuses_keys_of_another_channel() {
     let key = (0..10).map(Key).find(|key| Layout::channel(*key, 2) == ChannelId(1)).expect("two channels");
-    let message = Message::bare(Body::Retry(Retry { intents: Keys(vec![key]), operations: keys(&[]) }));
+    let message = Message::bare(Body::Retry(Retry {
+        intents: Keys(vec![key]),
+        operations: keys(&[]),
+        tickets: Vec::new(),
+    }));
     assert_eq!(check::<f32>(&message, &layout(), NODES, ChannelId(1), 2), Ok(()));
     let fault = Err(Fault::UnknownKey(key));
     assert_eq!(check::<f32>(&message, &layout(), NODES, ChannelId(0), 2), fault);
@@ -212,6 +219,35 @@ fn refuses_lists_of_different_lengths() {
     }
     let residence = Residence { owners: vec![NodeId(0)], ..residence() };
     assert_eq!(verdict(Body::Residence(residence), 0), Err(Fault::Malformed));
+}
+
+/// A forward proves each of its entries; what is answered comes with all tickets or none.
+#[test]
+fn refuses_tickets_that_do_not_fit_their_entries() {
+    let some = |count: u64| (1..=count).map(Ticket).collect::<Vec<_>>();
+    let fitting = [
+        (Body::Forward(forward()), 7),
+        (Body::Grant(Grants { tickets: some(3), ..grants() }), 4),
+        (Body::Answer(Answer { tickets: some(4), ..answer() }), 4),
+    ];
+    for (body, elements) in fitting {
+        assert_ne!(verdict(body.clone(), elements), Err(Fault::Malformed), "{body:?}");
+    }
+    let retry = Retry { intents: keys(&[1]), operations: keys(&[1, 2]), tickets: some(2) };
+    let mut blank = some(7);
+    blank[3] = Ticket::NONE;
+    for body in [
+        Body::Forward(Forward { tickets: some(6), ..forward() }),
+        Body::Forward(Forward { tickets: Vec::new(), ..forward() }),
+        Body::Forward(Forward { tickets: blank, ..forward() }),
+        Body::Forward(Forward { operation: operation(), ..forward() }),
+        Body::Grant(Grants { tickets: some(2), ..grants() }),
+        Body::SyncResponse(SyncResponse { grants: Grants { tickets: some(3), ..grants() }, ..response() }),
+        Body::Answer(Answer { tickets: some(3), ..answer() }),
+        Body::Retry(retry),
+    ] {
+        assert_eq!(verdict(body.clone(), 7), Err(Fault::Malformed), "{body:?}");
+    }
 }
 
 #[test]
