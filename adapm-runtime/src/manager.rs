@@ -2,6 +2,7 @@
 //!
 //! Not here: how the nodes of a cluster find each other ([`crate::Builder`]) and run together ([`crate::Cluster`]).
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -82,6 +83,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             let id = ChannelId(u16::try_from(index).expect("the builder checked the number of channels"));
             let mut config = NodeConfig::new(node, plan.nodes, plan.workers).on_channel(id, channels);
             config.location_caches = plan.location_caches;
+            config.secret = [unguessable(), unguessable()];
             config.unresponsive_nanos =
                 plan.unresponsive_after.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
             let store = Arc::clone(&shared.store);
@@ -170,6 +172,11 @@ impl<S: Store> Drop for Manager<S> {
         // A panic of a channel thread was told as the cluster's failure.
         let _ = self.join();
     }
+}
+
+/// A number that nobody else can guess: the system makes the keys of the standard library's hash functions.
+fn unguessable() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// Keys of one signal of a node that replicates everything.
