@@ -1,10 +1,16 @@
 //! What the processes of a group tell each other: one message a frame, the bytes of collectives in its value block.
+//!
+//! A message takes no more memory than its frame and a list with an entry for each node: lists are measured against the number of
+//! nodes before they are given room.
 
 use core::net::SocketAddr;
+use std::fmt;
+use std::marker::PhantomData;
 
 use adapm_core::NodeId;
 use adapm_core::transport::Frame;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::losses::LossReport;
 
@@ -22,9 +28,13 @@ pub(super) enum Message {
     /// To node 0: this process has started.
     Here(Card),
     /// Of node 0: who has started, by node.
-    Table(Vec<Option<Card>>),
+    Table(#[serde(deserialize_with = "list")] Vec<Option<Card>>),
     /// Of node 0: these have not started in time; the attempt is over.
-    GiveUp { missing: Vec<NodeId>, waited_millis: u64 },
+    GiveUp {
+        #[serde(deserialize_with = "list")]
+        missing: Vec<NodeId>,
+        waited_millis: u64,
+    },
     /// The sender has entered a collective; its first bytes for the receiver are in the value block.
     Begin(Begin),
     /// The next bytes of the sender's part, in the value block.
@@ -63,8 +73,14 @@ impl Message {
         frame.values.bytes_mut().copy_from_slice(bytes);
     }
 
-    /// The message of a frame; its bytes are `frame.values`.
-    pub(super) fn decode(frame: &Frame) -> Result<Self, Malformed> {
+    /// The message of a frame in a group of `nodes`; its bytes are `frame.values`.
+    pub(super) fn decode(frame: &Frame, nodes: usize) -> Result<Self, Malformed> {
+        if let Some((&(TABLE | GIVE_UP), list)) = frame.head.split_first() {
+            let (length, _) = postcard::take_from_bytes::<u64>(list).map_err(|_| Malformed)?;
+            if length > nodes as u64 {
+                return Err(Malformed);
+            }
+        }
         match postcard::take_from_bytes(&frame.head) {
             Ok((message, [])) => Ok(message),
             _ => Err(Malformed),
@@ -72,9 +88,66 @@ impl Message {
     }
 }
 
+/// The messages that begin with a list, by their place among the variants.
+const TABLE: u8 = 1;
+const GIVE_UP: u8 = 2;
+
+/// Reads a list with as much room as it needs. Postcard does not say how long a list is that is longer than the bytes left.
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    deserializer.deserialize_seq(Elements(PhantomData))
+}
+
+struct Elements<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Elements<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let len = list.size_hint().ok_or_else(|| A::Error::custom("a list longer than its frame"))?;
+        let mut elements = Vec::with_capacity(len);
+        while let Some(element) = list.next_element()? {
+            elements.push(element);
+        }
+        Ok(elements)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A byte in a frame may stand for a card that is not there, which takes 64 bytes and more of memory.
+    #[test]
+    fn a_list_has_no_more_entries_than_there_are_nodes() {
+        let table = |cards: usize| {
+            let mut frame = Frame::default();
+            Message::Table(vec![None; cards]).encode(&[], &mut frame);
+            assert_eq!(frame.head[0], TABLE);
+            frame
+        };
+        let missing = |nodes: u16| {
+            let mut frame = Frame::default();
+            let missing = (0..nodes).map(NodeId).collect();
+            Message::GiveUp { missing, waited_millis: 3 }.encode(&[], &mut frame);
+            assert_eq!(frame.head[0], GIVE_UP);
+            frame
+        };
+        for (frame, is_read) in [(table(8), true), (table(9), false), (missing(8), true), (missing(9), false)]
+        {
+            assert_eq!(Message::decode(&frame, 8).is_ok(), is_read);
+        }
+        assert_eq!(Message::decode(&table(16 << 20), 8), Err(Malformed), "a frame full of them");
+        let read = Message::decode(&table(8), 8);
+        let Ok(Message::Table(cards)) = read else { panic!("{read:?}") };
+        assert_eq!(cards.capacity(), 8, "as much room as is needed");
+        let mut cut = table(8);
+        cut.head.truncate(5);
+        assert_eq!(Message::decode(&cut, 8), Err(Malformed));
+    }
 
     #[test]
     fn messages_are_read_as_they_are_written_and_nothing_else_is() {
@@ -94,12 +167,12 @@ mod tests {
         let mut frame = Frame::default();
         for message in messages {
             message.encode(&[1, 2, 3], &mut frame);
-            assert_eq!(Message::decode(&frame).as_ref(), Ok(&message));
+            assert_eq!(Message::decode(&frame, 4).as_ref(), Ok(&message));
             assert_eq!(frame.values.bytes(), [1, 2, 3]);
             frame.head.push(0);
-            assert_eq!(Message::decode(&frame), Err(Malformed), "a byte too many");
+            assert_eq!(Message::decode(&frame, 4), Err(Malformed), "a byte too many");
             frame.head.truncate(frame.head.len() - 2);
-            assert_eq!(Message::decode(&frame), Err(Malformed), "a byte too few");
+            assert_eq!(Message::decode(&frame, 4), Err(Malformed), "a byte too few");
         }
     }
 }

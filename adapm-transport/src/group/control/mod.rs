@@ -274,7 +274,7 @@ impl<T: Mesh> Control<T> {
     }
 
     pub(super) fn handle_frame(&mut self, from: NodeId) -> Result<(), GroupError> {
-        let Ok(message) = Message::decode(&self.frame) else {
+        let Ok(message) = Message::decode(&self.frame, self.peers.len()) else {
             self.lose(from, Loss::Misbehaved);
             return Ok(());
         };
