@@ -32,7 +32,8 @@ pub struct NodeConfig {
     /// times the least. Defaults to 2 ms.
     pub round_nanos_max: u64,
     /// Most bytes of one part of a message, heads included; a single larger value still goes alone. A response has two parts,
-    /// what it was asked for and what the owner adds; other messages have one. Defaults to 2 MiB.
+    /// what it was asked for and what the owner adds; other messages have one. No part has more than 30,000 entries either.
+    /// Defaults to 2 MiB.
     pub block_bytes_max: usize,
     /// Largest number of intents and localizes that are granted at a time: a request for more is answered in pieces, so that the
     /// requester takes in one while the next is written, by drivers that send each output before they poll the next. 0 is as 1.
@@ -144,8 +145,11 @@ impl NodeConfig {
 
 /// Bytes of a head apart from its entries: version, variant, origin, hops, marks and the lengths of all lists.
 pub(crate) const LISTS_BYTES: usize = 128;
-/// Bytes that an entry may need in a head: key, version and counter as varints, two bytes of marks or a node.
-pub(crate) const HEAD_BYTES: usize = 32;
+/// Bytes that an entry may need in a head: key, version, counter and ticket as varints, two bytes of marks or a node.
+pub(crate) const HEAD_BYTES: usize = 40;
+/// Most entries of one part of a message: an entry without a value may take 17 bytes more of memory than twice what it has in a
+/// frame, and two parts together at most [`SPARE_BYTES`](crate::wire::SPARE_BYTES).
+pub(crate) const ENTRIES_MAX: usize = 30_000;
 
 impl fmt::Debug for NodeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

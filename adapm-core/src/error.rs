@@ -310,6 +310,13 @@ pub enum DecodeError {
         /// Bytes received or announced.
         bytes: usize,
     },
+    /// A frame full of entries so small that they would take more than twice its bytes of memory.
+    TooDense {
+        /// Bytes received.
+        bytes: usize,
+        /// Bytes of memory that the lists would take.
+        needed: usize,
+    },
 }
 
 impl fmt::Display for DecodeError {
@@ -325,6 +332,9 @@ impl fmt::Display for DecodeError {
                 )
             }
             Self::TooLarge { bytes } => write!(f, "frame of {bytes} bytes is larger than the bound"),
+            Self::TooDense { bytes, needed } => {
+                write!(f, "frame of {bytes} bytes would take {needed} bytes of memory, more than the bound")
+            }
         }
     }
 }

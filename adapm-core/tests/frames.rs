@@ -177,6 +177,28 @@ fn residences_are_cut() {
     assert!(keys.iter().all(|key| pair.state(N0, *key) == State::Main));
 }
 
+/// However many keys come up at once, one part of a message has so few entries that its receiver may read it.
+#[test]
+fn small_entries_are_cut_by_their_number() {
+    const ENTRIES_MAX: usize = 30_000;
+    let layout = Layout::dense(&[(100_000, 1)]).expect("valid");
+    let mut pair = Pair::<i64>::new(&layout, NodeConfig::new(N0, 2, 1).block_bytes_max);
+    let keys = keys_of(&layout, N0);
+    assert!(keys.len() > ENTRIES_MAX + 10_000);
+    pair.intent(N1, &keys, 1);
+    pair.settle();
+    pair.clocks[1] = Clock(1);
+    pair.intent(N0, &keys, 1_000);
+    pair.settle();
+    assert!(keys.iter().all(|key| pair.state(N0, *key) == State::Main), "only n0 wants them");
+    let asked = pair.sent.iter().filter_map(|(_, body, _)| match body {
+        Body::SyncRequest(request) => Some(request.intents.len()),
+        _ => None,
+    });
+    assert_eq!(asked.max(), Some(ENTRIES_MAX), "the keys of a round do not fit one request");
+    pair.assert_frames_fit(&layout);
+}
+
 /// Real sizes: values of 8 MiB, several of which come up for one message.
 #[test]
 fn the_longest_values_travel() {

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
 
-use crate::config::HEAD_BYTES;
+use crate::config::{ENTRIES_MAX, HEAD_BYTES};
 use crate::id::{Counter, Key, NodeId, Ticket, Version};
 use crate::node::Node;
 use crate::node::room::Room;
@@ -301,7 +301,7 @@ impl<S: Store, P: Policy> Node<S, P> {
 
     /// Whether so many entries, whose values have `values` bytes together, fit one message.
     fn fits_one(&self, entries: usize, values: usize) -> bool {
-        entries * HEAD_BYTES + values <= self.config.block_bytes_max
+        entries <= ENTRIES_MAX && entries * HEAD_BYTES + values <= self.config.block_bytes_max
     }
 
     fn flush_operations(&mut self, to: NodeId, draft: OperationDraft) {

@@ -2,13 +2,13 @@
 //! not everything fits.
 //!
 //! Each part of a message holds at most [`NodeConfig::block_bytes_max`](crate::config::NodeConfig::block_bytes_max), heads
-//! included, or one entry alone. Of a response there are two parts, what was asked for and what the owner adds; of every
+//! included, and at most 30,000 entries, or one entry alone. Of a response there are two parts, what was asked for and what the owner adds; of every
 //! other message one. [`NodeConfig::frame_bytes_max`](crate::config::NodeConfig::frame_bytes_max) follows from that.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use crate::config::HEAD_BYTES;
+use crate::config::{ENTRIES_MAX, HEAD_BYTES};
 use crate::id::{Key, NodeId};
 use crate::node::Node;
 use crate::node::state::Turn;
@@ -23,13 +23,18 @@ pub(super) struct Draft {
     pub(super) request: SyncRequest,
     pub(super) values: Block,
     pub(super) sets: Block,
-    /// Bytes of all entries that there are.
-    pub(super) demand: usize,
+    /// All entries that there are, and their bytes.
+    demand: Room,
     /// Room of the entries that go, counted if not all do.
     room: Room,
 }
 
 impl Draft {
+    /// Whether there are more entries than one part may hold.
+    pub(super) fn exceeds(&self, bytes_max: usize) -> bool {
+        self.demand.bytes > bytes_max || self.demand.entries > ENTRIES_MAX
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         let request = &self.request;
         request.deltas.is_empty()
@@ -42,26 +47,30 @@ impl Draft {
 
 /// What is taken of one part of a message.
 #[derive(Debug, Default)]
-pub(super) struct Room(usize);
+pub(super) struct Room {
+    bytes: usize,
+    entries: usize,
+}
 
 impl Room {
     /// Takes room for an entry with `values` bytes of values. Returns false, and takes nothing, if the part would exceed
-    /// `bytes_max`; the first entry always fits.
+    /// `bytes_max`, or the number of entries that it may have; the first entry always fits.
     pub(super) fn take(&mut self, values: usize, bytes_max: usize) -> bool {
-        let bytes = self.0 + HEAD_BYTES + values;
-        let fits = self.0 == 0 || bytes <= bytes_max;
+        let bytes = self.bytes + HEAD_BYTES + values;
+        let fits = self.entries == 0 || (bytes <= bytes_max && self.entries < ENTRIES_MAX);
         if fits {
-            self.0 = bytes;
+            self.bytes = bytes;
+            self.entries += 1;
         }
         fits
     }
 
     /// Takes room for `values` more bytes of an entry that fitted without them, if they fit.
     pub(super) fn widen(&mut self, values: usize, bytes_max: usize) -> bool {
-        let bytes = self.0 + values;
-        let fits = self.0 <= HEAD_BYTES || bytes <= bytes_max;
+        let bytes = self.bytes + values;
+        let fits = self.bytes <= HEAD_BYTES || bytes <= bytes_max;
         if fits {
-            self.0 = bytes;
+            self.bytes = bytes;
         }
         fits
     }
@@ -85,7 +94,9 @@ pub(super) struct Entry<T> {
 
 /// An entry that goes, unless room turns out to be short.
 pub(super) fn entry<T>(drafts: &mut Requests, key: Key, to: NodeId, values: usize, says: T) -> Entry<T> {
-    drafts[to.index()].get_or_insert_default().demand += HEAD_BYTES + values;
+    let demand = &mut drafts[to.index()].get_or_insert_default().demand;
+    demand.bytes += HEAD_BYTES + values;
+    demand.entries += 1;
     Entry { key, to, values, goes: true, is_sealed: false, says }
 }
 

@@ -83,7 +83,7 @@ impl<S: Store, P: Policy> Node<S, P> {
             self.round.awaited = self.round.number;
         }
         self.round.carries(wanted.len() + changed.len());
-        if drafts.iter().flatten().any(|draft| draft.demand > self.config.block_bytes_max) {
+        if drafts.iter().flatten().any(|draft| draft.exceeds(self.config.block_bytes_max)) {
             self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, !turn.changes_first));
             self.share(&mut changed, &mut drafts, |turn| (&mut turn.changed, true));
             self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, turn.changes_first));

@@ -1,8 +1,8 @@
 //! A frame to a message, whatever bytes it holds: no panic, and memory in proportion to the bytes received.
 //!
-//! The bound: a list is given room for at most one entry per byte that is left (postcard's hint) and at most 1 MiB ahead
-//! of what has been read, so a decoded message takes at most a small multiple of its frame. Not here: whether the message
-//! makes sense ([`crate::wire::shape`]).
+//! The bound: twice the bytes of the frame and [`SPARE_BYTES`]. An entry may take 8 times its bytes, so the lists are weighed
+//! before any is given room, where there are enough to matter. Not here: whether the message makes sense
+//! ([`crate::wire::shape`]).
 
 use alloc::boxed::Box;
 use core::mem;
@@ -10,13 +10,13 @@ use core::mem;
 use crate::error::DecodeError;
 use crate::transport::Frame;
 use crate::wire::message::{Body, Message};
-use crate::wire::{FRAME_BYTES_MAX, PROTOCOL_VERSION};
+use crate::wire::{FRAME_BYTES_MAX, PROTOCOL_VERSION, SPARE_BYTES};
 
 /// The message in `frame`. The value block is moved out of it, not copied; the head's memory stays.
 ///
 /// # Errors
-/// If the frame is of another version, above [`FRAME_BYTES_MAX`], cut short, or longer than its message. The frame is then
-/// unchanged.
+/// If the frame is of another version, above [`FRAME_BYTES_MAX`], cut short, longer than its message, or takes too much memory. The
+/// frame is then unchanged.
 pub fn decode(frame: &mut Frame) -> Result<Message, DecodeError> {
     let (&version, control) = frame.head.split_first().ok_or(DecodeError::Head)?;
     if version != PROTOCOL_VERSION {
@@ -25,10 +25,200 @@ pub fn decode(frame: &mut Frame) -> Result<Message, DecodeError> {
     if frame.len() > FRAME_BYTES_MAX {
         return Err(DecodeError::TooLarge { bytes: frame.len() });
     }
+    let most = 2 * frame.len() + SPARE_BYTES;
+    // No byte of a head takes more than 8 of memory.
+    if control.len() * 8 > most {
+        let needed = weight(control).ok_or(DecodeError::Head)?;
+        if needed > most {
+            return Err(DecodeError::TooDense { bytes: frame.len(), needed });
+        }
+    }
     let (body, rest) = postcard::take_from_bytes::<Body>(control).map_err(|_| DecodeError::Head)?;
     if !rest.is_empty() {
         return Err(DecodeError::Trailing);
     }
     frame.head.clear();
     Ok(Message { body: Box::new(body), values: mem::take(&mut frame.values) })
+}
+
+/// A field of a message, as its bytes stand in a head.
+#[derive(Clone, Copy)]
+enum Field {
+    /// A number, mark or node.
+    One,
+    /// A list whose elements take so many bytes of memory.
+    List(usize),
+}
+
+use Field::{List, One};
+
+/// The fields of each kind of message that has lists of entries, in the order of [`Body`]; a barrier names nodes, of two bytes each.
+const FIELDS: [&[Field]; 9] = [
+    &[List(8), List(8), List(8), List(8), List(8), List(8), List(8), One, One],
+    &[
+        List(8),
+        List(8),
+        List(1),
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        List(1),
+        One,
+        One,
+    ],
+    &[List(8), List(8), List(1), List(8), List(8)],
+    &[],
+    &[
+        One,
+        One,
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        List(8),
+        One,
+        List(8),
+    ],
+    &[List(8), List(8), List(8), List(8), List(8), List(8), One],
+    &[List(8), List(8), List(8), List(8), List(8)],
+    &[List(8), List(8), List(8)],
+    &[List(8), List(8), List(2)],
+];
+
+/// Bytes of memory that the lists of a message take; `None` if the bytes end before it does.
+fn weight(mut control: &[u8]) -> Option<usize> {
+    let kind = usize::try_from(number(&mut control)?).ok()?;
+    let Some(fields) = FIELDS.get(kind) else { return Some(2 * control.len()) };
+    let mut weight = 0_usize;
+    for field in *fields {
+        let length = number(&mut control)?;
+        if let List(bytes) = field {
+            let length = usize::try_from(length).ok().filter(|length| *length <= control.len())?;
+            weight += length * bytes;
+            // Each element is one number, whose last byte has no high bit.
+            let mut left = length;
+            while left > 0 {
+                let (first, rest) = control.split_first()?;
+                control = rest;
+                left -= usize::from(*first < 0x80);
+            }
+        }
+    }
+    Some(weight)
+}
+
+/// Takes a number off the front.
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(first & 0x7f) << shift;
+        if *first < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::ChannelId;
+    use crate::layout::Layout;
+    use crate::testing::arb::{Choices, Space};
+    use crate::wire::encode;
+    use crate::wire::message::{Asked, Keys};
+
+    /// Whatever is sent is weighed as what it takes.
+    #[test]
+    fn the_weight_is_that_of_the_message() {
+        let layout = Layout::sparse(&[(1_000, 1)]).expect("valid");
+        let space = Space { layout: &layout, nodes: 300, channel: ChannelId(0), channels: 1 };
+        let mut kinds = [0; FIELDS.len()];
+        for seed in 0..3_000 {
+            let message = space.message::<f32>(&mut Choices::from_seed(seed));
+            let lists = taken(&message.body);
+            let mut frame = Frame::default();
+            encode(message, &mut frame);
+            if let Some(count) = kinds.get_mut(usize::from(frame.head[1])) {
+                *count += usize::from(lists > 0);
+                assert_eq!(weight(&frame.head[1..]), Some(lists), "seed {seed}");
+                for cut in 1..frame.head.len() {
+                    assert!(
+                        weight(&frame.head[1..cut]).is_none_or(|cut| cut == lists),
+                        "seed {seed} cut to {cut}"
+                    );
+                }
+            }
+        }
+        assert!(kinds.iter().enumerate().all(|(kind, count)| *count > 0 || kind == 3), "{kinds:?}");
+    }
+
+    /// Bytes of the lists of a message.
+    fn taken(body: &Body) -> usize {
+        let keys = |keys: &Keys| size_of_val(&**keys);
+        let asked = |asked: &Asked| keys(&asked.keys) + size_of_val(&*asked.counters);
+        let all = |lists: &[&Asked]| lists.iter().map(|list| asked(list)).sum::<usize>();
+        let grants = |grants: &crate::wire::message::Grants| {
+            let rest = size_of_val(&*grants.kinds) + size_of_val(&*grants.versions);
+            asked(&grants.at) + rest + size_of_val(&*grants.tickets)
+        };
+        match body {
+            Body::SyncRequest(request) => {
+                let lists = [&request.deltas, &request.sets, &request.releases].map(keys);
+                lists.iter().sum::<usize>() + all(&[&request.intents, &request.localizes])
+            }
+            Body::SyncResponse(response) => {
+                let owners = &response.hand_overs;
+                let rest = size_of_val(&*owners.versions) + size_of_val(&*owners.with_value);
+                let refreshes = keys(&response.refreshes) + size_of_val(&*response.versions);
+                grants(&response.grants) + refreshes + asked(&owners.at) + rest
+            }
+            Body::Grant(each) => grants(each),
+            Body::Forward(forward) => {
+                let operation = &forward.operation;
+                let operations = all(&[&operation.pulls, &operation.pushes, &operation.sets]);
+                all(&[&forward.intents, &forward.localizes]) + operations + size_of_val(&*forward.tickets)
+            }
+            Body::Operation(operation) => all(&[&operation.pulls, &operation.pushes, &operation.sets]),
+            Body::Answer(answer) => all(&[&answer.pulls, &answer.done]) + size_of_val(&*answer.tickets),
+            Body::Retry(retry) => {
+                keys(&retry.intents) + keys(&retry.operations) + size_of_val(&*retry.tickets)
+            }
+            Body::Residence(residence) => asked(&residence.at) + size_of_val(&*residence.owners),
+            Body::News | Body::Barrier(_) | Body::Quiesce(_) => 0,
+        }
+    }
+
+    /// Frames full of the smallest entries, of every kind that has lists.
+    #[test]
+    fn frames_full_of_small_entries_are_refused() {
+        let bytes = 4 << 20;
+        for kind in (0..FIELDS.len() as u8).filter(|kind| *kind != 3) {
+            let lead = FIELDS[usize::from(kind)].iter().take_while(|field| matches!(field, One)).count();
+            let mut head = alloc::vec![PROTOCOL_VERSION, kind];
+            head.extend(core::iter::repeat_n(0, lead));
+            let mut head = postcard::to_extend(&(bytes as u64), head).expect("a vector takes all");
+            head.extend(core::iter::repeat_n(0, bytes + 20));
+            let mut frame = Frame { head, ..Frame::default() };
+            let given = frame.len();
+            assert_eq!(decode(&mut frame), Err(DecodeError::TooDense { bytes: given, needed: 8 * bytes }));
+            // With values for the entries, it is as it should be.
+            frame.values.resize(3 * bytes);
+            assert_ne!(
+                decode(&mut frame),
+                Err(DecodeError::TooDense { bytes: 4 * bytes, needed: 8 * bytes })
+            );
+        }
+    }
 }

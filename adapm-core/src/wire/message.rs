@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Counter, Key, NodeId, Ticket, Version};
 use crate::node_set::NodeSet;
 use crate::value::Block;
+use crate::wire::lists::list;
 
 /// One message: control part and values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,7 @@ pub struct Asked {
     /// The keys.
     pub keys: Keys,
     /// One counter a key.
+    #[serde(deserialize_with = "list")]
     pub counters: Vec<Counter>,
 }
 
@@ -95,10 +97,13 @@ pub struct Grants {
     /// sender.
     pub at: Asked,
     /// What the receiver gets.
+    #[serde(deserialize_with = "list")]
     pub kinds: Vec<GrantKind>,
     /// The version of each main copy; 0 for `Remote`.
+    #[serde(deserialize_with = "list")]
     pub versions: Vec<Version>,
     /// The ticket of each entry, [`Ticket::NONE`] where it was asked directly; empty if all were.
+    #[serde(deserialize_with = "list")]
     pub tickets: Vec<Ticket>,
 }
 
@@ -119,8 +124,10 @@ pub struct Owners {
     /// The keys, each with the counter under which the receiver owns it.
     pub at: Asked,
     /// The version of each main copy.
+    #[serde(deserialize_with = "list")]
     pub versions: Vec<Version>,
     /// Whether a value comes along; it does not where the receiver's replica is current.
+    #[serde(deserialize_with = "list")]
     pub with_value: Vec<bool>,
 }
 
@@ -132,6 +139,7 @@ pub struct SyncResponse {
     /// Replicas of the receiver that had become stale.
     pub refreshes: Keys,
     /// The version of each refresh.
+    #[serde(deserialize_with = "list")]
     pub versions: Vec<Version>,
     /// Keys of whose replica the receiver becomes owner.
     pub hand_overs: Owners,
@@ -155,6 +163,7 @@ pub struct Forward {
     /// Operations of the origin, without a ticket.
     pub operation: Operation,
     /// The ticket of each entry: of intents, localizes, pulls, pushes, sets.
+    #[serde(deserialize_with = "list")]
     pub tickets: Vec<Ticket>,
 }
 
@@ -179,6 +188,7 @@ pub struct Answer {
     /// Keys to which a push or set was applied.
     pub done: Asked,
     /// The ticket of each entry, of pulls, then of those done, as in [`Grants`].
+    #[serde(deserialize_with = "list")]
     pub tickets: Vec<Ticket>,
 }
 
@@ -190,6 +200,7 @@ pub struct Retry {
     /// Keys of operations.
     pub operations: Keys,
     /// The ticket of each entry, of intents, then of operations, as in [`Grants`].
+    #[serde(deserialize_with = "list")]
     pub tickets: Vec<Ticket>,
 }
 
@@ -199,6 +210,7 @@ pub struct Residence {
     /// The keys, each with its new counter.
     pub at: Asked,
     /// The new owner of each.
+    #[serde(deserialize_with = "list")]
     pub owners: Vec<NodeId>,
 }
 
@@ -222,6 +234,7 @@ pub enum Barrier {
         /// The barrier.
         number: u64,
         /// The nodes.
+        #[serde(deserialize_with = "list")]
         nodes: Vec<NodeId>,
     },
 }
