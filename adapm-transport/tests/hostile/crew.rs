@@ -44,6 +44,8 @@ struct Seen {
     foreign: u64,
     /// How it stands with the others, by node.
     statuses: BTreeMap<u16, (PeerState, Option<String>)>,
+    /// How often links with others went on over another connection.
+    resumed: u64,
     error: Option<String>,
 }
 
@@ -154,6 +156,11 @@ impl Crew {
         });
     }
 
+    /// How often links of the members went on over another connection so far.
+    pub(crate) fn resumed(&self) -> u64 {
+        self.members.values().map(|member| member.shared.seen().resumed).sum()
+    }
+
     /// Checks that all go on, have lost nobody but `lost`, and have not grown; then they leave.
     #[track_caller]
     pub(crate) fn finish(self, lost: &[u16]) {
@@ -242,6 +249,7 @@ impl Talk {
                 seen.notices.push(notice.to_string());
             }
         }
+        seen.resumed = self.net.peers().map(|status| status.resumed).sum();
         for status in self.net.peers() {
             seen.statuses.insert(status.node.0, (status.state, status.refused));
         }

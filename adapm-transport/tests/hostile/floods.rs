@@ -60,6 +60,8 @@ pub(crate) fn stay(kind: Kind, say: fn(u32) -> Vec<u8>) {
         assert!(!silence.is_too_long(()), "{:?}", late.peers().collect::<Vec<_>>());
     }
     crew.up(0, 3);
+    crew.goes_on();
+    assert_eq!(crew.resumed(), 0, "a link has made way for strangers");
     drop(strangers);
     late.leave(Farewell::Finished);
     crew.finish(&[]);
