@@ -139,10 +139,18 @@ impl fmt::Display for Refusal {
                 )
             }
             Self::NodeTaken { node, address: Some(address) } => {
-                write!(f, "node id {node} is taken by the process at {address}: give each process its own")
+                write!(
+                    f,
+                    "node id {node} is taken by the process at {address}: give each process its own, or start the whole \
+                     cluster again if that one has ended"
+                )
             }
             Self::NodeTaken { node, address: None } => {
-                write!(f, "node id {node} is taken by another process: give each process its own")
+                write!(
+                    f,
+                    "node id {node} is taken by another process: give each process its own, or start the whole cluster \
+                     again if that one has ended"
+                )
             }
             Self::WrongNode { meant, found } => {
                 write!(f, "node {found} is where node {meant} was to be: check the addresses")
