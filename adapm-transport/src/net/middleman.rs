@@ -25,8 +25,8 @@ use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId};
 
 use super::hello::{
-    ClusterId, Dialing, Ending, GREETING_BYTES_MAX, Identity, Incarnation, Listening, Message, Met, Refusal,
-    Step, Token,
+    Claim, ClusterId, Dialing, Ending, GREETING_BYTES_MAX, Identity, Incarnation, Listening, Message, Met,
+    Refusal, Step, Token,
 };
 use super::noise::mistake::{self, Mistake, is_planted};
 use super::noise::{Channel, Initiator, LinkSecret, Recordings, respond};
@@ -167,7 +167,7 @@ impl Scene {
         for at in 0..2 {
             self.talk(at);
         }
-        if self.ends[0].peer.is_heard && self.rng.chance(1) {
+        if self.ends[0].peer.is_heard() && self.rng.chance(1) {
             self.impostor()?;
         }
         if self.tricks_left > 0 && self.rng.chance(12) {
@@ -349,7 +349,7 @@ impl Scene {
         let Kind::Link(kind) = packet.kind else { return Ok(()) };
         let now = self.now;
         let end = &mut self.ends[to];
-        end.peer.is_heard = true;
+        end.peer.note_heard();
         let Packet { seq, ack, wants_ack, .. } = packet;
         let header = adapm_core::link::Header { kind, seq, ack, wants_ack };
         let mut out = Frame::default();
@@ -414,19 +414,8 @@ impl Scene {
     fn impostor(&mut self) -> Result<(), Found> {
         let (own, to) = (self.ends[1].own, self.ends[0].own);
         let link = if self.rng.chance(50) { Some(link_of_others()) } else { None };
-        let (mut dialing, open) =
-            Dialing::new(own, Some(&secret()), (to.node, Some(to.incarnation), link), Seq(0), self.entropy());
-        let mut listening = Listening::new(to, Some(secret()), self.entropy());
-        let mut recordings = Recordings::default();
-        let opened = listening.handle(Greeting::Open, &open.bytes, &mut recordings);
-        let Ok(Step::Open { last: Some(opened), .. }) = opened else { return Err("no answer".into()) };
-        let Ok(Step::Open { first, last, .. }) = dialing.handle(Greeting::Opened, &opened.bytes) else {
-            return Err("no answer".into());
-        };
-        let hello = first.or(last).expect("it says who it is");
-        let Ok(Step::Met(met)) = listening.handle(Greeting::Hello, &hello.bytes, &mut recordings) else {
-            return Err("it has the token".into());
-        };
+        let entropy = [self.entropy(), self.entropy()];
+        let met = introduced(own, to, link, entropy);
         self.seen.impostors += 1;
         match self.ends[0].peer.recognize(&met) {
             Recognized::Other => Ok(()),
@@ -454,6 +443,23 @@ impl Scene {
             }
         };
         draft.check().parts().concat()
+    }
+}
+
+/// What `to` hears of `own`, which has the token and the secret `link`.
+fn introduced(own: Identity, to: Identity, link: Option<LinkSecret>, entropy: [[u8; 32]; 2]) -> Met {
+    let to_whom = (to.node, Some(to.incarnation), link);
+    let (mut dialing, open) = Dialing::new(own, Some(&secret()), to_whom, Seq(0), entropy[0]);
+    let mut listening = Listening::new(to, Some(secret()), entropy[1]);
+    let mut recordings = Recordings::default();
+    let opened = listening.handle(Greeting::Open, &open.bytes, &mut recordings);
+    let Ok(Step::Open { last: Some(opened), .. }) = opened else { panic!("it has the token") };
+    let step = dialing.handle(Greeting::Opened, &opened.bytes);
+    let Ok(Step::Open { first, last, .. }) = step else { panic!("it has the token") };
+    let hello = first.or(last).expect("it says who it is");
+    match listening.handle(Greeting::Hello, &hello.bytes, &mut recordings) {
+        Ok(Step::Met(met)) => met,
+        other => panic!("it has the token: {other:?}"),
     }
 }
 
@@ -520,6 +526,30 @@ fn whoever_is_on_the_way_costs_time_and_nothing_else() {
     let is_test =
         per_run(seen.tricks) >= 4.0 && per_run(seen.resumes) >= 1.0 && per_run(seen.impostors) >= 0.1;
     assert!(is_test, "{seen:?} is none");
+}
+
+#[test]
+fn a_hello_that_comes_late_does_not_lock_its_node_out() {
+    let [mut listener, dialer] = [End::new(0), End::new(1)];
+    let hello = |link, number| introduced(dialer.own, listener.own, link, [[number; 32], [number + 1; 32]]);
+    // The node has given up its first attempt, and goes on with its second; then the first one arrives, before anything else.
+    let (late, second) = (hello(None, 10), hello(None, 20));
+    let link = second.claim.as_ref().and_then(Claim::begins).expect("it has not met the other one").clone();
+    for met in [&second, &late] {
+        assert!(matches!(listener.peer.recognize(met), Recognized::Unmet | Recognized::Same));
+        listener.peer.note_met(met);
+    }
+    let again = introduced(dialer.own, listener.own, Some(link.clone()), [[30; 32], [31; 32]]);
+    assert_eq!(listener.peer.recognize(&again), Recognized::Same);
+    assert_eq!(listener.peer.common_link(&again), Some(&link));
+    listener.peer.note_met(&again);
+    listener.peer.note_heard();
+    // From then on there is one secret, and nobody begins anew.
+    let first = late.claim.as_ref().and_then(Claim::begins).cloned();
+    for link in [first, None] {
+        let met = introduced(dialer.own, listener.own, link, [[40; 32], [41; 32]]);
+        assert_eq!(listener.peer.recognize(&met), Recognized::Other);
+    }
 }
 
 #[test]

@@ -32,8 +32,10 @@ pub(super) struct Peer {
     pub(super) incarnation: Option<Incarnation>,
     /// What only this node and that life of the peer know, if there is a token.
     pub(super) link: Option<LinkSecret>,
-    /// A packet of the link has come: the peer knows that it was met.
-    pub(super) is_heard: bool,
+    /// The same of handshakes before, of which the peer may have heard the end instead.
+    earlier: Vec<LinkSecret>,
+    /// A packet of the link has come: the peer knows that it was met, and by which handshake.
+    is_heard: bool,
     /// The pipe in use.
     pub(super) pipe: Option<Slot>,
     /// The pipe on which this node says hello.
@@ -67,6 +69,7 @@ impl Peer {
             remote: None,
             incarnation: None,
             link: None,
+            earlier: Vec::new(),
             is_heard: false,
             pipe: None,
             dialing: None,
@@ -113,7 +116,7 @@ impl Peer {
         let Some(known) = self.incarnation else { return Recognized::Unmet };
         let is_same = known == met.incarnation;
         match (&self.link, &met.claim) {
-            (Some(link), Some(claim)) if claim.knows(link) && is_same => Recognized::Same,
+            (Some(_), Some(_)) if is_same && self.common_link(met).is_some() => Recognized::Same,
             (Some(_), Some(claim)) if claim.begins().is_some() && is_same && !self.is_heard => {
                 Recognized::Same
             }
@@ -125,16 +128,35 @@ impl Peer {
 
     /// Notes whom this node has met; returns true if it had met that peer before.
     pub(super) fn note_met(&mut self, met: &Met) -> bool {
-        if let Some(link) = met.claim.as_ref().and_then(Claim::begins) {
-            self.link = Some(link.clone());
+        if let Some(common) = self.common_link(met) {
+            self.link = Some(common.clone());
+        } else if let Some(link) = met.claim.as_ref().and_then(Claim::begins) {
+            self.earlier.extend(self.link.replace(link.clone()));
+            let surplus = self.earlier.len().saturating_sub(EARLIER_MAX);
+            self.earlier.drain(..surplus);
             self.is_heard = false;
         }
         self.incarnation.replace(met.incarnation).is_some()
     }
 
+    /// A packet of the link has come.
+    pub(super) fn note_heard(&mut self) {
+        if !self.is_heard {
+            self.is_heard = true;
+            self.earlier.clear();
+        }
+    }
+
+    /// Whether a packet of the link has come.
+    #[cfg(test)]
+    pub(super) fn is_heard(&self) -> bool {
+        self.is_heard
+    }
+
     /// The secret of the link, if whoever has said to be the peer knows it.
     pub(super) fn common_link(&self, met: &Met) -> Option<&LinkSecret> {
-        self.link.as_ref().filter(|link| met.claim.as_ref().is_some_and(|claim| claim.knows(link)))
+        let mut links = self.link.iter().chain(&self.earlier);
+        links.find(|link| met.claim.as_ref().is_some_and(|claim| claim.knows(link)))
     }
 
     /// The peer has been met: the next dial, if there has to be one, is not put off.
@@ -227,3 +249,5 @@ pub(super) enum Recognized {
 const BACKOFF_MIN: Duration = Duration::from_millis(10);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 const PARTING_DIALS: u32 = 6;
+/// Handshakes of a peer that was not heard since whose secrets are kept: it dials one at a time.
+const EARLIER_MAX: usize = 4;

@@ -169,7 +169,7 @@ impl Net {
     ) -> Option<NodeId> {
         let now = self.clock.now();
         let peer = &mut self.peers[node.index()];
-        peer.is_heard = true;
+        peer.note_heard();
         let Packet { seq, ack, wants_ack, .. } = packet;
         let header = link::Header { kind, seq, ack, wants_ack };
         let delivered = match peer.session.handle_packet(now, header, &mut packet.frame, frame) {
