@@ -20,9 +20,9 @@ const BOUNDS: [Bound; 13] = [
     bound("push-100x100", 1, 0, 0),
     bound("intent-100x25", 1, 0, 0),
     bound("clock", 1, 0, 0),
-    // Of these, 100 bytes a key are its value.
-    bound("remote-pull-1x25", 1, 2, 120),
-    bound("remote-push-1x25", 1, 2, 120),
+    // Of these, 100 bytes a key are its value, and 10 a message its secret.
+    bound("remote-pull-1x25", 1, 2, 130),
+    bound("remote-push-1x25", 1, 2, 130),
     bound("remote-pull-100x25", 1, 2, 10_420),
     bound("remote-push-100x25", 1, 2, 10_420),
     bound("remote-pull-100x25-tcp", 1, 2, 10_420),
