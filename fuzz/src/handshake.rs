@@ -14,7 +14,7 @@ use adapm_core::testing::arb::Choices;
 use adapm_transport::net::hello::{Ending, GREETING_BYTES_MAX, Identity, Incarnation, Message, Met, Refusal};
 use adapm_transport::net::noise::{LinkSecret, Recordings};
 use adapm_transport::net::packet::{
-    CLEAR_BYTES, Draft, Greeting, HEADER_BYTES, Incoming, Kind, PacketReader, Spares, finish,
+    CLEAR_BYTES, Draft, Greeting, HEADER_BYTES, Incoming, PacketReader, Spares, finish,
 };
 use adapm_transport::net::{ClusterId, Token};
 use adapm_transport::testing::{Heard, Pieces, Speaker};
@@ -163,7 +163,7 @@ impl Scene {
             let at = choices.below(bytes.len() as u64 + 1) as usize;
             bytes.insert(at, choices.below(256) as u8);
         }
-        let draft = Draft::greeting(Kind::Greeting(kinds[choices.below(5) as usize]), bytes);
+        let draft = Draft::greeting(kinds[choices.below(5) as usize], bytes);
         if choices.flag() { self.book.protect(draft) } else { draft.check().parts().concat() }
     }
 

@@ -2,8 +2,8 @@
 //! not everything fits.
 //!
 //! Each part of a message holds at most [`NodeConfig::block_bytes_max`](crate::config::NodeConfig::block_bytes_max), heads
-//! included, and at most 30,000 entries, or one entry alone. Of a response there are two parts, what was asked for and what the owner adds; of every
-//! other message one. [`NodeConfig::frame_bytes_max`](crate::config::NodeConfig::frame_bytes_max) follows from that.
+//! included, and at most 30,000 entries, or one entry alone. Of a response there are two parts, what was asked for and what the
+//! owner adds; of every other message one. [`NodeConfig::frame_bytes_max`](crate::config::NodeConfig::frame_bytes_max) follows from that.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

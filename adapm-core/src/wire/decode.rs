@@ -41,76 +41,39 @@ pub fn decode(frame: &mut Frame) -> Result<Message, DecodeError> {
     Ok(Message { body: Box::new(body), values: mem::take(&mut frame.values) })
 }
 
-/// A field of a message, as its bytes stand in a head.
-#[derive(Clone, Copy)]
-enum Field {
-    /// A number, mark or node.
-    One,
-    /// A list whose elements take so many bytes of memory.
-    List(usize),
-}
-
-use Field::{List, One};
-
-/// The fields of each kind of message that has lists of entries, in the order of [`Body`]; a barrier names nodes, of two bytes each.
-const FIELDS: [&[Field]; 9] = [
-    &[List(8), List(8), List(8), List(8), List(8), List(8), List(8), One, One],
-    &[
-        List(8),
-        List(8),
-        List(1),
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        List(1),
-        One,
-        One,
-    ],
-    &[List(8), List(8), List(1), List(8), List(8)],
+/// The fields of each kind of message that has lists of entries, in the order of [`Body`] and of their bytes in a head: the bytes
+/// of memory that an element of a list takes, or 0 for a number, a mark or a node.
+const FIELDS: [&[u8]; 9] = [
+    &[8, 8, 8, 8, 8, 8, 8, 0, 0],
+    &[8, 8, 1, 8, 8, 8, 8, 8, 8, 8, 1, 0, 0],
+    &[8, 8, 1, 8, 8],
     &[],
-    &[
-        One,
-        One,
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        List(8),
-        One,
-        List(8),
-    ],
-    &[List(8), List(8), List(8), List(8), List(8), List(8), One],
-    &[List(8), List(8), List(8), List(8), List(8)],
-    &[List(8), List(8), List(8)],
-    &[List(8), List(8), List(2)],
+    &[0, 0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 0, 8],
+    &[8, 8, 8, 8, 8, 8, 0],
+    &[8, 8, 8, 8, 8],
+    &[8, 8, 8],
+    &[8, 8, 2],
 ];
 
 /// Bytes of memory that the lists of a message take; `None` if the bytes end before it does.
 fn weight(mut control: &[u8]) -> Option<usize> {
     let kind = usize::try_from(number(&mut control)?).ok()?;
+    // A barrier names nodes, of two bytes each.
     let Some(fields) = FIELDS.get(kind) else { return Some(2 * control.len()) };
     let mut weight = 0_usize;
-    for field in *fields {
+    for &element in *fields {
         let length = number(&mut control)?;
-        if let List(bytes) = field {
-            let length = usize::try_from(length).ok().filter(|length| *length <= control.len())?;
-            weight += length * bytes;
-            // Each element is one number, whose last byte has no high bit.
-            let mut left = length;
-            while left > 0 {
-                let (first, rest) = control.split_first()?;
-                control = rest;
-                left -= usize::from(*first < 0x80);
-            }
+        if element == 0 {
+            continue;
+        }
+        let length = usize::try_from(length).ok().filter(|length| *length <= control.len())?;
+        weight += length * usize::from(element);
+        // Each element is one number, whose last byte has no high bit.
+        let mut left = length;
+        while left > 0 {
+            let (first, rest) = control.split_first()?;
+            control = rest;
+            left -= usize::from(*first < 0x80);
         }
     }
     Some(weight)
@@ -205,7 +168,7 @@ mod tests {
     fn frames_full_of_small_entries_are_refused() {
         let bytes = 4 << 20;
         for kind in (0..FIELDS.len() as u8).filter(|kind| *kind != 3) {
-            let lead = FIELDS[usize::from(kind)].iter().take_while(|field| matches!(field, One)).count();
+            let lead = FIELDS[usize::from(kind)].iter().take_while(|element| **element == 0).count();
             let mut head = alloc::vec![PROTOCOL_VERSION, kind];
             head.extend(core::iter::repeat_n(0, lead));
             let mut head = postcard::to_extend(&(bytes as u64), head).expect("a vector takes all");

@@ -57,10 +57,12 @@ impl<'de> Visitor<'de> for Ascending {
     }
 }
 
-/// Reads a list of elements, each of which has a byte at least.
-pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
+/// Reads a list of elements, each of which has a byte at least, with as much room as it needs, at once: for
+/// `#[serde(deserialize_with)]`. Serde's own lists grow, and end with up to twice as much.
+///
+/// # Errors
+/// If it claims more elements than there are bytes left, or one of them is not sound.
+pub fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_seq(Elements(PhantomData))
 }
 

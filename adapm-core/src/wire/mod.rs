@@ -8,6 +8,7 @@ pub mod shape;
 
 pub use decode::decode;
 pub use encode::{encode, head_bytes};
+pub use lists::list;
 pub use message::Message;
 
 /// Raised whenever the bytes of any frame change; the first byte of every head.

@@ -114,10 +114,10 @@ impl<'a> Attempt<'a> {
                 RendezvousFile::clear(path)?;
                 let listens = told.unwrap_or([127, 0, 0, 1].into());
                 let advertise = place::advertised(advertise, listens, None)?;
-                return Ok((self.open(SocketAddr::new(listens, 0))?, listens, advertise));
+                return Ok((self.listen(SocketAddr::new(listens, 0))?, listens, advertise));
             }
             (Rendezvous::Address(text), Some(listens)) if !listens.is_unspecified() => {
-                let net = self.open(SocketAddr::new(listens, place::port_of(text)?))?;
+                let net = self.listen(SocketAddr::new(listens, place::port_of(text)?))?;
                 return Ok((net, listens, place::advertised(advertise, listens, None)?));
             }
             (Rendezvous::Address(text), _) => (text, place::port_of(text)?),
@@ -176,10 +176,10 @@ impl<'a> Attempt<'a> {
             };
             let listens = config.bind.as_deref().map_or(Ok(from), place::resolve_host)?;
             let advertise = place::advertised(config.advertise.as_deref(), listens, Some(from))?;
-            let mut net = self.open(SocketAddr::new(listens, 0))?;
+            let mut net = self.listen(SocketAddr::new(listens, 0))?;
             while net.address().socket().is_some_and(|own| way.meeting.contains(&own)) {
                 // The system gave this node the very port at which node 0 is to listen.
-                net = self.open(SocketAddr::new(listens, 0))?;
+                net = self.listen(SocketAddr::new(listens, 0))?;
             }
             let handle =
                 Handle::start(NetMesh::new(net, advertise), self.roster.clone(), config.dead_after / 5)?;
@@ -190,10 +190,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn open(&self, bind: SocketAddr) -> Result<Net, GroupError> {
-        Ok(self.listen(bind)?)
-    }
-
+    /// The control endpoint, at `bind`.
     fn listen(&self, bind: SocketAddr) -> Result<Net, NetError> {
         let mut settings = settings(self.config, CONTROL_CHANNEL, Kind::Tcp, bind.to_string());
         settings.token.clone_from(&self.token);

@@ -4,13 +4,11 @@
 //! nodes before they are given room.
 
 use core::net::SocketAddr;
-use std::fmt;
-use std::marker::PhantomData;
 
 use adapm_core::NodeId;
 use adapm_core::transport::Frame;
-use serde::de::{Error as _, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use adapm_core::wire::list;
+use serde::{Deserialize, Serialize};
 
 use super::losses::LossReport;
 
@@ -91,30 +89,6 @@ impl Message {
 /// The messages that begin with a list, by their place among the variants.
 const TABLE: u8 = 1;
 const GIVE_UP: u8 = 2;
-
-/// Reads a list with as much room as it needs. Postcard does not say how long a list is that is longer than the bytes left.
-fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    deserializer.deserialize_seq(Elements(PhantomData))
-}
-
-struct Elements<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Elements<T> {
-    type Value = Vec<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
-        let len = list.size_hint().ok_or_else(|| A::Error::custom("a list longer than its frame"))?;
-        let mut elements = Vec::with_capacity(len);
-        while let Some(element) = list.next_element()? {
-            elements.push(element);
-        }
-        Ok(elements)
-    }
-}
 
 #[cfg(test)]
 mod tests {

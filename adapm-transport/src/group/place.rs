@@ -1,6 +1,6 @@
 //! Where a process listens and what it tells others, and the file in which node 0 says so, with a secret for the run.
 
-use core::fmt::{self, Write as _};
+use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::fs;
@@ -121,18 +121,8 @@ pub(super) struct Place {
 pub(super) struct Secret(String);
 
 impl Secret {
-    /// 32 random bytes, in hexadecimal.
     pub(super) fn fresh() -> io::Result<Self> {
-        loop {
-            let mut bytes = [0; 32];
-            getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-            let mut text = String::new();
-            bytes.iter().for_each(|byte| write!(text, "{byte:02x}").expect("a string takes everything"));
-            // Random digits may, once in a long while, look as if they could be guessed.
-            if Token::new(text.as_bytes()).is_ok() {
-                return Ok(Self(text));
-            }
-        }
+        Token::fresh_text().map(Self)
     }
 
     fn of(text: &str) -> Option<Self> {

@@ -432,7 +432,7 @@ impl Scene {
             0 => Message::refuse(self.rng.choose(&refusals)).into_draft(),
             1 => {
                 let bytes = (0..self.rng.within(0..60)).map(|_| self.rng.bits() as u8).collect();
-                Draft::greeting(Kind::Greeting(self.rng.choose(&kinds)), bytes)
+                Draft::greeting(self.rng.choose(&kinds), bytes)
             }
             _ => {
                 let kinds =

@@ -1,7 +1,7 @@
 //! One side of a handshake with the channel that it makes, without a pipe: packets in, bytes out.
 
 use adapm_core::NodeId;
-use adapm_core::link::{self, Seq};
+use adapm_core::link::Seq;
 
 use crate::net::hello::{Dialing, Ending, Identity, Incarnation, Listening, Message, Met, Step, Token};
 use crate::net::noise::{Channel, Entropy, LinkSecret, Recordings};
@@ -93,11 +93,6 @@ impl Speaker {
     /// A message of a handshake, as this side protects it.
     pub fn bytes(&mut self, message: Message) -> Vec<u8> {
         self.channel.protect(message.into_draft()).parts().concat()
-    }
-
-    /// A packet of a link, as this side protects it.
-    pub fn link(&mut self, header: link::Header, content: Option<link::Content>) -> Vec<u8> {
-        self.channel.protect(Draft::link(header, content)).parts().concat()
     }
 
     /// A packet of any kind, as this side protects it.

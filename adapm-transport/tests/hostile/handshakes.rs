@@ -241,7 +241,7 @@ cases! {
         crew.finish(&[]);
     }
 
-    fn a_key_in_the_clear_changes_nothing_on_a_link() {
+    fn a_refusal_in_the_clear_changes_nothing_on_a_link() {
         let crew = crew();
         let (mut node, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
         node.link(link::Kind::Data, 0, 0, b"here");

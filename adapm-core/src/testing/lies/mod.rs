@@ -1,4 +1,5 @@
-//! A node that lies: it has the token, runs a real engine, and puts in messages that no engine sends (protocol, *What a message is checked against*).
+//! A node that lies: it has the token, runs a real engine, and puts in messages that no engine sends (protocol, *What a message
+//! is checked against*).
 //!
 //! Whatever it says, no honest node is blamed; and keys with which it has had nothing to do, of which it was neither home nor
 //! owner nor holder, stay sound: one owner, each push once, no operation that waits for it. What it pushes is believed, so it

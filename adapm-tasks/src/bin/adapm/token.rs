@@ -36,20 +36,13 @@ pub(crate) enum TokenError {
 /// The verb `token`: makes a file with a secret.
 pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {
     let unwritable = |error| TokenError::Unwritable { path: args.file.clone(), error };
-    let text = random_text().map_err(unwritable)?;
+    let text = Token::fresh_text().map_err(unwritable)?;
     files::create_private(&args.file, &format!("{text}\n")).map_err(unwritable)?;
     let file = args.file.display();
     Output::new(false).text(&format!(
         "wrote a secret to {file}, which only you can read: copy it to every host (scp -p) and start each process with \
          --token-file {file}\n"
     ))
-}
-
-/// 64 characters that nobody can guess.
-pub(crate) fn random_text() -> io::Result<String> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(io::Error::from)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The secret of this process; none is set if it is `None`.

@@ -56,7 +56,7 @@ fn an_unknown_peer_waits_until_its_packet_was_dealt_with() {
 fn a_dropped_pipe_gives_what_was_flushed_and_then_its_end() {
     let (_poll, mut carried, porter) = pipe();
     let mut cx = Context::from_waker(Waker::noop());
-    carried.push(Draft::greeting(Kind::Greeting(Greeting::Hello), Vec::new()).check());
+    carried.push(Draft::greeting(Greeting::Hello, Vec::new()).check());
     assert!(!carried.flush());
     assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
     drop(carried);
@@ -79,7 +79,7 @@ fn both_directions_are_bounded_and_a_fault_comes_behind_what_was_delivered() {
     }
     let mut pushed = 0;
     while carried.has_room() {
-        carried.push(Draft::greeting(Kind::Greeting(Greeting::Hello), large().head).check());
+        carried.push(Draft::greeting(Greeting::Hello, large().head).check());
         assert!(!carried.flush());
         pushed += 1;
     }
@@ -100,7 +100,7 @@ fn a_pipe_that_brought_nonsense_still_carries_the_answer() {
     let mut cx = Context::from_waker(Waker::noop());
     porter.end(Fault::Magic);
     assert_eq!(porter.poll_room(&mut cx), Poll::Ready(false));
-    carried.push(Draft::greeting(Kind::Greeting(Greeting::Refuse), Vec::new()).check());
+    carried.push(Draft::greeting(Greeting::Refuse, Vec::new()).check());
     assert!(carried.flush(), "the reader has to look");
     assert_eq!(carried.read(), Err(Fault::Magic));
     assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(Some(_))));
@@ -120,7 +120,7 @@ fn the_bell_rings_for_room_only_once_there_is_much() {
     let mut cx = Context::from_waker(Waker::noop());
     let fill = |carried: &mut Carried| {
         while carried.has_room() {
-            carried.push(Draft::greeting(Kind::Greeting(Greeting::Hello), Vec::new()).check());
+            carried.push(Draft::greeting(Greeting::Hello, Vec::new()).check());
         }
         assert!(!carried.flush());
     };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::refusal::Refusal;
 use crate::net::noise::Mark;
-use crate::net::packet::{Draft, Greeting, Kind};
+use crate::net::packet::{Draft, Greeting};
 
 /// Which cluster a node belongs to: nodes of different ones refuse each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ impl Message {
     /// The packet with it, which nothing protects yet.
     #[must_use]
     pub fn into_draft(self) -> Draft {
-        Draft::greeting(Kind::Greeting(self.greeting), self.bytes)
+        Draft::greeting(self.greeting, self.bytes)
     }
 }
 

@@ -4,6 +4,7 @@
 
 use core::fmt;
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
 use hmac::Mac;
@@ -51,6 +52,16 @@ impl Token {
             return Err(WeakToken::Repeats { different });
         }
         Ok(Self(bytes.into()))
+    }
+
+    /// Text of which a token that nobody can guess is made: 32 random bytes as 64 hexadecimal digits.
+    ///
+    /// # Errors
+    /// If the system has no random bytes to give.
+    pub fn fresh_text() -> io::Result<String> {
+        let mut bytes = [0_u8; 32];
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// A key for the purpose that `label` names, of which the token cannot be found.

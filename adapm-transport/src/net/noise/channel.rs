@@ -16,7 +16,7 @@ use crate::net::packet::{CLEAR_BYTES, Draft, Fault, Incoming, Outgoing, Packet, 
 ///
 /// After the first fault nothing opens any more: the link goes on over another connection, with other keys.
 ///
-/// Costs of a sealed packet (AES-NI): about 0.1 us, and 0.1 ns a byte.
+/// A packet costs a copy of what it carries and one pass of AES-GCM over that, on each side.
 #[derive(Debug, Default)]
 pub struct Channel(Option<Box<Ways>>);
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use adapm_core::link::{self, Content, Seq};
 use adapm_core::transport::Frame;
 
-use super::{CLEAR_BYTES, IS_SEALED, Kind, MAGIC, PROTOCOL_VERSION, SEALED_HEADER_BYTES, Tag, WANTS_ACK};
+use super::{
+    CLEAR_BYTES, Greeting, IS_SEALED, Kind, MAGIC, PROTOCOL_VERSION, SEALED_HEADER_BYTES, Tag, WANTS_ACK,
+};
 use super::{HEADER_BYTES, checksum, finish};
 
 /// What a packet is to say, before anything protects it.
@@ -53,8 +55,13 @@ impl Draft {
 
     /// A message of a handshake.
     #[must_use]
-    pub fn greeting(kind: Kind, bytes: Vec<u8>) -> Self {
-        Self::new(kind, Seq::default(), Seq::default(), Frame { head: bytes, ..Frame::default() })
+    pub fn greeting(greeting: Greeting, bytes: Vec<u8>) -> Self {
+        Self::new(
+            Kind::Greeting(greeting),
+            Seq::default(),
+            Seq::default(),
+            Frame { head: bytes, ..Frame::default() },
+        )
     }
 
     /// The packet with its checksums; costs a look at all its bytes.

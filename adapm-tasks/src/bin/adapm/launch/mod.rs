@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use console::{Color, Style};
 
+use adapm_transport::net::Token;
 use adapm_transport::threads::Refusal;
 
 use crate::args::LaunchArgs;
@@ -112,7 +113,7 @@ impl Plan<'_> {
             }
             Some(host) => host.meeting(self.args.port).into(),
         };
-        let run = token::random_text().map_err(system("random bytes"))?;
+        let run = Token::fresh_text().map_err(system("random bytes"))?;
         let mut variables = vec![
             ("ADAPM_NODES", self.nodes.to_string().into()),
             ("ADAPM_RENDEZVOUS", rendezvous),

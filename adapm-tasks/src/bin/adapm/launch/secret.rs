@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::token::random_text;
+use adapm_transport::net::Token;
 
 /// A secret as text; never printed.
 pub(super) struct Secret(String);
@@ -14,7 +14,7 @@ pub(super) struct Secret(String);
 impl Secret {
     /// 32 random bytes in hexadecimal.
     pub(super) fn fresh() -> io::Result<Self> {
-        random_text().map(Self)
+        Token::fresh_text().map(Self)
     }
 
     /// A secret that somebody chose.
@@ -40,7 +40,7 @@ pub(super) struct PrivateFolder(PathBuf);
 impl PrivateFolder {
     /// Makes one among the temporary files.
     pub(super) fn new() -> io::Result<Self> {
-        let mut name = random_text()?;
+        let mut name = Token::fresh_text()?;
         name.truncate(16);
         let path = std::env::temp_dir().join(format!("adapm-{name}"));
         DirBuilder::new().mode(0o700).create(&path)?;
