@@ -1,12 +1,13 @@
 //! What can be wrong with data: who is to blame, where, what to do.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 use adapm_transport::error::SystemError;
 
-use crate::data::DATA_VARIABLE;
 use crate::data::ratings::RatingFault;
+use crate::data::{DATA_VARIABLE, Foreign};
 
 /// Data that cannot be used. Its text is one line: what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,25 @@ pub enum DataError {
         path: PathBuf,
         /// Why.
         error: SystemError,
+    },
+    /// A file that is no text.
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        kind: Foreign,
+        /// It is so behind a compression by gzip, which is undone.
+        is_compressed: bool,
+    },
+    /// A compressed file ends before its data does.
+    CutShort {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A compressed file contradicts itself.
+    Damaged {
+        /// The file.
+        path: PathBuf,
     },
     /// A file became shorter while it was read.
     Shrunk {
@@ -82,6 +102,13 @@ pub enum Malformation {
     IdOutOfRange,
     /// An id is listed a second time.
     DuplicateId,
+    /// A byte that is part of no character of UTF-8.
+    NotUtf8 {
+        /// The byte.
+        byte: u8,
+    },
+    /// A zero byte, which no text has.
+    Zero,
     /// What is wrong with a line of ratings.
     Rating(RatingFault),
 }
@@ -103,9 +130,22 @@ impl fmt::Display for DataError {
                 write!(f, "no file {split}.txt, {split}.tsv or {split}.del in {}", folder.display())?;
                 f.write_str("; give the folder that holds the splits")
             }
+            Self::Unreadable { path, error } if error.kind() == io::ErrorKind::IsADirectory => {
+                write!(f, "{} is a directory; give a file", path.display())
+            }
             Self::Unreadable { path, error } => {
                 let advice = error.advice().unwrap_or("check path and permissions");
                 write!(f, "cannot read {}: {error}; {advice}", path.display())
+            }
+            Self::NotText { path, kind, is_compressed } => {
+                write!(f, "{} ", path.display())?;
+                kind.describe(path, *is_compressed, f)
+            }
+            Self::CutShort { path } => {
+                write!(f, "{} is cut short; compress or copy it again", path.display())
+            }
+            Self::Damaged { path } => {
+                write!(f, "{} is damaged; compress or copy it again", path.display())
             }
             Self::Shrunk { path } => {
                 write!(
@@ -149,6 +189,11 @@ impl fmt::Display for Malformation {
                 f.write_str("this id is too large; ids count from 0 and are in the list of names")
             }
             Self::DuplicateId => f.write_str("this id has a name already; list every id once"),
+            Self::NotUtf8 { byte } => {
+                write!(f, "the byte {byte:02X} is not UTF-8; convert the file from its encoding, ")?;
+                f.write_str("such as: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW")
+            }
+            Self::Zero => f.write_str("a zero byte, which no text has; remove it, or give a text file"),
             Self::Rating(fault) => fault.fmt(f),
         }
     }

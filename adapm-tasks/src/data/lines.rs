@@ -1,12 +1,10 @@
 //! Lines and fields of a text file, found by byte search; any bytes are legal input.
 
-use std::io;
 use std::path::Path;
 
 use memchr::{memchr, memchr_iter};
 
-use crate::data::{DataError, Malformation};
-use crate::files;
+use crate::data::{DataError, Malformation, bytes};
 
 /// A field of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +14,12 @@ pub(crate) struct Field<'a> {
     pub(crate) column: u64,
 }
 
-/// Reads a whole file, if it exists.
+/// Reads the text of a whole file, if it exists: `NAME.gz` stands for `NAME`. It is UTF-8.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, DataError> {
-    let unreadable =
-        |error: io::Error| DataError::Unreadable { path: path.to_path_buf(), error: error.into() };
-    if path.exists() { files::read(path).map(Some).map_err(unreadable) } else { Ok(None) }
+    let Some(path) = bytes::existing(path) else { return Ok(None) };
+    let text = bytes::read(&path)?;
+    bytes::check_text(&text, &path)?;
+    Ok(Some(text))
 }
 
 /// The lines that are not blank, with their numbers from 1, without line end (`\n` or `\r\n`) and byte order mark.

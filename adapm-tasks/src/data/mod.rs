@@ -7,14 +7,17 @@ use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub(crate) mod bytes;
 mod error;
 pub(crate) mod family;
+mod foreign;
 pub(crate) mod grammar;
 pub(crate) mod lines;
 pub(crate) mod ratings;
 pub(crate) mod triples;
 
 pub use error::{DataError, Malformation};
+pub use foreign::Foreign;
 pub use ratings::{RatingFault, RatingFormat, Separator};
 
 /// Environment variable that names the folder in which data is looked up by name.

@@ -7,8 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::data::ratings::{Rating, RatingFault, read};
-use crate::data::{DataError, RatingFormat};
-use crate::files;
+use crate::data::{DataError, RatingFormat, bytes};
 use crate::mf::cell::Cell;
 use crate::mf::ids::Ids;
 use crate::mf::ratings::{Held, RatingCounts, Ratings, RatingsSource, Train, sort_by_column};
@@ -45,7 +44,11 @@ fn names_in(folder: &Path) -> io::Result<Vec<String>> {
 
 /// Which files of a folder, given the sorted names in it, are the data.
 fn find(folder: &Path, names: &[String]) -> Option<Files> {
-    let named = |name: &str| names.iter().any(|other| other == name).then(|| folder.join(name));
+    let named = |name: &str| {
+        let compressed = format!("{name}.gz");
+        let found = names.iter().find(|other| *other == name || **other == compressed);
+        found.map(|name| folder.join(name))
+    };
     let split = |stem: &str| ENDINGS.iter().find_map(|ending| named(&format!("{stem}.{ending}")));
     if let Some(train) = split("train") {
         return Some(Files { train, valid: split("valid"), test: split("test") });
@@ -142,8 +145,8 @@ fn open(
     path: &Path,
     each: &mut dyn FnMut(Rating) -> Result<(), RatingFault>,
 ) -> Result<RatingFormat, DataError> {
-    let file = files::open(path).map_err(|error| unreadable(path, &error))?;
-    read(BufReader::with_capacity(BUFFER_BYTES, file), path, each)
+    let source = bytes::open(path)?;
+    read(BufReader::with_capacity(BUFFER_BYTES, source), path, each)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> DataError {

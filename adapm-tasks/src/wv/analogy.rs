@@ -9,9 +9,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::data::grammar;
 use crate::data::lines::lines;
-use crate::files;
+use crate::data::{bytes, grammar};
 use crate::kge::Names;
 use crate::run::digest::Digest;
 use crate::wv::error::{CorpusError, LineFault};
@@ -135,8 +134,7 @@ impl Analogies {
     ///
     /// A file that is missing or unreadable, or a line that is neither heading nor question (with file, line, column).
     pub fn load(path: &Path) -> Result<Self, CorpusError> {
-        let bytes = files::read(path).map_err(|error| CorpusError::io(path, &error))?;
-        Self::of_bytes(&bytes, path)
+        Self::of_bytes(&bytes::read(path)?, path)
     }
 
     /// No questions.

@@ -1,10 +1,7 @@
 //! What can be wrong with a corpus and the files beside it: where, and what to do.
 
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
-
-use adapm_transport::error::SystemError;
+use std::path::PathBuf;
 
 use crate::data::DataError;
 
@@ -12,25 +9,8 @@ use crate::data::DataError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CorpusError {
-    /// The operating system refused.
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: SystemError,
-    },
-    /// A text that cannot be read to its end.
+    /// A file that cannot be read, or not to its end, or is no text.
     Text(DataError),
-    /// A compressed file ends before its data does.
-    CutShort {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A compressed file contradicts itself.
-    Damaged {
-        /// The file.
-        path: PathBuf,
-    },
     /// Too few words to learn anything from.
     TooFewWords {
         /// Where the text came from.
@@ -103,12 +83,6 @@ pub enum VectorFault {
     Surplus,
 }
 
-impl CorpusError {
-    pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
-        Self::Io { path: path.to_path_buf(), error: error.into() }
-    }
-}
-
 impl std::error::Error for CorpusError {}
 
 impl From<DataError> for CorpusError {
@@ -120,17 +94,7 @@ impl From<DataError> for CorpusError {
 impl fmt::Display for CorpusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, error } => {
-                let advice = error.advice().unwrap_or("check path and permissions");
-                write!(f, "{}: {error}; {advice}", path.display())
-            }
             Self::Text(error) => error.fmt(f),
-            Self::CutShort { path } => {
-                write!(f, "{} is cut short; compress or copy it again", path.display())
-            }
-            Self::Damaged { path } => {
-                write!(f, "{} is damaged; compress or copy it again", path.display())
-            }
             Self::TooFewWords { source, words, min_count } => {
                 let plural = if *words == 1 { "" } else { "s" };
                 write!(f, "{words} word{plural} of {source} occur {min_count} times or more, 2 are needed")?;

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use crate::data::bytes;
 use crate::data::lines::lines;
-use crate::files;
 use crate::matrix::dot;
 use crate::wv::error::{CorpusError, LineFault};
 use crate::wv::search::normalize;
@@ -48,8 +48,7 @@ impl Similarities {
     ///
     /// A file that is missing or unreadable, or a line that is no pair (with file, line, column).
     pub fn load(path: &Path) -> Result<Self, CorpusError> {
-        let bytes = files::read(path).map_err(|error| CorpusError::io(path, &error))?;
-        Self::of_bytes(&bytes, path)
+        Self::of_bytes(&bytes::read(path)?, path)
     }
 
     /// What the bytes of the file at `path` say.

@@ -14,9 +14,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
 use memchr::memchr;
 
+use crate::data::bytes::{self, HEAD_BYTES, Head};
 use crate::data::{DataError, grammar};
 use crate::files;
 use crate::wv::error::CorpusError;
@@ -71,29 +71,30 @@ impl fmt::Debug for Text {
 
 impl Text {
     /// Opens a file, which has to stay as it is while the text is in use. One compressed by gzip, known by its first bytes, is
-    /// decompressed into memory, as no worker could begin in its middle. A byte order mark at the start is left out.
+    /// decompressed into memory, as no worker could begin in its middle, and so is a text whose lines end with `\r` alone. A
+    /// byte order mark at the start is left out.
     ///
     /// # Errors
     ///
-    /// A file that is missing or unreadable, or compressed and cut short or damaged.
+    /// A file that is missing or unreadable, is no text, or is compressed and cut short or damaged.
     pub fn open(path: &Path) -> Result<Self, CorpusError> {
-        let (bytes, is_compressed) = open(path).map_err(|error| CorpusError::io(path, &error))?;
-        if !is_compressed {
-            return Self::new(bytes, TextSource::File(path.to_path_buf()));
-        }
-        let mut text = Vec::new();
-        let read = match bytes {
-            Bytes::File(file) => MultiGzDecoder::new(io::BufReader::new(file)).read_to_end(&mut text),
-            Bytes::Held(bytes) => MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut text),
-        };
-        read.map_err(|error| {
-            let path = path.to_path_buf();
-            match error.kind() {
-                io::ErrorKind::UnexpectedEof => CorpusError::CutShort { path },
-                _ => CorpusError::Damaged { path },
+        let unreadable = |error: io::Error| bytes::failure(path, &error);
+        let file = files::open(path).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        // A pipe has no length, and can be read only once.
+        if metadata.is_file() && metadata.len() > 0 {
+            let first = first_of(&file).map_err(unreadable)?;
+            if let Head::Text { mark } = bytes::head(&first, path, false)? {
+                let (start, source) = (mark as u64, TextSource::File(path.to_path_buf()));
+                let len = metadata.len().saturating_sub(start);
+                return Ok(Self { bytes: Bytes::File(file), start, len, source });
             }
-        })?;
-        Self::new(Bytes::Held(text), TextSource::Compressed(path.to_path_buf()))
+        }
+        let source = bytes::Source::new(file, path)?;
+        let is_compressed = source.is_compressed();
+        let text = source.all(path)?;
+        let of = if is_compressed { TextSource::Compressed } else { TextSource::File };
+        Ok(Self::held(text, of(path.to_path_buf())))
     }
 
     /// Generates `sentences` sentences of a grammar with analogies; see [`Analogies::planted`].
@@ -103,15 +104,13 @@ impl Text {
     pub fn generated(seed: u64, sentences: u64) -> Self {
         let mut bytes = Vec::new();
         grammar::write(seed, sentences, &mut bytes).expect("memory takes every byte");
-        let len = bytes.len() as u64;
-        Self { bytes: Bytes::Held(bytes), start: 0, len, source: TextSource::Generated { seed } }
+        Self::held(bytes, TextSource::Generated { seed })
     }
 
     /// A text that tests write down.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
-        let text = Self::new(Bytes::Held(bytes.to_vec()), TextSource::Generated { seed: 0 });
-        text.expect("memory can be read")
+        Self::held(bytes.to_vec(), TextSource::Generated { seed: 0 })
     }
 
     /// Length in bytes.
@@ -152,18 +151,9 @@ impl Text {
         Ok(Share { text: self, range: cut(index)?..cut(index + 1)? })
     }
 
-    fn new(bytes: Bytes, source: TextSource) -> Result<Self, CorpusError> {
-        let path = source.to_string();
-        let unreadable = |error: io::Error| CorpusError::io(Path::new(&path), &error);
-        let (len, mut first) = match &bytes {
-            Bytes::File(file) => (file.metadata().map_err(unreadable)?.len(), [0; 3]),
-            Bytes::Held(bytes) => (bytes.len() as u64, [0; 3]),
-        };
-        let mut text = Self { bytes, start: 0, len, source };
-        if text.read_some(&mut first, 0).map_err(unreadable)? == first.len() && first == *b"\xef\xbb\xbf" {
-            (text.start, text.len) = (3, text.len - 3);
-        }
-        Ok(text)
+    fn held(bytes: Vec<u8>, source: TextSource) -> Self {
+        let len = bytes.len() as u64;
+        Self { bytes: Bytes::Held(bytes), start: 0, len, source }
     }
 
     /// The first place from `at` on where a line begins or, if none does for a while, that is not within a word.
@@ -299,19 +289,20 @@ impl Source for Pieces<'_> {
     }
 }
 
-fn open(path: &Path) -> io::Result<(Bytes, bool)> {
-    let mut file = files::open(path)?;
-    let metadata = file.metadata()?;
-    // A pipe has no length, and can be read only once.
-    if !metadata.is_file() || metadata.len() == 0 {
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        let is_compressed = bytes.starts_with(GZIP);
-        return Ok((Bytes::Held(bytes), is_compressed));
+/// The first bytes of a file, as many as tell what it is.
+fn first_of(file: &File) -> io::Result<Vec<u8>> {
+    let mut first = vec![0; HEAD_BYTES];
+    let mut len = 0;
+    while len < first.len() {
+        match file.read_at(&mut first[len..], len as u64) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
-    let mut first = [0; GZIP.len()];
-    let is_compressed = file.read_at(&mut first, 0)? == first.len() && first == *GZIP;
-    Ok((Bytes::File(file), is_compressed))
+    first.truncate(len);
+    Ok(first)
 }
 
 /// A place in memory; what is held there has no larger ones.
@@ -323,7 +314,6 @@ fn index(at: u64) -> usize {
 const LINE_BYTES_MAX: u64 = 1 << 14;
 /// Read at once by each worker.
 const PIECE_BYTES: u64 = 1 << 18;
-const GZIP: &[u8; 2] = b"\x1f\x8b";
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::files;
+use crate::data::bytes;
 use crate::kge::Names;
 use crate::run::file::{self, CheckpointError};
 use crate::run::named::named;
@@ -117,7 +117,7 @@ impl Vectors {
     ///
     /// A file that is missing, unreadable, or contradicts its header.
     pub fn load(path: &Path, format: Format) -> Result<Self, CorpusError> {
-        let bytes = files::read(path).map_err(|error| CorpusError::io(path, &error))?;
+        let bytes = bytes::read_binary(path)?;
         Self::of_bytes(&bytes, path, format)
     }
 
@@ -127,7 +127,7 @@ impl Vectors {
     ///
     /// A file that is missing, unreadable, or contradicts its header.
     pub fn open(path: &Path) -> Result<(Self, Format), CorpusError> {
-        let bytes = files::read(path).map_err(|error| CorpusError::io(path, &error))?;
+        let bytes = bytes::read_binary(path)?;
         let format = detect(&bytes);
         Ok((Self::of_bytes(&bytes, path, format)?, format))
     }

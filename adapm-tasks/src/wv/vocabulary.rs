@@ -14,8 +14,8 @@ use hashbrown::HashTable;
 
 use adapm_transport::threads;
 
+use crate::data::bytes;
 use crate::data::lines::lines;
-use crate::files;
 use crate::kge::Names;
 use crate::run::file::{self, CheckpointError};
 use crate::wv::error::{CorpusError, LineFault};
@@ -80,8 +80,7 @@ impl Vocabulary {
     /// A file that is missing or unreadable, a malformed line or a word listed twice (with file, line, column), fewer than two
     /// words.
     pub fn load(path: &Path, min_count: u64) -> Result<Self, CorpusError> {
-        let bytes = files::read(path).map_err(|error| CorpusError::io(path, &error))?;
-        Self::of_bytes(&bytes, path, min_count)
+        Self::of_bytes(&bytes::read(path)?, path, min_count)
     }
 
     /// What the bytes of the file at `path` say.

@@ -44,7 +44,7 @@ fn a_text_without_two_words_is_an_error_that_names_it() {
 fn words_of_any_bytes_and_length_on_any_lines_are_trained_on() {
     let long = [b'x'; 100_000];
     let text =
-        [b"\xff\xfe \x00 caf\xc3\xa9\r\n".as_slice(), &long, b" \xff\xfe\r", &long, b"\n\n\0 \xff\xfe"]
+        [b"caf\xc3\xa9 \xff\xfe \x00 \r\n".as_slice(), &long, b" \xff\xfe\r", &long, b"\n\n\0 \xff\xfe"]
             .concat();
     let file = File::new("bytes", &text);
     let corpus = file.corpus().expect("four words");

@@ -10,12 +10,10 @@
 //! A file is read as a stream, one line in memory at a time. Ids are decimal numbers up to 2^64 - 1, as they come: whoever
 //! reads maps them. Values are finite.
 
-use std::io::{BufRead, Read as _};
+use std::io::{self, BufRead, Read as _};
 use std::path::Path;
 
-use adapm_transport::error::SystemError;
-
-use crate::data::{DataError, Malformation};
+use crate::data::{DataError, Malformation, bytes};
 
 mod fault;
 mod matrix_market;
@@ -86,7 +84,7 @@ pub(crate) fn read<R: BufRead>(
         Ok(Some(())) => text::read(&mut lines, each),
     };
     format.map_err(|error| match error {
-        Stop::Io(error) => DataError::Unreadable { path: path.to_path_buf(), error },
+        Stop::Io(error) => bytes::failure(path, &error),
         Stop::Fault((column, fault)) => DataError::Malformed {
             path: path.to_path_buf(),
             line: lines.number,
@@ -98,7 +96,7 @@ pub(crate) fn read<R: BufRead>(
 
 /// Why reading stops.
 enum Stop {
-    Io(SystemError),
+    Io(io::Error),
     /// In the line that was read last.
     Fault(Fault),
 }
@@ -124,7 +122,7 @@ impl<R: BufRead> Lines<R> {
         loop {
             self.line.clear();
             let mut bounded = (&mut self.source).take(LINE_BYTES_MAX);
-            let read = bounded.read_until(b'\n', &mut self.line).map_err(|error| Stop::Io(error.into()))?;
+            let read = bounded.read_until(b'\n', &mut self.line).map_err(Stop::Io)?;
             if read == 0 {
                 return Ok(None);
             }

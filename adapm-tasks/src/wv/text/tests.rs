@@ -114,13 +114,17 @@ fn a_compressed_file_that_is_cut_short_or_damaged_is_named() {
     let path = file("cut.gz", b"");
     for len in [2, 9, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
         fs::write(&path, &whole[..len]).unwrap();
-        assert_eq!(Text::open(&path).unwrap_err(), CorpusError::CutShort { path: path.clone() }, "{len}");
+        assert_eq!(
+            Text::open(&path).unwrap_err(),
+            CorpusError::Text(DataError::CutShort { path: path.clone() }),
+            "{len}"
+        );
     }
     let mut damaged = whole.clone();
     *damaged.last_mut().unwrap() ^= 1;
     fs::write(&path, damaged).unwrap();
     let error = Text::open(&path).unwrap_err();
-    assert_eq!(error, CorpusError::Damaged { path: path.clone() });
+    assert_eq!(error, CorpusError::Text(DataError::Damaged { path: path.clone() }));
     assert!(error.to_string().starts_with(&format!("{} is damaged", path.display())));
     fs::remove_file(path).unwrap();
 }
@@ -129,7 +133,24 @@ fn a_compressed_file_that_is_cut_short_or_damaged_is_named() {
 fn what_is_no_file_is_an_error() {
     let missing = Path::new("no/such/text");
     let error = Text::open(missing).unwrap_err();
-    assert!(matches!(&error, CorpusError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound));
-    assert_eq!(error.to_string(), "no/such/text: No such file or directory; check path and permissions");
-    assert!(matches!(Text::open(&std::env::temp_dir()), Err(CorpusError::Io { .. })));
+    assert!(
+        matches!(&error, CorpusError::Text(DataError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound)
+    );
+    let expected = "cannot read no/such/text: No such file or directory; check path and permissions";
+    assert_eq!(error.to_string(), expected);
+    let folder = Text::open(&std::env::temp_dir()).unwrap_err().to_string();
+    assert!(folder.ends_with("is a directory; give a file"), "{folder}");
+}
+
+#[test]
+fn lines_that_end_with_a_return_alone_are_lines_and_what_is_no_text_is_refused() {
+    let path = file("returns", b"\xef\xbb\xbfa b\rc d\r");
+    assert_eq!(bytes_of(&Text::open(&path).unwrap()), b"a b\nc d\n");
+    fs::write(&path, b"BZh91AY&SY and more").unwrap();
+    let error = Text::open(&path).unwrap_err().to_string();
+    assert!(
+        error.starts_with(&format!("{} is a bzip2 file, not text; unpack it:", path.display())),
+        "{error}"
+    );
+    fs::remove_file(path).unwrap();
 }
