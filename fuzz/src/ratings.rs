@@ -18,8 +18,10 @@ pub fn ratings(bytes: &[u8]) -> bool {
         }
         Err(error) => {
             assert!(!error.to_string().contains(char::is_control), "an error is one line: {error:?}");
-            let DataError::Malformed { line, column, .. } = &error else {
-                panic!("memory can be read: {error}")
+            let (line, column) = match &error {
+                DataError::Malformed { line, column, .. } => (line, column),
+                DataError::UnknownColumns { line, .. } => (line, &1),
+                _ => panic!("memory can be read: {error}"),
             };
             let all = file.split(|byte| *byte == b'\n').count() as u64;
             assert!((1..=all).contains(line) && *column >= 1, "{error}: there is no such place");
@@ -29,9 +31,13 @@ pub fn ratings(bytes: &[u8]) -> bool {
 }
 
 /// Writes the ratings as lines of three fields and reads them again.
-fn again(ratings: &[(u64, u64, f32)]) {
-    let line = |(row, column, value): &(u64, u64, f32)| format!("{row} {column} {value}\n");
-    let file: String = ratings.iter().map(line).collect();
+fn again(ratings: &[(String, String, f32)]) {
+    let quoted = |id: &str| format!("\"{}\"", id.replace('"', "\"\""));
+    let line = |(row, column, value): &(String, String, f32)| {
+        format!("{value};{};{}\n", quoted(row), quoted(column))
+    };
+    let lines: String = ratings.iter().map(line).collect();
+    let file = format!("rating;user;item\n{lines}");
     let again = ratings_of(file.as_bytes()).expect("what was read can be written");
     assert_eq!(again, ratings, "ratings are read as they are written");
 }

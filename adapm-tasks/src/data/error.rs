@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use adapm_transport::error::SystemError;
 
-use crate::data::ratings::RatingFault;
-use crate::data::{DATA_VARIABLE, Foreign};
+use crate::data::ratings::{RatingFault, UnknownColumns};
+use crate::data::{DATA_VARIABLE, Foreign, Looks};
 
 /// Data that cannot be used. Its text is one line: what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +68,22 @@ pub enum DataError {
         column: u64,
         /// What is wrong there.
         reason: Malformation,
+    },
+    /// A first line that names the columns of ratings, but not which one is which.
+    UnknownColumns {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The names, and what is missing.
+        columns: UnknownColumns,
+    },
+    /// Data of another task, by what its lines look like.
+    OtherTask {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it looks like.
+        looks: Looks,
     },
     /// A file without a single example.
     Empty {
@@ -156,6 +172,12 @@ impl fmt::Display for DataError {
             }
             Self::Malformed { path, line, column, reason } => {
                 write!(f, "{}:{line}:{column}: {reason}", path.display())
+            }
+            Self::UnknownColumns { path, line, columns } => {
+                write!(f, "{}:{line}: {columns}", path.display())
+            }
+            Self::OtherTask { path, looks } => {
+                write!(f, "{} looks like {looks}; use it with adapm train {}", path.display(), looks.task())
             }
             Self::Empty { path } => write!(f, "no triple in {}; give data with at least one", path.display()),
             Self::MissingRatings { folder } => {

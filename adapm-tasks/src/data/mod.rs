@@ -13,12 +13,14 @@ pub(crate) mod family;
 mod foreign;
 pub(crate) mod grammar;
 pub(crate) mod lines;
+mod looks;
 pub(crate) mod ratings;
 pub(crate) mod triples;
 
 pub use error::{DataError, Malformation};
 pub use foreign::Foreign;
-pub use ratings::{RatingFault, RatingFormat, Separator};
+pub use looks::{Looks, looks_like};
+pub use ratings::{RatingFault, RatingFormat, RatingId, Separator, UnknownColumns};
 
 /// Environment variable that names the folder in which data is looked up by name.
 pub const DATA_VARIABLE: &str = "ADAPM_DATA";

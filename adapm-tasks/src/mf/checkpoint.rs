@@ -2,16 +2,19 @@
 //!
 //! ```text
 //!   "adapmckp" | version u32 | task: text | dim u64 | rows u64 | columns u64
-//!   | ids of rows: count u64, u64 each | ids of columns: count u64, u64 each | floats u64 | values in key order f32 | checksum u64
+//!   | ids of rows | ids of columns | floats u64 | values in key order f32 | checksum u64
+//!   ids: form u64 | count u64 | 0: nothing, as the index is the id (generated ratings); 1: u64 each; 2: text each
 //! ```
 //!
-//! No ids are written where the index is the id (generated ratings). Only factors are kept, no accumulators: rows first, then
+//! Only factors are kept, no accumulators: rows first, then
 //! columns. The bytes do not depend on how many nodes held the values.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::{fmt, io};
 
+use crate::data::RatingId;
+use crate::mf::ids::Ids;
 use crate::mf::ratings::Ratings;
 use crate::run::digest::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
@@ -22,8 +25,8 @@ pub struct Checkpoint {
     pub(super) dim: usize,
     pub(super) rows: u64,
     pub(super) columns: u64,
-    pub(super) row_ids: Vec<u64>,
-    pub(super) column_ids: Vec<u64>,
+    pub(super) row_ids: Ids,
+    pub(super) column_ids: Ids,
     pub(crate) values: Arc<Vec<f32>>,
 }
 
@@ -86,14 +89,14 @@ impl Checkpoint {
 
     /// The id of a row in the data; `None` beyond the last.
     #[must_use]
-    pub fn row_id(&self, row: usize) -> Option<u64> {
-        id(&self.row_ids, self.rows(), row)
+    pub fn row_id(&self, row: usize) -> Option<RatingId<'_>> {
+        self.row_ids.get(row)
     }
 
     /// The id of a column in the data; `None` beyond the last.
     #[must_use]
-    pub fn column_id(&self, column: usize) -> Option<u64> {
-        id(&self.column_ids, self.columns(), column)
+    pub fn column_id(&self, column: usize) -> Option<RatingId<'_>> {
+        self.column_ids.get(column)
     }
 
     /// The factors of a row, `None` beyond the last.
@@ -145,10 +148,8 @@ impl Checkpoint {
         writer.count(self.dim as u64)?;
         writer.count(self.rows)?;
         writer.count(self.columns)?;
-        for ids in [&self.row_ids, &self.column_ids] {
-            writer.count(ids.len() as u64)?;
-            ids.iter().try_for_each(|id| writer.count(*id))?;
-        }
+        self.row_ids.write(&mut writer)?;
+        self.column_ids.write(&mut writer)?;
         writer.values(&self.values)
     }
 }
@@ -157,12 +158,8 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     let mut reader = Reader::new(TASK, bytes)?;
     let (dim, rows, columns) = (reader.count()?, reader.count()?, reader.count()?);
     let mut ids = |len: u64| {
-        let count = reader.count()?;
-        if count != 0 && count != len {
-            return Err(Fault::Corrupt);
-        }
-        // Grows as there are bytes, whatever the count claims.
-        (0..count).map(|_| reader.count()).collect::<Result<Vec<u64>, Fault>>()
+        let ids = Ids::read(&mut reader)?;
+        if ids.len() as u64 == len { Ok(ids) } else { Err(Fault::Corrupt) }
     };
     let (row_ids, column_ids) = (ids(rows)?, ids(columns)?);
     let values = reader.values()?;
@@ -173,11 +170,6 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     Ok(Checkpoint { dim: dim as usize, rows, columns, row_ids, column_ids, values: Arc::new(values) })
 }
 
-/// The id at an index, which is the index where none is written.
-fn id(ids: &[u64], len: usize, index: usize) -> Option<u64> {
-    if index >= len { None } else { Some(ids.get(index).copied().unwrap_or(index as u64)) }
-}
-
 /// The name of the task in its files.
 const TASK: &[u8] = b"mf";
 
@@ -186,14 +178,15 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::kge::Names;
 
     pub(in crate::mf) fn checkpoint() -> Checkpoint {
         Checkpoint {
             dim: 2,
             rows: 2,
             columns: 1,
-            row_ids: vec![7, u64::MAX],
-            column_ids: vec![3],
+            row_ids: Ids::Numbers(vec![7, u64::MAX]),
+            column_ids: Ids::Numbers(vec![3]),
             values: Arc::new(vec![1.0, 2.0, 3.0, 4.0, 5.0, -6.0]),
         }
     }
@@ -208,8 +201,10 @@ pub(super) mod tests {
         assert_eq!(decode(&bytes(&checkpoint)), Ok(checkpoint.clone()));
         assert_eq!((checkpoint.row(1), checkpoint.row(2)), (Some([3.0, 4.0].as_slice()), None));
         assert_eq!((checkpoint.column(0), checkpoint.column(1)), (Some([5.0, -6.0].as_slice()), None));
-        let without = Checkpoint { row_ids: Vec::new(), column_ids: Vec::new(), ..checkpoint };
-        assert_eq!(decode(&bytes(&without)), Ok(without));
+        let mut names = Names::default();
+        [b"a b".as_slice(), "caf\u{e9}".as_bytes()].into_iter().for_each(|name| names.push(name));
+        let named = Checkpoint { row_ids: Ids::Names(names), column_ids: Ids::Indices(1), ..checkpoint };
+        assert_eq!(decode(&bytes(&named)), Ok(named));
     }
 
     #[test]
@@ -221,9 +216,11 @@ pub(super) mod tests {
             changed[len] ^= 4;
             assert!(decode(&changed).is_err(), "changed at {len}");
         }
-        let wrong = Checkpoint { row_ids: vec![1], ..checkpoint() };
+        let wrong = Checkpoint { row_ids: Ids::Numbers(vec![1]), ..checkpoint() };
         assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
-        let wrong = Checkpoint { rows: 3, row_ids: Vec::new(), ..checkpoint() };
+        let wrong = Checkpoint { row_ids: Ids::Numbers(vec![7, 7]), ..checkpoint() };
+        assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
+        let wrong = Checkpoint { rows: 3, row_ids: Ids::Indices(3), ..checkpoint() };
         assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
     }
 

@@ -35,7 +35,8 @@ impl Checkpoint {
                 None => ("row", self.row_id(key), self.row(key)),
                 Some(column) => ("column", self.column_id(column), self.column(column)),
             };
-            write!(out, "{kind}\t{}", id.unwrap_or_default())?;
+            let id = id.map(|id| id.to_string()).unwrap_or_default();
+            write!(out, "{kind}\t{id}")?;
             factors.unwrap_or_default().iter().try_for_each(|number| write!(out, "\t{number}"))?;
             out.write_all(b"\n")?;
         }

@@ -31,6 +31,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # What is read
+//!
+//! A line is a rating: row, column and value between tabs, `;`, `,`, `::` or blanks, or an entry of a MatrixMarket file
+//! ([`RatingFormat`]). Files are UTF-8, plain or compressed by gzip.
+//!
+//! | the first line | is taken as |
+//! | --- | --- |
+//! | has a number | a rating: row, column, value, and perhaps a time, which is not used |
+//! | has none | names of the columns in any order, of which user, item and rating are used: `userId`, `user_id:token`, `uid`, `User-ID`, `row`; `movieId`, `ISBN`, `product`, `column`; `rating`, `stars`, `score`, `value`, and others like them |
+//! | has names that are not known | an error that shows them; but a single one that is left is the one of the three that is missing |
+//! | begins with `#` or `%` | a comment, or names |
+//!
+//! An id is any text. Those of a side that are all numbers (`7`, not `007` or `7.0`) are in the order of numbers, else in that
+//! of their bytes. Fields may be quoted, with quotes doubled in them; numbers may have a comma for a point, where it
+//! separates nothing. Repeated cells are all trained on. Without a file for test, one cell in ten is held out, always the same ones.
+//!
 //! # What a cell costs
 //!
 //! A worker's cells come in tiles, of up to 256 columns by up to 1,024 rows with up to 4,096 cells. It pulls their vectors, steps
@@ -80,4 +96,5 @@ pub use report::{EvalReport, TrainReport};
 pub use traced::{KEY_KINDS, traced_keys};
 pub use training::{train, train_in_group};
 
+pub use crate::data::{RatingFormat, RatingId};
 pub use crate::run::NoProgress;

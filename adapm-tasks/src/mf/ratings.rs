@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::data::{DataError, RatingFormat};
+use crate::data::{DataError, RatingFormat, RatingId};
 use crate::mf::cell::Cell;
+use crate::mf::ids::Ids;
 use crate::mf::planted::{Planted, PlantedConfig, PlantedError};
 use crate::mf::reader;
 use crate::run::digest::Digest;
@@ -18,7 +19,7 @@ pub enum RatingsSource {
     Files {
         /// The file of the training data.
         train: PathBuf,
-        /// Its form.
+        /// Its form; of the other files it may be another.
         format: RatingFormat,
         /// One in ten data points of it is held out as test, as there is no file of its own.
         is_held_out: bool,
@@ -45,6 +46,10 @@ impl fmt::Display for RatingsSource {
 pub struct RatingCounts {
     /// Data points of train whose row and column occur more than once, counted beyond the first; each is trained on.
     pub repeated: u64,
+    /// Data points of valid whose row and column train has, too.
+    pub trained_valid: u64,
+    /// Data points of test whose row and column train has, too.
+    pub trained_test: u64,
     /// Data points of valid with a row or column that train does not know; the training mean is predicted.
     pub unseen_valid: u64,
     /// Data points of test with a row or column that train does not know; the training mean is predicted.
@@ -84,10 +89,10 @@ pub struct Ratings {
     pub(crate) train: Train,
     pub(crate) valid: Held,
     pub(crate) test: Held,
-    /// Ids of the rows by index, ascending; empty if the index is the id.
-    pub(crate) row_ids: Vec<u64>,
-    /// Ids of the columns by index, ascending; empty if the index is the id.
-    pub(crate) column_ids: Vec<u64>,
+    /// Ids of the rows by index.
+    pub(crate) row_ids: Ids,
+    /// Ids of the columns by index.
+    pub(crate) column_ids: Ids,
     pub(crate) rows: u32,
     pub(crate) columns: u32,
     /// Mean of the training data.
@@ -110,12 +115,15 @@ impl fmt::Debug for Ratings {
 impl Ratings {
     /// Reads ratings: a file, of which one in ten data points is held out as test; or a folder with
     ///
-    /// - `train`, `test` and perhaps `valid`, each as `.txt`, `.tsv`, `.csv`, `.dat`, `.mmc` or `.mtx`,
+    /// - `train`, `test` and perhaps `valid` (or `validation`, `val`, `dev`), each as `.txt`, `.tsv`, `.csv`, `.dat`, `.mmc`
+    ///   or `.mtx`,
     /// - `NAME.tr.txt` and `NAME.te.txt`, as libmf's demo,
-    /// - `ratings.dat`, `ratings.csv` or `u.data`, as MovieLens, held out as above.
+    /// - `ratings.dat`, `ratings.csv` or `u.data`, as MovieLens, held out as above,
+    /// - a single file with `rating` in its name, or a single one of those endings, held out as above.
     ///
-    /// The form of each file is recognised ([`RatingFormat`]). Ids are mapped: a row or column that occurs in train gets an
-    /// index, in the order of the ids, so that large ids cost nothing.
+    /// Each may be compressed by gzip, with `.gz` behind its name or not. The form of each file is recognised
+    /// ([`RatingFormat`]). Ids are mapped: a row or column that occurs in train gets an index, in the order of the ids, so that
+    /// large ids cost nothing; ids that are names are kept as names.
     ///
     /// # Errors
     ///
@@ -136,8 +144,8 @@ impl Ratings {
         Ok(Self {
             valid: Held::default(),
             test,
-            row_ids: Vec::new(),
-            column_ids: Vec::new(),
+            row_ids: Ids::Indices(config.rows),
+            column_ids: Ids::Indices(config.columns),
             rows: config.rows,
             columns: config.columns,
             mean: 0.0,
@@ -189,14 +197,14 @@ impl Ratings {
 
     /// The id of a row in the files; `None` beyond the last.
     #[must_use]
-    pub fn row_id(&self, row: usize) -> Option<u64> {
-        id(&self.row_ids, self.rows, row)
+    pub fn row_id(&self, row: usize) -> Option<RatingId<'_>> {
+        self.row_ids.get(row)
     }
 
     /// The id of a column in the files; `None` beyond the last.
     #[must_use]
-    pub fn column_id(&self, column: usize) -> Option<u64> {
-        id(&self.column_ids, self.columns, column)
+    pub fn column_id(&self, column: usize) -> Option<RatingId<'_>> {
+        self.column_ids.get(column)
     }
 
     /// What was found while reading.
@@ -247,10 +255,8 @@ impl Ratings {
     /// A number that differs between ratings that differ.
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::new();
-        for ids in [&self.row_ids, &self.column_ids] {
-            digest.word(ids.len() as u64);
-            ids.iter().for_each(|id| digest.word(*id));
-        }
+        self.row_ids.add_to(&mut digest);
+        self.column_ids.add_to(&mut digest);
         let mut add = |cell: &Cell| {
             digest.word(u64::from(cell.row) << 32 | u64::from(cell.column));
             digest.word(u64::from(cell.value.to_bits()));
@@ -286,8 +292,4 @@ impl Ratings {
 /// Sorts data points for prediction: by column, then by row.
 pub(crate) fn sort_by_column(cells: &mut [Cell]) {
     cells.sort_by_key(|cell| (cell.column, cell.row));
-}
-
-fn id(ids: &[u64], len: u32, index: usize) -> Option<u64> {
-    if index >= len as usize { None } else { Some(ids.get(index).copied().unwrap_or(index as u64)) }
 }

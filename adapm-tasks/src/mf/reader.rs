@@ -7,9 +7,9 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::data::ratings::{Rating, RatingFault, read};
-use crate::data::{DataError, RatingFormat, bytes};
+use crate::data::{DataError, Looks, RatingFormat, bytes, looks_like};
 use crate::mf::cell::Cell;
-use crate::mf::ids::Ids;
+use crate::mf::ids::IdMap;
 use crate::mf::ratings::{Held, RatingCounts, Ratings, RatingsSource, Train, sort_by_column};
 
 /// The files of a data set.
@@ -23,13 +23,30 @@ struct Files {
 
 /// [`Ratings::load`].
 pub(crate) fn load(path: &Path) -> Result<Ratings, DataError> {
-    let files = if path.is_dir() {
-        let names = names_in(path).map_err(|error| unreadable(path, &error))?;
-        find(path, &names).ok_or_else(|| DataError::MissingRatings { folder: path.to_path_buf() })?
-    } else {
-        Files { train: path.to_path_buf(), valid: None, test: None }
+    let read = || {
+        let files = if path.is_dir() {
+            let names = names_in(path).map_err(|error| bytes::failure(path, &error))?;
+            find(path, &names).ok_or_else(|| DataError::MissingRatings { folder: path.to_path_buf() })?
+        } else {
+            Files { train: path.to_path_buf(), valid: None, test: None }
+        };
+        assemble(&files)
     };
-    assemble(&files)
+    read().map_err(|error| match looks_like(path) {
+        // Whatever is wrong with it as ratings.
+        Some(looks) if looks != Looks::Ratings && is_of_lines(&error) => {
+            DataError::OtherTask { path: path.to_path_buf(), looks }
+        }
+        _ => error,
+    })
+}
+
+/// Returns true if what is wrong may be that the lines are no ratings.
+fn is_of_lines(error: &DataError) -> bool {
+    matches!(
+        error,
+        DataError::Malformed { .. } | DataError::UnknownColumns { .. } | DataError::MissingRatings { .. }
+    )
 }
 
 fn names_in(folder: &Path) -> io::Result<Vec<String>> {
@@ -45,47 +62,60 @@ fn names_in(folder: &Path) -> io::Result<Vec<String>> {
 /// Which files of a folder, given the sorted names in it, are the data.
 fn find(folder: &Path, names: &[String]) -> Option<Files> {
     let named = |name: &str| {
-        let compressed = format!("{name}.gz");
-        let found = names.iter().find(|other| *other == name || **other == compressed);
-        found.map(|name| folder.join(name))
+        let is_it = |other: &&String| other.strip_suffix(".gz").unwrap_or(other) == name;
+        names.iter().find(is_it).map(|name| folder.join(name))
     };
     let split = |stem: &str| ENDINGS.iter().find_map(|ending| named(&format!("{stem}.{ending}")));
     if let Some(train) = split("train") {
-        return Some(Files { train, valid: split("valid"), test: split("test") });
+        let valid = ["valid", "validation", "val", "dev"].into_iter().find_map(split);
+        return Some(Files { train, valid, test: split("test") });
     }
     if let Some(stem) = names.iter().find_map(|name| name.strip_suffix(".tr.txt")) {
         let part = |part: &str| named(&format!("{stem}.{part}.txt"));
         return Some(Files { train: part("tr")?, valid: part("va"), test: part("te") });
     }
-    let train = MOVIE_LENS.iter().find_map(|name| named(name))?;
-    Some(Files { train, valid: None, test: None })
+    let whole =
+        MOVIE_LENS.iter().find_map(|name| named(name)).or_else(|| only(names).map(|name| folder.join(name)));
+    whole.map(|train| Files { train, valid: None, test: None })
+}
+
+/// The only name that speaks of ratings, or that is of a kind of file in which they may be.
+fn only(names: &[String]) -> Option<&String> {
+    let may_be = |name: &&String| {
+        let stem = name.strip_suffix(".gz").unwrap_or(name);
+        ENDINGS.iter().any(|ending| stem.ends_with(&format!(".{ending}")))
+    };
+    let one = |is: &dyn Fn(&&String) -> bool| {
+        let mut found = names.iter().filter(|name| may_be(name) && is(name));
+        found.next().filter(|_| found.next().is_none())
+    };
+    one(&|name| name.to_lowercase().contains("rating")).or_else(|| one(&|_| true))
 }
 
 fn assemble(files: &Files) -> Result<Ratings, DataError> {
-    let (mut rows, mut columns) = (Ids::default(), Ids::default());
-    let (mut cells, mut held_out) = (Vec::new(), Vec::new());
+    let (mut rows, mut columns) = (IdMap::default(), IdMap::default());
+    let mut cells = Vec::new();
+    let mut held_out = HeldOut::default();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(HOLD_OUT_SEED);
     let is_held_out = files.test.is_none();
     let format = open(&files.train, &mut |rating| {
         if is_held_out && random.random_ratio(1, HELD_OUT) && !cells.is_empty() {
-            held_out.push(rating);
-            return Ok(());
+            let HeldOut { cells, rows, columns } = &mut held_out;
+            cells.push(cell(rating, rows, columns)?);
+        } else {
+            cells.push(cell(rating, &mut rows, &mut columns)?);
         }
-        let row = rows.add(rating.row).ok_or(RatingFault::TooManyIds)?;
-        let column = columns.add(rating.column).ok_or(RatingFault::TooManyIds)?;
-        cells.push(Cell { row, column, value: rating.value });
         Ok(())
     })?;
     if cells.is_empty() {
         return Err(DataError::NoRating { path: files.train.clone() });
     }
-    let mut test = Held::default();
-    held_out.into_iter().for_each(|rating| test.take(rating, &rows, &columns));
+    let mut test = held_out.among(&rows, &columns);
     let mut valid = Held::default();
     for (split, path) in [(&mut valid, &files.valid), (&mut test, &files.test)] {
         let Some(path) = path else { continue };
         open(path, &mut |rating| {
-            split.take(rating, &rows, &columns);
+            split.take(rating.value, rows.find(rating.row), columns.find(rating.column));
             Ok(())
         })?;
         if split.len() == 0 {
@@ -96,12 +126,39 @@ fn assemble(files: &Files) -> Result<Ratings, DataError> {
     Ok(finish(cells, [valid, test], rows, columns, source))
 }
 
+/// Data points that are held out while train is read, with indices of their own: train's are not yet known.
+#[derive(Default)]
+struct HeldOut {
+    cells: Vec<Cell>,
+    rows: IdMap,
+    columns: IdMap,
+}
+
+impl HeldOut {
+    /// The data points with the indices of train.
+    fn among(self, rows: &IdMap, columns: &IdMap) -> Held {
+        let (rows, columns) = (self.rows.among(rows), self.columns.among(columns));
+        let mut held = Held::default();
+        for cell in self.cells {
+            held.take(cell.value, rows[cell.row as usize], columns[cell.column as usize]);
+        }
+        held
+    }
+}
+
+/// A data point, with preliminary indices.
+fn cell(rating: Rating<'_>, rows: &mut IdMap, columns: &mut IdMap) -> Result<Cell, RatingFault> {
+    let row = rows.add(rating.row).ok_or(RatingFault::TooManyIds)?;
+    let column = columns.add(rating.column).ok_or(RatingFault::TooManyIds)?;
+    Ok(Cell { row, column, value: rating.value })
+}
+
 /// Puts rows and columns into the order of their ids, and cells into the order of rows.
 fn finish(
     mut cells: Vec<Cell>,
     [mut valid, mut test]: [Held; 2],
-    rows: Ids,
-    columns: Ids,
+    rows: IdMap,
+    columns: IdMap,
     source: RatingsSource,
 ) -> Ratings {
     let ((row_ids, row_index), (column_ids, column_index)) = (rows.in_order(), columns.in_order());
@@ -117,8 +174,17 @@ fn finish(
         starts[row] += starts[row - 1];
     }
     let repeats = cells.windows(2).filter(|two| (two[0].row, two[0].column) == (two[1].row, two[1].column));
+    let trained = |held: &Held| {
+        let is_trained = |cell: &&Cell| {
+            let row = &cells[starts[cell.row as usize]..starts[cell.row as usize + 1]];
+            row.binary_search_by_key(&cell.column, |cell| cell.column).is_ok()
+        };
+        held.cells.iter().filter(is_trained).count() as u64
+    };
     let counts = RatingCounts {
         repeated: repeats.count() as u64,
+        trained_valid: trained(&valid),
+        trained_test: trained(&test),
         unseen_valid: valid.unseen.len() as u64,
         unseen_test: test.unseen.len() as u64,
     };
@@ -132,25 +198,21 @@ fn finish(
 }
 
 impl Held {
-    /// Adds a data point, with preliminary indices.
-    fn take(&mut self, rating: Rating, rows: &Ids, columns: &Ids) {
-        match (rows.find(rating.row), columns.find(rating.column)) {
-            (Some(row), Some(column)) => self.cells.push(Cell { row, column, value: rating.value }),
-            _ => self.unseen.push(rating.value),
+    /// Adds a data point, with the indices of its row and column if train knows them.
+    fn take(&mut self, value: f32, row: Option<u32>, column: Option<u32>) {
+        match (row, column) {
+            (Some(row), Some(column)) => self.cells.push(Cell { row, column, value }),
+            _ => self.unseen.push(value),
         }
     }
 }
 
 fn open(
     path: &Path,
-    each: &mut dyn FnMut(Rating) -> Result<(), RatingFault>,
+    each: &mut dyn FnMut(Rating<'_>) -> Result<(), RatingFault>,
 ) -> Result<RatingFormat, DataError> {
     let source = bytes::open(path)?;
     read(BufReader::with_capacity(BUFFER_BYTES, source), path, each)
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> DataError {
-    DataError::Unreadable { path: path.to_path_buf(), error: error.into() }
 }
 
 /// Endings of the files of splits, in the order in which they are looked for.

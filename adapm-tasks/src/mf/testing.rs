@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::data::DataError;
 use crate::data::ratings::read;
 use crate::mf::checkpoint::Checkpoint;
+use crate::mf::ids::Ids;
 use crate::run::file::CheckpointError;
 
 /// The ratings in a file of these bytes as they come: row, column, value.
@@ -13,10 +14,10 @@ use crate::run::file::CheckpointError;
 /// # Errors
 ///
 /// As [`Ratings::load`](crate::mf::Ratings::load), but for a file without a rating.
-pub fn ratings_of(bytes: &[u8]) -> Result<Vec<(u64, u64, f32)>, DataError> {
+pub fn ratings_of(bytes: &[u8]) -> Result<Vec<(String, String, f32)>, DataError> {
     let mut ratings = Vec::new();
     read(bytes, Path::new("file"), &mut |rating| {
-        ratings.push((rating.row, rating.column, rating.value));
+        ratings.push((rating.row.to_string(), rating.column.to_string(), rating.value));
         Ok(())
     })?;
     Ok(ratings)
@@ -44,7 +45,8 @@ pub fn factors_bytes(factors: &Checkpoint) -> Vec<u8> {
 /// Factors of rows with these ids (two that are the index if there is none) and of `columns` columns, all of them `value`.
 #[must_use]
 pub fn factors_of(row_ids: &[u64], columns: u64, dim: usize, value: f32) -> Checkpoint {
-    let rows = if row_ids.is_empty() { 2 } else { row_ids.len() };
-    let values = Arc::new(vec![value; (rows + columns as usize) * dim]);
-    Checkpoint { dim, rows: rows as u64, columns, row_ids: row_ids.to_vec(), column_ids: Vec::new(), values }
+    let row_ids = if row_ids.is_empty() { Ids::Indices(2) } else { Ids::Numbers(row_ids.to_vec()) };
+    let values = Arc::new(vec![value; (row_ids.len() + columns as usize) * dim]);
+    let column_ids = Ids::Indices(columns as u32);
+    Checkpoint { dim, rows: row_ids.len() as u64, columns, row_ids, column_ids, values }
 }

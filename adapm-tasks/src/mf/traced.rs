@@ -2,6 +2,7 @@
 
 use adapm_core::Key;
 
+use crate::data::RatingId;
 use crate::mf::ratings::Ratings;
 use crate::run::traced::{self, KeyChoice, UnknownKey};
 
@@ -18,10 +19,10 @@ pub fn traced_keys(ratings: &Ratings, choices: &[KeyChoice]) -> Result<Vec<(Key,
     let rows = ratings.rows();
     let counts: Vec<u64> = ratings.counts_by_vector().into_iter().flatten().map(u64::from).collect();
     let named = |kind: &'static str, name: &str| {
-        let id = name.parse().ok()?;
+        let id = RatingId::of(name);
         let key = match kind {
-            "row" => place(&ratings.row_ids, rows, id),
-            _ => place(&ratings.column_ids, ratings.columns(), id).map(|column| rows + column),
+            "row" => ratings.row_ids.find(id),
+            _ => ratings.column_ids.find(id).map(|column| rows + column),
         };
         key.map(|key| vec![key])
     };
@@ -30,17 +31,10 @@ pub fn traced_keys(ratings: &Ratings, choices: &[KeyChoice]) -> Result<Vec<(Key,
             None => ("row", ratings.row_id(key)),
             Some(column) => ("column", ratings.column_id(column)),
         };
-        format!("{kind} {}, in {} of {} ratings", id.unwrap_or_default(), counts[key], ratings.train_len())
+        let id = id.map(|id| id.to_string()).unwrap_or_default();
+        format!("{kind} {id}, in {} of {} ratings", counts[key], ratings.train_len())
     };
     traced::chosen(choices, counts.len(), &counts, named, title)
-}
-
-/// The index of an id, of `len` that ascend; `ids` are empty where the index is the id.
-fn place(ids: &[u64], len: usize, id: u64) -> Option<usize> {
-    match ids {
-        [] => usize::try_from(id).ok().filter(|index| *index < len),
-        ids => ids.binary_search(&id).ok(),
-    }
 }
 
 #[cfg(test)]
@@ -66,13 +60,5 @@ mod tests {
         );
         let chosen = traced_keys(&ratings, &[]).expect("needs no names");
         assert!(chosen[0].1.ends_with(" of 300 ratings (the most frequent)"), "{chosen:?}");
-    }
-
-    #[test]
-    fn ids_with_gaps_are_found() {
-        let found = [3, 9, 11, 0, 4, 12, u64::MAX].map(|id| place(&[3, 9, 11], 3, id));
-        assert_eq!(found, [Some(0), Some(1), Some(2), None, None, None, None]);
-        assert_eq!([0, 2, 3].map(|id| place(&[], 3, id)), [Some(0), Some(2), None]);
-        assert_eq!(place(&[], 0, 1), None);
     }
 }

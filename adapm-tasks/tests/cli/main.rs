@@ -4,6 +4,7 @@
 
 mod bad_data;
 mod bad_input;
+mod bad_ratings;
 mod bench;
 mod files;
 mod harness;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::data::Malformation;
+
 /// What is wrong with a line of ratings. Its text says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -18,8 +20,24 @@ pub enum RatingFault {
         /// Fields of a rating.
         expected: usize,
     },
+    /// More fields than rows, columns, values and times, without names in the first line.
+    NoNames {
+        /// Fields of the line.
+        found: usize,
+    },
+    /// Without names in the first line, the third field is a time and the fourth is not.
+    TimeBeforeValue,
     /// A field is empty.
     EmptyField,
+    /// An id holds a tab, a line end or another control character.
+    ControlInId,
+    /// An id has a byte that is part of no character of UTF-8.
+    NotUtf8 {
+        /// The byte.
+        byte: u8,
+    },
+    /// A quote is not closed in its line.
+    OpenQuote,
     /// An id is negative.
     NegativeId,
     /// An id is not a decimal number.
@@ -68,13 +86,31 @@ impl fmt::Display for RatingFault {
             Self::TooManyFields { expected } => {
                 write!(f, "a rating has {expected} fields in this file, another begins here; remove it")
             }
-            Self::EmptyField => f.write_str("this field is empty; put a number there"),
-            Self::NegativeId => f.write_str("this id is negative; number rows and columns from 0"),
-            Self::NotAnId => f.write_str("not a decimal id; number rows and columns from 0"),
+            Self::NoNames { found } => {
+                write!(f, "{found} fields, and no line of names says which are row, column and value; ")?;
+                f.write_str("put one first, such as user,item,rating and a name for each other field")
+            }
+            Self::TimeBeforeValue => {
+                f.write_str("a time where the value is expected; put a line of names first, such as ")?;
+                f.write_str("user,item,time,rating")
+            }
+            Self::EmptyField => f.write_str("this field is empty; fill it in, or remove the line"),
+            Self::ControlInId => {
+                f.write_str("an id with a tab, a line end or another control character; remove it, ")?;
+                f.write_str("or close the quote before it")
+            }
+            Self::NotUtf8 { byte } => Malformation::NotUtf8 { byte }.fmt(f),
+            Self::OpenQuote => {
+                f.write_str("a line of this rating ends within quotes; close the quote, or double it")
+            }
+            Self::NegativeId => f.write_str("this id is negative; number rows and columns from 1"),
+            Self::NotAnId => f.write_str("not a decimal id; number rows and columns from 1"),
             Self::IdTooLarge => f.write_str("this id is 2^64 or more; use smaller numbers"),
             Self::NotANumber => f.write_str("not a number; give a decimal value"),
             Self::NotFinite => f.write_str("not a finite number; remove the rating or give it a value"),
-            Self::LineTooLong => f.write_str("a line without end; give a text file with a rating per line"),
+            Self::LineTooLong => {
+                f.write_str("a line without end, or a quote that is not closed; give a rating per line")
+            }
             Self::TooManyIds => f.write_str("more than 2^32 - 1 rows or columns; give fewer"),
             Self::UnsupportedMatrix => {
                 f.write_str("no matrix of ratings; give one that is coordinate, real or integer, ")?;

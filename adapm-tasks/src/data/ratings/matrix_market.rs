@@ -5,8 +5,10 @@
 
 use std::io::BufRead;
 
-use super::text::{Field, Separator, UNTIMED, check_count, id, number, split};
-use super::{Fault, Lines, Rating, RatingFault, RatingFormat, Stop};
+use super::id::RatingId;
+use super::records::{Field, Record, Records as _, Split};
+use super::text::number;
+use super::{Fault, Rating, RatingFault, RatingFormat, Stop, Take};
 
 /// Whether a line is the first of such a file, well formed or not.
 pub(super) fn is_banner(line: &[u8]) -> bool {
@@ -21,21 +23,19 @@ struct Header {
     is_symmetric: bool,
 }
 
-/// Reads a file whose banner is the current line.
-pub(super) fn read<R: BufRead>(
-    lines: &mut Lines<R>,
-    each: &mut dyn FnMut(Rating) -> Result<(), RatingFault>,
-) -> Result<RatingFormat, Stop> {
-    let is_symmetric = is_symmetric(&lines.line)?;
+/// Reads a file whose banner is the next line.
+pub(super) fn read<R: BufRead>(lines: &mut Split<R>, each: &mut Take<'_>) -> Result<RatingFormat, Stop> {
+    lines.next()?;
+    let is_symmetric = is_symmetric(lines.record())?;
     let Header { rows, columns, entries, is_symmetric } = sizes(lines, is_symmetric)?;
     let mut found = 0;
-    while next(lines)?.is_some() {
+    while next(lines)? {
         if found == entries {
             return Err((1, RatingFault::MoreEntries { declared: entries }).into());
         }
         found += 1;
-        let [row, column, value] = three(&lines.line)?;
-        let (row, column) = (inside(row, rows)?, inside(column, columns)?);
+        let [row, column, value] = three(lines.record())?;
+        let [row, column] = [inside(row, rows)?, inside(column, columns)?].map(RatingId::Number);
         let rating = Rating { row, column, value: number(value)? };
         let refused = |fault| (1, fault);
         each(rating).map_err(refused)?;
@@ -49,14 +49,13 @@ pub(super) fn read<R: BufRead>(
     Ok(RatingFormat::MatrixMarket { is_symmetric })
 }
 
-fn is_symmetric(banner: &[u8]) -> Result<bool, Fault> {
-    let (words, count) = split::<5>(banner, Separator::Blank)?;
-    check_count(banner, &words, count, 5)?;
-    let refuse_unless = |word: &Field<'_>, known: &[&str]| {
+fn is_symmetric(banner: &Record) -> Result<bool, Fault> {
+    banner.check_count(5)?;
+    let [object, format, field, symmetry] = [1, 2, 3, 4].map(|place| banner.field(place));
+    let refuse_unless = |word: Field<'_>, known: &[&str]| {
         let is_known = known.iter().any(|known| word.bytes.eq_ignore_ascii_case(known.as_bytes()));
         if is_known { Ok(()) } else { Err((word.column, RatingFault::UnsupportedMatrix)) }
     };
-    let [_, object, format, field, symmetry] = &words;
     refuse_unless(object, &["matrix"])?;
     refuse_unless(format, &["coordinate"])?;
     refuse_unless(field, &["real", "double", "integer"])?;
@@ -64,11 +63,11 @@ fn is_symmetric(banner: &[u8]) -> Result<bool, Fault> {
     Ok(symmetry.bytes.eq_ignore_ascii_case(b"symmetric"))
 }
 
-fn sizes<R: BufRead>(lines: &mut Lines<R>, is_symmetric: bool) -> Result<Header, Stop> {
-    if next(lines)?.is_none() {
+fn sizes<R: BufRead>(lines: &mut Split<R>, is_symmetric: bool) -> Result<Header, Stop> {
+    if !next(lines)? {
         return Err((1, RatingFault::NoSizes).into());
     }
-    let fields = three(&lines.line).map_err(|(column, _)| (column, RatingFault::NoSizes))?;
+    let fields = three(lines.record()).map_err(|(column, _)| (column, RatingFault::NoSizes))?;
     let [rows, columns, entries] = fields;
     let header = Header { rows: id(rows)?, columns: id(columns)?, entries: id(entries)?, is_symmetric };
     if u128::from(header.entries) > u128::from(header.rows) * u128::from(header.columns) {
@@ -80,26 +79,37 @@ fn sizes<R: BufRead>(lines: &mut Lines<R>, is_symmetric: bool) -> Result<Header,
     Ok(header)
 }
 
-/// Goes to the next line that is no comment.
-fn next<R: BufRead>(lines: &mut Lines<R>) -> Result<Option<()>, Stop> {
-    while lines.next()?.is_some() {
-        if lines.line.first() != Some(&b'%') {
-            return Ok(Some(()));
+/// Goes to the next line that is no comment. Returns false at the end.
+fn next<R: BufRead>(lines: &mut Split<R>) -> Result<bool, Stop> {
+    while lines.next()? {
+        if !lines.record().field(0).bytes.starts_with(b"%") {
+            return Ok(true);
         }
     }
-    Ok(None)
+    Ok(false)
 }
 
-fn three(line: &[u8]) -> Result<[Field<'_>; UNTIMED], Fault> {
-    let (fields, count) = split::<{ UNTIMED + 1 }>(line, Separator::Blank)?;
-    check_count(line, &fields, count, UNTIMED)?;
-    let [first, second, third, _] = fields;
-    Ok([first, second, third])
+fn three(record: &Record) -> Result<[Field<'_>; 3], Fault> {
+    record.check_count(3)?;
+    Ok([0, 1, 2].map(|place| record.field(place)))
 }
 
 fn inside(field: Field<'_>, size: u64) -> Result<u64, Fault> {
     let id = id(field)?;
     if (1..=size).contains(&id) { Ok(id) } else { Err((field.column, RatingFault::OutsideOfMatrix { size })) }
+}
+
+/// Parses a decimal number.
+fn id(field: Field<'_>) -> Result<u64, Fault> {
+    let fault = |fault| Err((field.column, fault));
+    if field.bytes.iter().all(u8::is_ascii_digit) {
+        let digit = |id: Option<u64>, byte: &u8| id?.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
+        return field.bytes.iter().fold(Some(0), digit).map_or(fault(RatingFault::IdTooLarge), Ok);
+    }
+    match field.bytes {
+        [b'-', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => fault(RatingFault::NegativeId),
+        _ => fault(RatingFault::NotAnId),
+    }
 }
 
 const BANNER: &[u8] = b"%%MatrixMarket";

@@ -2,46 +2,62 @@
 //!
 //! | form | recognised by |
 //! | --- | --- |
-//! | `u i r`, separated by spaces or tabs; MovieLens `u.data` has the time as a fourth field | nothing else fits |
-//! | `u,i,r` with a time or without, below a line of names or not: MovieLens `ratings.csv` | a comma in the first line |
+//! | fields between tabs, `;` or `,`, quoted or not (`"a;b"`, `"a ""b"""`) | three fields between them in the first line |
 //! | `u::i::r::time`, MovieLens `ratings.dat` | `::` in the first line |
+//! | fields between runs of spaces and tabs: `u i r`, MovieLens `u.data` | nothing else fits |
 //! | MatrixMarket coordinate, real or integer, general or symmetric | its banner |
 //!
-//! A file is read as a stream, one line in memory at a time. Ids are decimal numbers up to 2^64 - 1, as they come: whoever
-//! reads maps them. Values are finite.
+//! Lines of comments (`#`, `%`) may stand at the top. A first line of names says which column is which, in any order
+//! (`columns`); without one, the first three are row, column and value, and a fourth is a time, which is not used. A value is a
+//! finite number with a point or, where a comma separates nothing, with a comma. An id is a number or a name, any text
+//! ([`RatingId`]).
+//!
+//! A file is read as a stream, one line in memory at a time. Whoever reads maps ids to indices.
 
-use std::io::{self, BufRead, Read as _};
+use std::io::{self, BufRead, Cursor, Read as _};
 use std::path::Path;
 
-use crate::data::{DataError, Malformation, bytes};
+use crate::data::bytes::{self, HEAD_BYTES};
+use crate::data::{DataError, Malformation};
 
+mod columns;
 mod fault;
+mod id;
+mod lines;
 mod matrix_market;
+mod opening;
+mod records;
 mod text;
 
+pub use columns::UnknownColumns;
 pub use fault::RatingFault;
-pub use text::Separator;
+pub use id::RatingId;
+use lines::Lines;
+pub use opening::Separator;
+pub(crate) use opening::names_ratings;
+use opening::{Form, Opening};
+use records::{Records as _, Separated, Split};
 
 /// A value with the ids of its row and column.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rating {
-    pub(crate) row: u64,
-    pub(crate) column: u64,
+pub(crate) struct Rating<'a> {
+    pub(crate) row: RatingId<'a>,
+    pub(crate) column: RatingId<'a>,
     pub(crate) value: f32,
 }
 
 /// The form of a file of ratings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RatingFormat {
     /// A line of fields for each rating.
     Fields {
         /// Between the fields.
         separator: Separator,
-        /// There is a fourth field, a time, which is not used.
-        is_timed: bool,
-        /// The first line names the fields.
-        has_names: bool,
+        /// Names of row, column and value; `None` if they are the first three fields.
+        names: Option<[String; 3]>,
+        /// There are other fields, which are not used.
+        has_more: bool,
     },
     /// MatrixMarket coordinate format, ids from 1.
     MatrixMarket {
@@ -52,10 +68,12 @@ pub enum RatingFormat {
 
 impl std::fmt::Display for RatingFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match *self {
-            Self::Fields { separator, is_timed, has_names } => {
-                write!(f, "u i r{} by {separator}", if is_timed { " time" } else { "" })?;
-                f.write_str(if has_names { " below names" } else { "" })
+        match self {
+            Self::Fields { separator, names: None, has_more } => {
+                write!(f, "u i r{} by {separator}", if *has_more { " time" } else { "" })
+            }
+            Self::Fields { separator, names: Some([row, column, value]), .. } => {
+                write!(f, "{row}, {column}, {value} by {separator}")
             }
             Self::MatrixMarket { is_symmetric: false } => f.write_str("MatrixMarket"),
             Self::MatrixMarket { is_symmetric: true } => f.write_str("MatrixMarket, symmetric"),
@@ -66,6 +84,9 @@ impl std::fmt::Display for RatingFormat {
 /// Where in a line something is wrong: the byte, from 1, and what.
 type Fault = (u64, RatingFault);
 
+/// Takes a rating, or refuses it.
+type Take<'a> = dyn FnMut(Rating<'_>) -> Result<(), RatingFault> + 'a;
+
 /// Passes every rating of a file to `each`, which may refuse an id; `path` is for errors. Gives the form found.
 ///
 /// # Errors
@@ -74,29 +95,49 @@ type Fault = (u64, RatingFault);
 pub(crate) fn read<R: BufRead>(
     source: R,
     path: &Path,
-    each: &mut dyn FnMut(Rating) -> Result<(), RatingFault>,
+    each: &mut Take<'_>,
 ) -> Result<RatingFormat, DataError> {
-    let mut lines = Lines { source, line: Vec::new(), number: 0 };
-    let format = match lines.next() {
-        Err(error) => Err(error),
-        Ok(None) => Ok(text::EMPTY),
-        Ok(Some(())) if matrix_market::is_banner(&lines.line) => matrix_market::read(&mut lines, each),
-        Ok(Some(())) => text::read(&mut lines, each),
-    };
-    format.map_err(|error| match error {
-        Stop::Io(error) => bytes::failure(path, &error),
-        Stop::Fault((column, fault)) => DataError::Malformed {
-            path: path.to_path_buf(),
-            line: lines.number,
-            column,
-            reason: Malformation::Rating(fault),
-        },
+    let mut line = 1;
+    read_form(source, &mut line, each).map_err(|stop| {
+        let path = path.to_path_buf();
+        match stop {
+            Stop::Io(error) => bytes::failure(&path, &error),
+            Stop::Columns(columns) => DataError::UnknownColumns { path, line, columns },
+            Stop::Fault((column, fault)) => {
+                DataError::Malformed { path, line, column, reason: Malformation::Rating(fault) }
+            }
+        }
     })
+}
+
+/// [`read`]; `line` is the line of an error.
+fn read_form<R: BufRead>(mut source: R, line: &mut u64, each: &mut Take<'_>) -> Result<RatingFormat, Stop> {
+    let mut head = Vec::new();
+    (&mut source).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(Stop::Io)?;
+    let Some(Opening { skipped, lines, form }) = Opening::of(&head) else { return Ok(text::EMPTY) };
+    let source = Cursor::new(&head[skipped..]).chain(source);
+    let split = |source, is_by_colons| Split::new(Lines::new(source, lines), is_by_colons);
+    match form {
+        Form::MatrixMarket => {
+            let mut records = split(source, false);
+            let format = matrix_market::read(&mut records, each);
+            *line = records.number();
+            format
+        }
+        Form::Split(separator) => {
+            text::read(split(source, separator == Separator::DoubleColon), separator, line, each)
+        }
+        Form::Separated { separator, byte, is_quoted } => {
+            text::read(Separated::new(source, byte, is_quoted, lines), separator, line, each)
+        }
+    }
 }
 
 /// Why reading stops.
 enum Stop {
     Io(io::Error),
+    /// The names in the line that was read last do not say which column is which.
+    Columns(UnknownColumns),
     /// In the line that was read last.
     Fault(Fault),
 }
@@ -107,48 +148,8 @@ impl From<Fault> for Stop {
     }
 }
 
-/// The lines that are not blank, one at a time.
-struct Lines<R> {
-    source: R,
-    /// The current line without its end (`\n` or `\r\n`) and byte order mark.
-    line: Vec<u8>,
-    /// Its number, from 1.
-    number: u64,
-}
-
-impl<R: BufRead> Lines<R> {
-    /// Goes to the next line that is not blank, `None` at the end.
-    fn next(&mut self) -> Result<Option<()>, Stop> {
-        loop {
-            self.line.clear();
-            let mut bounded = (&mut self.source).take(LINE_BYTES_MAX);
-            let read = bounded.read_until(b'\n', &mut self.line).map_err(Stop::Io)?;
-            if read == 0 {
-                return Ok(None);
-            }
-            self.number += 1;
-            if self.line.last() == Some(&b'\n') {
-                self.line.pop();
-                if self.line.last() == Some(&b'\r') {
-                    self.line.pop();
-                }
-            } else if read as u64 == LINE_BYTES_MAX {
-                return Err((LINE_BYTES_MAX, RatingFault::LineTooLong).into());
-            }
-            if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
-                self.line.drain(..BYTE_ORDER_MARK.len());
-            }
-            if !self.line.iter().all(u8::is_ascii_whitespace) {
-                return Ok(Some(()));
-            }
-        }
-    }
-}
-
 /// Bytes of a line; what is longer is no line of ratings, and is not gathered in memory.
-const LINE_BYTES_MAX: u64 = 1 << 16;
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const LINE_BYTES_MAX: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests;

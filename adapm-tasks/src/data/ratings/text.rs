@@ -1,172 +1,134 @@
-//! Ratings as lines of fields: `u i r`, with a time or without.
+//! Ratings as lines of fields.
 
-use std::fmt;
-use std::io::BufRead;
 use std::str;
 
-use memchr::{memchr, memmem};
-
-use super::{Fault, Lines, Rating, RatingFault, RatingFormat, Stop};
-
-/// What stands between the fields of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Separator {
-    /// Spaces or tabs, any number of them.
-    Blank,
-    /// A comma, with or without blanks around it.
-    Comma,
-    /// `::`, as in MovieLens.
-    DoubleColon,
-}
-
-impl fmt::Display for Separator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Blank => "blanks",
-            Self::Comma => "commas",
-            Self::DoubleColon => "::",
-        })
-    }
-}
+use super::columns::Columns;
+use super::id::{self, RatingId};
+use super::opening::{Form, Separator};
+use super::records::{Field, Record, Records, Separated, Split};
+use super::{Fault, Rating, RatingFault, RatingFormat, Stop, Take};
 
 /// The form of a file without a line.
 pub(super) const EMPTY: RatingFormat =
-    RatingFormat::Fields { separator: Separator::Blank, is_timed: false, has_names: false };
+    RatingFormat::Fields { separator: Separator::Blank, names: None, has_more: false };
 
-/// A field, and the byte of the line at which it starts, from 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Field<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) column: u64,
+/// Reads a file of these lines. `line` becomes the number of the last.
+pub(super) fn read(
+    mut records: impl Records,
+    separator: Separator,
+    line: &mut u64,
+    each: &mut Take<'_>,
+) -> Result<RatingFormat, Stop> {
+    let format = read_all(&mut records, separator, each);
+    *line = records.number();
+    format
 }
 
-/// Reads a file whose first line is the current one.
-pub(super) fn read<R: BufRead>(
-    lines: &mut Lines<R>,
-    each: &mut dyn FnMut(Rating) -> Result<(), RatingFault>,
+fn read_all(
+    records: &mut impl Records,
+    separator: Separator,
+    each: &mut Take<'_>,
 ) -> Result<RatingFormat, Stop> {
-    let separator = separator_of(&lines.line);
-    let has_names = names_fields(&lines.line, separator);
-    if has_names && lines.next()?.is_none() {
+    if !records.next()? {
         return Ok(EMPTY);
     }
-    let fields = split::<TIMED>(&lines.line, separator)?.1.clamp(UNTIMED, TIMED);
+    let columns = columns_of(records.record())?;
+    let format =
+        RatingFormat::Fields { separator, names: columns.names.clone(), has_more: columns.all > NEEDED };
+    if columns.names.is_some() && !records.next()? {
+        return Ok(format);
+    }
     loop {
-        let line = &lines.line;
-        let (found, count) = split::<TIMED>(line, separator)?;
-        check_count(line, &found, count, fields)?;
-        let [row, column, value, _] = found;
-        let rating = Rating { row: id(row)?, column: id(column)?, value: number(value)? };
+        let record = records.record();
+        record.check_count(columns.all)?;
+        let [row, column] = [columns.row, columns.column].map(|place| id(record.field(place)));
+        let rating = Rating { row: row?, column: column?, value: number(record.field(columns.value))? };
         each(rating).map_err(|fault| (1, fault))?;
-        if lines.next()?.is_none() {
-            return Ok(RatingFormat::Fields { separator, is_timed: fields == TIMED, has_names });
+        if !records.next()? {
+            return Ok(format);
         }
     }
 }
 
-fn separator_of(line: &[u8]) -> Separator {
-    if memmem::find(line, b"::").is_some() {
-        Separator::DoubleColon
-    } else if memchr(b',', line).is_some() {
-        Separator::Comma
-    } else {
-        Separator::Blank
+/// The columns of a file by its first line: names, if there is no number in it.
+fn columns_of(first: &Record) -> Result<Columns, Stop> {
+    if first.len() >= NEEDED && first.fields().all(|field| !is_number(field)) {
+        return Columns::named(texts(first)).map_err(Stop::Columns);
     }
+    let fields: Vec<&[u8]> = first.fields().map(|field| field.bytes).collect();
+    Columns::unnamed(&fields).map_err(|fault| (fields_end(first, &fault), fault).into())
 }
 
-/// Whether the first line holds names: none of its first three fields looks like a number.
-fn names_fields(line: &[u8], separator: Separator) -> bool {
-    let is_name = |field: &Field<'_>| {
-        field.bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'"')
+/// The byte at which there are too few fields, or too many.
+fn fields_end(first: &Record, fault: &RatingFault) -> u64 {
+    let place = match fault {
+        RatingFault::NoNames { .. } => NEEDED + 1,
+        RatingFault::TimeBeforeValue => NEEDED - 1,
+        _ => first.len(),
     };
-    matches!(split::<TIMED>(line, separator), Ok((found, count))
-        if count >= UNTIMED && found[..UNTIMED].iter().all(is_name))
+    first.field(place).column
 }
 
-/// The fields of a line, at most `N` of them, and how many there are, counted up to `N + 1`.
-pub(super) fn split<const N: usize>(
-    line: &[u8],
-    separator: Separator,
-) -> Result<([Field<'_>; N], usize), Fault> {
-    let (mut found, mut count, mut start) = ([Field::default(); N], 0, 0);
-    loop {
-        let rest = &line[start..];
-        let (len, behind) = match separator {
-            Separator::Blank => {
-                let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-                start += blanks;
-                let len = rest[blanks..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
-                if len == 0 {
-                    return Ok((found, count));
-                }
-                (len, (start + len < line.len()).then_some(start + len))
-            }
-            Separator::Comma => {
-                let end = memchr(b',', rest);
-                (end.unwrap_or(rest.len()), end.map(|end| start + end + 1))
-            }
-            Separator::DoubleColon => {
-                let end = memmem::find(rest, b"::");
-                (end.unwrap_or(rest.len()), end.map(|end| start + end + 2))
-            }
-        };
-        let bytes = &line[start..start + len];
-        let trimmed = bytes.trim_ascii();
-        let column = (start + (bytes.len() - bytes.trim_ascii_start().len()) + 1) as u64;
-        if trimmed.is_empty() {
-            return Err((column, RatingFault::EmptyField));
+/// The fields of a line as text.
+pub(super) fn names_of(line: &[u8], form: Form) -> Option<Vec<String>> {
+    let names =
+        |records: &mut dyn Records| records.next().is_ok_and(|is| is).then(|| texts(records.record()));
+    match form {
+        Form::MatrixMarket => None,
+        Form::Separated { byte, is_quoted, .. } => names(&mut Separated::new(line, byte, is_quoted, 0)),
+        Form::Split(separator) => {
+            names(&mut Split::new(super::Lines::new(line, 0), separator == Separator::DoubleColon))
         }
-        count += 1;
-        let Some(place) = found.get_mut(count - 1) else { return Ok((found, count)) };
-        *place = Field { bytes: trimmed, column };
-        let Some(behind) = behind else { return Ok((found, count)) };
-        start = behind;
     }
 }
 
-/// Checks that a line has as many fields as it should.
-pub(super) fn check_count(
-    line: &[u8],
-    found: &[Field<'_>],
-    count: usize,
-    expected: usize,
-) -> Result<(), Fault> {
-    if count < expected {
-        return Err((line.len() as u64 + 1, RatingFault::TooFewFields { found: count, expected }));
-    }
-    if count > expected {
-        // Where the surplus begins is known if the splitter has kept it; else it is behind all it kept.
-        let behind = || found.last().map_or(1, |last| last.column + last.bytes.len() as u64);
-        let column = found.get(expected).map_or_else(behind, |field| field.column);
-        return Err((column, RatingFault::TooManyFields { expected }));
-    }
-    Ok(())
+fn texts(record: &Record) -> Vec<String> {
+    record.fields().map(|field| String::from_utf8_lossy(field.bytes).into_owned()).collect()
+}
+
+fn is_number(field: Field<'_>) -> bool {
+    !matches!(number(field), Err((_, RatingFault::NotANumber | RatingFault::EmptyField)))
 }
 
 /// Parses the id in a field.
-pub(super) fn id(field: Field<'_>) -> Result<u64, Fault> {
-    let fault = |fault| Err((field.column, fault));
-    if field.bytes.iter().all(u8::is_ascii_digit) {
-        let digit = |id: Option<u64>, byte: &u8| id?.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
-        return field.bytes.iter().fold(Some(0), digit).map_or(fault(RatingFault::IdTooLarge), Ok);
+#[inline]
+pub(super) fn id(field: Field<'_>) -> Result<RatingId<'_>, Fault> {
+    if let Some(number) = id::number(field.bytes) {
+        return Ok(RatingId::Number(number));
     }
-    match field.bytes {
-        [b'-', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => fault(RatingFault::NegativeId),
-        _ => fault(RatingFault::NotAnId),
+    if field.bytes.is_empty() {
+        return Err((field.column, RatingFault::EmptyField));
+    }
+    let at = |place: usize| field.column + place as u64;
+    let text = str::from_utf8(field.bytes).map_err(|error| {
+        let place = error.valid_up_to();
+        (at(place), RatingFault::NotUtf8 { byte: field.bytes[place] })
+    })?;
+    match field.bytes.iter().position(u8::is_ascii_control) {
+        Some(place) => Err((at(place), RatingFault::ControlInId)),
+        None => Ok(RatingId::Name(text)),
     }
 }
 
-/// Parses the value in a field.
+/// Parses the value in a field, with a point or a comma before its fraction.
+#[inline]
 pub(super) fn number(field: Field<'_>) -> Result<f32, Fault> {
-    let text = str::from_utf8(field.bytes).map_err(|_| (field.column, RatingFault::NotANumber))?;
-    match text.parse::<f32>() {
-        Ok(value) if value.is_finite() => Ok(value),
-        Ok(_) => Err((field.column, RatingFault::NotFinite)),
-        Err(_) => Err((field.column, RatingFault::NotANumber)),
+    let fault = |fault| (field.column, fault);
+    if field.bytes.is_empty() {
+        return Err(fault(RatingFault::EmptyField));
     }
+    let not_a_number = || fault(RatingFault::NotANumber);
+    let text = str::from_utf8(field.bytes).map_err(|_| not_a_number())?;
+    let value = text.parse::<f32>().ok().or_else(|| with_comma(text)).ok_or_else(not_a_number)?;
+    if value.is_finite() { Ok(value) } else { Err(fault(RatingFault::NotFinite)) }
 }
 
-/// Fields of a rating without its time, and with it.
-pub(super) const UNTIMED: usize = 3;
-const TIMED: usize = 4;
+/// A number with a comma before its fraction.
+fn with_comma(text: &str) -> Option<f32> {
+    let (whole, fraction) = text.split_once(',')?;
+    let are_digits = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    if are_digits { format!("{whole}.{fraction}").parse().ok() } else { None }
+}
+
+/// Fields of a rating that are read.
+const NEEDED: usize = 3;

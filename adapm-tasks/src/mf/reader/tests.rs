@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
+use crate::data::RatingId;
 
 /// A folder that goes away with the test.
 struct Folder(PathBuf);
@@ -61,15 +62,18 @@ fn ids_are_mapped_and_what_train_does_not_know_is_unseen() {
     ]);
     let ratings = Ratings::load(&folder.0).expect("well formed");
     assert_eq!((ratings.rows(), ratings.columns(), ratings.train_len()), (2, 2, 4));
-    assert_eq!([0, 1, 2].map(|row| ratings.row_id(row)), [Some(30), Some(900), None]);
-    assert_eq!(ratings.column_id(1), Some(u64::MAX));
+    assert_eq!(
+        [0, 1, 2].map(|row| ratings.row_id(row)),
+        [Some(RatingId::Number(30)), Some(RatingId::Number(900)), None]
+    );
+    assert_eq!(ratings.column_id(1), Some(RatingId::Number(u64::MAX)));
     let mut cells = Vec::new();
     ratings.for_each(0..2, |cell| cells.push((cell.row, cell.column, cell.value)));
     assert_eq!(cells, [(0, 1, 2.0), (1, 0, 1.0), (1, 0, 3.0), (1, 1, 4.0)]);
     assert_eq!((ratings.cells_in(0..1), ratings.cells_in(1..2)), (1, 3));
     assert_eq!(ratings.test.cells, [Cell { row: 0, column: 0, value: 7.0 }]);
     assert_eq!(ratings.test.unseen, [8.0, 9.0]);
-    assert_eq!(ratings.counts(), RatingCounts { repeated: 1, unseen_valid: 0, unseen_test: 2 });
+    assert_eq!(ratings.counts(), RatingCounts { repeated: 1, unseen_test: 2, ..RatingCounts::default() });
     assert_eq!((ratings.mean(), ratings.range), (2.5, (1.0, 4.0)));
     assert!(!ratings.is_generated() && ratings.best_rmse().is_none());
 }
@@ -92,7 +96,7 @@ fn of_a_single_file_one_in_ten_is_held_out_always_the_same() {
     let ratings = Ratings::load(&folder.0.join("u.data")).expect("well formed");
     assert!((70..130).contains(&ratings.test_len()), "{}", ratings.test_len());
     assert_eq!(ratings.train_len() + ratings.test_len() as u64, 1000);
-    assert!(ratings.source().to_string().ends_with("u.data (u i r time by blanks, one in ten held out)"));
+    assert!(ratings.source().to_string().ends_with("u.data (u i r time by tabs, one in ten held out)"));
     assert!(Ratings::load(&folder.0).expect("the same") == ratings);
 }
 

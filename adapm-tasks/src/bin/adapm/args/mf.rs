@@ -13,8 +13,8 @@ use crate::args::{ProcessArgs, TraceKeysArgs, epochs, one_of};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct DataArgs {
-    /// Ratings: a file of `u i r` lines, CSV, MovieLens .dat or u.data, MatrixMarket; a folder with train and test of these; or its
-    /// name in $ADAPM_DATA/mf; none: a generated matrix
+    /// Ratings: a file (`u i r` lines, CSV, TSV, MovieLens, MatrixMarket; .gz too) whose first line may name the columns user,
+    /// item and rating; a folder with train and test of these; or its name in $ADAPM_DATA/mf; none: a generated matrix
     #[arg(long, value_name = "PATH|NAME", conflicts_with_all = ["data_seed", "rows", "columns", "cells", "test_cells", "rank", "noise"])]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]

@@ -76,6 +76,11 @@ fn describe(table: &mut Table, ratings: &Ratings, args: &DataArgs, given: &Given
             &format!("{} repeated in train, trained on each time", format::count(counts.repeated)),
         ]);
     }
+    for (split, trained) in [("valid", counts.trained_valid), ("test", counts.trained_test)] {
+        if trained > 0 {
+            table.row(["", &format!("{} of {split} are in train, too", format::count(trained))]);
+        }
+    }
     for (split, unseen) in [("valid", counts.unseen_valid), ("test", counts.unseen_test)] {
         if unseen > 0 {
             let unseen = format::count(unseen);

@@ -1,0 +1,251 @@
+//! Lines of fields: separated by one byte, with quotes, as csv-core reads them; or by `::` or runs of blanks, without.
+
+use std::io::{self, BufRead};
+
+use csv_core::ReadFieldResult;
+use memchr::memmem;
+
+use super::{Fault, LINE_BYTES_MAX, Lines, RatingFault, Stop};
+
+/// A field without blanks around it, and the byte of the line at which it starts, from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Field<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) column: u64,
+}
+
+/// Where a field is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    start: usize,
+    end: usize,
+    /// The byte of the line, from 1.
+    column: u64,
+}
+
+/// The fields of a line.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+}
+
+/// Lines of a file, one at a time; those without a field are left out.
+pub(super) trait Records {
+    /// Goes to the next line. Returns false at the end.
+    fn next(&mut self) -> Result<bool, Stop>;
+
+    /// The running line.
+    fn record(&self) -> &Record;
+
+    /// The number of the running line, from 1.
+    fn number(&self) -> u64;
+}
+
+impl Record {
+    /// Number of fields.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// A field; empty beyond the last.
+    #[inline]
+    pub(super) fn field(&self, index: usize) -> Field<'_> {
+        let Some(Place { start, end, column }) = self.places.get(index).copied() else {
+            return Field { bytes: &[], column: self.end() };
+        };
+        let bytes = &self.bytes[start..end];
+        let trimmed = bytes.trim_ascii_start();
+        Field { bytes: trimmed.trim_ascii_end(), column: column + (bytes.len() - trimmed.len()) as u64 }
+    }
+
+    /// All fields.
+    pub(super) fn fields(&self) -> impl Iterator<Item = Field<'_>> {
+        (0..self.len()).map(|index| self.field(index))
+    }
+
+    /// Checks that there are as many fields as there should be.
+    #[inline]
+    pub(super) fn check_count(&self, expected: usize) -> Result<(), Fault> {
+        let found = self.len();
+        if found == expected {
+            return Ok(());
+        }
+        let last = self.places.last().map_or(0, |last| last.end);
+        if self.bytes[..last].contains(&b'\n') {
+            return Err((1, RatingFault::OpenQuote));
+        }
+        Err(match self.places.get(expected) {
+            None => (self.end(), RatingFault::TooFewFields { found, expected }),
+            Some(_) => (self.field(expected).column, RatingFault::TooManyFields { expected }),
+        })
+    }
+
+    /// The byte behind the last field, from 1.
+    fn end(&self) -> u64 {
+        self.places.last().map_or(1, |last| last.column + (last.end - last.start) as u64)
+    }
+}
+
+/// Lines of fields with one byte between them.
+pub(super) struct Separated<R> {
+    source: R,
+    parser: csv_core::Reader,
+    record: Record,
+    number: u64,
+}
+
+impl<R: BufRead> Separated<R> {
+    /// Reads from behind line `number`. Quotes are characters like others if they are not `quoted`.
+    pub(super) fn new(source: R, separator: u8, is_quoted: bool, number: u64) -> Self {
+        let mut parser = csv_core::ReaderBuilder::new().delimiter(separator).quoting(is_quoted).build();
+        parser.set_line(number + 1);
+        let record = Record { bytes: vec![0; LINE_BYTES_MAX], places: Vec::new() };
+        Self { source, parser, record, number }
+    }
+
+    /// Passes the ends of lines before the next one.
+    fn skip_ends(&mut self) -> Result<(), Stop> {
+        loop {
+            let input = fill(&mut self.source)?;
+            let ends = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            let is_end = ends < input.len() || input.is_empty();
+            let lines = input[..ends].iter().filter(|byte| **byte == b'\n').count() as u64;
+            self.parser.set_line(self.parser.line() + lines);
+            self.source.consume(ends);
+            if is_end {
+                self.number = self.parser.line();
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the fields of the next line. Returns false at the end.
+    #[inline]
+    fn read(&mut self) -> Result<bool, Stop> {
+        self.skip_ends()?;
+        let Self { source, parser, record: Record { bytes, places }, .. } = self;
+        places.clear();
+        let (mut start, mut end, mut column, mut read) = (0, 0, 1, 0);
+        loop {
+            let input = fill(source)?;
+            let (result, taken, written) = parser.read_field(input, &mut bytes[end..]);
+            source.consume(taken);
+            (read, end) = (read + taken as u64, end + written);
+            match result {
+                ReadFieldResult::InputEmpty => {}
+                ReadFieldResult::OutputFull => return Err((1, RatingFault::LineTooLong).into()),
+                ReadFieldResult::End => return Ok(false),
+                ReadFieldResult::Field { record_end } => {
+                    places.push(Place { start, end, column });
+                    (start, column) = (end, read + 1);
+                    if record_end {
+                        return Ok(true);
+                    }
+                    if places.len() == FIELDS_MAX {
+                        return Err((column, RatingFault::LineTooLong).into());
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Records for Separated<R> {
+    #[inline]
+    fn next(&mut self) -> Result<bool, Stop> {
+        while self.read()? {
+            if self.record.len() > 1 || !self.record.field(0).bytes.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn record(&self) -> &Record {
+        &self.record
+    }
+
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// Lines of fields with `::` between them, or blanks.
+pub(super) struct Split<R> {
+    lines: Lines<R>,
+    /// `::`; without, runs of blanks.
+    is_by_colons: bool,
+    record: Record,
+}
+
+impl<R: BufRead> Split<R> {
+    /// Reads the lines behind the running one.
+    pub(super) fn new(lines: Lines<R>, is_by_colons: bool) -> Self {
+        Self { lines, is_by_colons, record: Record::default() }
+    }
+}
+
+impl<R: BufRead> Records for Split<R> {
+    #[inline]
+    fn next(&mut self) -> Result<bool, Stop> {
+        if !self.lines.next()? {
+            return Ok(false);
+        }
+        let Record { bytes, places } = &mut self.record;
+        std::mem::swap(bytes, &mut self.lines.line);
+        places.clear();
+        if self.is_by_colons {
+            split_colons(bytes, places)
+        } else {
+            split_blanks(bytes, places)
+        }
+        if places.len() > FIELDS_MAX { Err((1, RatingFault::LineTooLong).into()) } else { Ok(true) }
+    }
+
+    fn record(&self) -> &Record {
+        &self.record
+    }
+
+    fn number(&self) -> u64 {
+        self.lines.number
+    }
+}
+
+fn split_blanks(line: &[u8], places: &mut Vec<Place>) {
+    let mut at = 0;
+    loop {
+        let start = at + line[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let end = start + line[start..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
+        if start == end {
+            return;
+        }
+        places.push(Place { start, end, column: start as u64 + 1 });
+        at = end;
+    }
+}
+
+fn split_colons(line: &[u8], places: &mut Vec<Place>) {
+    let mut start = 0;
+    loop {
+        let end = memmem::find(&line[start..], b"::").map_or(line.len(), |len| start + len);
+        places.push(Place { start, end, column: start as u64 + 1 });
+        if end == line.len() {
+            return;
+        }
+        start = end + 2;
+    }
+}
+
+fn fill<R: BufRead>(source: &mut R) -> Result<&[u8], Stop> {
+    // Asked twice, as what is returned cannot be asked again.
+    while let Err(error) = source.fill_buf() {
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(Stop::Io(error));
+        }
+    }
+    source.fill_buf().map_err(Stop::Io)
+}
+
+/// Fields of a line; more are no line of ratings.
+const FIELDS_MAX: usize = 1 << 10;
