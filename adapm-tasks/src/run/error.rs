@@ -14,6 +14,7 @@ use crate::data::DataError;
 use crate::run::agreement::Disagreement;
 use crate::run::config::ConfigError;
 use crate::run::file::CheckpointError;
+use crate::run::memory::Shortage;
 
 /// Why a run failed. Its text is one line: what, where, what to do.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub enum TaskError {
     Data(DataError),
     /// The checkpoint cannot be used.
     Checkpoint(CheckpointError),
+    /// More memory is needed than there is.
+    Memory(Shortage),
     /// The cluster cannot be built.
     Build(BuildError),
     /// The cluster failed while it ran.
@@ -74,6 +77,7 @@ impl Error for TaskError {
             Self::Config(error) => Some(error),
             Self::Data(error) => Some(error),
             Self::Checkpoint(error) => Some(error),
+            Self::Memory(shortage) => Some(shortage),
             Self::Build(error) => Some(error),
             Self::Run(error) => Some(error),
             Self::Access(error) => Some(error),
@@ -94,6 +98,7 @@ impl fmt::Display for TaskError {
             Self::Config(error) => error.fmt(f),
             Self::Data(error) => error.fmt(f),
             Self::Checkpoint(error) => error.fmt(f),
+            Self::Memory(shortage) => shortage.fmt(f),
             Self::Build(error) => error.fmt(f),
             Self::Run(error) => error.fmt(f),
             Self::Access(error) => error.fmt(f),

@@ -8,6 +8,7 @@ use crate::run::arrays::Arrays;
 use crate::run::board::Board;
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
+use crate::run::memory::{self, Need};
 use crate::run::observer::{Observer, Work};
 use crate::run::seat::Seat;
 use crate::run::shape::Shape;
@@ -47,6 +48,7 @@ impl<E: Examination> Evaluation<'_, E> {
     ) -> Result<Evaluated<E::Answer>, TaskError> {
         let Self { examination, shape, crew, observer, stop } = self;
         crew.check(&shape)?;
+        memory::check(crew, Need::of(crew, &shape, &shape, false))?;
         let share = |seat| Share { examination, seat, phase: 0 };
         let answers = Answers::to(examination);
         let tell = &|done, all| observer.working(Work::Initializing, done, all);

@@ -16,6 +16,7 @@ use crate::run::error::TaskError;
 use crate::run::evaluation::Evaluation;
 use crate::run::kept::{Kept, PIECE_FLOATS};
 use crate::run::managed::{Announcement, Setup};
+use crate::run::memory::{self, Need};
 use crate::run::observer::{Epoch, Observer, Work};
 use crate::run::parameters::Unannounced;
 use crate::run::seat::Seat;
@@ -81,6 +82,8 @@ impl<T: Task> Run<'_, T> {
         let job = |board| Job { task, settings, valid: valid.as_ref(), test, keeps, board };
         let tell: &Tell<'_> = &|done, all| observer.working(Work::Initializing, done, all);
         let (shape, draws, initial) = (task.shape(), task.draws(), task.initial());
+        let is_copied = keeps || valid.is_some();
+        memory::check(crew, Need::of(crew, &shape, &task.kept(), is_copied))?;
 
         let Some(setup) = crew.setup(settings.seed) else {
             let board = Board::new(1, crew.peers, observer, stop, &ManagerStats::default);

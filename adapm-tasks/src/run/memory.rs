@@ -1,0 +1,354 @@
+//! Memory that a run needs at least, compared with the memory there is before it starts.
+//!
+//! A need is a lower bound: parameters where they have their home, with what the store keeps of each, and replicas only under
+//! a system that has them of all keys; the copy of the best parameters; and what this process has in memory already, which is mostly data.
+//! What is available is the least of what the machine, the control groups of this process and its bound of address space
+//! leave: pages of files that the system can drop count as free, and so does swap. So a run is refused only if it cannot end.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use adapm_runtime::System;
+use adapm_transport::threads;
+use serde::{Deserialize, Serialize};
+
+use crate::run::crew::Crew;
+use crate::run::error::TaskError;
+use crate::run::shape::Shape;
+
+/// Bytes that a process needs at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Need {
+    /// Main copies and replicas.
+    pub(crate) parameters: u64,
+    /// The copy of the parameters that are kept.
+    pub(crate) best: u64,
+    /// In memory already.
+    pub(crate) data: u64,
+}
+
+/// More memory is needed than there is. Its text is one line: what, how much of it is for what, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    need: Need,
+    /// Processes of the run on this machine.
+    processes: usize,
+    available: Available,
+}
+
+/// Bytes that can be taken, those that this process has included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Available {
+    bytes: u64,
+    /// What bounds them.
+    bound: Bound,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Bound {
+    Machine,
+    ControlGroup(String),
+    AddressSpace,
+}
+
+impl Need {
+    /// The need of a process with the nodes of `crew` that are in it, for parameters of `shape`; `best` if a copy of those that
+    /// are `kept` is made.
+    pub(crate) fn of(crew: Crew<'_>, shape: &Shape, kept: &Shape, best: bool) -> Self {
+        let processes = crew.peers.processes();
+        let best = if best { bytes_of(kept) / processes as u64 } else { 0 };
+        let parameters = Self::parameters(crew.system, crew.nodes, processes, shape);
+        Self { parameters, best, data: resident(&read).unwrap_or(0) }
+    }
+
+    /// Bytes of main copies, directories and, where a system has them of all keys, replicas in one of so many processes.
+    fn parameters(system: Option<System>, nodes: usize, processes: usize, shape: &Shape) -> u64 {
+        let (keys, values) = (shape.keys(), bytes_of(shape));
+        if system.is_none() {
+            return values;
+        }
+        let (nodes_here, processes) = ((nodes / processes).max(1) as u64, processes as u64);
+        let copies = values.saturating_add(keys.saturating_mul(SLOT_BYTES)) / processes;
+        let directories = keys.saturating_mul(ENTRY_BYTES).saturating_mul(nodes_here);
+        let replicas = match system {
+            // Value and delta of what has its home elsewhere.
+            Some(System::Full) => (2 * nodes_here).saturating_mul(values / nodes as u64 * (nodes as u64 - 1)),
+            _ => 0,
+        };
+        copies.saturating_add(directories).saturating_add(replicas)
+    }
+
+    fn total(self) -> u64 {
+        self.parameters.saturating_add(self.best).saturating_add(self.data)
+    }
+}
+
+/// What a process tells the others of its memory.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    need: Need,
+    /// Equal for processes that share what is available.
+    place: String,
+}
+
+/// Checks that there is memory for the processes of a run. Collective.
+///
+/// # Errors
+///
+/// [`TaskError::Memory`] where there is too little, in the other processes an error that says so.
+pub(crate) fn check(crew: Crew<'_>, need: Need) -> Result<(), TaskError> {
+    let own = place(&read);
+    let told = crew.peers.share(Ok(Told { need, place: own.clone() }))?;
+    let here: Vec<Need> = told.iter().filter(|told| told.place == own).map(|told| told.need).collect();
+    let shortage = least(&read).and_then(|available| shortage(&here, available));
+    crew.peers.share(shortage.map_or(Ok(()), |shortage| Err(TaskError::Memory(shortage)))).map(drop)
+}
+
+/// What lacks, if the needs of the processes on this machine are together more than is available beside what they have.
+fn shortage(needs: &[Need], free: Available) -> Option<Shortage> {
+    let sum = |of: fn(&Need) -> u64| needs.iter().map(of).fold(0, u64::saturating_add);
+    let need = Need {
+        parameters: sum(|need| need.parameters),
+        best: sum(|need| need.best),
+        data: sum(|need| need.data),
+    };
+    let available = Available { bytes: free.bytes.saturating_add(need.data), bound: free.bound };
+    (need.total() > available.bytes).then_some(Shortage { need, processes: needs.len(), available })
+}
+
+impl std::error::Error for Shortage {}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { need, processes, available } = self;
+        write!(f, "this run needs at least {}", Gigabytes(need.total()))?;
+        if *processes > 1 {
+            write!(f, " in its {processes} processes here")?;
+        }
+        write!(f, ": parameters {}", Gigabytes(need.parameters))?;
+        if need.best > 0 {
+            write!(f, ", the best of them {}", Gigabytes(need.best))?;
+        }
+        write!(
+            f,
+            ", data and program {}; {} are available",
+            Gigabytes(need.data),
+            Gigabytes(available.bytes)
+        )?;
+        match &available.bound {
+            Bound::Machine => f.write_str(" on this machine")?,
+            Bound::ControlGroup(path) => write!(f, " (limit of the control group {path})")?,
+            Bound::AddressSpace => f.write_str(" (limit of address space, ulimit -v)")?,
+        }
+        f.write_str("; use a smaller --dim, or nodes on more machines")
+    }
+}
+
+/// `7.9 GB`.
+struct Gigabytes(u64);
+
+impl fmt::Display for Gigabytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0..99_950_000 => write!(f, "{:.1} MB", self.0 as f64 / 1e6),
+            _ => write!(f, "{:.1} GB", self.0 as f64 / 1e9),
+        }
+    }
+}
+
+/// Reads a file of the system, `None` if it is not there.
+type ReadFile<'a> = dyn Fn(&Path) -> Option<String> + 'a;
+
+fn read(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+/// What this process may still take, by the system and by its bound of address space.
+fn least(read: &ReadFile<'_>) -> Option<Available> {
+    let own = threads::address_space_left().map(|bytes| Available { bytes, bound: Bound::AddressSpace });
+    own.into_iter().chain(available(read)).min_by_key(|available| available.bytes)
+}
+
+/// What the machine and the control groups leave; `None` where the system tells nothing.
+fn available(read: &ReadFile<'_>) -> Option<Available> {
+    let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    let machine = machine(read).map(|bytes| Available { bytes, bound: Bound::Machine });
+    let groups = groups.lines().filter_map(Hierarchy::of).flat_map(|hierarchy| hierarchy.available(read));
+    machine.into_iter().chain(groups).min_by_key(|available| available.bytes)
+}
+
+/// Bytes that the machine can give, swap included.
+fn machine(read: &ReadFile<'_>) -> Option<u64> {
+    let text = read(Path::new("/proc/meminfo"))?;
+    let field = |name: &str| kilobytes(&text, name);
+    Some(field("MemAvailable:")?.saturating_add(field("SwapFree:").unwrap_or(0)))
+}
+
+/// Bytes that this process has in memory.
+fn resident(read: &ReadFile<'_>) -> Option<u64> {
+    kilobytes(&read(Path::new("/proc/self/status"))?, "VmRSS:")
+}
+
+/// A size in a text of lines `name: number kB`, in bytes.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let count: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(count.saturating_mul(1024))
+}
+
+/// Control groups of memory, of version 1 or 2: where they are mounted, and the path of this process's.
+#[derive(Debug, PartialEq, Eq)]
+struct Hierarchy {
+    is_first_version: bool,
+    path: String,
+}
+
+impl Hierarchy {
+    /// The hierarchy of a line of `/proc/self/cgroup`, if it is one of memory.
+    fn of(line: &str) -> Option<Self> {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let is_first_version = controllers.split(',').any(|controller| controller == "memory");
+        let path = path.trim_start_matches('/').to_owned();
+        (is_first_version || controllers.is_empty()).then_some(Self { is_first_version, path })
+    }
+
+    /// What each group from this process's up to the outermost leaves.
+    fn available(self, read: &ReadFile<'_>) -> Vec<Available> {
+        let root = Path::new(if self.is_first_version { "/sys/fs/cgroup/memory" } else { "/sys/fs/cgroup" });
+        let groups = Path::new(&self.path).ancestors();
+        let left = groups.filter_map(|group| {
+            let bytes = self.left(&|name| read(&root.join(group).join(name)))?;
+            Some(Available { bytes, bound: Bound::ControlGroup(format!("/{}", group.display())) })
+        });
+        left.collect()
+    }
+
+    /// What a group leaves: its limit less what it has, without pages of files that can be dropped.
+    fn left(&self, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
+        let [limit, usage] = if self.is_first_version { FIRST } else { SECOND };
+        let number = |name| read(name)?.trim().parse::<u64>().ok();
+        // A group without a limit has a word, or a number that no machine has.
+        let limit = number(limit).filter(|limit| *limit < 1 << 60)?;
+        let stat = read("memory.stat").unwrap_or_default();
+        let pages = |name: &str| {
+            let of = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok();
+            stat.lines().find_map(of)
+        };
+        let files = ["inactive_file", "active_file"]
+            .map(|name| pages(&format!("total_{name}")).or_else(|| pages(name)).unwrap_or(0));
+        let dropped = files.into_iter().fold(0, u64::saturating_add);
+        Some(limit.saturating_sub(number(usage)?.saturating_sub(dropped)))
+    }
+}
+
+/// A text that is equal for processes that share memory: of one run of one machine, and of one control group.
+fn place(read: &ReadFile<'_>) -> String {
+    let text = |path: &str| read(Path::new(path)).unwrap_or_default();
+    text("/proc/sys/kernel/random/boot_id") + &text("/proc/self/cgroup")
+}
+
+fn bytes_of(shape: &Shape) -> u64 {
+    (shape.total() as u64).saturating_mul(size_of::<f32>() as u64)
+}
+
+/// Limit and usage in version 1.
+const FIRST: [&str; 2] = ["memory.limit_in_bytes", "memory.usage_in_bytes"];
+/// Limit and usage in version 2.
+const SECOND: [&str; 2] = ["memory.max", "memory.current"];
+/// Bytes of a key in the directory of each node.
+const ENTRY_BYTES: u64 = 8;
+/// Bytes of a main copy beside its value.
+const SLOT_BYTES: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn files(files: &[(&str, String)]) -> impl Fn(&Path) -> Option<String> + use<> {
+        let files: HashMap<String, String> =
+            files.iter().map(|(path, text)| ((*path).to_owned(), text.clone())).collect();
+        move |path| files.get(path.to_str()?).cloned()
+    }
+
+    fn meminfo(available: u64, swap: u64) -> (&'static str, String) {
+        let text =
+            format!("MemTotal: 9 kB\nMemAvailable:   {} kB\nSwapFree:  {} kB\n", available >> 10, swap >> 10);
+        ("/proc/meminfo", text)
+    }
+
+    #[test]
+    fn the_least_of_machine_and_control_groups_is_available() {
+        let none = files(&[]);
+        assert_eq!(available(&none), None);
+        let machine = files(&[meminfo(8 * GIB, GIB)]);
+        assert_eq!(available(&machine), Some(Available { bytes: 9 * GIB, bound: Bound::Machine }));
+
+        let second = |limit: &str| {
+            files(&[
+                meminfo(8 * GIB, 0),
+                ("/proc/self/cgroup", "0::/a/b\n".to_owned()),
+                ("/sys/fs/cgroup/a/b/memory.max", "max\n".to_owned()),
+                ("/sys/fs/cgroup/a/memory.max", format!("{limit}\n")),
+                ("/sys/fs/cgroup/a/memory.current", format!("{}\n", 3 * GIB)),
+                ("/sys/fs/cgroup/a/memory.stat", format!("anon 5\ninactive_file {GIB}\nactive_file 0\n")),
+            ])
+        };
+        let bound = Bound::ControlGroup("/a".to_owned());
+        let limited = available(&second(&(4 * GIB).to_string()));
+        assert_eq!(limited, Some(Available { bytes: 2 * GIB, bound }));
+        assert_eq!(available(&second("max")).map(|available| available.bound), Some(Bound::Machine));
+
+        // In a container the group is not below the path that the host knows it by.
+        let first = files(&[
+            meminfo(8 * GIB, 0),
+            ("/proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/docker/1f\n0::/\n".to_owned()),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", (2 * GIB).to_string()),
+            ("/sys/fs/cgroup/memory/memory.usage_in_bytes", GIB.to_string()),
+        ]);
+        let bound = Bound::ControlGroup("/".to_owned());
+        assert_eq!(available(&first), Some(Available { bytes: GIB, bound }));
+    }
+
+    #[test]
+    fn what_is_needed_by_all_processes_is_compared_and_told_with_its_parts() {
+        let free = |bytes| Available { bytes, bound: Bound::ControlGroup("/job".to_owned()) };
+        let need = Need { parameters: 9_600_000_000, best: 1_400_000_000, data: 2_100_000_000 };
+        assert_eq!(shortage(&[need], free(11_000_000_000)), None);
+        let text = shortage(&[need], free(5_800_000_000)).expect("too little").to_string();
+        assert_eq!(
+            text,
+            "this run needs at least 13.1 GB: parameters 9.6 GB, the best of them 1.4 GB, data and program \
+             2.1 GB; 7.9 GB are available (limit of the control group /job); use a smaller --dim, or nodes \
+             on more machines"
+        );
+        let text = shortage(&[need; 2], free(11_000_000_000)).expect("too little for two").to_string();
+        assert!(text.starts_with("this run needs at least 26.2 GB in its 2 processes here: "), "{text}");
+    }
+
+    #[test]
+    fn parameters_are_counted_where_they_have_their_home() {
+        let shape = Shape::new(&[(1_000, 64)]);
+        let of = |system, nodes| Need::parameters(system, nodes, 1, &shape);
+        let values = 1_000 * 64 * 4;
+        assert_eq!(of(None, 1), values);
+        assert_eq!(of(Some(System::Adapm), 1), values + 1_000 * (8 + 16));
+        assert_eq!(of(Some(System::Adapm), 4), values + 1_000 * (4 * 8 + 16));
+        let in_processes = Need::parameters(Some(System::Adapm), 4, 4, &shape);
+        assert_eq!(in_processes, values / 4 + 1_000 * (8 + 4));
+        assert_eq!(of(Some(System::Full), 2), values + 1_000 * (2 * 8 + 16) + 4 * values / 2);
+        let endless = Shape::new(&[(u64::MAX, 1)]);
+        assert!(Need::parameters(Some(System::Adapm), 1, 1, &endless) > u64::MAX / 2);
+    }
+
+    #[test]
+    fn this_machine_tells() {
+        let here = available(&read).expect("the files of Linux are there");
+        assert!(here.bytes > 1 << 20 && resident(&read).is_some_and(|bytes| bytes > 1 << 18), "{here:?}");
+    }
+}
