@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use adapm_transport::error::SystemError;
 
 use crate::data::ratings::{RatingFault, UnknownColumns};
-use crate::data::{DATA_VARIABLE, Foreign, Looks};
+use crate::data::{DATA_VARIABLE, Foreign, Looks, foreign};
 
 /// Data that cannot be used. Its text is one line: what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +171,13 @@ impl fmt::Display for DataError {
                 )
             }
             Self::Malformed { path, line, column, reason } => {
-                write!(f, "{}:{line}:{column}: {reason}", path.display())
+                write!(f, "{}:{line}:{column}: {reason}", path.display())?;
+                match reason {
+                    Malformation::NotUtf8 { .. } | Malformation::Rating(RatingFault::NotUtf8 { .. }) => {
+                        write!(f, "such as: {}", foreign::conversion(path, "WINDOWS-1252"))
+                    }
+                    _ => Ok(()),
+                }
             }
             Self::UnknownColumns { path, line, columns } => {
                 write!(f, "{}:{line}: {columns}", path.display())
@@ -212,8 +218,7 @@ impl fmt::Display for Malformation {
             }
             Self::DuplicateId => f.write_str("this id has a name already; list every id once"),
             Self::NotUtf8 { byte } => {
-                write!(f, "the byte {byte:02X} is not UTF-8; convert the file from its encoding, ")?;
-                f.write_str("such as: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW")
+                write!(f, "the byte {byte:02X} is not UTF-8; convert the file from its encoding, ")
             }
             Self::Zero => f.write_str("a zero byte, which no text has; remove it, or give a text file"),
             Self::Rating(fault) => fault.fmt(f),

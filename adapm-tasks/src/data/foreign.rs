@@ -116,6 +116,18 @@ fn is_binary(head: &[u8]) -> bool {
     32 * head.iter().filter(is_control).count() > head.len()
 }
 
+/// The command that makes UTF-8 of a text in the encoding that iconv calls `from`.
+pub(crate) fn conversion(path: &Path, from: &str) -> String {
+    let quoted = quoted(path);
+    if path.extension().is_some_and(|ending| ending == "gz") {
+        return format!(
+            "zcat {quoted} | iconv -f {from} -t UTF-8 > {}",
+            self::quoted(&path.with_extension(""))
+        );
+    }
+    format!("iconv -f {from} -t UTF-8 {quoted} > {}", converted(path))
+}
+
 /// `x.utf8.csv` for `x.csv`.
 fn converted(path: &Path) -> String {
     let ending = path.extension().map(|ending| format!("utf8.{}", ending.to_string_lossy()));

@@ -94,7 +94,11 @@ fn of_lines(text: &[u8]) -> Option<Looks> {
     let len = rows[rows.len() / 2].len();
     let usual = rows.iter().filter(|row| row.len() == len).count();
     let is_regular = 20 * usual >= 19 * rows.len();
-    let numbers = |place: usize| rows.iter().all(|row| row.get(place).is_some_and(|field| is_number(field)));
+    // A line may be wrong, and a name may be a number.
+    let numbers = |place: usize| {
+        let is_one = |row: &&Vec<&[u8]>| row.get(place).is_some_and(|field| is_number(field));
+        2 * rows.iter().filter(is_one).count() >= rows.len()
+    };
     let different = |place: usize| rows.iter().filter_map(|row| row.get(place)).collect::<HashSet<_>>().len();
     match (is_regular, len) {
         (true, 3) if (0..3).all(numbers) => of_numbers(&rows, different(1), different(2)),
@@ -146,6 +150,7 @@ mod tests {
             (numbers(&|i| format!("{i}\t{}\t{}\n", i % 3, 60 - i)), Some(Looks::Triples)),
             ("the cat sat\non the mat it liked\nand so on\nand on and on\n".to_owned(), Some(Looks::Text)),
             (numbers(&|i| format!("w{i} {}\n", "0.25 -1e-3 ".repeat(10))), Some(Looks::Vectors)),
+            ("1 2 3\n1 3 x\n".to_owned(), None),
             ("1 2 3\n2 3 1\n".to_owned(), None),
             (String::new(), None),
         ] {

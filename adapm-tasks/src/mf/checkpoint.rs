@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   "adapmckp" | version u32 | task: text | dim u64 | rows u64 | columns u64
-//!   | ids of rows | ids of columns | floats u64 | values in key order f32 | checksum u64
+//!   | ids of rows | ids of columns | digest of the training data u64 | its least and largest value f32 | floats u64 | values in key order f32 | checksum u64
 //!   ids: form u64 | count u64 | 0: nothing, as the index is the id (generated ratings); 1: u64 each; 2: text each
 //! ```
 //!
@@ -27,6 +27,10 @@ pub struct Checkpoint {
     pub(super) columns: u64,
     pub(super) row_ids: Ids,
     pub(super) column_ids: Ids,
+    /// Digest of the training data.
+    pub(super) trained_on: u64,
+    /// Least and largest value of the training data.
+    pub(super) range: (f32, f32),
     pub(crate) values: Arc<Vec<f32>>,
 }
 
@@ -46,6 +50,8 @@ impl Checkpoint {
             columns: ratings.columns.into(),
             row_ids: ratings.row_ids.clone(),
             column_ids: ratings.column_ids.clone(),
+            trained_on: ratings.train_digest(),
+            range: ratings.range,
             values,
         }
     }
@@ -150,6 +156,8 @@ impl Checkpoint {
         writer.count(self.columns)?;
         self.row_ids.write(&mut writer)?;
         self.column_ids.write(&mut writer)?;
+        writer.count(self.trained_on)?;
+        [self.range.0, self.range.1].iter().try_for_each(|bound| writer.bytes(&bound.to_le_bytes()))?;
         writer.values(&self.values)
     }
 }
@@ -162,12 +170,18 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
         if ids.len() as u64 == len { Ok(ids) } else { Err(Fault::Corrupt) }
     };
     let (row_ids, column_ids) = (ids(rows)?, ids(columns)?);
+    let trained_on = reader.count()?;
+    let range = (f32::from_le_bytes(reader.array()?), f32::from_le_bytes(reader.array()?));
+    if range.0.is_nan() || range.1.is_nan() || range.0 > range.1 {
+        return Err(Fault::Corrupt);
+    }
     let values = reader.values()?;
     let floats = rows.checked_add(columns).and_then(|keys| keys.checked_mul(dim));
     if dim == 0 || floats != Some(values.len() as u64) {
         return Err(Fault::Corrupt);
     }
-    Ok(Checkpoint { dim: dim as usize, rows, columns, row_ids, column_ids, values: Arc::new(values) })
+    let (dim, values) = (dim as usize, Arc::new(values));
+    Ok(Checkpoint { dim, rows, columns, row_ids, column_ids, trained_on, range, values })
 }
 
 /// The name of the task in its files.
@@ -187,6 +201,8 @@ pub(super) mod tests {
             columns: 1,
             row_ids: Ids::Numbers(vec![7, u64::MAX]),
             column_ids: Ids::Numbers(vec![3]),
+            trained_on: 17,
+            range: (1.0, 5.0),
             values: Arc::new(vec![1.0, 2.0, 3.0, 4.0, 5.0, -6.0]),
         }
     }

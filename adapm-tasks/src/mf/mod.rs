@@ -63,6 +63,7 @@ mod checkpoint;
 mod config;
 mod evaluation;
 mod export;
+mod held_out;
 mod ids;
 mod initial;
 pub(crate) mod kernel;

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::data::{DataError, RatingFormat, RatingId};
 use crate::mf::cell::Cell;
+use crate::mf::checkpoint::Checkpoint;
 use crate::mf::ids::Ids;
 use crate::mf::planted::{Planted, PlantedConfig, PlantedError};
 use crate::mf::reader;
+use crate::run::config::Split;
 use crate::run::digest::Digest;
 
 /// Where ratings came from.
@@ -24,6 +26,13 @@ pub enum RatingsSource {
         /// One in ten data points of it is held out as test, as there is no file of its own.
         is_held_out: bool,
     },
+    /// A file to predict with parameters that were trained on other data.
+    Other {
+        /// The file.
+        file: PathBuf,
+        /// Its form.
+        format: RatingFormat,
+    },
     /// The seeded generator.
     Generated(PlantedConfig),
 }
@@ -34,6 +43,9 @@ impl fmt::Display for RatingsSource {
             Self::Files { train, format, is_held_out } => {
                 write!(f, "{} ({format}", train.display())?;
                 f.write_str(if *is_held_out { ", one in ten held out)" } else { ")" })
+            }
+            Self::Other { file, format } => {
+                write!(f, "{} ({format}; not the data trained on)", file.display())
             }
             Self::Generated(config) => config.fmt(f),
         }
@@ -130,6 +142,16 @@ impl Ratings {
     /// A file or folder that is missing or unreadable, a malformed line (with file, line, column), a file without ratings.
     pub fn load(path: &Path) -> Result<Self, DataError> {
         reader::load(path)
+    }
+
+    /// Reads ratings to predict with the parameters of `checkpoint`: as [`load`](Self::load) if they are the data that it was
+    /// trained on. Else what was learnt is used by the ids: of a folder the file of `split`, of a single file all cells.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load); a folder without a file of `split`.
+    pub fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Result<Self, DataError> {
+        reader::load_for(path, checkpoint, split)
     }
 
     /// Generates a matrix of low rank with known noise; nothing of its training data is kept in memory.
@@ -255,20 +277,24 @@ impl Ratings {
     /// A number that differs between ratings that differ.
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::new();
-        self.row_ids.add_to(&mut digest);
-        self.column_ids.add_to(&mut digest);
-        let mut add = |cell: &Cell| {
-            digest.word(u64::from(cell.row) << 32 | u64::from(cell.column));
-            digest.word(u64::from(cell.value.to_bits()));
-        };
-        match &self.train {
-            Train::Cells { cells, .. } => cells.iter().for_each(&mut add),
-            // Whatever there is to say is said by the configuration.
-            Train::Planted(_) => {}
-        }
-        [&self.valid, &self.test].into_iter().flat_map(|held| &held.cells).for_each(&mut add);
+        digest.word(self.train_digest());
+        let held = [&self.valid, &self.test].into_iter().flat_map(|held| &held.cells);
+        held.for_each(|cell| add(&mut digest, cell));
         for held in [&self.valid, &self.test] {
             digest.values(&held.unseen);
+        }
+        digest.sum()
+    }
+
+    /// A number that differs between training data that differ.
+    pub(crate) fn train_digest(&self) -> u64 {
+        let mut digest = Digest::new();
+        self.row_ids.add_to(&mut digest);
+        self.column_ids.add_to(&mut digest);
+        match &self.train {
+            Train::Cells { cells, .. } => cells.iter().for_each(|cell| add(&mut digest, cell)),
+            // Whatever there is to say is said by the configuration.
+            Train::Planted(_) => {}
         }
         if let RatingsSource::Generated(config) = &self.source {
             digest.bytes(format!("{config:?}").as_bytes());
@@ -287,6 +313,11 @@ impl Ratings {
             Train::Planted(planted) => planted.for_each(rows, &mut each),
         }
     }
+}
+
+fn add(digest: &mut Digest, cell: &Cell) {
+    digest.word(u64::from(cell.row) << 32 | u64::from(cell.column));
+    digest.word(u64::from(cell.value.to_bits()));
 }
 
 /// Sorts data points for prediction: by column, then by row.

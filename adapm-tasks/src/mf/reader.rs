@@ -3,14 +3,14 @@
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
-
 use crate::data::ratings::{Rating, RatingFault, read};
-use crate::data::{DataError, Looks, RatingFormat, bytes, looks_like};
+use crate::data::{DataError, Looks, RatingFormat, RatingId, bytes, looks_like};
 use crate::mf::cell::Cell;
-use crate::mf::ids::IdMap;
+use crate::mf::checkpoint::Checkpoint;
+use crate::mf::held_out::{self, HeldOut};
+use crate::mf::ids::{IdMap, Ids};
 use crate::mf::ratings::{Held, RatingCounts, Ratings, RatingsSource, Train, sort_by_column};
+use crate::run::config::Split;
 
 /// The files of a data set.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,22 +23,76 @@ struct Files {
 
 /// [`Ratings::load`].
 pub(crate) fn load(path: &Path) -> Result<Ratings, DataError> {
+    Files::of(path).and_then(|files| assemble(&files)).map_err(|error| explain(error, path))
+}
+
+/// [`Ratings::load_for`].
+pub(crate) fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Result<Ratings, DataError> {
     let read = || {
-        let files = if path.is_dir() {
-            let names = names_in(path).map_err(|error| bytes::failure(path, &error))?;
-            find(path, &names).ok_or_else(|| DataError::MissingRatings { folder: path.to_path_buf() })?
-        } else {
-            Files { train: path.to_path_buf(), valid: None, test: None }
+        let files = Files::of(path)?;
+        let ratings = assemble(&files)?;
+        if ratings.train_digest() == checkpoint.trained_on {
+            return Ok(ratings);
+        }
+        let Files { train, valid, test } = files;
+        let is_single = valid.is_none() && test.is_none();
+        let file = match split {
+            Split::Valid => valid,
+            Split::Test => test,
         };
-        assemble(&files)
+        match file.or(is_single.then_some(train)) {
+            Some(file) => predicted(file, checkpoint, split),
+            None => Ok(Ratings { valid: Held::default(), test: Held::default(), ..ratings }),
+        }
     };
-    read().map_err(|error| match looks_like(path) {
+    read().map_err(|error| explain(error, path))
+}
+
+/// The ratings of a file that `checkpoint` was not trained on.
+fn predicted(file: PathBuf, checkpoint: &Checkpoint, split: Split) -> Result<Ratings, DataError> {
+    let (row_ids, column_ids) = (checkpoint.row_ids.clone(), checkpoint.column_ids.clone());
+    let index = |ids: &Ids, id: RatingId<'_>| ids.find(id).map(|index| index as u32);
+    let mut held = Held::default();
+    let format = open(&file, &mut |rating| {
+        held.take(rating.value, index(&row_ids, rating.row), index(&column_ids, rating.column));
+        Ok(())
+    })?;
+    if held.len() == 0 {
+        return Err(DataError::NoRating { path: file });
+    }
+    sort_by_column(&mut held.cells);
+    let unseen = held.unseen.len() as u64;
+    let (mut valid, mut test) = (Held::default(), Held::default());
+    let mut counts = RatingCounts::default();
+    match split {
+        Split::Valid => (valid, counts.unseen_valid) = (held, unseen),
+        Split::Test => (test, counts.unseen_test) = (held, unseen),
+    }
+    Ok(Ratings {
+        train: Train::Cells { cells: Vec::new(), starts: vec![0; row_ids.len() + 1] },
+        valid,
+        test,
+        rows: row_ids.len() as u32,
+        columns: column_ids.len() as u32,
+        row_ids,
+        column_ids,
+        // There is no training data.
+        mean: f64::NAN,
+        range: checkpoint.range,
+        counts,
+        source: RatingsSource::Other { file, format },
+    })
+}
+
+/// What is wrong with `path`, which may be data of another task.
+fn explain(error: DataError, path: &Path) -> DataError {
+    match looks_like(path) {
         // Whatever is wrong with it as ratings.
         Some(looks) if looks != Looks::Ratings && is_of_lines(&error) => {
             DataError::OtherTask { path: path.to_path_buf(), looks }
         }
         _ => error,
-    })
+    }
 }
 
 /// Returns true if what is wrong may be that the lines are no ratings.
@@ -47,6 +101,17 @@ fn is_of_lines(error: &DataError) -> bool {
         error,
         DataError::Malformed { .. } | DataError::UnknownColumns { .. } | DataError::MissingRatings { .. }
     )
+}
+
+impl Files {
+    /// The files of a folder, or a single one.
+    fn of(path: &Path) -> Result<Self, DataError> {
+        if !path.is_dir() {
+            return Ok(Self { train: path.to_path_buf(), valid: None, test: None });
+        }
+        let names = names_in(path).map_err(|error| bytes::failure(path, &error))?;
+        find(path, &names).ok_or_else(|| DataError::MissingRatings { folder: path.to_path_buf() })
+    }
 }
 
 fn names_in(folder: &Path) -> io::Result<Vec<String>> {
@@ -96,10 +161,9 @@ fn assemble(files: &Files) -> Result<Ratings, DataError> {
     let (mut rows, mut columns) = (IdMap::default(), IdMap::default());
     let mut cells = Vec::new();
     let mut held_out = HeldOut::default();
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(HOLD_OUT_SEED);
     let is_held_out = files.test.is_none();
     let format = open(&files.train, &mut |rating| {
-        if is_held_out && random.random_ratio(1, HELD_OUT) && !cells.is_empty() {
+        if is_held_out && held_out::is_held_out(rating.row, rating.column) {
             let HeldOut { cells, rows, columns } = &mut held_out;
             cells.push(cell(rating, rows, columns)?);
         } else {
@@ -107,6 +171,10 @@ fn assemble(files: &Files) -> Result<Ratings, DataError> {
         }
         Ok(())
     })?;
+    if cells.is_empty() {
+        // Of very few cells all may be held out.
+        (cells, rows, columns) = std::mem::take(&mut held_out).into_parts();
+    }
     if cells.is_empty() {
         return Err(DataError::NoRating { path: files.train.clone() });
     }
@@ -124,26 +192,6 @@ fn assemble(files: &Files) -> Result<Ratings, DataError> {
     }
     let source = RatingsSource::Files { train: files.train.clone(), format, is_held_out };
     Ok(finish(cells, [valid, test], rows, columns, source))
-}
-
-/// Data points that are held out while train is read, with indices of their own: train's are not yet known.
-#[derive(Default)]
-struct HeldOut {
-    cells: Vec<Cell>,
-    rows: IdMap,
-    columns: IdMap,
-}
-
-impl HeldOut {
-    /// The data points with the indices of train.
-    fn among(self, rows: &IdMap, columns: &IdMap) -> Held {
-        let (rows, columns) = (self.rows.among(rows), self.columns.among(columns));
-        let mut held = Held::default();
-        for cell in self.cells {
-            held.take(cell.value, rows[cell.row as usize], columns[cell.column as usize]);
-        }
-        held
-    }
 }
 
 /// A data point, with preliminary indices.
@@ -199,7 +247,7 @@ fn finish(
 
 impl Held {
     /// Adds a data point, with the indices of its row and column if train knows them.
-    fn take(&mut self, value: f32, row: Option<u32>, column: Option<u32>) {
+    pub(crate) fn take(&mut self, value: f32, row: Option<u32>, column: Option<u32>) {
         match (row, column) {
             (Some(row), Some(column)) => self.cells.push(Cell { row, column, value }),
             _ => self.unseen.push(value),
@@ -219,10 +267,6 @@ fn open(
 const ENDINGS: [&str; 6] = ["txt", "tsv", "csv", "dat", "mmc", "mtx"];
 /// Files of all ratings, in the order in which they are looked for.
 const MOVIE_LENS: [&str; 3] = ["ratings.dat", "ratings.csv", "u.data"];
-/// One of so many data points is held out if there is no test file.
-const HELD_OUT: u32 = 10;
-/// Always the same ones.
-const HOLD_OUT_SEED: u64 = 0x6d66;
 const BUFFER_BYTES: usize = 1 << 18;
 
 #[cfg(test)]

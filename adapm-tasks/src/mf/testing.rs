@@ -48,5 +48,6 @@ pub fn factors_of(row_ids: &[u64], columns: u64, dim: usize, value: f32) -> Chec
     let row_ids = if row_ids.is_empty() { Ids::Indices(2) } else { Ids::Numbers(row_ids.to_vec()) };
     let values = Arc::new(vec![value; (row_ids.len() + columns as usize) * dim]);
     let column_ids = Ids::Indices(columns as u32);
-    Checkpoint { dim, rows: row_ids.len() as u64, columns, row_ids, column_ids, values }
+    let (rows, trained_on, range) = (row_ids.len() as u64, 0, (value, value));
+    Checkpoint { dim, rows, columns, row_ids, column_ids, trained_on, range, values }
 }

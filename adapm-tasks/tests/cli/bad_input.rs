@@ -82,13 +82,13 @@ fn files_that_cannot_be_written_are_refused_before_training() {
 #[test]
 fn what_goes_wrong_with_other_tasks_is_told_as_well() {
     let folder = folder("bad_tasks");
-    write(&folder, "ratings", "1 2 3\n1 x 3\n");
+    write(&folder, "ratings", "1 2 3\n1 3 x\n");
     write(&folder, "text", "the sun is the sun is the sun\n");
     write(&folder, "questions", ": section\na b c\n");
     let [ratings, sentences, questions] = ["ratings", "text", "questions"].map(|name| folder.join(name));
     let (ratings, sentences, questions) = (text(&ratings), text(&sentences), text(&questions));
     let cases: [(&[&str], &[&str]); 12] = [
-        (&["train", "mf", "--data", ratings], &["ratings:2:3: "]),
+        (&["train", "mf", "--data", ratings], &["ratings:2:5: "]),
         (&["train", "mf", "--data", ratings, "--rows", "5"], &["--data", "--rows", "adapm train mf --help"]),
         (&["train", "mf", "--rows", "10", "--columns", "10", "--cells", "90"], &["at most 25"]),
         (&["train", "mf", "--system", "none", "--nodes", "2"], &["--system none", "leave out --nodes"]),

@@ -72,7 +72,7 @@ fn bytes_that_are_no_text_are_named() {
             "latin.csv",
             b"userId,movieId,rating\n1,Caf\xe9,2.5\n".to_vec(),
             "latin.csv:2:6: the byte E9 is not UTF-8; convert the file from its encoding, such as: iconv -f \
-             WINDOWS-1252 -t UTF-8 FILE > NEW",
+             WINDOWS-1252 -t UTF-8 latin.csv > latin.utf8.csv",
         ),
     ] {
         assert_eq!(refused(&folder, name, &bytes), expected);
@@ -184,6 +184,18 @@ fn ratings_are_read_as_their_columns_are_named_and_names_are_kept() {
         assert_eq!(exported.code, Some(0), "{exported:?}");
         fs::read_to_string(table).expect("it was exported")
     });
+    // What was learnt is used by the names, on other files too.
+    let eval = |data: &Path, more: &[&str]| {
+        let model = folder.join("plain.adapm");
+        let ran = run(&[&["eval", "mf", "--load", text(&model), "--data", text(data)], more].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout
+    };
+    assert!(eval(&folder.join("turned.csv"), &[]).contains("one in ten held out"));
+    write(&folder, "new.tsv", "rating\titem\tuser\n3\ti, 5\tu1\n4\ti, 7\tu3\n1\ti, 7\tnobody\n");
+    let other = eval(&folder.join("new.tsv"), &[]);
+    assert!(other.contains("not the data trained on") && other.contains("3 test cells"), "{other}");
+    assert!(other.contains("1 of test with a row or column unknown to train"), "{other}");
     assert_eq!(exported[0], exported[1]);
     assert!(exported[0].contains("row\tu0\t") && exported[0].contains("column\ti, 10\t"), "{}", exported[0]);
 }

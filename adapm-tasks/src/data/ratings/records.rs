@@ -2,12 +2,13 @@
 
 use std::io::{self, BufRead};
 
-use csv_core::ReadFieldResult;
+use csv_core::ReadRecordResult;
 use memchr::memmem;
 
 use super::{Fault, LINE_BYTES_MAX, Lines, RatingFault, Stop};
 
-/// A field without blanks around it, and the byte of the line at which it starts, from 1.
+/// A field without blanks around it, and the byte of the line at which it starts, from 1; in a line of which some fields are quoted
+/// and others are not, quotes do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Field<'a> {
     pub(super) bytes: &'a [u8],
@@ -92,6 +93,8 @@ pub(super) struct Separated<R> {
     source: R,
     parser: csv_core::Reader,
     record: Record,
+    /// Where its fields end.
+    ends: Vec<usize>,
     number: u64,
 }
 
@@ -101,7 +104,7 @@ impl<R: BufRead> Separated<R> {
         let mut parser = csv_core::ReaderBuilder::new().delimiter(separator).quoting(is_quoted).build();
         parser.set_line(number + 1);
         let record = Record { bytes: vec![0; LINE_BYTES_MAX], places: Vec::new() };
-        Self { source, parser, record, number }
+        Self { source, parser, record, ends: vec![0; FIELDS_MAX], number }
     }
 
     /// Passes the ends of lines before the next one.
@@ -124,30 +127,35 @@ impl<R: BufRead> Separated<R> {
     #[inline]
     fn read(&mut self) -> Result<bool, Stop> {
         self.skip_ends()?;
-        let Self { source, parser, record: Record { bytes, places }, .. } = self;
-        places.clear();
-        let (mut start, mut end, mut column, mut read) = (0, 0, 1, 0);
-        loop {
+        let Self { source, parser, record: Record { bytes, places }, ends, .. } = self;
+        let (mut read, mut len, mut fields) = (0, 0, 0);
+        let end = loop {
             let input = fill(source)?;
-            let (result, taken, written) = parser.read_field(input, &mut bytes[end..]);
+            let end = usize::from(!input.is_empty());
+            let (result, taken, written, ended) =
+                parser.read_record(input, &mut bytes[len..], &mut ends[fields..]);
             source.consume(taken);
-            (read, end) = (read + taken as u64, end + written);
+            (read, len, fields) = (read + taken, len + written, fields + ended);
             match result {
-                ReadFieldResult::InputEmpty => {}
-                ReadFieldResult::OutputFull => return Err((1, RatingFault::LineTooLong).into()),
-                ReadFieldResult::End => return Ok(false),
-                ReadFieldResult::Field { record_end } => {
-                    places.push(Place { start, end, column });
-                    (start, column) = (end, read + 1);
-                    if record_end {
-                        return Ok(true);
-                    }
-                    if places.len() == FIELDS_MAX {
-                        return Err((column, RatingFault::LineTooLong).into());
-                    }
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::Record => break end,
+                ReadRecordResult::End => return Ok(false),
+                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
+                    return Err((1, RatingFault::LineTooLong).into());
                 }
             }
+        };
+        // If each field is quoted, or none is, it is clear where they were.
+        let quotes = read.saturating_sub(len + fields - 1 + end);
+        let (before, behind) = if quotes == 2 * fields { (1, 1) } else { (0, 0) };
+        places.clear();
+        let mut start = 0;
+        for (index, &end) in ends[..fields].iter().enumerate() {
+            let column = start + before + index * (1 + before + behind) + 1;
+            places.push(Place { start, end, column: column as u64 });
+            start = end;
         }
+        Ok(true)
     }
 }
 

@@ -155,8 +155,8 @@ fn malformed_lines_are_named_with_line_and_column() {
     assert_eq!(error("u,i,r\n1,2,nan\n"), "x:2:5: not a finite number");
     assert_eq!(error("u,i,r\r\n1,2,3\r\n\r\n1,2,x\r\n"), "x:4:5: not a number");
     assert_eq!(error("u;i;r\n1;2;1.234,5\n"), "x:2:5: not a number");
-    // Bytes are counted with quotes.
-    assert_eq!(error("u,i,r\n\"1\",\"2\",\"x\"\n"), "x:2:9: not a number");
+    // Quotes are counted.
+    assert_eq!(error("u,i,r\n\"1\",\"2\",\"x\"\n"), "x:2:10: not a number");
     assert_eq!(error("u,i,r\n1,\"2,3\n4,5,6\n"), "x:2:1: a line of this rating ends within quotes");
     let latin = parse(b"u,i,r\n1,caf\xe9,3\n").expect_err("not UTF-8");
     assert!(latin.starts_with("x:2:6: the byte E9 is not UTF-8"), "{latin}");

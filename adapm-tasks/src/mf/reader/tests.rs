@@ -4,7 +4,6 @@ use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-use crate::data::RatingId;
 
 /// A folder that goes away with the test.
 struct Folder(PathBuf);
@@ -116,6 +115,66 @@ fn files_without_ratings_and_folders_without_files_are_errors() {
     assert!(
         matches!(missing, DataError::Unreadable { error, .. } if error.kind() == io::ErrorKind::NotFound)
     );
+}
+
+#[test]
+fn repeats_of_a_cell_are_on_one_side_of_what_is_held_out() {
+    let lines: String = (0..2000).map(|i| format!("{},{},{}\n", i % 20, i / 20 % 50, i % 5)).collect();
+    let folder = Folder::new(&[("all.csv", &lines)]);
+    let ratings = Ratings::load(&folder.0).expect("well formed");
+    let counts = ratings.counts();
+    assert_eq!((counts.trained_test, counts.repeated), (0, ratings.train_len() / 2));
+    assert!((140..260).contains(&ratings.test_len()), "{}", ratings.test_len());
+    // The order of lines does not matter.
+    let turned: String = lines.lines().rev().map(|line| format!("{line}\n")).collect();
+    let other = Folder::new(&[("all.csv", &turned)]);
+    assert_eq!(Ratings::load(&other.0).expect("well formed").test_len(), ratings.test_len());
+}
+
+#[test]
+fn cells_of_test_that_are_in_train_are_counted() {
+    let folder = Folder::new(&[
+        ("train.csv", "user,item,rating\n1,a b,3\n1,c,4\n2,c,5\n"),
+        ("dev.csv", "item,user,rating\nc,1,1\n"),
+        ("test.csv", "rating,user,item\n1,1,c\n2,2,a b\n3,3,c\n"),
+    ]);
+    let counts = Ratings::load(&folder.0).expect("well formed").counts();
+    let expected =
+        RatingCounts { trained_valid: 1, trained_test: 1, unseen_test: 1, ..RatingCounts::default() };
+    assert_eq!(counts, expected);
+}
+
+#[test]
+fn what_was_not_trained_on_is_predicted_by_its_ids() {
+    let checkpoint = crate::mf::checkpoint::tests::checkpoint();
+    let folder = Folder::new(&[
+        ("new.csv", "item,user,rating\n3,7,2\n3,18446744073709551615,1\n4,7,5\n3,ann,4\n"),
+        ("train.csv", "1,2,3\n"),
+        ("test.csv", "7,3,4\n"),
+    ]);
+    let load =
+        |name: &str, split| Ratings::load_for(&folder.0.join(name), &checkpoint, split).expect("well formed");
+    let new = load("new.csv", Split::Test);
+    let cell = |row, value| Cell { row, column: 0, value };
+    assert_eq!(new.test.cells, [cell(0, 2.0), cell(1, 1.0)]);
+    assert_eq!((new.counts().unseen_test, new.valid_len(), new.range), (2, 0, (1.0, 5.0)));
+    assert!(
+        new.source().to_string().ends_with("new.csv (user, item, rating by commas; not the data trained on)")
+    );
+    assert!(checkpoint.check_data(&new).is_ok());
+    assert_eq!(load("", Split::Test).test.cells, [cell(0, 4.0)]);
+    assert_eq!(load("", Split::Valid).valid_len(), 0);
+}
+
+#[test]
+fn a_folder_with_one_file_that_may_be_ratings_is_read() {
+    assert_eq!(
+        found(&["BX-Book-Ratings.csv", "BX-Books.csv", "BX-Users.csv"]),
+        Some([Some("BX-Book-Ratings.csv".to_owned()), None, None])
+    );
+    assert_eq!(found(&["README.md", "data.tsv.gz"]), Some([Some("data.tsv.gz".to_owned()), None, None]));
+    assert_eq!(found(&["a.csv", "b.csv"]), None);
+    assert_eq!(found(&["train.del", "valid.del"]), None);
 }
 
 #[test]

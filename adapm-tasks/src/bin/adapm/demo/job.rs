@@ -32,7 +32,7 @@ pub(super) struct Job {
 
 enum Task {
     Kge(Graph, kge::TrainConfig),
-    Mf(Ratings, mf::TrainConfig),
+    Mf(Box<Ratings>, mf::TrainConfig),
     Wv(Corpus, Analogies, wv::TrainConfig),
 }
 
@@ -128,7 +128,7 @@ fn mf(args: &DemoArgs) -> Result<Job, Failure> {
         figure: "test RMSE",
         best: ratings.best_rmse().unwrap_or(0.0),
         is_higher_better: false,
-        task: Task::Mf(ratings, config),
+        task: Task::Mf(Box::new(ratings), config),
     })
 }
 

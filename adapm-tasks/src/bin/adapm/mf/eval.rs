@@ -11,6 +11,7 @@ use crate::eval::{Evaluating, Shared, Summary};
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::format;
+use crate::input;
 use crate::mf::figures::{self, Quality};
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
@@ -34,7 +35,14 @@ impl Evaluating for EvalArgs {
 
     fn subject(&self) -> Result<Self::Subject, Failure> {
         let checkpoint = Checkpoint::load(&self.load).map_err(TaskError::Checkpoint)?;
-        let ratings = super::ratings(&self.data)?;
+        let ratings = self.data.data.as_ref().map_or_else(
+            || super::ratings(&self.data),
+            |name| {
+                let path = input::locate(super::TASK, name)?;
+                let ratings = Ratings::load_for(&path, &checkpoint, self.split);
+                Ok(ratings.map_err(TaskError::Data)?)
+            },
+        )?;
         if self.cells(&ratings) == 0 {
             return Err(Failure::NoPart(self.split));
         }
