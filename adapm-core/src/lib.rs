@@ -22,7 +22,8 @@
 //! | [`wire`] | messages and frames |
 //! | [`link`] | frames once and in order over pipes that break |
 //! | [`docs`] | pages: architecture, protocol, words, tests |
-
+//!
+#![doc = include_str!("../docs/pages.md")]
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -60,7 +60,8 @@
 //!
 //! Deliberately absent: the protocol (`adapm-core`), recovery from a lost node, an asynchronous
 //! executor ([`Ticket`] is a future and runs on any), pinning of threads to cores.
-
+//!
+#![doc = include_str!("../../adapm-core/docs/pages.md")]
 #![forbid(unsafe_code)]
 
 mod builder;

@@ -102,7 +102,8 @@
 //! the reuse of slots, `benches/access.rs` measures access beside plain arrays.
 //!
 //! Deliberately absent: messages, policies, eviction (a node decides what is held), persistence.
-
+//!
+#![doc = include_str!("../../adapm-core/docs/pages.md")]
 #![cfg_attr(not(feature = "std"), no_std)]
 
 #[cfg(feature = "std")]

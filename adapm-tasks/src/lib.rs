@@ -7,6 +7,8 @@
 //! Tasks use the public API of `adapm-runtime` only and run unchanged under every system, on one node or many.
 //!
 //! Not here: the command line, which is the binary `adapm` of this package.
+//!
+#![doc = include_str!("../../adapm-core/docs/pages.md")]
 
 pub mod bench;
 pub mod data;

@@ -52,7 +52,7 @@
 //! | a peer has given this node up | that peer is lost, and the reason tells ([`GaveUp`](adapm_core::transport::Loss::GaveUp)) |
 //! | a peer is started anew | it has forgotten everything: it is lost, and is told that it is; with a token once the peer's first life is silent, as anybody with it could say so |
 //! | nodes do not belong together | both sides tell why: version, cluster, token, node id and count, channel, layout |
-//! | a stranger connects | at most 4 KiB, 5 s and 64 of them at a time; nobody else notices |
+//! | an unauthenticated peer connects | at most 4 KiB, 5 s and 64 of them at a time; nobody else notices |
 //! | the user of an endpoint is slow | its peers' ways fill up, and nobody else's |
 //!
 //! Without a token an endpoint listens on this machine only, unless it is told to be insecure. With one, nobody else can join,
@@ -63,9 +63,9 @@
 //! Implement [`Transport`](adapm_core::transport::Transport) for one node's endpoint, and
 //! [`Wake`](adapm_core::transport::Wake) for a handle that ends its wait. What must hold, and what it costs if it does not:
 //!
-//! * `send` never blocks. Two nodes that block on each other's full ways stand still for ever. With no room, return
+//! * `send` never blocks. Two nodes that block on each other's full ways stand still forever. With no room, return
 //!   [`Full`](adapm_core::transport::SendError::Full), leave the frame as it is, and note that its sender waits: once there is
-//!   room, its `recv` must return [`Woken`](adapm_core::transport::Received::Woken), else it waits for ever.
+//!   room, its `recv` must return [`Woken`](adapm_core::transport::Received::Woken), else it waits forever.
 //! * Every way has a bound, in bytes too. Frames are up to [`FRAME_BYTES_MAX`](adapm_core::wire::FRAME_BYTES_MAX) long;
 //!   check a length that a peer claims before allocating for it.
 //! * Each frame arrives once, whole, and after all frames sent before it from that node to this one. The protocol repeats
@@ -87,7 +87,8 @@
 //! ```
 //!
 //! Not here: the meaning of a frame. The crate has no unsafe code.
-
+//!
+#![doc = include_str!("../../adapm-core/docs/pages.md")]
 #![forbid(unsafe_code)]
 
 pub mod docs;

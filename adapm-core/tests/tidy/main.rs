@@ -1,7 +1,9 @@
 //! House rules that no compiler checks, over all files of the workspace: sizes of files, functions and inline tests;
 //! an opening `//!` in each file; `unsafe` in its few files only; no ignored or sleeping tests, nothing unfinished;
-//! the words of the glossary in the core; the names at the top level; code and tests for the papers' sections. What is a matter of taste is not here.
+//! the words of the glossary in the core; the list of pages; the names at the top level; code and tests for the papers' sections. What is a matter of taste is not here.
 
+#[cfg(test)]
+mod pages;
 mod rules;
 #[cfg(test)]
 mod rules_tests;
