@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adapm_core::Clock;
+use adapm_core::{Clock, Key};
 use adapm_runtime::{Scheme, System};
 
 use crate::kge::config::{Negatives, TrainConfig};
@@ -18,6 +18,7 @@ use crate::kge::ranking::Ranking;
 use crate::kge::recipe::Recipe;
 use crate::kge::shape::Shape;
 use crate::kge::step::SharedStep;
+use crate::kge::traced;
 use crate::metric::RankMetrics;
 use crate::run;
 use crate::run::config::Split;
@@ -75,6 +76,10 @@ impl<'a> Task for Embeddings<'a> {
     fn initial(&self) -> Initial {
         let TrainConfig { seed, initial_deviation: deviation, .. } = *self.config;
         Arc::new(move |key, value| initial::value(seed, deviation, key, value))
+    }
+
+    fn name_of(&self, key: Key) -> String {
+        traced::name_of(self.graph, key.0 as usize)
     }
 
     fn draws(&self) -> Option<Draws> {

@@ -59,19 +59,20 @@ impl<'a> Keys<'a> {
     }
 
     fn title(&self, key: usize) -> String {
-        let relation = key.checked_sub(self.entities);
-        let name = match relation {
-            None => self.graph.entities.text(key),
-            Some(relation) => self.graph.relations.text(relation % self.relations.max(1)),
-        };
-        let kind = match relation {
-            None => "entity",
-            Some(relation) if relation < self.relations => "relation",
-            Some(_) => "inverse of relation",
-        };
-        let (count, all) = (self.counts[key], self.graph.train.len());
-        format!("{kind} {}, in {count} of {all} triples", name.unwrap_or_default())
+        let (name, count, all) = (name_of(self.graph, key), self.counts[key], self.graph.train.len());
+        format!("{name}, in {count} of {all} triples")
     }
+}
+
+/// What a key is of: `entity Q42`, `relation part_of`, `inverse of relation part_of`.
+pub(crate) fn name_of(graph: &Graph, key: usize) -> String {
+    let relations = graph.relations.len();
+    let (kind, name) = match key.checked_sub(graph.entities.len()) {
+        None => ("entity", graph.entities.text(key)),
+        Some(relation) if relation < relations => ("relation", graph.relations.text(relation)),
+        Some(relation) => ("inverse of relation", graph.relations.text(relation % relations.max(1))),
+    };
+    format!("{kind} {}", name.unwrap_or_default())
 }
 
 fn index_of(names: &Names, name: &str) -> Option<usize> {

@@ -18,6 +18,7 @@ use crate::mf::prediction::Prediction;
 use crate::mf::ratings::Ratings;
 use crate::mf::step::{Learner, Load, Penalties};
 use crate::mf::tiles::CHUNK_CELLS;
+use crate::mf::traced;
 use crate::run::config::Split;
 use crate::run::draws::Draws;
 use crate::run::parameters::{Announcer, Parameters};
@@ -98,6 +99,10 @@ impl<'a> Task for Factorization<'a> {
             deviation: self.config.initial_deviation,
         };
         Arc::new(move |key, value| start.value(key, value))
+    }
+
+    fn name_of(&self, key: Key) -> String {
+        traced::name_of(self.ratings, key.0 as usize)
     }
 
     fn draws(&self) -> Option<Draws> {

@@ -27,14 +27,18 @@ pub fn traced_keys(ratings: &Ratings, choices: &[KeyChoice]) -> Result<Vec<(Key,
         key.map(|key| vec![key])
     };
     let title = |key: usize| {
-        let (kind, id) = match key.checked_sub(rows) {
-            None => ("row", ratings.row_id(key)),
-            Some(column) => ("column", ratings.column_id(column)),
-        };
-        let id = id.map(|id| id.to_string()).unwrap_or_default();
-        format!("{kind} {id}, in {} of {} ratings", counts[key], ratings.train_len())
+        format!("{}, in {} of {} ratings", name_of(ratings, key), counts[key], ratings.train_len())
     };
     traced::chosen(choices, counts.len(), &counts, named, title)
+}
+
+/// What a key is of: `row 17`, `column 3`, by the ids of the data.
+pub(crate) fn name_of(ratings: &Ratings, key: usize) -> String {
+    let (kind, id) = match key.checked_sub(ratings.rows()) {
+        None => ("row", ratings.row_id(key)),
+        Some(column) => ("column", ratings.column_id(column)),
+    };
+    format!("{kind} {}", id.map(|id| id.to_string()).unwrap_or_default())
 }
 
 #[cfg(test)]

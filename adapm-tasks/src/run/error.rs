@@ -38,6 +38,8 @@ pub enum TaskError {
     NotFinite {
         /// Key whose update, or whose example's loss, was not finite.
         key: u64,
+        /// What the task knows the key as: `entity Q42`, `row 17`, `word sun`.
+        name: String,
         /// The worker's clock at the first step of the unit of work: counted from the start of the run, and with independent
         /// negatives in data points, else in chunks.
         step: u64,
@@ -102,12 +104,10 @@ impl fmt::Display for TaskError {
             Self::Build(error) => error.fmt(f),
             Self::Run(error) => error.fmt(f),
             Self::Access(error) => error.fmt(f),
-            Self::NotFinite { key, step, learning_rate } => {
-                write!(
-                    f,
-                    "training diverged: the update of key {key} at step {step} is not a finite number"
-                )?;
-                write!(f, " with learning rate {learning_rate}; lower it")
+            Self::NotFinite { name, step, learning_rate, .. } => {
+                let name = OneLine(name);
+                write!(f, "training diverged: the update of {name} at step {step} is not a finite number")?;
+                write!(f, " with learning rate {learning_rate:?}; lower it")
             }
             Self::Panicked => f.write_str("a worker thread panicked; see its message above"),
             Self::Group(error) => error.fmt(f),

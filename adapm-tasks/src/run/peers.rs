@@ -33,7 +33,7 @@ enum Told<T> {
 /// A failure as others learn of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Reason {
-    NotFinite { key: u64, step: u64, learning_rate: f32 },
+    NotFinite { key: u64, name: String, step: u64, learning_rate: f32 },
     Text(String),
 }
 
@@ -174,15 +174,19 @@ impl<'a> Peers<'a> {
 
 impl Reason {
     fn of(error: &TaskError) -> Self {
-        match *error {
-            TaskError::NotFinite { key, step, learning_rate } => Self::NotFinite { key, step, learning_rate },
+        match error {
+            &TaskError::NotFinite { key, ref name, step, learning_rate } => {
+                Self::NotFinite { key, name: name.clone(), step, learning_rate }
+            }
             _ => Self::Text(error.to_string()),
         }
     }
 
     fn error(&self, node: NodeId) -> TaskError {
         match self.clone() {
-            Self::NotFinite { key, step, learning_rate } => TaskError::NotFinite { key, step, learning_rate },
+            Self::NotFinite { key, name, step, learning_rate } => {
+                TaskError::NotFinite { key, name, step, learning_rate }
+            }
             Self::Text(reason) => TaskError::Elsewhere { node, reason },
         }
     }

@@ -200,8 +200,8 @@ where
             progress.loss += match task.train(learner, &mut unit, learning_rate, &mut self.parameters) {
                 Ok(loss) => loss,
                 Err(StepError::NotFinite(key)) => {
-                    let step = unit.clock().0;
-                    return self.leave(TaskError::NotFinite { key: key.0, step, learning_rate });
+                    let (name, step) = (task.name_of(key), unit.clock().0);
+                    return self.leave(TaskError::NotFinite { key: key.0, name, step, learning_rate });
                 }
                 Err(StepError::Access(error)) => return self.leave(error.into()),
             };

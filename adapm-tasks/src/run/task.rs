@@ -46,6 +46,9 @@ pub(crate) trait Task: Sync {
     /// Writes the value of a key before the first step: a pure function, so that any node can compute any of them.
     fn initial(&self) -> Initial;
 
+    /// What people know a key as: `entity Q42`, `row 17`, `word sun`.
+    fn name_of(&self, key: Key) -> String;
+
     /// What samples are drawn from; `None` if the task has none.
     fn draws(&self) -> Option<Draws>;
 

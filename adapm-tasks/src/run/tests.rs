@@ -158,7 +158,12 @@ fn a_number_that_is_none_in_one_process_ends_all_with_where_it_came_from() {
     // The first of the two workers of node 1, at its first unit of the second epoch, with the rate of that epoch.
     let odd = Count { diverges: Some(WORKERS), ..count() };
     let step = BLOCKS * odd.units;
-    let expected = TaskError::NotFinite { key: WORKERS as u64, step, learning_rate: 2.0 };
+    let expected = TaskError::NotFinite {
+        key: WORKERS as u64,
+        name: format!("block {WORKERS}"),
+        step,
+        learning_rate: 2.0,
+    };
     assert_eq!(ends(&odd), vec![expected.to_string(); NODES]);
 }
 

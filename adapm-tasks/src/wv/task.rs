@@ -21,6 +21,7 @@ use crate::wv::initial;
 use crate::wv::sentence::{Keys, Plan, Sentence, Sentences, kept};
 use crate::wv::step::{Recipe, Step};
 use crate::wv::text::Text;
+use crate::wv::traced;
 use crate::wv::unigram;
 
 /// Vectors of a corpus that are trained.
@@ -97,6 +98,10 @@ impl<'a> Task for WordVectors<'a> {
     fn initial(&self) -> Initial {
         let (seed, dim, keys) = (self.config.seed, self.config.dim, self.keys());
         Arc::new(move |key, value| initial::value(seed, keys, dim, key, value))
+    }
+
+    fn name_of(&self, key: Key) -> String {
+        traced::name_of(self.corpus.vocabulary(), key.0 as usize)
     }
 
     fn draws(&self) -> Option<Draws> {

@@ -21,11 +21,16 @@ pub fn traced_keys(vocabulary: &Vocabulary, choices: &[KeyChoice]) -> Result<Vec
         vocabulary.find(name.as_bytes()).map(|word| vec![word as usize + behind])
     };
     let title = |key: usize| {
-        let kind = if key < words { "word" } else { "output vector of word" };
-        let word = vocabulary.words().text(key % words).unwrap_or_default();
-        format!("{kind} {word}, {} of {} words", counts[key % words], vocabulary.total())
+        format!("{}, {} of {} words", name_of(vocabulary, key), counts[key % words], vocabulary.total())
     };
     traced::chosen(choices, 2 * words, counts, named, title)
+}
+
+/// What a key is of: `word sun`, `output vector of word sun`.
+pub(crate) fn name_of(vocabulary: &Vocabulary, key: usize) -> String {
+    let words = vocabulary.len();
+    let kind = if key < words { "word" } else { "output vector of word" };
+    format!("{kind} {}", vocabulary.words().text(key % words.max(1)).unwrap_or_default())
 }
 
 #[cfg(test)]

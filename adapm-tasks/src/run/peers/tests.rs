@@ -7,7 +7,7 @@ use crate::run::circle::as_each;
 use crate::run::config::ConfigError;
 
 fn diverged(key: u64) -> TaskError {
-    TaskError::NotFinite { key, step: 7, learning_rate: 0.5 }
+    TaskError::NotFinite { key, name: format!("key {key}"), step: 7, learning_rate: 0.5 }
 }
 
 #[test]

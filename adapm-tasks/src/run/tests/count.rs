@@ -113,6 +113,10 @@ impl Task for Count {
         Arc::new(|_, value| value.fill(0.0))
     }
 
+    fn name_of(&self, key: Key) -> String {
+        format!("block {}", key.0)
+    }
+
     fn draws(&self) -> Option<Draws> {
         let draw = |random: &mut Random| Key(BLOCKS + random.below(SAMPLED));
         Some(Draws::By(Key(BLOCKS)..Key(BLOCKS + SAMPLED), Arc::new(draw)))
