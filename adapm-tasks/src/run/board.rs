@@ -55,13 +55,16 @@ pub(crate) struct Verdicts<E: Examination> {
     pub(crate) chosen: Option<u32>,
     /// Figures on test of the parameters as they stand in the end, with the seconds that took; `None`: not examined there.
     pub(crate) test: Option<(E::Figures, f64)>,
+    /// When training of the running epoch began, and what the manager's counts of it are to be counted from.
     pub(crate) started: Option<(Instant, ManagerStats)>,
+    /// The manager's counts when the training of the last epoch ended.
+    pub(crate) trained: Option<ManagerStats>,
 }
 
 impl<E: Examination> Default for Verdicts<E> {
     fn default() -> Self {
         let (epochs, answers) = (Vec::new(), Answers::none());
-        Self { epochs, answers, best: None, chosen: None, test: None, started: None }
+        Self { epochs, answers, best: None, chosen: None, test: None, started: None, trained: None }
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Training {
     pub loss: f64,
     /// Seconds of training in this epoch so far.
     pub seconds: f64,
-    /// The manager's counts, of the nodes in this process.
+    /// The manager's counts in this epoch, of the nodes in this process.
     pub stats: ManagerStats,
 }
 

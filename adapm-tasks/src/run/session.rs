@@ -131,7 +131,11 @@ where
             self.parameters.settle()?;
             if self.seat.is_first() {
                 let stats = self.job.board.stats();
-                self.job.board.verdicts().started = Some((Instant::now(), stats));
+                let mut verdicts = self.job.board.verdicts();
+                let before =
+                    verdicts.trained.map_or(ManagerStats::default(), |ended| stats.placed_since(&ended));
+                verdicts.started = Some((Instant::now(), before));
+                drop(verdicts);
                 self.mark(&format!("epoch {epoch}"));
             }
             self.end_phase()?;
@@ -258,6 +262,7 @@ where
     fn tell_of(&self, epoch: u32, done: u64, loss: f64) {
         let board = self.job.board;
         let started = board.verdicts().started;
+        let before = started.map_or(ManagerStats::default(), |(_, before)| before);
         board.observer.training(&Training {
             epoch,
             epochs: self.job.settings.epochs,
@@ -265,7 +270,7 @@ where
             total: self.job.task.examples(),
             loss,
             seconds: started.map_or(0.0, |(at, _)| at.elapsed().as_secs_f64()),
-            stats: board.stats(),
+            stats: board.stats().since(&before),
         });
     }
 
@@ -282,6 +287,7 @@ where
         let loss = totals.loss / totals.done.max(1) as f64;
         self.tell_of(epoch, totals.done, loss);
         let mut verdicts = board.verdicts();
+        verdicts.trained = Some(stats);
         let so_far = verdicts.epochs.last().map_or(ManagerStats::default(), |last| last.stats);
         verdicts.epochs.push(Epoch {
             epoch,

@@ -4,7 +4,10 @@ use adapm_core::stats::{BUCKETS, Histogram};
 use adapm_runtime::Stats;
 use serde::{Deserialize, Serialize};
 
-/// Counts of the parameter manager, summed over all nodes from the start of the run. All are 0 without a manager.
+/// Counts of the parameter manager, summed over all nodes. All are 0 without a manager.
+///
+/// Those of a run are of its training: from the start of the cluster, so that what was moved and copied before the first step
+/// counts, to the end of the last epoch, without evaluations. So they agree with each other: what was refreshed had been set up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ManagerStats {
@@ -16,9 +19,9 @@ pub struct ManagerStats {
     pub remote: u64,
     /// Nanoseconds for which workers were blocked in pulls and pushes, summed over workers.
     pub blocked_nanos: u64,
-    /// Main copies moved from node to node.
+    /// Main copies moved from node to node, between epochs too.
     pub relocations: u64,
-    /// Replicas set up.
+    /// Replicas set up, between epochs too.
     pub replicas: u64,
     /// Bytes of encoded frames sent, heads included.
     pub bytes_sent: u64,
@@ -39,6 +42,12 @@ impl ManagerStats {
         let mut since = self.with(earlier, u64::saturating_sub);
         since.staleness = self.staleness.since(&earlier.staleness);
         since
+    }
+
+    /// What an epoch that begins now is counted from, if the training before it ended at `ended`: copies that were placed since
+    /// then are those it needs, whatever else was counted belongs to an evaluation.
+    pub(crate) fn placed_since(&self, ended: &Self) -> Self {
+        Self { relocations: ended.relocations, replicas: ended.replicas, ..*self }
     }
 
     /// The sum of both.

@@ -1,0 +1,97 @@
+//! Statistics of a run agree with each other, whatever system decides and whatever is trained.
+
+use std::sync::atomic::AtomicBool;
+
+use adapm_tasks::System;
+use adapm_tasks::kge::{self, Graph, Negatives, NoProgress};
+use adapm_tasks::mf::{self, PlantedConfig, Ratings};
+use adapm_tasks::run::ManagerStats;
+use adapm_tasks::wv::{self, Corpus, Text};
+
+const NODES: usize = 3;
+
+/// The counts of a run, and of each of its epochs.
+struct Counted {
+    run: ManagerStats,
+    epochs: Vec<ManagerStats>,
+    keys: u64,
+}
+
+fn graph(system: System, negatives: Negatives) -> Counted {
+    let graph = Graph::family(1);
+    let mut config = kge::TrainConfig::default();
+    (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
+    (config.dim, config.epochs, config.valid_every) = (4, 2, 1);
+    (config.negatives, config.negative_count) = (negatives, Some(2));
+    let report = kge::train(&graph, &config, &NoProgress, &AtomicBool::new(false)).expect("trains");
+    let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
+    Counted { run: report.stats, epochs, keys: (graph.entities().len() + graph.relations().len()) as u64 }
+}
+
+fn matrix(system: System) -> Counted {
+    let mut planted = PlantedConfig::default();
+    (planted.rows, planted.columns, planted.cells, planted.test_cells) = (90, 60, 1_200, 100);
+    let ratings = Ratings::planted(planted).expect("there is such a matrix");
+    let mut config = mf::TrainConfig::default();
+    (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
+    (config.dim, config.epochs) = (4, 2);
+    let report = mf::train(&ratings, &config, &adapm_tasks::run::NoProgress, &AtomicBool::new(false));
+    let report = report.expect("trains");
+    let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
+    Counted { run: report.stats, epochs, keys: (ratings.rows() + ratings.columns()) as u64 }
+}
+
+fn text(system: System) -> Counted {
+    let corpus = Corpus::count(Text::generated(1, 200), 1, 1).expect("has words");
+    let mut config = wv::TrainConfig::default();
+    (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
+    (config.dim, config.epochs) = (4, 2);
+    let report = wv::train(&corpus, None, &config, &adapm_tasks::run::NoProgress, &AtomicBool::new(false));
+    let report = report.expect("trains");
+    let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
+    Counted { run: report.stats, epochs, keys: 2 * corpus.vocabulary().len() as u64 }
+}
+
+#[track_caller]
+fn assert_agrees(system: System, what: &str, counted: &Counted) {
+    let Counted { run, epochs, keys } = counted;
+    let claim = |holds: bool, claim: &str| assert!(holds, "{what} under {system}, {claim}: {run:?}");
+    let refreshes = run.staleness.count();
+    claim(refreshes == 0 || run.replicas > 0, "what was refreshed was set up");
+    claim(
+        run.replicas + run.relocations + run.remote == 0 || run.messages_sent > 0,
+        "nothing moves by itself",
+    );
+    claim(run.waited == 0 || run.replicas + run.relocations + run.remote > 0, "what is waited for comes");
+    claim(run.messages_sent == 0 || run.bytes_sent > run.messages_sent, "a message has bytes");
+    claim(run.forwards <= run.served * NODES as u64, "only what is served was forwarded, and not in circles");
+    claim(run.local + run.waited + run.remote > 0, "training accesses keys");
+    match system {
+        System::Classic => claim(run.replicas + run.relocations + refreshes == 0, "classic has no copies"),
+        System::Full => {
+            claim(
+                run.replicas == keys * (NODES as u64 - 1),
+                "every node has a replica of all it does not own",
+            );
+            claim(run.relocations + run.remote + run.waited == 0, "full accesses replicas alone");
+            claim(refreshes > 0, "full refreshes its replicas");
+        }
+        System::Lapse | System::AdapmNoReplication => {
+            claim(run.replicas + refreshes == 0, "relocation alone has no replicas");
+        }
+        System::AdapmNoRelocation => claim(run.relocations == 0, "replication alone moves nothing"),
+        _ => {}
+    }
+    let sum = epochs.iter().fold(ManagerStats::default(), |sum, epoch| sum.plus(epoch));
+    claim(sum == *run, "a run is the sum of its epochs");
+}
+
+#[test]
+fn counts_agree_under_every_system() {
+    for system in System::ALL {
+        assert_agrees(system, "kge, shared negatives", &graph(system, Negatives::Shared));
+        assert_agrees(system, "kge, independent negatives", &graph(system, Negatives::Independent));
+        assert_agrees(system, "mf", &matrix(system));
+        assert_agrees(system, "wv", &text(system));
+    }
+}
