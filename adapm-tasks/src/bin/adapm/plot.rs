@@ -1,7 +1,11 @@
-//! What all pictures share: one font, a few colours that also the colour-blind tell apart, ticks at round numbers.
+//! What all pictures share: one font, a colour and a mark for each system, ticks at round numbers.
 //!
 //! Pictures are SVG: text stays text, and nothing but the standard library is needed to write them.
 
+use adapm_tasks::System;
+use adapm_tasks::simulate::Contender;
+use plotters::coord::Shift;
+use plotters::element::{Circle, Polygon};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -14,7 +18,7 @@ pub(crate) const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
 /// What the data lies on.
 pub(crate) const GROUND: RGBColor = RGBColor(0xf6, 0xf7, 0xf9);
 /// Colours of data, the most important first (after Okabe and Ito).
-pub(crate) const COLOURS: [RGBColor; 7] = [
+pub(crate) const COLOURS: [RGBColor; 9] = [
     RGBColor(0x0b, 0x5f, 0xa5),
     RGBColor(0xe6, 0x9f, 0x00),
     RGBColor(0x00, 0x8f, 0x6b),
@@ -22,7 +26,86 @@ pub(crate) const COLOURS: [RGBColor; 7] = [
     RGBColor(0x9a, 0x5b, 0x9d),
     RGBColor(0x56, 0xb4, 0xe9),
     RGBColor(0x4d, 0x4d, 0x4d),
+    RGBColor(0x9c, 0x96, 0x0b),
+    RGBColor(0x7a, 0x1f, 0x3d),
 ];
+
+/// The shape of a point, for those who do not tell colours apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Disc,
+    Square,
+    Triangle,
+    Diamond,
+    TriangleDown,
+    Ring,
+    Plus,
+    Frame,
+    Cross,
+}
+
+const MARKS: [Mark; COLOURS.len()] = [
+    Mark::Disc,
+    Mark::Square,
+    Mark::Triangle,
+    Mark::Diamond,
+    Mark::TriangleDown,
+    Mark::Ring,
+    Mark::Plus,
+    Mark::Frame,
+    Mark::Cross,
+];
+
+/// A system more needs a colour and a mark more.
+const _: () = assert!(COLOURS.len() == System::ALL.len() + 1);
+
+/// What a system looks like in every picture.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Look {
+    pub(crate) colour: RGBColor,
+    pub(crate) mark: Mark,
+}
+
+impl Look {
+    /// The look of a system, which no other one has.
+    pub(crate) fn of(contender: Contender) -> Self {
+        let at = match contender {
+            Contender::System(system) => System::ALL.iter().position(|other| *other == system),
+            Contender::StaticMix => None,
+        };
+        let at = at.unwrap_or(System::ALL.len());
+        Self { colour: COLOURS[at], mark: MARKS[at] }
+    }
+
+    /// Draws the mark, `radius` pixels around a place.
+    pub(crate) fn draw_mark<DB: DrawingBackend>(
+        self,
+        area: &DrawingArea<DB, Shift>,
+        (x, y): (i32, i32),
+        radius: i32,
+    ) -> Result<(), DrawingAreaErrorKind<DB::ErrorType>> {
+        let (fill, line) = (self.colour.filled(), self.colour.stroke_width(2));
+        let r = radius;
+        let polygon = |points: Vec<(i32, i32)>| area.draw(&Polygon::new(points, fill));
+        match self.mark {
+            Mark::Disc => area.draw(&Circle::new((x, y), r, fill)),
+            Mark::Ring => area.draw(&Circle::new((x, y), r, line)),
+            Mark::Square => area.draw(&Rectangle::new([(x - r, y - r), (x + r, y + r)], fill)),
+            Mark::Frame => area.draw(&Rectangle::new([(x - r, y - r), (x + r, y + r)], line)),
+            Mark::Triangle => polygon(vec![(x, y - r - 1), (x + r + 1, y + r), (x - r - 1, y + r)]),
+            Mark::TriangleDown => polygon(vec![(x, y + r + 1), (x + r + 1, y - r), (x - r - 1, y - r)]),
+            Mark::Diamond => polygon(vec![(x, y - r - 1), (x + r + 1, y), (x, y + r + 1), (x - r - 1, y)]),
+            Mark::Plus | Mark::Cross => {
+                let ends = match self.mark {
+                    Mark::Plus => [[(x - r, y), (x + r, y)], [(x, y - r), (x, y + r)]],
+                    _ => [[(x - r, y - r), (x + r, y + r)], [(x - r, y + r), (x + r, y - r)]],
+                };
+                ends.into_iter()
+                    .try_for_each(|ends| area.draw(&PathElement::new(ends, self.colour.stroke_width(3))))
+            }
+        }
+    }
+}
 
 /// Text of `size` pixels in `colour`, placed by its `horizontal` edge and vertical middle.
 pub(crate) fn label(size: u32, colour: &RGBColor, horizontal: HPos) -> TextStyle<'static> {
@@ -55,6 +138,28 @@ const FONT: &str = "Helvetica, Arial, DejaVu Sans, sans-serif";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How different two colours look, in 0..=441.
+    fn distance(one: RGBColor, other: RGBColor) -> f64 {
+        let parts = [(one.0, other.0), (one.1, other.1), (one.2, other.2)];
+        parts.iter().map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>().sqrt()
+    }
+
+    #[test]
+    fn no_two_systems_look_alike_in_colour_or_in_shape() {
+        let mut all: Vec<Contender> = System::ALL.map(Contender::System).to_vec();
+        all.extend(
+            Contender::ALL.into_iter().filter(|contender| !all.contains(contender)).collect::<Vec<_>>(),
+        );
+        for (at, one) in all.iter().enumerate() {
+            for other in &all[..at] {
+                let (first, second) = (Look::of(*one), Look::of(*other));
+                let apart = distance(first.colour, second.colour);
+                assert!(apart > 60.0, "{one} and {other} are {apart:.0} apart");
+                assert_ne!(first.mark, second.mark, "{one} and {other}");
+            }
+        }
+    }
 
     #[test]
     fn ticks_are_round_and_inside() {

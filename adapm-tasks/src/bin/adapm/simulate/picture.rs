@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::{Results, speed_up};
-use crate::plot::{COLOURS, FAINT, GRID, GROUND, INK, heading, label};
+use crate::plot::{FAINT, GRID, GROUND, INK, Look, heading, label};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -66,8 +66,7 @@ fn panel(task: Task, results: &Results, title: &'static str, unit: &'static str,
 fn legend(area: &Area<'_>, lines: &[Line]) -> Drawn {
     let mut x = MARGIN;
     for line in lines {
-        let colour = colour(line.contender);
-        area.draw(&Circle::new((x + 5, 52), 5, colour.filled()))?;
+        Look::of(line.contender).draw_mark(area, (x + 5, 52), 5)?;
         let name = line.contender.to_string();
         area.draw(&Text::new(name.clone(), (x + 16, 52), label(14, &INK, HPos::Left)))?;
         x += 44 + (6.6 * name.len() as f64) as i32;
@@ -121,22 +120,16 @@ impl Panel {
             area.draw(&PathElement::new(diagonal, FAINT.mix(0.6).stroke_width(1)))?;
         }
         for (behind, line) in self.lines.iter().enumerate().rev() {
-            let colour = colour(line.contender);
+            let look = Look::of(line.contender);
             let places: Vec<_> = line.points.iter().map(|(x, y)| place(*x, *y)).collect();
-            area.draw(&PathElement::new(places.clone(), colour.stroke_width(2)))?;
+            area.draw(&PathElement::new(places.clone(), look.colour.stroke_width(2)))?;
             for place in places {
-                // What is hidden by a line in front of it still shows as a ring.
-                area.draw(&Circle::new(place, 4 + behind as i32, colour.filled()))?;
+                // What is hidden by a mark in front of it still shows around it.
+                look.draw_mark(area, place, 4 + behind as i32)?;
             }
         }
         Ok(())
     }
-}
-
-/// A system has its colour in every picture.
-fn colour(contender: Contender) -> RGBColor {
-    let at = Contender::ALL.iter().position(|other| *other == contender).unwrap_or(0);
-    COLOURS[at % COLOURS.len()]
 }
 
 fn figure(value: f64, unit: &str) -> String {
