@@ -97,13 +97,27 @@ impl From<io::ErrorKind> for SystemError {
 
 impl fmt::Display for SystemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(code) = self.code else { return self.kind.fmt(f) };
+        let Some(code) = self.code else { return f.write_str(&words_of(self.kind)) };
         let text = io::Error::from_raw_os_error(code).to_string();
         f.write_str(text.split(" (os error").next().unwrap_or_default())
     }
 }
 
 impl core::error::Error for SystemError {}
+
+/// A kind as the system says it: by itself `NotFound` is an "entity", which in data is something else.
+fn words_of(kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::NotFound => "No such file or directory".to_owned(),
+        io::ErrorKind::AlreadyExists => "File exists".to_owned(),
+        io::ErrorKind::StorageFull => "No space left on device".to_owned(),
+        io::ErrorKind::ResourceBusy => "Device or resource busy".to_owned(),
+        io::ErrorKind::IsADirectory => "Is a directory".to_owned(),
+        io::ErrorKind::NotADirectory => "Not a directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "Permission denied".to_owned(),
+        other => other.to_string(),
+    }
+}
 
 /// EMFILE and ENFILE: the same numbers on all systems with a Unix kernel.
 const FILE_LIMITS: [i32; 2] = [24, 23];

@@ -6,6 +6,8 @@ use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
 use adapm_transport::net::NetError;
 
+use crate::files;
+
 /// Why measuring ended early.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -32,7 +34,9 @@ impl fmt::Display for BenchError {
             Self::Run(error) => error.fmt(f),
             Self::Op(error) => error.fmt(f),
             Self::Net(error) => error.fmt(f),
-            Self::Socket(error) => write!(f, "cannot open a socket on this host to compare with: {error}"),
+            Self::Socket(error) => {
+                write!(f, "cannot open a socket on this host to compare with: {}", files::reason(error))
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use adapm_transport::error::SystemError;
 
 use crate::data::ratings::{RatingFault, UnknownColumns};
 use crate::data::{DATA_VARIABLE, Foreign, Looks, foreign};
+use crate::files;
 
 /// Data that cannot be used. Its text is one line: what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,13 +147,7 @@ impl fmt::Display for DataError {
                 write!(f, "no file {split}.txt, {split}.tsv or {split}.del in {}", folder.display())?;
                 f.write_str("; give the folder that holds the splits")
             }
-            Self::Unreadable { path, error } if error.kind() == io::ErrorKind::IsADirectory => {
-                write!(f, "{} is a directory; give a file", path.display())
-            }
-            Self::Unreadable { path, error } => {
-                let advice = error.advice().unwrap_or("check path and permissions");
-                write!(f, "cannot read {}: {error}; {advice}", path.display())
-            }
+            Self::Unreadable { path, error } => f.write_str(&files::unreadable(path, None, *error)),
             Self::NotText { path, kind, is_compressed } => {
                 write!(f, "{} ", path.display())?;
                 kind.describe(path, *is_compressed, f)

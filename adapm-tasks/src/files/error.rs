@@ -10,7 +10,7 @@ use super::reason;
 #[non_exhaustive]
 pub enum OutputError {
     /// The operating system refused.
-    #[error("{}; give a file in a folder you may write", reason(.0))]
+    #[error("{}", refused(.0))]
     Refused(#[source] io::Error),
     /// It is a folder.
     #[error("it is a folder; give a file")]
@@ -54,6 +54,19 @@ impl OutputError {
             Self::NoReader => io::ErrorKind::BrokenPipe,
             Self::NoSpace { .. } => io::ErrorKind::StorageFull,
         }
+    }
+}
+
+/// What the operating system says, and what to do.
+fn refused(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "there is no such folder; give a file in a folder you may write".to_owned()
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            format!("{}; free some, or give a file elsewhere", reason(error))
+        }
+        _ => format!("{}; give a file in a folder you may write", reason(error)),
     }
 }
 

@@ -73,6 +73,12 @@ pub fn is_shared(path: &Path) -> bool {
         || fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
+/// Returns true if `path` is stdout of this process, as `/dev/stdout`.
+#[must_use]
+pub fn is_stdout(path: &Path) -> bool {
+    super::target::descriptor(path) == Some(1)
+}
+
 fn inputs() -> std::sync::MutexGuard<'static, BTreeMap<FileId, PathBuf>> {
     INPUTS.lock().unwrap_or_else(PoisonError::into_inner)
 }

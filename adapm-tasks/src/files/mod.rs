@@ -18,6 +18,11 @@
 //!
 //! Not here: formats, which are the tasks'; which flag an output belongs to, which the command knows.
 
+use std::io::ErrorKind;
+use std::path::Path;
+
+use adapm_transport::error::SystemError;
+
 mod error;
 mod input;
 mod output;
@@ -30,16 +35,49 @@ mod target;
 mod tests;
 
 pub use error::OutputError;
-pub use input::{FileId, input, is_shared, open, read};
+pub use input::{FileId, input, is_shared, is_stdout, open, read};
 pub(crate) use output::NEVER;
 pub use output::{Output, OutputWriter};
 pub use partial::discard;
 pub use private::create_private;
 
-/// What the operating system says of an error, without its number.
-pub(crate) fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let words = text.split(" (os error").next().unwrap_or_default();
-    let mut chars = words.chars();
+/// What the operating system says of an error, without its number: `no such file or directory`.
+#[must_use]
+pub fn reason(error: &std::io::Error) -> String {
+    // What is no word of the system's is somebody's own text.
+    let text = match error.get_ref() {
+        Some(own) => own.to_string(),
+        None => SystemError::from(error).to_string(),
+    };
+    lowered(&text)
+}
+
+/// Why `path` cannot be read, and what to do: one line. `flag` is the flag that names it, if that is known.
+#[must_use]
+pub fn unreadable(path: &Path, flag: Option<&str>, error: SystemError) -> String {
+    let name = match flag {
+        Some(flag) => format!("{} ({flag})", path.display()),
+        None => path.display().to_string(),
+    };
+    let advice = match error.kind() {
+        ErrorKind::IsADirectory => return format!("{name} is a directory; give a file"),
+        ErrorKind::NotADirectory if path.is_file() => {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            return format!("{name} is a file; give the folder that holds {file}");
+        }
+        ErrorKind::NotADirectory => Some("what it lies in is a file; check the path"),
+        ErrorKind::NotFound => return format!("cannot read {name}: no such file; check the path"),
+        ErrorKind::PermissionDenied => Some("check its permissions"),
+        _ => error.advice(),
+    };
+    let reason = lowered(&error.to_string());
+    match advice {
+        Some(advice) => format!("cannot read {name}: {reason}; {advice}"),
+        None => format!("cannot read {name}: {reason}"),
+    }
+}
+
+fn lowered(text: &str) -> String {
+    let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }

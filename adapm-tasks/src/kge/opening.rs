@@ -55,7 +55,7 @@ pub(crate) fn training(graph: &Graph, config: &TrainConfig) -> Opening {
         ("evaluate", evaluate.to_string()),
         ("valid_every", valid_every.to_string()),
     ];
-    Opening::new("train", describe(graph), *checkpoint, (*system, *nodes, *workers), settings)
+    Opening::new("train kge", describe(graph), *checkpoint, (*system, *nodes, *workers), settings)
 }
 
 /// An evaluation of `checkpoint`.
@@ -65,7 +65,7 @@ pub(crate) fn evaluation(graph: &Graph, config: &EvalConfig, checkpoint: &Checkp
     let digest = digest::of_values(checkpoint);
     let parameters = format!("{kind}{} {} {digest:016x}", checkpoint.model, checkpoint.dim);
     let settings = [("split", split.to_string()), ("parameters", parameters)];
-    Opening::new("evaluate", describe(graph), false, (*system, *nodes, *workers), settings)
+    Opening::new("evaluate kge", describe(graph), false, (*system, *nodes, *workers), settings)
 }
 
 fn describe(graph: &Graph) -> String {
@@ -146,7 +146,8 @@ mod tests {
         };
         let other = evaluation(&graph, &EvalConfig::default(), &checkpoint);
         for text in agree_all(vec![opening(0.1), opening(0.1), Ok(other)]) {
-            let expected = "node n2 has task evaluate, others have train; start all nodes alike";
+            let expected =
+                "node n2 runs evaluate kge, the others train kge; start all nodes with the same task";
             assert_eq!(text, Err(expected.to_owned()));
         }
     }

@@ -45,6 +45,10 @@ impl fmt::Display for Disagreement {
                 let (there, elsewhere) = (OneLine(there), OneLine(elsewhere));
                 write!(f, "has other data: {there}, others have {elsewhere}; give all nodes the same data")
             }
+            Self::Setting { name, there, elsewhere } if name == TASK => {
+                let (there, elsewhere) = (OneLine(there), OneLine(elsewhere));
+                write!(f, "runs {there}, the others {elsewhere}; start all nodes with the same task")
+            }
             Self::Setting { name, there, elsewhere } => {
                 let (name, there, elsewhere) = (OneLine(name), OneLine(there), OneLine(elsewhere));
                 write!(f, "has {name} {there}, others have {elsewhere}; start all nodes alike")
@@ -82,7 +86,7 @@ impl Opening {
     ) -> Self {
         let first = [
             ("program", env!("CARGO_PKG_VERSION").to_owned()),
-            ("task", task.to_owned()),
+            (TASK, task.to_owned()),
             ("system", system.map_or("none", System::name).to_owned()),
             ("nodes", nodes.to_string()),
             ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
@@ -146,6 +150,9 @@ fn odd_one(values: impl Iterator<Item = String>) -> Option<(NodeId, String, Stri
     Some((NodeId(u16::try_from(odd).unwrap_or(u16::MAX)), values[odd].clone(), usual.clone()))
 }
 
+/// The setting that says what is done.
+const TASK: &str = "task";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,8 +179,8 @@ mod tests {
         assert_eq!(agree_on("count", "0.1", "5 keys"), vec![Ok(Agreed { checkpoint: true }); 3]);
         let expected = refused("rate 0.2, others have 0.1; start all nodes alike");
         assert_eq!(agree_on("count", "0.2", "6 keys"), expected);
-        let expected = refused("task sum, others have count; start all nodes alike");
-        assert_eq!(agree_on("sum", "0.2", "5 keys"), expected);
+        let other = "node n1 runs sum, the others count; start all nodes with the same task";
+        assert_eq!(agree_on("sum", "0.2", "5 keys"), vec![Err(other.to_owned()); 3]);
         let expected = refused("other data: 6 keys, others have 5 keys; give all nodes the same data");
         assert_eq!(agree_on("count", "0.1", "6 keys"), expected);
     }

@@ -85,13 +85,7 @@ impl std::error::Error for CheckpointError {}
 impl fmt::Display for CheckpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, error } if error.kind() == io::ErrorKind::NotFound => {
-                write!(f, "cannot read {}: no such file; check the path", path.display())
-            }
-            Self::Io { path, error } => {
-                let advice = error.advice().unwrap_or("check path and permissions");
-                write!(f, "cannot read {}: {error}; {advice}", path.display())
-            }
+            Self::Io { path, error } => f.write_str(&files::unreadable(path, None, *error)),
             Self::Unwritable { path, reason, .. } => write!(f, "cannot write {}: {reason}", path.display()),
             Self::Foreign { path } => {
                 write!(f, "{} is no checkpoint of adapm; give a file written by --save", path.display())

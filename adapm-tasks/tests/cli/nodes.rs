@@ -39,7 +39,7 @@ fn a_secret_is_made_once_for_its_owner_alone_and_opens_a_cluster() {
     assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
     assert_refused(&run(&["token", text(&file)]), &["is there already", text(&file)]);
     assert_eq!(fs::read_to_string(&file).expect("it is there"), secret, "one that is in use stays");
-    assert_refused(&run(&["token", text(&folder.join("none/token"))]), &["none/token", "No such file"]);
+    assert_refused(&run(&["token", text(&folder.join("none/token"))]), &["none/token", "no such file"]);
     assert_refused(&run(&["token"]), &["<FILE>"]);
 
     let node = |number: &str| {

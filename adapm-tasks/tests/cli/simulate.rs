@@ -99,8 +99,7 @@ fn a_simulation_ends_when_nobody_reads_its_tables() {
     let mut child = adapm(&args).spawn().expect("the binary starts");
     drop(child.stdout.take());
     let ran = finish(child);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.starts_with("error: cannot write to stdout"), "{ran:?}");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "as other tools");
 }
 
 #[test]

@@ -136,11 +136,11 @@ fn what_is_no_trace_or_no_key_is_refused() {
         write(&folder, name, tale);
         run(&["trace", text(&folder.join(name))])
     };
-    assert_refused(&told("csv", "a,b\n"), &["csv:1: the first line is not `adapm trace 2`"]);
+    assert_refused(&told("csv", "a,b\n"), &["csv is not a trace; give a file written by --trace-keys"]);
     let impossible = TOLD.replace("main-left n1", "replica-dropped");
     assert_refused(&told("edited", &impossible), &["edited:9: cannot happen after what happened before"]);
-    assert_refused(&told("empty", ""), &["empty:1: "]);
-    assert_refused(&run(&["trace", text(&folder.join("none"))]), &["cannot read ", "none: ", "--trace-keys"]);
+    assert_refused(&told("empty", ""), &["empty is not a trace"]);
+    assert_refused(&run(&["trace", text(&folder.join("none"))]), &["cannot read ", "none: no such file"]);
     assert_refused(&run(&["trace"]), &["<FILE>"]);
     write(&folder, "told.trace", TOLD);
     let file = folder.join("told.trace");

@@ -140,10 +140,11 @@ fn evaluate<E: Evaluating>(
     if summary.stopped {
         outputs.leave("the evaluation is not complete");
     } else {
+        outputs.copies();
         args.keep(&report, &mut outputs);
     }
     let told = told.and_then(|()| {
-        outputs.sentences().try_for_each(|sentence| output.text(&format!("  {sentence}\n")))?;
+        outputs.sentences().try_for_each(|sentence| output.sentence(sentence))?;
         output.object(&json::Evaluation {
             task: E::TASK,
             origin: json::Origin::new(given, began),
@@ -175,7 +176,7 @@ fn result<E: Evaluating>(
     let heading = format!("\n{} on {}", output.bold("result"), E::source(subject));
     let summary = E::summary(report);
     if summary.stopped {
-        return format!("{heading}, stopped before it was complete: no figures\n");
+        return format!("{heading}, stopped before it was complete: no metrics\n");
     }
     let mut table = Table::new(&[Align::Left]);
     let (items, count) = summary.items;

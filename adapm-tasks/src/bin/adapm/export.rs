@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use adapm_tasks::run::{CheckpointError, TaskError};
-use adapm_tasks::{kge, mf, wv};
+use adapm_tasks::{files, kge, mf, wv};
 
 use crate::args::{ExportArgs, ExportTask};
 use crate::failure::Failure;
@@ -44,18 +44,22 @@ pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failur
 
 /// Writes where it can, and never over what is read.
 fn write<M>(
-    files: &ExportArgs,
+    args: &ExportArgs,
     interrupt: &Interrupt,
     load: impl FnOnce() -> Result<M, CheckpointError>,
     save: impl Fn(&M, &mut dyn Write) -> io::Result<()>,
     describe: impl FnOnce(&M) -> String,
 ) -> Result<(), Failure> {
-    let (read, written) =
-        (vec![("--load", files.load.as_path())], vec![("--output", files.output.as_path())]);
+    let (read, written) = (vec![("--load", args.load.as_path())], vec![("--output", args.output.as_path())]);
     let mut outputs = Files { read, written }.prepare(interrupt)?;
+    outputs.copies();
     let model = load().map_err(TaskError::Checkpoint)?;
     outputs.save("--output", &describe(&model), |file| save(&model, file));
-    let told = outputs.sentences().try_for_each(|sentence| Output::new(false).text(&format!("{sentence}\n")));
+    // What is asked for stands on stdout alone.
+    let output = Output::new(files::is_stdout(&args.output));
+    let told = outputs
+        .sentences()
+        .try_for_each(|sentence| output.text(&format!("{}\n", format::wrapped(sentence, output.width()))));
     outputs.finish()?;
     told
 }

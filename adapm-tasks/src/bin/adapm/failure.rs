@@ -13,19 +13,23 @@ use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
 use adapm_tasks::bench::BenchError;
 use adapm_tasks::data::DataError;
-use adapm_tasks::files::OutputError;
+use adapm_tasks::files::{self, OutputError};
 use adapm_tasks::mf::PlantedError;
-use adapm_tasks::run::{Split, TaskError};
+use adapm_tasks::run::{CheckpointError, Split, TaskError};
 use adapm_tasks::simulate::SimulateError;
 use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
+use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 
+use crate::args::Cli;
 use crate::bench::error::ChildError;
+use crate::format;
 use crate::launch::error::LaunchError;
 use crate::launcher::LauncherError;
 use crate::processes::folder::FolderError;
 use crate::recipe::UnknownRecipe;
+use crate::terminal::Stream;
 use crate::token::TokenError;
 use crate::trace::error::TraceFailure;
 
@@ -181,6 +185,7 @@ impl Failure {
             Self::NoProcesses => 2,
             Self::Simulate(SimulateError::Failed(_)) => 1,
             Self::Simulate(_) => 2,
+            Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Self::Elsewhere(..)
             | Self::Stdout(_)
             | Self::Signals(_)
@@ -193,6 +198,10 @@ impl Failure {
 
     fn text(&self) -> Option<String> {
         match self {
+            // Parameters are read for this flag alone.
+            Self::Task(TaskError::Checkpoint(CheckpointError::Io { path, error })) => {
+                Some(files::unreadable(path, Some("--load"), *error))
+            }
             Self::Task(error) => Some(error.to_string()),
             Self::Corpus(error) => Some(error.to_string()),
             Self::Planted(error) => Some(error.to_string()),
@@ -231,13 +240,13 @@ impl Failure {
                 let path = path.display();
                 Some(format!("{path} ({flag}) cannot be the data of several processes: give a file that each can read"))
             }
-            Self::Stdout(error) if error.kind() == io::ErrorKind::StorageFull => {
-                Some("cannot write to stdout: no space left on device".to_owned())
-            }
-            Self::Stdout(error) => Some(format!("cannot write to stdout: {error}; keep its reader open")),
-            Self::Signals(error) => {
-                Some(format!("cannot handle Ctrl-C: {error}; check the limits of this process"))
-            }
+            // As of other tools: who reads no further, as `head`, has what it wants.
+            Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => None,
+            Self::Stdout(error) => Some(format!("cannot write to stdout: {}", files::reason(error))),
+            Self::Signals(error) => Some(format!(
+                "cannot handle Ctrl-C: {}; check the limits of this process",
+                files::reason(error)
+            )),
             Self::Launch(error) => Some(error.to_string()),
             Self::Launcher(error) => Some(error.to_string()),
             Self::Token(error) => Some(error.to_string()),
@@ -304,29 +313,33 @@ pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) ->
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
+    let words: Vec<String> = words.collect();
+    if let Some(text) = without_dashes(&words) {
+        print_line(&text);
+        return ExitCode::from(2);
+    }
     let said = joined(&error.render().to_string());
-    let verbs: Vec<String> = words
-        .take_while(|word| {
-            [
-                "demo",
-                "train",
-                "eval",
-                "export",
-                "launch",
-                "check-net",
-                "trace",
-                "simulate",
-                "bench",
-                "kge",
-                "mf",
-                "wv",
-            ]
-            .contains(&word.as_str())
-        })
-        .collect();
-    let help = ["adapm"].into_iter().chain(verbs.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    let command = Cli::command();
+    let (mut deepest, mut help) = (&command, "adapm".to_owned());
+    for word in &words {
+        let Some(verb) = deepest.find_subcommand(word) else { break };
+        (deepest, help) = (verb, format!("{help} {word}"));
+    }
     print_line(&format!("{said}; see `{help} --help`"));
     ExitCode::from(2)
+}
+
+/// What to write instead of a `launch` whose command has no `--` before it.
+fn without_dashes(words: &[String]) -> Option<String> {
+    let (launch, words) = words.split_first()?;
+    let is_verb = |word: &String| ["train", "eval", "check-net"].contains(&word.as_str());
+    let at = words.iter().position(is_verb)?;
+    if launch != "launch" || words.iter().any(|word| word == "--") {
+        return None;
+    }
+    let (flags, command) = words.split_at(at);
+    let line = [&["adapm".to_owned(), launch.clone()], flags, &["--".to_owned()], command].concat().join(" ");
+    Some(format!("put -- before the command: {line}"))
 }
 
 /// The paragraphs of an error without the usage below it, joined to one line.
@@ -346,8 +359,14 @@ fn joined(text: &str) -> String {
 /// Prints `error: TEXT` as one line, whatever names of files are in it.
 fn print_line(text: &str) {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let error = console::style("error:").red().bold().for_stderr();
+    let mut line = format!("{error} {line}");
+    if Stream::Stderr.is_attended() {
+        // One line for programs; a terminal would break it within words.
+        line = format::wrapped(&line, Stream::Stderr.width());
+    }
     // Nobody is left to be told if stderr is closed.
-    let _ = writeln!(io::stderr(), "{} {line}", console::style("error:").red().bold().for_stderr());
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// A node was lost or did not join: whoever starts all again may have more luck.

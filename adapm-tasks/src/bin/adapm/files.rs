@@ -31,8 +31,14 @@ impl<'a> Files<'a> {
     /// checked by [`Outputs::check_inputs`].
     pub(crate) fn prepare(&self, interrupt: &Interrupt) -> Result<Outputs, Failure> {
         let interrupt = interrupt.clone();
-        let mut outputs =
-            Outputs { outputs: Vec::new(), interrupt, told: Vec::new(), failure: None, is_judged: true };
+        let mut outputs = Outputs {
+            outputs: Vec::new(),
+            interrupt,
+            told: Vec::new(),
+            failure: None,
+            is_judged: true,
+            is_copy: false,
+        };
         for &(flag, path) in &self.written {
             let id = FileId::at(path);
             let is_read = |(_, other): &&(&str, &Path)| id.is_some() && FileId::at(other) == id;
@@ -63,6 +69,8 @@ pub(crate) struct Outputs {
     failure: Option<Failure>,
     /// What is written is known to be good.
     is_judged: bool,
+    /// What is written can be had again at any time.
+    is_copy: bool,
 }
 
 impl Outputs {
@@ -126,6 +134,9 @@ impl Outputs {
                 },
             };
             saved.map_err(|failure| {
+                if self.is_copy && is_left(&failure, &path) {
+                    return (Box::new(Failure::Stdout(io::ErrorKind::BrokenPipe.into())), None);
+                }
                 let rescue = |folder: PathBuf| output.rescue(Some(&folder), "rescued", &write).ok();
                 (Box::new(failure), folders().find_map(rescue))
             })
@@ -137,6 +148,9 @@ impl Outputs {
                 self.tell(flag, place, &what);
             }
             Ok(place) => self.tell(flag, place, what),
+            Err((failure, _)) if matches!(*failure, Failure::Stdout(_)) => {
+                self.failure.get_or_insert(*failure);
+            }
             Err((failure, elsewhere)) => {
                 if let Some(place) = &elsewhere {
                     self.tell(flag, place.clone(), what);
@@ -149,6 +163,11 @@ impl Outputs {
     /// Says whether what is going to be written is known to be good.
     pub(crate) fn judge(&mut self, is_judged: bool) {
         self.is_judged = is_judged;
+    }
+
+    /// Says that whatever is written can be had again: a reader of stdout that leaves misses nothing.
+    pub(crate) fn copies(&mut self) {
+        self.is_copy = true;
     }
 
     /// Says of the files that are still to be written that they are not, and why.
@@ -204,6 +223,12 @@ fn check_input(flag: &'static str, output: &Output) -> Result<(), Failure> {
 
 fn unwritable(flag: &'static str, output: &Output, error: OutputError) -> Failure {
     Failure::Unwritable { flag, path: output.path().to_owned(), error }
+}
+
+/// Returns true if the file was stdout, whose reader has left.
+fn is_left(failure: &Failure, path: &Path) -> bool {
+    let Failure::Unwritable { error, .. } = failure else { return false };
+    error.kind() == io::ErrorKind::BrokenPipe && files::is_stdout(path)
 }
 
 /// Where a file goes that cannot be written to where it was to be.

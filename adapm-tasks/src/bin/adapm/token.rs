@@ -14,6 +14,7 @@ use rustix::process::{getegid, getgroups};
 
 use crate::args::TokenArgs;
 use crate::failure::Failure;
+use crate::format;
 use crate::launched;
 use crate::launcher::Environment;
 use crate::output::Output;
@@ -39,10 +40,12 @@ pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {
     let text = Token::fresh_text().map_err(unwritable)?;
     files::create_private(&args.file, &format!("{text}\n")).map_err(unwritable)?;
     let file = args.file.display();
-    Output::new(false).text(&format!(
+    let output = Output::new(false);
+    let text = format!(
         "wrote a secret to {file}, which only you can read: copy it to every host (scp -p) and start each process with \
-         --token-file {file}\n"
-    ))
+         --token-file {file}"
+    );
+    output.text(&format!("{}\n", format::wrapped(&text, output.width())))
 }
 
 /// The secret of this process; none is set if it is `None`.
@@ -86,8 +89,16 @@ pub(crate) fn read_text(origin: &'static str, path: &Path) -> Result<String, Tok
 impl fmt::Display for TokenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unreadable { origin, path, error } if error.kind() == io::ErrorKind::NotFound => {
+                let path = path.display();
+                write!(
+                    f,
+                    "cannot read the secret in {path} ({origin}): no such file; create it with: adapm token {path}"
+                )
+            }
             Self::Unreadable { origin, path, error } => {
-                write!(f, "cannot read the secret in {} ({origin}): {error}", path.display())
+                let reason = files::reason(error);
+                write!(f, "cannot read the secret in {} ({origin}): {reason}", path.display())
             }
             Self::Shared { path, mode } => {
                 let path = path.display();
@@ -112,7 +123,7 @@ impl fmt::Display for TokenError {
                 )
             }
             Self::Unwritable { path, error } => {
-                write!(f, "cannot make a secret in {}: {}", path.display(), error)
+                write!(f, "cannot make a secret in {}: {}", path.display(), files::reason(error))
             }
             Self::NoLine => f.write_str("ADAPM_TOKEN_STDIN is set, but stdin holds no line with the secret"),
         }

@@ -136,7 +136,7 @@ fn what_is_no_file_is_an_error() {
     assert!(
         matches!(&error, CorpusError::Text(DataError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound)
     );
-    let expected = "cannot read no/such/text: No such file or directory; check path and permissions";
+    let expected = "cannot read no/such/text: no such file; check the path";
     assert_eq!(error.to_string(), expected);
     let folder = Text::open(&std::env::temp_dir()).unwrap_err().to_string();
     assert!(folder.ends_with("is a directory; give a file"), "{folder}");

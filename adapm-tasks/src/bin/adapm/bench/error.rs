@@ -3,6 +3,10 @@
 use std::process::ExitStatus;
 use std::{fmt, io};
 
+use adapm_tasks::files;
+
+use crate::launch::error::temporary;
+
 /// Why a program that was started told nothing.
 #[derive(Debug)]
 pub(crate) enum ChildError {
@@ -25,16 +29,15 @@ impl ChildError {
 impl fmt::Display for ChildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Start { program, error } => write!(f, "cannot start {program}: {error}"),
+            Self::Start { program, error } => write!(f, "cannot start {program}: {}", files::reason(error)),
             Self::Folder(error) => {
-                let folder = std::env::temp_dir();
-                write!(f, "cannot make a folder in {}: {error}", folder.display())
+                write!(f, "cannot create a folder in {}: {}", temporary(), files::reason(error))
             }
             Self::Failed { command, status, said } => {
                 write!(f, "{command} ended with {status}: {}", said.trim_start_matches("error: "))
             }
             Self::Output { command } => {
-                write!(f, "{command} told no figures; run it by hand to see")
+                write!(f, "{command} reported no metrics; run it by hand to see")
             }
         }
     }

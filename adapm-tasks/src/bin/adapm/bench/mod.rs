@@ -14,6 +14,8 @@ pub(crate) mod subject;
 mod table;
 mod training;
 
+use std::sync::atomic::Ordering;
+
 use adapm_tasks::bench::{BenchError, Figure, Outcome, Plan, measure};
 
 use crate::args::BenchArgs;
@@ -44,6 +46,10 @@ pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure
             let shown = show(subject, &outcome, output);
             if printed.is_ok() {
                 printed = shown;
+            }
+            if printed.is_err() {
+                // Nobody takes what comes.
+                interrupt.stop().store(true, Ordering::Relaxed);
             }
             if let Outcome::Measured(figure) = outcome {
                 figures.push(figure);

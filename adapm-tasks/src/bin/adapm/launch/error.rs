@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use adapm_tasks::files;
 use adapm_transport::threads::Refusal;
 
 use crate::launch::ending::Ending;
@@ -30,6 +31,8 @@ pub(crate) enum LaunchError {
     LoopbackHost(String),
     /// The system refuses what a run needs.
     System { what: &'static str, error: io::Error },
+    /// No folder for temporary files can be made.
+    Folder(io::Error),
     /// A process did not start.
     Start { node: usize, program: OsString, error: io::Error },
     /// The system allows no further process.
@@ -41,7 +44,7 @@ pub(crate) enum LaunchError {
 impl LaunchError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::System { .. } | Self::Start { .. } | Self::Refused { .. } => 1,
+            Self::System { .. } | Self::Folder(_) | Self::Start { .. } | Self::Refused { .. } => 1,
             Self::Ended(ending) => ending.exit_code(),
             _ => 2,
         }
@@ -81,13 +84,17 @@ impl fmt::Display for LaunchError {
             Self::LoopbackHost(host) => {
                 write!(f, "'{host}' in --hosts: give the name by which the other hosts reach the first")
             }
-            Self::System { what, error } => write!(f, "cannot get {what}: {error}"),
+            Self::System { what, error } => write!(f, "cannot get {what}: {}", files::reason(error)),
+            Self::Folder(error) => {
+                write!(f, "cannot create a folder in {}: {}", temporary(), files::reason(error))
+            }
             Self::Start { node, program, error } => {
                 let program = PathBuf::from(program);
                 write!(
                     f,
-                    "cannot start node n{node} with {}: {error}; nothing was left running",
-                    program.display()
+                    "cannot start node n{node} with {}: {}; nothing was left running",
+                    program.display(),
+                    files::reason(error)
                 )
             }
             Self::Refused { node, refusal } => {
@@ -96,4 +103,11 @@ impl fmt::Display for LaunchError {
             Self::Ended(ending) => ending.fmt(f),
         }
     }
+}
+
+/// The folder of temporary files, and what chose it: `/nosuch (TMPDIR)`.
+pub(crate) fn temporary() -> String {
+    let folder = std::env::temp_dir();
+    let by = if std::env::var_os("TMPDIR").is_some() { " (TMPDIR)" } else { "" };
+    format!("{}{by}", folder.display())
 }

@@ -31,6 +31,8 @@ use crate::launch::node::{Node, Start};
 use crate::launch::relay::Relays;
 use crate::launch::secret::{PrivateFolder, Secret};
 use crate::launch::supervise::Watch;
+use crate::launched;
+use crate::terminal::Stream;
 use crate::token;
 
 /// Starts the processes, passes on what they print and what is asked of them, and tells how they ended.
@@ -44,14 +46,16 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     };
     // Before the first process: its end must not be missed.
     let watch = Watch::install().map_err(Failure::Signals)?;
-    let folder = PrivateFolder::new().map_err(system("a folder for temporary files"))?;
+    let folder = PrivateFolder::new().map_err(LaunchError::Folder)?;
     let dead_after = inner.dead_after.or(args.dead_after).unwrap_or(DEAD_AFTER);
-    let relays = Relays::new();
+    let mut relays = Relays::new();
     let plan = Plan { args, hosts: &hosts, words: &inner.words, nodes, secret: &secret, folder: &folder };
     let mut running = plan.start(&relays)?;
     let outcome = supervise::supervise(&mut running, &watch, dead_after, &relays);
     relays.finish();
     match (outcome.ending, outcome.interrupted) {
+        // Node 0 has learnt that nobody reads on, and has asked all to stop.
+        (Some(ending), None) if ending.is_stop() && relays.is_unread() => Ok(()),
         (None, None) => Ok(()),
         (Some(ending), None) => Err(LaunchError::Ended(ending).into()),
         (Some(ending), Some(_)) if !ending.is_stop() => Err(LaunchError::Ended(ending).into()),
@@ -82,6 +86,9 @@ impl Plan<'_> {
             let host = self.hosts.get(number % self.hosts.len().max(1)).map(Host::destination);
             let mut variables = vec![("ADAPM_NODE", number.to_string().into())];
             variables.extend_from_slice(&common);
+            if number == 0 && relays.has_screen() {
+                variables.push((launched::SCREEN, "1".into()));
+            }
             let start = Start {
                 host: host.as_deref(),
                 program: &program,
@@ -119,6 +126,7 @@ impl Plan<'_> {
             ("ADAPM_RENDEZVOUS", rendezvous),
             ("ADAPM_JOB", run[..16].into()),
             ("ADAPM_LAUNCHED", "1".into()),
+            ("COLUMNS", Stream::Stdout.width().to_string().into()),
         ];
         if self.hosts.is_empty() {
             // Sockets of nodes that are killed go with the launcher's folder.

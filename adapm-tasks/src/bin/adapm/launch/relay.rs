@@ -1,19 +1,26 @@
-//! What the processes print: whole lines, each after the name of its node; node 0's stdout as it is.
+//! What the processes print: whole lines, each after the name of its node; node 0's stdout as it is, and its bar at the bottom.
 //!
 //! Two lines are never mixed: each goes out in one write under the lock of the stream. A line without an end is cut after
 //! [`LINE_MAX`] bytes, so that memory stays bounded.
 
-use adapm_transport::threads;
 use std::io::{self, Read, Write};
 use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
+
+use adapm_transport::threads;
+
+use crate::painter::{MARK, Moment, Painter};
 
 /// Threads that carry output, and their end.
 pub(super) struct Relays {
     /// Changes whenever a process prints something.
     life: Arc<AtomicU64>,
+    /// Nobody reads stdout any more.
+    is_unread: Arc<AtomicBool>,
+    /// Draws what node 0 tells of, and keeps lines above it.
+    painter: Arc<Painter>,
     alive: Option<mpsc::Sender<()>>,
     all_ended: mpsc::Receiver<()>,
 }
@@ -21,31 +28,56 @@ pub(super) struct Relays {
 impl Relays {
     pub(super) fn new() -> Self {
         let (alive, all_ended) = mpsc::channel();
-        Self { life: Arc::default(), alive: Some(alive), all_ended }
+        let (life, is_unread, painter) = (Arc::default(), Arc::default(), Arc::new(Painter::new()));
+        Self { life, is_unread, painter, alive: Some(alive), all_ended }
     }
 
-    /// Prints the lines of `stream` to stderr, each after `prefix`.
+    /// Returns true if a bar can be seen.
+    pub(super) fn has_screen(&self) -> bool {
+        !self.painter.is_nobody()
+    }
+
+    /// Prints the lines of `stream` to stderr, each after `prefix`, and draws what others of them say.
     pub(super) fn prefixed(&self, stream: impl Read + Send + 'static, prefix: String) -> io::Result<()> {
-        let life = Arc::clone(&self.life);
+        let (life, painter) = (Arc::clone(&self.life), Arc::clone(&self.painter));
         self.start(move || {
             let mut lines = Lines::new(prefix.into_bytes());
             // Whoever closed stderr does not want to hear; the process must be able to go on all the same.
+            let print = |text: &[u8]| painter.aside(|| drop(io::stderr().lock().write_all(text)));
             read_all(stream, |bytes| {
-                life.fetch_add(1, Ordering::Relaxed);
-                let _ = io::stderr().lock().write_all(lines.feed(bytes));
+                let text = lines.feed(bytes);
+                if !text.is_empty() {
+                    life.fetch_add(1, Ordering::Relaxed);
+                    print(text);
+                }
+                // The last one is what there is to see.
+                lines.moment.take().iter().for_each(|moment| painter.show(moment));
                 true
             });
-            let _ = io::stderr().lock().write_all(lines.finish());
+            print(lines.finish());
+            if lines.has_drawn {
+                painter.show(&Moment::Over);
+            }
         })
     }
 
     /// Prints `stream` to stdout. Once nobody takes it, the stream is closed, and the process that writes it learns that.
     pub(super) fn verbatim(&self, stream: impl Read + Send + 'static) -> io::Result<()> {
+        let (is_unread, painter) = (Arc::clone(&self.is_unread), Arc::clone(&self.painter));
         self.start(move || {
             let mut whole = WholeLines::default();
             let print = |bytes: &[u8]| {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(bytes).and_then(|()| stdout.flush()).is_ok()
+                if bytes.is_empty() {
+                    return true;
+                }
+                let printed = painter.aside(|| {
+                    let mut stdout = io::stdout().lock();
+                    stdout.write_all(bytes).and_then(|()| stdout.flush())
+                });
+                if printed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+                    is_unread.store(true, Ordering::Relaxed);
+                }
+                printed.is_ok()
             };
             read_all(stream, |bytes| print(&whole.feed(bytes)));
             print(&whole.rest);
@@ -57,8 +89,13 @@ impl Relays {
         self.life.load(Ordering::Relaxed)
     }
 
+    /// Returns true if stdout was closed by its reader, as `head` does.
+    pub(super) fn is_unread(&self) -> bool {
+        self.is_unread.load(Ordering::Relaxed)
+    }
+
     /// Waits until all streams have ended; for a moment only, as a stream may live on in what a process started.
-    pub(super) fn finish(mut self) {
+    pub(super) fn finish(&mut self) {
         self.alive = None;
         // Nothing is ever sent: this ends when the last thread lets go, or when it has been too long.
         let _ = self.all_ended.recv_timeout(FINISH_MAX);
@@ -87,16 +124,19 @@ fn read_all(mut stream: impl Read, mut take: impl FnMut(&[u8]) -> bool) {
     }
 }
 
-/// Turns pieces of text into whole lines with a prefix.
+/// Turns pieces of text into whole lines with a prefix, and lines of [`MARK`] into what is to be drawn.
 struct Lines {
     prefix: Vec<u8>,
     line: Vec<u8>,
     out: Vec<u8>,
+    /// The last that was told, if it was not yet drawn.
+    moment: Option<Moment>,
+    has_drawn: bool,
 }
 
 impl Lines {
     fn new(prefix: Vec<u8>) -> Self {
-        Self { prefix, line: Vec::new(), out: Vec::new() }
+        Self { prefix, line: Vec::new(), out: Vec::new(), moment: None, has_drawn: false }
     }
 
     /// The lines that `bytes` completes.
@@ -127,13 +167,19 @@ impl Lines {
     }
 
     fn end_line(&mut self) {
+        let told = self.line.strip_prefix(MARK.to_string().as_bytes());
+        if let Some(moment) = told.and_then(|text| serde_json::from_slice(text).ok()) {
+            (self.moment, self.has_drawn) = (Some(moment), true);
+            self.line.clear();
+            return;
+        }
         self.out.extend_from_slice(&self.prefix);
         self.out.append(&mut self.line);
         self.out.push(b'\n');
     }
 }
 
-/// Holds back what is no whole line, so that lines of stderr fall between lines on a terminal; but not for ever.
+/// Holds back what is no whole line, so that lines of stderr fall between lines on a terminal; but not forever.
 #[derive(Default)]
 struct WholeLines {
     rest: Vec<u8>,
@@ -175,6 +221,17 @@ mod tests {
             assert_eq!(prefixed(&[first, second]), expected, "cut at {cut}");
         }
         assert_eq!(prefixed(&[b""]), b"");
+    }
+
+    #[test]
+    fn what_is_to_be_drawn_is_not_printed() {
+        let mut lines = Lines::new(b"n0 | ".to_vec());
+        let moment = Moment::Waiting("reading data".to_owned());
+        let told = format!("one\n{MARK}{}\ntwo\n", serde_json::to_string(&moment).expect("JSON"));
+        assert_eq!(lines.feed(told.as_bytes()), b"n0 | one\nn0 | two\n");
+        assert_eq!(lines.moment, Some(moment));
+        // What another program prints is printed.
+        assert_eq!(lines.feed(format!("{MARK}x\n").as_bytes()), format!("n0 | {MARK}x\n").as_bytes());
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use adapm_tasks::files;
+
 /// A folder that is removed once nothing is left in it.
 #[derive(Debug)]
 pub(super) struct JobFolder(PathBuf);
@@ -56,8 +58,9 @@ impl fmt::Display for FolderError {
             Self::Unusable { path, error } => {
                 write!(
                     f,
-                    "the processes cannot meet in {}: {error}; give --rendezvous HOST:PORT",
-                    path.display()
+                    "the processes cannot meet in {}: {}; give --rendezvous HOST:PORT",
+                    path.display(),
+                    files::reason(error)
                 )
             }
             Self::Foreign(path) => write!(

@@ -5,8 +5,10 @@ use std::io;
 use std::path::PathBuf;
 
 use adapm_core::NodeId;
-use adapm_runtime::trace::{MergeError, TraceError};
+use adapm_runtime::trace::{MergeError, TraceError, TraceFault};
+use adapm_tasks::files;
 use adapm_tasks::run::{UnknownKey, UnknownKeyChoice};
+use adapm_transport::error::SystemError;
 
 /// Why a trace cannot be shown, or begun. Its text is one line.
 #[derive(Debug)]
@@ -35,7 +37,13 @@ impl fmt::Display for TraceFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable { path, error } => {
-                write!(f, "cannot read {}: {error}; give a file written by --trace-keys", path.display())
+                f.write_str(&files::unreadable(path, None, SystemError::from(error)))
+            }
+            Self::Malformed {
+                path,
+                error: TraceError::Line { line: 1, fault: TraceFault::NotATrace | TraceFault::NoText },
+            } => {
+                write!(f, "{} is not a trace; give a file written by --trace-keys", path.display())
             }
             Self::Malformed { path, error: TraceError::Line { line, fault } } => {
                 write!(f, "{}:{line}: {fault}", path.display())
