@@ -22,7 +22,8 @@ pub(crate) struct Ran {
 /// The binary, not yet started, without the variables of whoever runs the tests.
 pub(crate) fn adapm(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_adapm"));
-    command.args(args).env_remove("CLICOLOR_FORCE");
+    // What is looked for is not broken between words.
+    command.args(args).env_remove("CLICOLOR_FORCE").env_remove("NO_COLOR").env("COLUMNS", "1000");
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         if FOREIGN.iter().any(|prefix| name.starts_with(prefix)) {

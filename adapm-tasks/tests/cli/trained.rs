@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
-use crate::harness::{Ran, adapm, collect, finish, folder, ring, run, text};
+use crate::harness::{Collected, Ran, adapm, collect, finish, folder, ring, run, text};
 use crate::together::{holds, launch, objects, together};
 
 /// A quick training of the data in `folder`.
@@ -35,6 +35,7 @@ fn quick<'a>(folder: &'a Path, epochs: &'a str) -> Vec<&'a str> {
 /// A launch that goes on until it is ended, and what its first node said of the processes.
 struct Going {
     launcher: Child,
+    stdout: Collected,
     stderr: BufReader<ChildStderr>,
     head: String,
     pids: Vec<i32>,
@@ -47,15 +48,21 @@ impl Going {
         let mut launcher =
             adapm(&launch(&["--nodes", nodes, "--dead-after", "1"], &command)).spawn().expect("it starts");
         let mut stderr = BufReader::new(launcher.stderr.take().expect("stderr is piped"));
-        let mut head = String::new();
-        while !head.contains("n0 | epoch") {
+        let (mut head, mut line) = (String::new(), String::new());
+        while head.matches(", process ").count().to_string() != nodes {
             assert!(stderr.read_line(&mut head).expect("text") > 0, "it ended: {head}");
         }
+        let mut stdout = BufReader::new(launcher.stdout.take().expect("stdout is piped"));
+        while !line.starts_with("epoch ") && !line.starts_with("{\"epoch\"") {
+            line.clear();
+            assert!(stdout.read_line(&mut line).expect("text") > 0, "it ended: {head}");
+        }
+        let stdout = collect(stdout);
         let pids = head.lines().filter_map(|line| line.split_once(", process "));
         let pids = pids
             .map(|(_, rest)| rest.split_whitespace().next().expect("a number").parse().expect("a number"));
         let pids = pids.collect();
-        Self { launcher, stderr, head, pids }
+        Self { launcher, stdout, stderr, head, pids }
     }
 
     /// What else it prints, and how it ends.
@@ -65,8 +72,8 @@ impl Going {
             let _ = self.launcher.kill();
             panic!("the launcher hangs")
         });
-        let ran = finish(self.launcher);
-        Ran { stderr: self.head + &rest, ..ran }
+        let stdout = self.stdout.text().unwrap_or_default();
+        Ran { stdout, stderr: self.head + &rest, code: finish(self.launcher).code }
     }
 }
 

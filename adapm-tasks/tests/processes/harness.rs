@@ -1,4 +1,4 @@
-//! Starts processes, reads what they print while they run, and never waits for ever.
+//! Starts processes, reads what they print while they run, and never waits forever.
 
 use std::env;
 use std::ffi::OsStr;

@@ -23,10 +23,11 @@ use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::recipe;
+use crate::terminal::Stream;
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use check_net::CheckNetArgs;
@@ -51,7 +52,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Train three small jobs under three systems each and compare them (the default)
+    /// Compare three systems on three small jobs (the default)
     Demo(DemoArgs),
     /// Train a model
     #[command(
@@ -63,7 +64,7 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         task: TrainTask,
     },
-    /// Evaluate a model that was trained before
+    /// Evaluate a saved model
     #[command(
         subcommand_value_name = "TASK",
         subcommand_help_heading = "Tasks",
@@ -73,7 +74,7 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         task: EvalTask,
     },
-    /// Write a model that was trained before as other programs read it
+    /// Write a saved model in a form that other programs read
     #[command(
         subcommand_value_name = "TASK",
         subcommand_help_heading = "Tasks",
@@ -89,11 +90,11 @@ pub(crate) enum Verb {
     Token(TokenArgs),
     /// Measure round trips and bandwidth between processes
     CheckNet(CheckNetArgs),
-    /// Model the paper's workloads on clusters of any size, beside the paper's figures
+    /// Model the paper's workloads on clusters of any size
     Simulate(SimulateArgs),
     /// Show or draw where copies were in a run with --trace-keys
     Trace(TraceArgs),
-    /// Measure what the parameter manager costs on this machine, beside what is possible
+    /// Measure what the parameter manager costs on this machine
     Bench(BenchArgs),
 }
 
@@ -137,6 +138,11 @@ pub(crate) enum ExportTask {
 }
 
 impl Cli {
+    /// The command, whose help is as wide as stdout.
+    fn laid_out() -> Command {
+        Self::command().term_width(Stream::Stdout.width().min(HELP_WIDTH_MAX))
+    }
+
     /// Reads a command line, which begins with the name of the program.
     ///
     /// # Errors
@@ -144,7 +150,7 @@ impl Cli {
     /// Words that are no command, and a recipe that there is not.
     pub(crate) fn read(words: Vec<OsString>) -> Result<(Self, Given), Failure> {
         let usage = |error| Failure::Usage { error, words: words.iter().skip(1).cloned().collect() };
-        let matches = Self::command().try_get_matches_from(&words).map_err(usage)?;
+        let matches = Self::laid_out().try_get_matches_from(&words).map_err(usage)?;
         let given = Given::by_hand(&matches);
         let Some((verb_words, recipe)) = recipe::asked(&matches)? else {
             return Ok((Self::from_arg_matches(&matches).map_err(usage)?, given));
@@ -182,14 +188,17 @@ fn epochs(text: &str) -> Result<u32, &'static str> {
 const DATA_FLAGS: [&str; 9] =
     ["data", "data-seed", "rows", "columns", "cells", "test-cells", "rank", "noise", "sentences"];
 
+/// Longer lines are hard to read.
+const HELP_WIDTH_MAX: usize = 120;
+
 const EXAMPLES: &str = "\
 Examples:
-  adapm                                            compare three systems on three small jobs
-  adapm train kge --nodes 4 --system classic       train embeddings on 4 nodes without adapting
-  adapm train mf --data ml-1m/ratings.dat          factorize ratings
-  adapm train wv --data text8 --save text8.adapm   train word vectors, keep the model
+  adapm                                           compare three systems
+  adapm train kge --nodes 4 --system classic      embeddings, without adapting
+  adapm train mf --data ml-1m/ratings.dat         factorize ratings
+  adapm train wv --data text8 --save text8.adapm  word vectors, saved
   adapm eval wv --load text8.adapm --questions questions-words.txt
   adapm export wv --load text8.adapm --output text8.bin --format binary
-  adapm train kge --recipe                         list recommended settings
-  adapm launch --nodes 4 -- train kge              each node a process of its own
-  adapm train kge --help                           everything that can be chosen";
+  adapm train kge --recipe                        recommended settings
+  adapm launch --nodes 4 -- train kge             each node as a process
+  adapm train kge --help                          all settings";

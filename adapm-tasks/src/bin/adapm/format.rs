@@ -76,23 +76,52 @@ pub(crate) fn plural(number: usize, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Breaks `text` between words into lines of at most `width` characters, those after the first indented by two.
-pub(crate) fn wrapped(text: &str, width: usize) -> String {
-    let mut wrapped = String::new();
+/// Breaks `text` between words into lines of at most `width` characters; longer words have a line of their own.
+pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
     let mut column = 0;
     for word in text.split(' ') {
         let length = measure_text_width(word);
+        let line = lines.last_mut().expect("begins with one");
         if column > 0 && column + 1 + length > width {
-            wrapped.push_str("\n  ");
-            column = 2;
-        } else if column > 0 {
-            wrapped.push(' ');
+            lines.push(word.to_owned());
+            column = length;
+            continue;
+        }
+        if column > 0 {
+            line.push(' ');
             column += 1;
         }
-        wrapped.push_str(word);
+        line.push_str(word);
         column += length;
     }
-    wrapped
+    lines
+}
+
+/// The same as one text, whose lines after the first are indented by two.
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    let mut wrapped = lines(text, width).into_iter();
+    let first = wrapped.next().unwrap_or_default();
+    // The indent is part of the width of all lines but the first.
+    let rest = text.strip_prefix(first.as_str()).unwrap_or_default().trim_start();
+    if rest.is_empty() {
+        return first;
+    }
+    lines(rest, width.saturating_sub(2)).iter().fold(first, |text, line| text + "\n  " + line)
+}
+
+/// As many of `parts`, from the first on, as fit into `width` with two spaces between them.
+pub(crate) fn fitting(parts: &[String], width: usize) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let gap = if text.is_empty() { "" } else { "  " };
+        if measure_text_width(&text) + gap.len() + measure_text_width(part) > width {
+            break;
+        }
+        text.push_str(gap);
+        text.push_str(part);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -140,5 +169,16 @@ mod tests {
         assert_eq!(wrapped("one two three", 9), "one two\n  three");
         assert_eq!(wrapped("a-word-too-long x", 4), "a-word-too-long\n  x");
         assert_eq!(wrapped("", 4), "");
+        assert_eq!(wrapped("one two three", 8), "one two\n  three");
+        assert_eq!(wrapped("a bb ccc dddd", 6), "a bb\n  ccc\n  dddd");
+        assert_eq!(lines("one two three", 7), ["one two", "three"]);
+    }
+
+    #[test]
+    fn parts_are_left_out_from_the_end() {
+        let parts = ["epoch 1", "loss 0.5", "ETA 3 s"].map(str::to_owned);
+        assert_eq!(fitting(&parts, 80), "epoch 1  loss 0.5  ETA 3 s");
+        assert_eq!(fitting(&parts, 25), "epoch 1  loss 0.5");
+        assert_eq!(fitting(&parts, 3), "");
     }
 }

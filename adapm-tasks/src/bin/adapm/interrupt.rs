@@ -289,7 +289,7 @@ mod tests {
         let mut watched = Watched::new(start);
         let mut look =
             |seconds, stop, life, is_saving| watched.look(at(seconds), stop, life, is_saving, patience);
-        assert_eq!(look(100, false, 0, false), Verdict::GoOn, "it may stand still for ever");
+        assert_eq!(look(100, false, 0, false), Verdict::GoOn, "it may stand still forever");
         assert_eq!(look(101, true, 5, false), Verdict::GoOn);
         assert_eq!(look(109, true, 5, false), Verdict::GoOn);
         assert_eq!(look(109, true, 6, false), Verdict::Tell);

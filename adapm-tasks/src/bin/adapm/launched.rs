@@ -14,6 +14,11 @@ pub(crate) fn is_launched() -> bool {
     std::env::var_os("ADAPM_LAUNCHED").is_some()
 }
 
+/// Whether the launcher draws what this process does.
+pub(crate) fn has_screen() -> bool {
+    is_launched() && std::env::var_os(SCREEN).is_some()
+}
+
 /// Follows the launcher, if there is one: when it is gone the run is asked to stop.
 pub(crate) fn follow(interrupt: &Interrupt) -> io::Result<()> {
     if !is_launched() {
@@ -40,6 +45,9 @@ pub(crate) fn read_line() -> Option<String> {
     let whole = read.is_ok() && line.pop() == Some(b'\n');
     whole.then(|| String::from_utf8(line).ok()).flatten()
 }
+
+/// The variable that says so.
+pub(crate) const SCREEN: &str = "ADAPM_SCREEN";
 
 /// SIGHUP, which a process gets whose terminal is gone.
 const HANGUP: i32 = 1;

@@ -2,8 +2,8 @@
 //!
 //! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`launch`], [`token`], [`check_net`], [`simulate`], [`trace`],
 //! [`bench`](mod@bench)); a folder for what is a task's own ([`kge`], [`mf`], [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is recommended,
-//! [`progress`] what is shown while a run goes, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends
-//! badly, [`interrupt`] how it ends early. Tables go to stdout, progress and errors to stderr; with `--json` stdout holds JSON
+//! [`progress`] what is shown while a run goes, [`painter`] its bar, [`terminal`] who looks at it, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends
+//! badly, [`interrupt`] how it ends early. Plans, epochs and tables go to stdout, bars and errors to stderr; with `--json` stdout holds JSON
 //! lines only.
 
 // Threads free what others have allocated: loaders and workers, engines and transports. Here they do not wait for each other.
@@ -30,6 +30,7 @@ mod launcher;
 mod mf;
 mod nearest;
 mod output;
+mod painter;
 mod plot;
 mod processes;
 mod progress;
@@ -39,6 +40,7 @@ mod signs;
 mod simulate;
 mod spinner;
 mod table;
+mod terminal;
 mod token;
 mod trace;
 mod train;

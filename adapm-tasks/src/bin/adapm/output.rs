@@ -7,6 +7,8 @@ use console::{Style, StyledObject};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::format;
+use crate::terminal::Stream;
 
 /// The two streams of a verb.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,11 @@ impl Output {
         Self { silent: true, ..self }
     }
 
+    /// Columns that text for people may have.
+    pub(crate) fn width(self) -> usize {
+        if self.json { Stream::Stderr.width() } else { Stream::Stdout.width() }
+    }
+
     /// Whether another process prints the results.
     pub(crate) fn is_silent(self) -> bool {
         self.silent
@@ -43,6 +50,11 @@ impl Output {
         }
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Stdout)
+    }
+
+    /// Prints a sentence, broken between words.
+    pub(crate) fn sentence(self, text: &str) -> Result<(), Failure> {
+        self.text(&format!("  {}\n", format::wrapped(text, self.width() - 2).replace('\n', "\n  ")))
     }
 
     /// Prints one object on one line, if programs listen. What is no number becomes `null`.

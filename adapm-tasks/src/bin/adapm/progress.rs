@@ -1,7 +1,13 @@
-//! What a person sees while a run goes: a bar on a terminal, else a line an epoch, and one at times while a long step goes on; and
-//! the JSON line of each epoch.
+//! What a person sees while a run goes.
 //!
-//! All of it goes to stderr but the JSON lines. The library calls in a few times a second.
+//! | what | where |
+//! | --- | --- |
+//! | the plan, a line an epoch, the results | stdout; with `--json` stderr |
+//! | JSON lines | stdout |
+//! | a bar | stderr, if it is a terminal |
+//! | a line that says what goes on, after 15 s without any other | stderr, if it is none |
+//!
+//! The library calls in a few times a second.
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,15 +15,14 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use adapm_tasks::run::{Epoch, ManagerStats, Split, Training, Work};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::format;
 use crate::interrupt::Interrupt;
 use crate::json;
 use crate::output::Output;
+use crate::painter::{Moment, Painter, Step};
 use crate::signs::Signs;
-use crate::spinner::Spinner;
 
 /// What a task calls what it does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,8 +68,7 @@ impl EpochDone {
 
 /// Shows a run on the screen.
 pub(crate) struct Screen<'a> {
-    bar: ProgressBar,
-    spinner: Mutex<Option<Spinner>>,
+    painter: Painter,
     output: Output,
     name: String,
     labels: Labels,
@@ -81,13 +85,10 @@ pub(crate) struct Screen<'a> {
 impl<'a> Screen<'a> {
     /// A screen for a run called `name`, which it asks to end if nobody takes the results.
     pub(crate) fn new(name: &str, output: Output, interrupt: &'a Interrupt) -> Self {
-        let target =
-            if output.is_silent() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let signs = Signs::new(target.is_hidden() && !output.is_silent());
-        let bar = ProgressBar::with_draw_target(None, target).with_finish(ProgressFinish::AndClear);
+        let painter = if output.is_silent() { Painter::nobody() } else { Painter::new() };
+        let signs = Signs::new(painter.is_nobody() && !output.is_silent());
         Self {
-            bar,
-            spinner: Mutex::new(None),
+            painter,
             output,
             name: name.to_owned(),
             labels: Labels::default(),
@@ -130,9 +131,7 @@ impl<'a> Screen<'a> {
     pub(crate) fn waiting(&self, what: &str) {
         self.interrupt.moves(|| what.to_owned());
         self.signs.step(|| what.to_owned());
-        self.bar.set_style(style("{spinner} {msg}"));
-        self.bar.set_message(what.to_owned());
-        lock(&self.spinner).get_or_insert_with(|| Spinner::turn(&self.bar));
+        self.painter.show(&Moment::Waiting(what.to_owned()));
     }
 
     /// Shows a moment of training.
@@ -144,43 +143,43 @@ impl<'a> Screen<'a> {
         let started = self.started.get_or_init(began);
         let eta =
             remaining(started.elapsed(), done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
-        let message = format!(
-            "epoch {}/{}  loss {:.4}  ETA {eta}\n  {}  {} {}/s",
-            moment.epoch,
-            moment.epochs,
-            moment.loss,
-            manager(&moment.stats),
-            format::count(moment.throughput() as u64),
-            self.labels.examples,
-        );
-        self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
+        let beside = vec![
+            format!("epoch {}/{}", moment.epoch, moment.epochs),
+            format!("loss {:.4}", moment.loss),
+            format!("ETA {eta}"),
+        ];
+        let below = vec![
+            format!("{} {}/s", format::count(moment.throughput() as u64), self.labels.examples),
+            format!("local {}", format::share(moment.stats.local_share())),
+            format!("sent {}", format::bytes(moment.stats.bytes_sent)),
+        ];
+        self.show(done, all, beside, below);
     }
 
     /// Shows a moment of an evaluation.
     pub(crate) fn show_evaluating(&self, split: Split, done: u64, all: u64) {
         let (what, split) = (self.labels.evaluating, split.name());
-        let message = format!("{what} {split}: {} of {}", format::count(done), format::count(all));
-        self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
+        self.show(done, all, vec![format!("{what} {split}"), of(done, all)], Vec::new());
     }
 
     /// Shows a moment of other work.
     pub(crate) fn show_working(&self, work: Work, done: u64, all: u64) {
-        let counts = format!("{} of {}", format::count(done), format::count(all));
-        let message = match work {
-            Work::Initializing => format!("giving keys their values: {counts}"),
-            Work::Dividing => "dividing the data among workers".to_owned(),
-            Work::Settling => "bringing keys to where they are needed first".to_owned(),
-            Work::Copying => format!("copying what is kept: {counts} keys"),
+        let beside = match work {
+            Work::Initializing => vec!["initialising parameters".to_owned(), of(done, all)],
+            Work::Dividing => vec!["dividing the data among workers".to_owned()],
+            Work::Settling => vec!["placing parameters".to_owned()],
+            Work::Copying => vec!["copying the best parameters".to_owned(), of(done, all)],
             _ => return,
         };
-        self.show(&format!("{} {BAR} {{msg}}", self.name), done, all, message);
+        self.show(done, all, beside, Vec::new());
     }
 
     /// Shows an epoch that is over.
     pub(crate) fn show_epoch(&self, epoch: &EpochDone) {
         self.open();
         if self.lines {
-            self.line(&epoch_line(epoch, self.labels));
+            let line = epoch_line(epoch, self.labels, self.output.width());
+            self.print(|| self.output.text(&format!("{line}\n")));
         }
         self.print(|| self.output.object(&json::Epoch::new(epoch, self.labels)));
         self.tell_interrupt();
@@ -188,30 +187,27 @@ impl<'a> Screen<'a> {
 
     /// Clears the screen and tells whether it failed.
     pub(crate) fn finish(self) -> Result<(), Failure> {
-        self.bar.finish_and_clear();
-        self.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+        self.painter.show(&Moment::Over);
+        lock(&self.failure).take().map_or(Ok(()), Err)
     }
 
-    fn show(&self, template: &str, position: u64, length: u64, message: String) {
+    fn show(&self, done: u64, all: u64, beside: Vec<String>, below: Vec<String>) {
         self.open();
-        let line = || step_line(&self.name, position, length, &message);
-        self.interrupt.moves(line);
-        self.signs.step(line);
-        lock(&self.spinner).take();
-        self.bar.set_style(style(template));
-        self.bar.set_length(length.max(1));
-        self.bar.set_position(position);
-        self.bar.set_message(message);
+        let step = Step { name: self.name.clone(), done, all, beside, below };
+        self.interrupt.moves(|| step.line());
+        self.signs.step(|| step.line());
+        self.painter.show(&Moment::Step(step));
         self.tell_interrupt();
     }
 
     /// Prints results above the bar, and ends the run if nobody takes them.
     fn print(&self, print: impl FnOnce() -> Result<(), Failure>) {
-        if let Err(failure) = self.bar.suspend(print) {
+        if let Err(failure) = self.painter.aside(print) {
             lock(&self.failure).get_or_insert(failure);
             self.told.store(true, Ordering::Relaxed);
             self.interrupt.stop().store(true, Ordering::Relaxed);
         }
+        self.signs.printed();
     }
 
     fn tell_interrupt(&self) {
@@ -225,8 +221,15 @@ impl<'a> Screen<'a> {
             return;
         }
         // Lines are for people: if stderr is closed, nobody misses them.
-        self.bar.suspend(|| drop(writeln!(io::stderr(), "{text}")));
+        self.painter.aside(|| drop(writeln!(io::stderr(), "{text}")));
         self.signs.printed();
+    }
+}
+
+impl Drop for Screen<'_> {
+    /// A run that fails shows nothing more than the reason.
+    fn drop(&mut self) {
+        self.painter.show(&Moment::Over);
     }
 }
 
@@ -240,54 +243,67 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a bar would show, in one line.
-fn step_line(name: &str, done: u64, all: u64, message: &str) -> String {
-    let percent = 100 * done.min(all) / all.max(1);
-    format!("{name} {percent:>3} %   {}", message.lines().next().unwrap_or_default())
+/// `1,000 of 14,541`.
+fn of(done: u64, all: u64) -> String {
+    format!("{} of {}", format::count(done), format::count(all))
 }
 
-fn epoch_line(epoch: &EpochDone, labels: Labels) -> String {
-    let throughput = epoch.examples as f64 / epoch.seconds.max(1e-9);
-    let valid =
-        epoch.valid.map_or_else(String::new, |figure| format!("   valid {} {figure:.4}", labels.quality));
-    format!(
-        "epoch {:>3}   loss {:.4}   {:>7}   {:>9} {}/s   local {:>8}{valid}",
-        epoch.epoch,
-        epoch.loss,
-        format::seconds(epoch.seconds),
-        format::count(throughput as u64),
-        labels.examples,
-        format::share(epoch.stats.local_share()),
-    )
+/// The line of an epoch: in less than [`WIDE`] columns without what the plan says too.
+fn epoch_line(epoch: &EpochDone, labels: Labels, width: usize) -> String {
+    let throughput = format::count((epoch.examples as f64 / epoch.seconds.max(1e-9)) as u64);
+    let (metric, examples) = if width < WIDE {
+        (String::new(), String::new())
+    } else {
+        (format!("{} ", labels.quality), format!(" {}", labels.examples))
+    };
+    let mut parts = vec![
+        format!("epoch {:>3}", epoch.epoch),
+        format!("loss {:>7.4}", epoch.loss),
+        format!("{:>7}", format::seconds(epoch.seconds)),
+        format!("{throughput:>9}{examples}/s"),
+        format!("local {:>8}", format::share(epoch.stats.local_share())),
+    ];
+    if let Some(figure) = epoch.valid {
+        let valid = format!("valid {metric}{figure:.4}");
+        if parts.iter().chain([&valid]).map(|part| part.len() + 2).sum::<usize>() > width + 2 {
+            parts.pop();
+        }
+        parts.push(valid);
+    }
+    format::fitting(&parts, width)
 }
 
-/// The manager's counts in one line, short enough for 80 columns with what follows.
-fn manager(stats: &ManagerStats) -> String {
-    format!(
-        "local {}  relocations {}  replicas {}  sent {}",
-        format::share(stats.local_share()),
-        format::count(stats.relocations),
-        format::count(stats.replicas),
-        format::bytes(stats.bytes_sent),
-    )
-}
-
-fn style(template: &str) -> ProgressStyle {
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    style.progress_chars("━╸─")
-}
-
-const BAR: &str = "{bar:20.cyan/dim} {percent:>3} %";
+/// Columns from which on a line of an epoch says what it counts.
+const WIDE: usize = 100;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_a_bar_would() {
-        assert_eq!(step_line("train", 5, 8, "loss 0.5  ETA 3 s\n  local"), "train  62 %   loss 0.5  ETA 3 s");
-        assert_eq!(step_line("train", 0, 0, ""), "train   0 %   ");
+    fn the_rest_takes_as_long_as_what_was_done() {
         assert_eq!(remaining(Duration::from_secs(3), 1, 3), Some(6.0));
         assert_eq!(remaining(Duration::from_secs(3), 0, 3), None);
+    }
+
+    #[test]
+    fn the_line_of_an_epoch_fits() {
+        let labels = Labels { examples: "triples", evaluating: "ranking", quality: "MRR" };
+        let epoch = EpochDone {
+            epoch: 12,
+            seconds: 125.0,
+            loss: 10.5,
+            examples: 250_000_000,
+            valid: Some(0.25),
+            evaluation_seconds: 1.0,
+            stats: ManagerStats::default(),
+        };
+        let lines = [64, 80, 100].map(|width| epoch_line(&epoch, labels, width));
+        assert_eq!(lines[0], "epoch  12  loss 10.5000  2 min 05 s  2,000,000/s  valid 0.2500");
+        let short = "epoch  12  loss 10.5000  2 min 05 s  2,000,000/s  local 100.00 %  valid 0.2500";
+        assert_eq!(lines[1], short);
+        let long =
+            "epoch  12  loss 10.5000  2 min 05 s  2,000,000 triples/s  local 100.00 %  valid MRR 0.2500";
+        assert_eq!(lines[2], long);
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::{RecipeArgs, deepest};
 use crate::failure::Failure;
+use crate::format;
 use crate::nearest;
 use crate::output::Output;
 use crate::table::Table;
@@ -108,10 +109,8 @@ pub(crate) fn list(task: &str, output: Output) -> Result<(), Failure> {
         table.row([String::new(), output.dim(format!("{}, {}", recipe.date, recipe.machine)).to_string()]);
     }
     let heading = output.bold(format!("recipes of train {task}")).to_string();
-    output.text(&format!(
-        "{heading}: `--recipe NAME`; flags given by hand win, `--data` too\n{}",
-        table.render()
-    ))
+    let title = format!("{heading}: `--recipe NAME`; flags given by hand win, `--data` too");
+    output.text(&format!("{}\n{}", format::wrapped(&title, output.width()), table.render()))
 }
 
 /// The recipes of a task, in the order of its file.

@@ -70,7 +70,7 @@ impl Summary {
         if self.is_selected || evaluation > 0.0 {
             let test = self
                 .test_seconds
-                .map_or_else(String::new, |test| format!(", of it test {}", format::seconds(test)));
+                .map_or_else(String::new, |test| format!(", including {} on test", format::seconds(test)));
             table.row(["evaluation", &format!("{}{test}", format::seconds(evaluation))]);
         }
         took_part(&mut table, processes, self.nodes, self.workers);

@@ -192,8 +192,8 @@ fn train<T: Training>(
         outputs.leave("no epoch was completed");
     }
     let told = told.and_then(|()| {
-        outputs.sentences().try_for_each(|sentence| output.text(&format!("  {sentence}\n")))?;
-        traced?.map_or(Ok(()), |sentence| output.text(&format!("  {sentence}\n")))?;
+        outputs.sentences().try_for_each(|sentence| output.sentence(sentence))?;
+        traced?.map_or(Ok(()), |sentence| output.sentence(&sentence))?;
         output.object(&json::Run {
             task: T::TASK,
             origin: json::Origin::new(given, began),

@@ -20,7 +20,7 @@ pub(crate) struct BenchArgs {
     /// Links between nodes to measure, separated by commas [default: all that are built in]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = transport())]
     transport: Vec<Kind>,
-    /// Print one JSON object per figure; the table goes to stderr
+    /// Print one JSON object per metric; the table goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
     /// Do one operation only, for callgrind
@@ -49,20 +49,26 @@ fn subject() -> impl TypedValueParser<Value = Subject> {
 }
 
 const BENCH_EXAMPLES: &str = "\
-Groups: access (local pull and push), workers (two of them), signals (intent, clock), remote (keys
-of another node), moves (relocation, replicas), rest (nothing happens), memory (bytes of copies);
-counts: what repeats from run to run, of the same operations: instructions and allocations, by
-callgrind if valgrind is installed, messages and bytes;
-kge, mf, wv: training with plain arrays, on one node, and on several processes over TCP.
+Groups:
+  access    local pull and push
+  workers   two of them
+  signals   intent, clock
+  remote    keys of another node
+  moves     relocation, replicas
+  rest      nothing happens
+  memory    bytes of copies
+  counts    what repeats from run to run: messages, bytes, and, if valgrind is
+            installed, instructions and allocations (by callgrind)
+  kge, mf, wv  training with plain arrays, on one node, and on several
+            processes over TCP
 
-Each figure stands beside its floor, what it would be without a parameter manager, measured in
-turns in the same run, and beside what AdaPM in C++ reached once on a machine of this kind.
-Leave the machine alone meanwhile. Training takes FB15k-237 and Wikipedia text from $ADAPM_DATA
-(kge/FB15k-237, wv/enwiki-2018.txt) if they are there, else generated data.
+Each metric stands beside its floor, what it would be without a parameter manager, measured in turns in the same run, and \
+beside what AdaPM in C++ reached once on a machine of this kind. Leave the machine alone meanwhile. Training takes FB15k-237 \
+and Wikipedia text from $ADAPM_DATA (kge/FB15k-237, wv/enwiki-2018.txt) if they are there, else generated data.
 
 Examples:
   adapm bench                       everything
   adapm bench access --quick        local access, small sizes
   adapm bench remote --transport tcp,unix
   adapm bench counts --quick        instructions, allocations, messages, bytes
-  adapm bench kge --json            programs listen";
+  adapm bench kge --json            for programs";

@@ -24,8 +24,8 @@ pub(crate) struct CheckNetArgs {
 }
 
 const CHECK_NET_EXAMPLES: &str = "\
-Every pair of nodes is measured alone, both ways: small messages for round trips, 64 KiB
-messages for bandwidth, over the transport that a run would use.
+Every pair of nodes is measured alone, in both directions: small messages for round trips, 64 KiB messages for bandwidth, over \
+the transport that a run would use.
 
 Examples:
   adapm launch --nodes 4 -- check-net

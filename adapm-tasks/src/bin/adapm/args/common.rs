@@ -92,10 +92,10 @@ const NO_MANAGER: &str = "none";
 
 pub(crate) const SYSTEMS: &str = "\
 Systems:
-  adapm                 adaptive technique (relocate or replicate) and adaptive timing
+  adapm                 adaptive technique and timing
   adapm-no-relocation   replication only
   adapm-no-replication  relocation only
-  adapm-poisson         adapm with the timing of the paper's Algorithm 1
+  adapm-poisson         timing by the paper's Algorithm 1
   adapm-immediate       acts on intent at once
   classic               static partition, no copies
   full                  every node holds a replica of everything

@@ -30,7 +30,7 @@ pub(crate) struct ExportWordsArgs {
 
 pub(super) const KGE: &str = "\
 Shape, fields between tabs:
-  entity    NAME  number ...   --dim numbers; complex: real parts, then imaginary parts
+  entity    NAME  number ...   --dim numbers; complex: real, then imaginary parts
   relation  NAME  number ...   as many; rescal: dim x dim numbers, row by row
   inverse   NAME  number ...   of each relation, with --reciprocal
 
@@ -47,9 +47,9 @@ Example:
 
 pub(super) const WV: &str = "\
 Shape, word2vec's, which gensim reads, too; the input vectors, the most frequent word first:
-  WORDS DIM                            a line of text at the start of either form
-  WORD number number ...               text
-  WORD, a space, DIM floats of 4 bytes, little-endian, a line feed         binary
+  WORDS DIM               a line of text at the start of either form
+  WORD number number ...  text: a line a word
+  WORD, a space, DIM floats of 4 bytes, little-endian, a line feed: binary
 
 Example:
   adapm export wv --load text8.adapm --output text8.bin --format binary";

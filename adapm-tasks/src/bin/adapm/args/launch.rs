@@ -48,12 +48,14 @@ const PORT: u16 = 4157;
 
 const LAUNCH_EXAMPLES: &str = "\
 Output:
-  Lines of stderr begin with the node (`n2 | `); stdout is that of node 0, as it is.
-  The exit code is that of the node that failed first, or 128 + the signal that ended it;
-  75 means that a node was lost or did not join, and that starting again may help.
+  stdout    that of node 0, unchanged
+  stderr    lines of all nodes, each after its node (`n2 | `); the bar of node 0
+  exit code that of the node that failed first, or 128 + the signal that ended it;
+            75: a node was lost or did not join, starting again may help
 
 Several hosts:
-  ssh must work without a password. $ADAPM_SSH replaces the command `ssh`. The secret goes through ssh's stdin.
+  ssh must work without a password; its stdin carries the secret.
+  $ADAPM_SSH replaces the command `ssh`.
 
 Examples:
   adapm launch --nodes 4 -- train kge --data FB15k-237

@@ -44,7 +44,7 @@ pub(crate) struct MachineArgs {
     /// Latency of the network [default: as in the preset: 20, 50, 0]
     #[arg(long, value_name = "MICROSECONDS", value_parser = value_parser!(u32).range(..=LATENCY_MAX))]
     latency: Option<u32>,
-    /// Bandwidth of a node, each way [default: 100, 10, no limit]
+    /// Bandwidth of a node, in each direction [default: 100, 10, no limit]
     #[arg(long, value_name = "GBIT/S", value_parser = positive)]
     bandwidth: Option<u32>,
     /// Channel threads of a node [default: 4, 1, 1]
@@ -172,11 +172,11 @@ const TIMES_MIN: f64 = 0.01;
 const TIMES_MAX: f64 = 100.0;
 
 const SIMULATE_EXAMPLES: &str = "\
-Real protocol engines in virtual time; values are counted, not trained. What is modelled, what
-is left out, and where the numbers come from: the page `simulate` of the crate's documentation.
+Real protocol engines in virtual time; values are counted, not trained. What is modelled, what is left out, and where the \
+numbers come from: the page `simulate` of the documentation.
 
 Examples:
-  adapm simulate                                       all workloads, 1 to 8 nodes, beside the paper
-  adapm simulate --task kge --nodes 8,64 --svg PLOTS   one workload on larger clusters, as a picture
-  adapm simulate --machine ethernet --workers 8        on rented machines
-  adapm simulate --task mf --bandwidth 1 --json        programs listen";
+  adapm simulate                                      all workloads
+  adapm simulate --task kge --nodes 8,64 --svg PLOTS  one of them, as a picture
+  adapm simulate --machine ethernet --workers 8       on rented machines
+  adapm simulate --task mf --bandwidth 1 --json       for programs";

@@ -14,6 +14,6 @@ pub(crate) struct TokenArgs {
 
 const TOKEN_EXAMPLES: &str = "\
 Examples:
-  adapm token adapm.token
-  scp -p adapm.token b:
-  adapm train kge --node 0 --nodes 2 --rendezvous a:4157 --token-file adapm.token";
+  adapm token my.token
+  scp -p my.token b:
+  adapm train kge --node 0 --nodes 2 --rendezvous a:4157 --token-file my.token";

@@ -141,13 +141,13 @@ const SENTENCES: u64 = 100_000;
 pub(super) const TRAIN_EXAMPLES: &str = "\
 Examples:
   adapm train wv --nodes 4
-  adapm train wv --data text8 --questions questions-words.txt --save text8.adapm
-  adapm train wv --data corpus.txt.gz --dim 300 --output corpus.bin --format binary
+  adapm train wv --data text8 --questions questions-words.txt --save t8.adapm
+  adapm train wv --data text.gz --dim 300 --output text.bin --format binary
   adapm train wv --data corpus.txt --similarity men.txt --json";
 
 pub(super) const EVAL_EXAMPLES: &str = "\
 Examples:
   adapm eval wv --load text8.adapm --questions questions-words.txt
-  adapm eval wv --load GoogleNews.bin --questions questions-words.txt --words 30000 --nodes 4
+  adapm eval wv --load GoogleNews.bin --questions questions-words.txt --nodes 4
   adapm eval wv --load vectors.txt --similarity men.txt --json
 Without --questions and --similarity, the questions of the generated text are asked.";

@@ -34,7 +34,7 @@ pub(super) fn measure(plan: &Plan, interrupt: &Interrupt, output: Output) -> Res
         for figure in figures.iter().flatten() {
             output.object(&json::Row::new(NAME, &Outcome::Measured(figure.clone())))?;
         }
-        output.text(&table::counts_line(&operation.what(), operation.unit(), &figures))?;
+        output.text(&table::counts_line(&operation.what(), operation.unit(), &figures, output))?;
     }
     Ok(())
 }

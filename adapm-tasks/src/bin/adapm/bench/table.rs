@@ -14,9 +14,11 @@ pub(super) fn heading(plan: &Plan, output: Output) -> String {
 
 /// What figures are, and their columns.
 pub(super) fn figures_heading(output: Output) -> String {
-    let note = "Medians, also of the ratios where turns are long; floors are measured in turns with the figures. C++: AdaPM on 2 cores of another machine, once.";
-    let columns = row(["", "figure", "", "floor", "ratio", "goal", "", "C++"]);
-    format!("{}\n\n{}", output.dim(note), output.dim(columns))
+    let width = output.width();
+    let note = "Medians, also of the ratios where turns are long; floors are measured in turns with the metrics. C++: AdaPM on 2 \
+                cores of another machine, once.";
+    let columns = row(["", "measured", "", "floor", "ratio", "goal", "", "C++"], width);
+    format!("{}\n\n{}", output.dim(format::lines(note, width).join("\n")), output.dim(columns))
 }
 
 pub(super) fn group(name: &str, output: Output) -> String {
@@ -34,8 +36,8 @@ pub(super) fn line(figure: &Figure, output: Output) -> String {
         Some(false) => "missed",
         None => "",
     };
-    let text = row([
-        &figure.what,
+    let cells = [
+        &*figure.what,
         &number(figure.value),
         figure.unit,
         &optional(figure.floor),
@@ -43,34 +45,48 @@ pub(super) fn line(figure: &Figure, output: Output) -> String {
         &goal,
         verdict,
         figure.reference.unwrap_or_default(),
-    ]);
+    ];
+    let text = row(cells, output.width());
     if figure.is_reached() == Some(false) { output.bold(text).to_string() } else { text }
 }
 
 pub(super) fn skipped(what: &str, why: &str, output: Output) -> String {
-    format!("{}\n", output.dim(format!("  SKIPPED {what}: {why}")))
+    let lines = format::lines(&format!("SKIPPED {what}: {why}"), output.width() - 2);
+    format!("{}\n", output.dim(format!("  {}", lines.join("\n  "))))
 }
 
 /// The columns of counts.
 pub(super) fn counts_heading(output: Output) -> String {
-    let note = "  What all nodes do and send together, for one key or call; left out is what goes by time, as rounds do.";
-    let columns = counts_row("", "per", ["instructions", "allocations", "messages", "bytes"]);
+    let width = output.width();
+    let note = "What all nodes do and send together, for one key or call; left out is what goes by time, as rounds do.";
+    let note = format!("  {}", format::lines(note, width - 2).join("\n  "));
+    let columns = counts_row("", "per", ["instructions", "allocations", "messages", "bytes"], width);
     format!("{}\n{}", output.dim(note), output.dim(columns))
 }
 
 /// Counts of an operation, as far as there are any.
-pub(super) fn counts_line(what: &str, unit: &str, figures: &[Option<Figure>; 4]) -> String {
+pub(super) fn counts_line(what: &str, unit: &str, figures: &[Option<Figure>; 4], output: Output) -> String {
     let cells = figures
         .each_ref()
         .map(|figure| figure.as_ref().map_or_else(String::new, |figure| number(figure.value)));
-    counts_row(what, unit, cells.each_ref().map(String::as_str))
+    counts_row(what, unit, cells.each_ref().map(String::as_str), output.width())
 }
 
-fn counts_row(what: &str, unit: &str, cells: [&str; 4]) -> String {
+fn counts_row(what: &str, unit: &str, cells: [&str; 4], width: usize) -> String {
     let [instructions, allocations, messages, bytes] = cells;
-    let text =
-        format!("  {what:<52} {unit:<4} {instructions:>12} {allocations:>12} {messages:>9} {bytes:>9}");
-    format!("{}\n", text.trim_end())
+    let cells = format!("{unit:<4} {instructions:>12} {allocations:>12} {messages:>9} {bytes:>9}");
+    named(what, &cells, width - 53)
+}
+
+/// A name of what was measured and what came out: in one line if the name fits into `room`, else in two.
+fn named(what: &str, cells: &str, room: usize) -> String {
+    let room = room.min(NAME_MAX);
+    let line = if what.chars().count() > room {
+        format!("  {what}\n  {:room$} {cells}", "")
+    } else {
+        format!("  {what:<room$} {cells}")
+    };
+    format!("{}\n", line.trim_end())
 }
 
 pub(super) fn closing(figures: &[Figure], output: Output) -> String {
@@ -82,13 +98,14 @@ pub(super) fn closing(figures: &[Figure], output: Output) -> String {
     format!("\n{}\n", output.bold(format!("{reached} of {goals} goals reached")))
 }
 
-fn row(cells: [&str; 8]) -> String {
+fn row(cells: [&str; 8], width: usize) -> String {
     let [what, figure, unit, floor, ratio, goal, verdict, reference] = cells;
-    let text = format!(
-        "  {what:<52} {figure:>8} {unit:<13} {floor:>8} {ratio:>6}  {goal:<10} {verdict:<6}  {reference}"
-    );
-    format!("{}\n", text.trim_end())
+    let cells = format!("{figure:>8} {unit:<13} {floor:>8} {ratio:>6}  {goal:<10} {verdict:<6}  {reference}");
+    named(what, &cells, width.saturating_sub(79))
 }
+
+/// Columns of a name, as wide as the longest.
+const NAME_MAX: usize = 52;
 
 /// Three digits that say something.
 fn number(value: f64) -> String {
@@ -126,7 +143,7 @@ mod tests {
             None,
             Some(Figure::new("pull", "", 118.0)),
         ];
-        let line = counts_line("pull", "call", &figures);
+        let line = counts_line("pull", "call", &figures, Output::new(false));
         assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["pull", "call", "18094", "118"]);
         let heading = counts_heading(Output::new(false));
         let columns = heading.lines().next_back().expect("it has lines");

@@ -1,5 +1,6 @@
 //! Training runs, each a command as a user would give it, in turns.
 
+use std::io::{self, Write as _};
 use std::process::Command;
 
 use adapm_tasks::bench::{Figure, Goal, Outcome};
@@ -106,7 +107,7 @@ fn train(
     }
     let command = format!("adapm {}", words.join(" "));
     // Who waits is told for what.
-    eprintln!("{}", style(format!("  {command}")).dim().for_stderr());
+    let _ = writeln!(io::stderr(), "{}", style(format!("  {command}")).dim().for_stderr());
     let program =
         std::env::current_exe().map_err(|error| Failure::Child(ChildError::start("adapm", error)))?;
     let printed = child::run(Command::new(program).args(&words), &command, Signal::TERM, interrupt)?;

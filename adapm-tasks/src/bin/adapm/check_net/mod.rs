@@ -79,7 +79,7 @@ fn measure(
     let mut matrix = Matrix::default();
     let led = probe.lead(slice, |from, to, measured| {
         matrix.push(from, to, measured);
-        screen.waiting(&format!("measuring: {} of {pairs} ways", matrix.len()));
+        screen.waiting(&format!("measuring: {} of {pairs} links", matrix.len()));
     });
     screen.finish()?;
     ended(led)?;

@@ -79,7 +79,8 @@ fn introduction(args: &DemoArgs, jobs: &[Job], output: Output) -> String {
     table.row(["cluster", &cluster]);
     let names = SYSTEMS.map(System::name).join(", ");
     let heading = output.bold("adapm demo");
-    format!("{heading}: three small jobs, each under {names}\n{}", table.render())
+    let title = format::wrapped(&format!("{heading}: three small jobs, each under {names}"), output.width());
+    format!("{title}\n{}", table.render())
 }
 
 /// A column per system, a row per figure, with what the row means.
@@ -89,15 +90,15 @@ fn comparison(job: &Job, outcomes: &[Outcome], output: Output) -> String {
     let mut table = Table::new(&columns);
     let heading = outcomes.iter().map(|outcome| output.bold(outcome.system.name()).to_string());
     table.row([output.bold(job.name).to_string()].into_iter().chain(heading));
-    let best = format!("best possible on this generated data: {}", format::figure(job.best));
+    let best = format!("best possible: {}", format::figure(job.best));
     let rows: [(&str, Cell<'_>, &str); 9] = [
         (job.figure, &|run| run.figure.map_or_else(|| "-".into(), format::figure), &best),
         ("training time", &|run| format::seconds(run.seconds), "without evaluation"),
         ("local accesses", &|run| format::share(run.stats.local_share()), "needed no other node"),
-        ("waited", &|run| format::count(run.stats.waited), "for a key on its way"),
+        ("waited", &|run| format::count(run.stats.waited), "for a key in transit"),
         ("remote", &|run| format::count(run.stats.remote), "asked another node"),
         ("bytes sent", &|run| format::bytes(run.stats.bytes_sent), "between the nodes"),
-        ("relocations", &|run| format::count(run.stats.relocations), "moved to their users"),
+        ("relocations", &|run| format::count(run.stats.relocations), "keys moved to a node"),
         ("replicas", &|run| format::count(run.stats.replicas), "copies set up"),
         ("staleness", &staleness, "mean age of a copy"),
     ];
@@ -115,10 +116,10 @@ fn staleness(outcome: &Outcome) -> String {
 
 const SYSTEMS: [System; 3] = [System::Adapm, System::Classic, System::Full];
 
-const NEXT: &str = "  adapm train kge --nodes 4 --system lapse    another system, the same graph
-  adapm train mf --data RATINGS --nodes 2     your own ratings: lines `user item rating`
-  adapm train wv --data TEXT --nodes 2        your own text: a sentence a line
-  adapm train kge --help                      everything that can be chosen
+const NEXT: &str = "  adapm train kge --nodes 4 --system lapse  another system, the same graph
+  adapm train mf --data RATINGS --nodes 2   your ratings: `user item rating`
+  adapm train wv --data TEXT --nodes 2      your text: a sentence a line
+  adapm train kge --help                    all settings
 
   From a clone, write `cargo run --release --` for `adapm`.
 ";

@@ -2,7 +2,6 @@
 
 use adapm_tasks::System;
 use adapm_tasks::run::ManagerStats;
-use console::Term;
 
 use crate::demo::{Compared, Outcome};
 use crate::format;
@@ -21,7 +20,7 @@ pub(super) fn sentences(compared: &[Compared], nodes: usize, output: Output) -> 
     let Some(adapm) = totals.iter().find(|total| total.system == System::Adapm) else {
         return String::new();
     };
-    let width = usize::from(Term::stdout().size().1).min(LINE_MAX);
+    let width = output.width().min(LINE_MAX);
     let mut text = String::new();
     for own in &totals {
         let sentence = match own.system {
@@ -54,8 +53,8 @@ fn totals(compared: &[Compared]) -> Vec<Total> {
 
 fn adaptive(stats: &ManagerStats) -> String {
     format!(
-        "workers tell ahead what they will need; keys that one node needs moved there ({} times), keys that several \
-         need were copied ({} times), so that {} of all accesses needed no other node.",
+        "workers announce what they will need. Keys that one node needs moved there ({} times), keys that several \
+         need were replicated ({} times), so {} of all accesses needed no other node.",
         format::count(stats.relocations),
         format::count(stats.replicas),
         format::share(stats.local_share()),
@@ -65,7 +64,7 @@ fn adaptive(stats: &ManagerStats) -> String {
 fn classic(own: &Total, adapm: &Total, nodes: usize) -> String {
     let (asked, all) = (own.stats.remote + own.stats.waited, accesses(&own.stats));
     format!(
-        "each key stays on one of {}, so that {} of all accesses asked another node and waited for the answer; \
+        "each key stays on one of {}, so {} of all accesses asked another node and waited for the answer. It took \
          {} and {} of adapm.",
         format::plural(nodes, "node"),
         format::share(asked as f64 / all.max(1) as f64),
@@ -76,30 +75,62 @@ fn classic(own: &Total, adapm: &Total, nodes: usize) -> String {
 
 fn full(own: &Total, adapm: &Total) -> String {
     format!(
-        "every node has a copy of every key, so that {} of all accesses needed no other node, and every change goes \
-         to all nodes whether they need it or not; {} and {} of adapm.",
+        "every node has a copy of every key, so {} of all accesses needed no other node, but every change goes to all \
+         nodes, whether they need it or not. It took {} and {} of adapm.",
         format::share(own.stats.local_share()),
         compare(own.seconds, adapm.seconds, "the time"),
         compare(own.stats.bytes_sent as f64, adapm.stats.bytes_sent as f64, "the bytes"),
     )
 }
 
-/// Which system was best at what, whoever that is.
+/// Which system was best at what.
 fn winners(compared: &[Compared], totals: &[Total]) -> String {
     let least = |of: &dyn Fn(&Total) -> f64| {
         let best = totals.iter().min_by(|a, b| of(a).total_cmp(&of(b)));
         best.map_or("", |total| total.system.name())
     };
-    let figures: Vec<String> =
-        compared.iter().map(|job| format!("{} in {}", best_figure(job), job.name)).collect();
+    let (fastest, thriftiest) =
+        (least(&|total| total.seconds), least(&|total| total.stats.bytes_sent as f64));
+    let all = if fastest == thriftiest {
+        format!("{fastest} was fastest and sent the fewest bytes")
+    } else {
+        format!("{fastest} was fastest and {thriftiest} sent the fewest bytes")
+    };
     format!(
-        "Over all three jobs {} was fastest and {} sent the fewest bytes; the best figure has {}. All nodes share this \
-         machine, where a message takes microseconds; between machines every access that asks another node takes many \
-         times longer.",
-        least(&|total| total.seconds),
-        least(&|total| total.stats.bytes_sent as f64),
-        figures.join(", "),
+        "Across all {} jobs {all}. {} All nodes share this machine, where a message takes microseconds; between machines \
+         every access that asks another node takes many times longer.",
+        counted(compared.len()),
+        scores(compared),
     )
+}
+
+/// `Classic scored best in kge, mf and wv.`
+fn scores(compared: &[Compared]) -> String {
+    let mut by_system: Vec<(&str, Vec<&str>)> = Vec::new();
+    for job in compared {
+        let best = best_figure(job);
+        match by_system.iter_mut().find(|(system, _)| *system == best) {
+            Some((_, jobs)) => jobs.push(job.name),
+            None => by_system.push((best, vec![job.name])),
+        }
+    }
+    let each = by_system.iter().map(|(system, jobs)| format!("{system} scored best in {}", listed(jobs)));
+    let text = each.collect::<Vec<_>>().join(", ");
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).chain(['.']).collect())
+}
+
+/// `kge, mf and wv`.
+fn listed(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [word] => (*word).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn counted(number: usize) -> String {
+    ["no", "one", "two", "three"].get(number).map_or_else(|| number.to_string(), |word| (*word).to_owned())
 }
 
 fn best_figure(job: &Compared) -> &'static str {
@@ -140,18 +171,39 @@ mod tests {
         assert_eq!(compare(3.0, 0.0, "the bytes"), "more than the bytes");
     }
 
+    fn job(name: &'static str, is_higher_better: bool) -> Compared {
+        let outcome = |system, figure, seconds| {
+            let mut stats = ManagerStats::default();
+            stats.bytes_sent = seconds as u64;
+            Outcome { system, figure, seconds, stats }
+        };
+        let outcomes = vec![
+            outcome(System::Adapm, Some(0.5), 1.0),
+            outcome(System::Classic, Some(0.4), 2.0),
+            outcome(System::Full, None, 3.0),
+        ];
+        Compared { name, is_higher_better, outcomes }
+    }
+
     #[test]
     fn the_best_figure_is_the_lowest_error_or_the_highest_share() {
-        let outcome =
-            |system, figure| Outcome { system, figure, seconds: 1.0, stats: ManagerStats::default() };
-        let job = |is_higher_better| {
-            let outcomes = vec![
-                outcome(System::Adapm, Some(0.5)),
-                outcome(System::Classic, Some(0.4)),
-                outcome(System::Full, None),
-            ];
-            Compared { name: "kge", is_higher_better, outcomes }
-        };
-        assert_eq!([best_figure(&job(true)), best_figure(&job(false))], ["adapm", "classic"]);
+        assert_eq!([best_figure(&job("kge", true)), best_figure(&job("mf", false))], ["adapm", "classic"]);
+    }
+
+    #[test]
+    fn who_won_what_is_one_sentence_each() {
+        let jobs = [job("kge", true), job("mf", false), job("wv", true)];
+        let text = winners(&jobs, &totals(&jobs));
+        let expected = "Across all three jobs adapm was fastest and sent the fewest bytes. Adapm scored best in kge and wv, \
+                        classic scored best in mf. All nodes share this machine,";
+        assert!(text.starts_with(expected), "{text}");
+        let mut jobs = [job("kge", false), job("mf", false), job("wv", false)];
+        for outcome in jobs.iter_mut().flat_map(|job| &mut job.outcomes) {
+            outcome.stats.bytes_sent = 10 - outcome.stats.bytes_sent;
+        }
+        let text = winners(&jobs, &totals(&jobs));
+        let expected = "Across all three jobs adapm was fastest and full sent the fewest bytes. Classic scored best in kge, mf \
+                        and wv. ";
+        assert!(text.starts_with(expected), "{text}");
     }
 }

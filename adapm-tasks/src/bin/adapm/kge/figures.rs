@@ -49,7 +49,7 @@ pub(super) fn table(splits: &[(&str, Option<&RankMetrics>)], is_generated: bool)
         );
         if metrics.has_ties() {
             let (worst, best) = (metrics.mrr_pessimistic, metrics.mrr_optimistic);
-            row.push(format!("MRR {worst:.4} if ties are lost, {best:.4} if won"));
+            row.push(format!("pessimistic {worst:.4}, optimistic {best:.4}"));
         }
         table.row(row);
     }

@@ -22,6 +22,7 @@ use crate::launcher::{self, Asked, Environment, Meeting, Placement};
 use crate::output::Output;
 use crate::processes::table::Seat;
 use crate::processes::watch::{View, Watch};
+use crate::terminal::Stream;
 use crate::token;
 
 /// The processes of a run.
@@ -65,7 +66,7 @@ pub(crate) fn with(
         Meeting::File(path) if launched::is_launched() => folder::JobFolder::of(path).ok(),
         _ => None,
     };
-    let heading = table::heading(&member, config.kind.scheme(), config.is_sealed());
+    let heading = table::heading(&member, config.kind.scheme(), config.is_sealed(), Stream::Stderr.width());
     let mut watch = Watch::new(member.node.value, heading);
     let group = Group::join(config.clone(), &mut |roster| {
         watch.look(&view(roster));
@@ -137,7 +138,7 @@ impl Company {
             (result, _) => result,
         };
         let farewell = match &result {
-            Ok(()) | Err(Failure::Interrupted(_)) => Farewell::Finished,
+            Ok(()) | Err(Failure::Interrupted(_) | Failure::Stdout(_)) => Farewell::Finished,
             // Others may hear of this end before they hear why.
             Err(error) => error.culprit().map_or(Farewell::Failed, Farewell::Lost),
         };

@@ -17,7 +17,7 @@ pub(super) struct Seat {
 }
 
 /// What node 0 says of the whole, and every other node of itself: with the flags and variables that said so.
-pub(super) fn heading(member: &Member, transport: &str, is_sealed: bool) -> String {
+pub(super) fn heading(member: &Member, transport: &str, is_sealed: bool, width: usize) -> String {
     let Member { node, nodes, rendezvous, launcher, .. } = member;
     let launcher = launcher.map_or_else(String::new, |launcher| format!("{launcher}: "));
     let from = format!(
@@ -26,19 +26,24 @@ pub(super) fn heading(member: &Member, transport: &str, is_sealed: bool) -> Stri
     );
     let place = place(&rendezvous.value);
     let sealed = if is_sealed { "sealed" } else { "not sealed, for want of a token" };
+    let nodes = nodes.value;
     match node.value {
-        0 => format!(
-            "cluster   {} processes over {transport} ({sealed}), meeting at {place}\n          {from}\n",
-            nodes.value
-        ),
+        0 => {
+            let what = format!("{nodes} processes over {transport} ({sealed}), meeting at {place}");
+            let room = width.saturating_sub(CLUSTER.len());
+            let lines = [what, from].map(|text| format::lines(&text, room)).concat();
+            let indent = " ".repeat(CLUSTER.len());
+            format!("{CLUSTER}{}\n", lines.join(&format!("\n{indent}")))
+        }
         own => {
-            format!("n{own} of {} over {transport} ({sealed}), meeting at {place} ({from})\n", nodes.value)
+            let text = format!("n{own} of {nodes} over {transport} ({sealed}), meeting at {place} ({from})");
+            format::wrapped(&text, width) + "\n"
         }
     }
 }
 
-/// A row per node, in order.
-pub(super) fn rows(own: usize, seats: &[Option<Seat>]) -> String {
+/// A row per node, in order, within so many columns.
+pub(super) fn rows(own: usize, seats: &[Option<Seat>], width: usize) -> String {
     let mut table = Table::new(&[]);
     for (node, seat) in seats.iter().enumerate() {
         let name = format!("n{node}");
@@ -54,7 +59,7 @@ pub(super) fn rows(own: usize, seats: &[Option<Seat>]) -> String {
             }
         }
     }
-    table.render()
+    table.within(width)
 }
 
 /// `2 of 4 nodes joined; waiting for n2, n3`.
@@ -81,6 +86,8 @@ pub(super) fn place(meeting: &Meeting) -> String {
     }
 }
 
+const CLUSTER: &str = "cluster   ";
+
 /// Names of missing nodes in one line.
 const NAMES_MAX: usize = 12;
 
@@ -97,7 +104,7 @@ mod tests {
     fn every_node_has_a_row_joined_or_missing() {
         let seats = [seat(1, None), None, seat(3, Some(Duration::from_micros(52)))];
         let text = "  n0   10.0.0.1:4157   ann, process 7   this process\n  n1   missing\n  n2   10.0.0.3:4157   ann, process 7   round trip 52 us\n";
-        assert_eq!(rows(0, &seats), text);
+        assert_eq!(rows(0, &seats, 80), text);
         assert_eq!(waiting(&seats), "2 of 3 nodes joined; waiting for n1");
     }
 
@@ -113,10 +120,14 @@ mod tests {
         let from = "Slurm: node from SLURM_PROCID, count from --nodes, meeting from SLURM_JOB_NODELIST";
         let text =
             format!("cluster   4 processes over zmq (sealed), meeting at file:x/y\n          {from}\n");
-        assert_eq!(heading(&member(0), "zmq", true), text);
+        assert_eq!(heading(&member(0), "zmq", true, 120), text);
         let text =
             format!("n2 of 4 over zmq (not sealed, for want of a token), meeting at file:x/y ({from})\n");
-        assert_eq!(heading(&member(2), "zmq", false), text);
+        assert_eq!(heading(&member(2), "zmq", false, 200), text);
+        for (node, width) in [(0, 74), (2, 74), (0, 40), (2, 40)] {
+            let text = heading(&member(node), "zmq", true, width);
+            assert!(text.lines().all(|line| line.len() <= width), "{text}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use crate::processes::table::{self, Seat};
+use crate::terminal::Stream;
 
 /// Prints to stderr what a roster says: node 0 for all, the others a line for themselves.
 pub(super) struct Watch {
@@ -73,7 +74,7 @@ impl Watch {
         let patient = now < self.patient_until;
         let all_for = |text: &mut String| {
             if self.own == 0 {
-                text.push_str(&table::rows(self.own, &view.seats));
+                text.push_str(&table::rows(self.own, &view.seats, Stream::Stderr.width()));
             }
         };
         match &self.shown {

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adapm_tasks::run::TaskError;
 use adapm_tasks::simulate::{self, Figures, Run, SimulateError, Task};
 use adapm_transport::threads;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Results;
 use crate::failure::Failure;
+use crate::format;
 use crate::interrupt::Interrupt;
+use crate::painter::{Moment, Painter, Step};
 
 /// What a thread tells: that it begins with the run at this place, or what came of it.
 enum News {
@@ -31,35 +32,34 @@ pub(super) fn simulate_all(
     interrupt: &Interrupt,
     mut show: impl FnMut(Task, &Results) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let bar = ProgressBar::new(runs.len() as u64);
-    let style = ProgressStyle::with_template("  {bar:20} {pos} of {len} runs, {elapsed}  {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let painter = Painter::new();
+    let (began, mut running) = (Instant::now(), String::new());
     let news = start(runs)?;
     let mut figures: Vec<Option<Figures>> = vec![None; runs.len()];
     let mut left = runs.len();
     while left > 0 {
         if let Some(code) = interrupt.exit_code() {
-            bar.finish_and_clear();
+            painter.show(&Moment::Over);
             return Err(Failure::Interrupted(code));
         }
         match news.recv_timeout(TICK) {
-            Ok(News::Begun(at)) => bar.set_message(name(&runs[at])),
+            Ok(News::Begun(at)) => running = name(&runs[at]),
             Ok(News::Done(at, outcome)) => {
                 figures[at] = Some(outcome.map_err(Failure::Simulate)?);
                 left -= 1;
-                bar.inc(1);
                 let task = runs[at].task;
                 let of_task = || runs.iter().zip(&figures).filter(|(run, _)| run.task == task);
                 let results: Results = of_task().filter_map(|(run, done)| Some((*run, (*done)?))).collect();
                 if results.len() == of_task().count() {
-                    bar.suspend(|| show(task, &results))?;
+                    painter.aside(|| show(task, &results)).inspect_err(|_| painter.show(&Moment::Over))?;
                 }
             }
-            Err(RecvTimeoutError::Timeout) => bar.tick(),
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => unreachable!("threads tell of every run"),
         }
+        painter.show(&moment(runs.len(), left, began, &running));
     }
-    bar.finish_and_clear();
+    painter.show(&Moment::Over);
     Ok(())
 }
 
@@ -89,6 +89,14 @@ fn work(order: &[(usize, Run)], next: &AtomicUsize, news: &Sender<News>) {
             return;
         }
     }
+}
+
+/// How far it is.
+fn moment(all: usize, left: usize, began: Instant, running: &str) -> Moment {
+    let elapsed = format::whole_seconds(began.elapsed().as_secs_f64());
+    let beside = vec![format!("{} of {all} runs", all - left), elapsed];
+    let (name, below) = ("simulate".to_owned(), vec![running.to_owned()]);
+    Moment::Step(Step { name, done: (all - left) as u64, all: all as u64, beside, below })
 }
 
 fn name(run: &Run) -> String {

@@ -18,22 +18,24 @@ pub(super) fn heading(args: &SimulateArgs, output: Output) -> String {
         0 => "no limit".to_owned(),
         rate => format!("{} Gbit/s", rate / 125_000_000),
     };
-    format!(
-        "{}: {} a node, seed {}; network {}, {bandwidth}; {}\n{}\n",
+    let settings = format!(
+        "{}: {} a node, seed {}; network {}, {bandwidth}; {}",
         output.bold("adapm simulate"),
         format::plural(args.workers, "worker"),
         args.seed,
         format::seconds(machine.latency_nanos as f64 / 1e9),
         format::plural(machine.channels as usize, "channel"),
-        output.dim(EXPLAINED),
-    )
+    );
+    let width = output.width().min(LINE_MAX);
+    let explained = format::lines(EXPLAINED, width).join("\n");
+    format!("{}\n{}\n", format::wrapped(&settings, width), output.dim(explained))
 }
 
 /// A row per system and number of nodes.
 pub(super) fn of_task(task: Task, results: &Results, output: Output) -> String {
     let mut columns = vec![Align::Right, Align::Left];
     columns.resize(HEADINGS.len(), Align::Right);
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&columns).named_by(2);
     table.row(HEADINGS.map(|heading| output.dim(heading).to_string()));
     for (run, figures) in results {
         table.row(row(results, run, figures));
@@ -65,7 +67,7 @@ pub(super) fn beside_the_paper(statements: &[Statement], output: Output) -> Stri
         return String::new();
     }
     let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Left]);
-    let headings = ["beside the paper (8 nodes, unless said)", "stated", "here", ""];
+    let headings = ["beside the paper (8 nodes unless noted)", "stated", "here", ""];
     table.row(headings.map(|heading| output.dim(heading).to_string()));
     let mut reasons: Vec<&str> = Vec::new();
     for statement in statements {
@@ -82,9 +84,10 @@ pub(super) fn beside_the_paper(statements: &[Statement], output: Output) -> Stri
         let figure = |value: f64| amount(value, statement.unit);
         table.row([statement.about.clone(), figure(statement.stated), figure(statement.modelled), verdict]);
     }
-    let mut text = table.render();
+    let mut text = format!("\n{}", table.render());
     for (index, reason) in reasons.iter().enumerate() {
-        text.push_str(&format!("  ({}) {}\n", index + 1, format::wrapped(reason, 94)));
+        let lines = format::lines(&format!("({}) {reason}", index + 1), output.width().min(LINE_MAX) - 2);
+        text.push_str(&format!("  {}\n", lines.join("\n  ")));
     }
     text
 }
@@ -93,17 +96,16 @@ pub(super) fn beside_the_paper(statements: &[Statement], output: Output) -> Stri
 pub(super) fn closing(statements: &[Statement], folder: Option<&Path>, output: Output) -> String {
     let agree = statements.iter().filter(|statement| statement.agrees).count();
     let verdict = match statements.len() {
-        0 => {
-            "None of these runs is one of which the paper states figures: it has them for 8 nodes.".to_owned()
-        }
+        0 => "The paper states no metric of any of these runs: it has them for 8 nodes.".to_owned(),
         all => format!(
-            "{agree} of {all} figures that the paper states agree: within a factor of {FACTOR}, ratios by what they exceed one by, \
+            "{agree} of {all} metrics that the paper states agree: within a factor of {FACTOR}, ratios by what they exceed one by, \
              bounds if they hold."
         ),
     };
-    let pictures =
-        folder.map_or_else(String::new, |folder| format!("\n{} holds a picture each.", folder.display()));
-    format!("\n{}{pictures}\n", output.bold(format::wrapped(&verdict, 98)))
+    let pictures = folder
+        .map_or_else(String::new, |folder| format!("\n{} holds one picture per workload.", folder.display()));
+    let verdict = format::lines(&verdict, output.width().min(LINE_MAX)).join("\n");
+    format!("\n{}{pictures}\n", output.bold(verdict))
 }
 
 fn amount(value: f64, unit: &str) -> String {
@@ -133,8 +135,10 @@ fn milliseconds(seconds: f64) -> String {
 const HEADINGS: [&str; 9] =
     ["nodes", "system", "epoch", "speed-up", "sent/node", "waited", "remote", "checks", "busy"];
 
-const EXPLAINED: &str = "\
-Real protocol engines in virtual time; epochs are scaled from a slice. Nothing is learned here, so
-speed-up is raw: of the time of an epoch over that of one node. Of an epoch: sent by a node. Of all reads:
-waited, for a copy on its way; remote, for another node's answer; all others were local. Checks: mean
-time between two looks of a replica at its owner. Busy: channel threads.";
+const EXPLAINED: &str = "Real protocol engines in virtual time; epochs are scaled from a slice. Nothing is learned, so \
+speed-up is raw: the time of an epoch on one node over that on these. Sent: bytes of a node in an epoch. Waited: share of \
+reads that waited for a copy in transit; remote: share of reads that another node answered; all others were local. Checks: \
+mean time between two synchronizations of a replica with its owner. Busy: share of time of the channel threads.";
+
+/// Longer lines are hard to read.
+const LINE_MAX: usize = 100;

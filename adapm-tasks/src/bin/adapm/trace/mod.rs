@@ -18,6 +18,7 @@ use adapm_tasks::files;
 use crate::args::TraceArgs;
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::format;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::trace::error::TraceFailure;
@@ -37,7 +38,9 @@ pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure
     }
     let picture = draw::picture(&trace, window)?;
     outputs.save("--svg", &text::headline(&trace, window), |file| file.write_all(picture.as_bytes()));
-    let told = outputs.sentences().try_for_each(|sentence| output.text(&format!("{sentence}\n")));
+    let told = outputs
+        .sentences()
+        .try_for_each(|sentence| output.text(&format!("{}\n", format::wrapped(sentence, output.width()))));
     outputs.finish()?;
     told
 }

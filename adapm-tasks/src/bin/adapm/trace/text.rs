@@ -10,7 +10,8 @@ use crate::trace::shares::shares;
 
 /// What `trace` shows in `window`.
 pub(super) fn summary(trace: &Trace, window: Span, output: Output) -> String {
-    let mut text = format!("{}\n", output.bold(headline(trace, window)));
+    let width = output.width();
+    let mut text = format!("{}\n", output.bold(format::wrapped(&headline(trace, window), width)));
     if !trace.is_complete() {
         text.push_str("  the trace was cut off: the run did not end in order, or is not over\n");
     }
@@ -20,13 +21,16 @@ pub(super) fn summary(trace: &Trace, window: Span, output: Output) -> String {
         let shown = marks.len().min(MARKS_MAX);
         let more =
             if shown < marks.len() { format!(" and {} more", marks.len() - shown) } else { String::new() };
-        text.push_str(&format!("  {}{more}\n", marks[..shown].join(", ")));
+        let shown = format::lines(&format!("{}{more}", marks[..shown].join(", ")), width - 2);
+        text.push_str(&format!("  {}\n", shown.join("\n  ")));
     }
     for (key, title) in trace.keys() {
-        text.push_str(&format!("\n{} {title}\n", output.bold(key)));
-        text.push_str(&panel(trace, &trace.spans(*key), window));
+        let title = format::wrapped(&format!("{} {title}", output.bold(key)), width);
+        text.push_str(&format!("\n{title}\n"));
+        text.push_str(&panel(trace, &trace.spans(*key), window, width));
     }
-    text.push_str(&format!("\n  {}\n", output.dim(LEGEND)));
+    let legend = format::lines(LEGEND, width - 2).join("\n  ");
+    text.push_str(&format!("\n  {}\n", output.dim(legend)));
     text
 }
 
@@ -69,34 +73,44 @@ pub(super) fn marks(trace: &Trace, window: Span) -> impl Iterator<Item = (Span, 
     })
 }
 
-fn panel(trace: &Trace, nodes: &[Spans], window: Span) -> String {
+/// Shares and counts of each node with its line of time: beside them, or, on a narrow terminal, below.
+fn panel(trace: &Trace, nodes: &[Spans], window: Span, width: usize) -> String {
     let right = Align::Right;
-    let mut table = Table::new(&[Align::Left, right, right, right, right, right, Align::Left]);
-    let edges = edges(window);
-    table.row(["", "main copy", "times", "replica", "times", "intent", &edges]);
+    let is_wide = width >= WIDE;
+    let columns = if is_wide { COLUMNS } else { width.saturating_sub(NARROW_FRAME).min(COLUMNS_MAX) };
+    let mut numbers = Table::new(&[Align::Left, right, right, right, right, right, Align::Left]);
+    let mut lines = String::new();
+    let edges = edges(window, columns);
+    let head = ["", "main copy", "times", "replica", "times", "intent", if is_wide { &edges } else { "" }];
+    numbers.row(head);
+    let name_width =
+        NodeId(u16::try_from(nodes.len().saturating_sub(1)).unwrap_or(u16::MAX)).to_string().len();
+    lines.push_str(&format!("  {:name_width$}   {edges}\n", ""));
     for (index, spans) in nodes.iter().enumerate() {
         let node = NodeId(u16::try_from(index).unwrap_or(u16::MAX));
         if !trace.parts().is_empty() && !trace.parts().contains(&node) {
-            table.row([node.to_string().as_str(), "", "", "", "", "", "its part is missing"]);
+            numbers.row([node.to_string().as_str(), "", "", "", "", "", "its part is missing"]);
             continue;
         }
-        table.row([
+        let line = line(spans, window, columns);
+        lines.push_str(&format!("  {:name_width$}   {line}\n", node.to_string()));
+        numbers.row([
             node.to_string(),
             share(&spans.main, window),
             within(&spans.main, window),
             share(&spans.replica, window),
             within(&spans.replica, window),
             share(&spans.intent, window),
-            line(spans, window),
+            if is_wide { line } else { String::new() },
         ]);
     }
-    table.render()
+    if is_wide { numbers.within(width) } else { lines + "\n" + &numbers.within(width) }
 }
 
 /// The bounds of a line of time above its ends.
-fn edges(window: Span) -> String {
+fn edges(window: Span, columns: usize) -> String {
     let [left, right] = [window.start, window.end].map(moment);
-    let gap = (COLUMNS + 2).saturating_sub(left.len() + right.len());
+    let gap = (columns + 2).saturating_sub(left.len() + right.len());
     format!("{left}{}{right}", " ".repeat(gap))
 }
 
@@ -116,9 +130,9 @@ fn within(spans: &[Span], window: Span) -> String {
 }
 
 /// `|MMMMm..rRRR   |`
-fn line(spans: &Spans, window: Span) -> String {
+fn line(spans: &Spans, window: Span, columns: usize) -> String {
     let [main, replica, intent] =
-        [&spans.main, &spans.replica, &spans.intent].map(|spans| shares(spans, window, COLUMNS));
+        [&spans.main, &spans.replica, &spans.intent].map(|spans| shares(spans, window, columns));
     let letter = |column: usize| match (main[column], replica[column], intent[column]) {
         (main, replica, _) if main >= 0.5 && main >= replica => 'M',
         (_, replica, _) if replica >= 0.5 => 'R',
@@ -127,14 +141,20 @@ fn line(spans: &Spans, window: Span) -> String {
         (_, _, intent) if intent > 0.0 => '.',
         _ => ' ',
     };
-    format!("|{}|", (0..COLUMNS).map(letter).collect::<String>())
+    format!("|{}|", (0..columns).map(letter).collect::<String>())
 }
 
 const LEGEND: &str =
     "M main copy, R replica for at least half of a column's time, m and r for less; . intent but no copy";
 
-/// Characters of a line of time.
+/// Characters of a line of time beside its numbers.
 const COLUMNS: usize = 60;
+/// The most of them below.
+const COLUMNS_MAX: usize = 100;
+/// What stands before and behind a line of time below its numbers.
+const NARROW_FRAME: usize = 12;
+/// Columns from which on there is room for both.
+const WIDE: usize = 122;
 
 /// Marks that are listed.
 const MARKS_MAX: usize = 12;
