@@ -218,7 +218,7 @@ pub trait Transport {
     /// [`SendError::Full`] if the way to `to` has no room, else what failed; the frame is then unchanged.
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Self::Error>>;
 
-    /// Waits at most `wait` (`None`: for ever; zero: not at all) for a frame, and overwrites `frame` with it.
+    /// Waits at most `wait` (`None`: forever; zero: not at all) for a frame, and overwrites `frame` with it.
     ///
     /// The wait is a duration, not an instant, so that a driver and its transport need not share a time origin.
     ///

@@ -45,7 +45,7 @@ pub(crate) struct Plan<V> {
     pub(crate) heeds_intents: bool,
     pub(crate) localizes: bool,
     pub(crate) replicates_fully: bool,
-    /// How long a peer may owe an answer; `None`: for ever.
+    /// How long a peer may owe an answer; `None`: forever.
     pub(crate) unresponsive_after: Option<Duration>,
     pub(crate) failure: Arc<Failure>,
     pub(crate) report: Report,

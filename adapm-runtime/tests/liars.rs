@@ -1,5 +1,5 @@
 //! A node that is one of the cluster and then sends what no sound node sends, in frames that arrive whole: the cluster ends,
-//! names it, and says what it did. Nobody panics, and no worker waits for ever.
+//! names it, and says what it did. Nobody panics, and no worker waits forever.
 //!
 //! What goes wrong below frames (connections, handshakes, links) is tested with the transports.
 

@@ -94,7 +94,7 @@ fn who_hears_of_a_workers_end_reads_that_its_intents_expire() {
         if commands.iter().any(ended) {
             let mut clocks = Vec::new();
             node.clocks().read(&mut clocks);
-            assert_eq!(clocks, [Clock::INFINITY], "the intent would be kept for ever");
+            assert_eq!(clocks, [Clock::INFINITY], "the intent would be kept forever");
         }
         worker.join().expect("the worker is done");
         assert_eq!(node.clocks().clock(W0), Clock::INFINITY, "the end comes after every advance");

@@ -131,7 +131,7 @@ mod primitives {
     ///
     /// # Departure
     /// A swap of a value for the same would be a store, which loom may take for later than the store of a holder that lets
-    /// go, for ever: no processor does that, but the model would not end.
+    /// go, forever: no processor does that, but the model would not end.
     pub(crate) fn replace(entry: &AtomicPtr<u8>, new: *mut u8, order: Ordering) -> *mut u8 {
         let order = if Mistake::LatchRelaxed.is_planted() { Ordering::Relaxed } else { order };
         let early = Mistake::LookUpEarly.is_planted().then(|| entry.load(Ordering::Relaxed));

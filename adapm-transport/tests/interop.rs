@@ -173,7 +173,7 @@ impl Party {
         while done.load(Ordering::SeqCst) < NODES {
             assert!(
                 !silence.is_too_long(self.tally.clone()),
-                "n{} waits for ever: {:?}",
+                "n{} waits forever: {:?}",
                 self.node,
                 self.tally
             );

@@ -1,7 +1,7 @@
 //! When a peer last showed that it lives and that what it is sent arrives, and what follows when it does not.
 //!
 //! A peer lives as long as bytes of it come, and as long as its acknowledgements move when something waits for them. A new
-//! pipe is no sign of either: pipes can come up for ever over a way on which nothing else passes.
+//! pipe is no sign of either: pipes can come up forever over a way on which nothing else passes.
 
 use core::time::Duration;
 

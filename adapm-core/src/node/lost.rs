@@ -8,7 +8,7 @@
 //! | replicas of the lost node's keys | are gone; what they had not sent is gone with them |
 //! | main copies here | stay; the lost node is no holder any more, and is never granted anything |
 //! | a key `Requested` | stays so: a survivor's grant may be on its way, and must not be lost |
-//! | a key `Releasing` | stays so until the release is answered, for ever if nobody is left to answer |
+//! | a key `Releasing` | stays so until the release is answered, forever if nobody is left to answer |
 //! | rounds with survivors | go on with deltas, releases, refreshes, hand-overs; nothing new is asked for |
 //! | entries of other nodes | served by an owner, passed on to survivors, never parked |
 //! | barriers, waves | nothing is coordinated or answered any more |

@@ -1,7 +1,7 @@
 //! Arbitrary messages from a seed or from the bytes of a fuzzer, and ways to spoil them.
 //!
 //! One generator serves property tests, fuzz targets and replays, needs no library at run time, and gives the same message
-//! for the same seed or bytes for ever. Not here: schedules and inputs of an engine.
+//! for the same seed or bytes forever. Not here: schedules and inputs of an engine.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -238,7 +238,7 @@ impl Cluster {
     /// Delivers every message, and those sent meanwhile, link by link.
     ///
     /// # Errors
-    /// If that breaks an invariant, or messages breed messages for ever (6).
+    /// If that breaks an invariant, or messages breed messages forever (6).
     pub fn deliver_all(&mut self) -> Result<(), Violation> {
         for _ in 0..DELIVERIES_MAX {
             let loaded = self.air.loaded();
@@ -249,7 +249,7 @@ impl Cluster {
                 self.deliver(from, to)?;
             }
         }
-        hold!(Checks::ALL => ComesToRest, false, "messages go on for ever: {:?}", self.air.loaded());
+        hold!(Checks::ALL => ComesToRest, false, "messages go on forever: {:?}", self.air.loaded());
         Ok(())
     }
 
@@ -361,5 +361,5 @@ const ROUND_NANOS: u64 = 500_000;
 const CALM_ROUNDS: usize = 3;
 /// Rounds after which a cluster that is not at rest never will be.
 const SETTLE_ROUNDS_MAX: usize = 3_000;
-/// Sweeps over all links after which messages are taken to go on for ever.
+/// Sweeps over all links after which messages are taken to go on forever.
 const DELIVERIES_MAX: usize = 10_000;

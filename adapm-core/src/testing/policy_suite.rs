@@ -85,7 +85,7 @@ where
     type Policy = P;
 }
 
-/// With the policy in every node, random schedules break no invariant, and no call panics or goes on for ever.
+/// With the policy in every node, random schedules break no invariant, and no call panics or goes on forever.
 pub fn alone_it_keeps_every_invariant(trial: &Trial, make: impl Make) {
     trial.run(move |seed, log| with_policy(random::setup(seed), log, &make, |_| true));
 }

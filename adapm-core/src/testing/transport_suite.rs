@@ -208,7 +208,7 @@ pub fn a_wake_ends_the_next_wait<T: Transport>(network: impl Fn(usize) -> Vec<T>
     }
 }
 
-/// A wake ends a wait for ever, whether it comes just before the wait, at its start or into it.
+/// A wake ends a wait forever, whether it comes just before the wait, at its start or into it.
 pub fn a_wake_ends_a_wait_in_progress<T>(network: impl Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
@@ -226,7 +226,7 @@ where
     waits.recv_timeout(patience()).expect("a wake did not end a wait");
 }
 
-/// A frame ends a wait for ever, whether it comes just before the wait, at its start or into it.
+/// A frame ends a wait forever, whether it comes just before the wait, at its start or into it.
 pub fn a_frame_ends_a_wait_in_progress<T>(network: impl Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
@@ -244,7 +244,7 @@ where
     }
 }
 
-/// Room ends a wait for ever of the sender that was refused.
+/// Room ends a wait forever of the sender that was refused.
 pub fn room_ends_a_wait_in_progress<T>(network: impl Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,

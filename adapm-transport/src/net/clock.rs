@@ -15,7 +15,7 @@ pub(super) struct Clock {
     now: Instant,
     /// Longest time between two looks that counts whole.
     grace: Duration,
-    /// How long the endpoint has said it will wait until the next look; `None`: for ever.
+    /// How long the endpoint has said it will wait until the next look; `None`: forever.
     planned: Option<Duration>,
 }
 

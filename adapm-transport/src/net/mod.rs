@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Each node listens, and tells the others its [`Address`]; of two nodes, the one with the higher id dials. A connection
-//! that breaks is dialed again for ever, until the peer has been silent for so long that it counts as lost
+//! that breaks is dialed again forever, until the peer has been silent for so long that it counts as lost
 //! ([`LinkConfig::dead_after`](adapm_core::link::LinkConfig)).
 //!
 //! Not here: how nodes learn each other's addresses; names of hosts.

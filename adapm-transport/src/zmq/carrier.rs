@@ -124,7 +124,7 @@ async fn serve(stream: TcpStream, name: Bytes, home: &Home, porter: &Porter) -> 
 }
 
 async fn receive(mut socket: DealerRecvHalf, porter: Porter) {
-    // The end of the connection is the relay's to notice: the socket waits for ever then.
+    // The end of the connection is the relay's to notice: the socket waits forever then.
     while let Ok(message) = socket.recv().await {
         courier::deliver(&porter, &message.into_vec());
         tokio::task::consume_budget().await;

@@ -106,7 +106,7 @@ impl Drop for Hall {
 }
 
 async fn receive(mut socket: RouterRecvHalf, shared: &Shared) {
-    // It waits for ever while nobody is there, and fails never.
+    // It waits forever while nobody is there, and fails never.
     while let Ok(message) = socket.recv().await {
         let parts = message.into_vec();
         let Some((name, parts)) = parts.split_first() else { continue };

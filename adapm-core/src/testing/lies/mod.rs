@@ -411,7 +411,7 @@ const KEYS: u64 = 16;
 const STEPS: usize = 300;
 const QUIET_STEPS: usize = 40;
 const LIES_PERCENT: u64 = 12;
-/// Rounds after which whatever waits will wait for ever.
+/// Rounds after which whatever waits will wait forever.
 const SETTLE_ROUNDS: usize = 60;
 /// Messages that the liar remembers.
 const HEARD_MAX: usize = 40;

@@ -356,7 +356,7 @@ impl Pair {
                 return Ok(());
             }
         }
-        claim!(Quiet, false, "packets breed packets for ever");
+        claim!(Quiet, false, "packets breed packets forever");
         Ok(())
     }
 
@@ -462,5 +462,5 @@ const HEAD_BYTES: usize = 24;
 const REPEATS_MAX: usize = 4;
 /// Deadlines after which a link that is not at rest never will be.
 const SETTLE_ROUNDS_MAX: usize = 2_000;
-/// Turns of both ends after which packets are taken to go on for ever.
+/// Turns of both ends after which packets are taken to go on forever.
 const EXCHANGES_MAX: usize = 100_000;

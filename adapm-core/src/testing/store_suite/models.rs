@@ -3,7 +3,7 @@
 //!
 //! The store must take its primitives from `loom` where it is built with `--cfg adapm_loom`. A latch of `std` is invisible to
 //! loom; [`what_is_written_under_a_latch_is_seen_under_the_next`] says so, and every other model asks it first, as they
-//! would wait for such a latch for ever. Not here: more than two threads, and the order in which they get in.
+//! would wait for such a latch forever. Not here: more than two threads, and the order in which they get in.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

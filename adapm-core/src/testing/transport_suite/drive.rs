@@ -82,7 +82,7 @@ impl Party {
                 self.received[at] += 1;
             }
             Received::Woken => {}
-            Received::TimedOut => panic!("a wait for ever ended"),
+            Received::TimedOut => panic!("a wait forever ended"),
             Received::Lost(node, loss) => panic!("node {node} lost: {loss}"),
         }
     }
@@ -101,7 +101,7 @@ pub(super) fn fill<T: Transport>(end: &mut T, to: NodeId) -> (u64, Frame) {
     panic!("a way took {LOADS_MAX} frames that nobody received: it needs a bound");
 }
 
-/// Receives [`WAITS`] times, for ever each time, and says so through the channel before each and behind the last.
+/// Receives [`WAITS`] times, forever each time, and says so through the channel before each and behind the last.
 pub(super) fn wait_for_ever<T>(mut end: T, expected: Received) -> mpsc::Receiver<()>
 where
     T: Transport + Send + 'static,
@@ -136,7 +136,7 @@ pub(super) fn hear_wakes<T: Transport>(end: &mut T) -> usize {
     let mut scratch = Frame::default();
     let woken = |_: &usize| expect(end.recv(Some(Duration::ZERO), &mut scratch)) == Received::Woken;
     let heard = (0..WAKES_MAX).take_while(woken).count();
-    assert!(heard < WAKES_MAX, "a wake is told for ever");
+    assert!(heard < WAKES_MAX, "a wake is told forever");
     heard
 }
 

@@ -155,7 +155,7 @@ impl Net {
         connection.role = Role::Attached(met.node);
         connection.deadline = None;
         connection.pipe.raise_limit(PACKET_BYTES_MAX);
-        // A handshake is no sign of life: pipes can come up for ever over a way on which nothing else passes.
+        // A handshake is no sign of life: pipes can come up forever over a way on which nothing else passes.
         connection.bytes_noted = connection.pipe.bytes_in();
         peer.pipe = Some(slot);
         if let Err(error) = peer.session.handle_up(now, met.expects) {

@@ -213,7 +213,7 @@ impl Net {
         self.peers[node.index()].dial_later(now);
     }
 
-    /// The pipe in use has brought what it should not: a new one may help, but not for ever.
+    /// The pipe in use has brought what it should not: a new one may help, but not forever.
     pub(super) fn count_fault(&mut self, node: NodeId) {
         let peer = &mut self.peers[node.index()];
         peer.faults += 1;

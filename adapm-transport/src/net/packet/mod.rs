@@ -14,7 +14,7 @@
 //! | plain | 4 bytes: CRC-32C of head and values | nothing was changed by chance |
 //! | sealed | 32 bytes: a tag of the head, a tag of the values | they come from the other end of the link, in this place, and nobody has changed or read them ([`Channel`](crate::net::noise::Channel)) |
 //!
-//! The first four bytes stay as they are for ever: by them a node of any version knows that it speaks with one of another. `seq`
+//! The first four bytes stay as they are forever: by them a node of any version knows that it speaks with one of another. `seq`
 //! and `ack` are the link session's ([`adapm_core::link`]); greetings leave them zero and have no values.
 //!
 //! Not here: what greetings say ([`crate::net::hello`]), keys, sockets, and time.

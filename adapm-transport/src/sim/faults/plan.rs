@@ -190,7 +190,7 @@ fn random_fault(dice: &mut Dice, nodes: usize, longest: Duration) -> Fault {
     let lasts = Duration::from_nanos(dice.within(longest / 10..longest + 1));
     match dice.within(0..100) {
         0..22 => Fault::Reset(a, b),
-        // Slower for longer than any other fault, but not so slow that what is under way by then takes for ever.
+        // Slower for longer than any other fault, but not so slow that what is under way by then takes forever.
         22..28 => Fault::SlowLink(a, b, lasts / 64, 4 * lasts),
         // What is swallowed is noticed late.
         28..32 => Fault::Hole(a, b, dice.choose(&[30, 60, 200]), lasts / 4),

@@ -42,7 +42,7 @@ pub(super) struct Way {
     slow: Option<Slow>,
     /// Which packets do not get through, for a while.
     hole: Option<Hole>,
-    /// The pipe of which a packet has not got through: nothing behind it does, for ever.
+    /// The pipe of which a packet has not got through: nothing behind it does, forever.
     swallowed: Option<u32>,
     /// When the last parcel arrives.
     last: Instant,

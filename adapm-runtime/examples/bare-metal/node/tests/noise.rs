@@ -8,7 +8,7 @@ use adapm_core::transport::{Farewell, Frame};
 use serial_node::line::{End, FRAME_BYTES_MAX, Line, LineError};
 use serial_node::packet::{Packet, Reader, written};
 
-/// A generator of its own, so that a seed means the same for ever.
+/// A generator of its own, so that a seed means the same forever.
 struct Random(u64);
 
 impl Random {

@@ -10,7 +10,7 @@ use crc::{CRC_32_ISCSI, Crc};
 use serial_node::line::{End, FRAME_BYTES_MAX, Line, LineError, PACKET_BYTES};
 use serial_node::packet::{Packet, Reader, written};
 
-/// A generator of its own, so that a seed means the same for ever.
+/// A generator of its own, so that a seed means the same forever.
 struct Random(u64);
 
 impl Random {
