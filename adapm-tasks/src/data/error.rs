@@ -1,7 +1,6 @@
 //! What can be wrong with data: who is to blame, where, what to do.
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
 
 use adapm_transport::error::SystemError;

@@ -110,7 +110,7 @@ impl Here {
         match moment {
             Moment::Waiting(text) => {
                 self.bar.set_style(style("{spinner} {msg}"));
-                self.bar.set_message(format::fitting(&[text.clone()], Stream::Stderr.width() - 3));
+                self.bar.set_message(format::fitting(std::slice::from_ref(text), Stream::Stderr.width() - 3));
                 self.spinner.get_or_insert_with(|| Spinner::turn(&self.bar));
             }
             Moment::Step(step) => {
