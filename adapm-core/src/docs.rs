@@ -11,3 +11,6 @@ pub mod glossary {}
 
 #[doc = include_str!("../docs/testing.md")]
 pub mod testing {}
+
+#[doc = include_str!("../docs/systems.md")]
+pub mod systems {}

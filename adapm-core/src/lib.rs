@@ -21,7 +21,7 @@
 //! | [`policy`] | decisions: technique and action timing |
 //! | [`wire`] | messages and frames |
 //! | [`link`] | frames once and in order over pipes that break |
-//! | [`docs`] | pages: architecture, protocol, words, tests |
+//! | [`docs`] | pages: architecture, protocol, systems, words, tests |
 //!
 #![doc = include_str!("../docs/pages.md")]
 #![no_std]

@@ -11,3 +11,6 @@ pub mod trace {}
 
 #[doc = include_str!("../docs/simulate.md")]
 pub mod simulate {}
+
+#[doc = include_str!("../docs/results.md")]
+pub mod results {}
