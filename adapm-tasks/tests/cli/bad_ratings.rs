@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Ran, adapm, finish, folder, ring, run, text, write};
+use crate::harness::{Ran, adapm, assert_refused, finish, folder, ring, run, text, write};
 
 /// What `train mf` says of a file with these bytes, run in its folder.
 fn refused(folder: &Path, name: &str, bytes: &[u8]) -> String {
@@ -106,6 +106,10 @@ fn lines_that_are_no_ratings_are_named_by_file_line_and_column() {
             "1,2,978300760,5\n",
             "r.csv:1:5: a time where the value is expected; put a line of names first, such as user,item,time,rating",
         ),
+        (
+            "{\"user\": \"A2\", \"asin\": \"B0\", \"overall\": 5.0}\n",
+            "r.csv:1:1: this is JSON; write a table of user, item and rating, such as CSV",
+        ),
         ("1,2\n", "r.csv:1:4: a rating has 3 fields in this file, this line has 2; complete it"),
         ("1,2,3\n4,5,6,7\n", "r.csv:2:7: a rating has 3 fields in this file, another begins here; remove it"),
         ("1,2,3\n\n4,,6\n", "r.csv:3:3: this field is empty; fill it in, or remove the line"),
@@ -143,6 +147,16 @@ fn data_of_another_task_is_sent_there() {
     assert_eq!(
         refused(&folder, "vectors.txt", vectors.as_bytes()),
         "vectors.txt looks like word vectors (a word and its numbers a line); use it with adapm train wv"
+    );
+}
+
+#[test]
+fn a_run_that_needs_more_memory_than_there_is_says_the_sum() {
+    let generated = ["--rows", "4000000", "--columns", "1000", "--cells", "10000", "--test-cells", "10"];
+    let ran = run(&[["train", "mf", "--dim", "65536"].as_slice(), &generated].concat());
+    assert_refused(
+        &ran,
+        &["this run needs at least 2097.", " GB: parameters 2097.", " are available", "--dim"],
     );
 }
 

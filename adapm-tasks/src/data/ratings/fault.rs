@@ -25,6 +25,8 @@ pub enum RatingFault {
         /// Fields of the line.
         found: usize,
     },
+    /// The file is JSON.
+    Json,
     /// Without names in the first line, the third field is a time and the fourth is not.
     TimeBeforeValue,
     /// A field is empty.
@@ -90,6 +92,7 @@ impl fmt::Display for RatingFault {
                 write!(f, "{found} fields, and no line of names says which are row, column and value; ")?;
                 f.write_str("put one first, such as user,item,rating and a name for each other field")
             }
+            Self::Json => f.write_str("this is JSON; write a table of user, item and rating, such as CSV"),
             Self::TimeBeforeValue => {
                 f.write_str("a time where the value is expected; put a line of names first, such as ")?;
                 f.write_str("user,item,time,rating")

@@ -118,7 +118,8 @@ impl Opening {
         let (mut skipped, mut lines) = (0, 0);
         for line in head.split_inclusive(|byte| *byte == b'\n') {
             let text = line.trim_ascii();
-            let is_comment = text.starts_with(b"#") || text.starts_with(b"%");
+            // Excel tells itself the separator.
+            let is_comment = [b"#".as_slice(), b"%", b"sep="].iter().any(|sign| text.starts_with(sign));
             if is_banner(text) {
                 return Some(Self { skipped, lines, form: Form::MatrixMarket });
             }

@@ -46,6 +46,7 @@ fn forms_are_recognised_by_their_first_line() {
         ("userId,movieId,rating,timestamp\n0,22,4.0,1\n7, 3, -2.5, 2\n", "userId, movieId, rating by commas"),
         ("0,22,4\n7,3,-2.5\n", "u i r by commas"),
         ("0;22;4\n7;3;-2,5\n", "u i r by semicolons"),
+        ("sep=;\r\n0;22;4\r\n7;3;-2,5\r\n", "u i r by semicolons"),
         ("# SNAP\n% KONECT\n\n0 22 4\n7 3 -2.5", "u i r by blanks"),
         ("# item rating user\n22 4 0\n3 -2.5 7", "user, item, rating by blanks"),
     ] {
@@ -150,6 +151,7 @@ fn malformed_lines_are_named_with_line_and_column() {
         error("1,2,3,4,5\n"),
         "x:1:9: 5 fields, and no line of names says which are row, column and value"
     );
+    assert_eq!(error("{\"user\": 1, \"item\": 2, \"overall\": 5.0}\n"), "x:1:1: this is JSON");
     assert_eq!(error("1,2,978300760,4\n"), "x:1:5: a time where the value is expected");
     assert_eq!(error("1::2::3::4\n1::2::3\n"), "x:2:8: a rating has 4 fields in this file, this line has 3");
     assert_eq!(error("u,i,r\n1,2,nan\n"), "x:2:5: not a finite number");

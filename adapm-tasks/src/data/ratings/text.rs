@@ -52,6 +52,10 @@ fn read_all(
 
 /// The columns of a file by its first line: names, if there is no number in it.
 fn columns_of(first: &Record) -> Result<Columns, Stop> {
+    let start = first.field(0);
+    if start.bytes == b"[" || start.bytes.starts_with(b"{") || start.bytes.starts_with(b"[{") {
+        return Err((start.column, RatingFault::Json).into());
+    }
     if first.len() >= NEEDED && first.fields().all(|field| !is_number(field)) {
         return Columns::named(texts(first)).map_err(Stop::Columns);
     }
