@@ -7,6 +7,7 @@
 use crate::matrix::{Left, Panels, exponentiate_lanes, multiply_blocks};
 use crate::mf::kernel::{Cells, Rule, train_lanes};
 use crate::optim::AdaGrad;
+use crate::wv::blocks::{self, Blocks, Scratch};
 use crate::wv::kernel::{Rows, Work, descend_plain};
 
 /// [`matrix::multiply`](crate::matrix::multiply) with the machine's instructions.
@@ -74,7 +75,7 @@ pub(crate) fn factorize(rule: Rule, cells: Cells<'_>) -> f64 {
 }
 
 /// [`kernel::descend`](crate::wv::kernel::descend) with the machine's instructions.
-pub(crate) fn descend<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) -> f64 {
+pub(crate) fn descend<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
@@ -86,7 +87,27 @@ pub(crate) fn descend<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>)
             return unsafe { descend_avx2::<ADAGRAD>(work, rows) };
         }
     }
-    descend_plain::<ADAGRAD>(work, rows)
+    descend_plain::<ADAGRAD>(work, rows);
+}
+
+/// [`blocks::descend`](crate::wv::blocks::descend) with the machine's instructions.
+pub(crate) fn descend_blocks<const ADAGRAD: bool>(
+    work: &Blocks<'_>,
+    rows: &mut Rows<'_>,
+    scratch: &mut Scratch,
+) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { descend_blocks_avx512::<ADAGRAD>(work, rows, scratch) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            return unsafe { descend_blocks_avx2::<ADAGRAD>(work, rows, scratch) };
+        }
+    }
+    blocks::descend_plain::<ADAGRAD>(work, rows, scratch);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -139,12 +160,24 @@ fn factorize_avx2(rule: Rule, cells: Cells<'_>) -> f64 {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn descend_avx512<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) -> f64 {
-    descend_plain::<ADAGRAD>(work, rows)
+fn descend_avx512<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) {
+    descend_plain::<ADAGRAD>(work, rows);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn descend_avx2<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) -> f64 {
-    descend_plain::<ADAGRAD>(work, rows)
+fn descend_avx2<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) {
+    descend_plain::<ADAGRAD>(work, rows);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn descend_blocks_avx512<const ADAGRAD: bool>(work: &Blocks<'_>, rows: &mut Rows<'_>, scratch: &mut Scratch) {
+    blocks::descend_plain::<ADAGRAD>(work, rows, scratch);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn descend_blocks_avx2<const ADAGRAD: bool>(work: &Blocks<'_>, rows: &mut Rows<'_>, scratch: &mut Scratch) {
+    blocks::descend_plain::<ADAGRAD>(work, rows, scratch);
 }

@@ -16,7 +16,8 @@ pub struct Training {
     pub done: u64,
     /// Training examples of an epoch.
     pub total: u64,
-    /// Mean loss per training example so far in this epoch; while it runs, over the workers of this process.
+    /// Mean loss per training example so far in this epoch; while it runs, over the workers of this process, or no number (NaN) if
+    /// the task judges each epoch in its end.
     pub loss: f64,
     /// Seconds of training in this epoch so far.
     pub seconds: f64,
@@ -54,7 +55,7 @@ pub struct Epoch<F> {
     pub epoch: u32,
     /// Seconds of training, evaluation not counted.
     pub seconds: f64,
-    /// Mean loss per training example.
+    /// Mean loss per training example, or per pair of a fixed sample (word vectors).
     pub loss: f64,
     /// Training examples done.
     pub examples: u64,

@@ -255,7 +255,8 @@ where
     fn tell(&self, epoch: u32) {
         let board = self.job.board;
         let (done, loss) = board.totals();
-        let mean = loss / done.max(1) as f64;
+        // What is judged at the end of an epoch is not known before.
+        let mean = if self.job.task.judged().is_some() { f64::NAN } else { loss / done.max(1) as f64 };
         self.tell_of(epoch, board.estimate(self.job.task.examples()), mean);
     }
 
@@ -284,7 +285,7 @@ where
         if board.is_cut(self.phase) {
             return Ok(());
         }
-        let loss = totals.loss / totals.done.max(1) as f64;
+        let loss = totals.loss / self.job.task.judged().unwrap_or(totals.done).max(1) as f64;
         self.tell_of(epoch, totals.done, loss);
         let mut verdicts = board.verdicts();
         verdicts.trained = Some(stats);

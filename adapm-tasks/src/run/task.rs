@@ -60,6 +60,12 @@ pub(crate) trait Task: Sync {
     /// Training examples of an epoch, over all workers.
     fn examples(&self) -> u64;
 
+    /// What the losses of an epoch are a sum over, if the last round alone has losses; `None`: they are of training, and over its
+    /// examples.
+    fn judged(&self) -> Option<u64> {
+        None
+    }
+
     /// Parts of an epoch between which all workers of all nodes wait for each other and see what the others did.
     fn rounds(&self) -> u32 {
         1
@@ -92,7 +98,7 @@ pub(crate) trait Task: Sync {
     /// The learning rate of the next unit. Asked for before each; a pure function, for all workers to have the same.
     fn learning_rate(&self, course: &Course<'_>) -> f32;
 
-    /// Trains on one unit and returns the sum of its losses. Advances the clock as the loader assumed.
+    /// Trains on one unit and returns the sum of its losses, or 0 if they are of no interest ([`Self::judged`]). Advances the clock as the loader assumed.
     ///
     /// # Errors
     ///

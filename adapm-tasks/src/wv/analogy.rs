@@ -14,7 +14,7 @@ use crate::data::{bytes, grammar};
 use crate::kge::Names;
 use crate::run::digest::Digest;
 use crate::wv::error::{CorpusError, LineFault};
-use crate::wv::search;
+use crate::wv::search::{self, Answer};
 use crate::wv::tokens::words;
 use crate::wv::vectors::Vectors;
 
@@ -59,6 +59,9 @@ pub struct Tally {
     pub seen: u64,
     /// Questions answered with the right word.
     pub correct: u64,
+    /// Questions to which the word nearest to `c` alone is the right answer: what needs no analogy ("only-b"; Linzen, RepEval
+    /// 2016).
+    pub baseline: u64,
 }
 
 impl Tally {
@@ -66,6 +69,12 @@ impl Tally {
     #[must_use]
     pub fn accuracy(self) -> f64 {
         self.correct as f64 / self.seen.max(1) as f64
+    }
+
+    /// Share of the seen questions to which the word nearest to `c` is the right answer; 0 if none is seen.
+    #[must_use]
+    pub fn baseline_accuracy(self) -> f64 {
+        self.baseline as f64 / self.seen.max(1) as f64
     }
 
     /// Share of all questions that are seen; 0 if there is none.
@@ -84,6 +93,7 @@ impl Tally {
         self.asked += other.asked;
         self.seen += other.seen;
         self.correct += other.correct;
+        self.baseline += other.baseline;
     }
 }
 
@@ -239,14 +249,18 @@ impl Analogies {
     }
 
     /// The figures, if `answers` are the words that answer the questions that are [`seen`](Self::seen), in their order.
-    pub(crate) fn report(&self, seen: &[Option<[u32; 4]>], answers: &[Option<u32>]) -> AnalogyReport {
+    pub(crate) fn report(&self, seen: &[Option<[u32; 4]>], answers: &[Answer]) -> AnalogyReport {
         let mut tallies = vec![Tally::default(); self.sections.len()];
         let mut answers = answers.iter();
         for (question, seen) in self.questions.iter().zip(seen) {
-            let answer = seen.as_ref().and_then(|_| answers.next().copied().flatten());
-            let is_correct = answer.is_some() && answer == seen.map(|[_, _, _, expected]| expected);
-            let seen = u64::from(seen.is_some());
-            tallies[question.section].add(Tally { asked: 1, seen, correct: u64::from(is_correct) });
+            let Some([_, _, _, expected]) = seen else {
+                tallies[question.section].add(Tally { asked: 1, ..Tally::default() });
+                continue;
+            };
+            let Answer { word, baseline } = answers.next().copied().unwrap_or_default();
+            let is_right = |word: Option<u32>| u64::from(word == Some(*expected));
+            let (correct, baseline) = (is_right(word), is_right(baseline));
+            tallies[question.section].add(Tally { asked: 1, seen: 1, correct, baseline });
         }
         let section = |(Section { name, kind }, tally): (&Section, Tally)| SectionReport {
             name: name.clone(),
@@ -312,11 +326,16 @@ mod tests {
     fn accuracy_is_of_seen_questions_and_unseen_ones_count_as_wrong_in_that_of_all() {
         let analogies = parsed(": one\na b c d\na b c e\n: gram two\nd c b a\na b c x").unwrap();
         let seen = analogies.seen(&names(&["a", "b", "c", "d", "e"]), 5);
-        let report = analogies.report(&seen, &[Some(3), Some(3), Some(0)]);
-        assert_eq!(report.sections[0].tally, Tally { asked: 2, seen: 2, correct: 1 });
-        assert_eq!(report.of_kind(SectionKind::Syntactic), Tally { asked: 2, seen: 1, correct: 1 });
+        let answer = |word, baseline| Answer { word: Some(word), baseline: Some(baseline) };
+        let report = analogies.report(&seen, &[answer(3, 4), answer(3, 4), answer(0, 1)]);
+        assert_eq!(report.sections[0].tally, Tally { asked: 2, seen: 2, correct: 1, baseline: 1 });
+        assert_eq!(
+            report.of_kind(SectionKind::Syntactic),
+            Tally { asked: 2, seen: 1, correct: 1, baseline: 0 }
+        );
         let total = report.total();
         assert_eq!((total.accuracy(), total.coverage(), total.accuracy_of_all()), (2.0 / 3.0, 0.75, 0.5));
+        assert_eq!(total.baseline_accuracy(), 1.0 / 3.0);
         assert_eq!(Tally::default().accuracy(), 0.0);
     }
 }

@@ -11,7 +11,7 @@ use crate::run::config::Split;
 use crate::run::parameters::Parameters;
 use crate::run::task::Examination;
 use crate::wv::analogy::{Analogies, AnalogyReport};
-use crate::wv::search::{Search, normalize, queries};
+use crate::wv::search::{Answer, Search, normalize};
 
 /// Questions about words whose input vectors are the first keys.
 pub(crate) struct Answering<'a> {
@@ -61,8 +61,7 @@ impl<'a> Answering<'a> {
 }
 
 impl Examination for Answering<'_> {
-    /// The word that answers a question.
-    type Answer = Option<u32>;
+    type Answer = Answer;
     type Figures = AnalogyReport;
     /// Values that were pulled last.
     type Examiner = Vec<f32>;
@@ -88,7 +87,7 @@ impl Examination for Answering<'_> {
         values: &mut Vec<f32>,
         items: Range<usize>,
         parameters: &mut P,
-        answers: &mut Vec<Option<u32>>,
+        answers: &mut Vec<Answer>,
     ) -> Result<(), P::Error> {
         let (questions, dim) = (&self.questions[items], self.dim);
         let asked = questions.iter().flat_map(|question| &question[..3]);
@@ -97,8 +96,7 @@ impl Examination for Answering<'_> {
             self.pull(parameters, &[Key(u64::from(*word))], vector)?;
             normalize(vector);
         }
-        let queries = queries(questions, |word| vectors[&word].as_slice());
-        let mut search = Search::new(questions, dim, &queries);
+        let mut search = Search::new(questions, dim, |word| vectors[&word].as_slice());
         let mut first = 0;
         while first < self.words {
             let end = self.words.min(first + BLOCK);
@@ -107,11 +105,11 @@ impl Examination for Answering<'_> {
             search.see(first as u32, values);
             first = end;
         }
-        answers.extend(search.found().iter().map(|best| best.map(|(_, word)| word)));
+        answers.extend(search.found());
         Ok(())
     }
 
-    fn figures(&self, answers: &[Option<u32>]) -> AnalogyReport {
+    fn figures(&self, answers: &[Answer]) -> AnalogyReport {
         self.analogies.report(&self.seen, answers)
     }
 }

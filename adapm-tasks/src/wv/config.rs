@@ -9,8 +9,10 @@ use crate::{Scheme, System};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Negatives {
-    /// The pairs of one word with its context share one set, so a sentence accesses several times fewer keys.
+    /// The pairs of a sentence share one set, of which each counts for a share.
     #[default]
+    Sentence,
+    /// The pairs of one word with its context share one set.
     Window,
     /// Every pair has its own, as in word2vec.
     Pair,
@@ -47,7 +49,7 @@ pub struct TrainConfig {
     pub window: u16,
     /// Negatives of a pair, at most 500. Defaults to 5.
     pub negatives: usize,
-    /// Which pairs share their negatives. Defaults to window.
+    /// Which pairs share their negatives. Defaults to sentence.
     pub drawn: Negatives,
     /// How the parameter manager samples negatives; `None`: `preloc` on several nodes that replicate on intent, else the usual
     /// scheme of the system ([`Scheme::of`]). Plain arrays draw as the law says whatever it is. Defaults to `None`.
@@ -82,7 +84,7 @@ impl Default for TrainConfig {
             epochs: 5,
             window: 5,
             negatives: 5,
-            drawn: Negatives::Window,
+            drawn: Negatives::Sentence,
             scheme: None,
             sample: 1e-3,
             optimizer: Optimizer::Sgd,
@@ -133,7 +135,10 @@ impl Default for EvalConfig {
     }
 }
 
-named!(Negatives, "window pair", Negatives::Window => "window", Negatives::Pair => "pair");
+named!(
+    Negatives, "sentence window pair",
+    Negatives::Sentence => "sentence", Negatives::Window => "window", Negatives::Pair => "pair"
+);
 named!(Optimizer, "sgd adagrad", Optimizer::Sgd => "sgd", Optimizer::AdaGrad => "adagrad");
 
 #[cfg(test)]

@@ -35,12 +35,14 @@
 
 mod analogy;
 mod answering;
+pub(crate) mod blocks;
 mod checkpoint;
 mod config;
 mod corpus;
 mod error;
 mod evaluation;
 mod initial;
+mod judged;
 pub(crate) mod kernel;
 mod opening;
 mod report;

@@ -9,8 +9,8 @@ use crate::wv::checkpoint::Checkpoint;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TrainReport {
-    /// Every finished epoch. Examples are words of the vocabulary, also those that were thinned; losses are of all pairs of a
-    /// word, so narrow windows have smaller ones.
+    /// Every finished epoch. Examples are words of the vocabulary, also those that were thinned; the loss is the mean over the
+    /// pairs of a sample of the text that is the same for all epochs.
     pub epochs: Vec<Epoch<AnalogyReport>>,
     /// Answers with the vectors of the last epoch; `None` without questions, or if stopped.
     pub analogies: Option<AnalogyReport>,

@@ -52,6 +52,21 @@ impl Sentence {
         words.clone().map(|word| keys.input(*word)).chain(words.map(|word| keys.output(*word))).collect()
     }
 
+    /// Its first words, as many as `words` at most, as a sentence.
+    pub(crate) fn beginning(mut self, words: usize) -> Self {
+        self.places.truncate(words);
+        self.windows.truncate(words);
+        let all = std::mem::take(&mut self.distinct);
+        let mut places = self.places.clone();
+        places.sort_unstable();
+        places.dedup();
+        self.distinct = places.iter().map(|place| all[*place as usize]).collect();
+        for place in &mut self.places {
+            *place = places.binary_search(place).expect("it is one of them") as u32;
+        }
+        self
+    }
+
     /// Each word's position with those of its context.
     pub(crate) fn contexts(&self) -> impl Iterator<Item = (usize, impl Iterator<Item = usize> + Clone)> {
         self.windows.iter().enumerate().map(|(centre, window)| {

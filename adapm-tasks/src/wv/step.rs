@@ -11,11 +11,12 @@
 //! Within a sentence every pair sees what the pairs before it did, as in word2vec with one thread; what other workers do
 //! meanwhile is seen from the next sentence on. What a row has moved by is added to whatever its key is by then.
 //!
-//! # Negatives of a window
+//! # Negatives that are shared
 //!
-//! word2vec draws negatives for each pair. Here, unless asked otherwise, the pairs of one word with its context share theirs
-//! (Ji et al., "Parallelizing Word2Vec in Shared and Distributed Memory", 2016, §3): the same words are drawn with the same
-//! chances, six times fewer with windows of up to 5, so a sentence accesses a few keys per word and not dozens.
+//! word2vec draws negatives for each pair. Here, unless asked otherwise, up to 32 words of a sentence share as many as word2vec
+//! draws for one ([`blocks`]): the same words are drawn with the same chances, so a sentence accesses a few keys per word
+//! and not dozens, and products of small matrices replace those of single vectors (Ji et al., "Parallelizing Word2Vec in Shared
+//! and Distributed Memory", 2016, §3, who share those of a window).
 
 use adapm_core::Key;
 use foldhash::fast::FixedState;
@@ -23,7 +24,9 @@ use hashbrown::HashMap;
 
 use crate::run::parameters::Parameters;
 use crate::run::task::StepError;
+use crate::wv::blocks::{self, Blocks, Scratch};
 use crate::wv::config::{Negatives, Optimizer};
+use crate::wv::judged::Passage;
 use crate::wv::kernel::{Group, LANES, Rows, Work, descend};
 use crate::wv::sentence::{Keys, Sentence};
 
@@ -35,6 +38,8 @@ pub(crate) struct Recipe {
     /// Negatives of a pair.
     pub(crate) negatives: usize,
     pub(crate) drawn: Negatives,
+    /// The widest window.
+    pub(crate) window: u16,
     pub(crate) optimizer: Optimizer,
 }
 
@@ -49,13 +54,31 @@ impl Recipe {
 
     /// Keys that are sampled for a sentence.
     pub(crate) fn sampled(&self, sentence: &Sentence) -> usize {
-        self.negatives
-            * match self.drawn {
-                Negatives::Window => sentence.places.len(),
-                Negatives::Pair => sentence.pairs(),
+        let (words, pairs) = (sentence.places.len(), sentence.pairs());
+        match self.drawn {
+            Negatives::Sentence => {
+                let blocks = words.div_ceil(words_of_block(words));
+                blocks * self.drawn_for_block().min(self.negatives * pairs)
             }
+            Negatives::Window => self.negatives * words,
+            Negatives::Pair => self.negatives * pairs,
+        }
+    }
+
+    /// As many as word2vec draws for one word, which has `window + 1` pairs on average: so each of the negatives counts about once
+    /// for each word of the block.
+    fn drawn_for_block(&self) -> usize {
+        self.negatives * (usize::from(self.window) + 1)
     }
 }
+
+/// Words of a block of a sentence of `words`: equal parts of at most [`BLOCK`].
+fn words_of_block(words: usize) -> usize {
+    words.div_ceil(words.div_ceil(BLOCK))
+}
+
+/// Words that share their negatives. Twice as many would hardly save time, as all of a block move from where they were before.
+const BLOCK: usize = 32;
 
 /// A worker's memory for steps, kept from sentence to sentence.
 #[derive(Debug)]
@@ -76,6 +99,9 @@ pub(crate) struct Step {
     inputs: Vec<u32>,
     outputs: Vec<u32>,
     slopes: Vec<f32>,
+    /// For each word the end of its context in `outputs`.
+    ends: Vec<usize>,
+    scratch: Scratch,
 }
 
 impl Step {
@@ -93,11 +119,13 @@ impl Step {
             inputs: Vec::new(),
             outputs: Vec::new(),
             slopes: Vec::new(),
+            ends: Vec::new(),
+            scratch: Scratch::default(),
         }
     }
 
-    /// Trains on one sentence, of which `keys` are [`Sentence::keys`] and `sample` holds [`Recipe::sampled`] keys. Returns the
-    /// sum of the losses of its pairs, each before it moved. Ends the step.
+    /// Trains on one sentence, of which `keys` are [`Sentence::keys`] and `sample` holds [`Recipe::sampled`] keys. Ends the
+    /// step.
     pub(crate) fn train<P: Parameters>(
         &mut self,
         sentence: &Sentence,
@@ -105,18 +133,38 @@ impl Step {
         learning_rate: f32,
         sample: &mut P::Sample,
         parameters: &mut P,
-    ) -> Result<f64, StepError<P::Error>> {
+    ) -> Result<(), StepError<P::Error>> {
         self.pull(sentence, keys, sample, parameters)?;
-        self.arrange(sentence);
-        let loss = self.descend(sentence.distinct.len(), learning_rate);
-        let blamed = self.differ().or((!loss.is_finite()).then_some(self.keys[0]));
+        if self.recipe.drawn == Negatives::Sentence {
+            self.arrange_blocks(sentence);
+        } else {
+            self.arrange(sentence);
+        }
+        self.descend(sentence, learning_rate);
+        let blamed = self.differ();
         if let Some(key) = blamed {
             return Err(StepError::NotFinite(key));
         }
         let rows = self.origins.len();
         parameters.push(&self.keys[..rows], &self.values[..rows * self.recipe.value_len()])?;
         parameters.advance_clock();
-        Ok(loss)
+        Ok(())
+    }
+
+    /// Returns the sum of the losses of the pairs of `passage`, of which `keys` are [`Passage::keys`]. Ends the step.
+    pub(crate) fn judge<P: Parameters>(
+        &mut self,
+        passage: &Passage,
+        keys: &[Key],
+        parameters: &mut P,
+    ) -> Result<f64, StepError<P::Error>> {
+        let Recipe { dim, negatives, .. } = self.recipe;
+        let len = self.recipe.value_len();
+        self.values.resize(keys.len() * len, 0.0);
+        parameters.pull(keys, &mut self.values)?;
+        let loss = passage.loss(&self.values, (len, dim), negatives);
+        parameters.advance_clock();
+        if loss.is_finite() { Ok(loss) } else { Err(StepError::NotFinite(keys[0])) }
     }
 
     /// Different keys of the last sentence.
@@ -197,6 +245,7 @@ impl Step {
                     self.inputs.extend(context);
                     self.groups.push(Group { inputs: self.inputs.len(), outputs: self.outputs.len() });
                 }
+                Negatives::Sentence => {}
                 Negatives::Pair => {
                     for input in context {
                         begin(&mut self.outputs, centre);
@@ -208,12 +257,37 @@ impl Step {
         }
     }
 
-    /// Trains on the pairs; the first `inputs` rows are of input vectors.
-    fn descend(&mut self, inputs: usize, learning_rate: f32) -> f64 {
+    /// Lists contexts by rows.
+    fn arrange_blocks(&mut self, sentence: &Sentence) {
+        self.ends.clear();
+        self.outputs.clear();
+        for (_, context) in sentence.contexts() {
+            self.outputs.extend(context.map(|position| sentence.places[position]));
+            self.ends.push(self.outputs.len());
+        }
+    }
+
+    /// Trains on the pairs.
+    fn descend(&mut self, sentence: &Sentence, learning_rate: f32) {
         let len = self.padded();
-        let split = inputs * self.recipe.value_len() / self.recipe.dim * len;
+        let split = sentence.distinct.len() * self.recipe.value_len() / self.recipe.dim * len;
         let (inputs, outputs) = self.rows.split_at_mut(split);
         let mut rows = Rows { inputs, outputs, len, slopes: &mut self.slopes };
+        if self.recipe.drawn == Negatives::Sentence {
+            let blocks = Blocks {
+                inputs: &sentence.places,
+                ends: &self.ends,
+                outputs: &self.outputs,
+                negatives: &self.negatives,
+                words: words_of_block(sentence.places.len()),
+                weight: self.recipe.negatives as f32,
+                learning_rate,
+            };
+            return match self.recipe.optimizer {
+                Optimizer::Sgd => blocks::descend::<false>(&blocks, &mut rows, &mut self.scratch),
+                Optimizer::AdaGrad => blocks::descend::<true>(&blocks, &mut rows, &mut self.scratch),
+            };
+        }
         let (groups, inputs, outputs) = (&self.groups, &self.inputs, &self.outputs);
         let work = Work { groups, inputs, outputs, learning_rate };
         match self.recipe.optimizer {

@@ -18,6 +18,7 @@ use crate::wv::answering::Answering;
 use crate::wv::config::{Optimizer, TrainConfig};
 use crate::wv::corpus::Corpus;
 use crate::wv::initial;
+use crate::wv::judged::Judged;
 use crate::wv::sentence::{Keys, Plan, Sentence, Sentences, kept};
 use crate::wv::step::{Recipe, Step};
 use crate::wv::text::Text;
@@ -32,6 +33,7 @@ pub(crate) struct WordVectors<'a> {
     /// Of 2^32 occurrences of each word, how many are kept.
     kept: Vec<u32>,
     negatives: Arc<AliasTable>,
+    judged: Judged,
 }
 
 /// What a worker's loader thread remembers.
@@ -41,12 +43,18 @@ pub(crate) struct Loader<'a> {
     clock: Clock,
 }
 
-/// A sentence with what was announced for it.
+/// What a step does, with the keys that were announced for it.
 pub(crate) struct Announced<S> {
-    sentence: Sentence,
+    what: What<S>,
     keys: Vec<Key>,
-    sample: S,
     clock: Clock,
+}
+
+enum What<S> {
+    /// Trains on a sentence, with negatives of a sample.
+    Train(Sentence, S),
+    /// Judges the vectors by the passage of this number.
+    Judge(usize),
 }
 
 impl<S> Unit<S> for Announced<S> {
@@ -55,30 +63,51 @@ impl<S> Unit<S> for Announced<S> {
     }
 
     fn examples(&self) -> u64 {
-        self.sentence.read
+        match &self.what {
+            What::Train(sentence, _) => sentence.read,
+            What::Judge(_) => 0,
+        }
     }
 
     fn sample(&mut self) -> Option<&mut S> {
-        Some(&mut self.sample)
+        match &mut self.what {
+            What::Train(_, sample) => Some(sample),
+            What::Judge(_) => None,
+        }
     }
 }
 
 impl<'a> WordVectors<'a> {
-    pub(crate) fn new(corpus: &'a Corpus, questions: Option<&'a Analogies>, config: &'a TrainConfig) -> Self {
+    /// Vectors of the words of `corpus`, about which `questions` are asked.
+    ///
+    /// # Errors
+    ///
+    /// A text that cannot be read.
+    pub(crate) fn new(
+        corpus: &'a Corpus,
+        questions: Option<&'a Analogies>,
+        config: &'a TrainConfig,
+    ) -> Result<Self, TaskError> {
         let vocabulary = corpus.vocabulary();
-        let (kept, negatives) =
-            (kept(vocabulary, config.sample), Arc::new(unigram::table(vocabulary.counts())));
-        Self { corpus, questions, config, kept, negatives }
+        let kept = kept(vocabulary, config.sample);
+        let negatives = Arc::new(unigram::table(vocabulary.counts()));
+        let judged = Judged::draw(corpus, &plan(corpus, config, &kept), &negatives)?;
+        Ok(Self { corpus, questions, config, kept, negatives, judged })
     }
 
     fn recipe(&self) -> Recipe {
-        let TrainConfig { dim, negatives, drawn, optimizer, .. } = *self.config;
-        Recipe { keys: self.keys(), dim, negatives, drawn, optimizer }
+        let TrainConfig { dim, negatives, drawn, window, optimizer, .. } = *self.config;
+        Recipe { keys: self.keys(), dim, negatives, drawn, window, optimizer }
     }
 
     fn keys(&self) -> Keys {
         Keys { words: self.corpus.vocabulary().len() as u64 }
     }
+}
+
+/// How sentences are drawn.
+fn plan<'p>(corpus: &'p Corpus, config: &TrainConfig, kept: &'p [u32]) -> Plan<'p> {
+    Plan { vocabulary: corpus.vocabulary(), kept, window: config.window, seed: config.seed }
 }
 
 impl<'a> Task for WordVectors<'a> {
@@ -119,6 +148,15 @@ impl<'a> Task for WordVectors<'a> {
         self.corpus.words()
     }
 
+    fn judged(&self) -> Option<u64> {
+        Some(self.judged.pairs())
+    }
+
+    /// The second round judges what the first has trained.
+    fn rounds(&self) -> u32 {
+        2
+    }
+
     fn ahead(&self) -> usize {
         if self.config.system == Some(System::Lapse) {
             usize::try_from(self.config.localize_ahead).unwrap_or(usize::MAX)
@@ -138,14 +176,18 @@ impl<'a> Task for WordVectors<'a> {
         announcer: &mut A,
         queue: &Queue<Announced<A::Sample>>,
     ) -> Result<(), Over> {
-        let (recipe, keys) = (self.recipe(), self.keys());
-        let plan = Plan {
-            vocabulary: self.corpus.vocabulary(),
-            kept: &self.kept,
-            window: self.config.window,
-            seed: self.config.seed,
-        };
         let Seat { number, all, .. } = loader.seat;
+        let keys = self.keys();
+        if round.index == 1 {
+            for (passage, judged) in self.judged.of_worker(number, all) {
+                let (clock, keys) = (loader.clock, judged.keys(keys));
+                loader.clock = clock.plus(1);
+                announcer.announce(&keys, clock..loader.clock)?;
+                queue.send(Announced { what: What::Judge(passage), keys, clock })?;
+            }
+            return Ok(());
+        }
+        let (recipe, plan) = (self.recipe(), plan(self.corpus, self.config, &self.kept));
         let share = loader.text.share(number, all).map_err(TaskError::from)?;
         for sentence in Sentences::new(plan, &share, number, round.epoch) {
             let sentence = sentence.map_err(TaskError::from)?;
@@ -153,7 +195,7 @@ impl<'a> Task for WordVectors<'a> {
             loader.clock = clock.plus(1);
             let sample = announcer.prepare_sample(recipe.sampled(&sentence), clock..loader.clock)?;
             announcer.announce(&keys, clock..loader.clock)?;
-            queue.send(Announced { sentence, keys, sample, clock })?;
+            queue.send(Announced { what: What::Train(sentence, sample), keys, clock })?;
         }
         Ok(())
     }
@@ -183,7 +225,13 @@ impl<'a> Task for WordVectors<'a> {
         learning_rate: f32,
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>> {
-        step.train(&unit.sentence, &unit.keys, learning_rate, &mut unit.sample, parameters)
+        match &mut unit.what {
+            What::Train(sentence, sample) => {
+                step.train(sentence, &unit.keys, learning_rate, sample, parameters)?;
+                Ok(0.0)
+            }
+            What::Judge(passage) => step.judge(self.judged.passage(*passage), &unit.keys, parameters),
+        }
     }
 
     fn examination(&self, split: Split, form: Form) -> Option<Answering<'a>> {
@@ -215,7 +263,7 @@ mod tests {
         let corpus = Corpus::count(Text::of_bytes(&b"a b ".repeat(50)), 1, 1).unwrap();
         let rate = |optimizer, epoch, done| {
             let config = TrainConfig { optimizer, learning_rate: 0.5, ..TrainConfig::default() };
-            let task = WordVectors::new(&corpus, None, &config);
+            let task = WordVectors::new(&corpus, None, &config).unwrap();
             let course = Course { epoch, epochs: 4, done, examples: task.examples(), losses: &[] };
             task.learning_rate(&course)
         };
@@ -229,7 +277,7 @@ mod tests {
     fn negatives_are_output_vectors() {
         let corpus = Corpus::count(Text::of_bytes(b"a b c a b a"), 1, 1).unwrap();
         let config = TrainConfig::default();
-        let draws = WordVectors::new(&corpus, None, &config).draws().unwrap();
+        let draws = WordVectors::new(&corpus, None, &config).unwrap().draws().unwrap();
         let mut random = Random::new(1);
         let mut seen = [0; 3];
         (0..1000).for_each(|_| seen[draws.draw(&mut random).0 as usize - 3] += 1);

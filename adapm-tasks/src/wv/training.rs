@@ -74,7 +74,7 @@ fn run(
     let settings =
         Settings { system, nodes, workers, seed, epochs, evaluate, valid_every: 1, trace: trace.as_ref() };
     let crew = Crew::new(system, nodes, workers, peers)?;
-    let task = WordVectors::new(corpus, questions, config);
+    let task = WordVectors::new(corpus, questions, config)?;
     let trained = Run { task: &task, settings, agreed, crew, observer, stop }.train()?;
     let checkpoint = |values| Checkpoint::new(corpus.vocabulary(), config.dim, values);
     Ok(TrainReport {

@@ -143,11 +143,12 @@ impl<'a> Screen<'a> {
         let started = self.started.get_or_init(began);
         let eta =
             remaining(started.elapsed(), done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
-        let beside = vec![
-            format!("epoch {}/{}", moment.epoch, moment.epochs),
-            format!("loss {:.4}", moment.loss),
-            format!("ETA {eta}"),
-        ];
+        let mut beside = vec![format!("epoch {}/{}", moment.epoch, moment.epochs)];
+        // Some tasks know the loss at the end of an epoch only.
+        if !moment.loss.is_nan() {
+            beside.push(format!("loss {:.4}", moment.loss));
+        }
+        beside.push(format!("ETA {eta}"));
         let below = vec![
             format!("{} {}/s", format::count(moment.throughput() as u64), self.labels.examples),
             format!("local {}", format::share(moment.stats.local_share())),

@@ -121,7 +121,7 @@ fn of_word_vectors() {
         "the sun is a star and the moon is not\nthe moon moves round the earth\na star is far\n".repeat(3);
     let corpus = Corpus::count(Text::of_bytes(text.as_bytes()), 1, 1).expect("there are words");
     let config = wv::TrainConfig { dim: 4, sample: 0.0, ..wv::TrainConfig::default() };
-    keeps_every_invariant(&WordVectors::new(&corpus, None, &config));
+    keeps_every_invariant(&WordVectors::new(&corpus, None, &config).expect("memory can be read"));
 }
 
 #[test]

@@ -92,8 +92,8 @@ pub(crate) struct TrainingArgs {
     /// Negatives of a pair
     #[arg(long, value_name = "N", default_value_t = TrainConfig::default().negatives)]
     pub(crate) negatives: usize,
-    /// Which pairs share their negatives: those of one word, or none (word2vec's way)
-    #[arg(long, value_name = "WAY", default_value_t = Negatives::Window, value_parser = one_of::<Negatives>(&["window", "pair"]))]
+    /// Which pairs share their negatives: those of a sentence, those of one word, or none (word2vec's way)
+    #[arg(long, value_name = "WAY", default_value_t = Negatives::Sentence, value_parser = one_of::<Negatives>(&["sentence", "window", "pair"]))]
     pub(crate) drawn: Negatives,
     /// Which words are drawn as negatives: any, as they come (naive), brought here ahead (preloc), from a pool that is used again
     /// (pool), such as are here (local) [default: preloc on several nodes, naive under classic, else local]

@@ -11,6 +11,8 @@ use crate::table::{Align, Table};
 pub(super) struct Quality {
     /// Share of the seen questions with the right answer.
     accuracy: Option<f64>,
+    /// Share of the seen questions to which the word nearest to the third is the right answer.
+    baseline_accuracy: Option<f64>,
     /// Share of the questions whose words all have vectors.
     coverage: Option<f64>,
     /// Share of all questions with the right answer.
@@ -35,6 +37,7 @@ impl Quality {
         let of_kind = |kind| analogies.map(|report| report.of_kind(kind).accuracy());
         Self {
             accuracy: total.map(Tally::accuracy),
+            baseline_accuracy: total.map(Tally::baseline_accuracy),
             coverage: total.map(Tally::coverage),
             accuracy_of_all: total.map(Tally::accuracy_of_all),
             semantic_accuracy: of_kind(SectionKind::Semantic),
@@ -55,9 +58,9 @@ pub(super) fn table(
 ) -> String {
     let mut text = String::new();
     if let Some(report) = analogies {
-        let columns = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
+        let columns = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
         let mut table = Table::new(&columns);
-        table.row(["", "accuracy", "seen", "coverage", "of all"]);
+        table.row(["", "accuracy", "baseline", "seen", "coverage", "of all"]);
         for section in &report.sections {
             row(&mut table, &section.name, section.tally);
         }
@@ -68,7 +71,7 @@ pub(super) fn table(
             table.row(["best possible".to_owned(), format::figure(BEST_ACCURACY)]);
         }
         text.push_str(&table.render());
-        text.push('\n');
+        text.push_str("baseline: the word nearest to the third of a question, which needs no analogy\n\n");
     }
     if let Some(report) = similarity {
         let mut table = Table::new(&[Align::Left]);
@@ -87,6 +90,7 @@ fn row(table: &mut Table, name: &str, tally: Tally) {
     table.row([
         name.to_owned(),
         share(tally.seen, tally.accuracy()),
+        share(tally.seen, tally.baseline_accuracy()),
         format!("{} of {}", format::count(tally.seen), format::count(tally.asked)),
         share(tally.asked, tally.coverage()),
         share(tally.asked, tally.accuracy_of_all()),
