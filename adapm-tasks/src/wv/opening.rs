@@ -33,7 +33,7 @@ pub(crate) fn training(corpus: &Corpus, questions: Option<&Analogies>, config: &
     let settings = [
         ("seed", seed.to_string()),
         ("dim", dim.to_string()),
-        ("epochs", epochs.to_string()),
+        ("epochs", format!("{epochs:?}")),
         ("window", window.to_string()),
         ("negatives", negatives.to_string()),
         ("drawn", drawn.to_string()),

@@ -69,7 +69,8 @@ fn run(
     let config = &TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
     let own = check(config, peers).map(|()| opening::training(corpus, questions, config));
     let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
-    let TrainConfig { system, nodes, workers, seed, epochs, ref trace, .. } = *config;
+    let TrainConfig { system, nodes, workers, seed, ref trace, .. } = *config;
+    let epochs = config.epochs_for(corpus.words());
     let evaluate = questions.is_some();
     let settings =
         Settings { system, nodes, workers, seed, epochs, evaluate, valid_every: 1, trace: trace.as_ref() };
@@ -115,7 +116,7 @@ fn check(config: &TrainConfig, peers: &Peers<'_>) -> Result<(), ConfigError> {
 
 /// Length of a vector that is supported.
 const DIM_MAX: usize = 1 << 16;
-/// The terms of the loss of a pair are multiplied with each other; see the kernel.
+/// Far more than helps: word2vec advises 5 to 20.
 const NEGATIVES_MAX: usize = 500;
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ fn two_words_in_one_sentence_are_enough_and_more_workers_than_lines_are_harmless
         (config.system, config.nodes, config.workers) = (Some(adapm_tasks::System::Adapm), 2, Some(3));
         // How many negatives are the word itself would differ from epoch to epoch.
         (config.sample, config.negatives) = (0.0, 0);
-        (config.epochs, config.learning_rate) = (30, 1.0);
+        (config.epochs, config.learning_rate) = (Some(30), 1.0);
     });
     let report = run(&file.corpus().expect("two words"), &config).expect("trains");
     let losses = [report.epochs[0].loss, report.epochs[29].loss];

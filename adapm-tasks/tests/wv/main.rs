@@ -20,7 +20,7 @@ fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     config.system = None;
     config.workers = Some(1);
     config.dim = 16;
-    config.epochs = 2;
+    config.epochs = Some(2);
     config.learning_rate = 0.1;
     config.ahead = 64;
     change(&mut config);

@@ -14,7 +14,7 @@ fn processes_train_and_answer_alike_and_node_0_has_the_vectors() {
     let (corpus, questions, stop) = (corpus(2000), Analogies::planted(), AtomicBool::new(false));
     let config = small(|config| {
         (config.system, config.workers, config.epochs, config.sample) =
-            (Some(System::Adapm), Some(2), 3, 0.0);
+            (Some(System::Adapm), Some(2), Some(3), 0.0);
     });
     let mut reports = as_each("train", 2, |_, group| {
         train_in_group(&corpus, Some(&questions), &config, group, &NoProgress, &stop).expect("trains")

@@ -23,14 +23,16 @@ fn bits(report: &TrainReport) -> Vec<u32> {
 fn planted_analogies_are_learnt_whoever_shares_negatives_and_however_vectors_move() {
     let corpus = corpus(5_000);
     for (drawn, optimizer) in [
+        (Negatives::Sentence, Optimizer::Sgd),
         (Negatives::Window, Optimizer::Sgd),
         (Negatives::Pair, Optimizer::Sgd),
+        (Negatives::Sentence, Optimizer::AdaGrad),
         (Negatives::Window, Optimizer::AdaGrad),
     ] {
         let report = run(
             &corpus,
             &small(|config| {
-                (config.drawn, config.optimizer, config.dim, config.epochs) = (drawn, optimizer, 32, 5);
+                (config.drawn, config.optimizer, config.dim, config.epochs) = (drawn, optimizer, 32, Some(5));
                 config.sample = 0.0;
             }),
         )
@@ -67,7 +69,7 @@ fn all_words_of_the_vocabulary_are_examples_also_those_that_are_thinned() {
 
 #[test]
 fn no_epochs_leave_the_initial_vectors() {
-    let report = run(&corpus(200), &small(|config| config.epochs = 0)).expect("ends");
+    let report = run(&corpus(200), &small(|config| config.epochs = Some(0))).expect("ends");
     assert!(report.epochs.is_empty() && report.analogies.is_some());
     let checkpoint = report.checkpoint.expect("is asked for");
     assert!(checkpoint.vectors().values().iter().all(|value| value.abs() <= 0.5 / 16.0));
@@ -88,7 +90,8 @@ fn a_stopped_run_keeps_its_epochs_and_vectors() {
     let corpus = corpus(300);
     for (system, nodes) in [(None, 1), (Some(System::Adapm), 2)] {
         let stop = AtomicBool::new(false);
-        let config = small(|config| (config.system, config.nodes, config.epochs) = (system, nodes, 1000));
+        let config =
+            small(|config| (config.system, config.nodes, config.epochs) = (system, nodes, Some(1000)));
         let questions = Analogies::planted();
         let report = train(&corpus, Some(&questions), &config, &StopAfter(2, &stop), &stop).expect("stops");
         assert!(report.stopped && report.analogies.is_none() && report.checkpoint.is_some());

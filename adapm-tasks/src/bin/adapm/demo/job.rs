@@ -136,7 +136,8 @@ fn wv(args: &DemoArgs) -> Result<Job, Failure> {
     let corpus = Corpus::count(Text::generated(DATA_SEED, SENTENCES), 1, 1)?;
     let mut config = wv::TrainConfig::default();
     (config.nodes, config.seed) = (args.nodes, args.seed);
-    (config.dim, config.epochs) = (args.dim.unwrap_or(32), args.epochs.unwrap_or(3));
+    let epochs = args.epochs.unwrap_or(3);
+    (config.dim, config.epochs) = (args.dim.unwrap_or(32), Some(epochs));
     // Few words, each seen often: steps may be long, and none is too frequent.
     (config.learning_rate, config.sample) = (0.1, 0.0);
     config.checkpoint = false;
@@ -146,8 +147,8 @@ fn wv(args: &DemoArgs) -> Result<Job, Failure> {
         labels: crate::wv::LABELS,
         data: format!("{}, {words} words", corpus.text().source()),
         plan: format!(
-            "skip-gram, {} numbers a vector, {} negatives; {} epochs",
-            config.dim, config.negatives, config.epochs
+            "skip-gram, {} numbers a vector, {} negatives; {epochs} epochs",
+            config.dim, config.negatives
         ),
         figure: "accuracy",
         best: crate::wv::BEST_ACCURACY,

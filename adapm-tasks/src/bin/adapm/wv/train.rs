@@ -28,6 +28,8 @@ pub(crate) struct Report {
     trained: TrainReport,
     /// On the first node, if it was asked for.
     similarity: Option<SimilarityReport>,
+    /// Epochs that were to be trained.
+    epochs: u32,
 }
 
 impl Training for TrainArgs {
@@ -109,7 +111,8 @@ impl Training for TrainArgs {
         let negatives = format!("{} a pair, drawn for each {}", config.negatives, config.drawn);
         let sampling = config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
         plan.row("negatives", &(negatives + &sampling), &["negatives", "drawn", "sampling"]);
-        plan.row("epochs", &config.epochs.to_string(), &["epochs"]);
+        let epochs = config.epochs_for(data.corpus.words());
+        plan.row("epochs", &epochs.to_string(), &["epochs"]);
         data.asked.plan(plan);
         plan.row("seed", &config.seed.to_string(), &["seed"]);
     }
@@ -131,13 +134,13 @@ impl Training for TrainArgs {
         let checkpoint = trained.checkpoint.as_ref().zip(asked.similarities.as_ref());
         let similarity =
             checkpoint.map(|(checkpoint, pairs)| pairs.evaluate(&checkpoint.vectors(), usize::MAX));
-        Ok(Report { trained, similarity })
+        Ok(Report { trained, similarity, epochs: config.epochs_for(corpus.words()) })
     }
 
-    fn summary(&self, Report { trained, .. }: &Report) -> Summary {
+    fn summary(&self, Report { trained, epochs, .. }: &Report) -> Summary {
         let (seconds, valid_seconds) = report::seconds_of(&trained.epochs);
         Summary {
-            epochs: self.training.epochs,
+            epochs: *epochs,
             chosen: trained.epochs.last().map_or(0, |epoch| epoch.epoch),
             seconds,
             loss: trained.epochs.last().map(|epoch| epoch.loss),
@@ -152,7 +155,7 @@ impl Training for TrainArgs {
     }
 
     fn quality(data: &Data, report: &Report) -> String {
-        let Report { trained, similarity } = report;
+        let Report { trained, similarity, .. } = report;
         figures::table(trained.analogies.as_ref(), similarity.as_ref(), data.asked.are_planted)
     }
 
@@ -182,7 +185,7 @@ impl Training for TrainArgs {
     }
 
     fn object(data: &Data, config: &TrainConfig, report: &Report) -> impl Serialize {
-        let Report { trained, similarity } = report;
+        let Report { trained, similarity, .. } = report;
         Own {
             seed: config.seed,
             dim: config.dim,
