@@ -83,13 +83,22 @@ fn word_vectors_are_trained_asked_and_exported() {
     let more = ["--nodes", "2", "--workers", "1", "--similarity", text(&pairs), "--json"];
     let ran = succeeded(&[train.as_slice(), &files, &more].concat());
     let last = objects(&ran).pop().expect("an object");
-    for field in ["accuracy", "coverage", "accuracy_of_all", "semantic_accuracy", "similarity", "bytes_sent"]
-    {
+    for field in [
+        "accuracy",
+        "baseline_accuracy",
+        "coverage",
+        "accuracy_of_all",
+        "semantic_accuracy",
+        "similarity",
+        "bytes_sent",
+    ] {
         assert!(last[field].is_number(), "{field} in {last}");
     }
     assert_eq!([&last["questions"], &last["best_accuracy"]], [&Value::from(960), &Value::from(1.0)]);
     assert_eq!((&last["generated"], &last["similarity_coverage"]), (&Value::from(true), &Value::from(0.75)));
-    for words in ["generated sentences (seed 1)", "best possible", "gram1-plural", "coverage", "Spearman"] {
+    for words in
+        ["generated sentences (seed 1)", "best possible", "gram1-plural", "coverage", "baseline", "Spearman"]
+    {
         holds(&ran.stderr, words);
     }
 
