@@ -45,7 +45,7 @@ fn text(system: System) -> Counted {
     let corpus = Corpus::count(Text::generated(1, 200), 1, 1).expect("has words");
     let mut config = wv::TrainConfig::default();
     (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
-    (config.dim, config.epochs) = (4, 2);
+    (config.dim, config.epochs) = (4, Some(2));
     let report = wv::train(&corpus, None, &config, &adapm_tasks::run::NoProgress, &AtomicBool::new(false));
     let report = report.expect("trains");
     let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
