@@ -47,12 +47,11 @@ fn check_vocabulary(vocabulary: &Vocabulary) -> bool {
 /// Shares in order are the text, and cut it between words.
 fn shares(file: &[u8], all: usize) -> bool {
     let text = text_of(file);
-    let bytes = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
     let shares: Vec<Vec<u8>> = (0..all).map(|index| share_of(&text, index, all)).collect();
-    assert_eq!(shares.concat(), bytes, "{all} shares are the text");
+    assert_eq!(shares.concat(), file, "{all} shares are the text");
     let is_space = u8::is_ascii_whitespace;
     let words = |bytes: &[u8]| bytes.split(is_space).filter(|word| !word.is_empty()).count();
-    assert_eq!(shares.iter().map(|share| words(share)).sum::<usize>(), words(bytes), "no word is cut");
+    assert_eq!(shares.iter().map(|share| words(share)).sum::<usize>(), words(file), "no word is cut");
     all > 1 && !file.is_empty()
 }
 

@@ -40,7 +40,10 @@ impl std::error::Error for UnknownColumns {}
 
 impl std::fmt::Display for UnknownColumns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown = self.found.iter().take(SHOWN_MAX).map(|name| format!("`{name}`"));
+        let shown = self.found.iter().take(SHOWN_MAX).map(|name| match name.char_indices().nth(CHARS_MAX) {
+            None => format!("`{name}`"),
+            Some((end, _)) => format!("`{}...`", &name[..end]),
+        });
         let mut shown = shown.collect::<Vec<_>>().join(", ");
         if self.found.len() > SHOWN_MAX {
             shown.push_str(", ...");
@@ -142,6 +145,8 @@ pub(super) const UNTIMED: usize = 3;
 pub(super) const TIMED: usize = 4;
 /// Names that an error shows.
 const SHOWN_MAX: usize = 12;
+/// Characters of each.
+const CHARS_MAX: usize = 40;
 
 const PARTS: [&str; 3] = ["users (rows)", "items (columns)", "values"];
 const EXAMPLES: [&str; 3] = ["uid, userId, row", "iid, movieId, isbn, column", "score, stars, value"];

@@ -76,6 +76,14 @@ fn names_of_columns_are_believed() {
 }
 
 #[test]
+fn names_that_are_no_names_are_shown_on_one_short_line() {
+    let text = format!("a\u{7}b,{},c\n1,2,3\n", "x".repeat(1_000));
+    let error = parse(text.as_bytes()).expect_err("which is which?");
+    assert!(!error.contains(char::is_control) && error.len() < 300, "{error}");
+    assert!(error.contains("`a b`, `xxxx") && error.contains("xxx...`, `c`"), "{error}");
+}
+
+#[test]
 fn ids_that_are_no_numbers_are_names() {
     let expected = [
         read_as("ann, the first", "034545104X", 4.5),

@@ -86,8 +86,10 @@ pub(super) fn names_of(line: &[u8], form: Form) -> Option<Vec<String>> {
     }
 }
 
+/// The fields of a line, to be shown on one.
 fn texts(record: &Record) -> Vec<String> {
-    record.fields().map(|field| String::from_utf8_lossy(field.bytes).into_owned()).collect()
+    let shown = |c: char| if c.is_control() { ' ' } else { c };
+    record.fields().map(|field| String::from_utf8_lossy(field.bytes).chars().map(shown).collect()).collect()
 }
 
 fn is_number(field: Field<'_>) -> bool {
