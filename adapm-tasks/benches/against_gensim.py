@@ -6,7 +6,7 @@ Both train skip-gram with the same settings: dimension 100, window 5, 5 negative
 5 epochs. A word is an occurrence of a word of the vocabulary, thinned or not, for both; reading the text while training is in the
 time of both, counting the vocabulary in that of neither. gensim runs in its usual way (LineSentence: one thread reads, two train)
 and in its fastest (corpus_file: two threads read and train). Processor seconds are those of training, of all threads: they
-say more than the clock where other programs run. Needs gensim; run it where `cargo` finds the workspace, or name the program in
+say more than the clock where other programs run. EPOCHS is 2 or more. Needs gensim; run it where `cargo` finds the workspace, or name the program in
 $ADAPM.
 """
 
@@ -37,12 +37,12 @@ def adapm(text, epochs):
         lines = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout.splitlines()
         return [json.loads(line) for line in lines], seconds_of_children() - before
 
-    # What a run without epochs takes is what training does not.
-    _, other = run(0)
+    # One epoch and `epochs` of them differ by training alone.
+    _, one = run(1)
     lines, used = run(epochs)
     done = [line for line in lines if "epoch" in line]
     words, seconds = (sum(line[field] for line in done) for field in ("words", "seconds"))
-    return words / seconds, used - other
+    return words / seconds, (used - one) * epochs / (epochs - 1)
 
 
 def gensim(text, epochs, is_file):
