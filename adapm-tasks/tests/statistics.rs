@@ -34,7 +34,7 @@ fn matrix(system: System) -> Counted {
     let ratings = Ratings::planted(planted).expect("there is such a matrix");
     let mut config = mf::TrainConfig::default();
     (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
-    (config.dim, config.epochs) = (4, 2);
+    (config.dim, config.epochs) = (4, Some(2));
     let report = mf::train(&ratings, &config, &adapm_tasks::run::NoProgress, &AtomicBool::new(false));
     let report = report.expect("trains");
     let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();

@@ -26,7 +26,7 @@ use crate::run::draws::Draws;
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
-use crate::run::task::{Course, Form, Initial, Round, StepError, Task, Tell, Unit};
+use crate::run::task::{Course, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit};
 
 /// Embeddings of a graph that are trained.
 #[derive(Clone, Copy)]
@@ -152,7 +152,7 @@ impl<'a> Task for Embeddings<'a> {
         }
     }
 
-    fn examination(&self, split: Split, form: Form) -> Option<Ranking<'a>> {
+    fn examination(&self, split: Split, form: Form, _: Option<&FiguresOf<Self>>) -> Option<Ranking<'a>> {
         let halves = if form == Form::Trained { 2 } else { 1 };
         let (shape, reciprocal) = (self.shape_of(halves), self.config.reciprocal);
         let ranking = || Ranking::new(self.graph, split, self.model(), shape, reciprocal);

@@ -2,24 +2,30 @@
 //!
 //! ```text
 //!   "adapmckp" | version u32 | task: text | dim u64 | rows u64 | columns u64
-//!   | ids of rows | ids of columns | digest of the training data u64 | its least and largest value f32 | floats u64 | values in key order f32 | checksum u64
+//!   | ids of rows | ids of columns | digest of the training data u64 | its least and largest value f32
+//!   | mean f64 | scale f64 | effects of rows: count u64, f64 each | effects of columns: count u64, f64 each
+//!   | floats u64 | values in key order f32 | checksum u64
 //!   ids: form u64 | count u64 | 0: nothing, as the index is the id (generated ratings); 1: u64 each; 2: text each
 //! ```
 //!
-//! Only factors are kept, no accumulators: rows first, then
-//! columns. The bytes do not depend on how many nodes held the values.
+//! No effects are written where rows or columns have none. Only factors are kept, no accumulators: rows first, then columns. The
+//! bytes do not depend on how many nodes held the values. Files of version 1 had no means; what they predict is not what this program
+//! does, so they are refused.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::{fmt, io};
 
 use crate::data::RatingId;
+use crate::matrix::dot;
 use crate::mf::ids::Ids;
+use crate::mf::means::Means;
 use crate::mf::ratings::Ratings;
 use crate::run::digest::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
 
-/// Factors of a trained model, rows first, then columns, with what is needed to use them.
+/// A trained model: the means, the factors, rows first, then columns, and what is needed to use them. The prediction for a row and a
+/// column is `mean + effect of the row + effect of the column + scale * (product of their factors)`.
 #[derive(Clone, PartialEq)]
 pub struct Checkpoint {
     pub(super) dim: usize,
@@ -31,6 +37,9 @@ pub struct Checkpoint {
     pub(super) trained_on: u64,
     /// Least and largest value of the training data.
     pub(super) range: (f32, f32),
+    pub(super) means: Means,
+    /// What products are multiplied by; 0: the means are predicted.
+    pub(super) scale: f64,
     pub(crate) values: Arc<Vec<f32>>,
 }
 
@@ -42,8 +51,13 @@ impl fmt::Debug for Checkpoint {
 }
 
 impl Checkpoint {
-    /// The factors of these ratings, in key order.
-    pub(crate) fn of(ratings: &Ratings, dim: usize, values: Arc<Vec<f32>>) -> Self {
+    /// The model of these ratings: means and scale, and factors in key order.
+    pub(crate) fn of(
+        ratings: &Ratings,
+        dim: usize,
+        (means, scale): (&Means, f64),
+        values: Arc<Vec<f32>>,
+    ) -> Self {
         Self {
             dim,
             rows: ratings.rows.into(),
@@ -52,6 +66,8 @@ impl Checkpoint {
             column_ids: ratings.column_ids.clone(),
             trained_on: ratings.train_digest(),
             range: ratings.range,
+            means: means.clone(),
+            scale,
             values,
         }
     }
@@ -117,6 +133,40 @@ impl Checkpoint {
         if (column as u64) < self.columns { self.value(self.rows as usize + column) } else { None }
     }
 
+    /// The mean of what was trained on.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.means.mean
+    }
+
+    /// What a row differs from the mean by; 0 if rows hardly differ, `None` beyond the last.
+    #[must_use]
+    pub fn row_effect(&self, row: usize) -> Option<f64> {
+        (row < self.rows()).then(|| self.means.rows.get(row).copied().unwrap_or(0.0))
+    }
+
+    /// What a column differs from the mean by; 0 if columns hardly differ, `None` beyond the last.
+    #[must_use]
+    pub fn column_effect(&self, column: usize) -> Option<f64> {
+        (column < self.columns()).then(|| self.means.columns.get(column).copied().unwrap_or(0.0))
+    }
+
+    /// What products of factors are multiplied by; 0 if the means are predicted.
+    #[must_use]
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// The prediction for a row and a column by their indices; `None`, or one beyond the last: a row or column that is not known.
+    #[must_use]
+    pub fn predict(&self, row: Option<usize>, column: Option<usize>) -> f64 {
+        let factors = row.and_then(|row| self.row(row)).zip(column.and_then(|column| self.column(column)));
+        let product = factors.map_or(0.0, |(row, column)| f64::from(dot(row, column)));
+        let effect = row.and_then(|row| self.row_effect(row)).unwrap_or(0.0)
+            + column.and_then(|column| self.column_effect(column)).unwrap_or(0.0);
+        self.means.mean + effect + self.scale * product
+    }
+
     /// What the bytes of the file at `path` say.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CheckpointError> {
         decode(bytes).map_err(|fault| fault.at(path))
@@ -137,11 +187,14 @@ impl Checkpoint {
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::new();
         digest.values(&self.values);
+        let effects = self.means.rows.iter().chain(&self.means.columns);
+        let numbers = [self.means.mean, self.scale].into_iter().chain(effects.copied());
+        numbers.for_each(|number| digest.word(number.to_bits()));
         digest.sum()
     }
 
     fn value(&self, key: usize) -> Option<&[f32]> {
-        self.values.chunks_exact(self.dim).nth(key)
+        self.values.get(key * self.dim..(key + 1) * self.dim)
     }
 
     /// Writes the bytes of the file.
@@ -158,6 +211,12 @@ impl Checkpoint {
         self.column_ids.write(&mut writer)?;
         writer.count(self.trained_on)?;
         [self.range.0, self.range.1].iter().try_for_each(|bound| writer.bytes(&bound.to_le_bytes()))?;
+        let Means { mean, rows, columns } = &self.means;
+        [*mean, self.scale].iter().try_for_each(|number| writer.count(number.to_bits()))?;
+        for effects in [rows, columns] {
+            writer.count(effects.len() as u64)?;
+            effects.iter().try_for_each(|effect| writer.count(effect.to_bits()))?;
+        }
         writer.values(&self.values)
     }
 }
@@ -175,13 +234,27 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     if range.0.is_nan() || range.1.is_nan() || range.0 > range.1 {
         return Err(Fault::Corrupt);
     }
+    let [mean, scale] = [reader.count()?, reader.count()?].map(f64::from_bits);
+    let mut effects =
+        |len| Ok(counts(&mut reader, len)?.into_iter().map(f64::from_bits).collect::<Vec<f64>>());
+    let means = Means { mean, rows: effects(rows)?, columns: effects(columns)? };
     let values = reader.values()?;
     let floats = rows.checked_add(columns).and_then(|keys| keys.checked_mul(dim));
     if dim == 0 || floats != Some(values.len() as u64) {
         return Err(Fault::Corrupt);
     }
     let (dim, values) = (dim as usize, Arc::new(values));
-    Ok(Checkpoint { dim, rows, columns, row_ids, column_ids, trained_on, range, values })
+    Ok(Checkpoint { dim, rows, columns, row_ids, column_ids, trained_on, range, means, scale, values })
+}
+
+/// A number for each of `len` rows or columns, or none at all.
+fn counts(reader: &mut Reader<'_>, len: u64) -> Result<Vec<u64>, Fault> {
+    let count = reader.count()?;
+    if count != 0 && count != len {
+        return Err(Fault::Corrupt);
+    }
+    // Grows as there are bytes, whatever the count claims.
+    (0..count).map(|_| reader.count()).collect()
 }
 
 /// The name of the task in its files.
@@ -203,6 +276,8 @@ pub(super) mod tests {
             column_ids: Ids::Numbers(vec![3]),
             trained_on: 17,
             range: (1.0, 5.0),
+            means: Means { mean: 3.5, rows: vec![0.25, -0.5], columns: Vec::new() },
+            scale: 0.25,
             values: Arc::new(vec![1.0, 2.0, 3.0, 4.0, 5.0, -6.0]),
         }
     }
@@ -217,6 +292,8 @@ pub(super) mod tests {
         assert_eq!(decode(&bytes(&checkpoint)), Ok(checkpoint.clone()));
         assert_eq!((checkpoint.row(1), checkpoint.row(2)), (Some([3.0, 4.0].as_slice()), None));
         assert_eq!((checkpoint.column(0), checkpoint.column(1)), (Some([5.0, -6.0].as_slice()), None));
+        assert_eq!(checkpoint.predict(Some(1), Some(0)), 3.5 - 0.5 + 0.25 * (3.0 * 5.0 - 4.0 * 6.0));
+        assert_eq!([checkpoint.predict(Some(0), None), checkpoint.predict(None, Some(0))], [3.75, 3.5]);
         let mut names = Names::default();
         [b"a b".as_slice(), "caf\u{e9}".as_bytes()].into_iter().for_each(|name| names.push(name));
         let named = Checkpoint { row_ids: Ids::Names(names), column_ids: Ids::Indices(1), ..checkpoint };
@@ -236,6 +313,9 @@ pub(super) mod tests {
         assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
         let wrong = Checkpoint { row_ids: Ids::Numbers(vec![7, 7]), ..checkpoint() };
         assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
+        let means = Means { columns: vec![1.0, 2.0], ..Means::default() };
+        let wrong = Checkpoint { means, ..checkpoint() };
+        assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
         let wrong = Checkpoint { rows: 3, row_ids: Ids::Indices(3), ..checkpoint() };
         assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
     }
@@ -244,7 +324,7 @@ pub(super) mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(tail in prop::collection::vec(any::<u8>(), 0..200)) {
             let head = bytes(&checkpoint());
-            for start in [0, 14, 22, 46] {
+            for start in [0, 14, 22, 46, 62, 70, 86, 110] {
                 let _ = decode(&[&head[..start], &tail].concat());
             }
         }

@@ -4,6 +4,7 @@ use adapm_runtime::trace::Tracer;
 
 use crate::System;
 use crate::mf::ratings::Ratings;
+use crate::mf::selection::Selection;
 use crate::run::config::{ConfigError, Split};
 use crate::run::crew;
 use crate::run::named::named;
@@ -57,32 +58,43 @@ pub struct TrainConfig {
     pub workers: Option<usize>,
     /// Seed of initial values and order of the data. Defaults to 1.
     pub seed: u64,
-    /// The order of visits. Defaults to columnwise.
-    pub order: Order,
+    /// The order of visits. `None`: columnwise, but `dsgd` after cross-fitting ([`Selection`]): the steps of several workers on one column
+    /// add up, which is much where each sees all cells of an epoch at once. Defaults to `None`.
+    pub order: Option<Order>,
     /// How a gradient becomes an update. Defaults to AdaGrad.
     pub optimizer: Optimizer,
     /// Number of factors, the rank. Defaults to 32.
     pub dim: usize,
-    /// Passes over the training data; 0 evaluates the initial values. Defaults to 20.
-    pub epochs: u32,
-    /// Factor of every step, at first. Defaults to 0.03.
-    pub learning_rate: f32,
+    /// Passes over the training data; 0 predicts the means. `None`: as many as help, at most 100; if nothing tells what
+    /// helps ([`Selection::Nothing`]) 20. Defaults to `None`.
+    ///
+    /// [`Selection::Nothing`]: crate::mf::Selection::Nothing
+    pub epochs: Option<u32>,
+    /// Factor of every step, at first, where what is learnt has deviation 1. `None`: 0.1 with AdaGrad, 0.02 with SGD.
+    /// Defaults to `None`.
+    pub learning_rate: Option<f32>,
     /// Raises the learning rate by 5 % after an epoch in which the loss fell, and halves it after one in which it rose
     /// (bold driver). Defaults to false.
     pub bold_driver: bool,
-    /// Weight of the squared norms of rows and columns. Defaults to 0.06.
-    pub l2: f32,
+    /// Weight of the squared norms of rows and columns, the same in all epochs, where what is learnt has deviation 1. `None`:
+    /// it begins with 0.12 for each cell, or with 4 for each vector, and is halved behind each epoch after which the error on
+    /// what is selected on has not fallen by half a percent; if nothing is selected it is half of that and stays. Defaults to
+    /// `None`.
+    pub l2: Option<f32>,
     /// What squared norms are weighted by. Defaults to the number of cells.
     pub penalty: Penalty,
-    /// Standard deviation of the initial values around those whose products are the training mean. Defaults to 0.05.
+    /// Standard deviation of the initial values, around 0. Defaults to 0.05.
     pub initial_deviation: f32,
     /// Clips predictions to the range of the training data. Defaults to false.
     pub clip: bool,
     /// Chunks of up to 4,096 cells between `localize` and the access at most, and three quarters of them at least, under
     /// [`System::Lapse`]. Defaults to 8.
     pub localize_ahead: u64,
-    /// Evaluates valid, if there is one, to select the epoch, and test with the selected one. Defaults to true.
+    /// Selects the epoch, and evaluates test with the selected one. Defaults to true.
     pub evaluate: bool,
+    /// Holds cells of train back to select on, or leaves them out in turn, if the data has no valid part
+    /// ([`Selection`](crate::mf::Selection)). Defaults to true.
+    pub holds_back: bool,
     /// Epochs between two evaluations of valid; the last epoch is always evaluated. Defaults to 1.
     pub valid_every: u32,
     /// Puts the chosen parameters into the report; where nodes are processes they are brought together on node 0, whose
@@ -100,18 +112,19 @@ impl Default for TrainConfig {
             nodes: 1,
             workers: None,
             seed: 1,
-            order: Order::Columnwise,
+            order: None,
             optimizer: Optimizer::AdaGrad,
             dim: 32,
-            epochs: 20,
-            learning_rate: 0.03,
+            epochs: None,
+            learning_rate: None,
             bold_driver: false,
-            l2: 0.06,
+            l2: None,
             penalty: Penalty::Cell,
             initial_deviation: 0.05,
             clip: false,
             localize_ahead: 8,
             evaluate: true,
+            holds_back: true,
             valid_every: 1,
             checkpoint: true,
             trace: None,
@@ -120,6 +133,35 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
+    /// The order of visits in a run that selects like this.
+    #[must_use]
+    pub fn order(&self, selection: Selection) -> Order {
+        self.order.unwrap_or(match selection {
+            Selection::CrossFitted { .. } => Order::Dsgd,
+            _ => Order::Columnwise,
+        })
+    }
+
+    /// The learning rate, at first.
+    #[must_use]
+    pub fn rate(&self) -> f32 {
+        self.learning_rate.unwrap_or(match self.optimizer {
+            Optimizer::AdaGrad => 0.1,
+            Optimizer::Sgd => 0.02,
+        })
+    }
+
+    /// The weight of squared norms in the first epoch of a run that selects like this.
+    #[must_use]
+    pub fn penalty_first(&self, selection: Selection) -> f32 {
+        let first = match self.penalty {
+            Penalty::Cell => 0.12,
+            Penalty::Vector => 4.0,
+        };
+        // One that does not fall has to be between the first and the last of those that do.
+        self.l2.unwrap_or(if selection == Selection::Nothing { 0.5 * first } else { first })
+    }
+
     /// Checks that the choices make sense for these ratings.
     pub(crate) fn check(&self, ratings: &Ratings, peers: &Peers<'_>) -> Result<(), ConfigError> {
         crew::check(self.system, self.nodes, self.workers, peers)?;
@@ -130,7 +172,7 @@ impl TrainConfig {
             return Err(ConfigError::Dimension { dim: self.dim });
         }
         let positive = [
-            ("learning_rate", self.learning_rate > 0.0 && self.learning_rate.is_finite()),
+            ("learning_rate", self.rate() > 0.0 && self.rate().is_finite()),
             ("initial_deviation", self.initial_deviation > 0.0 && self.initial_deviation.is_finite()),
             ("localize_ahead", self.localize_ahead > 0),
             ("valid_every", self.valid_every > 0),
@@ -138,7 +180,7 @@ impl TrainConfig {
         if let Some((field, _)) = positive.iter().find(|(_, holds)| !holds) {
             return Err(ConfigError::NotPositive { field });
         }
-        if !(self.l2 >= 0.0 && self.l2.is_finite()) {
+        if !self.l2.is_none_or(|l2| l2 >= 0.0 && l2.is_finite()) {
             return Err(ConfigError::Negative { field: "l2" });
         }
         Ok(())

@@ -10,11 +10,12 @@ use crate::mf::checkpoint::Checkpoint;
 use crate::mf::config::EvalConfig;
 use crate::mf::metrics::RatingMetrics;
 use crate::mf::opening;
-use crate::mf::prediction::Prediction;
+use crate::mf::prediction::{self, Prediction, Scale};
 use crate::mf::ratings::Ratings;
 use crate::mf::report::EvalReport;
 use crate::mf::task;
 use crate::run::agreement;
+use crate::run::config::Split;
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
 use crate::run::evaluation::Evaluation;
@@ -74,11 +75,18 @@ fn run(
     let began = Instant::now();
     let (dim, shape) = (checkpoint.dim(), task::shape(ratings, checkpoint.dim()));
     let kept = Kept::all(shape.clone(), Arc::clone(&checkpoint.values));
-    let examination = &Prediction::new(ratings, split, dim, dim, clip);
+    let held = match split {
+        Split::Valid => &ratings.valid,
+        Split::Test => &ratings.test,
+    };
+    let (means, range) = (&checkpoint.means, clip.then_some(ratings.range));
+    let (scale, rows) = (Scale::Known(checkpoint.scale), ratings.rows);
+    let examination = &Prediction { split, held, means, scale, rows, dim, value_len: dim, range };
     let evaluated = Evaluation { examination, shape, crew, observer, stop }.run(kept.initial())?;
     let metrics = (!evaluated.stopped).then(|| examination.figures(&evaluated.answers));
     Ok(EvalReport {
         metrics,
+        means: metrics.map(|_| prediction::figures(held, means, 0.0, &[], range)),
         seconds: began.elapsed().as_secs_f64(),
         stats: evaluated.stats,
         stopped: evaluated.stopped,

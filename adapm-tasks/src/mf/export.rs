@@ -1,11 +1,13 @@
 //! Factors of a trained model as text that people and other programs read.
 //!
 //! ```text
-//!   row     tab id tab number tab number ...     dim numbers
-//!   column  tab id tab number tab number ...
+//!   mean    tab mean
+//!   row     tab id tab effect tab number tab number ...     dim numbers
+//!   column  tab id tab effect tab number tab number ...
 //! ```
 //!
-//! The prediction for a row and a column is the sum of the products of their numbers.
+//! The prediction for a row and a column is `mean + effect of the row + effect of the column + sum of the products of their numbers`; of one
+//! that is not known nothing is added.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,8 +16,9 @@ use crate::mf::checkpoint::Checkpoint;
 use crate::run::file::{self, CheckpointError};
 
 impl Checkpoint {
-    /// Writes all factors as lines of fields between tabs: `row` or `column`, its id in the data, its numbers, as short as they
-    /// can be and still read as the same bits. An older file of that name stays as it is until the new one is complete.
+    /// Writes the model as lines of fields between tabs: the mean; then `row` or `column`, its id in the data, its effect, its numbers,
+    /// which are its factors times the root of the [scale](Self::scale); all as short as they can be and still read as the same
+    /// bits. An older file of that name stays as it is until the new one is complete.
     ///
     /// # Errors
     ///
@@ -30,14 +33,20 @@ impl Checkpoint {
     ///
     /// What `out` refuses.
     pub fn export_to(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        writeln!(out, "mean\t{}", self.mean())?;
+        let root = self.scale.sqrt() as f32;
         for key in 0..self.rows() + self.columns() {
-            let (kind, id, factors) = match key.checked_sub(self.rows()) {
-                None => ("row", self.row_id(key), self.row(key)),
-                Some(column) => ("column", self.column_id(column), self.column(column)),
+            let (kind, id, effect, factors) = match key.checked_sub(self.rows()) {
+                None => ("row", self.row_id(key), self.row_effect(key), self.row(key)),
+                Some(column) => {
+                    let (id, effect) = (self.column_id(column), self.column_effect(column));
+                    ("column", id, effect, self.column(column))
+                }
             };
             let id = id.map(|id| id.to_string()).unwrap_or_default();
-            write!(out, "{kind}\t{id}")?;
-            factors.unwrap_or_default().iter().try_for_each(|number| write!(out, "\t{number}"))?;
+            write!(out, "{kind}\t{id}\t{}", effect.unwrap_or_default())?;
+            let mut numbers = factors.unwrap_or_default().iter().map(|factor| root * factor);
+            numbers.try_for_each(|number| write!(out, "\t{number}"))?;
             out.write_all(b"\n")?;
         }
         Ok(())
@@ -52,7 +61,7 @@ mod tests {
     fn every_vector_has_a_line_with_its_id() {
         let mut out = Vec::new();
         checkpoint().export_to(&mut out).expect("memory takes every byte");
-        let expected = "row\t7\t1\t2\nrow\t18446744073709551615\t3\t4\ncolumn\t3\t5\t-6\n";
+        let expected = "mean\t3.5\nrow\t7\t0.25\t0.5\t1\nrow\t18446744073709551615\t-0.5\t1.5\t2\ncolumn\t3\t0\t2.5\t-3\n";
         assert_eq!(String::from_utf8(out).as_deref(), Ok(expected));
     }
 }

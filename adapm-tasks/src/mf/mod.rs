@@ -6,8 +6,9 @@
 //!   Ratings ------------------------------------------------------------------> evaluate() <-----------+
 //! ```
 //!
-//! The task of AdaPM App. C and Lapse §4.1. Row `i` is key `i`, column `j` is key `rows + j`. Rows or columns that train does
-//! not know have no key; for them the training mean is predicted.
+//! The task of AdaPM App. C and Lapse §4.1, on what the means of rows and columns leave. Row `i` is key `i`, column `j` is key
+//! `rows + j`. Rows or columns that train does not know have no key: a known row with an unknown column is predicted to have its mean,
+//! and the reverse.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -18,7 +19,7 @@
 //! (planted.rows, planted.columns, planted.cells) = (200, 100, 4_000);
 //! let ratings = Ratings::planted(planted)?;
 //! let mut config = TrainConfig::default();
-//! (config.nodes, config.dim, config.epochs) = (2, 8, 10);
+//! (config.nodes, config.dim, config.epochs) = (2, 8, Some(10));
 //! let stop = AtomicBool::new(false);
 //! let trained = train(&ratings, &config, &NoProgress, &stop)?;
 //! assert!(trained.epochs[9].loss < trained.epochs[0].loss);
@@ -61,12 +62,16 @@
 mod cell;
 mod checkpoint;
 mod config;
+mod cross;
+mod descent;
 mod evaluation;
 mod export;
+mod gain;
 mod held_out;
 mod ids;
 mod initial;
 pub(crate) mod kernel;
+mod means;
 mod metrics;
 mod opening;
 mod order;
@@ -76,6 +81,8 @@ mod prediction;
 mod ratings;
 mod reader;
 mod report;
+mod residuals;
+pub(crate) mod selection;
 mod skew;
 mod step;
 mod sweep;
@@ -94,6 +101,7 @@ pub use metrics::RatingMetrics;
 pub use planted::{PlantedConfig, PlantedError};
 pub use ratings::{RatingCounts, Ratings, RatingsSource};
 pub use report::{EvalReport, TrainReport};
+pub use selection::Selection;
 pub use traced::{KEY_KINDS, traced_keys};
 pub use training::{train, train_in_group};
 

@@ -3,28 +3,30 @@
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::config::{EvalConfig, TrainConfig};
 use crate::mf::ratings::Ratings;
+use crate::mf::selection::Prepared;
 use crate::run::agreement::Opening;
 
 /// A training run.
-pub(crate) fn training(ratings: &Ratings, config: &TrainConfig) -> Opening {
+pub(crate) fn training(ratings: &Ratings, config: &TrainConfig, prepared: &Prepared<'_>) -> Opening {
     // Field by field, so that a field that is new cannot be forgotten.
     let TrainConfig {
         system,
         nodes,
         workers,
         seed,
-        order,
+        order: _,
         optimizer,
         dim,
         epochs,
-        learning_rate,
+        learning_rate: _,
         bold_driver,
-        l2,
+        l2: _,
         penalty,
         initial_deviation,
         clip,
         localize_ahead,
         evaluate,
+        holds_back,
         valid_every,
         checkpoint,
         // Whether a process traces is its own affair.
@@ -32,21 +34,29 @@ pub(crate) fn training(ratings: &Ratings, config: &TrainConfig) -> Opening {
     } = config;
     let settings = [
         ("seed", seed.to_string()),
-        ("order", order.to_string()),
+        ("order", config.order(prepared.selection).to_string()),
         ("optimizer", optimizer.to_string()),
         ("dim", dim.to_string()),
-        ("epochs", epochs.to_string()),
-        ("learning_rate", learning_rate.to_string()),
+        ("epochs", epochs.map_or_else(|| "as many as help".to_owned(), |epochs| epochs.to_string())),
+        ("learning_rate", config.rate().to_string()),
         ("bold_driver", bold_driver.to_string()),
-        ("l2", l2.to_string()),
+        ("l2", penalty_of(config, prepared)),
         ("penalty", penalty.to_string()),
         ("initial_deviation", initial_deviation.to_string()),
         ("clip", clip.to_string()),
         ("localize_ahead", localize_ahead.to_string()),
         ("evaluate", evaluate.to_string()),
+        ("holds_back", holds_back.to_string()),
         ("valid_every", valid_every.to_string()),
+        ("found by cross-fitting", prepared.found()),
     ];
     Opening::new("train mf", describe(ratings), *checkpoint, (*system, *nodes, *workers), settings)
+}
+
+/// The penalty, and that it falls unless it was given.
+fn penalty_of(config: &TrainConfig, prepared: &Prepared<'_>) -> String {
+    let falls = if config.l2.is_none() { ", falling" } else { "" };
+    format!("{}{falls}", config.penalty_first(prepared.selection))
 }
 
 /// An evaluation of `checkpoint`.

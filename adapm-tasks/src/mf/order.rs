@@ -162,6 +162,7 @@ mod tests {
     use crate::mf::part::Division;
     use crate::mf::planted::PlantedConfig;
     use crate::mf::ratings::Ratings;
+    use crate::mf::residuals::Residuals;
     use crate::mf::tiles::CHUNK_CELLS;
 
     type Visited = (u32, u32, u32);
@@ -173,7 +174,8 @@ mod tests {
 
     fn visits(order: Order, nodes: usize, workers: usize) -> Vec<Visits> {
         let ratings = ratings();
-        let division = Division::new(&ratings, order, nodes, workers, 5);
+        let residuals = Residuals::new(&ratings, Vec::new());
+        let division = Division::new(&residuals, order, nodes, workers, 5);
         let all = division.workers();
         assert_eq!(division.rounds(), if order == Order::Dsgd { all } else { 1 });
         (0..all).map(|worker| Visits::new(division.part(worker, &|_, _| {}), 5, worker, all)).collect()
@@ -217,7 +219,9 @@ mod tests {
     #[test]
     fn every_order_visits_each_cell_once_an_epoch_and_another_way_in_the_next() {
         let mut expected = Vec::new();
-        ratings().for_each(0..90, |cell| expected.push((cell.row, cell.column, cell.value.to_bits())));
+        let ratings = ratings();
+        Residuals::new(&ratings, Vec::new())
+            .for_each(0..90, |cell| expected.push((cell.row, cell.column, cell.value.to_bits())));
         expected.sort_unstable();
         for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
             for (nodes, workers) in [(1, 1), (2, 1), (2, 3), (1, 50)] {
@@ -297,7 +301,8 @@ mod tests {
     fn any_cells_make_a_chunk_that_has_each_row_and_column_once_and_a_refused_chunk_ends_the_visit() {
         for order in [Order::Columnwise, Order::Plain] {
             let ratings = Ratings::planted(PlantedConfig::default()).expect("valid");
-            let part = Division::new(&ratings, order, 1, 1, 5).part(0, &|_, _| {});
+            let residuals = Residuals::new(&ratings, Vec::new());
+            let part = Division::new(&residuals, order, 1, 1, 5).part(0, &|_, _| {});
             let (mut visits, mut taken) = (Visits::new(part, 5, 0, 1), 0);
             let refused = visits.round(0, &mut |chunk| {
                 taken += 1;

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::mf::cell::Cell;
 use crate::mf::config::Order;
-use crate::mf::ratings::Ratings;
+use crate::mf::residuals::Residuals;
 use crate::mf::sweep::Sweep;
 use crate::mf::tiles::{Group, cut, deal, lengths, row_bounds};
 use crate::run::task::Tell;
@@ -19,7 +19,7 @@ use crate::run::task::Tell;
 /// How ratings are divided among workers. What several workers of a process need is made once, by the first that asks.
 #[derive(Debug)]
 pub(crate) struct Division<'a> {
-    ratings: &'a Ratings,
+    residuals: &'a Residuals<'a>,
     order: Order,
     nodes: usize,
     /// Of each node.
@@ -45,9 +45,15 @@ pub(crate) enum Part {
 }
 
 impl<'a> Division<'a> {
-    pub(crate) fn new(ratings: &'a Ratings, order: Order, nodes: usize, workers: usize, seed: u64) -> Self {
+    pub(crate) fn new(
+        residuals: &'a Residuals<'a>,
+        order: Order,
+        nodes: usize,
+        workers: usize,
+        seed: u64,
+    ) -> Self {
         let cells = (0..nodes).map(|_| OnceLock::new()).collect();
-        Self { ratings, order, nodes, workers, seed, bounds: OnceLock::new(), cells }
+        Self { residuals, order, nodes, workers, seed, bounds: OnceLock::new(), cells }
     }
 
     /// Workers of all nodes.
@@ -67,10 +73,10 @@ impl<'a> Division<'a> {
     ///
     /// Goes over the cells twice, and tells how far it is. What the workers of a node share is made by as many threads.
     pub(crate) fn part(&self, worker: usize, tell: &Tell<'_>) -> Part {
-        let (ratings, seed) = (self.ratings, self.seed);
-        let sweep = |rows, threads| Sweep { ratings, rows, threads, passes: 2, tell };
+        let (residuals, seed) = (self.residuals, self.seed);
+        let sweep = |rows, threads| Sweep { residuals, rows, threads, passes: 2, tell };
         if self.order == Order::Columnwise {
-            let bounds = self.bounds.get_or_init(|| row_bounds(ratings, self.nodes));
+            let bounds = self.bounds.get_or_init(|| row_bounds(residuals, self.nodes));
             let (node, index) = (worker / self.workers, worker % self.workers);
             let cells = self.cells[node].get_or_init(|| {
                 let sweep = sweep(bounds[node]..bounds[node + 1], self.workers);
@@ -80,17 +86,17 @@ impl<'a> Division<'a> {
             return Part::Blocks { all: Arc::clone(cells), own: index..index + 1 };
         }
         let all = self.workers();
-        let bounds = self.bounds.get_or_init(|| row_bounds(ratings, all));
+        let bounds = self.bounds.get_or_init(|| row_bounds(residuals, all));
         let rows = bounds[worker]..bounds[worker + 1];
         if self.order == Order::Plain {
-            let mut cells = Vec::with_capacity(ratings.cells_in(rows.clone()) as usize);
+            let mut cells = Vec::with_capacity(residuals.cells_in(rows.clone()) as usize);
             Sweep { passes: 1, ..sweep(rows, 1) }.pass(0, |cell| cells.push(cell));
             return Part::Cells(cells);
         }
         let sweep = sweep(rows, 1);
         let lengths = lengths(&sweep);
         let mut blocks = vec![Vec::new(); all];
-        let occupied = (0..ratings.columns).filter(|column| lengths[*column as usize] > 0);
+        let occupied = (0..residuals.columns()).filter(|column| lengths[*column as usize] > 0);
         occupied.for_each(|column| blocks[column as usize % all].push(column));
         Part::Blocks { all: Arc::new(cut(&sweep, &lengths, blocks, seed)), own: 0..all }
     }

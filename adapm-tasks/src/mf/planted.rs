@@ -165,7 +165,21 @@ impl Planted {
 
     /// The cells to predict.
     pub(crate) fn test(&self) -> Vec<Cell> {
-        let mut random = random(self.config.seed, TEST_STREAM, 0);
+        self.draw(TEST_STREAM, self.config.test_cells)
+    }
+
+    /// So many other cells, drawn as those to predict, to select on.
+    pub(crate) fn valid(&self, cells: u32) -> Vec<Cell> {
+        self.draw(VALID_STREAM, cells)
+    }
+
+    /// Standard deviation of a cell.
+    pub(crate) fn deviation(&self) -> f64 {
+        (1.0 + f64::from(self.config.noise).powi(2)).sqrt()
+    }
+
+    fn draw(&self, stream: u64, cells: u32) -> Vec<Cell> {
+        let mut random = random(self.config.seed, stream, 0);
         let mut factors = vec![0.0; self.config.rank];
         let mut draw = || {
             let row = self.shuffle.of_rank(self.rows.rank(random.random()));
@@ -174,7 +188,7 @@ impl Planted {
             let value = self.product(&factors, column) + self.noise(&mut random);
             Cell { row, column, value }
         };
-        (0..self.config.test_cells).map(|_| draw()).collect()
+        (0..cells).map(|_| draw()).collect()
     }
 
     /// The RMSE of the planted factors; 0 if there is no cell.
@@ -265,6 +279,7 @@ const ROW_STREAM: u64 = 1;
 const COLUMN_STREAM: u64 = 2;
 const CELL_STREAM: u64 = 3;
 const TEST_STREAM: u64 = 4;
+const VALID_STREAM: u64 = 5;
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,16 @@
-//! The data points of a split, predicted: the product of the factors of row and column.
+//! The data points of a split, predicted: the means of row and column and a share of the product of their factors.
 
+use std::iter;
 use std::ops::Range;
 
 use adapm_core::Key;
 
 use crate::matrix::dot;
+use crate::mf::cell::Cell;
+use crate::mf::gain::{Products, gain};
+use crate::mf::means::Means;
 use crate::mf::metrics::RatingMetrics;
-use crate::mf::ratings::{Held, Ratings};
+use crate::mf::ratings::Held;
 use crate::run::config::Split;
 use crate::run::parameters::Parameters;
 use crate::run::task::Examination;
@@ -14,14 +18,27 @@ use crate::run::task::Examination;
 /// Predicts a split of ratings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prediction<'a> {
-    ratings: &'a Ratings,
-    held: &'a Held,
-    split: Split,
-    dim: usize,
+    pub(crate) split: Split,
+    pub(crate) held: &'a Held,
+    pub(crate) means: &'a Means,
+    pub(crate) scale: Scale,
+    /// Number of rows: the key of the first column.
+    pub(crate) rows: u32,
+    /// Number of factors.
+    pub(crate) dim: usize,
     /// Floats of a value: the factors come first.
-    value_len: usize,
+    pub(crate) value_len: usize,
     /// Bounds of what is predicted.
-    range: Option<(f32, f32)>,
+    pub(crate) range: Option<(f32, f32)>,
+}
+
+/// What products are multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Scale {
+    /// It is known.
+    Known(f64),
+    /// The deviation of residuals, times the share that these data points show to be worth adding.
+    Judged(f64),
 }
 
 /// A worker's memory for predictions.
@@ -31,24 +48,29 @@ pub(crate) struct Predictor {
     values: Vec<f32>,
 }
 
-impl<'a> Prediction<'a> {
-    /// Predictions by `dim` factors, which are the first of `value_len` floats of each value.
-    pub(crate) fn new(ratings: &'a Ratings, split: Split, dim: usize, value_len: usize, clip: bool) -> Self {
-        let held = match split {
-            Split::Valid => &ratings.valid,
-            Split::Test => &ratings.test,
-        };
-        Self { ratings, held, split, dim, value_len, range: clip.then_some(ratings.range) }
-    }
-
-    /// Whether there is anything to predict.
-    pub(crate) fn has_any(&self) -> bool {
-        self.held.len() > 0
-    }
+/// The figures of predictions of `held` by means, and by `factor` times the product of each of its cells that were seen; without
+/// products by the means alone.
+pub(crate) fn figures(
+    held: &Held,
+    means: &Means,
+    factor: f64,
+    products: &[f32],
+    range: Option<(f32, f32)>,
+) -> RatingMetrics {
+    let products = products.iter().map(|product| factor * f64::from(*product)).chain(iter::repeat(0.0));
+    let clip = |value: f64| {
+        range.map_or(value, |(least, largest)| value.clamp(f64::from(least), f64::from(largest)))
+    };
+    let seen = held.cells.iter().zip(products).map(|(cell, product)| {
+        f64::from(cell.value) - clip(means.predict(Some(cell.row), Some(cell.column)) + product)
+    });
+    let unseen =
+        held.unseen.iter().map(|point| f64::from(point.value) - clip(means.predict(point.row, point.column)));
+    RatingMetrics { unseen: held.unseen.len() as u64, ..RatingMetrics::of(seen.chain(unseen)) }
 }
 
 impl Examination for Prediction<'_> {
-    /// What is predicted for a cell whose row and column were seen.
+    /// The product for a cell whose row and column were seen.
     type Answer = f32;
     type Figures = RatingMetrics;
     type Examiner = Predictor;
@@ -82,24 +104,31 @@ impl Examination for Prediction<'_> {
         keys.extend(cells.iter().map(|cell| Key(u64::from(cell.row))));
         // Cells are in the order of columns: one pull of a column serves all its cells.
         let columns = cells.chunk_by(|a, b| a.column == b.column);
-        keys.extend(
-            columns.clone().map(|cells| Key(u64::from(self.ratings.rows) + u64::from(cells[0].column))),
-        );
+        keys.extend(columns.clone().map(|cells| Key(u64::from(self.rows) + u64::from(cells[0].column))));
         values.resize(keys.len() * self.value_len, 0.0);
         parameters.pull(keys, values)?;
         let (rows, column_values) = values.split_at(cells.len() * self.value_len);
         let mut rows = rows.chunks_exact(self.value_len);
         for (cells, column) in columns.zip(column_values.chunks_exact(self.value_len)) {
             for row in rows.by_ref().take(cells.len()) {
-                let product = dot(&row[..self.dim], &column[..self.dim]);
-                answers.push(self.range.map_or(product, |(least, largest)| product.clamp(least, largest)));
+                answers.push(dot(&row[..self.dim], &column[..self.dim]));
             }
         }
         Ok(())
     }
 
     fn figures(&self, answers: &[f32]) -> RatingMetrics {
-        RatingMetrics::of(&self.held.cells, answers, &self.held.unseen, self.ratings.mean)
+        let Self { held, means, range, .. } = *self;
+        match self.scale {
+            Scale::Known(factor) => figures(held, means, factor, answers, range),
+            Scale::Judged(deviation) => {
+                let of_cell = |(cell, product): (&Cell, &f32)| {
+                    Products::of(means.residual(cell), deviation * f64::from(*product))
+                };
+                let gain = gain(held.cells.iter().zip(answers).map(of_cell));
+                RatingMetrics { gain, ..figures(held, means, gain * deviation, answers, range) }
+            }
+        }
     }
 }
 

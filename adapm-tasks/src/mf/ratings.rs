@@ -62,9 +62,9 @@ pub struct RatingCounts {
     pub trained_valid: u64,
     /// Data points of test whose row and column train has, too.
     pub trained_test: u64,
-    /// Data points of valid with a row or column that train does not know; the training mean is predicted.
+    /// Data points of valid with a row or column that train does not know; the mean of what is known is predicted.
     pub unseen_valid: u64,
-    /// Data points of test with a row or column that train does not know; the training mean is predicted.
+    /// Data points of test with a row or column that train does not know; the mean of what is known is predicted.
     pub unseen_test: u64,
 }
 
@@ -73,8 +73,16 @@ pub struct RatingCounts {
 pub(crate) struct Held {
     /// Those of which row and column occur in train, by column, then by row.
     pub(crate) cells: Vec<Cell>,
-    /// The values of the others.
-    pub(crate) unseen: Vec<f32>,
+    /// The others.
+    pub(crate) unseen: Vec<Unseen>,
+}
+
+/// A data point with a row or column that does not occur in train.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Unseen {
+    pub(crate) row: Option<u32>,
+    pub(crate) column: Option<u32>,
+    pub(crate) value: f32,
 }
 
 impl Held {
@@ -264,6 +272,14 @@ impl Ratings {
         }
     }
 
+    /// Further cells of a generated matrix to select on; none of one that was read.
+    pub(crate) fn generate_valid(&self, cells: u32) -> Held {
+        let Train::Planted(planted) = &self.train else { return Held::default() };
+        let mut held = Held { cells: planted.valid(cells), unseen: Vec::new() };
+        sort_by_column(&mut held.cells);
+        held
+    }
+
     /// Number of training cells of each row, and of each column. Goes over all of them.
     pub(crate) fn counts_by_vector(&self) -> [Vec<u32>; 2] {
         let mut counts = [vec![0; self.rows()], vec![0; self.columns()]];
@@ -280,8 +296,11 @@ impl Ratings {
         digest.word(self.train_digest());
         let held = [&self.valid, &self.test].into_iter().flat_map(|held| &held.cells);
         held.for_each(|cell| add(&mut digest, cell));
-        for held in [&self.valid, &self.test] {
-            digest.values(&held.unseen);
+        for Unseen { row, column, value } in
+            [&self.valid, &self.test].into_iter().flat_map(|held| &held.unseen)
+        {
+            let known = [row, column].map(|known| known.map_or(0, |index| u64::from(index) + 1));
+            known.into_iter().chain([u64::from(value.to_bits())]).for_each(|word| digest.word(word));
         }
         digest.sum()
     }

@@ -9,7 +9,7 @@ use crate::mf::cell::Cell;
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::held_out::{self, HeldOut};
 use crate::mf::ids::{IdMap, Ids};
-use crate::mf::ratings::{Held, RatingCounts, Ratings, RatingsSource, Train, sort_by_column};
+use crate::mf::ratings::{Held, RatingCounts, Ratings, RatingsSource, Train, Unseen, sort_by_column};
 use crate::run::config::Split;
 
 /// The files of a data set.
@@ -213,6 +213,10 @@ fn finish(
     for cell in cells.iter_mut().chain(&mut valid.cells).chain(&mut test.cells) {
         (cell.row, cell.column) = (row_index[cell.row as usize], column_index[cell.column as usize]);
     }
+    for point in valid.unseen.iter_mut().chain(&mut test.unseen) {
+        point.row = point.row.map(|row| row_index[row as usize]);
+        point.column = point.column.map(|column| column_index[column as usize]);
+    }
     sort_by_column(&mut valid.cells);
     sort_by_column(&mut test.cells);
     cells.sort_by_key(|cell| (cell.row, cell.column));
@@ -250,7 +254,7 @@ impl Held {
     pub(crate) fn take(&mut self, value: f32, row: Option<u32>, column: Option<u32>) {
         match (row, column) {
             (Some(row), Some(column)) => self.cells.push(Cell { row, column, value }),
-            _ => self.unseen.push(value),
+            (row, column) => self.unseen.push(Unseen { row, column, value }),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::metrics::RatingMetrics;
+use crate::mf::selection::Selection;
 use crate::run::observer::Epoch;
 use crate::run::stats::ManagerStats;
 
@@ -11,8 +12,19 @@ use crate::run::stats::ManagerStats;
 pub struct TrainReport {
     /// Every finished epoch.
     pub epochs: Vec<Epoch<RatingMetrics>>,
-    /// The epoch whose parameters are in `checkpoint`: best on valid; without valid the last; 0 = initial values.
+    /// Epochs that there were to be, at most.
+    pub epochs_max: u32,
+    /// The epoch whose parameters are in `checkpoint`: best on what is selected on between epochs, else the last; 0 = none, the means
+    /// alone.
     pub chosen_epoch: u32,
+    /// What it was selected on.
+    pub selection: Selection,
+    /// Figures there of the chosen epoch, or of the predictions of cross-fitting.
+    pub selected: Option<RatingMetrics>,
+    /// The share of the products that is predicted: 0 if the factors did not predict better than the means what they were selected on.
+    pub gain: f64,
+    /// Figures of the means alone on test, if that was evaluated: the baseline.
+    pub means: Option<RatingMetrics>,
     /// Figures on test with the chosen parameters; `None` without evaluation, without test data, or if stopped.
     pub test: Option<RatingMetrics>,
     /// Seconds of the evaluation of test.
@@ -36,6 +48,8 @@ pub struct TrainReport {
 pub struct EvalReport {
     /// The figures; `None` if stopped.
     pub metrics: Option<RatingMetrics>,
+    /// Figures of the means alone: the baseline; `None` if stopped.
+    pub means: Option<RatingMetrics>,
     /// Seconds it took.
     pub seconds: f64,
     /// The manager's counts.

@@ -10,8 +10,10 @@
 
 use adapm_core::{Clock, Key};
 
+use crate::mf::config::Penalty;
 use crate::mf::kernel::{Cells, Rule};
 use crate::mf::order::Chunk;
+use crate::mf::residuals::Residuals;
 use crate::run::parameters::Parameters;
 use crate::run::task::{StepError, Unit};
 
@@ -36,13 +38,28 @@ impl<S> Unit<S> for Load {
     }
 }
 
-/// Weights of squared norms.
+/// Weights of squared norms, to be multiplied with the penalty.
 #[derive(Debug)]
-pub(crate) enum Penalties {
-    /// The same for each cell.
-    Equal(f32),
+pub(crate) enum Weights {
+    /// 1 for each cell.
+    Cell,
     /// Of each row and each column, for each of its cells.
     Own { rows: Vec<f32>, columns: Vec<f32> },
+}
+
+impl Weights {
+    /// The weights by which `penalty` counts each cell, or each vector once.
+    pub(crate) fn new(residuals: &Residuals<'_>, penalty: Penalty) -> Self {
+        match penalty {
+            Penalty::Cell => Self::Cell,
+            Penalty::Vector => {
+                let of =
+                    |counts: Vec<u32>| counts.into_iter().map(|count| 1.0 / count.max(1) as f32).collect();
+                let [rows, columns] = residuals.counts_by_vector().map(of);
+                Self::Own { rows, columns }
+            }
+        }
+    }
 }
 
 /// A worker's memory for steps, kept from chunk to chunk.
@@ -56,15 +73,22 @@ pub(crate) struct Learner {
     values: Vec<f32>,
     /// Weights of their squared norms.
     penalties: Vec<f32>,
+    /// The weight of all of them in the running epoch.
+    penalty: f32,
 }
 
 impl Learner {
+    /// Begins an epoch with this penalty.
+    pub(crate) fn begin(&mut self, penalty: f32) {
+        self.penalty = penalty;
+    }
+
     /// Trains on a chunk, and returns the sum of its losses. Column `j` is key `rows + j`. Ends the step.
     pub(crate) fn train<P: Parameters>(
         &mut self,
         chunk: &Chunk,
         rule: Rule,
-        penalties: &Penalties,
+        weights: &Weights,
         rows: u32,
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>> {
@@ -76,7 +100,7 @@ impl Learner {
         parameters.pull(&self.keys, &mut self.pulled)?;
         self.values.clear();
         self.values.extend_from_slice(&self.pulled);
-        self.weigh(chunk, penalties);
+        self.weigh(chunk, weights);
 
         let (column_values, row_values) = self.values.split_at_mut(columns * len);
         let (column_penalties, row_penalties) = self.penalties.split_at(columns);
@@ -96,13 +120,14 @@ impl Learner {
     }
 
     /// Lays out the penalties of columns and rows.
-    fn weigh(&mut self, chunk: &Chunk, penalties: &Penalties) {
+    fn weigh(&mut self, chunk: &Chunk, weights: &Weights) {
+        let penalty = self.penalty;
         self.penalties.clear();
-        match penalties {
-            Penalties::Equal(penalty) => self.penalties.resize(self.keys.len(), *penalty),
-            Penalties::Own { rows, columns } => {
-                self.penalties.extend(chunk.columns.iter().map(|column| columns[*column as usize]));
-                self.penalties.extend(chunk.rows.iter().map(|row| rows[*row as usize]));
+        match weights {
+            Weights::Cell => self.penalties.resize(self.keys.len(), penalty),
+            Weights::Own { rows, columns } => {
+                self.penalties.extend(chunk.columns.iter().map(|column| penalty * columns[*column as usize]));
+                self.penalties.extend(chunk.rows.iter().map(|row| penalty * rows[*row as usize]));
             }
         }
     }
@@ -138,14 +163,19 @@ mod tests {
     use crate::run::shape::Shape;
 
     const ROWS: u32 = 6;
-    const PENALTIES: Penalties = Penalties::Equal(0.1);
+
+    fn learner(penalty: f32) -> Learner {
+        let mut learner = Learner::default();
+        learner.begin(penalty);
+        learner
+    }
 
     fn rule(optimizer: Optimizer) -> Rule {
         Rule { optimizer, learning_rate: 0.05, dim: 5 }
     }
 
     fn arrays(rule: Rule) -> Arrays {
-        let start = Start { seed: 3, rows: ROWS.into(), dim: 5, mean: 1.0, deviation: 0.3 };
+        let start = Start { seed: 3, dim: 5, deviation: 0.6 };
         let shape = Shape::new(&[(9, rule.value_len())]);
         Arrays::new(shape, None, 1, |key, value| start.value(key, value))
     }
@@ -169,14 +199,14 @@ mod tests {
         for optimizer in [Optimizer::AdaGrad, Optimizer::Sgd] {
             let rule = rule(optimizer);
             let (mut together, mut apart) = (arrays(rule), arrays(rule));
-            let (mut learner, runs) =
-                (Learner::default(), [(2, [0, 3, 5].as_slice()), (0, &[3]), (1, &[1, 3])]);
-            let loss = learner.train(&chunk(&runs), rule, &PENALTIES, ROWS, &mut together).expect("finite");
+            let (mut learner, runs) = (learner(0.1), [(2, [0, 3, 5].as_slice()), (0, &[3]), (1, &[1, 3])]);
+            let loss =
+                learner.train(&chunk(&runs), rule, &Weights::Cell, ROWS, &mut together).expect("finite");
             let mut sum = 0.0;
             for (column, rows) in runs {
                 for row in rows {
                     let one = chunk(&[(column, &[*row])]);
-                    sum += learner.train(&one, rule, &PENALTIES, ROWS, &mut apart).expect("finite");
+                    sum += learner.train(&one, rule, &Weights::Cell, ROWS, &mut apart).expect("finite");
                 }
             }
             assert!((loss - sum).abs() < 1e-6 * sum, "{loss} {sum}");
@@ -191,10 +221,10 @@ mod tests {
         let rule = rule(Optimizer::AdaGrad);
         let mut arrays = arrays(rule);
         let before = all(&mut arrays, rule);
-        let (mut learner, chunk) = (Learner::default(), chunk(&[(0, &[0, 1, 3]), (2, &[1, 3])]));
+        let (mut learner, chunk) = (learner(0.1), chunk(&[(0, &[0, 1, 3]), (2, &[1, 3])]));
         let mut losses = Vec::new();
         for _ in 0..100 {
-            losses.push(learner.train(&chunk, rule, &PENALTIES, ROWS, &mut arrays).expect("finite"));
+            losses.push(learner.train(&chunk, rule, &Weights::Cell, ROWS, &mut arrays).expect("finite"));
         }
         assert!(losses[99] < 0.5 * losses[0], "{} {}", losses[0], losses[99]);
         let after = all(&mut arrays, rule);
@@ -209,20 +239,19 @@ mod tests {
         let rule = rule(Optimizer::Sgd);
         let equal = |penalty| {
             let mut arrays = arrays(rule);
-            let penalties = Penalties::Equal(penalty);
-            Learner::default()
-                .train(&chunk(&[(1, &[4])]), rule, &penalties, ROWS, &mut arrays)
+            learner(penalty)
+                .train(&chunk(&[(1, &[4])]), rule, &Weights::Cell, ROWS, &mut arrays)
                 .expect("finite");
             all(&mut arrays, rule)
         };
         let mut arrays = arrays(rule);
         let (mut rows, mut columns) = (vec![9.0; 6], vec![9.0; 3]);
         (rows[4], columns[1]) = (0.5, 0.25);
-        let own = Penalties::Own { rows, columns };
-        Learner::default().train(&chunk(&[(1, &[4])]), rule, &own, ROWS, &mut arrays).expect("finite");
+        let own = Weights::Own { rows, columns };
+        learner(2.0).train(&chunk(&[(1, &[4])]), rule, &own, ROWS, &mut arrays).expect("finite");
         let values = all(&mut arrays, rule);
-        assert_eq!(values[20..25], equal(0.5)[20..25]);
-        assert_eq!(values[35..40], equal(0.25)[35..40]);
+        assert_eq!(values[20..25], equal(1.0)[20..25]);
+        assert_eq!(values[35..40], equal(0.5)[35..40]);
     }
 
     #[test]
@@ -234,7 +263,7 @@ mod tests {
         let Ok(()) = arrays.push(&[Key(3)], &poison);
         let before = all(&mut arrays, rule);
         let chunk = chunk(&[(0, &[0, 1, 3])]);
-        let outcome = Learner::default().train(&chunk, rule, &PENALTIES, ROWS, &mut arrays);
+        let outcome = learner(0.1).train(&chunk, rule, &Weights::Cell, ROWS, &mut arrays);
         assert_eq!(outcome, Err(StepError::NotFinite(Key(3))));
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&all(&mut arrays, rule)), bits(&before));

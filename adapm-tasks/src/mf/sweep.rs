@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 use adapm_transport::threads::spawn_scoped;
 
 use crate::mf::cell::Cell;
-use crate::mf::ratings::{Ratings, Train};
+use crate::mf::residuals::Residuals;
 use crate::run::task::Tell;
 
 /// Several passes over the training cells of the same rows.
 pub(crate) struct Sweep<'a> {
-    pub(crate) ratings: &'a Ratings,
+    pub(crate) residuals: &'a Residuals<'a>,
     pub(crate) rows: Range<u32>,
     /// Threads that generate.
     pub(crate) threads: usize,
@@ -46,9 +46,9 @@ impl Sweep<'_> {
             }
         };
         let threads = self.threads.min(blocks.len());
-        if threads < 2 || matches!(self.ratings.train, Train::Cells { .. }) {
+        if threads < 2 || !self.residuals.are_generated() {
             for rows in blocks.map(|start| start..end.min(start.saturating_add(block))) {
-                self.ratings.for_each(rows.clone(), &mut each);
+                self.residuals.for_each(rows.clone(), &mut each);
                 tell(rows.end);
             }
             return;
@@ -61,7 +61,7 @@ impl Sweep<'_> {
                 let generate = move || {
                     for rows in own.map(rows) {
                         let mut cells = Vec::new();
-                        self.ratings.for_each(rows.clone(), |cell| cells.push(cell));
+                        self.residuals.for_each(rows.clone(), |cell| cells.push(cell));
                         // Who takes them may have panicked.
                         if sender.send(cells).is_err() {
                             return;
@@ -78,7 +78,7 @@ impl Sweep<'_> {
                         let cells = receiver.recv().expect("each block is generated");
                         cells.into_iter().for_each(&mut each);
                     }
-                    None => self.ratings.for_each(rows.clone(), &mut each),
+                    None => self.residuals.for_each(rows.clone(), &mut each),
                 }
                 tell(rows.end);
             }
@@ -86,7 +86,7 @@ impl Sweep<'_> {
     }
 
     fn block_rows(&self) -> u32 {
-        let mean = self.ratings.train_len() / u64::from(self.ratings.rows).max(1);
+        let mean = self.residuals.len() / u64::from(self.residuals.rows()).max(1);
         (BLOCK_CELLS / mean.max(1)).max(1) as u32
     }
 }
@@ -102,16 +102,19 @@ const TELLING: Duration = Duration::from_millis(200);
 mod tests {
     use super::*;
     use crate::mf::planted::PlantedConfig;
+    use crate::mf::ratings::Ratings;
 
     #[test]
     fn any_number_of_threads_passes_the_same_cells_in_order() {
         let config = PlantedConfig { rows: 200_000, columns: 50, cells: 300_000, ..PlantedConfig::default() };
         let ratings = Ratings::planted(config).expect("valid");
+        let residuals = Residuals::new(&ratings, Vec::new());
         let rows = 1_000..190_001;
         let mut expected = Vec::new();
-        ratings.for_each(rows.clone(), |cell| expected.push(cell));
+        residuals.for_each(rows.clone(), |cell| expected.push(cell));
         for threads in [1, 2, 3, 100] {
-            let sweep = Sweep { ratings: &ratings, rows: rows.clone(), threads, passes: 1, tell: &|_, _| {} };
+            let sweep =
+                Sweep { residuals: &residuals, rows: rows.clone(), threads, passes: 1, tell: &|_, _| {} };
             let mut seen = Vec::new();
             sweep.pass(0, |cell| seen.push(cell));
             assert!(seen == expected, "{threads}");

@@ -8,19 +8,21 @@ use std::sync::Arc;
 use adapm_core::{Clock, Key};
 use adapm_runtime::System;
 
-use crate::mf::config::{Penalty, TrainConfig};
+use crate::mf::config::TrainConfig;
 use crate::mf::initial::Start;
 use crate::mf::kernel::Rule;
 use crate::mf::metrics::RatingMetrics;
 use crate::mf::order::Visits;
 use crate::mf::part::Division;
-use crate::mf::prediction::Prediction;
+use crate::mf::prediction::{Prediction, Scale};
 use crate::mf::ratings::Ratings;
-use crate::mf::step::{Learner, Load, Penalties};
+use crate::mf::selection::Prepared;
+use crate::mf::step::{Learner, Load, Weights};
 use crate::mf::tiles::CHUNK_CELLS;
 use crate::mf::traced;
 use crate::run::config::Split;
 use crate::run::draws::Draws;
+use crate::run::observer::Epoch;
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
@@ -31,8 +33,9 @@ use crate::run::task::{Course, Form, Initial, Round, StepError, Task, Tell};
 pub(crate) struct Factorization<'a> {
     ratings: &'a Ratings,
     config: &'a TrainConfig,
+    prepared: &'a Prepared<'a>,
     division: Division<'a>,
-    penalties: Penalties,
+    weights: Weights,
 }
 
 /// What a worker's loader thread remembers.
@@ -44,31 +47,32 @@ pub(crate) struct Loader {
 
 impl<'a> Factorization<'a> {
     /// Factorizes by so many nodes with so many workers each.
-    pub(crate) fn new(ratings: &'a Ratings, config: &'a TrainConfig, nodes: usize, workers: usize) -> Self {
-        let penalties = match config.penalty {
-            Penalty::Cell => Penalties::Equal(config.l2),
-            Penalty::Vector => {
-                let [rows, columns] = ratings
-                    .counts_by_vector()
-                    .map(|counts| counts.into_iter().map(|count| config.l2 / count.max(1) as f32).collect());
-                Penalties::Own { rows, columns }
-            }
-        };
-        Self {
-            ratings,
-            config,
-            division: Division::new(ratings, config.order, nodes, workers, config.seed),
-            penalties,
-        }
-    }
-
-    fn rule(&self, learning_rate: f32) -> Rule {
-        Rule { optimizer: self.config.optimizer, learning_rate, dim: self.config.dim }
+    pub(crate) fn new(
+        ratings: &'a Ratings,
+        config: &'a TrainConfig,
+        prepared: &'a Prepared<'a>,
+        nodes: usize,
+        workers: usize,
+    ) -> Self {
+        let residuals = &prepared.residuals;
+        let division =
+            Division::new(residuals, config.order(prepared.selection), nodes, workers, config.seed);
+        Self { ratings, config, prepared, division, weights: Weights::new(residuals, config.penalty) }
     }
 
     fn shape_of(&self, value_len: usize) -> Shape {
         shape(self.ratings, value_len)
     }
+}
+
+/// How cells are stepped on, at first.
+pub(crate) fn rule(config: &TrainConfig) -> Rule {
+    Rule { optimizer: config.optimizer, learning_rate: config.rate(), dim: config.dim }
+}
+
+/// The errors on what is selected on, of the epochs behind which it was looked at.
+fn errors(epochs: &[Epoch<RatingMetrics>]) -> impl Iterator<Item = f64> {
+    epochs.iter().filter_map(|epoch| epoch.valid.as_ref()).map(|metrics| metrics.rmse)
 }
 
 /// A value of so many floats for each row and column.
@@ -83,7 +87,7 @@ impl<'a> Task for Factorization<'a> {
     type Examination = Prediction<'a>;
 
     fn shape(&self) -> Shape {
-        self.shape_of(self.rule(0.0).value_len())
+        self.shape_of(rule(self.config).value_len())
     }
 
     fn kept(&self) -> Shape {
@@ -91,13 +95,7 @@ impl<'a> Task for Factorization<'a> {
     }
 
     fn initial(&self) -> Initial {
-        let start = Start {
-            seed: self.config.seed,
-            rows: self.ratings.rows.into(),
-            dim: self.config.dim,
-            mean: self.ratings.mean,
-            deviation: self.config.initial_deviation,
-        };
+        let start = Start::of(self.config, self.config.seed);
         Arc::new(move |key, value| start.value(key, value))
     }
 
@@ -110,7 +108,7 @@ impl<'a> Task for Factorization<'a> {
     }
 
     fn examples(&self) -> u64 {
-        self.ratings.train_len()
+        self.prepared.residuals.len()
     }
 
     fn rounds(&self) -> u32 {
@@ -161,8 +159,20 @@ impl<'a> Task for Factorization<'a> {
         Learner::default()
     }
 
+    fn prepare(&self, learner: &mut Learner, epochs: &[Epoch<RatingMetrics>]) {
+        learner.begin(self.prepared.penalty(epochs.len(), errors(epochs)));
+    }
+
+    fn may_end_early(&self) -> bool {
+        self.prepared.ends_early
+    }
+
+    fn is_over(&self, epochs: &[Epoch<RatingMetrics>]) -> bool {
+        self.prepared.is_over(errors(epochs))
+    }
+
     fn learning_rate(&self, course: &Course<'_>) -> f32 {
-        let first = self.config.learning_rate;
+        let first = self.config.rate();
         if self.config.bold_driver { bold_driver(first, course.losses) } else { first }
     }
 
@@ -173,16 +183,27 @@ impl<'a> Task for Factorization<'a> {
         learning_rate: f32,
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>> {
-        learner.train(&load.chunk, self.rule(learning_rate), &self.penalties, self.ratings.rows, parameters)
+        let rule = Rule { learning_rate, ..rule(self.config) };
+        learner.train(&load.chunk, rule, &self.weights, self.ratings.rows, parameters)
     }
 
-    fn examination(&self, split: Split, form: Form) -> Option<Prediction<'a>> {
-        let value_len = match form {
-            Form::Trained => self.rule(0.0).value_len(),
-            Form::Kept => self.config.dim,
+    fn examination(&self, split: Split, form: Form, best: Option<&RatingMetrics>) -> Option<Prediction<'a>> {
+        let Self { ratings, config, prepared, .. } = *self;
+        let (residuals, deviation) = (&prepared.residuals, prepared.residuals.deviation());
+        let (held, scale) = match split {
+            Split::Valid => (&**prepared.valid.as_ref()?, Scale::Judged(deviation)),
+            Split::Test => {
+                (&ratings.test, Scale::Known(deviation * best.map_or(prepared.gain, |best| best.gain)))
+            }
         };
-        let prediction = Prediction::new(self.ratings, split, self.config.dim, value_len, self.config.clip);
-        prediction.has_any().then_some(prediction)
+        let value_len = match form {
+            Form::Trained => rule(config).value_len(),
+            Form::Kept => config.dim,
+        };
+        let (rows, dim, range) = (ratings.rows, config.dim, config.clip.then_some(ratings.range));
+        let means = residuals.means();
+        let prediction = Prediction { split, held, means, scale, rows, dim, value_len, range };
+        (held.len() > 0).then_some(prediction)
     }
 
     fn is_better(&self, figures: &RatingMetrics, best: &RatingMetrics) -> bool {

@@ -7,6 +7,7 @@ use crate::data::DataError;
 use crate::data::ratings::read;
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::ids::Ids;
+use crate::mf::means::Means;
 use crate::run::file::CheckpointError;
 
 /// The ratings in a file of these bytes as they come: row, column, value.
@@ -49,5 +50,6 @@ pub fn factors_of(row_ids: &[u64], columns: u64, dim: usize, value: f32) -> Chec
     let values = Arc::new(vec![value; (row_ids.len() + columns as usize) * dim]);
     let column_ids = Ids::Indices(columns as u32);
     let (rows, trained_on, range) = (row_ids.len() as u64, 0, (value, value));
-    Checkpoint { dim, rows, columns, row_ids, column_ids, trained_on, range, values }
+    let (means, scale) = (Means::default(), 1.0);
+    Checkpoint { dim, rows, columns, row_ids, column_ids, trained_on, range, means, scale, values }
 }

@@ -18,7 +18,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::mf::ratings::Ratings;
+use crate::mf::residuals::Residuals;
 use crate::mf::sweep::Sweep;
 
 /// A cell of a tile: the places of its row and its column in the lists of the tile.
@@ -93,7 +93,7 @@ impl Group {
 
 /// Number of cells of each column in the rows of `sweep`, of which it is the first pass.
 pub(crate) fn lengths(sweep: &Sweep<'_>) -> Vec<usize> {
-    let mut lengths = vec![0; sweep.ratings.columns as usize];
+    let mut lengths = vec![0; sweep.residuals.columns() as usize];
     sweep.pass(0, |cell| lengths[cell.column as usize] += 1);
     lengths
 }
@@ -149,20 +149,20 @@ pub(crate) fn cut(sweep: &Sweep<'_>, lengths: &[usize], parts: Vec<Vec<u32>>, se
 }
 
 /// Cuts the rows into `parts` contiguous ranges with about equal numbers of cells: the bounds, of which there is one more.
-pub(crate) fn row_bounds(ratings: &Ratings, parts: usize) -> Vec<u32> {
-    let total = u128::from(ratings.train_len());
+pub(crate) fn row_bounds(residuals: &Residuals<'_>, parts: usize) -> Vec<u32> {
+    let total = u128::from(residuals.len());
     let mut bounds = vec![0];
     let mut before: u64 = 0;
-    for row in 0..ratings.rows {
+    for row in 0..residuals.rows() {
         if bounds.len() >= parts {
             break;
         }
-        before += ratings.cells_in(row..row + 1);
+        before += residuals.cells_in(row..row + 1);
         while bounds.len() < parts && u128::from(before) * parts as u128 >= total * bounds.len() as u128 {
             bounds.push(row + 1);
         }
     }
-    bounds.resize(parts + 1, ratings.rows);
+    bounds.resize(parts + 1, residuals.rows());
     bounds
 }
 
@@ -181,25 +181,27 @@ mod tests {
 
     use super::*;
     use crate::mf::planted::PlantedConfig;
+    use crate::mf::ratings::Ratings;
 
     fn ratings(rows: u32, columns: u32, cells: u64) -> Ratings {
         Ratings::planted(PlantedConfig { rows, columns, cells, ..PlantedConfig::default() }).expect("valid")
     }
 
-    fn sweep(ratings: &Ratings, rows: Range<u32>) -> Sweep<'_> {
-        Sweep { ratings, rows, threads: 2, passes: 2, tell: &|_, _| {} }
+    fn sweep<'a>(residuals: &'a Residuals<'a>, rows: Range<u32>) -> Sweep<'a> {
+        Sweep { residuals, rows, threads: 2, passes: 2, tell: &|_, _| {} }
     }
 
     #[test]
     fn tiles_have_the_cells_of_their_rows_and_columns_each_once() {
         let ratings = ratings(3_000, 700, 90_000);
+        let residuals = Residuals::new(&ratings, Vec::new());
         let rows = 500..2_900;
-        let sweep = sweep(&ratings, rows.clone());
+        let sweep = sweep(&residuals, rows.clone());
         let lengths = lengths(&sweep);
         let parts = deal(&lengths, 2);
         let groups = cut(&sweep, &lengths, parts.clone(), 1);
         let mut expected = Vec::new();
-        ratings.for_each(rows, |cell| expected.push((cell.row, cell.column, cell.value.to_bits())));
+        residuals.for_each(rows, |cell| expected.push((cell.row, cell.column, cell.value.to_bits())));
         let mut found = Vec::new();
         for (part, groups) in parts.iter().zip(&groups) {
             assert!(groups.len() >= GROUPS_MIN);
@@ -239,7 +241,8 @@ mod tests {
 
     #[test]
     fn columns_are_dealt_once_and_evenly() {
-        let lengths = lengths(&sweep(&ratings(60, 40, 500), 0..60));
+        let ratings = ratings(60, 40, 500);
+        let lengths = lengths(&sweep(&Residuals::new(&ratings, Vec::new()), 0..60));
         let dealt = deal(&lengths, 3);
         let mut all: Vec<u32> = dealt.iter().flatten().copied().collect();
         all.sort_unstable();
@@ -253,11 +256,12 @@ mod tests {
     #[test]
     fn rows_are_cut_where_the_cells_are() {
         let ratings = ratings(60, 40, 500);
+        let residuals = Residuals::new(&ratings, Vec::new());
         for parts in [1, 2, 4, 7, 100] {
-            let bounds = row_bounds(&ratings, parts);
+            let bounds = row_bounds(&residuals, parts);
             assert!(bounds.is_sorted() && bounds.len() == parts + 1);
             assert_eq!((bounds[0], bounds[parts]), (0, 60));
-            let most = bounds.windows(2).map(|two| ratings.cells_in(two[0]..two[1])).max();
+            let most = bounds.windows(2).map(|two| residuals.cells_in(two[0]..two[1])).max();
             assert!(most.expect("a part") <= 500 / parts as u64 + 30, "{parts}");
         }
     }

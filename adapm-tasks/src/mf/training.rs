@@ -9,8 +9,10 @@ use crate::mf::checkpoint::Checkpoint;
 use crate::mf::config::TrainConfig;
 use crate::mf::metrics::RatingMetrics;
 use crate::mf::opening;
+use crate::mf::prediction;
 use crate::mf::ratings::Ratings;
 use crate::mf::report::TrainReport;
+use crate::mf::selection::Prepared;
 use crate::mf::task::Factorization;
 use crate::run::agreement;
 use crate::run::config::Settings;
@@ -63,28 +65,40 @@ fn run(
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let config = TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
-    let own = config.check(ratings, peers).map(|()| opening::training(ratings, &config));
-    let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
+    let prepared = config.check(ratings, peers).map(|()| Prepared::new(ratings, &config, observer, stop));
+    let own = prepared.as_ref().map(|prepared| opening::training(ratings, &config, prepared));
+    let agreed = agreement::agree(peers, own.map_err(|error| TaskError::from(*error)))?;
+    let prepared = &prepared?;
     let crew = Crew::new(config.system, config.nodes, config.workers, peers)?;
-    let task = &Factorization::new(ratings, &config, crew.nodes, crew.workers);
+    let task = &Factorization::new(ratings, &config, prepared, crew.nodes, crew.workers);
     let settings = Settings {
         system: config.system,
         nodes: config.nodes,
         workers: config.workers,
         seed: config.seed,
-        epochs: config.epochs,
+        epochs: prepared.epochs,
         evaluate: config.evaluate,
         valid_every: config.valid_every,
         trace: config.trace.as_ref(),
     };
     let trained = Run { task, settings, agreed, crew, observer, stop }.train()?;
+    let chosen = trained.epochs.iter().find(|epoch| epoch.epoch == trained.chosen_epoch);
+    let selected = chosen.and_then(|epoch| epoch.valid).or(prepared.cross_fitted);
+    let gain = chosen.and_then(|epoch| epoch.valid).map_or(prepared.gain, |valid| valid.gain);
+    let (means, scale) = (prepared.residuals.means(), prepared.residuals.deviation() * gain);
+    let range = config.clip.then_some(ratings.range);
     Ok(TrainReport {
         epochs: trained.epochs,
+        epochs_max: prepared.epochs,
         chosen_epoch: trained.chosen_epoch,
+        selection: prepared.selection,
+        selected,
+        gain,
+        means: trained.test.map(|_| prediction::figures(&ratings.test, means, 0.0, &[], range)),
         test: trained.test,
         test_seconds: trained.test_seconds,
         stats: trained.stats,
-        checkpoint: trained.values.map(|values| Checkpoint::of(ratings, config.dim, values)),
+        checkpoint: trained.values.map(|values| Checkpoint::of(ratings, config.dim, (means, scale), values)),
         stopped: trained.stopped,
         nodes: trained.nodes,
         workers: trained.workers,

@@ -46,6 +46,8 @@ pub enum CheckpointError {
         path: PathBuf,
         /// The version found.
         found: u32,
+        /// The version that this program reads.
+        read: u32,
     },
     /// The file is of another task.
     OtherTask {
@@ -90,9 +92,9 @@ impl fmt::Display for CheckpointError {
             Self::Foreign { path } => {
                 write!(f, "{} is no checkpoint of adapm; give a file written by --save", path.display())
             }
-            Self::Version { path, found } => {
+            Self::Version { path, found, read } => {
                 let path = path.display();
-                write!(f, "{path} has format version {found}, this program reads {VERSION}; save it again")
+                write!(f, "{path} has format version {found}, this program reads {read}; save it again")
             }
             Self::OtherTask { path, task } => {
                 write!(f, "{} is a checkpoint of task {task}; give one of the task asked for", path.display())
@@ -150,8 +152,8 @@ pub(crate) fn save(
 pub(crate) enum Fault {
     /// It is none of ours.
     Foreign,
-    /// It has this format version.
-    Version(u32),
+    /// It has this format version, where another one is read.
+    Version { found: u32, read: u32 },
     /// It is of the task of this name.
     Task(String),
     /// It ends early.
@@ -166,7 +168,7 @@ impl Fault {
         let path = path.to_path_buf();
         match self {
             Self::Foreign => CheckpointError::Foreign { path },
-            Self::Version(found) => CheckpointError::Version { path, found },
+            Self::Version { found, read } => CheckpointError::Version { path, found, read },
             Self::Task(task) => CheckpointError::OtherTask { path, task },
             Self::Truncated => CheckpointError::Truncated { path },
             Self::Corrupt => CheckpointError::Corrupt { path },
@@ -194,12 +196,10 @@ impl<'a> Reader<'a> {
             return Err(Fault::Foreign);
         }
         let version = u32::from_le_bytes(reader.array()?);
-        if version != VERSION {
-            return Err(Fault::Version(version));
-        }
         let found = reader.text()?;
         if found == task {
-            return Ok(reader);
+            let read = version_of(task);
+            return if version == read { Ok(reader) } else { Err(Fault::Version { found: version, read }) };
         }
         let is_name = found.len() <= TASK_LEN_MAX && found.iter().all(u8::is_ascii_lowercase);
         let name = is_name.then(|| String::from_utf8_lossy(found).into_owned());
@@ -258,7 +258,7 @@ impl<W: io::Write> Writer<W> {
     pub(crate) fn new(task: &[u8], inner: W) -> io::Result<Self> {
         let mut writer = Self { inner, sum: Checksum::default() };
         writer.bytes(MAGIC)?;
-        writer.bytes(&VERSION.to_le_bytes())?;
+        writer.bytes(&version_of(task).to_le_bytes())?;
         writer.text(task)?;
         Ok(writer)
     }
@@ -317,8 +317,13 @@ impl Checksum {
     }
 }
 
+/// The version of the files of a task.
+fn version_of(task: &[u8]) -> u32 {
+    // Since version 2 a factorization has means.
+    if task == b"mf" { 2 } else { 1 }
+}
+
 const MAGIC: &[u8] = b"adapmckp";
-const VERSION: u32 = 1;
 /// Bytes of the name of a task.
 const TASK_LEN_MAX: usize = 16;
 

@@ -75,7 +75,7 @@ pub(crate) fn train_each_and<T: Task>(
         .collect();
     let boards: Vec<Board<'_, T::Examination>> =
         (0..NODES).map(|n| Board::new(WORKERS, &peers[n], observers[n], &stops[n], &stats[n])).collect();
-    let valid = task.examination(Split::Valid, Form::Trained);
+    let valid = task.examination(Split::Valid, Form::Trained, None);
     let test = OnceLock::new();
     let job = |(task, board)| Job { task, settings, valid: valid.as_ref(), test: &test, keeps, board };
     let jobs: Vec<Job<'_, T>> = tasks.iter().copied().zip(&boards).map(job).collect();

@@ -11,6 +11,8 @@ pub struct Training {
     pub epoch: u32,
     /// Epochs of the run.
     pub epochs: u32,
+    /// It may end before, if epochs make no progress.
+    pub may_end_early: bool,
     /// Training examples done in this epoch, over all workers. While an epoch runs and nodes are processes, what this node
     /// has done, times the number of nodes: all have equal parts.
     pub done: u64,
@@ -39,6 +41,8 @@ impl Training {
 pub enum Work {
     /// Gives every key its value at the start, of training or of an evaluation; counted in keys.
     Initializing,
+    /// Selects what training begins with, on small data; counted in epochs, of which nobody knows how many it takes.
+    Selecting,
     /// Divides the data among workers; counted in parts of the data.
     Dividing,
     /// Waits until keys are where workers have announced that they will need them first; not counted.

@@ -148,6 +148,10 @@ where
             if is_cut || self.select(epoch)? {
                 return self.end(true);
             }
+            // All read the same: nobody adds an epoch before all have begun the next one.
+            if self.job.task.is_over(&self.job.board.verdicts().epochs) {
+                break;
+            }
         }
         self.end(false)
     }
@@ -164,7 +168,11 @@ where
     fn train(&mut self, epoch: u32, units: &mut Units<T::Unit<P::Sample>>) -> Result<(), TaskError> {
         let board = self.job.board;
         board.reset(self.seat.index);
-        let losses: Vec<f64> = board.verdicts().epochs.iter().map(|epoch| epoch.loss).collect();
+        let losses: Vec<f64> = {
+            let epochs = &board.verdicts().epochs;
+            self.job.task.prepare(&mut self.learner, epochs);
+            epochs.iter().map(|epoch| epoch.loss).collect()
+        };
         let mut progress = Progress { done: 0, loss: 0.0, told: Instant::now() };
         let mut goes_on = true;
         for index in 0..self.job.task.rounds() {
@@ -267,6 +275,7 @@ where
         board.observer.training(&Training {
             epoch,
             epochs: self.job.settings.epochs,
+            may_end_early: self.job.task.may_end_early(),
             done,
             total: self.job.task.examples(),
             loss,

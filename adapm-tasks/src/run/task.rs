@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 
 use crate::run::config::Split;
 use crate::run::draws::Draws;
+use crate::run::observer::Epoch;
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
@@ -111,8 +112,30 @@ pub(crate) trait Task: Sync {
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>>;
 
-    /// How parameters in this form are judged on a part of the data. `None` without such data.
-    fn examination(&self, split: Split, form: Form) -> Option<Self::Examination>;
+    /// Tells a worker that an epoch begins behind these: before its first unit.
+    fn prepare(&self, learner: &mut Self::Learner, epochs: &[Epoch<FiguresOf<Self>>]) {
+        let _ = (learner, epochs);
+    }
+
+    /// Returns true if training may end before the epochs that are asked for are done.
+    fn may_end_early(&self) -> bool {
+        false
+    }
+
+    /// Returns true if training ends behind these epochs, before those that are asked for are done.
+    fn is_over(&self, epochs: &[Epoch<FiguresOf<Self>>]) -> bool {
+        let _ = epochs;
+        false
+    }
+
+    /// How parameters in this form are judged on a part of the data; `best` are the figures on valid by which they were chosen, if they
+    /// were. `None` without such data.
+    fn examination(
+        &self,
+        split: Split,
+        form: Form,
+        best: Option<&FiguresOf<Self>>,
+    ) -> Option<Self::Examination>;
 
     /// Whether an epoch with these figures on valid is to be preferred to one with the `best` so far, of which the first may be
     /// no number: any that is one is better.

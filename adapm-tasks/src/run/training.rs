@@ -76,7 +76,7 @@ impl<T: Task> Run<'_, T> {
     /// Trains.
     fn epochs(&self) -> Result<Copied<T::Examination>, TaskError> {
         let Self { task, settings, crew, observer, stop, .. } = *self;
-        let examination = || task.examination(Split::Valid, Form::Trained);
+        let examination = || task.examination(Split::Valid, Form::Trained, None);
         let valid = settings.evaluate.then(examination).flatten();
         let (test, keeps) = (&OnceLock::new(), self.agreed.checkpoint);
         let job = |board| Job { task, settings, valid: valid.as_ref(), test, keeps, board };
@@ -146,7 +146,7 @@ impl<T: Task> Run<'_, T> {
         }
         let kept = Kept::new(task.kept(), parts, crew.peers);
         let began = Instant::now();
-        let examination = || task.examination(Split::Test, Form::Kept);
+        let examination = || task.examination(Split::Test, Form::Kept, verdicts.best.as_ref());
         let test = (settings.evaluate && !stopped).then(examination).flatten();
         if let Some(examination) = &test {
             let evaluation = Evaluation { examination, shape: task.kept(), crew, observer, stop };

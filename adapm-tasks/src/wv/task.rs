@@ -234,7 +234,7 @@ impl<'a> Task for WordVectors<'a> {
         }
     }
 
-    fn examination(&self, split: Split, form: Form) -> Option<Answering<'a>> {
+    fn examination(&self, split: Split, form: Form, _: Option<&FiguresOf<Self>>) -> Option<Answering<'a>> {
         // No part of a text is held out, so no epoch is better than the last.
         let questions = self.questions.filter(|_| split == Split::Test)?;
         let (words, dim) = (self.corpus.vocabulary().words(), self.config.dim);

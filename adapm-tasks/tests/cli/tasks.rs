@@ -48,7 +48,14 @@ fn ratings_are_factorized_evaluated_and_exported() {
     assert_eq!([&last["nodes"], &last["predicted"], &last["unseen"]], [2, 17, 1]);
     assert_eq!((&last["generated"], &last["best_rmse"]), (&Value::from(false), &Value::Null));
     holds(last["data"].as_str().expect("text"), "(u i r by blanks");
-    for words in ["80 train, 0 valid, 17 test cells; 12 rows, 8 columns", "RMSE", "--order", "epoch   3"] {
+    for words in [
+        "80 train, 0 valid, 17 test cells; 12 rows, 8 columns",
+        "RMSE",
+        "--order",
+        "epoch   3",
+        "left out",
+        "means alone",
+    ] {
         holds(&ran.stderr, words);
     }
 
@@ -56,18 +63,22 @@ fn ratings_are_factorized_evaluated_and_exported() {
         object(&["eval", "mf", "--load", text(&model), "--data", text(&folder), "--nodes", nodes, "--json"])
     };
     assert!(last["rmse"].is_number(), "{last}");
-    assert_eq!([&eval("1")["rmse"], &eval("3")["rmse"]], [&last["rmse"], &last["rmse"]]);
+    let figures = |object: &Value| [&object["rmse"], &object["means_rmse"]].map(Value::as_f64);
+    assert_eq!([figures(&eval("1")), figures(&eval("3"))], [figures(last), figures(last)]);
+    assert_eq!([&last["selection"], &last["held_back"]], [&Value::from("left out"), &Value::from(0)]);
 
     succeeded(&["export", "mf", "--load", text(&model), "--output", text(&lines)]);
     let exported = fs::read_to_string(&lines).expect("it was written");
     let fields: Vec<Vec<&str>> = exported.lines().map(|line| line.split('\t').collect()).collect();
+    let [mean, fields @ ..] = fields.as_slice() else { panic!("{exported}") };
+    assert!(mean.len() == 2 && mean[0] == "mean" && mean[1].parse::<f64>().is_ok(), "{mean:?}");
     assert_eq!(fields.len(), 12 + 8);
     assert_eq!(
         (fields[11][..2].to_vec(), fields[12][..2].to_vec()),
         (vec!["row", "110"], vec!["column", "3"])
     );
     assert!(
-        fields.iter().all(|fields| fields.len() == 6 && fields[2..].iter().all(|x| x.parse::<f32>().is_ok()))
+        fields.iter().all(|fields| fields.len() == 7 && fields[2..].iter().all(|x| x.parse::<f64>().is_ok()))
     );
 }
 

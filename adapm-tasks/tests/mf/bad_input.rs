@@ -18,9 +18,9 @@ fn choices_that_make_no_sense_are_named() {
     assert_eq!(refused(&|config| config.dim = 1 << 17), ConfigError::Dimension { dim: 1 << 17 });
     let field = "learning_rate";
     for rate in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-        assert_eq!(refused(&|config| config.learning_rate = rate), ConfigError::NotPositive { field });
+        assert_eq!(refused(&|config| config.learning_rate = Some(rate)), ConfigError::NotPositive { field });
     }
-    assert_eq!(refused(&|config| config.l2 = -0.1), ConfigError::Negative { field: "l2" });
+    assert_eq!(refused(&|config| config.l2 = Some(-0.1)), ConfigError::Negative { field: "l2" });
     assert_eq!(
         refused(&|config| config.nodes = 301),
         ConfigError::MoreNodesThanKeys { nodes: 301, keys: 300 }
@@ -31,7 +31,7 @@ fn choices_that_make_no_sense_are_named() {
 fn training_that_diverges_names_key_step_and_learning_rate() {
     for (nodes, workers) in [(1, 1), (2, 2)] {
         let config = small(|config| {
-            (config.optimizer, config.learning_rate) = (Optimizer::Sgd, 1e6);
+            (config.optimizer, config.learning_rate) = (Optimizer::Sgd, Some(1e6));
             (config.nodes, config.workers) = (nodes, Some(workers));
         });
         let error = run(&ratings(), &config).expect_err("diverges");

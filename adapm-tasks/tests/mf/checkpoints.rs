@@ -23,7 +23,7 @@ fn predict(
 #[test]
 fn the_same_factors_give_the_same_figures_on_any_number_of_nodes() {
     let ratings = ratings();
-    let report = run(&ratings, &small(|config| config.epochs = 2)).expect("trains");
+    let report = run(&ratings, &small(|config| config.epochs = Some(2))).expect("trains");
     let checkpoint = report.checkpoint.expect("asked for");
     let expected = report.test.expect("evaluated");
     assert_eq!(expected.predicted, 1_000);
@@ -39,7 +39,8 @@ fn the_same_factors_give_the_same_figures_on_any_number_of_nodes() {
 #[test]
 fn a_file_is_read_as_it_was_written_and_refused_with_other_ratings() {
     let ratings = ratings();
-    let report = run(&ratings, &small(|config| (config.nodes, config.epochs) = (2, 1))).expect("trains");
+    let report =
+        run(&ratings, &small(|config| (config.nodes, config.epochs) = (2, Some(1)))).expect("trains");
     let checkpoint = report.checkpoint.expect("asked for");
     let path = std::env::temp_dir().join(format!("adapm-mf-{}.ckpt", std::process::id()));
     checkpoint.save(&path).expect("writes");

@@ -9,11 +9,14 @@ use adapm_tasks::run::TaskError;
 
 #[path = "../support/group.rs"]
 mod group;
+#[path = "../support/shapes.rs"]
+mod shapes_support;
 
 mod bad_input;
 mod checkpoints;
 mod processes;
 mod real_data;
+mod shapes;
 mod training;
 
 /// A small generated matrix: an untrained model is off by 1, the best possible one by 0.1.
@@ -24,11 +27,11 @@ fn ratings() -> Ratings {
     Ratings::planted(config).expect("there is such a matrix")
 }
 
-/// A configuration that learns it in a moment.
+/// A configuration that learns it in a moment, and selects nothing.
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
-    (config.workers, config.dim, config.epochs) = (Some(1), 4, 15);
-    (config.learning_rate, config.l2, config.initial_deviation) = (0.1, 0.01, 0.3);
+    (config.workers, config.dim, config.epochs, config.holds_back) = (Some(1), 4, Some(15), false);
+    (config.learning_rate, config.l2, config.initial_deviation) = (Some(0.1), Some(0.01), 0.3);
     change(&mut config);
     config
 }
@@ -39,8 +42,8 @@ fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
 /// size, a good one for one node, one run in 60 on four nodes ended at 1.3, under full replication, too.
 fn steady(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     small(|config| {
-        (config.optimizer, config.learning_rate, config.epochs) = (Optimizer::Sgd, 0.01, 60);
-        (config.penalty, config.l2) = (Penalty::Vector, 0.2);
+        (config.optimizer, config.learning_rate, config.epochs) = (Optimizer::Sgd, Some(0.01), Some(60));
+        (config.penalty, config.l2) = (Penalty::Vector, Some(0.2));
         change(config);
     })
 }

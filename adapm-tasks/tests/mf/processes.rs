@@ -16,7 +16,7 @@ fn processes_train_as_well_as_one_and_report_the_same() {
     let ratings = ratings();
     let alone = rmse(&run(&ratings, &steady(|_| {})).expect("trains"));
     for (name, order) in [("columns", Order::Columnwise), ("blocks", Order::Dsgd)] {
-        let config = steady(|config| config.order = order);
+        let config = steady(|config| config.order = Some(order));
         let reports: Vec<TrainReport> = as_each(name, 2, |_, group| {
             train_in_group(&ratings, &config, group, &NoProgress, &AtomicBool::new(false)).expect("trains")
         });
@@ -45,7 +45,7 @@ fn processes_train_as_well_as_one_and_report_the_same() {
 fn a_node_with_other_choices_is_named_by_all() {
     let ratings = ratings();
     let errors = as_each("choices", 2, |node, group| {
-        let config = small(|config| config.l2 = if node == 1 { 0.5 } else { 0.01 });
+        let config = small(|config| config.l2 = Some(if node == 1 { 0.5 } else { 0.01 }));
         let stop = AtomicBool::new(false);
         train_in_group(&ratings, &config, group, &NoProgress, &stop).expect_err("they differ")
     });
@@ -61,7 +61,8 @@ fn a_node_with_other_choices_is_named_by_all() {
 fn training_that_diverges_in_one_process_ends_all_with_the_same_error() {
     let ratings = ratings();
     let config = small(|config| {
-        (config.optimizer, config.learning_rate, config.order) = (Optimizer::Sgd, 1e6, Order::Dsgd);
+        (config.optimizer, config.learning_rate, config.order) =
+            (Optimizer::Sgd, Some(1e6), Some(Order::Dsgd));
     });
     let errors = as_each("diverges", 2, |_, group| {
         let stop = AtomicBool::new(false);

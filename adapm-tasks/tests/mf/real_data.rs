@@ -3,19 +3,22 @@
 use std::path::Path;
 
 use adapm_tasks::data::{DATA_VARIABLE, locate};
-use adapm_tasks::mf::Ratings;
+use adapm_tasks::mf::{Ratings, TrainConfig};
 
-use crate::{rmse, run, small};
+use crate::{rmse, run};
 
 #[test]
-fn a_few_epochs_predict_ratings_better_than_their_mean() {
+fn defaults_predict_ratings_at_least_as_well_as_their_means() {
     if std::env::var_os(DATA_VARIABLE).is_none() {
         return;
     }
     let Ok(path) = locate("mf", Path::new("libmf-demo")) else { return };
     let ratings = Ratings::load(&path).expect("reads");
-    let config = small(|config| (config.dim, config.epochs, config.l2) = (16, 10, 0.1));
-    let report = run(&ratings, &config).expect("trains");
-    let untrained = rmse(&run(&ratings, &small(|config| config.epochs = 0)).expect("predicts"));
-    assert!(rmse(&report) < 0.97 * untrained, "{} {untrained}", rmse(&report));
+    let report = run(&ratings, &TrainConfig::default()).expect("trains");
+    // Of means by hand those of columns are the best, 0.9473; factors add nothing to shrunken ones.
+    assert!(rmse(&report) < 0.92, "{}", rmse(&report));
+    let Ok(path) = locate("mf", Path::new("douban-3000")) else { return };
+    let ratings = Ratings::load(&path).expect("reads");
+    let report = run(&ratings, &TrainConfig::default()).expect("trains");
+    assert!(rmse(&report) < 0.736, "{}", rmse(&report));
 }

@@ -35,9 +35,10 @@ fn every_order_optimizer_and_penalty_learns() {
             for (system, nodes, workers) in [(None, 1, 1), (Some(System::Adapm), 2, 2)] {
                 let config = small(|config| {
                     (config.system, config.nodes, config.workers) = (system, nodes, Some(workers));
-                    config.epochs = 10;
-                    (config.order, config.optimizer) = (order, optimizer);
-                    (config.learning_rate, config.penalty, config.l2) = (learning_rate, Penalty::Vector, 0.2);
+                    config.epochs = Some(10);
+                    (config.order, config.optimizer) = (Some(order), optimizer);
+                    (config.learning_rate, config.penalty, config.l2) =
+                        (Some(learning_rate), Penalty::Vector, Some(0.2));
                 });
                 let rmse = rmse(&run(&ratings, &config).expect("trains"));
                 assert!(rmse < 0.5, "{order} {optimizer} {system:?}: {rmse}");
@@ -51,7 +52,8 @@ fn one_worker_does_the_same_with_a_manager_and_without_and_every_time() {
     let ratings = ratings();
     for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
         let of = |system| {
-            let config = small(|config| (config.system, config.order, config.epochs) = (system, order, 3));
+            let config =
+                small(|config| (config.system, config.order, config.epochs) = (system, Some(order), Some(3)));
             let report = run(&ratings, &config).expect("trains");
             let losses: Vec<f64> = report.epochs.iter().map(|epoch| epoch.loss).collect();
             (report.checkpoint.expect("asked for"), losses, report.test)
@@ -67,7 +69,7 @@ fn in_blocks_nobody_meets_so_systems_and_nodes_make_no_difference_beyond_the_blo
     let of = |system, nodes, workers| {
         let config = small(|config| {
             (config.system, config.nodes, config.workers) = (Some(system), nodes, Some(workers));
-            (config.order, config.epochs) = (Order::Dsgd, 3);
+            (config.order, config.epochs) = (Some(Order::Dsgd), Some(3));
         });
         run(&ratings, &config).expect("trains").checkpoint.expect("asked for")
     };
@@ -82,7 +84,7 @@ fn the_bold_driver_lowers_a_rate_that_is_too_high() {
     let ratings = ratings();
     let loss = |bold| {
         let config = small(|config| {
-            (config.bold_driver, config.learning_rate, config.epochs) = (bold, 1.0, 30);
+            (config.bold_driver, config.learning_rate, config.epochs) = (bold, Some(1.0), Some(30));
         });
         run(&ratings, &config).expect("trains").epochs.last().expect("trained").loss
     };
@@ -104,7 +106,8 @@ fn a_stopped_run_keeps_its_epochs() {
     for order in [Order::Columnwise, Order::Dsgd] {
         let stop = AtomicBool::new(false);
         let config = small(|config| {
-            (config.nodes, config.workers, config.order, config.epochs) = (2, Some(2), order, 10_000);
+            (config.nodes, config.workers, config.order, config.epochs) =
+                (2, Some(2), Some(order), Some(10_000));
         });
         let report = train(&ratings(), &config, &StopAfter(2, &stop), &stop).expect("stops");
         assert!(report.stopped && report.test.is_none() && report.checkpoint.is_some());

@@ -136,19 +136,26 @@ impl<'a> Screen<'a> {
 
     /// Shows a moment of training.
     pub(crate) fn show_training(&self, moment: &Training) {
-        let all = u64::from(moment.epochs) * moment.total;
-        let done = u64::from(moment.epoch.saturating_sub(1)) * moment.total + moment.done;
+        // Where nobody knows how many epochs there will be, the bar is that of one.
+        let (epochs, before) =
+            if moment.may_end_early { (1, 0) } else { (moment.epochs, moment.epoch.saturating_sub(1)) };
+        let all = u64::from(epochs) * moment.total;
+        let done = u64::from(before) * moment.total + moment.done;
         let since = Duration::from_secs_f64(moment.seconds);
         let began = || Instant::now().checked_sub(since).unwrap_or_else(Instant::now);
         let started = self.started.get_or_init(began);
-        let eta =
-            remaining(started.elapsed(), done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
-        let mut beside = vec![format!("epoch {}/{}", moment.epoch, moment.epochs)];
+        let (elapsed, epochs, end) = if moment.may_end_early {
+            (since, format!(" of at most {}", moment.epochs), "ends in")
+        } else {
+            (started.elapsed(), format!("/{}", moment.epochs), "ETA")
+        };
+        let eta = remaining(elapsed, done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
+        let mut beside = vec![format!("epoch {}{epochs}", moment.epoch)];
         // Some tasks know the loss at the end of an epoch only.
         if !moment.loss.is_nan() {
             beside.push(format!("loss {:.4}", moment.loss));
         }
-        beside.push(format!("ETA {eta}"));
+        beside.push(format!("{end} {eta}"));
         let below = vec![
             format!("{} {}/s", format::count(moment.throughput() as u64), self.labels.examples),
             format!("local {}", format::share(moment.stats.local_share())),
@@ -167,6 +174,9 @@ impl<'a> Screen<'a> {
     pub(crate) fn show_working(&self, work: Work, done: u64, all: u64) {
         let beside = match work {
             Work::Initializing => vec!["initialising parameters".to_owned(), of(done, all)],
+            Work::Selecting => {
+                vec!["choosing the epochs on cells left out".to_owned(), format!("epoch {done}")]
+            }
             Work::Dividing => vec!["dividing the data among workers".to_owned()],
             Work::Settling => vec!["placing parameters".to_owned()],
             Work::Copying => vec!["copying the best parameters".to_owned(), of(done, all)],

@@ -71,7 +71,8 @@ fn ids_are_mapped_and_what_train_does_not_know_is_unseen() {
     assert_eq!(cells, [(0, 1, 2.0), (1, 0, 1.0), (1, 0, 3.0), (1, 1, 4.0)]);
     assert_eq!((ratings.cells_in(0..1), ratings.cells_in(1..2)), (1, 3));
     assert_eq!(ratings.test.cells, [Cell { row: 0, column: 0, value: 7.0 }]);
-    assert_eq!(ratings.test.unseen, [8.0, 9.0]);
+    let unseen = |row, column, value| Unseen { row, column, value };
+    assert_eq!(ratings.test.unseen, [unseen(None, Some(0), 8.0), unseen(Some(0), None, 9.0)]);
     assert_eq!(ratings.counts(), RatingCounts { repeated: 1, unseen_test: 2, ..RatingCounts::default() });
     assert_eq!((ratings.mean(), ratings.range), (2.5, (1.0, 4.0)));
     assert!(!ratings.is_generated() && ratings.best_rmse().is_none());

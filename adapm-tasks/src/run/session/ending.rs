@@ -51,7 +51,10 @@ where
     /// Examines test with the parameters as they stand.
     fn test(&mut self) -> Result<(), TaskError> {
         let Job { task, settings, test, .. } = self.job;
-        let examination = || task.examination(Split::Test, Form::Trained);
+        let examination = || {
+            let best = self.job.board.verdicts().best.clone();
+            task.examination(Split::Test, Form::Trained, best.as_ref())
+        };
         let Some(examination) = test.get_or_init(|| settings.evaluate.then(examination).flatten()) else {
             return Ok(());
         };

@@ -15,7 +15,7 @@ use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{Over, Queue};
 use crate::run::seat::Seat;
 use crate::run::shape::Shape;
-use crate::run::task::{Course, Examination, Form, Initial, Round, StepError, Task, Tell, Unit};
+use crate::run::task::{Course, Examination, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit};
 
 /// Keys that are visited; their values are `[sum of rates | visits' units]`, of which the first is kept.
 pub(crate) const BLOCKS: u64 = 6;
@@ -193,7 +193,7 @@ impl Task for Count {
         Ok(f64::from(learning_rate) + missing)
     }
 
-    fn examination(&self, split: Split, form: Form) -> Option<Distance> {
+    fn examination(&self, split: Split, form: Form, _: Option<&FiguresOf<Self>>) -> Option<Distance> {
         let shape = if form == Form::Trained { self.shape() } else { self.kept() };
         let target = self.target.filter(|_| self.has_valid || split == Split::Test);
         target.map(|target| Distance { split, shape, target })

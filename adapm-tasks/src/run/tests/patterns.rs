@@ -5,6 +5,7 @@
 //! task's.
 
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 use adapm_core::testing::Setup;
 use adapm_core::{Key, Layout, NodeId, WorkerId};
@@ -15,8 +16,10 @@ use adapm_transport::sim::{Script, Step, Then};
 use super::accesses::{self, Access, Accesses};
 use crate::kge::task::Embeddings;
 use crate::kge::{self, Graph};
+use crate::mf::selection::Prepared;
 use crate::mf::task::Factorization;
 use crate::mf::{self, Order, PlantedConfig, Ratings};
+use crate::run::observer::NoProgress;
 use crate::run::seat::Seat;
 use crate::run::task::Task;
 use crate::wv::task::WordVectors;
@@ -110,8 +113,9 @@ fn of_factorization_in_every_order() {
         PlantedConfig { rows: 16, columns: 12, cells: 40, test_cells: 1, ..PlantedConfig::default() };
     let ratings = Ratings::planted(config).expect("there is such a matrix");
     for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
-        let config = mf::TrainConfig { order, dim: 4, ..mf::TrainConfig::default() };
-        keeps_every_invariant(&Factorization::new(&ratings, &config, NODES, WORKERS));
+        let config = mf::TrainConfig { order: Some(order), dim: 4, ..mf::TrainConfig::default() };
+        let prepared = Prepared::new(&ratings, &config, &NoProgress, &AtomicBool::new(false));
+        keeps_every_invariant(&Factorization::new(&ratings, &config, &prepared, NODES, WORKERS));
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) struct ModelArgs {
     /// Number of factors of a row or column
     #[arg(long, value_name = "N", default_value_t = TrainConfig::default().dim, allow_negative_numbers = true)]
     pub(crate) dim: usize,
-    /// Standard deviation of the initial values around those whose products are the training mean
+    /// Standard deviation of the initial values
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().initial_deviation, allow_negative_numbers = true)]
     pub(crate) initial_deviation: f32,
     /// Clip predictions to the range of the training data; --clip=false takes it back
@@ -91,31 +91,37 @@ pub(crate) struct ModelArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Training")]
 pub(crate) struct TrainingArgs {
-    /// Passes over the training data
-    #[arg(long, value_name = "N", default_value_t = TrainConfig::default().epochs, value_parser = epochs, allow_negative_numbers = true)]
-    pub(crate) epochs: u32,
+    /// Passes over the training data [default: as many as help, at most 100; 20 if nothing is selected]
+    #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
+    pub(crate) epochs: Option<u32>,
     /// Order of visits: column by column, in blocks with a barrier behind each (Lapse's), or at random
-    #[arg(long, value_name = "NAME", default_value_t = Order::Columnwise, value_parser = one_of::<Order>(&["columnwise", "dsgd", "plain"]))]
-    pub(crate) order: Order,
+    /// [default: columnwise, dsgd for 10,000 cells and fewer]
+    #[arg(long, value_name = "NAME", value_parser = one_of::<Order>(&["columnwise", "dsgd", "plain"]))]
+    pub(crate) order: Option<Order>,
     /// How a gradient becomes an update
     #[arg(long, value_name = "NAME", default_value_t = Optimizer::AdaGrad, value_parser = one_of::<Optimizer>(&["adagrad", "sgd"]))]
     pub(crate) optimizer: Optimizer,
-    /// Learning rate, at first
-    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().learning_rate, allow_negative_numbers = true)]
-    pub(crate) learning_rate: f32,
+    /// Learning rate, at first, where what is learnt has deviation 1 [default: 0.1; with sgd 0.02]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub(crate) learning_rate: Option<f32>,
     /// Raise the learning rate by 5 % after an epoch in which the loss fell, halve it where it rose; --bold-driver=false takes it back
     #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
         hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) bold_driver: bool,
-    /// Weight of the squared norms of rows and columns
-    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().l2, allow_negative_numbers = true)]
-    pub(crate) l2: f32,
+    /// Weight of the squared norms of rows and columns, where what is learnt has deviation 1 [default: from 0.12 by cell or 4 by
+    /// vector, halved behind each epoch that does not help; if nothing is selected half of it]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub(crate) l2: Option<f32>,
     /// What squared norms are weighted by: each cell its row's and column's, or each row and column once
     #[arg(long, value_name = "BY", default_value_t = Penalty::Cell, value_parser = one_of::<Penalty>(&["cell", "vector"]))]
     pub(crate) penalty: Penalty,
-    /// Do not evaluate: neither select the epoch on valid, if there is one, nor report on test
+    /// Do not evaluate: neither select the epoch nor report on test
     #[arg(long)]
     pub(crate) no_eval: bool,
+    /// Train on all cells and select nothing, if the data has no valid part: else a twentieth of train is held back to select on, or of
+    /// 10,000 cells and fewer each fifth is left out in turn before
+    #[arg(long)]
+    pub(crate) no_hold_back: bool,
     /// Epochs between two evaluations of valid (the last epoch is always evaluated)
     #[arg(long, value_name = "EPOCHS", default_value_t = TrainConfig::default().valid_every, value_parser = epochs)]
     pub(crate) valid_every: u32,

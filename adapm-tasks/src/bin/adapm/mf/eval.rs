@@ -60,7 +60,8 @@ impl Evaluating for EvalArgs {
     fn plan(&self, plan: &mut Plan<'_>, (checkpoint, ratings): &Self::Subject) {
         super::describe(plan.table, ratings, &self.data, plan.given);
         let clip = if self.clip { ", predictions clipped" } else { "" };
-        let model = format!("{} factors{clip}", checkpoint.dim());
+        let means = if checkpoint.scale() == 0.0 { ", the means are predicted" } else { "" };
+        let model = format!("{} factors{clip}{means}", checkpoint.dim());
         let origin = format!("--load {} {}", self.load.display(), plan.given.among(&["clip"]));
         plan.table.row(["model", &model, origin.trim_end()]);
         plan.row("cells", &format!("{} of {}", format::count(self.cells(ratings)), self.split), &["split"]);
@@ -97,14 +98,15 @@ impl Evaluating for EvalArgs {
     }
 
     fn quality(&self, (_, ratings): &Self::Subject, report: &EvalReport) -> String {
-        figures::table(&[(self.split.name(), report.metrics.as_ref())], ratings)
+        let splits = [(self.split.name(), report.metrics.as_ref()), (figures::MEANS, report.means.as_ref())];
+        figures::table(&splits, ratings)
     }
 
     fn object(&self, (checkpoint, ratings): &Self::Subject, report: &EvalReport) -> impl Serialize {
         Own {
             split: self.split.name(),
             dim: checkpoint.dim(),
-            quality: Quality::new(report.metrics.as_ref(), ratings),
+            quality: Quality::new(report.metrics.as_ref(), report.means.as_ref(), ratings),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Errors of predictions, for people and for programs.
 
-use adapm_tasks::mf::{RatingMetrics, Ratings};
+use adapm_tasks::mf::{RatingMetrics, Ratings, Selection, TrainConfig, TrainReport};
 use serde::Serialize;
 
 use crate::format;
@@ -13,17 +13,26 @@ pub(super) struct Quality {
     mae: Option<f64>,
     predicted: Option<u64>,
     unseen: Option<u64>,
+    /// Of the means alone, the baseline.
+    means_rmse: Option<f64>,
+    means_mae: Option<f64>,
     /// The best RMSE on test that is possible, where it is known: on generated data.
     best_rmse: Option<f64>,
 }
 
 impl Quality {
-    pub(super) fn new(metrics: Option<&RatingMetrics>, ratings: &Ratings) -> Self {
+    pub(super) fn new(
+        metrics: Option<&RatingMetrics>,
+        means: Option<&RatingMetrics>,
+        ratings: &Ratings,
+    ) -> Self {
         Self {
             rmse: metrics.map(|metrics| metrics.rmse),
             mae: metrics.map(|metrics| metrics.mae),
             predicted: metrics.map(|metrics| metrics.predicted),
             unseen: metrics.map(|metrics| metrics.unseen),
+            means_rmse: means.map(|means| means.rmse),
+            means_mae: means.map(|means| means.mae),
             best_rmse: ratings.best_rmse(),
         }
     }
@@ -48,3 +57,73 @@ pub(super) fn table(splits: &[(&str, Option<&RatingMetrics>)], ratings: &Ratings
     }
     table.render() + "\n"
 }
+
+/// What cells that are selected on are called in tables.
+pub(super) fn name(selection: Selection) -> &'static str {
+    match selection {
+        Selection::Valid { .. } => "valid",
+        Selection::Generated { .. } => "generated",
+        Selection::HeldBack { .. } => "held back",
+        Selection::CrossFitted { .. } => "left out",
+        _ => "nothing",
+    }
+}
+
+/// What is planned about epochs, and on what they are selected.
+pub(super) fn plan(selection: Selection, config: &TrainConfig) -> (String, String) {
+    let is_known = matches!(selection, Selection::Nothing | Selection::CrossFitted { .. });
+    let every = if is_known { String::new() } else { format!(", evaluated every {}", config.valid_every) };
+    let epochs = match (config.epochs, selection) {
+        (Some(epochs), _) => format!("{epochs}{every}"),
+        (None, Selection::Nothing) => "20".to_owned(),
+        (None, Selection::CrossFitted { .. }) => "as many as help on cells left out, at most 100".to_owned(),
+        (None, _) => format!("as many as help, at most 100{every}"),
+    };
+    let selected = match selection {
+        Selection::Valid { cells } => format!("on the {} cells of valid", format::count(cells)),
+        Selection::Generated { cells } => format!("on {} more cells, generated", format::count(cells)),
+        Selection::HeldBack { cells, of } => {
+            format!("on {} of {} train cells, held back", format::count(cells), format::count(of))
+        }
+        Selection::CrossFitted { .. } => "on each fifth of train, left out in turn, 4 times".to_owned(),
+        _ if config.evaluate => "nothing: the last epoch is kept".to_owned(),
+        _ => "nothing, not evaluated: the last epoch is kept".to_owned(),
+    };
+    (epochs, selected)
+}
+
+/// What is to be said about the products, if less than all of them is predicted.
+pub(super) fn remark(report: &TrainReport) -> String {
+    let mut remark = String::new();
+    let on = match report.selection {
+        Selection::HeldBack { cells: 0, .. } => return NONE_SPARE.to_owned(),
+        Selection::CrossFitted { .. } if report.selected.is_none() && !report.stopped => {
+            return NONE_SPARE.to_owned();
+        }
+        Selection::HeldBack { cells, of } => {
+            let (cells, of) = (format::count(cells), format::count(of));
+            remark = format!("  held back {cells} of {of} train cells to select on\n");
+            "the cells held back"
+        }
+        Selection::CrossFitted { .. } => "the cells left out in turn",
+        Selection::Valid { .. } => "valid",
+        Selection::Generated { .. } => "the cells generated to select on",
+        _ => return remark,
+    };
+    if report.selected.is_some_and(|_| report.gain == 0.0) {
+        remark +=
+            &format!("  the means are predicted: on {on}, factors are not better by a standard error\n");
+    } else if report.gain < 1.0 {
+        remark += &format!(
+            "  {} of the products is added to the means, by their gain on {on}\n",
+            format::share(report.gain)
+        );
+    }
+    if remark.is_empty() { remark } else { remark + "\n" }
+}
+
+const NONE_SPARE: &str =
+    "  the means are predicted: each cell is the last of its row or column, none is left to select on\n\n";
+
+/// What the baseline is called in tables.
+pub(super) const MEANS: &str = "means alone";

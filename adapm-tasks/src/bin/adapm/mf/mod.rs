@@ -84,8 +84,9 @@ fn describe(table: &mut Table, ratings: &Ratings, args: &DataArgs, given: &Given
     for (split, unseen) in [("valid", counts.unseen_valid), ("test", counts.unseen_test)] {
         if unseen > 0 {
             let unseen = format::count(unseen);
-            let text =
-                format!("{unseen} of {split} with a row or column unknown to train: the mean is predicted");
+            let text = format!(
+                "{unseen} of {split} with a row or column unknown to train: the mean of the other is predicted"
+            );
             table.row(["", &text]);
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
-use adapm_tasks::mf::{self, RatingMetrics, Ratings, TrainConfig, TrainReport};
+use adapm_tasks::mf::{self, Ratings, Selection, TrainConfig, TrainReport};
 use adapm_tasks::run::{KeyChoice, UnknownKey};
 use serde::Serialize;
 
@@ -70,6 +70,7 @@ impl Training for TrainArgs {
         config.l2 = self.training.l2;
         config.penalty = self.training.penalty;
         config.evaluate = !self.training.no_eval;
+        config.holds_back = !self.training.no_hold_back;
         config.valid_every = self.training.valid_every;
         config.checkpoint = self.output.save.is_some();
         config
@@ -81,18 +82,20 @@ impl Training for TrainArgs {
         let model = format!("{} factors{clip}", config.dim);
         plan.row("model", &model, &["dim", "initial-deviation", "clip"]);
         let driver = if config.bold_driver { ", bold driver" } else { "" };
+        let selection = Selection::planned(ratings, config);
+        let falls = if config.l2.is_none() && selection != Selection::Nothing { ", falling" } else { "" };
         let training = format!(
-            "{} with learning rate {}{driver}, L2 {} by {}",
-            config.optimizer, config.learning_rate, config.l2, config.penalty
+            "{} with learning rate {}{driver}, L2 {} by {}{falls}",
+            config.optimizer,
+            config.rate(),
+            config.penalty_first(selection),
+            config.penalty
         );
         plan.row("training", &training, &["optimizer", "learning-rate", "bold-driver", "l2", "penalty"]);
-        plan.row("order", config.order.name(), &["order"]);
-        let epochs = match (config.evaluate, ratings.valid_len()) {
-            (false, _) => format!("{}, not evaluated", config.epochs),
-            (true, 0) => format!("{}, the last is kept: there is no valid", config.epochs),
-            (true, _) => format!("{}, valid every {}", config.epochs, config.valid_every),
-        };
+        plan.row("order", config.order(selection).name(), &["order"]);
+        let (epochs, selected) = figures::plan(selection, config);
         plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval"]);
+        plan.row("selected", &selected, &["no-hold-back", "no-eval"]);
         plan.row("seed", &config.seed.to_string(), &["seed"]);
     }
 
@@ -113,7 +116,7 @@ impl Training for TrainArgs {
     fn summary(&self, report: &TrainReport) -> Summary {
         let (seconds, valid_seconds) = report::seconds_of(&report.epochs);
         Summary {
-            epochs: self.training.epochs,
+            epochs: if report.stopped { report.epochs_max } else { report.epochs.len() as u32 },
             seconds,
             loss: report.epochs.last().map(|epoch| epoch.loss),
             valid_seconds,
@@ -128,12 +131,19 @@ impl Training for TrainArgs {
     }
 
     fn quality(ratings: &Ratings, report: &TrainReport) -> String {
-        figures::table(&[("valid", chosen_valid(report)), ("test", report.test.as_ref())], ratings)
+        let splits = [
+            (figures::name(report.selection), report.selected.as_ref()),
+            ("test", report.test.as_ref()),
+            (figures::MEANS, report.means.as_ref()),
+        ];
+        figures::table(&splits, ratings) + &figures::remark(report)
     }
 
-    fn is_judged(&self, ratings: &Ratings, report: &TrainReport) -> bool {
-        let is_possible = !self.training.no_eval && ratings.valid_len() > 0;
-        !is_possible || report.epochs.iter().any(|epoch| epoch.valid.is_some())
+    fn is_judged(&self, _: &Ratings, report: &TrainReport) -> bool {
+        match report.selection {
+            Selection::Nothing | Selection::CrossFitted { .. } | Selection::HeldBack { cells: 0, .. } => true,
+            _ => report.selected.is_some(),
+        }
     }
 
     fn sizes(ratings: &Ratings, config: &TrainConfig) -> Vec<(&'static str, u64)> {
@@ -152,13 +162,19 @@ impl Training for TrainArgs {
         Own {
             seed: config.seed,
             dim: config.dim,
-            order: config.order.name(),
+            order: config.order(report.selection).name(),
             optimizer: config.optimizer.name(),
-            learning_rate: config.learning_rate,
-            l2: config.l2,
+            learning_rate: config.rate(),
+            l2: config.penalty_first(report.selection),
             cells: ratings.train_len(),
-            valid_rmse: chosen_valid(report).map(|metrics| metrics.rmse),
-            test: Quality::new(report.test.as_ref(), ratings),
+            selection: figures::name(report.selection),
+            held_back: match report.selection {
+                Selection::HeldBack { cells, .. } => cells,
+                _ => 0,
+            },
+            valid_rmse: report.selected.map(|metrics| metrics.rmse),
+            gain: report.gain,
+            test: Quality::new(report.test.as_ref(), report.means.as_ref(), ratings),
         }
     }
 }
@@ -171,15 +187,16 @@ struct Own {
     order: &'static str,
     optimizer: &'static str,
     learning_rate: f32,
+    /// In the first epoch.
     l2: f32,
     cells: u64,
+    /// What was selected on.
+    selection: &'static str,
+    /// Cells of train that were not trained on.
+    held_back: u64,
     valid_rmse: Option<f64>,
+    /// The share of the products that is predicted.
+    gain: f64,
     #[serde(flatten)]
     test: Quality,
-}
-
-/// The figures on valid that selected the epoch.
-fn chosen_valid(report: &TrainReport) -> Option<&RatingMetrics> {
-    let chosen = report.epochs.iter().find(|epoch| epoch.epoch == report.chosen_epoch)?;
-    chosen.valid.as_ref()
 }
