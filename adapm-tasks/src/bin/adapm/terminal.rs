@@ -46,4 +46,4 @@ const WIDTH: usize = 80;
 /// What is narrower is not laid out any better.
 const WIDTH_MIN: usize = 40;
 /// `n12 | `.
-const PREFIX: usize = 6;
+pub(crate) const PREFIX: usize = 6;

@@ -32,7 +32,7 @@ use crate::launch::relay::Relays;
 use crate::launch::secret::{PrivateFolder, Secret};
 use crate::launch::supervise::Watch;
 use crate::launched;
-use crate::terminal::Stream;
+use crate::terminal::{PREFIX, Stream};
 use crate::token;
 
 /// Starts the processes, passes on what they print and what is asked of them, and tells how they ended.
@@ -121,12 +121,15 @@ impl Plan<'_> {
             Some(host) => host.meeting(self.args.port).into(),
         };
         let run = Token::fresh_text().map_err(system("random bytes"))?;
+        // With `--json` tables go to stderr, behind the name of the node.
+        let before = if self.words.iter().any(|word| word == "--json") { PREFIX } else { 0 };
+        let width = Stream::Stdout.width() - before;
         let mut variables = vec![
             ("ADAPM_NODES", self.nodes.to_string().into()),
             ("ADAPM_RENDEZVOUS", rendezvous),
             ("ADAPM_JOB", run[..16].into()),
             ("ADAPM_LAUNCHED", "1".into()),
-            ("COLUMNS", Stream::Stdout.width().to_string().into()),
+            ("COLUMNS", width.to_string().into()),
         ];
         if self.hosts.is_empty() {
             // Sockets of nodes that are killed go with the launcher's folder.
