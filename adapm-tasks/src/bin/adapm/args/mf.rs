@@ -160,4 +160,4 @@ pub(super) const EVAL_EXAMPLES: &str = "\
 Examples:
   adapm eval mf --load ml.adapm --data ml-1m/ratings.dat --clip
   adapm eval mf --load ml.adapm --data ml-1m/ratings.dat --nodes 4 --json
-  adapm eval mf --load ml.adapm --data new-ratings.csv      (all of a file that was not trained on)";
+  adapm eval mf --load ml.adapm --data new.csv    a file that was not trained on";
