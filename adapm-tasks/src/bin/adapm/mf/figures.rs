@@ -92,7 +92,7 @@ pub(super) fn plan(selection: Selection, config: &TrainConfig) -> (String, Strin
     (epochs, selected)
 }
 
-/// What is to be said about the products, if less than all of them is predicted.
+/// What is to be said about the cells that are selected on, and about the products if less than all of them is predicted.
 pub(super) fn remark(report: &TrainReport) -> String {
     let mut remark = String::new();
     let on = match report.selection {
@@ -105,25 +105,21 @@ pub(super) fn remark(report: &TrainReport) -> String {
             remark = format!("  held back {cells} of {of} train cells to select on\n");
             "the cells held back"
         }
-        Selection::CrossFitted { .. } => "the cells left out in turn",
+        Selection::CrossFitted { .. } => "the cells left out",
         Selection::Valid { .. } => "valid",
-        Selection::Generated { .. } => "the cells generated to select on",
+        Selection::Generated { .. } => "the generated cells",
         _ => return remark,
     };
     if report.selected.is_some_and(|_| report.gain == 0.0) {
-        remark +=
-            &format!("  the means are predicted: on {on}, factors are not better by a standard error\n");
+        remark += &format!("  the means are predicted: factors did not help on {on}\n");
     } else if report.gain < 1.0 {
-        remark += &format!(
-            "  {} of the products is added to the means, by their gain on {on}\n",
-            format::share(report.gain)
-        );
+        let share = format::share(report.gain);
+        remark += &format!("  {share} of each product is added, by its gain on {on}\n");
     }
     if remark.is_empty() { remark } else { remark + "\n" }
 }
 
-const NONE_SPARE: &str =
-    "  the means are predicted: each cell is the last of its row or column, none is left to select on\n\n";
+const NONE_SPARE: &str = "  the means are predicted: no cell can be spared to select on\n\n";
 
 /// What the baseline is called in tables.
 pub(super) const MEANS: &str = "means alone";
