@@ -11,7 +11,7 @@
 //! `\r\n` is left to the reader of lines, as is text that is not UTF-8: see [`check_text`].
 
 use std::io::{self, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use memchr::{memchr, memrchr};
@@ -59,13 +59,6 @@ pub(crate) fn open(path: &Path) -> Result<Source, DataError> {
 /// As [`open`]; gzip that ends early or is damaged.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
     open(path)?.all(path)
-}
-
-/// The file at `path`, else `path` with `.gz` behind it; `None` if there is neither.
-pub(crate) fn existing(path: &Path) -> Option<PathBuf> {
-    let mut compressed = path.to_path_buf().into_os_string();
-    compressed.push(".gz");
-    [path.to_path_buf(), compressed.into()].into_iter().find(|path| path.exists())
 }
 
 /// Reads a whole file, which need not be text, and decompresses it if it is gzip.

@@ -1,7 +1,7 @@
 //! What can be wrong with data: who is to blame, where, what to do.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use adapm_transport::error::SystemError;
 
@@ -26,6 +26,23 @@ pub enum DataError {
         folder: PathBuf,
         /// Name of the file without its ending, `train`.
         split: &'static str,
+    },
+    /// A folder has the files of OpenKE, whose columns are in another order than those of other files.
+    OpenKe {
+        /// The file of train.
+        path: PathBuf,
+    },
+    /// The columns of a file are `h t r`, by what they hold.
+    OtherOrder {
+        /// The file.
+        path: PathBuf,
+    },
+    /// One part of a folder was given in place of the folder.
+    OneSplit {
+        /// The file that was given.
+        path: PathBuf,
+        /// The file of another part.
+        other: PathBuf,
     },
     /// The operating system refused.
     Unreadable {
@@ -125,8 +142,63 @@ pub enum Malformation {
     },
     /// A zero byte, which no text has.
     Zero,
+    /// A row has not as many fields as the first line names.
+    OtherFields {
+        /// Its fields.
+        found: usize,
+        /// Those of the first line.
+        expected: usize,
+    },
+    /// A name holds a tab or the end of a line, as behind a quote that is not closed.
+    BrokenName,
+    /// The first line is not the number of those below.
+    NotACount,
+    /// There are not as many lines as the first one says.
+    OtherCount {
+        /// What it says.
+        said: u64,
+        /// How many there are.
+        found: u64,
+    },
     /// What is wrong with a line of ratings.
     Rating(RatingFault),
+}
+
+impl DataError {
+    /// What is wrong with the parts of a graph.
+    fn of_parts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingSplit { folder, split } => {
+                write!(
+                    f,
+                    "no {split}.txt, {split}.tsv, {split}.csv or {split}.del, nor one of them with .gz, "
+                )?;
+                write!(f, "in {}; give the folder that holds them, or one file of triples", folder.display())
+            }
+            Self::OpenKe { path } => {
+                write!(
+                    f,
+                    "{} is OpenKE's, its columns are h t r; read it in the column order htr",
+                    path.display()
+                )
+            }
+            Self::OtherOrder { path } => {
+                write!(
+                    f,
+                    "the columns of {} look like h t r; give the column order, htr or hrt",
+                    path.display()
+                )
+            }
+            Self::OneSplit { path, other } => {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                let folder = folder.unwrap_or(Path::new("."));
+                let name = other.file_name().unwrap_or_default();
+                write!(f, "{} is one part of a graph, {} is another", path.display(), name.display())?;
+                write!(f, "; give the folder {}", folder.display())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl std::error::Error for DataError {}
@@ -142,10 +214,10 @@ impl fmt::Display for DataError {
                 write!(f, "no data {}: the path does not exist", name.display())?;
                 write!(f, "; give a path that does, or set {DATA_VARIABLE} to look up names")
             }
-            Self::MissingSplit { folder, split } => {
-                write!(f, "no file {split}.txt, {split}.tsv or {split}.del in {}", folder.display())?;
-                f.write_str("; give the folder that holds the splits")
-            }
+            Self::MissingSplit { .. }
+            | Self::OpenKe { .. }
+            | Self::OtherOrder { .. }
+            | Self::OneSplit { .. } => self.of_parts(f),
             Self::Unreadable { path, error } => f.write_str(&files::unreadable(path, None, *error)),
             Self::NotText { path, kind, is_compressed } => {
                 write!(f, "{} ", path.display())?;
@@ -177,7 +249,11 @@ impl fmt::Display for DataError {
                 write!(f, "{}:{line}: {columns}", path.display())
             }
             Self::OtherTask { path, looks } => {
-                write!(f, "{} looks like {looks}; use it with adapm train {}", path.display(), looks.task())
+                write!(f, "{} looks like {looks}; use it with ", path.display())?;
+                match looks {
+                    Looks::Vectors => f.write_str("adapm eval wv --load"),
+                    _ => write!(f, "adapm train {}", looks.task()),
+                }
             }
             Self::Empty { path } => write!(f, "no triple in {}; give data with at least one", path.display()),
             Self::MissingRatings { folder } => {
@@ -197,7 +273,7 @@ impl fmt::Display for Malformation {
             Self::TooFewFields(fields) => {
                 write!(
                     f,
-                    "a triple has three fields, this line has {fields}; separate them by tabs or spaces"
+                    "a triple has three fields, this line has {fields}; separate them by tabs, spaces or commas"
                 )
             }
             Self::TooManyFields => f.write_str(
@@ -215,6 +291,18 @@ impl fmt::Display for Malformation {
                 write!(f, "the byte {byte:02X} is not UTF-8; convert the file from its encoding, ")
             }
             Self::Zero => f.write_str("a zero byte, which no text has; remove it, or give a text file"),
+            Self::OtherFields { found, expected } => {
+                write!(f, "the first line names {expected} columns, this line has {found}; give it as many")
+            }
+            Self::BrokenName => f.write_str(
+                "a name holds a tab or the end of a line; close the quote before it, or remove it",
+            ),
+            Self::NotACount => f.write_str(
+                "this is not the number of the lines below, with which files of OpenKE begin; write it here",
+            ),
+            Self::OtherCount { said, found } => {
+                write!(f, "{said} lines should follow, {found} do; copy the file again")
+            }
             Self::Rating(fault) => fault.fmt(f),
         }
     }

@@ -14,11 +14,13 @@ pub(crate) struct Field<'a> {
     pub(crate) column: u64,
 }
 
-/// Reads the text of a whole file, if it exists: `NAME.gz` stands for `NAME`. It is UTF-8.
+/// Reads the text of a whole file, if it exists. It is UTF-8.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, DataError> {
-    let Some(path) = bytes::existing(path) else { return Ok(None) };
-    let text = bytes::read(&path)?;
-    bytes::check_text(&text, &path)?;
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = bytes::read(path)?;
+    bytes::check_text(&text, path)?;
     Ok(Some(text))
 }
 

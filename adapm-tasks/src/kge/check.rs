@@ -1,8 +1,8 @@
 //! Which choices of a training run make sense.
 
-use crate::kge::config::{ModelKind, TrainConfig};
+use crate::kge::config::{ModelKind, Negatives, TrainConfig};
 use crate::kge::graph::Graph;
-use crate::run::config::ConfigError;
+use crate::run::config::{ConfigError, Wanted, dimension, ensure, not_negative, positive, whole};
 use crate::run::crew;
 use crate::run::peers::Peers;
 
@@ -12,29 +12,34 @@ pub(crate) fn training(graph: &Graph, config: &TrainConfig, peers: &Peers<'_>) -
     if graph.train.is_empty() {
         return Err(ConfigError::NothingToTrain);
     }
-    let is_odd = config.model == ModelKind::Complex && !config.dim.is_multiple_of(2);
-    if config.dim == 0 || config.dim > DIM_MAX || is_odd {
-        return Err(ConfigError::Dimension { dim: config.dim });
-    }
-    let positive = [
-        ("learning_rate", config.learning_rate > 0.0 && config.learning_rate.is_finite()),
-        ("initial_deviation", config.initial_deviation > 0.0 && config.initial_deviation.is_finite()),
-        ("chunk", config.chunk > 0),
-        ("negative_count", config.negatives_of_a_set() > 0),
-        ("valid_every", config.valid_every > 0),
-        ("localize_ahead", config.localize_ahead > 0),
-    ];
-    let not_negative =
-        [("l2_entity", config.l2_entity), ("l2_relation", config.l2_relation), ("n3", config.n3)];
-    let wrong = positive.iter().find(|(_, holds)| !holds).map(|(field, _)| *field);
-    if let Some(field) = wrong {
-        return Err(ConfigError::NotPositive { field });
-    }
-    match not_negative.iter().find(|(_, weight)| !(*weight >= 0.0 && weight.is_finite())) {
-        Some((field, _)) => Err(ConfigError::Negative { field }),
-        None => Ok(()),
+    config.check_values()
+}
+
+impl TrainConfig {
+    /// Checks that each field has a value that it can have, whatever the data.
+    ///
+    /// # Errors
+    ///
+    /// The first field that has not.
+    pub fn check_values(&self) -> Result<(), ConfigError> {
+        dimension(self.dim)?;
+        let is_even = self.model != ModelKind::Complex || self.dim.is_multiple_of(2);
+        ensure(is_even, "dim", self.dim, Wanted::Even)?;
+        positive("learning_rate", self.learning_rate)?;
+        positive("initial_deviation", self.initial_deviation)?;
+        whole("chunk", self.chunk as u64, 1, CHUNK_MAX)?;
+        let is_shared = self.negatives == Negatives::Shared;
+        let count_max = if is_shared { SCORES_MAX / self.chunk as u64 } else { CHUNK_MAX };
+        whole("negative_count", self.negatives_of_a_set() as u64, 1, count_max)?;
+        whole("valid_every", self.valid_every.into(), 1, u64::MAX)?;
+        whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
+        not_negative("l2_entity", self.l2_entity)?;
+        not_negative("l2_relation", self.l2_relation)?;
+        not_negative("n3", self.n3)
     }
 }
 
-/// Reals of an entity that are supported.
-const DIM_MAX: usize = 1 << 16;
+/// Triples of a chunk, and negatives of a triple, that are supported.
+const CHUNK_MAX: u64 = 1 << 16;
+/// Scores of a chunk that are supported: a gigabyte of each worker.
+const SCORES_MAX: u64 = 1 << 28;

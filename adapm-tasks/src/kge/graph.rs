@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::data::triples::ColumnOrder;
 use crate::data::{DataError, family};
 use crate::kge::reader;
 use crate::run::config::Split;
@@ -66,14 +67,29 @@ impl fmt::Debug for Names {
     }
 }
 
+/// Choices of reading a graph. Start from [`GraphOptions::default`] and set fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GraphOptions {
+    /// The order of the columns where no first line names them; `None`: head, relation, tail, unless that cannot be meant. With
+    /// [`ColumnOrder::Htr`] the files of OpenKE are read, too. Defaults to `None`.
+    pub column_order: Option<ColumnOrder>,
+    /// Seed by which one file is split into train, valid and test. Defaults to 1.
+    pub seed: u64,
+}
+
+impl Default for GraphOptions {
+    fn default() -> Self {
+        Self { column_order: None, seed: 1 }
+    }
+}
+
 /// Where a graph came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GraphSource {
-    /// Names separated by tabs or spaces.
-    NameFiles(PathBuf),
-    /// Integer ids (`.del`), with names where id files list them.
-    IdFiles(PathBuf),
+    /// Files.
+    Files(GraphFiles),
     /// Family trees from the seeded generator.
     Generated {
         /// The generator's seed.
@@ -81,13 +97,60 @@ pub enum GraphSource {
     },
 }
 
+/// The files of a graph, and how they were read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GraphFiles {
+    /// The folder, or the one file.
+    pub path: PathBuf,
+    /// What is in the files.
+    pub form: GraphForm,
+    /// The files of train, valid and test, those that there are.
+    pub files: [Option<PathBuf>; 3],
+    /// The seed by which one file was split.
+    pub split_seed: Option<u64>,
+    /// The first line that names the columns, and was skipped.
+    pub header: Option<String>,
+    /// Columns that it names and that were not used.
+    pub unused: Vec<String>,
+    /// Names with blanks at an end, which were cut off.
+    pub trimmed: u64,
+}
+
+/// What is in the files of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GraphForm {
+    /// Names, in this order where no first line tells another.
+    Names(ColumnOrder),
+    /// Integer ids (`.del`), with names where id files list them.
+    Ids,
+    /// OpenKE's integer ids, with names where id files list them.
+    OpenKe,
+}
+
 impl fmt::Display for GraphSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NameFiles(folder) => write!(f, "{} (names, h r t)", folder.display()),
-            Self::IdFiles(folder) => write!(f, "{} (integer ids, .del)", folder.display()),
+            Self::Files(GraphFiles { path, form, header: None, .. }) => {
+                write!(f, "{} ({form})", path.display())
+            }
+            Self::Files(GraphFiles { path, header: Some(header), .. }) => {
+                write!(f, "{} (names, below `{header}`)", path.display())
+            }
             Self::Generated { seed } => write!(f, "generated family trees (seed {seed})"),
         }
+    }
+}
+
+impl fmt::Display for GraphForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Names(ColumnOrder::Hrt) => "names, h r t",
+            Self::Names(ColumnOrder::Htr) => "names, h t r",
+            Self::Ids => "integer ids, .del",
+            Self::OpenKe => "OpenKE's ids, h t r",
+        })
     }
 }
 
@@ -97,10 +160,24 @@ impl fmt::Display for GraphSource {
 pub struct GraphCounts {
     /// Triples that occur more than once in train, counted beyond the first; they are trained on once.
     pub duplicates: u64,
+    /// The same in valid; they are evaluated as often as they occur.
+    pub duplicates_valid: u64,
+    /// The same in test.
+    pub duplicates_test: u64,
+    /// Triples of valid that are in train, too; they are evaluated.
+    pub overlap_valid: u64,
+    /// Triples of test that are in train, too; they are evaluated.
+    pub overlap_test: u64,
+    /// Triples of valid that are in test, too; they are evaluated.
+    pub valid_in_test: u64,
     /// Triples of valid with an entity or relation that train does not know; they are evaluated.
     pub unknown_valid: u64,
     /// Triples of test with an entity or relation that train does not know; they are evaluated.
     pub unknown_test: u64,
+    /// Entities of valid and test that train does not know.
+    pub unknown_entities: u64,
+    /// Relations of valid and test that train does not know.
+    pub unknown_relations: u64,
 }
 
 /// A knowledge graph.
@@ -125,13 +202,25 @@ impl fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// Reads the folder `path`: `train`, and where they exist `valid` and `test`, each as `.txt`, `.tsv` or `.del`.
+    /// Reads the folder `path`: `train`, and where they exist `valid` (or `dev`) and `test`, each as `.txt`, `.tsv`, `.csv` or
+    /// `.del`, compressed (`.gz`) or not. A file is split into the three: of ten triples eight, one and one, by a seed, and no
+    /// name is left out of train. Cost: a few hash tables of all triples.
     ///
     /// # Errors
     ///
-    /// A folder or file that is missing or unreadable, a malformed line (with file, line, column), no training triple.
+    /// A folder or file that is missing or unreadable, a malformed line (with file, line, column), no training triple, columns
+    /// that are in another order.
     pub fn load(path: &Path) -> Result<Self, DataError> {
-        reader::load(path)
+        Self::load_with(path, &GraphOptions::default())
+    }
+
+    /// [`Graph::load`] with choices.
+    ///
+    /// # Errors
+    ///
+    /// As [`Graph::load`].
+    pub fn load_with(path: &Path, options: &GraphOptions) -> Result<Self, DataError> {
+        reader::load(path, options)
     }
 
     /// Generates family trees: facts of kinship in which every held-out fact follows from training facts, so that the

@@ -45,6 +45,7 @@ mod config;
 mod digest;
 mod evaluation;
 mod export;
+mod facts;
 mod filter;
 mod frequency;
 mod graph;
@@ -66,6 +67,7 @@ mod recipe;
 mod report;
 mod rescal;
 mod shape;
+mod split;
 mod step;
 pub(crate) mod task;
 #[cfg(feature = "testing")]
@@ -76,12 +78,13 @@ mod training;
 pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, LossKind, ModelKind, Negatives, TrainConfig};
 pub use evaluation::evaluate;
-pub use graph::{Graph, GraphCounts, GraphSource, Names, Triple};
+pub use graph::{Graph, GraphCounts, GraphFiles, GraphForm, GraphOptions, GraphSource, Names, Triple};
 pub use group::{evaluate_in_group, train_in_group};
 pub use report::{EpochReport, EvalReport, Progress, Stage, TrainReport};
 pub use traced::{KEY_KINDS, traced_keys};
 pub use training::train;
 
+pub use crate::data::triples::ColumnOrder;
 pub use crate::run::{
     CheckpointError, ConfigError, Disagreement, ManagerStats, NoProgress, Split, TaskError, Training,
     UnknownChoice,

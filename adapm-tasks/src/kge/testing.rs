@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use adapm_core::Key;
 
 use crate::data::DataError;
-use crate::data::triples::Folder;
+use crate::data::triples::{ColumnOrder, Folder};
 use crate::exchange::Exchange;
 use crate::kge::checkpoint::Checkpoint;
 use crate::kge::config::{ModelKind, TrainConfig};
-use crate::kge::graph::{Graph, GraphCounts, GraphSource, Names, Triple};
+use crate::kge::graph::{Graph, GraphCounts, GraphOptions, GraphSource, Names, Triple};
 use crate::kge::model::Model;
 use crate::kge::observed::Observed;
 use crate::kge::opening;
@@ -42,7 +42,8 @@ pub fn graph_of(files: &[(&str, &[u8])]) -> Result<Graph, DataError> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         Ok(files.iter().find(|(file, _)| *file == name).map(|(_, bytes)| bytes.to_vec()))
     };
-    reader::load_from(&Folder { path: Path::new("folder"), read: &read })
+    let options = GraphOptions { column_order: Some(ColumnOrder::Hrt), ..GraphOptions::default() };
+    reader::load_from(&Folder { path: Path::new("folder"), read: &read }, &options)
 }
 
 /// The checkpoint in a file of these bytes.

@@ -5,7 +5,7 @@ use adapm_runtime::trace::Tracer;
 use crate::System;
 use crate::mf::ratings::Ratings;
 use crate::mf::selection::Selection;
-use crate::run::config::{ConfigError, Split};
+use crate::run::config::{ConfigError, Split, dimension, not_negative, positive, whole};
 use crate::run::crew;
 use crate::run::named::named;
 use crate::run::peers::Peers;
@@ -168,22 +168,21 @@ impl TrainConfig {
         if ratings.train_len() == 0 {
             return Err(ConfigError::NothingToTrain);
         }
-        if self.dim == 0 || self.dim > DIM_MAX {
-            return Err(ConfigError::Dimension { dim: self.dim });
-        }
-        let positive = [
-            ("learning_rate", self.rate() > 0.0 && self.rate().is_finite()),
-            ("initial_deviation", self.initial_deviation > 0.0 && self.initial_deviation.is_finite()),
-            ("localize_ahead", self.localize_ahead > 0),
-            ("valid_every", self.valid_every > 0),
-        ];
-        if let Some((field, _)) = positive.iter().find(|(_, holds)| !holds) {
-            return Err(ConfigError::NotPositive { field });
-        }
-        if !self.l2.is_none_or(|l2| l2 >= 0.0 && l2.is_finite()) {
-            return Err(ConfigError::Negative { field: "l2" });
-        }
-        Ok(())
+        self.check_values()
+    }
+
+    /// Checks that each field has a value that it can have, whatever the data.
+    ///
+    /// # Errors
+    ///
+    /// The first field that has not.
+    pub fn check_values(&self) -> Result<(), ConfigError> {
+        dimension(self.dim)?;
+        positive("learning_rate", self.rate())?;
+        positive("initial_deviation", self.initial_deviation)?;
+        whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
+        whole("valid_every", self.valid_every.into(), 1, u64::MAX)?;
+        not_negative("l2", self.l2.unwrap_or(0.0))
     }
 }
 
@@ -213,6 +212,3 @@ impl Default for EvalConfig {
 named!(Order, "columnwise dsgd plain", Order::Columnwise => "columnwise", Order::Dsgd => "dsgd", Order::Plain => "plain");
 named!(Optimizer, "adagrad sgd", Optimizer::AdaGrad => "adagrad", Optimizer::Sgd => "sgd");
 named!(Penalty, "cell vector", Penalty::Cell => "cell", Penalty::Vector => "vector");
-
-/// Factors that are supported.
-const DIM_MAX: usize = 1 << 16;

@@ -98,7 +98,7 @@ pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, Optimizer, Order, Penalty, TrainConfig};
 pub use evaluation::{evaluate, evaluate_in_group};
 pub use metrics::RatingMetrics;
-pub use planted::{PlantedConfig, PlantedError};
+pub use planted::PlantedConfig;
 pub use ratings::{RatingCounts, Ratings, RatingsSource};
 pub use report::{EvalReport, TrainReport};
 pub use selection::Selection;

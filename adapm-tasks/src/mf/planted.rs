@@ -23,6 +23,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::mf::cell::Cell;
 use crate::mf::skew::{Shuffle, Skew};
+use crate::run::config::{ConfigError, not_negative, whole};
 
 /// What a generated matrix is like. Start from [`PlantedConfig::default`] and set fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,40 +58,6 @@ impl fmt::Display for PlantedConfig {
     }
 }
 
-/// Sizes of which there is no generated matrix. Its text is one line: what, and what to do.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum PlantedError {
-    /// No row, no column, no cell, or rank 0.
-    Nothing,
-    /// More training cells than a quarter of the matrix.
-    TooDense {
-        /// The most there can be.
-        cells_max: u64,
-    },
-    /// A rank above 1,024.
-    RankTooHigh,
-    /// Noise that is negative or no finite number.
-    Noise,
-}
-
-impl std::error::Error for PlantedError {}
-
-impl fmt::Display for PlantedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing => {
-                f.write_str("a matrix needs rows, columns, cells and a rank; give at least 1 of each")
-            }
-            Self::TooDense { cells_max } => {
-                write!(f, "more cells than a quarter of the matrix; give at most {cells_max}")
-            }
-            Self::RankTooHigh => write!(f, "a planted rank above {RANK_MAX}; give a smaller one"),
-            Self::Noise => f.write_str("the noise has to be 0 or a positive number"),
-        }
-    }
-}
-
 /// A generated matrix.
 #[derive(Clone)]
 pub(crate) struct Planted {
@@ -109,21 +76,15 @@ impl PartialEq for Planted {
 }
 
 impl Planted {
-    pub(crate) fn new(config: PlantedConfig) -> Result<Self, PlantedError> {
-        let PlantedConfig { rows, columns, cells, rank, noise, seed, .. } = config;
-        if rows == 0 || columns == 0 || cells == 0 || rank == 0 {
-            return Err(PlantedError::Nothing);
-        }
+    pub(crate) fn new(config: PlantedConfig) -> Result<Self, ConfigError> {
+        let PlantedConfig { rows, columns, cells, test_cells, rank, noise, seed } = config;
+        whole("rank", rank as u64, 1, RANK_MAX)?;
+        whole("rows", rows.into(), 1, u32::MAX.into())?;
+        whole("columns", columns.into(), 1, FACTORS_MAX / rank as u64)?;
         let cells_max = (u64::from(rows) * u64::from(columns) / DENSITY).max(1);
-        if cells > cells_max {
-            return Err(PlantedError::TooDense { cells_max });
-        }
-        if rank > RANK_MAX {
-            return Err(PlantedError::RankTooHigh);
-        }
-        if !(noise >= 0.0 && noise.is_finite()) {
-            return Err(PlantedError::Noise);
-        }
+        whole("cells", cells, 1, cells_max)?;
+        whole("test_cells", test_cells.into(), 0, TEST_CELLS_MAX)?;
+        not_negative("noise", noise)?;
         let share = |len: u32| f64::from(len) / 2.0 / cells as f64;
         let mut column_factors = vec![0.0; columns as usize * rank];
         for (column, factors) in (0..).zip(column_factors.chunks_exact_mut(rank)) {
@@ -272,7 +233,11 @@ fn random(seed: u64, stream: u64, index: u32) -> Xoshiro256PlusPlus {
 const EXPONENT: f64 = 1.1;
 /// One in so many places can be a training cell.
 const DENSITY: u64 = 4;
-const RANK_MAX: usize = 1 << 10;
+const RANK_MAX: u64 = 1 << 10;
+/// Factors of all columns, which are in memory.
+const FACTORS_MAX: u64 = 1 << 30;
+/// Cells to predict, which are in memory.
+const TEST_CELLS_MAX: u64 = 1 << 28;
 /// Draws in a stratum before the next column is taken.
 const DRAWS: u32 = 8;
 const ROW_STREAM: u64 = 1;
@@ -374,15 +339,17 @@ mod tests {
 
     #[test]
     fn impossible_matrices_are_refused() {
-        let error = |config| Planted::new(config).err();
+        let error = |config| Planted::new(config).err().map(|error| error.to_string()).unwrap_or_default();
         let base = PlantedConfig::default();
-        assert_eq!(error(PlantedConfig { rows: 0, ..base }), Some(PlantedError::Nothing));
-        let cells_max = 500_000;
-        assert_eq!(
-            error(PlantedConfig { cells: 500_001, ..base }),
-            Some(PlantedError::TooDense { cells_max })
-        );
-        assert_eq!(error(PlantedConfig { rank: 2_000, ..base }), Some(PlantedError::RankTooHigh));
-        assert_eq!(error(PlantedConfig { noise: f32::NAN, ..base }), Some(PlantedError::Noise));
+        let rows = error(PlantedConfig { rows: 0, ..base });
+        assert_eq!(rows, "rows 0: give a whole number from 1 to 4294967295");
+        let columns = error(PlantedConfig { columns: u32::MAX, rank: 1024, ..base });
+        assert_eq!(columns, "columns 4294967295: give a whole number from 1 to 1048576");
+        let cells = error(PlantedConfig { cells: 500_001, ..base });
+        assert_eq!(cells, "cells 500001: give a whole number from 1 to 500000");
+        let rank = error(PlantedConfig { rank: 2_000, ..base });
+        assert_eq!(rank, "rank 2000: give a whole number from 1 to 1024");
+        let noise = error(PlantedConfig { noise: f32::NAN, ..base });
+        assert_eq!(noise, "noise NaN: give 0 or a positive number");
     }
 }

@@ -8,9 +8,9 @@ use crate::data::{DataError, RatingFormat, RatingId};
 use crate::mf::cell::Cell;
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::ids::Ids;
-use crate::mf::planted::{Planted, PlantedConfig, PlantedError};
+use crate::mf::planted::{Planted, PlantedConfig};
 use crate::mf::reader;
-use crate::run::config::Split;
+use crate::run::config::{ConfigError, Split};
 use crate::run::digest::Digest;
 
 /// Where ratings came from.
@@ -167,7 +167,7 @@ impl Ratings {
     /// # Errors
     ///
     /// Sizes that no such matrix has.
-    pub fn planted(config: PlantedConfig) -> Result<Self, PlantedError> {
+    pub fn planted(config: PlantedConfig) -> Result<Self, ConfigError> {
         let planted = Planted::new(config)?;
         let mut test = Held { cells: planted.test(), unseen: Vec::new() };
         sort_by_column(&mut test.cells);

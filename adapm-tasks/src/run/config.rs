@@ -35,7 +35,7 @@ pub enum Split {
 }
 
 /// A choice that makes no sense. Its text is one line: what, and what to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// Zero nodes.
@@ -49,32 +49,40 @@ pub enum ConfigError {
         /// Keys of the parameters.
         keys: u64,
     },
-    /// Dimension 0 or above 65536, or odd for ComplEx.
-    Dimension {
-        /// The dimension asked for.
-        dim: usize,
-    },
-    /// A number that has to be positive (and finite) is not.
-    NotPositive {
-        /// Name of the field of the configuration.
+    /// A field of the configuration has a value that it cannot have.
+    Value {
+        /// Name of the field.
         field: &'static str,
+        /// The value.
+        value: String,
+        /// What the field can have.
+        wanted: Wanted,
     },
     /// Nodes are processes and there is no manager that joins them.
     NoSystem,
     /// There is no example to train on.
     NothingToTrain,
-    /// A weight is negative or no finite number.
-    Negative {
-        /// Name of the field of the configuration.
-        field: &'static str,
+}
+
+/// The values that a field of a configuration can have. Its text says what to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wanted {
+    /// A finite number above 0.
+    Positive,
+    /// A finite number, 0 or more.
+    NotNegative,
+    /// A number from 0 to 1.
+    Share,
+    /// A whole number in a range.
+    Whole {
+        /// The least.
+        min: u64,
+        /// The largest.
+        max: u64,
     },
-    /// A number is larger than is supported.
-    TooMany {
-        /// Name of the field of the configuration.
-        field: &'static str,
-        /// The largest that is.
-        max: usize,
-    },
+    /// An even number, as half of a vector are real parts and half imaginary ones.
+    Even,
 }
 
 impl std::error::Error for ConfigError {}
@@ -87,23 +95,74 @@ impl fmt::Display for ConfigError {
             Self::MoreNodesThanKeys { nodes, keys } => {
                 write!(f, "{nodes} nodes for {keys} keys: some would own nothing; give at most {keys} nodes")
             }
-            Self::Dimension { dim } => {
-                write!(
-                    f,
-                    "dimension {dim} is impossible; give 1 to 65536 (an even one for the model complex)"
-                )
-            }
-            Self::NotPositive { field } => write!(f, "{field} has to be a positive number"),
+            Self::Value { field, value, wanted } => write!(f, "{field} {value}: {wanted}"),
             Self::NoSystem => {
                 f.write_str("plain arrays are in one process; choose a system, or start one process")
             }
             Self::NothingToTrain => {
                 f.write_str("the data has no example to train on; give data with at least one")
             }
-            Self::Negative { field } => write!(f, "{field} has to be 0 or a positive number"),
-            Self::TooMany { field, max } => write!(f, "{field} can be at most {max}; give fewer"),
         }
     }
 }
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Positive => f.write_str("give a positive number"),
+            Self::NotNegative => f.write_str("give 0 or a positive number"),
+            Self::Share => f.write_str("give a share, from 0 to 1"),
+            Self::Whole { min, max: u64::MAX } => write!(f, "give a whole number of at least {min}"),
+            Self::Whole { min, max } => write!(f, "give a whole number from {min} to {max}"),
+            Self::Even => f.write_str("the model complex needs an even dimension"),
+        }
+    }
+}
+
+/// Checks that the value of `field` is a finite number above 0.
+pub(crate) fn positive(
+    field: &'static str,
+    value: impl Into<f64> + ToString + Copy,
+) -> Result<(), ConfigError> {
+    let number: f64 = value.into();
+    ensure(number > 0.0 && number.is_finite(), field, value, Wanted::Positive)
+}
+
+/// Checks that the value of `field` is a finite number, 0 or more.
+pub(crate) fn not_negative(
+    field: &'static str,
+    value: impl Into<f64> + ToString + Copy,
+) -> Result<(), ConfigError> {
+    let number: f64 = value.into();
+    ensure(number >= 0.0 && number.is_finite(), field, value, Wanted::NotNegative)
+}
+
+/// Checks that the value of `field` is a share.
+pub(crate) fn share(field: &'static str, value: f64) -> Result<(), ConfigError> {
+    ensure((0.0..=1.0).contains(&value), field, value, Wanted::Share)
+}
+
+/// Checks that the value of `field` is from `min` to `max`.
+pub(crate) fn whole(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), ConfigError> {
+    ensure((min..=max).contains(&value), field, value, Wanted::Whole { min, max })
+}
+
+/// Checks that `value` is the length of a vector that is supported.
+pub(crate) fn dimension(value: usize) -> Result<(), ConfigError> {
+    whole("dim", value as u64, 1, DIM_MAX)
+}
+
+/// Fails with what is wanted of `field` unless its value is allowed.
+pub(crate) fn ensure(
+    is_allowed: bool,
+    field: &'static str,
+    value: impl ToString,
+    wanted: Wanted,
+) -> Result<(), ConfigError> {
+    if is_allowed { Ok(()) } else { Err(ConfigError::Value { field, value: value.to_string(), wanted }) }
+}
+
+/// Reals of a vector that are supported.
+const DIM_MAX: u64 = 1 << 16;
 
 named!(Split, "valid test", Split::Valid => "valid", Split::Test => "test");

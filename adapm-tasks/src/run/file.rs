@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use adapm_transport::error::SystemError;
 
+use crate::data::{DataError, bytes};
 use crate::files::{self, Output, OutputError};
 
 /// A checkpoint file that cannot be written, read or used. Its text is one line: what, where, what to do.
@@ -120,13 +121,17 @@ impl fmt::Display for CheckpointError {
     }
 }
 
-/// The bytes of the file at `path`.
+/// The bytes of the file at `path`, decompressed if it is gzip.
 ///
 /// # Errors
 ///
-/// What the operating system refuses.
+/// What the operating system refuses; gzip that ends early or is damaged.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CheckpointError> {
-    files::read(path).map_err(|error| CheckpointError::Io { path: path.to_path_buf(), error: error.into() })
+    bytes::read_binary(path).map_err(|error| match error {
+        DataError::Unreadable { path, error } => CheckpointError::Io { path, error },
+        DataError::CutShort { path } => CheckpointError::Truncated { path },
+        _ => CheckpointError::Corrupt { path: path.to_path_buf() },
+    })
 }
 
 /// Writes a file by `write`, which may be called several times. An older file of that name stays as it is until the new one is

@@ -63,7 +63,7 @@ pub(crate) mod traced;
 pub(crate) mod training;
 
 pub use agreement::Disagreement;
-pub use config::{ConfigError, Split};
+pub use config::{ConfigError, Split, Wanted};
 pub use error::TaskError;
 pub use file::CheckpointError;
 pub use memory::Shortage;

@@ -5,6 +5,7 @@ use adapm_transport::threads;
 use crate::run::digest::Digest;
 use crate::wv::error::CorpusError;
 use crate::wv::text::Text;
+use crate::wv::tokens::Token;
 use crate::wv::vocabulary::Vocabulary;
 
 /// A text with its vocabulary.
@@ -21,11 +22,11 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// Fewer than two such words.
+    /// Fewer than two such words, or no line with two of them.
     pub fn count(text: Text, min_count: u64, threads: usize) -> Result<Self, CorpusError> {
         let vocabulary = Vocabulary::count(&text, min_count, threads)?;
         let words = vocabulary.total();
-        Ok(Self { text, vocabulary, words })
+        Self { text, vocabulary, words }.with_context(min_count)
     }
 
     /// A text with the words of a vocabulary that was counted elsewhere: its counts decide what is thinned and how often a
@@ -33,7 +34,7 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// Fewer than two words of the text are in the vocabulary.
+    /// Fewer than two words of the text are in the vocabulary, or no line has two of them.
     pub fn with(text: Text, vocabulary: Vocabulary, threads: usize) -> Result<Self, CorpusError> {
         let count = threads.max(1);
         let counted = |index| {
@@ -47,7 +48,23 @@ impl Corpus {
             let source = text.source().to_string();
             return Err(CorpusError::TooFewWords { source, words: found as usize, min_count: 1 });
         }
-        Ok(Self { text, vocabulary, words: found })
+        Self { text, vocabulary, words: found }.with_context(1)
+    }
+
+    /// Checks that some word has another one beside it, in its line. Cost: the lines before the first such one.
+    fn with_context(self, min_count: u64) -> Result<Self, CorpusError> {
+        let mut tokens = self.text.share(0, 1)?.tokens();
+        let mut known = 0;
+        while let Some(token) = tokens.next().map_err(CorpusError::from)? {
+            known = match token {
+                Token::LineEnd => 0,
+                Token::Word(word) => known + u32::from(self.vocabulary.find(word).is_some()),
+            };
+            if known == 2 {
+                return Ok(self);
+            }
+        }
+        Err(CorpusError::NoContext { source: self.text.source().to_string(), min_count })
     }
 
     /// The text.
@@ -96,6 +113,25 @@ mod tests {
         }
         let error = Corpus::with(Text::of_bytes(b"c d a"), vocabulary(), 1).unwrap_err();
         assert!(matches!(error, CorpusError::TooFewWords { words: 1, .. }));
+    }
+
+    #[test]
+    fn a_text_in_which_no_word_has_another_beside_it_is_nothing_to_train_on() {
+        let count = |text: &[u8], min_count| Corpus::count(Text::of_bytes(text), min_count, 2);
+        for (text, min_count) in [(b"a\nb\r\n\nb\na\n".as_slice(), 1), (b"a x\ny b\nb\na\n", 2)] {
+            let error = count(text, min_count).unwrap_err();
+            assert!(matches!(error, CorpusError::NoContext { .. }), "{error}");
+            let expected = format!(
+                "nothing to train on: no line of generated sentences (seed 0) has two words that occur {min_count}"
+            );
+            assert!(error.to_string().starts_with(&expected), "{error}");
+        }
+        assert!(count(b"a x\ny b\nb\na\nb a", 2).is_ok());
+        let vocabulary = Vocabulary::of_bytes(b"a 10\nb 5\n", Path::new("list"), 1).unwrap();
+        assert!(matches!(
+            Corpus::with(Text::of_bytes(b"a c\nb"), vocabulary, 1),
+            Err(CorpusError::NoContext { .. })
+        ));
     }
 
     #[test]

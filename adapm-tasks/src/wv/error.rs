@@ -20,6 +20,13 @@ pub enum CorpusError {
         /// Times a word has to occur to count.
         min_count: u64,
     },
+    /// No word has another one beside it.
+    NoContext {
+        /// Where the text came from.
+        source: String,
+        /// Times a word has to occur to count.
+        min_count: u64,
+    },
     /// More words than have numbers.
     TooManyWords {
         /// Where the words came from.
@@ -40,7 +47,7 @@ pub enum CorpusError {
     Vectors {
         /// The file.
         path: PathBuf,
-        /// The vector, from 1.
+        /// The vector, from 1; 0 is the first line of the file.
         vector: u64,
         /// What is wrong there.
         reason: VectorFault,
@@ -79,6 +86,8 @@ pub enum VectorFault {
     NotFinite,
     /// A word that an earlier vector has.
     DuplicateWord,
+    /// Not as many numbers as in the first line, where no header says how many.
+    OtherLength,
     /// Something follows the last vector.
     Surplus,
 }
@@ -97,8 +106,18 @@ impl fmt::Display for CorpusError {
             Self::Text(error) => error.fmt(f),
             Self::TooFewWords { source, words, min_count } => {
                 let plural = if *words == 1 { "" } else { "s" };
-                write!(f, "{words} word{plural} of {source} occur {min_count} times or more, 2 are needed")?;
-                f.write_str("; give more text, or a lower minimum count")
+                write!(
+                    f,
+                    "nothing to train on: {words} word{plural} of {source} occur {min_count} times or more, "
+                )?;
+                f.write_str("2 are needed; give more text, or a lower minimum count")
+            }
+            Self::NoContext { source, min_count } => {
+                write!(
+                    f,
+                    "nothing to train on: no line of {source} has two words that occur {min_count} times or "
+                )?;
+                f.write_str("more; write a sentence a line, or give a lower minimum count")
             }
             Self::TooManyWords { source } => {
                 write!(f, "{source} has more than 2147483647 different words; raise the minimum count")
@@ -106,6 +125,7 @@ impl fmt::Display for CorpusError {
             Self::Malformed { path, line, column, reason } => {
                 write!(f, "{}:{line}:{column}: {reason}", path.display())
             }
+            Self::Vectors { path, vector: 0, reason } => write!(f, "{}: {reason}", path.display()),
             Self::Vectors { path, vector, reason } => {
                 write!(f, "{}, vector {vector}: {reason}", path.display())
             }
@@ -131,11 +151,14 @@ impl fmt::Display for LineFault {
 impl fmt::Display for VectorFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Header => "the first line is not `words dimension`; give a file of word2vec's form",
+            Self::Header => {
+                "the first line is neither `words dimension` (word2vec) nor a word and its numbers (GloVe); give a file of vectors"
+            }
             Self::Missing => "the file ends early; write it again",
             Self::NotANumber => "not a number; give the form, text or binary, that the file has",
             Self::NotFinite => "a number is NaN or infinite; train again with a lower learning rate",
             Self::DuplicateWord => "this word has a vector already; list every word once",
+            Self::OtherLength => "not as many numbers as in the first line; copy the file again",
             Self::Surplus => {
                 "more bytes than the first line says; give the form, text or binary, that the file has"
             }

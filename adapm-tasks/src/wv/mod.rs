@@ -72,5 +72,5 @@ pub use similarity::{Similarities, SimilarityReport};
 pub use text::{Text, TextSource};
 pub use traced::{KEY_KINDS, traced_keys};
 pub use training::{train, train_in_group};
-pub use vectors::{Format, Vectors};
+pub use vectors::{Format, VectorForm, Vectors};
 pub use vocabulary::Vocabulary;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use memchr::memchr;
 
 use crate::data::bytes::{self, HEAD_BYTES, Head};
-use crate::data::{DataError, grammar};
+use crate::data::{DataError, Looks, grammar, looks_like};
 use crate::files;
 use crate::wv::error::CorpusError;
 use crate::wv::tokens::{Source, Token, Tokens};
@@ -84,6 +84,16 @@ impl Text {
         // A pipe has no length, and can be read only once.
         if metadata.is_file() && metadata.len() > 0 {
             let first = first_of(&file).map_err(unreadable)?;
+            let is_table = memchr(b'\t', &first).is_some() && !first.starts_with(b"\x1f\x8b");
+            let is_other = |looks: &Looks| match looks {
+                Looks::Ratings | Looks::Vectors => true,
+                // Three words a line are sentences, unless they are columns.
+                Looks::Triples => is_table,
+                _ => false,
+            };
+            if let Some(looks) = looks_like(path).filter(is_other) {
+                return Err(DataError::OtherTask { path: path.to_path_buf(), looks }.into());
+            }
             if let Head::Text { mark } = bytes::head(&first, path, false)? {
                 let (start, source) = (mark as u64, TextSource::File(path.to_path_buf()));
                 let len = metadata.len().saturating_sub(start);

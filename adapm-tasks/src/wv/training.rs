@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use adapm_transport::group::Group;
 
 use crate::run::agreement;
-use crate::run::config::{ConfigError, Settings};
+use crate::run::config::{ConfigError, Settings, dimension, positive, share, whole};
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
 use crate::run::observer::Observer;
@@ -93,31 +93,28 @@ fn run(
 /// Checks the choices of a training run.
 fn check(config: &TrainConfig, peers: &Peers<'_>) -> Result<(), ConfigError> {
     crew::check(config.system, config.nodes, config.workers, peers)?;
-    if config.dim == 0 || config.dim > DIM_MAX {
-        return Err(ConfigError::Dimension { dim: config.dim });
-    }
-    let positive = [
-        ("learning_rate", config.learning_rate > 0.0 && config.learning_rate.is_finite()),
-        ("window", config.window > 0),
-        ("ahead", config.ahead > 0),
-        ("localize_ahead", config.localize_ahead > 0),
-    ];
-    if let Some((field, _)) = positive.iter().find(|(_, holds)| !holds) {
-        return Err(ConfigError::NotPositive { field });
-    }
-    if !(config.sample >= 0.0 && config.sample.is_finite()) {
-        return Err(ConfigError::Negative { field: "sample" });
-    }
-    if config.negatives > NEGATIVES_MAX {
-        return Err(ConfigError::TooMany { field: "negatives", max: NEGATIVES_MAX });
-    }
-    Ok(())
+    config.check_values()
 }
 
-/// Length of a vector that is supported.
-const DIM_MAX: usize = 1 << 16;
+impl TrainConfig {
+    /// Checks that each field has a value that it can have, whatever the data.
+    ///
+    /// # Errors
+    ///
+    /// The first field that has not.
+    pub fn check_values(&self) -> Result<(), ConfigError> {
+        dimension(self.dim)?;
+        positive("learning_rate", self.learning_rate)?;
+        whole("window", self.window.into(), 1, u64::from(u16::MAX))?;
+        whole("ahead", self.ahead as u64, 1, u64::MAX)?;
+        whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
+        share("sample", self.sample)?;
+        whole("negatives", self.negatives as u64, 0, NEGATIVES_MAX)
+    }
+}
+
 /// Far more than helps: word2vec advises 5 to 20.
-const NEGATIVES_MAX: usize = 500;
+const NEGATIVES_MAX: u64 = 500;
 
 #[cfg(test)]
 mod tests {
@@ -133,16 +130,23 @@ mod tests {
         assert_eq!(check(|_| {}), Ok(()));
         assert_eq!(check(|config| config.nodes = 0), Err(ConfigError::NoNodes));
         assert_eq!(check(|config| config.workers = Some(0)), Err(ConfigError::NoWorkers));
-        assert_eq!(check(|config| config.dim = 0), Err(ConfigError::Dimension { dim: 0 }));
-        assert_eq!(check(|config| config.window = 0), Err(ConfigError::NotPositive { field: "window" }));
-        assert_eq!(check(|config| config.ahead = 0), Err(ConfigError::NotPositive { field: "ahead" }));
-        assert_eq!(check(|config| config.sample = f64::NAN), Err(ConfigError::Negative { field: "sample" }));
-        let error = check(|config| config.negatives = 501).unwrap_err();
-        assert_eq!(error.to_string(), "negatives can be at most 500; give fewer");
+        let wrong = |change: fn(&mut TrainConfig)| check(change).unwrap_err().to_string();
+        assert_eq!(wrong(|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
+        assert_eq!(wrong(|config| config.window = 0), "window 0: give a whole number from 1 to 65535");
+        assert_eq!(wrong(|config| config.ahead = 0), "ahead 0: give a whole number of at least 1");
+        assert_eq!(
+            wrong(|config| config.negatives = 501),
+            "negatives 501: give a whole number from 0 to 500"
+        );
+        for share in [f64::NAN, -0.1, 1.1, 2.0, f64::INFINITY] {
+            let config = TrainConfig { sample: share, ..TrainConfig::default() };
+            let expected = format!("sample {share}: give a share, from 0 to 1");
+            assert_eq!(config.check_values().unwrap_err().to_string(), expected);
+        }
         for rate in [0.0, -1.0, f32::NAN, f32::INFINITY] {
             let config = TrainConfig { learning_rate: rate, ..TrainConfig::default() };
-            let expected = ConfigError::NotPositive { field: "learning_rate" };
-            assert_eq!(super::check(&config, &Peers::alone()), Err(expected));
+            let expected = format!("learning_rate {rate}: give a positive number");
+            assert_eq!(config.check_values().unwrap_err().to_string(), expected);
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Vectors with their words, and word2vec's two forms of a file of them.
+//! Vectors with their words, word2vec's two forms of a file of them, and GloVe's, which is read only.
 //!
 //! ```text
 //!   text    "words dim\n", then for each word: word, and for each number a space and its digits, "\n"
 //!   binary  "words dim\n", then for each word: word, " ", dim times f32 little-endian, "\n"
+//!   GloVe   as text, without the first line; a word may hold spaces, which become `_` as those of word2vec's phrases
 //! ```
 //!
 //! Numbers of a text are as short as they can be and still read as the same bits. Words are bytes without white space.
@@ -15,6 +16,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::data::bytes;
+use crate::data::lines::lines;
 use crate::kge::Names;
 use crate::run::file::{self, CheckpointError};
 use crate::run::named::named;
@@ -47,6 +49,25 @@ pub enum Format {
 }
 
 named!(Format, "text binary", Format::Text => "text", Format::Binary => "binary");
+
+/// The form of a file that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VectorForm {
+    /// word2vec's.
+    Word2vec(Format),
+    /// GloVe's, without a first line that says how many vectors there are.
+    Glove,
+}
+
+impl fmt::Display for VectorForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word2vec(format) => write!(f, "word2vec's {format} form"),
+            Self::Glove => f.write_str("GloVe's form"),
+        }
+    }
+}
 
 impl Vectors {
     /// Puts words and `[words x dim]` values together; `None` if their numbers do not fit.
@@ -121,15 +142,24 @@ impl Vectors {
         Self::of_bytes(&bytes, path, format)
     }
 
-    /// Reads a file in the form that it is in: as [`Text`](Format::Text) if the first vector reads so.
+    /// Reads a file in the form that it is in, word2vec's or GloVe's, compressed by gzip or not.
     ///
     /// # Errors
     ///
     /// A file that is missing, unreadable, or contradicts its header.
-    pub fn open(path: &Path) -> Result<(Self, Format), CorpusError> {
-        let bytes = bytes::read_binary(path)?;
-        let format = detect(&bytes);
-        Ok((Self::of_bytes(&bytes, path, format)?, format))
+    pub fn open(path: &Path) -> Result<(Self, VectorForm), CorpusError> {
+        Self::of_any(&bytes::read_binary(path)?, path)
+    }
+
+    /// What the bytes of the file at `path` say, in the form that they are in.
+    pub(crate) fn of_any(bytes: &[u8], path: &Path) -> Result<(Self, VectorForm), CorpusError> {
+        let form = detect(bytes);
+        let vectors = match form {
+            VectorForm::Word2vec(format) => read(bytes, format),
+            VectorForm::Glove => read_glove(bytes),
+        };
+        let fault = |(vector, reason)| CorpusError::Vectors { path: path.to_path_buf(), vector, reason };
+        Ok((vectors.map_err(fault)?, form))
     }
 
     /// What the bytes of the file at `path` say.
@@ -146,18 +176,58 @@ type Fault = (u64, VectorFault);
 fn head(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let mut fields = bytes[..end].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
-    let mut number = || number::<usize>(fields.next()?).filter(|number| *number > 0);
-    let (count, dim) = number().zip(number())?;
-    Some((count, dim, &bytes[end + 1..]))
+    let (count, dim, None) = (fields.next()?, fields.next()?, fields.next()) else { return None };
+    let number = |digits| number::<usize>(digits).filter(|number| *number > 0);
+    Some((number(count)?, number(dim)?, &bytes[end + 1..]))
 }
 
-/// The form of a file: binary only if its first vector is there and is no text.
-fn detect(bytes: &[u8]) -> Format {
-    let is_text = |(_, dim, mut rest)| {
-        field(&mut rest).is_none()
-            || (0..dim).all(|_| field(&mut rest).is_some_and(|digits| number::<f32>(digits).is_some()))
+/// The form of a file: binary only if its first vector is there and is no text; GloVe's if the first line is a vector.
+fn detect(bytes: &[u8]) -> VectorForm {
+    let Some((_, dim, mut rest)) = head(bytes) else {
+        let is_glove = lines(bytes).next().is_some_and(|(_, line)| glove_dim(line).is_some());
+        return if is_glove { VectorForm::Glove } else { VectorForm::Word2vec(Format::Text) };
     };
-    if head(bytes).is_none_or(is_text) { Format::Text } else { Format::Binary }
+    let is_text = field(&mut rest).is_none()
+        || (0..dim).all(|_| field(&mut rest).is_some_and(|digits| number::<f32>(digits).is_some()));
+    VectorForm::Word2vec(if is_text { Format::Text } else { Format::Binary })
+}
+
+/// Numbers of the vector that a line of GloVe's form begins with a word before; `None` if it has another form.
+fn glove_dim(line: &[u8]) -> Option<usize> {
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).skip(1).peekable();
+    fields.peek()?;
+    let dim = fields.try_fold(0, |dim, field| number::<f32>(field).map(|_| dim + 1))?;
+    // Two numbers may be a header that is cut short.
+    (dim > 1).then_some(dim)
+}
+
+fn read_glove(bytes: &[u8]) -> Result<Vectors, Fault> {
+    let (mut words, mut values, mut seen) = (Names::default(), Vec::<f32>::new(), HashSet::new());
+    let mut dim = 0;
+    for (vector, line) in lines(bytes) {
+        if dim == 0 {
+            dim = glove_dim(line).ok_or((0, VectorFault::Header))?;
+        }
+        let start = values.len();
+        values.resize(start + dim, 0.0);
+        let mut rest = line.trim_ascii();
+        for value in values[start..].iter_mut().rev() {
+            let at =
+                rest.iter().rposition(u8::is_ascii_whitespace).ok_or((vector, VectorFault::OtherLength))?;
+            *value = number(&rest[at + 1..]).ok_or((vector, VectorFault::NotANumber))?;
+            if !value.is_finite() {
+                return Err((vector, VectorFault::NotFinite));
+            }
+            rest = rest[..at].trim_ascii_end();
+        }
+        if !seen.insert(rest) {
+            return Err((vector, VectorFault::DuplicateWord));
+        }
+        let word: Vec<u8> =
+            rest.iter().map(|byte| if byte.is_ascii_whitespace() { b'_' } else { *byte }).collect();
+        words.push(&word);
+    }
+    Ok(Vectors { words, dim, values: Arc::new(values) })
 }
 
 fn read(bytes: &[u8], format: Format) -> Result<Vectors, Fault> {

@@ -90,9 +90,9 @@ fn what_goes_wrong_with_other_tasks_is_told_as_well() {
     let cases: [(&[&str], &[&str]); 12] = [
         (&["train", "mf", "--data", ratings], &["ratings:2:5: "]),
         (&["train", "mf", "--data", ratings, "--rows", "5"], &["--data", "--rows", "adapm train mf --help"]),
-        (&["train", "mf", "--rows", "10", "--columns", "10", "--cells", "90"], &["at most 25"]),
+        (&["train", "mf", "--rows", "10", "--columns", "10", "--cells", "90"], &["--cells 90: ", " to 25"]),
         (&["train", "mf", "--system", "none", "--nodes", "2"], &["--system none", "leave out --nodes"]),
-        (&["train", "mf", "--dim", "0"], &["dimension 0"]),
+        (&["train", "mf", "--dim", "0"], &["--dim 0: "]),
         (&["train", "wv", "--data", sentences, "--min-count", "9"], &["text", "9"]),
         (&["train", "wv", "--data", sentences, "--questions", questions], &["questions:2:1: ", "four words"]),
         (&["train", "wv", "--negatives", "501", "--sentences", "500"], &["negatives", "500"]),

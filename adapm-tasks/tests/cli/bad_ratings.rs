@@ -146,7 +146,7 @@ fn data_of_another_task_is_sent_there() {
     let vectors: String = (0..30).map(|word| format!("w{word} {}\n", "0.25 -0.5 ".repeat(10))).collect();
     assert_eq!(
         refused(&folder, "vectors.txt", vectors.as_bytes()),
-        "vectors.txt looks like word vectors (a word and its numbers a line); use it with adapm train wv"
+        "vectors.txt looks like word vectors (a word and its numbers a line); use it with adapm eval wv --load"
     );
 }
 

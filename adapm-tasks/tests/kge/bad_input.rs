@@ -19,12 +19,13 @@ fn impossible_configurations_are_refused() {
     assert_eq!(refusal(|config| config.workers = Some(0)), ConfigError::NoWorkers);
     let refused = refusal(|config| (config.system, config.nodes) = (Some(System::Adapm), 5000));
     assert_eq!(refused, ConfigError::MoreNodesThanKeys { nodes: 5000, keys });
-    assert_eq!(refusal(|config| config.dim = 0), ConfigError::Dimension { dim: 0 });
-    assert_eq!(refusal(|config| config.dim = 7), ConfigError::Dimension { dim: 7 });
-    assert_eq!(refusal(|config| config.chunk = 0), ConfigError::NotPositive { field: "chunk" });
-    let refused = refusal(|config| config.learning_rate = f32::NAN);
-    assert_eq!(refused, ConfigError::NotPositive { field: "learning_rate" });
-    assert_eq!(refusal(|config| config.n3 = -1.0), ConfigError::Negative { field: "n3" });
+    let text = |change: fn(&mut TrainConfig)| refusal(change).to_string();
+    assert_eq!(text(|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
+    assert_eq!(text(|config| config.dim = 7), "dim 7: the model complex needs an even dimension");
+    assert_eq!(text(|config| config.chunk = 0), "chunk 0: give a whole number from 1 to 65536");
+    let refused = text(|config| config.learning_rate = f32::NAN);
+    assert_eq!(refused, "learning_rate NaN: give a positive number");
+    assert_eq!(text(|config| config.n3 = -1.0), "n3 -1: give 0 or a positive number");
 }
 
 #[test]
@@ -51,7 +52,10 @@ fn training_that_diverges_stops_and_names_key_step_and_rate() {
             match run(&graph(), &config) {
                 Err(error @ TaskError::NotFinite { learning_rate: 1e30, .. }) => {
                     let text = error.to_string();
-                    assert!(text.contains("key") && text.contains("step") && !text.contains('\n'), "{text}");
+                    assert!(
+                        text.contains("the update of ") && text.contains("step") && !text.contains('\n'),
+                        "{text}"
+                    );
                 }
                 other => panic!("{other:?}"),
             }

@@ -158,7 +158,7 @@ fn the_node_with_other_data_or_choices_is_named_by_all() {
 #[test]
 fn a_node_that_cannot_start_is_named_by_the_others() {
     let dims = |node| config(|config| config.dim = if node == 1 { 7 } else { 16 });
-    let own = ConfigError::Dimension { dim: 7 }.to_string();
+    let own = "dim 7: the model complex needs an even dimension".to_owned();
     let texts = refused("dim", |_| Graph::families(1, 3), dims).into_iter().map(|error| error.to_string());
     let elsewhere = format!("node n1 failed: {own}");
     assert!(texts.eq([elsewhere.clone(), own, elsewhere]));

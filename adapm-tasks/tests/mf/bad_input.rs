@@ -14,13 +14,14 @@ fn choices_that_make_no_sense_are_named() {
     };
     assert_eq!(refused(&|config| config.nodes = 0), ConfigError::NoNodes);
     assert_eq!(refused(&|config| config.workers = Some(0)), ConfigError::NoWorkers);
-    assert_eq!(refused(&|config| config.dim = 0), ConfigError::Dimension { dim: 0 });
-    assert_eq!(refused(&|config| config.dim = 1 << 17), ConfigError::Dimension { dim: 1 << 17 });
-    let field = "learning_rate";
+    let text = |change: &dyn Fn(&mut TrainConfig)| refused(change).to_string();
+    assert_eq!(text(&|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
+    assert_eq!(text(&|config| config.dim = 1 << 17), "dim 131072: give a whole number from 1 to 65536");
     for rate in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-        assert_eq!(refused(&|config| config.learning_rate = Some(rate)), ConfigError::NotPositive { field });
+        let expected = format!("learning_rate {rate}: give a positive number");
+        assert_eq!(text(&|config| config.learning_rate = Some(rate)), expected);
     }
-    assert_eq!(refused(&|config| config.l2 = Some(-0.1)), ConfigError::Negative { field: "l2" });
+    assert_eq!(text(&|config| config.l2 = Some(-0.1)), "l2 -0.1: give 0 or a positive number");
     assert_eq!(
         refused(&|config| config.nodes = 301),
         ConfigError::MoreNodesThanKeys { nodes: 301, keys: 300 }

@@ -73,9 +73,9 @@ fn two_words_in_one_sentence_are_enough_and_more_workers_than_lines_are_harmless
 fn choices_that_make_no_sense_are_errors() {
     let corpus = corpus(50);
     let error = run(&corpus, &small(|config| config.dim = 0)).expect_err("impossible");
-    assert!(matches!(error, TaskError::Config(ConfigError::Dimension { dim: 0 })), "{error}");
+    assert!(matches!(error, TaskError::Config(ConfigError::Value { field: "dim", .. })), "{error}");
     let error = run(&corpus, &small(|config| config.negatives = 10_000)).expect_err("impossible");
-    assert_eq!(error.to_string(), "negatives can be at most 500; give fewer");
+    assert_eq!(error.to_string(), "negatives 10000: give a whole number from 0 to 500");
     // None at all: the loss of pairs that are there falls, and nothing fails.
     assert!(run(&corpus, &small(|config| config.negatives = 0)).is_ok());
     assert!(Analogies::load(std::path::Path::new("no/such/questions")).is_err());

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use adapm_tasks::run::{CheckpointError, TaskError};
+use adapm_tasks::run::TaskError;
 use adapm_tasks::{files, kge, mf, wv};
 
 use crate::args::{ExportArgs, ExportTask};
@@ -16,7 +16,7 @@ use crate::output::Output;
 pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failure> {
     match task {
         ExportTask::Kge(files) => {
-            let load = || kge::Checkpoint::load(&files.load);
+            let load = || Ok(kge::Checkpoint::load(&files.load).map_err(TaskError::Checkpoint)?);
             let save = |checkpoint: &kge::Checkpoint, file: &mut dyn Write| checkpoint.export_to(file);
             write(files, interrupt, load, save, |checkpoint| {
                 let (entities, relations) = (checkpoint.entities().len(), checkpoint.relations().len());
@@ -24,7 +24,7 @@ pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failur
             })
         }
         ExportTask::Mf(files) => {
-            let load = || mf::Checkpoint::load(&files.load);
+            let load = || Ok(mf::Checkpoint::load(&files.load).map_err(TaskError::Checkpoint)?);
             let save = |checkpoint: &mf::Checkpoint, file: &mut dyn Write| checkpoint.export_to(file);
             write(files, interrupt, load, save, |checkpoint| {
                 format!("{} rows and {} columns", count(checkpoint.rows()), count(checkpoint.columns()))
@@ -32,7 +32,7 @@ pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failur
         }
         ExportTask::Wv(args) => {
             let (files, format) = (&args.files, args.format);
-            let load = || wv::Checkpoint::load(&files.load).map(|checkpoint| checkpoint.vectors());
+            let load = || crate::wv::vectors(&files.load).map(|(vectors, _)| vectors);
             let save = |vectors: &wv::Vectors, file: &mut dyn Write| vectors.write_to(file, format);
             write(files, interrupt, load, save, |vectors| {
                 let (words, dim) = (count(vectors.words().len()), vectors.dim());
@@ -46,14 +46,14 @@ pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failur
 fn write<M>(
     args: &ExportArgs,
     interrupt: &Interrupt,
-    load: impl FnOnce() -> Result<M, CheckpointError>,
+    load: impl FnOnce() -> Result<M, Failure>,
     save: impl Fn(&M, &mut dyn Write) -> io::Result<()>,
     describe: impl FnOnce(&M) -> String,
 ) -> Result<(), Failure> {
     let (read, written) = (vec![("--load", args.load.as_path())], vec![("--output", args.output.as_path())]);
     let mut outputs = Files { read, written }.prepare(interrupt)?;
     outputs.copies();
-    let model = load().map_err(TaskError::Checkpoint)?;
+    let model = load()?;
     outputs.save("--output", &describe(&model), |file| save(&model, file));
     // What is asked for stands on stdout alone.
     let output = Output::new(files::is_stdout(&args.output));

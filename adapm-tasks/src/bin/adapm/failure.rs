@@ -3,8 +3,10 @@
 //! 2: the command line or its input is wrong. 1: the run failed. 75: another process was lost or did not join; starting again may help.
 //! 128 + signal: a signal ended it (130 after Ctrl-C).
 
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,15 +16,14 @@ use adapm_runtime::{BuildError, RunError};
 use adapm_tasks::bench::BenchError;
 use adapm_tasks::data::DataError;
 use adapm_tasks::files::{self, OutputError};
-use adapm_tasks::mf::PlantedError;
-use adapm_tasks::run::{CheckpointError, Split, TaskError};
+use adapm_tasks::run::{CheckpointError, ConfigError, Split, TaskError, Wanted};
 use adapm_tasks::simulate::SimulateError;
 use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
 use clap::CommandFactory as _;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::args::Cli;
+use crate::args::{Cli, Given};
 use crate::bench::error::ChildError;
 use crate::format;
 use crate::launch::error::LaunchError;
@@ -38,16 +39,22 @@ use crate::trace::error::TraceFailure;
 pub(crate) enum Failure {
     /// The library's reason.
     Task(TaskError),
+    /// A flag has a value that it cannot have: the flag with the value as it was typed, and what to give instead.
+    Choice { choice: String, wanted: Wanted },
+    /// Data cannot be used.
+    Data(DataError),
     /// A text, or a file beside it, cannot be used.
     Corpus(CorpusError),
-    /// There is no such generated matrix.
-    Planted(PlantedError),
     /// There is no such recipe.
     Recipe(UnknownRecipe),
     /// Several nodes or workers without a manager.
     NoManager,
     /// The data has nothing in this part.
     NoPart(Split),
+    /// Data is of no task that can be told.
+    UnknownTask(PathBuf),
+    /// A folder has its parts, so no seed splits it.
+    SeedOfFolder(PathBuf),
     /// Two flags name one file that is to be written.
     SameFile { path: PathBuf, flags: [&'static str; 2] },
     /// Data of this name is unknown: the library's reason, what may have been meant, and what there is.
@@ -88,6 +95,8 @@ pub(crate) enum Failure {
     Bench(BenchError),
     /// A program that was started to be measured told nothing.
     Child(ChildError),
+    /// Data is odd, as was told.
+    Odd,
     /// A signal ended the run; the exit code it asks for.
     Interrupted(u8),
 }
@@ -122,9 +131,9 @@ impl From<CorpusError> for Failure {
     }
 }
 
-impl From<PlantedError> for Failure {
-    fn from(error: PlantedError) -> Self {
-        Self::Planted(error)
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Task(TaskError::Config(error))
     }
 }
 
@@ -146,6 +155,17 @@ impl Failure {
         ExitCode::from(self.exit_code())
     }
 
+    /// The same in words of the command line, where the library speaks of fields of its configurations.
+    pub(crate) fn by_flag(self, given: &Given) -> Self {
+        match self {
+            Self::Task(TaskError::Config(ConfigError::Value { field, value, wanted })) => {
+                Self::Choice { choice: given.flag_of(field, &value), wanted }
+            }
+            Self::Task(TaskError::Data(error)) => Self::Data(error),
+            other => other,
+        }
+    }
+
     /// Whether another process is gone, or has failed, and nothing is wrong here.
     pub(crate) fn is_loss(&self) -> bool {
         self.exit_code() == LOST
@@ -164,11 +184,14 @@ impl Failure {
 
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Corpus(_)
-            | Self::Planted(_)
+            Self::Choice { .. }
+            | Self::Data(_)
+            | Self::Corpus(_)
             | Self::Recipe(_)
             | Self::NoManager
             | Self::NoPart(_)
+            | Self::SeedOfFolder(_)
+            | Self::UnknownTask(_)
             | Self::SameFile { .. }
             | Self::UnknownData { .. }
             | Self::Unwritable { .. }
@@ -187,12 +210,35 @@ impl Failure {
             Self::Simulate(_) => 2,
             Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Self::Elsewhere(..)
+            | Self::Odd
             | Self::Stdout(_)
             | Self::Signals(_)
             | Self::Folder(_)
             | Self::Bench(_)
             | Self::Child(_) => 1,
             Self::Interrupted(code) => *code,
+        }
+    }
+
+    /// What is wrong with the choice of data.
+    fn of_choice_of_data(&self) -> String {
+        match self {
+            Self::NoPart(split) => {
+                format!(
+                    "the data has no {split} part to evaluate (--split); give another part, or data with one"
+                )
+            }
+            Self::UnknownTask(path) => {
+                let path = path.display();
+                format!("no telling which task {path} is data of; give --task kge, mf or wv")
+            }
+            Self::SeedOfFolder(path) => {
+                let path = path.display();
+                format!(
+                    "{path} is a folder, whose parts no seed chooses; leave --data-seed out, or give one file"
+                )
+            }
+            _ => String::new(),
         }
     }
 
@@ -203,15 +249,14 @@ impl Failure {
                 Some(files::unreadable(path, Some("--load"), *error))
             }
             Self::Task(error) => Some(error.to_string()),
-            Self::Corpus(error) => Some(error.to_string()),
-            Self::Planted(error) => Some(error.to_string()),
+            Self::Choice { choice, wanted } => Some(format!("{choice}: {wanted}")),
+            Self::Data(error) => Some(of_data(error)),
+            Self::Corpus(error) => Some(of_corpus(error)),
             Self::Recipe(error) => Some(error.to_string()),
             Self::NoManager => Some(
                 "--system none is one node with one worker: leave out --nodes and --workers, or choose a system".to_owned(),
             ),
-            Self::NoPart(split) => {
-                Some(format!("the data has no {split} part to evaluate (--split); give another part, or data with one"))
-            }
+            Self::NoPart(_) | Self::UnknownTask(_) | Self::SeedOfFolder(_) => Some(self.of_choice_of_data()),
             Self::SameFile { path, flags: [written, other] } => {
                 let path = path.display();
                 Some(format!("cannot write {path} ({written}): it is the file of {other}, too; give another file"))
@@ -262,8 +307,27 @@ impl Failure {
                  --nodes and --rendezvous to each"
                     .to_owned(),
             ),
-            Self::Usage { .. } | Self::Interrupted(_) => None,
+            Self::Usage { .. } | Self::Odd | Self::Interrupted(_) => None,
         }
+    }
+}
+
+/// What is wrong with data, with the flags that choose how it is read.
+fn of_data(error: &DataError) -> String {
+    let flag = match error {
+        DataError::OpenKe { .. } => " (--column-order htr)",
+        DataError::OtherOrder { .. } => " (--column-order)",
+        _ => "",
+    };
+    format!("{error}{flag}")
+}
+
+/// What is wrong with a text, with the flag that may help.
+fn of_corpus(error: &CorpusError) -> String {
+    match error {
+        CorpusError::Text(error) => of_data(error),
+        CorpusError::TooFewWords { .. } | CorpusError::NoContext { .. } => format!("{error} (--min-count)"),
+        _ => error.to_string(),
     }
 }
 
@@ -318,7 +382,7 @@ pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) ->
         print_line(&text);
         return ExitCode::from(2);
     }
-    let said = joined(&error.render().to_string());
+    let said = impossible(error).unwrap_or_else(|| joined(&error.render().to_string()));
     let command = Cli::command();
     let (mut deepest, mut help) = (&command, "adapm".to_owned());
     for word in &words {
@@ -340,6 +404,35 @@ fn without_dashes(words: &[String]) -> Option<String> {
     let (flags, command) = words.split_at(at);
     let line = [&["adapm".to_owned(), launch.clone()], flags, &["--".to_owned()], command].concat().join(" ");
     Some(format!("put -- before the command: {line}"))
+}
+
+/// What is wrong with the value of a flag, in the words of [`Failure::Choice`]; `None` if something else is wrong.
+fn impossible(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    if error.kind() != ErrorKind::ValueValidation {
+        return None;
+    }
+    let flag = text(ContextKind::InvalidArg)?.split(' ').next()?;
+    let (value, source) = (text(ContextKind::InvalidValue)?, error.source()?);
+    let wanted = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow) => "give a smaller whole number".to_owned(),
+        Some(_) => "give a whole number".to_owned(),
+        None if source.is::<ParseFloatError>() => "give a number".to_owned(),
+        None => in_words(&source.to_string(), value),
+    };
+    Some(format!("{flag} {value}: {wanted}"))
+}
+
+/// A reason of clap's or of ours: `7 is not in 0..=5` becomes what to give.
+fn in_words(reason: &str, value: &str) -> String {
+    let range = reason.strip_prefix(value).and_then(|rest| rest.strip_prefix(" is not in "));
+    match range.and_then(|range| range.split_once("..=")) {
+        Some((min, max)) => format!("give a whole number from {min} to {max}"),
+        None => reason.to_owned(),
+    }
 }
 
 /// The paragraphs of an error without the usage below it, joined to one line.

@@ -13,7 +13,7 @@ use adapm_core::Key;
 use adapm_runtime::System;
 use adapm_runtime::trace::Tracer;
 use adapm_tasks::files::{self, OutputError};
-use adapm_tasks::run::{KeyChoice, UnknownKey};
+use adapm_tasks::run::{ConfigError, KeyChoice, TaskError, UnknownKey};
 use serde::Serialize;
 
 use crate::args::{ClusterArgs, Given, Manager, ProcessArgs, RecipeArgs, TraceKeysArgs, TrainOutputArgs};
@@ -66,6 +66,9 @@ pub(crate) trait Training {
 
     /// The library's choices from all flags.
     fn config(&self, common: Common) -> Self::Config;
+
+    /// Checks that each choice can be made, whatever the data.
+    fn check(config: &Self::Config) -> Result<(), ConfigError>;
 
     /// Adds a row a choice, each with the flags that made it.
     fn plan(&self, plan: &mut Plan<'_>, data: &Self::Data, config: &Self::Config);
@@ -151,6 +154,7 @@ fn train<T: Training>(
     let began = SystemTime::now();
     let Shared { cluster, output: wanted, traced, .. } = args.shared();
     let output = processes.output(wanted.json);
+    T::check(&args.config(common(cluster, processes)?)).map_err(TaskError::Config)?;
     let common = common(cluster, processes)?;
     let mut files = args.files();
     files.written.extend(Files::given([("--save", &wanted.save)]));

@@ -36,7 +36,8 @@ use lines::Lines;
 pub use opening::Separator;
 pub(crate) use opening::names_ratings;
 use opening::{Form, Opening};
-use records::{Records as _, Separated, Split};
+use records::Split;
+pub(crate) use records::{Records, Separated};
 
 /// A value with the ids of its row and column.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +83,7 @@ impl std::fmt::Display for RatingFormat {
 }
 
 /// Where in a line something is wrong: the byte, from 1, and what.
-type Fault = (u64, RatingFault);
+pub(crate) type Fault = (u64, RatingFault);
 
 /// Takes a rating, or refuses it.
 type Take<'a> = dyn FnMut(Rating<'_>) -> Result<(), RatingFault> + 'a;
@@ -134,7 +135,7 @@ fn read_form<R: BufRead>(mut source: R, line: &mut u64, each: &mut Take<'_>) -> 
 }
 
 /// Why reading stops.
-enum Stop {
+pub(crate) enum Stop {
     Io(io::Error),
     /// The names in the line that was read last do not say which column is which.
     Columns(UnknownColumns),

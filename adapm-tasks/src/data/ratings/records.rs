@@ -10,9 +10,9 @@ use super::{Fault, LINE_BYTES_MAX, Lines, RatingFault, Stop};
 /// A field without blanks around it, and the byte of the line at which it starts, from 1; in a line of which some fields are quoted
 /// and others are not, quotes do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Field<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) column: u64,
+pub(crate) struct Field<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) column: u64,
 }
 
 /// Where a field is.
@@ -26,13 +26,13 @@ struct Place {
 
 /// The fields of a line.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(crate) struct Record {
     bytes: Vec<u8>,
     places: Vec<Place>,
 }
 
 /// Lines of a file, one at a time; those without a field are left out.
-pub(super) trait Records {
+pub(crate) trait Records {
     /// Goes to the next line. Returns false at the end.
     fn next(&mut self) -> Result<bool, Stop>;
 
@@ -45,13 +45,13 @@ pub(super) trait Records {
 
 impl Record {
     /// Number of fields.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
     /// A field; empty beyond the last.
     #[inline]
-    pub(super) fn field(&self, index: usize) -> Field<'_> {
+    pub(crate) fn field(&self, index: usize) -> Field<'_> {
         let Some(Place { start, end, column }) = self.places.get(index).copied() else {
             return Field { bytes: &[], column: self.end() };
         };
@@ -60,14 +60,19 @@ impl Record {
         Field { bytes: trimmed.trim_ascii_end(), column: column + (bytes.len() - trimmed.len()) as u64 }
     }
 
+    /// A field with the blanks around it.
+    pub(crate) fn untrimmed(&self, index: usize) -> &[u8] {
+        self.places.get(index).map_or(&[], |place| &self.bytes[place.start..place.end])
+    }
+
     /// All fields.
-    pub(super) fn fields(&self) -> impl Iterator<Item = Field<'_>> {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = Field<'_>> {
         (0..self.len()).map(|index| self.field(index))
     }
 
     /// Checks that there are as many fields as there should be.
     #[inline]
-    pub(super) fn check_count(&self, expected: usize) -> Result<(), Fault> {
+    pub(crate) fn check_count(&self, expected: usize) -> Result<(), Fault> {
         let found = self.len();
         if found == expected {
             return Ok(());
@@ -89,7 +94,7 @@ impl Record {
 }
 
 /// Lines of fields with one byte between them.
-pub(super) struct Separated<R> {
+pub(crate) struct Separated<R> {
     source: R,
     parser: csv_core::Reader,
     record: Record,
@@ -100,7 +105,7 @@ pub(super) struct Separated<R> {
 
 impl<R: BufRead> Separated<R> {
     /// Reads from behind line `number`. Quotes are characters like others if they are not `quoted`.
-    pub(super) fn new(source: R, separator: u8, is_quoted: bool, number: u64) -> Self {
+    pub(crate) fn new(source: R, separator: u8, is_quoted: bool, number: u64) -> Self {
         let mut parser = csv_core::ReaderBuilder::new().delimiter(separator).quoting(is_quoted).build();
         parser.set_line(number + 1);
         let record = Record { bytes: vec![0; LINE_BYTES_MAX], places: Vec::new() };
@@ -180,7 +185,7 @@ impl<R: BufRead> Records for Separated<R> {
 }
 
 /// Lines of fields with `::` between them, or blanks.
-pub(super) struct Split<R> {
+pub(crate) struct Split<R> {
     lines: Lines<R>,
     /// `::`; without, runs of blanks.
     is_by_colons: bool,
@@ -189,7 +194,7 @@ pub(super) struct Split<R> {
 
 impl<R: BufRead> Split<R> {
     /// Reads the lines behind the running one.
-    pub(super) fn new(lines: Lines<R>, is_by_colons: bool) -> Self {
+    pub(crate) fn new(lines: Lines<R>, is_by_colons: bool) -> Self {
         Self { lines, is_by_colons, record: Record::default() }
     }
 }

@@ -120,11 +120,32 @@ fn gensim_reads_both_forms() {
 #[test]
 fn the_form_of_a_file_is_found_in_its_first_vector() {
     for format in [Format::Text, Format::Binary] {
-        assert_eq!(detect(&bytes(&vectors(), format)), format);
+        assert_eq!(detect(&bytes(&vectors(), format)), VectorForm::Word2vec(format));
     }
     // What is neither is read as text, whose faults are easier to find.
-    for text in [b"".as_slice(), b"2 2", b"2 2\n", b"no header\n", b"1 2\nword 1 2"] {
-        assert_eq!(detect(text), Format::Text, "{text:?}");
+    for text in [b"".as_slice(), b"2 2", b"2 2\n", b"no header\n", b"1 2\nword 1 2", b"the\n"] {
+        assert_eq!(detect(text), VectorForm::Word2vec(Format::Text), "{text:?}");
     }
-    assert_eq!(detect(b"1 2\nword 1"), Format::Binary);
+    assert_eq!(detect(b"1 2\nword 1"), VectorForm::Word2vec(Format::Binary));
+    assert_eq!(detect(b"the 0.5 -1e-3\n"), VectorForm::Glove);
+}
+
+#[test]
+fn vectors_of_glove_have_no_header_and_words_with_spaces() {
+    let read = |text: &str| Vectors::of_any(text.as_bytes(), Path::new("glove.txt"));
+    let (vectors, form) = read("the 0.5 -1\r\n. . . 0.25 2e1\nat name@domain.com 1 2\n").unwrap();
+    assert_eq!(
+        (form, vectors.dim(), vectors.values()),
+        (VectorForm::Glove, 2, [0.5, -1.0, 0.25, 20.0, 1.0, 2.0].as_slice())
+    );
+    let words: Vec<_> = (0..3).map(|number| vectors.words().text(number).unwrap()).collect();
+    assert_eq!(words, ["the", "._._.", "at_name@domain.com"]);
+    let fault = |text: &str| read(text).unwrap_err().to_string();
+    assert_eq!(
+        fault("the 1 2\na 1\n"),
+        "glove.txt, vector 2: not as many numbers as in the first line; copy the file again"
+    );
+    assert!(fault("the 1 2\na x 1\n").starts_with("glove.txt, vector 2: not a number"));
+    assert!(fault("the 1 2\na 1 nan\n").starts_with("glove.txt, vector 2: a number is NaN"));
+    assert!(fault("the 1 2\nthe 1 2\n").starts_with("glove.txt, vector 2: this word has a vector already"));
 }

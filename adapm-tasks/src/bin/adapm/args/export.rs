@@ -50,6 +50,7 @@ Shape, word2vec's, which gensim reads, too; the input vectors, the most frequent
   WORDS DIM               a line of text at the start of either form
   WORD number number ...  text: a line a word
   WORD, a space, DIM floats of 4 bytes, little-endian, a line feed: binary
+--load may be a file of either form, or of GloVe's, too.
 
 Example:
   adapm export wv --load text8.adapm --output text8.bin --format binary";

@@ -11,7 +11,8 @@ use crate::args::{Cli, DATA_FLAGS};
 /// The flags that were given.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
-    by_hand: BTreeSet<String>,
+    /// With its last value, as it was typed.
+    by_hand: BTreeMap<String, String>,
     recipe: Option<(String, BTreeSet<String>)>,
     /// The value of each flag, given or not.
     settings: Settings,
@@ -23,18 +24,18 @@ pub(crate) type Settings = BTreeMap<String, Value>;
 impl Given {
     /// Those that `matches` found on the command line.
     pub(super) fn by_hand(matches: &ArgMatches) -> Self {
-        Self { by_hand: given(matches), recipe: None, settings: settings(matches) }
+        Self { by_hand: typed(matches), recipe: None, settings: settings(matches) }
     }
 
     /// The same with those that a recipe of this name has added, which `matches` found among the others.
     pub(super) fn with_recipe(self, name: &str, matches: &ArgMatches) -> Self {
-        let added = given(matches).difference(&self.by_hand).cloned().collect();
+        let added = typed(matches).into_keys().filter(|flag| !self.by_hand.contains_key(flag)).collect();
         Self { recipe: Some((name.to_owned(), added)), settings: settings(matches), ..self }
     }
 
     /// Those of `flags` (without dashes) that were given, as `--nodes --workers`; for all that a recipe has added, its name.
     pub(crate) fn among(&self, flags: &[&str]) -> String {
-        let by_hand = flags.iter().filter(|flag| self.by_hand.contains(**flag));
+        let by_hand = flags.iter().filter(|flag| self.by_hand.contains_key(**flag));
         let mut texts: Vec<String> = by_hand.map(|flag| format!("--{flag}")).collect();
         let recipe = self.recipe.as_ref().filter(|(_, added)| flags.iter().any(|flag| added.contains(*flag)));
         texts.extend(recipe.map(|(name, _)| format!("--recipe {name}")));
@@ -48,15 +49,25 @@ impl Given {
 
     /// Whether one of `flags` was given by hand.
     pub(super) fn has_any(&self, flags: &[&str]) -> bool {
-        flags.iter().any(|flag| self.by_hand.contains(*flag))
+        flags.iter().any(|flag| self.by_hand.contains_key(*flag))
+    }
+
+    /// The flag that sets a field of the library's configurations, and the value that was typed behind it, else `value`.
+    pub(crate) fn flag_of(&self, field: &str, value: &str) -> String {
+        let flag = field.replace('_', "-");
+        let typed = self.by_hand.get(&flag).map_or(value, String::as_str);
+        format!("--{flag} {typed}")
     }
 }
 
-fn given(matches: &ArgMatches) -> BTreeSet<String> {
+/// The flags that were given, each with its last value as it was typed.
+fn typed(matches: &ArgMatches) -> BTreeMap<String, String> {
     let matches = deepest(matches).1;
     let by_hand = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let ids = matches.ids().map(clap::Id::as_str).filter(|id| matches.try_contains_id(id).is_ok());
-    ids.filter(|id| by_hand(id)).map(|id| id.replace('_', "-")).collect()
+    let value = |id: &str| matches.try_get_raw(id).ok().flatten().and_then(Iterator::last);
+    let typed = |id: &str| value(id).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    ids.filter(|id| by_hand(id)).map(|id| (id.replace('_', "-"), typed(id))).collect()
 }
 
 fn settings(matches: &ArgMatches) -> Settings {

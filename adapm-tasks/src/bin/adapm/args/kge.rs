@@ -3,21 +3,26 @@
 use std::path::PathBuf;
 
 use adapm_tasks::Scheme;
-use adapm_tasks::kge::{LossKind, ModelKind, Negatives, Split, TrainConfig};
+use adapm_tasks::kge::{ColumnOrder, LossKind, ModelKind, Negatives, Split, TrainConfig};
 use clap::Args;
 use clap::builder::BoolishValueParser;
 
 use crate::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
 use crate::args::{ProcessArgs, TraceKeysArgs, at_least_one, epochs, one_of};
+use crate::kge::DATA_SEED;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct DataArgs {
-    /// Folder with train, valid, test (.txt, .tsv, .del), or its name in $ADAPM_DATA/kge; none: generated family trees
+    /// Folder with train, valid (or dev), test (.txt, .tsv, .csv, .del, also .gz); one file of triples, which is split 80/10/10; or
+    /// its name in $ADAPM_DATA/kge; none: generated family trees
     #[arg(long, value_name = "PATH|NAME")]
     pub(crate) data: Option<PathBuf>,
-    /// Seed of the generated graph
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "data")]
+    /// Columns of the files, where no first line names them: head, relation, tail, or OpenKE's head, tail, relation
+    #[arg(long, value_name = "ORDER", value_parser = one_of::<ColumnOrder>(&["hrt", "htr"]), requires = "data")]
+    pub(crate) column_order: Option<ColumnOrder>,
+    /// Seed of the generated graph, or of the split of one file
+    #[arg(long, value_name = "N", default_value_t = DATA_SEED)]
     pub(crate) data_seed: u64,
 }
 
@@ -134,6 +139,7 @@ pub(super) const TRAIN_EXAMPLES: &str = "\
 Examples:
   adapm train kge --nodes 4
   adapm train kge --data FB15k-237 --epochs 30 --save fb.adapm
+  adapm train kge --data triples.tsv
   adapm train kge --recipe umls
   adapm train kge --json --no-eval | jq .local_share";
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use adapm_tasks::Scheme;
 use adapm_tasks::wv::{Format, Negatives, Optimizer, TrainConfig};
-use clap::Args;
+use clap::{Args, value_parser};
 
 use crate::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
 use crate::args::{ProcessArgs, TraceKeysArgs, at_least_one, epochs, one_of};
@@ -19,7 +19,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) data_seed: u64,
     /// Sentences of the generated text
-    #[arg(long, value_name = "N", default_value_t = SENTENCES)]
+    #[arg(long, value_name = "N", default_value_t = SENTENCES, value_parser = value_parser!(u64).range(1..=SENTENCES_MAX))]
     pub(crate) sentences: u64,
     /// Times a word has to occur to get vectors
     #[arg(long, value_name = "TIMES", default_value_t = 5)]
@@ -119,7 +119,7 @@ pub(crate) struct TrainingArgs {
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct EvalArgs {
-    /// Vectors written by `train wv --save FILE`, or in word2vec's form, text or binary, by whatever program
+    /// Vectors written by `train wv --save FILE`, or in word2vec's form, text or binary, or in GloVe's, also .gz
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub(crate) load: PathBuf,
     /// The most frequent words that can be asked for and be answers [default: all]
@@ -137,6 +137,8 @@ pub(crate) struct EvalArgs {
 
 /// Enough for nearly all questions to be answered with the default settings.
 const SENTENCES: u64 = 100_000;
+/// Gigabytes, in memory.
+const SENTENCES_MAX: u64 = 100_000_000;
 
 pub(super) const TRAIN_EXAMPLES: &str = "\
 Examples:

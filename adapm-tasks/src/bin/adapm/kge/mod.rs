@@ -2,9 +2,10 @@
 
 mod eval;
 mod figures;
+mod findings;
 mod train;
 
-use adapm_tasks::kge::{EpochReport, Graph, Progress, Stage, Training};
+use adapm_tasks::kge::{EpochReport, Graph, GraphOptions, Progress, Stage, Training};
 
 use crate::args::Given;
 use crate::args::kge::DataArgs;
@@ -15,6 +16,10 @@ use crate::progress::{EpochDone, Labels, Screen};
 use crate::table::Table;
 
 pub(crate) use figures::BEST_MRR;
+pub(crate) use findings::findings;
+
+/// The seed that is meant if none is given.
+pub(crate) const DATA_SEED: u64 = 1;
 
 /// The name of the task.
 const TASK: &str = "kge";
@@ -50,13 +55,18 @@ impl Progress for Screen<'_> {
 /// Reads the graph that is asked for, or generates one.
 fn graph(args: &DataArgs) -> Result<Graph, Failure> {
     let Some(name) = &args.data else { return Ok(Graph::family(args.data_seed)) };
-    let folder = input::locate(TASK, name)?;
-    Graph::load(&folder).map_err(|error| adapm_tasks::run::TaskError::Data(error).into())
+    let mut options = GraphOptions::default();
+    (options.column_order, options.seed) = (args.column_order, args.data_seed);
+    let path = input::locate(TASK, name)?;
+    if path.is_dir() && args.data_seed != DATA_SEED {
+        return Err(Failure::SeedOfFolder(path));
+    }
+    Graph::load_with(&path, &options).map_err(|error| adapm_tasks::run::TaskError::Data(error).into())
 }
 
 /// Adds what the data is and what was found in it, with the flags that chose it.
 fn describe(table: &mut Table, graph: &Graph, args: &DataArgs, given: &Given) {
-    let origin = input::origin(args.data.as_deref(), &["data", "data-seed"], given);
+    let origin = input::origin(args.data.as_deref(), &["data", "column-order", "data-seed"], given);
     table.row(["data".to_owned(), graph.source().to_string(), origin]);
     let splits = format!(
         "{} train, {} valid, {} test triples; {} entities, {} relations",
@@ -67,16 +77,5 @@ fn describe(table: &mut Table, graph: &Graph, args: &DataArgs, given: &Given) {
         format::count(graph.relations().len() as u64),
     );
     table.row(["", &splits]);
-    let counts = graph.counts();
-    if counts.duplicates > 0 {
-        table.row(["", &format!("{} repeated in train, trained on once", format::count(counts.duplicates))]);
-    }
-    for (split, unknown) in [("valid", counts.unknown_valid), ("test", counts.unknown_test)] {
-        if unknown > 0 {
-            table.row([
-                "",
-                &format!("{} of {split} with a name unknown to train, kept", format::count(unknown)),
-            ]);
-        }
-    }
+    findings(graph).iter().for_each(|finding| table.row(["", finding.text.as_str()]));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use adapm_core::Key;
 use adapm_tasks::kge::{self, Graph, ModelKind, Negatives, TrainConfig, TrainReport};
 use adapm_tasks::metric::RankMetrics;
-use adapm_tasks::run::{KeyChoice, UnknownKey};
+use adapm_tasks::run::{ConfigError, KeyChoice, UnknownKey};
 use serde::Serialize;
 
 use crate::args::kge::TrainArgs;
@@ -74,6 +74,10 @@ impl Training for TrainArgs {
         config.valid_every = self.training.valid_every;
         config.checkpoint = self.output.save.is_some();
         config
+    }
+
+    fn check(config: &TrainConfig) -> Result<(), ConfigError> {
+        config.check_values()
     }
 
     fn plan(&self, plan: &mut Plan<'_>, graph: &Graph, config: &TrainConfig) {

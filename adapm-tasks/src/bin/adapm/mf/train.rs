@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
 use adapm_tasks::mf::{self, Ratings, Selection, TrainConfig, TrainReport};
-use adapm_tasks::run::{KeyChoice, UnknownKey};
+use adapm_tasks::run::{ConfigError, KeyChoice, UnknownKey};
 use serde::Serialize;
 
 use crate::args::mf::TrainArgs;
@@ -74,6 +74,10 @@ impl Training for TrainArgs {
         config.valid_every = self.training.valid_every;
         config.checkpoint = self.output.save.is_some();
         config
+    }
+
+    fn check(config: &TrainConfig) -> Result<(), ConfigError> {
+        config.check_values()
     }
 
     fn plan(&self, plan: &mut Plan<'_>, ratings: &Ratings, config: &TrainConfig) {

@@ -1,10 +1,8 @@
 //! `eval wv`.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use adapm_tasks::run::{CheckpointError, TaskError};
-use adapm_tasks::wv::{self, Checkpoint, EvalConfig, EvalReport, SimilarityReport, Vectors};
+use adapm_tasks::wv::{self, EvalConfig, EvalReport, SimilarityReport, Vectors};
 use serde::Serialize;
 
 use crate::args::wv::EvalArgs;
@@ -56,7 +54,7 @@ impl Evaluating for EvalArgs {
     fn subject(&self) -> Result<Subject, Failure> {
         let asked = Asked::new(&self.asked, self.asked.similarity.is_none())?;
         let source = asked.source(&self.asked);
-        let (vectors, form) = load(&self.load)?;
+        let (vectors, form) = super::vectors(&self.load)?;
         Ok(Subject { vectors, form, asked, source })
     }
 
@@ -145,16 +143,4 @@ struct Own {
     vocabulary: usize,
     #[serde(flatten)]
     quality: Quality,
-}
-
-/// Reads vectors of any form, and tells which it was.
-fn load(path: &Path) -> Result<(Vectors, String), Failure> {
-    match Checkpoint::load(path) {
-        Ok(checkpoint) => Ok((checkpoint.vectors(), "of adapm".to_owned())),
-        Err(CheckpointError::Foreign { .. }) => {
-            let (vectors, format) = Vectors::open(path)?;
-            Ok((vectors, format!("word2vec's {format} form")))
-        }
-        Err(error) => Err(TaskError::Checkpoint(error).into()),
-    }
 }

@@ -5,10 +5,11 @@ mod eval;
 mod figures;
 mod train;
 
+use std::path::Path;
 use std::thread;
 
-use adapm_tasks::run::{Epoch, Observer, Split, Training, Work};
-use adapm_tasks::wv::{AnalogyReport, Corpus, Text, Vocabulary};
+use adapm_tasks::run::{CheckpointError, Epoch, Observer, Split, TaskError, Training, Work};
+use adapm_tasks::wv::{AnalogyReport, Checkpoint, Corpus, Text, Vectors, Vocabulary};
 
 use crate::args::Given;
 use crate::args::wv::DataArgs;
@@ -57,6 +58,18 @@ fn corpus(args: &DataArgs) -> Result<Corpus, Failure> {
         Some(path) => Corpus::with(text, Vocabulary::load(path, args.min_count)?, threads)?,
         None => Corpus::count(text, args.min_count, threads)?,
     })
+}
+
+/// Reads vectors of any form, and tells which it was.
+pub(crate) fn vectors(path: &Path) -> Result<(Vectors, String), Failure> {
+    match Checkpoint::load(path) {
+        Ok(checkpoint) => Ok((checkpoint.vectors(), "of adapm".to_owned())),
+        Err(CheckpointError::Foreign { .. }) => {
+            let (vectors, form) = Vectors::open(path)?;
+            Ok((vectors, form.to_string()))
+        }
+        Err(error) => Err(TaskError::Checkpoint(error).into()),
+    }
 }
 
 /// Adds what the data is and what was found in it, with the flags that chose it.

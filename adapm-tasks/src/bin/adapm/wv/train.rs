@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
-use adapm_tasks::run::{KeyChoice, UnknownKey};
+use adapm_tasks::run::{ConfigError, KeyChoice, UnknownKey};
 use adapm_tasks::wv::{self, Corpus, Optimizer, SimilarityReport, TrainConfig, TrainReport};
 use serde::Serialize;
 
@@ -93,6 +93,10 @@ impl Training for TrainArgs {
         let wanted = [&self.output.save, &self.vectors, &self.asked.similarity];
         config.checkpoint = wanted.into_iter().any(Option::is_some);
         config
+    }
+
+    fn check(config: &TrainConfig) -> Result<(), ConfigError> {
+        config.check_values()
     }
 
     fn plan(&self, plan: &mut Plan<'_>, data: &Data, config: &TrainConfig) {
