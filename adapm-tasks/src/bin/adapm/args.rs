@@ -7,6 +7,7 @@
 mod bench;
 mod check_net;
 mod common;
+mod data;
 mod demo;
 mod export;
 mod given;
@@ -23,7 +24,7 @@ use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
-use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::recipe;
@@ -32,6 +33,7 @@ use crate::terminal::Stream;
 pub(crate) use bench::BenchArgs;
 pub(crate) use check_net::CheckNetArgs;
 pub(crate) use common::{ClusterArgs, Manager, RecipeArgs, TrainOutputArgs};
+pub(crate) use data::{CheckArgs, DataArgs, DataVerb};
 pub(crate) use demo::DemoArgs;
 pub(crate) use export::{ExportArgs, ExportWordsArgs};
 pub(crate) use given::{Given, Settings, deepest};
@@ -84,6 +86,8 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         task: ExportTask,
     },
+    /// List the data sets of the recipes and where to get them, or check data
+    Data(DataArgs),
     /// Run a verb as several processes, on this host or on others
     Launch(LaunchArgs),
     /// Make the secret that the processes of a run share
@@ -138,9 +142,16 @@ pub(crate) enum ExportTask {
 }
 
 impl Cli {
-    /// The command, whose help is as wide as stdout.
+    /// The command, whose help is as wide as stdout, and whose flags take what begins with a minus and a digit for a value, so
+    /// that it is refused as such.
     fn laid_out() -> Command {
-        Self::command().term_width(Stream::Stdout.width().min(HELP_WIDTH_MAX))
+        fn of(command: Command) -> Command {
+            let takes = |flag: &Arg| flag.get_long().is_some() && flag.get_action().takes_values();
+            let flags =
+                command.mut_args(|flag| if takes(&flag) { flag.allow_negative_numbers(true) } else { flag });
+            flags.mut_subcommands(of)
+        }
+        of(Self::command().term_width(Stream::Stdout.width().min(HELP_WIDTH_MAX)))
     }
 
     /// Reads a command line, which begins with the name of the program.
@@ -159,7 +170,7 @@ impl Cli {
         let own_data = given.has_any(&DATA_FLAGS);
         let (verb, flags) = words.split_at(1 + verb_words);
         let all = verb.iter().cloned().chain(recipe.words(!own_data)).chain(flags.iter().cloned());
-        let matches = Self::command().try_get_matches_from(all).map_err(usage)?;
+        let matches = Self::laid_out().try_get_matches_from(all).map_err(usage)?;
         let given = given.with_recipe(recipe.name(), &matches);
         Ok((Self::from_arg_matches(&matches).map_err(usage)?, given))
     }
@@ -200,5 +211,6 @@ Examples:
   adapm eval wv --load text8.adapm --questions questions-words.txt
   adapm export wv --load text8.adapm --output text8.bin --format binary
   adapm train kge --recipe                        recommended settings
+  adapm data check my/triples.tsv                 what data holds
   adapm launch --nodes 4 -- train kge             each node as a process
   adapm train kge --help                          all settings";

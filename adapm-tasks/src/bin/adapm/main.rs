@@ -1,6 +1,6 @@
-//! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`.
+//! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `data`, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`.
 //!
-//! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`launch`], [`token`], [`check_net`], [`simulate`], [`trace`],
+//! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`data`], [`launch`], [`token`], [`check_net`], [`simulate`], [`trace`],
 //! [`bench`](mod@bench)); a folder for what is a task's own ([`kge`], [`mf`], [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is recommended,
 //! [`progress`] what is shown while a run goes, [`painter`] its bar, [`terminal`] who looks at it, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends
 //! badly, [`interrupt`] how it ends early. Plans, epochs and tables go to stdout, bars and errors to stderr; with `--json` stdout holds JSON
@@ -14,6 +14,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod args;
 mod bench;
 mod check_net;
+mod data;
 mod demo;
 mod eval;
 mod export;
@@ -54,7 +55,8 @@ use crate::interrupt::Interrupt;
 
 fn main() -> ExitCode {
     let read = Cli::read(std::env::args_os().collect());
-    match read.and_then(|(cli, given)| run(&cli, &given)) {
+    let run = |(cli, given): (Cli, Given)| run(&cli, &given).map_err(|failure| failure.by_flag(&given));
+    match read.and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
@@ -70,6 +72,7 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         None => demo::run(&DemoArgs::default_values(), interrupt),
         Some(Verb::Demo(args)) => demo::run(args, interrupt),
         Some(Verb::Launch(args)) => launch::run(args),
+        Some(Verb::Data(args)) => data::run(args, interrupt),
         Some(Verb::Token(args)) => token::run(args),
         Some(Verb::CheckNet(args)) => check_net::run(args, interrupt),
         Some(Verb::Simulate(args)) => simulate::run(args, interrupt),

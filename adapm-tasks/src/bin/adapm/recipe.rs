@@ -119,6 +119,13 @@ fn all(task: &str) -> Vec<Recipe> {
     serde_json::from_str(file).expect("what is part of the program was checked by a test")
 }
 
+/// For each task the names of the data that its recipes are for.
+#[cfg(test)]
+pub(crate) fn names_of_data() -> Vec<(&'static str, Vec<String>)> {
+    let names = |task| all(task).into_iter().map(|recipe| recipe.data).collect();
+    FILES.iter().map(|(task, _)| (*task, names(task))).collect()
+}
+
 const FILES: [(&str, &str); 3] = [
     ("kge", include_str!("../../../recipes/kge.json")),
     ("mf", include_str!("../../../recipes/mf.json")),

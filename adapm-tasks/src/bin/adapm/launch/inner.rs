@@ -55,6 +55,7 @@ fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
         Verb::Eval { task: EvalTask::Wv(args) } => (&args.processes, &args.cluster),
         Verb::CheckNet(args) => return Some((&args.processes, args.nodes)),
         Verb::Demo(_)
+        | Verb::Data(_)
         | Verb::Export { .. }
         | Verb::Launch(_)
         | Verb::Token(_)

@@ -1,0 +1,173 @@
+//! What is in data, read as its task does.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread;
+
+use adapm_tasks::data::{self, DataError};
+use adapm_tasks::kge::{Graph, GraphOptions, GraphSource};
+use adapm_tasks::mf::Ratings;
+use adapm_tasks::run::TaskError;
+use adapm_tasks::wv::{Analogies, Corpus, CorpusError, Text};
+use serde::Serialize;
+
+use crate::args::CheckArgs;
+use crate::data::sets::Task;
+use crate::failure::Failure;
+use crate::format;
+use crate::kge::findings;
+
+/// What is in data.
+#[derive(Default, Serialize)]
+pub(super) struct Content {
+    pub(super) format: String,
+    /// By name.
+    counts: BTreeMap<&'static str, u64>,
+    /// Those that are of interest to people.
+    #[serde(skip)]
+    pub(super) counts_told: Vec<String>,
+    /// How it was read.
+    pub(super) notes: Vec<String>,
+    /// What may make figures wrong.
+    pub(super) problems: Vec<String>,
+}
+
+/// Reads the data at `path`.
+pub(super) fn read(task: Task, path: &Path, args: &CheckArgs) -> Result<Content, Failure> {
+    match task {
+        Task::Kge => {
+            let mut options = GraphOptions::default();
+            options.column_order = args.column_order;
+            Ok(of_graph(&Graph::load_with(path, &options).map_err(TaskError::Data)?))
+        }
+        Task::Mf => Ok(of_ratings(&Ratings::load(path).map_err(TaskError::Data)?)),
+        Task::Wv => of_words(path),
+    }
+}
+
+fn of_graph(graph: &Graph) -> Content {
+    let format = match graph.source() {
+        GraphSource::Files(files) => files.form.to_string(),
+        other => other.to_string(),
+    };
+    let counts = graph.counts();
+    let [train, valid, test] = [graph.train(), graph.valid(), graph.test()].map(|part| part.len() as u64);
+    let (entities, relations) = (graph.entities().len() as u64, graph.relations().len() as u64);
+    let mut content = Content {
+        format,
+        counts: BTreeMap::from([
+            ("train", train),
+            ("valid", valid),
+            ("test", test),
+            ("entities", entities),
+            ("relations", relations),
+            ("duplicates", counts.duplicates),
+            ("duplicates_valid", counts.duplicates_valid),
+            ("duplicates_test", counts.duplicates_test),
+            ("overlap_valid", counts.overlap_valid),
+            ("overlap_test", counts.overlap_test),
+            ("valid_in_test", counts.valid_in_test),
+            ("unknown_valid", counts.unknown_valid),
+            ("unknown_test", counts.unknown_test),
+            ("unknown_entities", counts.unknown_entities),
+            ("unknown_relations", counts.unknown_relations),
+        ]),
+        ..Content::default()
+    };
+    let [train, valid, test, entities, relations] =
+        [train, valid, test, entities, relations].map(format::count);
+    content.counts_told.push(format!("{train} train, {valid} valid, {test} test triples"));
+    content.counts_told.push(format!("{entities} entities, {relations} relations"));
+    for finding in findings(graph) {
+        if finding.is_problem { &mut content.problems } else { &mut content.notes }.push(finding.text);
+    }
+    content
+}
+
+fn of_ratings(ratings: &Ratings) -> Content {
+    let counts = ratings.counts();
+    let (train, valid, test) = (ratings.train_len(), ratings.valid_len() as u64, ratings.test_len() as u64);
+    let (rows, columns) = (ratings.rows() as u64, ratings.columns() as u64);
+    let mut content = Content {
+        format: ratings.source().to_string(),
+        counts: BTreeMap::from([
+            ("train", train),
+            ("valid", valid),
+            ("test", test),
+            ("rows", rows),
+            ("columns", columns),
+            ("repeated", counts.repeated),
+            ("unseen_valid", counts.unseen_valid),
+            ("unseen_test", counts.unseen_test),
+        ]),
+        ..Content::default()
+    };
+    let [train, valid, test, rows, columns] = [train, valid, test, rows, columns].map(format::count);
+    content
+        .counts_told
+        .push(format!("{train} train, {valid} valid, {test} test cells; {rows} rows, {columns} columns"));
+    let problems = [
+        (counts.repeated, "cells of train are there more than once"),
+        (counts.unseen_valid, "of valid with a row or column unknown to train"),
+        (counts.unseen_test, "of test with a row or column unknown to train"),
+    ];
+    let counted = problems.into_iter().filter(|(count, _)| *count > 0);
+    content.problems = counted.map(|(count, text)| format!("{} {text}", format::count(count))).collect();
+    content
+}
+
+/// Questions of analogy, if the file is such, else a text.
+fn of_words(path: &Path) -> Result<Content, Failure> {
+    if let Ok(questions) = Analogies::load(path)
+        && !questions.is_empty()
+    {
+        let asked = questions.len() as u64;
+        return Ok(Content {
+            format: "questions of analogy".to_owned(),
+            counts: BTreeMap::from([("questions", asked)]),
+            counts_told: vec![format!("{} questions", format::count(asked))],
+            ..Content::default()
+        });
+    }
+    let text = Text::open(path)?;
+    let (format, bytes) = (format!("text ({})", text.source()), text.len());
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut content = Content { format, ..Content::default() };
+    content.counts.insert("bytes", bytes);
+    match Corpus::count(text, 1, threads) {
+        Ok(corpus) => {
+            let (words, different) = (corpus.words(), corpus.vocabulary().len() as u64);
+            content.counts.extend([("words", words), ("different_words", different)]);
+            let [words, different] = [words, different].map(format::count);
+            content
+                .counts_told
+                .push(format!("{}, {words} words, {different} different", format::bytes(bytes)));
+        }
+        Err(error @ (CorpusError::TooFewWords { .. } | CorpusError::NoContext { .. })) => {
+            content.problems.push(error.to_string());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(content)
+}
+
+/// The task that the data at `path` looks like it is for.
+pub(super) fn task_of(path: &Path) -> Result<Task, Failure> {
+    let is_there = |name: &str| path.join(name).exists();
+    if ["train.del", "train.del.gz", "train2id.txt"].into_iter().any(is_there) {
+        return Ok(Task::Kge);
+    }
+    if let Some(task) = data::looks_like(path).and_then(|looks| looks.task().parse().ok()) {
+        return Ok(task);
+    }
+    // What cannot be read looks like nothing.
+    Err(match Graph::load(path) {
+        Err(
+            error @ (DataError::NotText { .. }
+            | DataError::CutShort { .. }
+            | DataError::Damaged { .. }
+            | DataError::Unreadable { .. }),
+        ) => Failure::Data(error),
+        _ => Failure::UnknownTask(path.to_path_buf()),
+    })
+}
