@@ -67,7 +67,7 @@ fn run(
     let config = TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
     let prepared = config.check(ratings, peers).map(|()| Prepared::new(ratings, &config, observer, stop));
     let own = prepared.as_ref().map(|prepared| opening::training(ratings, &config, prepared));
-    let agreed = agreement::agree(peers, own.map_err(|error| TaskError::from(*error)))?;
+    let agreed = agreement::agree(peers, own.map_err(|error| TaskError::from(error.clone())))?;
     let prepared = &prepared?;
     let crew = Crew::new(config.system, config.nodes, config.workers, peers)?;
     let task = &Factorization::new(ratings, &config, prepared, crew.nodes, crew.workers);
