@@ -7,7 +7,8 @@
 //! | `pool` | as `preloc`, from pools of `size` draws that a worker uses `reuse` times each | the drawing function's in the long run; samples of a pool depend on each other | `n / reuse` draws, the intents of `preloc` for as many different keys | the same with less to bring here |
 //! | `local` | when they are pulled, or a step before by [`crate::Worker::choose_sample`]: the first local one of eight draws, else the next local one, scanning upward with wrap past at most 1,024 keys | nearly the drawing function's among the local keys | nothing is brought here, so next to no messages; up to 1,032 looks a key where few are local | most training: samples need not be exact as long as what is local changes |
 //!
-//! [`Scheme::of`] names the usual scheme of a system: `naive` under `classic`, where what is local never changes, else `local`.
+//! [`Scheme::of`] names the usual scheme of a system: `naive` under `classic`, where what is local never changes; `preloc` under
+//! `lapse` and `adapm-no-replication`, where what is local is what was just used; else `local`.
 //! Systems that ignore intent ignore that of samples: under `classic` and `full`, `preloc` and `pool` only choose keys, which
 //! under `full` are all local anyway. Under `lapse` they localize their keys when they are prepared (NuPS's way), so prepare
 //! early enough for them to arrive and late enough for them not to have left again.

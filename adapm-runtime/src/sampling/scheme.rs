@@ -34,13 +34,28 @@ impl Scheme {
     /// Draws of the largest pool.
     pub const POOL_SIZE_MAX: u32 = 1 << 24;
 
-    /// The scheme to use under `system` unless something speaks for another: `Naive` under static partitioning, where the local
-    /// keys are always the same ones and make poor samples (AdaPM App. C), else `Local`.
+    /// The scheme to use under `system` unless something speaks for another: `Local` where keys are replicated; `Naive` under static
+    /// partitioning, where the local keys are always the same ones and make poor samples (AdaPM App. C); `Preloc` where keys only
+    /// move, since there the local keys are those that have just been used.
+    ///
+    /// UMLS on four nodes, 10 epochs, filtered MRR of `Local` and of `Naive`: `lapse` 0.677 and 0.904, `adapm-no-replication` 0.781
+    /// and 0.902, `classic` 0.734 and 0.904, `adapm` 0.896 and 0.902; of `Preloc` 0.898 to 0.903 under each.
     #[must_use]
     pub const fn of(system: System) -> Self {
         match system {
             System::Classic => Self::Naive,
-            _ => Self::Local,
+            system if system.replicates() => Self::Local,
+            _ => Self::Preloc,
+        }
+    }
+
+    /// Why samples are poor on several nodes of `system`, in a few words; `None` if nothing is known against them.
+    #[must_use]
+    pub const fn caveat(self, system: System) -> Option<&'static str> {
+        match (self, system) {
+            (Self::Local, System::Classic) => Some("finds only the node's own part of the keys"),
+            (Self::Local, system) if !system.replicates() => Some("finds only what was just used"),
+            _ => None,
         }
     }
 
@@ -101,9 +116,16 @@ mod tests {
     }
 
     #[test]
-    fn only_static_partitioning_samples_naively_by_itself() {
+    fn what_is_local_is_sampled_where_keys_are_replicated_and_a_caveat_tells_where_it_should_not_be() {
         for system in System::ALL {
-            assert_eq!(Scheme::of(system) == Scheme::Naive, system == System::Classic, "{system}");
+            let usual = match system {
+                System::Classic => Scheme::Naive,
+                System::Lapse | System::AdapmNoReplication => Scheme::Preloc,
+                _ => Scheme::Local,
+            };
+            assert_eq!(Scheme::of(system), usual, "{system}");
+            assert_eq!(Scheme::Local.caveat(system).is_none(), usual == Scheme::Local, "{system}");
+            assert_eq!(usual.caveat(system), None, "{system}");
         }
     }
 }

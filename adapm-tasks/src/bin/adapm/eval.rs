@@ -123,7 +123,8 @@ fn evaluate<E: Evaluating>(
     let subject = input::read(output, interrupt, processes.company().is_none(), || args.subject())?;
     outputs.check_inputs()?;
     let mut table = Table::new(&[]);
-    let mut plan = Plan { table: &mut table, given };
+    let workers = report::workers_of_all(processes, common.nodes, common.workers);
+    let mut plan = Plan { table: &mut table, given, workers };
     args.plan(&mut plan, &subject);
     let crew = report::crew(processes, common.nodes, common.workers);
     plan.row("cluster", &crew, &report::CLUSTER_FLAGS);

@@ -99,6 +99,12 @@ pub(crate) fn workers(asked: Option<usize>, nodes: usize) -> usize {
     asked.unwrap_or_else(|| (cores / nodes.max(1)).max(1))
 }
 
+/// Workers of all nodes; `None` if they are processes that have yet to agree on them.
+pub(crate) fn workers_of_all(processes: &Processes, nodes: usize, asked: Option<usize>) -> Option<usize> {
+    let is_known = processes.company().is_none() || asked.is_some();
+    is_known.then(|| nodes * workers(asked, nodes))
+}
+
 /// `4 processes x 1 worker`; without a number of workers all have as many as the one with the fewest cores.
 fn processes(processes: usize, workers: Option<usize>) -> String {
     let processes = format!("{processes} process{}", if processes == 1 { "" } else { "es" });

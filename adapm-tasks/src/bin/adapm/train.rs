@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use adapm_core::Key;
-use adapm_runtime::System;
 use adapm_runtime::trace::Tracer;
+use adapm_runtime::{Scheme, System};
 use adapm_tasks::files::{self, OutputError};
 use adapm_tasks::run::{ConfigError, KeyChoice, TaskError, UnknownKey};
 use serde::Serialize;
@@ -124,12 +124,23 @@ pub(crate) struct Common {
 pub(crate) struct Plan<'a> {
     pub(crate) table: &'a mut Table,
     pub(crate) given: &'a Given,
+    /// Workers of all nodes; `None` where processes have yet to agree on them.
+    pub(crate) workers: Option<usize>,
 }
 
 impl Plan<'_> {
     /// Adds a row: what is chosen, and those of `flags` that chose it.
     pub(crate) fn row(&mut self, name: &str, choice: &str, flags: &[&str]) {
         self.table.row([name, choice, &self.given.among(flags)]);
+    }
+
+    /// Adds a warning in a row if this way to sample and this system are a bad pair on so many nodes.
+    pub(crate) fn warn_of_sampling(&mut self, scheme: Option<Scheme>, system: Option<System>, nodes: usize) {
+        let (Some(scheme), Some(system)) = (scheme, system) else { return };
+        if let Some(caveat) = scheme.caveat(system).filter(|_| nodes > 1) {
+            let usual = Scheme::of(system);
+            self.row("warning", &format!("{scheme} sampling under {system}: {caveat}; use {usual}"), &[]);
+        }
     }
 }
 
@@ -243,9 +254,10 @@ fn opening<T: Training>(
 ) -> Result<String, Failure> {
     let Shared { recipe: asked, cluster, output, .. } = args.shared();
     let mut table = Table::new(&[]);
-    let mut plan = Plan { table: &mut table, given };
-    args.plan(&mut plan, data, config);
     let Common { nodes, workers, .. } = common(cluster, processes)?;
+    let workers_of_all = report::workers_of_all(processes, nodes, workers);
+    let mut plan = Plan { table: &mut table, given, workers: workers_of_all };
+    args.plan(&mut plan, data, config);
     plan.row("cluster", &report::crew(processes, nodes, workers), &report::CLUSTER_FLAGS);
     plan.row("system", &cluster.system.to_string(), &["system", "localize-ahead", "ahead"]);
     if let Some(name) = &asked.recipe {
