@@ -24,19 +24,32 @@ impl AdaGrad {
     ///
     /// `gradient` `[len]`, `value` and `update` `[2 * len]`.
     pub fn update(self, value: &[f32], gradient: &[f32], update: &mut [f32]) {
-        simd::adagrad(self, value, gradient, update);
+        self.update_among(1.0, value, gradient, update);
     }
 
-    /// [`update`](Self::update) as a plain loop, to be compiled for an instruction set; whether all it wrote are finite numbers.
+    /// [`update`](Self::update) where `steps` steps on the value are expected to be taken at once, this one counted: `-lr * g /
+    /// sqrt(acc + steps * g^2)`, as if the others had the same gradient and were applied before. One step is `update`, bit for bit.
+    pub fn update_among(self, steps: f32, value: &[f32], gradient: &[f32], update: &mut [f32]) {
+        simd::adagrad(self, steps, value, gradient, update);
+    }
+
+    /// [`update_among`](Self::update_among) as a plain loop, to be compiled for an instruction set; whether all it wrote are finite
+    /// numbers.
     #[inline(always)]
-    pub(crate) fn update_lanes(self, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
+    pub(crate) fn update_lanes(
+        self,
+        steps: f32,
+        value: &[f32],
+        gradient: &[f32],
+        update: &mut [f32],
+    ) -> bool {
         let (_, accumulator) = value.split_at(gradient.len());
         let (step, square) = update.split_at_mut(gradient.len());
         for (((step, square), accumulated), slope) in
             step.iter_mut().zip(square).zip(accumulator).zip(gradient)
         {
             *square = slope * slope;
-            *step = -self.learning_rate * slope / (accumulated + *square).sqrt();
+            *step = -self.learning_rate * slope / (accumulated + steps * *square).sqrt();
         }
         // Integers, as a sum of floats is one addition after the other.
         let is_none = |number: &f32| u32::from(number.to_bits() & EXPONENT == EXPONENT);
@@ -60,6 +73,23 @@ mod tests {
     }
 
     #[test]
+    fn steps_at_once_move_as_far_as_one_after_the_other_and_one_is_the_plain_rule() {
+        let rule = AdaGrad { learning_rate: 0.1 };
+        let (value, gradient) = ([7.0, 0.25], [0.5]);
+        let step = |steps| {
+            let mut update = [0.0; 2];
+            rule.update_among(steps, &value, &gradient, &mut update);
+            update
+        };
+        // 0.25 + 3 * 0.25 is 1: the accumulator after three steps of that gradient, whose square is pushed once.
+        assert_eq!(step(3.0), [-0.05, 0.25]);
+        let mut plain = [0.0; 2];
+        rule.update(&value, &gradient, &mut plain);
+        assert_eq!(step(1.0).map(f32::to_bits), plain.map(f32::to_bits));
+        assert!(step(1.0)[0] < step(2.0)[0] && step(2.0)[0] < step(3.0)[0]);
+    }
+
+    #[test]
     fn what_is_no_finite_number_is_noticed_wherever_it_is() {
         let rule = AdaGrad { learning_rate: 0.1 };
         let (value, mut update) = (vec![1.0; 74], vec![0.0; 74]);
@@ -67,7 +97,11 @@ mod tests {
             for (slope, is_finite) in [(0.5, true), (1e19, true), (1e20, false), (f32::NAN, false)] {
                 let mut gradient = vec![0.25; 37];
                 gradient[at] = slope;
-                assert_eq!(simd::adagrad(rule, &value, &gradient, &mut update), is_finite, "{slope} at {at}");
+                assert_eq!(
+                    simd::adagrad(rule, 1.0, &value, &gradient, &mut update),
+                    is_finite,
+                    "{slope} at {at}"
+                );
             }
         }
     }
@@ -78,8 +112,8 @@ mod tests {
         let value: Vec<f32> = (0..74).map(|i| 1e-6 + i as f32 * 0.37).collect();
         let gradient: Vec<f32> = (0..37).map(|i| (i as f32 - 18.0) * 0.013).collect();
         let (mut plain, mut fast) = ([0.0; 74], [1.0; 74]);
-        assert!(rule.update_lanes(&value, &gradient, &mut plain));
-        assert!(simd::adagrad(rule, &value, &gradient, &mut fast));
+        assert!(rule.update_lanes(1.0, &value, &gradient, &mut plain));
+        assert!(simd::adagrad(rule, 1.0, &value, &gradient, &mut fast));
         assert_eq!(plain, fast);
     }
 

@@ -42,20 +42,26 @@ pub(crate) fn exponentiate(values: &mut [f32], max: f32) -> f32 {
     exponentiate_lanes(values, max)
 }
 
-/// [`AdaGrad::update`] with the machine's instructions; whether all it wrote are finite numbers.
-pub(crate) fn adagrad(rule: AdaGrad, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
+/// [`AdaGrad::update_among`] with the machine's instructions; whether all it wrote are finite numbers.
+pub(crate) fn adagrad(
+    rule: AdaGrad,
+    steps: f32,
+    value: &[f32],
+    gradient: &[f32],
+    update: &mut [f32],
+) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
             // SAFETY: the instruction set the function is compiled for was detected in the line above.
-            return unsafe { adagrad_avx512(rule, value, gradient, update) };
+            return unsafe { adagrad_avx512(rule, steps, value, gradient, update) };
         }
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the instruction set the function is compiled for was detected in the line above.
-            return unsafe { adagrad_avx2(rule, value, gradient, update) };
+            return unsafe { adagrad_avx2(rule, steps, value, gradient, update) };
         }
     }
-    rule.update_lanes(value, gradient, update)
+    rule.update_lanes(steps, value, gradient, update)
 }
 
 /// [`Rule::train`] with the machine's instructions.
@@ -136,14 +142,14 @@ fn exponentiate_avx2(values: &mut [f32], max: f32) -> f32 {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn adagrad_avx512(rule: AdaGrad, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
-    rule.update_lanes(value, gradient, update)
+fn adagrad_avx512(rule: AdaGrad, steps: f32, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
+    rule.update_lanes(steps, value, gradient, update)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn adagrad_avx2(rule: AdaGrad, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
-    rule.update_lanes(value, gradient, update)
+fn adagrad_avx2(rule: AdaGrad, steps: f32, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
+    rule.update_lanes(steps, value, gradient, update)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use crate::kge::baseline::frequency_baseline;
 use crate::kge::checkpoint::Checkpoint;
 use crate::kge::config::EvalConfig;
 use crate::kge::graph::Graph;
@@ -64,6 +65,7 @@ pub(crate) fn run(
     let ranks = evaluated.answers.into_flattened();
     Ok(EvalReport {
         metrics: RankMetrics::of(&ranks),
+        baseline: frequency_baseline(graph, split),
         ranks,
         seconds: began.elapsed().as_secs_f64(),
         stats: evaluated.stats,

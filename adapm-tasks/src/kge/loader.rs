@@ -66,15 +66,15 @@ fn prepare<A: Announcer>(
     Ok(Chunk { positives, keys, floats, relation_floats, clock, sample, steps })
 }
 
-/// Positives of a chunk, and chunks that wait in the queue, for a configuration.
+/// Positives of a chunk, and chunks that wait in the queue, for a configuration whose steps are `step` positives.
 ///
 /// Shared negatives: a chunk is a step, and the queue holds the larger of 1000 positives and 16 chunks. Independent: a
 /// step is one positive, and the queue holds 2048; chunks only spare hand-overs between threads, and signals: each key of a chunk is
 /// signalled once, for all its steps. A task that localizes chooses the distance.
-pub(crate) fn pace(config: &TrainConfig, localizes: bool) -> (usize, usize) {
+pub(crate) fn pace(config: &TrainConfig, step: usize, localizes: bool) -> (usize, usize) {
     let steps = |points: usize| if localizes { config.localize_ahead as usize } else { points };
     match config.negatives {
-        Negatives::Shared => (config.chunk, steps(POINTS_AHEAD.div_ceil(config.chunk).max(CLOCKS_AHEAD))),
+        Negatives::Shared => (step, steps(POINTS_AHEAD.div_ceil(step).max(CLOCKS_AHEAD))),
         Negatives::Independent => {
             let ahead = steps(STEPS_AHEAD);
             let chunk = (ahead / 8).clamp(1, POINTS_AT_ONCE);
@@ -166,13 +166,12 @@ mod tests {
 
     #[test]
     fn the_queue_is_at_least_as_long_as_the_papers_look_ahead() {
-        let mut config = TrainConfig { chunk: 256, ..TrainConfig::default() };
-        assert_eq!(pace(&config, false), (256, 16));
-        assert_eq!(pace(&config, true), (256, 8));
-        config.chunk = 10;
-        assert_eq!(pace(&config, false), (10, 100));
+        let mut config = TrainConfig::default();
+        assert_eq!(pace(&config, 256, false), (256, 16));
+        assert_eq!(pace(&config, 256, true), (256, 8));
+        assert_eq!(pace(&config, 10, false), (10, 100));
         config.negatives = Negatives::Independent;
-        assert_eq!(pace(&config, false), (64, 32));
-        assert_eq!(pace(&config, true), (1, 8));
+        assert_eq!(pace(&config, 1, false), (64, 32));
+        assert_eq!(pace(&config, 1, true), (1, 8));
     }
 }

@@ -38,6 +38,7 @@
 //!
 #![doc = include_str!("../../docs/kge.md")]
 
+mod baseline;
 mod check;
 mod checkpoint;
 mod complex;
@@ -67,6 +68,7 @@ mod recipe;
 mod report;
 mod rescal;
 mod shape;
+pub(crate) mod sizes;
 mod split;
 mod step;
 pub(crate) mod task;
@@ -75,6 +77,7 @@ pub(crate) mod testing;
 mod traced;
 mod training;
 
+pub use baseline::frequency_baseline;
 pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, LossKind, ModelKind, Negatives, TrainConfig};
 pub use evaluation::evaluate;

@@ -43,7 +43,7 @@ pub(crate) fn training(graph: &Graph, config: &TrainConfig) -> Opening {
         ("negatives", negatives.to_string()),
         ("negative_count", format!("{negative_count:?}")),
         ("scheme", format!("{scheme:?}")),
-        ("chunk", chunk.to_string()),
+        ("chunk", format!("{chunk:?}")),
         ("loss", loss.to_string()),
         ("learning_rate", learning_rate.to_string()),
         ("l2_entity", l2_entity.to_string()),

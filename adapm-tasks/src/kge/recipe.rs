@@ -6,6 +6,7 @@ use adapm_runtime::Scheme;
 use crate::kge::config::{LossKind, TrainConfig};
 use crate::kge::model::{Model, Side};
 use crate::kge::shape::Shape;
+use crate::kge::sizes::Sizes;
 use crate::matrix::add_scaled;
 use crate::optim::AdaGrad;
 use crate::simd;
@@ -17,6 +18,8 @@ pub(crate) struct Recipe {
     pub(crate) shape: Shape,
     pub(crate) loss: LossKind,
     pub(crate) optimizer: AdaGrad,
+    /// Steps at once on an entity's row, and on a relation's.
+    pub(crate) at_once: [f32; 2],
     pub(crate) l2_entity: f32,
     pub(crate) l2_relation: f32,
     pub(crate) n3: f32,
@@ -29,18 +32,19 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// The recipe of a configuration for parameters of `shape`.
-    pub(crate) fn new(config: &TrainConfig, shape: Shape) -> Self {
+    /// The recipe of a configuration for parameters of `shape` and steps of these sizes.
+    pub(crate) fn new(config: &TrainConfig, shape: Shape, sizes: Sizes) -> Self {
         Self {
             model: Model { kind: config.model, dim: config.dim },
             shape,
             loss: config.loss,
             optimizer: AdaGrad { learning_rate: config.learning_rate },
+            at_once: sizes.at_once,
             l2_entity: config.l2_entity,
             l2_relation: config.l2_relation,
             n3: config.n3,
             reciprocal: config.reciprocal,
-            negatives: config.negatives_of_a_set(),
+            negatives: sizes.negatives,
             prefers_local: config.nodes > 1 && config.sampling() == Some(Scheme::Local),
         }
     }
@@ -76,11 +80,13 @@ impl Recipe {
     ) -> Option<Key> {
         let mut start = 0;
         let mut blamed = None;
+        let [entity_steps, relation_steps] = self.at_once;
         for key in keys {
             let len = self.shape.len_of(*key);
             let update = &mut updates[start..start + len];
             let (value, gradient) = (&values[start..start + len], &gradients[start / 2..][..len / 2]);
-            if !simd::adagrad(self.optimizer, value, gradient, update) && blamed.is_none() {
+            let steps = if key.0 < self.shape.entities { entity_steps } else { relation_steps };
+            if !simd::adagrad(self.optimizer, steps, value, gradient, update) && blamed.is_none() {
                 blamed = Some(*key);
             }
             start += len;

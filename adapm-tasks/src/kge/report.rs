@@ -50,6 +50,9 @@ pub struct TrainReport {
     pub test: Option<RankMetrics>,
     /// Seconds of the evaluation of test.
     pub test_seconds: f64,
+    /// Figures of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline)) on the same triples: on test, or
+    /// on valid if that alone was evaluated; `None` if neither was.
+    pub baseline: Option<RankMetrics>,
     /// The manager's counts of training, evaluation not counted.
     pub stats: ManagerStats,
     /// Parameters of the chosen epoch, if [`TrainConfig::checkpoint`](crate::kge::TrainConfig::checkpoint) asks for them; on
@@ -61,6 +64,10 @@ pub struct TrainReport {
     pub nodes: usize,
     /// Workers per node that took part.
     pub workers: usize,
+    /// Triples of a step: of a chunk, or one if negatives are independent.
+    pub chunk: usize,
+    /// Negatives of a chunk (shared), or of each side of a triple (independent).
+    pub negatives: usize,
 }
 
 /// Result of an evaluation, the same on all nodes if they are processes.
@@ -69,6 +76,8 @@ pub struct TrainReport {
 pub struct EvalReport {
     /// The figures.
     pub metrics: RankMetrics,
+    /// Those of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline)).
+    pub baseline: RankMetrics,
     /// Two ranks per triple, in the order of the triples: first of the object, then of the subject. Empty if stopped.
     pub ranks: Vec<Rank>,
     /// Seconds it took.

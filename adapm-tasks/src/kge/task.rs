@@ -17,6 +17,7 @@ use crate::kge::plan::{Chunk, Planner};
 use crate::kge::ranking::Ranking;
 use crate::kge::recipe::Recipe;
 use crate::kge::shape::Shape;
+use crate::kge::sizes::Sizes;
 use crate::kge::step::SharedStep;
 use crate::kge::traced;
 use crate::metric::RankMetrics;
@@ -35,6 +36,7 @@ pub(crate) struct Embeddings<'a> {
     pub(crate) config: &'a TrainConfig,
     /// Empty until facts are dealt by them.
     pub(crate) parts: &'a Parts,
+    pub(crate) sizes: Sizes,
 }
 
 /// A worker's memory for the steps of a configuration.
@@ -55,7 +57,7 @@ impl Embeddings<'_> {
 
     /// Positives of a chunk, and chunks that are announced ahead.
     fn pace(self) -> (usize, usize) {
-        pace(self.config, self.config.system == Some(System::Lapse))
+        pace(self.config, self.sizes.chunk, self.config.system == Some(System::Lapse))
     }
 }
 
@@ -100,13 +102,12 @@ impl<'a> Task for Embeddings<'a> {
     }
 
     fn loader(&self, seat: Seat, _: &Tell<'_>) -> Loader<'a> {
-        let Self { graph, config, parts } = *self;
+        let Self { graph, config, parts, sizes } = *self;
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
         let planner = Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
-        let step = if config.negatives == Negatives::Shared { config.chunk } else { 1 };
-        let order = Order::new(config.seed, &graph.train, step, seat, parts);
+        let order = Order::new(config.seed, &graph.train, sizes.chunk, seat, parts);
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
-        let sampled = sides * config.negatives_of_a_set();
+        let sampled = sides * sizes.negatives;
         let (chunk, _) = self.pace();
         Loader { train: &graph.train, order, planner, chunk, sampled, clock: Clock(0) }
     }
@@ -122,7 +123,7 @@ impl<'a> Task for Embeddings<'a> {
     }
 
     fn learner(&self) -> Step {
-        let recipe = Recipe::new(self.config, self.shape_of(2));
+        let recipe = Recipe::new(self.config, self.shape_of(2), self.sizes);
         match self.config.negatives {
             Negatives::Shared => Step::Shared(SharedStep::new(recipe)),
             Negatives::Independent => Step::Independent(IndependentStep::new(recipe)),

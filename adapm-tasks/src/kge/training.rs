@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use crate::kge::baseline::frequency_baseline;
 use crate::kge::check;
 use crate::kge::checkpoint::Checkpoint;
 use crate::kge::config::TrainConfig;
@@ -10,9 +11,10 @@ use crate::kge::observed::Observed;
 use crate::kge::opening;
 use crate::kge::partition::Parts;
 use crate::kge::report::{Progress, TrainReport};
+use crate::kge::sizes::Sizes;
 use crate::kge::task::Embeddings;
 use crate::run::agreement;
-use crate::run::config::Settings;
+use crate::run::config::{Settings, Split};
 use crate::run::crew::Crew;
 use crate::run::error::TaskError;
 use crate::run::peers::Peers;
@@ -46,14 +48,18 @@ pub(crate) fn run(
     let settings = settings(config);
     let crew = Crew::new(settings.system, settings.nodes, settings.workers, peers)?;
     let parts = Parts::new();
-    let (task, observer) = (Embeddings { graph, config, parts: &parts }, Observed(progress));
+    let sizes = Sizes::new(graph, config, crew.nodes * crew.workers);
+    let (task, observer) = (Embeddings { graph, config, parts: &parts, sizes }, Observed(progress));
     let run = Run { task: &task, settings, agreed, crew, observer: &observer, stop };
     let trained = run.train()?;
+    let has_valid = trained.epochs.iter().any(|epoch| epoch.valid.is_some());
+    let judged = trained.test.map(|_| Split::Test).or(has_valid.then_some(Split::Valid));
     Ok(TrainReport {
         epochs: trained.epochs.into_iter().map(Into::into).collect(),
         chosen_epoch: trained.chosen_epoch,
         test: trained.test,
         test_seconds: trained.test_seconds,
+        baseline: judged.map(|split| frequency_baseline(graph, split)),
         stats: trained.stats,
         checkpoint: trained.values.map(|values| Checkpoint {
             model: config.model,
@@ -66,6 +72,8 @@ pub(crate) fn run(
         stopped: trained.stopped,
         nodes: trained.nodes,
         workers: trained.workers,
+        chunk: sizes.chunk,
+        negatives: sizes.negatives,
     })
 }
 

@@ -22,7 +22,7 @@ fn impossible_configurations_are_refused() {
     let text = |change: fn(&mut TrainConfig)| refusal(change).to_string();
     assert_eq!(text(|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
     assert_eq!(text(|config| config.dim = 7), "dim 7: the model complex needs an even dimension");
-    assert_eq!(text(|config| config.chunk = 0), "chunk 0: give a whole number from 1 to 65536");
+    assert_eq!(text(|config| config.chunk = Some(0)), "chunk 0: give a whole number from 1 to 65536");
     let refused = text(|config| config.learning_rate = f32::NAN);
     assert_eq!(refused, "learning_rate NaN: give a positive number");
     assert_eq!(text(|config| config.n3 = -1.0), "n3 -1: give 0 or a positive number");

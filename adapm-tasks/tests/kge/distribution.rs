@@ -15,7 +15,7 @@ fn every_system_trains_on_three_nodes() {
                 config.workers = Some(2);
                 config.negative_count = Some(16);
                 config.epochs = 2;
-                config.chunk = 64;
+                config.chunk = Some(64);
             });
             let report = run(&graph, &config).unwrap_or_else(|error| panic!("{system} {negatives}: {error}"));
             let losses = [report.epochs[0].loss, report.epochs[1].loss];
@@ -52,6 +52,7 @@ fn the_usual_scheme_is_that_of_the_system() {
     let usual = |system| small(|config| config.system = system).sampling();
     assert_eq!(usual(Some(System::Classic)), Some(Scheme::Naive));
     assert_eq!(usual(Some(System::Adapm)), Some(Scheme::Local));
+    assert_eq!(usual(Some(System::Lapse)), Some(Scheme::Preloc));
     assert_eq!(usual(None), None);
 }
 

@@ -22,7 +22,7 @@ fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     config.system = None;
     config.workers = Some(1);
     config.dim = 16;
-    config.chunk = 128;
+    config.chunk = Some(128);
     config.negative_count = Some(64);
     config.epochs = 3;
     config.n3 = 0.001;

@@ -37,6 +37,25 @@ fn plain_arrays_give_the_same_run_twice() {
 }
 
 #[test]
+fn one_worker_of_a_manager_gives_the_same_run_twice() {
+    let graph = graph();
+    for negatives in [Negatives::Shared, Negatives::Independent] {
+        let train = |seed| {
+            let config = small(|config| {
+                (config.system, config.negatives, config.seed) = (Some(System::Adapm), negatives, seed);
+                (config.chunk, config.negative_count, config.epochs) = (None, Some(16), 2);
+            });
+            run(&graph, &config).expect("trains")
+        };
+        let (first, second) = (train(1), train(1));
+        assert!(first.checkpoint.is_some());
+        assert_eq!((&first.checkpoint, first.test), (&second.checkpoint, second.test), "{negatives}");
+        assert_eq!(first.epochs[1].loss.to_bits(), second.epochs[1].loss.to_bits(), "{negatives}");
+        assert_ne!(first.checkpoint, train(2).checkpoint, "{negatives}");
+    }
+}
+
+#[test]
 fn every_model_loss_and_way_to_sample_learns() {
     let graph = graph();
     for model in [ModelKind::Complex, ModelKind::Rescal] {

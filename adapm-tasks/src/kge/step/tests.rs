@@ -13,6 +13,7 @@ use crate::kge::independent::IndependentStep;
 use crate::kge::initial;
 use crate::kge::plan::Planner;
 use crate::kge::shape::Shape;
+use crate::kge::sizes::Sizes;
 use crate::run::arrays::Arrays;
 
 const ENTITIES: u64 = 12;
@@ -84,9 +85,15 @@ fn config(model: ModelKind, negatives: Negatives) -> TrainConfig {
     }
 }
 
+/// The recipe of one worker.
+fn recipe(config: &TrainConfig, shape: Shape) -> Recipe {
+    let sizes = Sizes { chunk: 4, negatives: config.negative_count.expect("given"), at_once: [1.0; 2] };
+    Recipe::new(config, shape, sizes)
+}
+
 /// Trains on four positives; `moved` parameters are added to the initial ones before.
 fn train(config: &TrainConfig, moved: Option<(Key, usize, f32)>) -> (Result<f64, Key>, Recorder) {
-    let relation_len = Recipe::new(config, Shape::default()).model.relation_len();
+    let relation_len = recipe(config, Shape::default()).model.relation_len();
     let relations = if config.reciprocal { 2 * RELATIONS } else { RELATIONS };
     let shape =
         Shape { entities: ENTITIES, relations, entity_len: 2 * config.dim, relation_len: 2 * relation_len };
@@ -104,7 +111,7 @@ fn train(config: &TrainConfig, moved: Option<(Key, usize, f32)>) -> (Result<f64,
     let inverse_offset = config.reciprocal.then_some(RELATIONS);
     let planner = Planner { shape, negatives: config.negatives, inverse_offset };
     let mut chunk = planner.chunk(triples.into_iter(), Clock(0), ());
-    let recipe = Recipe::new(config, shape);
+    let recipe = recipe(config, shape);
     let mut recorder = Recorder { arrays, shape, gradients: BTreeMap::new(), steps: 0 };
     let outcome = match config.negatives {
         Negatives::Shared => SharedStep::new(recipe).train(&mut chunk, &mut recorder),
@@ -189,25 +196,25 @@ fn corrections_reach_the_scores_when_samples_prefer_local_keys() {
     let alone = config(ModelKind::Complex, Negatives::Shared);
     let (nodes, system) = (2, Some(adapm_runtime::System::Adapm));
     let together = TrainConfig { nodes, system, ..alone.clone() };
-    let recipe = |config: &TrainConfig| Recipe::new(config, Shape::default());
-    assert!(recipe(&together).corrects_frequencies() && !recipe(&alone).corrects_frequencies());
+    let recipe_of = |config: &TrainConfig| recipe(config, Shape::default());
+    assert!(recipe_of(&together).corrects_frequencies() && !recipe_of(&alone).corrects_frequencies());
     let classic = TrainConfig { system: Some(adapm_runtime::System::Classic), ..together.clone() };
     let logistic = TrainConfig { loss: LossKind::Logistic, ..together.clone() };
-    assert!(!recipe(&classic).corrects_frequencies() && !recipe(&logistic).corrects_frequencies());
+    assert!(!recipe_of(&classic).corrects_frequencies() && !recipe_of(&logistic).corrects_frequencies());
     let sampled = |scheme, config: &TrainConfig| TrainConfig { scheme: Some(scheme), ..config.clone() };
     for scheme in Scheme::ALL {
         let corrects = scheme == Scheme::Local;
         for config in [&together, &classic] {
-            assert_eq!(recipe(&sampled(scheme, config)).corrects_frequencies(), corrects, "{scheme}");
+            assert_eq!(recipe_of(&sampled(scheme, config)).corrects_frequencies(), corrects, "{scheme}");
         }
-        assert!(!recipe(&sampled(scheme, &alone)).corrects_frequencies(), "{scheme}");
+        assert!(!recipe_of(&sampled(scheme, &alone)).corrects_frequencies(), "{scheme}");
     }
     // The first sample has nothing to be corrected by; in the second, what was sampled before weighs less.
     let losses = |config: &TrainConfig| {
         let (_, mut recorder) = train(config, None);
         let triples = [Triple { subject: 0, relation: 0, object: 1 }];
         let planner = Planner { shape: recorder.shape, negatives: Negatives::Shared, inverse_offset: None };
-        let mut step = SharedStep::new(Recipe::new(config, recorder.shape));
+        let mut step = SharedStep::new(recipe(config, recorder.shape));
         [0, 1].map(|clock| {
             let mut chunk = planner.chunk(triples.into_iter(), Clock(clock), ());
             step.train(&mut chunk, &mut recorder).map_err(drop).expect("finite")

@@ -24,7 +24,7 @@ fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
         nodes: NODES,
         workers: Some(WORKERS),
         dim: 8,
-        chunk: 64,
+        chunk: Some(64),
         negative_count: Some(16),
         epochs: 3,
         valid_every: 1,
@@ -51,7 +51,12 @@ fn train_each(
 ) -> Vec<Ended<RankMetrics>> {
     let graph = &Graph::families(1, 4);
     let parts = [Parts::new(), Parts::new(), Parts::new()];
-    let tasks = [0, 1, 2].map(|node| Embeddings { graph, config: configs[node], parts: &parts[node] });
+    let tasks = [0, 1, 2].map(|node| Embeddings {
+        graph,
+        config: configs[node],
+        parts: &parts[node],
+        sizes: Sizes::new(graph, configs[node], NODES * WORKERS),
+    });
     let observed = progress.map(Observed);
     let observers = [0, 1, 2].map(|node| &observed[node] as &dyn Observer<RankMetrics>);
     harness::train_each(&[0, 1, 2].map(|node| &tasks[node]), settings(configs[0]), &observers, stops)

@@ -14,6 +14,7 @@ use adapm_transport::sim::checked::{Report, Run};
 use adapm_transport::sim::{Script, Step, Then};
 
 use super::accesses::{self, Access, Accesses};
+use crate::kge::sizes::Sizes;
 use crate::kge::task::Embeddings;
 use crate::kge::{self, Graph};
 use crate::mf::selection::Prepared;
@@ -135,6 +136,7 @@ fn of_embeddings_with_either_way_of_sampling() {
     for negatives in [kge::Negatives::Shared, kge::Negatives::Independent] {
         let config =
             kge::TrainConfig { negatives, negative_count: Some(3), dim: 4, ..kge::TrainConfig::default() };
-        keeps_every_invariant(&Embeddings { graph: &graph, config: &config, parts: &OnceLock::new() });
+        let sizes = Sizes::new(&graph, &config, NODES * WORKERS);
+        keeps_every_invariant(&Embeddings { graph: &graph, config: &config, parts: &OnceLock::new(), sizes });
     }
 }

@@ -83,16 +83,16 @@ pub(crate) struct TrainingArgs {
     /// Negatives: one set for a whole chunk of triples, or a set for each triple
     #[arg(long, value_name = "WAY", default_value_t = Negatives::Shared, value_parser = one_of::<Negatives>(&["shared", "independent"]))]
     pub(crate) negatives: Negatives,
-    /// Negatives of a chunk (shared), or of each side of a triple (independent) [default: 1000, or 50]
+    /// Negatives of a chunk (shared), or of each side of a triple (independent) [default: twice the entities, at most 1000; or 50]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) negative_count: Option<usize>,
     /// Which entities are drawn as negatives: any, as they come (naive), brought here ahead (preloc), from a pool that is used
-    /// again (pool), such as are here (local) [default: naive under classic, else local]
+    /// again (pool), such as are here (local) [default: naive under classic, preloc under lapse and adapm-no-replication, else local]
     #[arg(long, value_name = "SCHEME", value_parser = one_of::<Scheme>(&["naive", "preloc", "pool", "local"]))]
     pub(crate) sampling: Option<Scheme>,
-    /// Triples of a chunk, with shared negatives
-    #[arg(long, value_name = "TRIPLES", default_value_t = TrainConfig::default().chunk, value_parser = at_least_one)]
-    pub(crate) chunk: usize,
+    /// Triples of a chunk, with shared negatives [default: a fortieth of what a worker has in an epoch, 16 to 256]
+    #[arg(long, value_name = "TRIPLES", value_parser = at_least_one)]
+    pub(crate) chunk: Option<usize>,
     /// Learning rate of AdaGrad
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().learning_rate, allow_negative_numbers = true)]
     pub(crate) learning_rate: f32,

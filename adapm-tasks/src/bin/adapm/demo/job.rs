@@ -83,7 +83,9 @@ fn kge(args: &DemoArgs) -> Job {
     let graph = Graph::family(DATA_SEED);
     let mut config = kge::TrainConfig::default();
     (config.nodes, config.seed) = (args.nodes, args.seed);
-    (config.dim, config.epochs) = (args.dim.unwrap_or(64), args.epochs.unwrap_or(4));
+    (config.dim, config.epochs) = (args.dim.unwrap_or(64), args.epochs.unwrap_or(8));
+    // Few facts and few epochs: at the usual rate, where a run ends depends on luck.
+    config.learning_rate = 0.2;
     // The papers' way to draw negatives (AdaPM §5.1): many small accesses, which is what a parameter manager is for.
     config.negatives = kge::Negatives::Independent;
     config.negative_count = Some(16);

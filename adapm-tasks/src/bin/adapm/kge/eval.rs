@@ -87,7 +87,8 @@ impl Evaluating for EvalArgs {
     }
 
     fn quality(&self, (_, graph): &Self::Subject, report: &EvalReport) -> String {
-        figures::table(&[(self.split.name(), Some(&report.metrics))], graph.is_generated())
+        let splits = [(self.split.name(), Some(&report.metrics))];
+        figures::table(&splits, Some(&report.baseline), graph.is_generated())
     }
 
     fn keep(&self, report: &EvalReport, outputs: &mut Outputs) {
@@ -95,12 +96,13 @@ impl Evaluating for EvalArgs {
     }
 
     fn object(&self, (checkpoint, graph): &Self::Subject, report: &EvalReport) -> impl Serialize {
+        let metrics = (!report.stopped).then_some(&report.metrics);
         Own {
             split: self.split.name(),
             model: checkpoint.model().name(),
             dim: checkpoint.dim(),
             queries: report.metrics.queries,
-            quality: Quality::new((!report.stopped).then_some(&report.metrics), graph.is_generated()),
+            quality: Quality::new(metrics, Some(&report.baseline), graph.is_generated()),
         }
     }
 }

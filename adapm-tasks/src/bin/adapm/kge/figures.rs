@@ -15,12 +15,18 @@ pub(super) struct Quality {
     hits_at_1: Option<f64>,
     hits_at_3: Option<f64>,
     hits_at_10: Option<f64>,
+    /// What ranking by frequency reaches.
+    baseline_mrr: Option<f64>,
     /// The best that is possible, where it is known: on generated data.
     best_mrr: Option<f64>,
 }
 
 impl Quality {
-    pub(super) fn new(metrics: Option<&RankMetrics>, is_generated: bool) -> Self {
+    pub(super) fn new(
+        metrics: Option<&RankMetrics>,
+        baseline: Option<&RankMetrics>,
+        is_generated: bool,
+    ) -> Self {
         Self {
             mrr: metrics.map(|metrics| metrics.mrr),
             mrr_optimistic: metrics.map(|metrics| metrics.mrr_optimistic),
@@ -28,13 +34,18 @@ impl Quality {
             hits_at_1: metrics.map(|metrics| metrics.hits_at_1),
             hits_at_3: metrics.map(|metrics| metrics.hits_at_3),
             hits_at_10: metrics.map(|metrics| metrics.hits_at_10),
+            baseline_mrr: baseline.map(|metrics| metrics.mrr),
             best_mrr: is_generated.then_some(BEST_MRR),
         }
     }
 }
 
-/// A row per split that was evaluated; empty if none was.
-pub(super) fn table(splits: &[(&str, Option<&RankMetrics>)], is_generated: bool) -> String {
+/// A row per split that was evaluated, and what ranking by frequency reaches on the last; empty if none was.
+pub(super) fn table(
+    splits: &[(&str, Option<&RankMetrics>)],
+    baseline: Option<&RankMetrics>,
+    is_generated: bool,
+) -> String {
     let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);
     let mut any = false;
     for (split, metrics) in splits {
@@ -43,10 +54,7 @@ pub(super) fn table(splits: &[(&str, Option<&RankMetrics>)], is_generated: bool)
             table.row(["filtered", "MRR", "Hits@1", "Hits@3", "Hits@10"]);
             any = true;
         }
-        let mut row = vec![(*split).to_owned()];
-        row.extend(
-            [metrics.mrr, metrics.hits_at_1, metrics.hits_at_3, metrics.hits_at_10].map(format::figure),
-        );
+        let mut row = figures(split, metrics);
         if metrics.has_ties() {
             let (worst, best) = (metrics.mrr_pessimistic, metrics.mrr_optimistic);
             row.push(format!("pessimistic {worst:.4}, optimistic {best:.4}"));
@@ -56,10 +64,21 @@ pub(super) fn table(splits: &[(&str, Option<&RankMetrics>)], is_generated: bool)
     if !any {
         return String::new();
     }
+    if let Some(baseline) = baseline {
+        let mut row = figures("by frequency", baseline);
+        row.push("the obvious baseline".to_owned());
+        table.row(row);
+    }
     if is_generated {
         table.row(["best possible".to_owned(), format::figure(BEST_MRR)]);
     }
     table.render() + "\n"
+}
+
+fn figures(name: &str, metrics: &RankMetrics) -> Vec<String> {
+    let RankMetrics { mrr, hits_at_1, hits_at_3, hits_at_10, .. } = *metrics;
+    let figures = [mrr, hits_at_1, hits_at_3, hits_at_10].map(format::figure);
+    [name.to_owned()].into_iter().chain(figures).collect()
 }
 
 /// Each held-out fact of generated family trees follows from a training fact.

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
+use adapm_tasks::Scheme;
 use adapm_tasks::kge::{self, Graph, ModelKind, Negatives, TrainConfig, TrainReport};
 use adapm_tasks::metric::RankMetrics;
 use adapm_tasks::run::{ConfigError, KeyChoice, UnknownKey};
@@ -11,6 +12,7 @@ use serde::Serialize;
 use crate::args::kge::TrainArgs;
 use crate::failure::Failure;
 use crate::files::{Files, Outputs};
+use crate::format;
 use crate::kge::figures::{self, Quality};
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
@@ -94,14 +96,19 @@ impl Training for TrainArgs {
             }
         }
         plan.row("training", &training, &["loss", "learning-rate", "l2-entity", "l2-relation", "n3"]);
-        let count = config.negatives_of_a_set();
+        let count = config.negatives_of(graph.entities().len());
+        let chunk = |workers| format::count(config.chunk_of(graph.train().len(), workers) as u64);
         let negatives = match config.negatives {
-            Negatives::Shared => format!("{count} shared by a chunk of {} triples", config.chunk),
+            Negatives::Shared => match plan.workers {
+                Some(workers) => format!("{count} shared by a chunk of {} triples", chunk(workers)),
+                None => format!("{count} shared by a chunk of at most {} triples", chunk(config.nodes)),
+            },
             _ => format!("{count} for each side of a triple"),
         };
         let sampling = config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
         let flags = ["negatives", "negative-count", "sampling", "chunk"];
         plan.row("negatives", &(negatives + &sampling), &flags);
+        plan.warn_of_sampling(config.sampling(), config.system, config.nodes);
         let epochs = match config.evaluate {
             true => format!("{}, valid every {}", config.epochs, config.valid_every),
             false => format!("{}, not evaluated", config.epochs),
@@ -143,7 +150,7 @@ impl Training for TrainArgs {
 
     fn quality(graph: &Graph, (report, _): &Self::Report) -> String {
         let splits = [("valid", chosen_valid(report)), ("test", report.test.as_ref())];
-        figures::table(&splits, graph.is_generated())
+        figures::table(&splits, report.baseline.as_ref(), graph.is_generated())
     }
 
     fn is_judged(&self, graph: &Graph, (report, _): &Self::Report) -> bool {
@@ -172,9 +179,12 @@ impl Training for TrainArgs {
             model: config.model.name(),
             dim: config.dim,
             negatives: config.negatives.name(),
+            negative_count: report.negatives,
+            chunk: report.chunk,
+            sampling: config.sampling().map(Scheme::name),
             learning_rate: config.learning_rate,
             valid_mrr: chosen_valid(report).map(|metrics| metrics.mrr),
-            test: Quality::new(report.test.as_ref(), graph.is_generated()),
+            test: Quality::new(report.test.as_ref(), report.baseline.as_ref(), graph.is_generated()),
         }
     }
 }
@@ -186,6 +196,10 @@ struct Own {
     model: &'static str,
     dim: usize,
     negatives: &'static str,
+    negative_count: usize,
+    /// Triples of a step.
+    chunk: usize,
+    sampling: Option<&'static str>,
     learning_rate: f32,
     valid_mrr: Option<f64>,
     #[serde(flatten)]
