@@ -2,6 +2,7 @@
 //!
 //! It looks at nothing but the relation, so what a model knows of the given entity shows in how much better it ranks.
 
+use crate::kge::counts::Counts;
 use crate::kge::filter::Filter;
 use crate::kge::graph::{Graph, Triple};
 use crate::kge::model::Side;
@@ -18,65 +19,27 @@ pub fn frequency_baseline(graph: &Graph, split: Split) -> RankMetrics {
     let ranks = asked.iter().flat_map(|triple| {
         let Triple { subject, relation, object } = *triple;
         [
-            objects.rank(relation, object, filter.answers(Side::Object, subject, relation)),
-            subjects.rank(relation, subject, filter.answers(Side::Subject, object, relation)),
+            rank(&objects, relation, object, filter.answers(Side::Object, subject, relation)),
+            rank(&subjects, relation, subject, filter.answers(Side::Subject, object, relation)),
         ]
     });
     RankMetrics::of(&ranks.collect::<Vec<_>>())
 }
 
-/// How often each entity is on one side of each relation in train.
-struct Counts {
-    entities: u32,
-    /// (relation, entity, count), ascending; those that are never there left out.
-    of_entity: Vec<[u32; 3]>,
-    /// (relation, count), ascending.
-    of_relation: Vec<[u32; 2]>,
-}
-
-impl Counts {
-    fn new(graph: &Graph, side: Side) -> Self {
-        let answer = |triple: &Triple| match side {
-            Side::Object => [triple.relation, triple.object],
-            Side::Subject => [triple.relation, triple.subject],
-        };
-        let mut pairs: Vec<[u32; 2]> = graph.train.iter().map(answer).collect();
-        pairs.sort_unstable();
-        let of_entity = pairs.chunk_by(|one, other| one == other);
-        let of_entity: Vec<_> = of_entity.map(|same| [same[0][0], same[0][1], same.len() as u32]).collect();
-        let mut of_relation: Vec<_> =
-            of_entity.iter().map(|[relation, _, count]| [*relation, *count]).collect();
-        of_relation.sort_unstable();
-        Self { entities: graph.entities.len() as u32, of_entity, of_relation }
-    }
-
-    /// How often an entity is there.
-    fn count(&self, relation: u32, entity: u32) -> u32 {
-        let at = self.of_entity.binary_search_by(|entry| entry[..2].cmp(&[relation, entity]));
-        at.map_or(0, |at| self.of_entity[at][2])
-    }
-
-    /// Entities that are there more often than `count`.
-    fn above(&self, relation: u32, count: u32) -> u32 {
-        let bound = |entry: [u32; 2]| self.of_relation.partition_point(|other| *other <= entry);
-        (bound([relation, u32::MAX]) - bound([relation, count])) as u32
-    }
-
-    /// The rank of the answer among all entities but the `known` answers.
-    fn rank(&self, relation: u32, answer: u32, known: &[[u32; 3]]) -> Rank {
-        let count = self.count(relation, answer);
-        let better = self.above(relation, count);
-        let at_least = if count == 0 { self.entities } else { self.above(relation, count - 1) };
-        let mut rank = Rank { better, tied: at_least - better - 1 };
-        for [.., other] in known.iter().filter(|entry| entry[2] != answer) {
-            match self.count(relation, *other) {
-                above if above > count => rank.better -= 1,
-                same if same == count => rank.tied -= 1,
-                _ => {}
-            }
+/// The rank of the answer among all entities but the `known` answers.
+fn rank(counts: &Counts, relation: u32, answer: u32, known: &[[u32; 3]]) -> Rank {
+    let count = counts.count(relation, answer);
+    let better = counts.above(relation, count);
+    let at_least = if count == 0 { counts.entities() } else { counts.above(relation, count - 1) };
+    let mut rank = Rank { better, tied: at_least - better - 1 };
+    for [.., other] in known.iter().filter(|entry| entry[2] != answer) {
+        match counts.count(relation, *other) {
+            above if above > count => rank.better -= 1,
+            same if same == count => rank.tied -= 1,
+            _ => {}
         }
-        rank
     }
+    rank
 }
 
 #[cfg(test)]
@@ -110,7 +73,7 @@ mod tests {
             let graph = graph(6, &train, &[test]);
             let counts = Counts::new(&graph, Side::Object);
             let filter = Filter::new(&graph, &graph.test);
-            counts.rank(test[1], test[2], filter.answers(Side::Object, test[0], test[1]))
+            rank(&counts, test[1], test[2], filter.answers(Side::Object, test[0], test[1]))
         };
         assert_eq!(objects([0, 0, 2]), Rank { better: 0, tied: 0 }, "1 is known of 0");
         assert_eq!(objects([2, 0, 2]), Rank { better: 1, tied: 0 }, "nothing is known of 2");

@@ -27,12 +27,12 @@ impl TrainConfig {
         ensure(is_even, "dim", self.dim, Wanted::Even)?;
         positive("learning_rate", self.learning_rate)?;
         positive("initial_deviation", self.initial_deviation)?;
-        let chunk = self.chunk.unwrap_or(1) as u64;
+        let chunk = self.chunk_of(usize::MAX, 1) as u64;
         whole("chunk", chunk, 1, CHUNK_MAX)?;
         let is_shared = self.negatives == Negatives::Shared;
         let count_max = if is_shared { SCORES_MAX / chunk } else { CHUNK_MAX };
         whole("negative_count", self.negative_count.unwrap_or(1) as u64, 1, count_max)?;
-        whole("valid_every", self.valid_every.into(), 1, u64::MAX)?;
+        whole("valid_every", self.valid_every.unwrap_or(1).into(), 1, u64::MAX)?;
         whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
         not_negative("l2_entity", self.l2_entity)?;
         not_negative("l2_relation", self.l2_relation)?;

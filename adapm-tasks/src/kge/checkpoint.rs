@@ -1,9 +1,12 @@
 //! Parameters of a trained model in a file.
 //!
 //! ```text
-//!   "adapmckp" | version u32 | task, model: text | dim u64 | inverse relations u8 | layout digest u64
+//!   "adapmckp" | version u32 | task, model: text | dim u64 | kind u8 | layout digest u64
 //!   | entities: count u64, names | relations: count u64, names | floats u64 | values in key order f32 | checksum u64
 //! ```
+//!
+//! The kind is 1 with inverse relations, else 0, and twice the place of the weight of frequency; what it weighs is found again in the
+//! training facts.
 //!
 //! All numbers are little-endian; a text or name is its length `u32` and its bytes; the checksum is that of all bytes
 //! before. Only parameters are kept, no accumulators. The bytes do not depend on how many nodes held the values.
@@ -15,6 +18,7 @@ use std::{fmt, io};
 use crate::kge::config::ModelKind;
 use crate::kge::graph::{Graph, Names};
 use crate::kge::model::Model;
+use crate::kge::prior::Weight;
 use crate::kge::shape::Shape;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
 
@@ -24,6 +28,8 @@ pub struct Checkpoint {
     pub(crate) model: ModelKind,
     pub(crate) dim: usize,
     pub(crate) reciprocal: bool,
+    /// How much the frequency of a candidate counts.
+    pub(crate) weight: Weight,
     pub(crate) entities: Names,
     pub(crate) relations: Names,
     pub(crate) values: Arc<Vec<f32>>,
@@ -32,8 +38,8 @@ pub struct Checkpoint {
 impl fmt::Debug for Checkpoint {
     /// Sizes instead of millions of numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { model, dim, reciprocal, entities, relations, values } = self;
-        write!(f, "Checkpoint of {model} {dim} (inverse relations: {reciprocal}), ")?;
+        let Self { model, dim, reciprocal, weight, entities, relations, values } = self;
+        write!(f, "Checkpoint of {model} {dim} (inverse relations: {reciprocal}, weight {weight:?}), ")?;
         write!(f, "{} entities, {} relations, {} floats", entities.len(), relations.len(), values.len())
     }
 }
@@ -93,6 +99,12 @@ impl Checkpoint {
         self.reciprocal
     }
 
+    /// How much the frequency of a candidate with the relation counts in its score, beside the vectors.
+    #[must_use]
+    pub fn frequency_weight(&self) -> f32 {
+        self.weight.factor()
+    }
+
     /// Checks that the parameters are of the graph's entities and relations.
     pub(crate) fn check_data(&self, graph: &Graph) -> Result<(), CheckpointError> {
         if self.entities == graph.entities && self.relations == graph.relations {
@@ -113,7 +125,7 @@ impl Checkpoint {
         let mut writer = Writer::new(TASK, inner)?;
         writer.text(self.model.name().as_bytes())?;
         writer.count(self.dim as u64)?;
-        writer.bytes(&[u8::from(self.reciprocal)])?;
+        writer.bytes(&[u8::from(self.reciprocal) + 2 * self.weight.place() as u8])?;
         writer.count(self.digest())?;
         for names in [&self.entities, &self.relations] {
             writer.count(names.len() as u64)?;
@@ -148,16 +160,13 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     let mut reader = Reader::new(TASK, bytes)?;
     let model = std::str::from_utf8(reader.text()?).ok().and_then(|name| name.parse().ok());
     let dim = usize::try_from(reader.count()?).map_err(|_| Fault::Corrupt)?;
-    let reciprocal = match reader.array()? {
-        [0] => false,
-        [1] => true,
-        [_] => return Err(Fault::Corrupt),
-    };
+    let [kind] = reader.array()?;
+    let (reciprocal, weight) = (kind % 2 == 1, Weight::at(usize::from(kind / 2)).ok_or(Fault::Corrupt)?);
     let digest = reader.count()?;
     let (entities, relations) = (names(&mut reader)?, names(&mut reader)?);
     let values = Arc::new(reader.values()?);
     let model = model.ok_or(Fault::Corrupt)?;
-    let checkpoint = Checkpoint { model, dim, reciprocal, entities, relations, values };
+    let checkpoint = Checkpoint { model, dim, reciprocal, weight, entities, relations, values };
     // What cannot be laid out has no digest.
     let is_of_layout = digest != 0 && checkpoint.digest() == digest;
     let floats = checkpoint.shape().filter(|_| is_of_layout).map(|shape| shape.groups().total());

@@ -81,6 +81,8 @@ pub struct TrainConfig {
     pub l2_relation: f32,
     /// Weight of the cubed absolute values (ComplEx: moduli) of a positive's vectors in its loss. Defaults to 0.05.
     pub n3: f32,
+    /// Lets the frequency of a candidate with the relation count in evaluation, as much as is best on valid. Defaults to true.
+    pub prior: bool,
     /// Standard deviation of the initial values. Defaults to 0.1.
     pub initial_deviation: f32,
     /// Gives every relation an inverse with a vector of its own, used to predict subjects. Defaults to false.
@@ -88,10 +90,12 @@ pub struct TrainConfig {
     /// Clocks between `localize` and the access at most, and three quarters of them at least, under [`System::Lapse`]. Defaults
     /// to 8.
     pub localize_ahead: u64,
-    /// Evaluates valid to select the epoch, and test with the selected one. Defaults to true.
+    /// Evaluates valid to select the epoch, and test with the selected one. Without valid triples, a twentieth of the training
+    /// triples, at most 10,000, is held back for it. Defaults to true.
     pub evaluate: bool,
-    /// Epochs between two evaluations of valid; the last epoch is always evaluated. Defaults to 5.
-    pub valid_every: u32,
+    /// Epochs between two evaluations of valid; the last epoch is always evaluated. `None`: so many that they take no more than about
+    /// a tenth of the time, at most 5 ([`valid_every_of`](Self::valid_every_of)). Defaults to `None`.
+    pub valid_every: Option<u32>,
     /// Puts the chosen parameters into the report; where nodes are processes they are brought together on node 0, whose
     /// choice counts. Defaults to true.
     pub checkpoint: bool,
@@ -119,11 +123,12 @@ impl Default for TrainConfig {
             l2_entity: 0.0,
             l2_relation: 0.0,
             n3: 0.05,
+            prior: true,
             initial_deviation: 0.1,
             reciprocal: false,
             localize_ahead: 8,
             evaluate: true,
-            valid_every: 5,
+            valid_every: None,
             checkpoint: true,
             trace: None,
         }
@@ -158,6 +163,17 @@ impl TrainConfig {
         }
     }
 
+    /// Epochs between two evaluations of `valid` triples where an epoch trains on `train` of them, of a graph with so many entities.
+    ///
+    /// Valid is ranked against all entities, a training triple against its negatives, whose gradients cost twice as much again.
+    #[must_use]
+    pub fn valid_every_of(&self, train: usize, valid: usize, entities: usize) -> u32 {
+        let ranked = valid as f64 * entities as f64;
+        let trained = 3.0 * train as f64 * self.negatives_of(entities) as f64;
+        let usual = (RANKED_PER_TRAINED * ranked / trained.max(1.0)).ceil().clamp(1.0, VALID_EVERY_MAX);
+        self.valid_every.unwrap_or(usual as u32)
+    }
+
     /// The scheme by which negatives are sampled; `None` without a manager.
     #[must_use]
     pub fn sampling(&self) -> Option<Scheme> {
@@ -171,6 +187,9 @@ const NEGATIVES_MAX: usize = 1000;
 const CHUNKS_OF_WORKER: usize = 40;
 const CHUNK_MIN: usize = 16;
 const CHUNK_MAX: usize = 256;
+/// Evaluations take a part of the time of training, one in so many.
+const RANKED_PER_TRAINED: f64 = 10.0;
+const VALID_EVERY_MAX: f64 = 5.0;
 
 /// Choices of an evaluation. Start from [`EvalConfig::default`] and set fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,6 +232,15 @@ mod tests {
             [0, 1, 104, 135, 2_034].map(|entities| config.negatives_of(entities)),
             [1, 2, 208, 270, 1000]
         );
+        // The same, and a graph of which little is trained on.
+        let valid = [
+            (5_216, 652, 135),
+            (32_888, 1_827, 2_034),
+            (272_115, 17_535, 14_541),
+            (1_000, 100_000, 1_000_000),
+        ];
+        let every = valid.map(|(train, valid, entities)| config.valid_every_of(train, valid, entities));
+        assert_eq!(every, [1, 1, 4, 5]);
         let given = TrainConfig { chunk: Some(7), negative_count: Some(3), ..config.clone() };
         assert_eq!((given.chunk_of(1 << 20, 1), given.negatives_of(1 << 20)), (7, 3));
         let independent = TrainConfig { negatives: Negatives::Independent, ..config };

@@ -11,6 +11,7 @@ use crate::kge::graph::Graph;
 use crate::kge::model::Model;
 use crate::kge::observed::Observed;
 use crate::kge::opening;
+use crate::kge::prior::{Prior, Weighing};
 use crate::kge::ranking::Ranking;
 use crate::kge::report::{EvalReport, Progress};
 use crate::kge::shape::Shape;
@@ -58,14 +59,17 @@ pub(crate) fn run(
     let (model, reciprocal) = (Model { kind: checkpoint.model, dim: checkpoint.dim }, checkpoint.reciprocal);
     let shape = Shape::of(graph, model, reciprocal, 1);
     let kept = Kept::all(shape.groups(), Arc::clone(&checkpoint.values));
-    let examination = &Ranking::new(graph, split, model, shape, reciprocal);
+    let (prior, weight) = (Prior::new(graph), checkpoint.weight);
+    let examination = Ranking::new(graph, split, model, shape, reciprocal);
+    let examination = &examination.weighing(Weighing::by(&prior, weight));
     let evaluation =
         Evaluation { examination, shape: shape.groups(), crew, observer: &Observed(progress), stop };
     let evaluated = evaluation.run(kept.initial())?;
-    let ranks = evaluated.answers.into_flattened();
+    let ranks = Ranking::ranks(&evaluated.answers, 0);
     Ok(EvalReport {
         metrics: RankMetrics::of(&ranks),
         baseline: frequency_baseline(graph, split),
+        frequency_weight: weight.factor(),
         ranks,
         seconds: began.elapsed().as_secs_f64(),
         stats: evaluated.stats,

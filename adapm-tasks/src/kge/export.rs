@@ -65,6 +65,7 @@ mod tests {
 
     use super::*;
     use crate::kge::ModelKind;
+    use crate::kge::prior::Weight;
 
     #[test]
     fn every_vector_has_a_line_with_its_name() {
@@ -76,7 +77,15 @@ mod tests {
         let written = |model, reciprocal, floats: u8| {
             let values = Arc::new((0..floats).map(f32::from).collect());
             let (entities, relations) = (names(&["Oslo", "New York"]), names(&["in"]));
-            let checkpoint = Checkpoint { model, dim: 2, reciprocal, entities, relations, values };
+            let checkpoint = Checkpoint {
+                model,
+                dim: 2,
+                reciprocal,
+                weight: Weight::default(),
+                entities,
+                relations,
+                values,
+            };
             let mut out = Vec::new();
             checkpoint.export_to(&mut out).expect("memory takes every byte");
             String::from_utf8(out).expect("text")

@@ -26,6 +26,7 @@ pub(crate) fn training(graph: &Graph, config: &TrainConfig) -> Opening {
         l2_entity,
         l2_relation,
         n3,
+        prior,
         initial_deviation,
         reciprocal,
         localize_ahead,
@@ -49,11 +50,12 @@ pub(crate) fn training(graph: &Graph, config: &TrainConfig) -> Opening {
         ("l2_entity", l2_entity.to_string()),
         ("l2_relation", l2_relation.to_string()),
         ("n3", n3.to_string()),
+        ("prior", prior.to_string()),
         ("initial_deviation", initial_deviation.to_string()),
         ("reciprocal", reciprocal.to_string()),
         ("localize_ahead", localize_ahead.to_string()),
         ("evaluate", evaluate.to_string()),
-        ("valid_every", valid_every.to_string()),
+        ("valid_every", format!("{valid_every:?}")),
     ];
     Opening::new("train kge", describe(graph), *checkpoint, (*system, *nodes, *workers), settings)
 }
@@ -62,8 +64,9 @@ pub(crate) fn training(graph: &Graph, config: &TrainConfig) -> Opening {
 pub(crate) fn evaluation(graph: &Graph, config: &EvalConfig, checkpoint: &Checkpoint) -> Opening {
     let EvalConfig { system, nodes, workers, split } = config;
     let kind = if checkpoint.reciprocal { "reciprocal " } else { "" };
+    let weight = checkpoint.weight.factor();
     let digest = digest::of_values(checkpoint);
-    let parameters = format!("{kind}{} {} {digest:016x}", checkpoint.model, checkpoint.dim);
+    let parameters = format!("{kind}{} {} {weight} {digest:016x}", checkpoint.model, checkpoint.dim);
     let settings = [("split", split.to_string()), ("parameters", parameters)];
     Opening::new("evaluate kge", describe(graph), false, (*system, *nodes, *workers), settings)
 }
@@ -80,6 +83,7 @@ fn describe(graph: &Graph) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kge::prior::Weight;
     use crate::run::agreement::{Agreed, agree};
     use crate::run::circle::places;
     use crate::run::config::ConfigError;
@@ -140,6 +144,7 @@ mod tests {
             model: crate::kge::ModelKind::Complex,
             dim: 2,
             reciprocal: false,
+            weight: Weight::default(),
             entities: graph.entities.clone(),
             relations: graph.relations.clone(),
             values: std::sync::Arc::default(),

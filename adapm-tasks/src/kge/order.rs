@@ -229,7 +229,12 @@ mod tests {
                 .map(|fact| parts.iter().position(|part| part.contains(&fact)).expect("somebody has it"))
                 .collect::<Vec<usize>>()
         };
-        let (one, other) = (epoch(), epoch());
+        let [first, one, other] = [epoch(), epoch(), epoch()];
+        let stay = first.iter().zip(&one).filter(|(first, one)| *first / 2 == *one / 2).count();
+        assert!(
+            (train.len() / 3..train.len() * 2 / 3).contains(&stay),
+            "{stay}: the first is dealt by entity"
+        );
         let same = |same: fn(usize, usize) -> bool| {
             one.iter().zip(&other).filter(|(one, other)| same(**one, **other)).count()
         };

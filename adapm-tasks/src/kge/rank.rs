@@ -9,6 +9,7 @@ use adapm_core::Key;
 use crate::kge::filter::Filter;
 use crate::kge::graph::Triple;
 use crate::kge::model::{Model, Side};
+use crate::kge::prior::{Weighing, Weight};
 use crate::kge::shape::Shape;
 use crate::matrix::{Left, Panels, multiply, ordered_dot};
 use crate::metric::Rank;
@@ -21,16 +22,21 @@ const BLOCK: usize = 1024;
 
 /// A worker's memory for ranking.
 #[derive(Debug)]
-pub(crate) struct Ranker {
+pub(crate) struct Ranker<'a> {
     model: Model,
     shape: Shape,
     reciprocal: bool,
+    weighing: Weighing<'a>,
     keys: Vec<Key>,
     values: Vec<f32>,
     queries: Vec<f32>,
     /// Score of the answer of each query.
     answers: Vec<f32>,
     scores: Vec<f32>,
+    /// Places in a block of the candidates of a query that the prior knows, with what it says.
+    known: Vec<(usize, f32)>,
+    /// Scores of a query with the prior.
+    weighed: Vec<f32>,
     panels: Panels,
     scratch: Vec<f32>,
 }
@@ -55,37 +61,84 @@ impl Query {
     }
 }
 
-impl Ranker {
+impl<'a> Ranker<'a> {
     /// A ranker for parameters of `shape`, of whose values the first half counts if they carry accumulators.
-    pub(crate) fn new(model: Model, shape: Shape, reciprocal: bool) -> Self {
+    pub(crate) fn new(model: Model, shape: Shape, reciprocal: bool, weighing: Weighing<'a>) -> Self {
         let (keys, values, queries, answers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (scores, panels, scratch) = (Vec::new(), Panels::default(), Vec::new());
-        Self { model, shape, reciprocal, keys, values, queries, answers, scores, panels, scratch }
+        let (known, weighed) = (Vec::new(), Vec::new());
+        Self {
+            model,
+            shape,
+            reciprocal,
+            weighing,
+            keys,
+            values,
+            queries,
+            answers,
+            scores,
+            known,
+            weighed,
+            panels,
+            scratch,
+        }
     }
 
-    /// Appends to `ranks` two for each of at most [`BATCH`] triples: of the object, of the subject.
+    /// Appends to `ranks` two for each of at most [`BATCH`] triples, of the object and of the subject, each by all weights.
     pub(crate) fn rank<P: Parameters>(
         &mut self,
         triples: &[Triple],
         filter: &Filter,
         parameters: &mut P,
-        ranks: &mut Vec<Rank>,
+        ranks: &mut Vec<[Rank; Weight::COUNT]>,
     ) -> Result<(), P::Error> {
         let queries: Vec<Query> = triples.iter().flat_map(Query::of).collect();
         self.ask(&queries, parameters)?;
         let first = ranks.len();
-        ranks.resize(first + queries.len(), Rank::default());
+        ranks.resize(first + queries.len(), <[Rank; Weight::COUNT]>::default());
         for start in (0..self.shape.entities).step_by(BLOCK) {
             let end = self.shape.entities.min(start + BLOCK as u64);
             self.score(start..end, queries.len(), parameters)?;
             let block = start as u32..end as u32;
-            let rows = self.scores.chunks_exact(block.len()).zip(&self.answers);
-            for ((query, rank), (scores, answer)) in queries.iter().zip(&mut ranks[first..]).zip(rows) {
-                let known = filter.answers(query.side, query.given, query.relation);
-                count(*query, known, scores, *answer, block.clone(), rank);
+            for (row, (query, ranks)) in queries.iter().zip(&mut ranks[first..]).enumerate() {
+                self.count(row, *query, filter, block.clone(), ranks);
             }
         }
         Ok(())
+    }
+
+    /// Counts the candidates of a block for one query, by each weight.
+    fn count(
+        &mut self,
+        row: usize,
+        query: Query,
+        filter: &Filter,
+        block: core::ops::Range<u32>,
+        ranks: &mut [Rank; Weight::COUNT],
+    ) {
+        let answers = filter.answers(query.side, query.given, query.relation);
+        let (scores, answer) = (&self.scores[row * block.len()..][..block.len()], self.answers[row]);
+        let Some(prior) = self.weighing.prior else {
+            return count(query, answers, scores, answer, block, &mut ranks[0]);
+        };
+        let Query { side, relation, .. } = query;
+        let candidates = prior.candidates(side, relation);
+        let first = candidates.partition_point(|[candidate, _]| *candidate < block.start);
+        let here = candidates[first..].iter().take_while(|[candidate, _]| *candidate < block.end);
+        let said = |[candidate, count]: &[u32; 2]| {
+            ((candidate - block.start) as usize, prior.of_count(side, relation, *count))
+        };
+        self.known.clear();
+        self.known.extend(here.map(said));
+        let of_answer = prior.of(side, relation, query.answer);
+        for (weight, rank) in self.weighing.weights.iter().zip(ranks) {
+            self.weighed.clear();
+            self.weighed.extend_from_slice(scores);
+            // To the answer's own score the same is added here and there.
+            self.known.iter().for_each(|(at, said)| self.weighed[*at] += weight.factor() * said);
+            let answer = answer + weight.factor() * of_answer;
+            count(query, answers, &self.weighed, answer, block.clone(), rank);
+        }
     }
 
     /// Computes the queries and the scores of their answers.

@@ -53,6 +53,8 @@ pub struct TrainReport {
     /// Figures of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline)) on the same triples: on test, or
     /// on valid if that alone was evaluated; `None` if neither was.
     pub baseline: Option<RankMetrics>,
+    /// How much frequency counts beside the vectors, as was best on valid ([`TrainConfig::prior`](crate::kge::TrainConfig::prior)).
+    pub frequency_weight: f32,
     /// The manager's counts of training, evaluation not counted.
     pub stats: ManagerStats,
     /// Parameters of the chosen epoch, if [`TrainConfig::checkpoint`](crate::kge::TrainConfig::checkpoint) asks for them; on
@@ -60,6 +62,8 @@ pub struct TrainReport {
     pub checkpoint: Option<Checkpoint>,
     /// The stop flag ended the run early.
     pub stopped: bool,
+    /// Training triples that were held back to select the epoch on, as there was no valid set: their figures are those of valid.
+    pub held_back: usize,
     /// Nodes that took part.
     pub nodes: usize,
     /// Workers per node that took part.
@@ -78,6 +82,8 @@ pub struct EvalReport {
     pub metrics: RankMetrics,
     /// Those of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline)).
     pub baseline: RankMetrics,
+    /// How much frequency counts beside the vectors, as the checkpoint says.
+    pub frequency_weight: f32,
     /// Two ranks per triple, in the order of the triples: first of the object, then of the subject. Empty if stopped.
     pub ranks: Vec<Rank>,
     /// Seconds it took.

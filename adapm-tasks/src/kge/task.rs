@@ -14,6 +14,7 @@ use crate::kge::model::Model;
 use crate::kge::order::Order;
 use crate::kge::partition::Parts;
 use crate::kge::plan::{Chunk, Planner};
+use crate::kge::prior::{Chosen, Prior, Weighing};
 use crate::kge::ranking::Ranking;
 use crate::kge::recipe::Recipe;
 use crate::kge::shape::Shape;
@@ -37,6 +38,10 @@ pub(crate) struct Embeddings<'a> {
     /// Empty until facts are dealt by them.
     pub(crate) parts: &'a Parts,
     pub(crate) sizes: Sizes,
+    /// What frequency says, if it counts: in what is trained on, for valid, and in all training triples, for test.
+    pub(crate) priors: Option<&'a [Prior; 2]>,
+    /// How much it counts.
+    pub(crate) chosen: &'a Chosen,
 }
 
 /// A worker's memory for the steps of a configuration.
@@ -102,7 +107,7 @@ impl<'a> Task for Embeddings<'a> {
     }
 
     fn loader(&self, seat: Seat, _: &Tell<'_>) -> Loader<'a> {
-        let Self { graph, config, parts, sizes } = *self;
+        let Self { graph, config, parts, sizes, .. } = *self;
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
         let planner = Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
         let order = Order::new(config.seed, &graph.train, sizes.chunk, seat, parts);
@@ -156,7 +161,19 @@ impl<'a> Task for Embeddings<'a> {
     fn examination(&self, split: Split, form: Form, _: Option<&FiguresOf<Self>>) -> Option<Ranking<'a>> {
         let halves = if form == Form::Trained { 2 } else { 1 };
         let (shape, reciprocal) = (self.shape_of(halves), self.config.reciprocal);
-        let ranking = || Ranking::new(self.graph, split, self.model(), shape, reciprocal);
+        let ranking = || {
+            let ranking = Ranking::new(self.graph, split, self.model(), shape, reciprocal);
+            match (self.priors, split) {
+                (None, _) => ranking,
+                (Some([prior, _]), Split::Valid) => {
+                    ranking.weighing(Weighing::all(prior)).choosing(self.chosen)
+                }
+                // Test is examined when the epoch is chosen, and the weight with it.
+                (Some([_, prior]), Split::Test) => {
+                    ranking.weighing(Weighing::by(prior, self.chosen.weight()))
+                }
+            }
+        };
         (!self.graph.part(split).is_empty()).then(ranking)
     }
 

@@ -15,6 +15,7 @@ use crate::kge::graph::{Graph, GraphCounts, GraphOptions, GraphSource, Names, Tr
 use crate::kge::model::Model;
 use crate::kge::observed::Observed;
 use crate::kge::opening;
+use crate::kge::prior::Weight;
 use crate::kge::ranking::Ranking;
 use crate::kge::reader;
 use crate::kge::shape::Shape;
@@ -73,6 +74,7 @@ pub fn checkpoint_of(graph: &Graph, kind: ModelKind, dim: usize, reciprocal: boo
         model: kind,
         dim,
         reciprocal,
+        weight: Weight::default(),
         entities: graph.entities.clone(),
         relations: graph.relations.clone(),
         values: Arc::new(vec![value; shape.groups().total()]),

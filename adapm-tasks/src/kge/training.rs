@@ -7,9 +7,11 @@ use crate::kge::check;
 use crate::kge::checkpoint::Checkpoint;
 use crate::kge::config::TrainConfig;
 use crate::kge::graph::Graph;
+use crate::kge::held_back;
 use crate::kge::observed::Observed;
 use crate::kge::opening;
 use crate::kge::partition::Parts;
+use crate::kge::prior::{Chosen, Prior};
 use crate::kge::report::{Progress, TrainReport};
 use crate::kge::sizes::Sizes;
 use crate::kge::task::Embeddings;
@@ -45,11 +47,17 @@ pub(crate) fn run(
     let config = &TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
     let own = check::training(graph, config, peers).map(|()| opening::training(graph, config));
     let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
-    let settings = settings(config);
+    let held = config.evaluate.then(|| held_back::hold_back(graph, config.seed)).flatten();
+    let whole = graph;
+    let graph = held.as_ref().unwrap_or(graph);
+    let settings = settings(config, graph);
     let crew = Crew::new(settings.system, settings.nodes, settings.workers, peers)?;
     let parts = Parts::new();
     let sizes = Sizes::new(graph, config, crew.nodes * crew.workers);
-    let (task, observer) = (Embeddings { graph, config, parts: &parts, sizes }, Observed(progress));
+    let priors = config.prior.then(|| [Prior::new(graph), Prior::new(whole)]);
+    let chosen = Chosen::default();
+    let task = Embeddings { graph, config, parts: &parts, sizes, priors: priors.as_ref(), chosen: &chosen };
+    let observer = Observed(progress);
     let run = Run { task: &task, settings, agreed, crew, observer: &observer, stop };
     let trained = run.train()?;
     let has_valid = trained.epochs.iter().any(|epoch| epoch.valid.is_some());
@@ -59,12 +67,16 @@ pub(crate) fn run(
         chosen_epoch: trained.chosen_epoch,
         test: trained.test,
         test_seconds: trained.test_seconds,
-        baseline: judged.map(|split| frequency_baseline(graph, split)),
+        baseline: judged
+            .map(|split| frequency_baseline(if split == Split::Test { whole } else { graph }, split)),
+        held_back: whole.train.len() - graph.train.len(),
+        frequency_weight: chosen.weight().factor(),
         stats: trained.stats,
         checkpoint: trained.values.map(|values| Checkpoint {
             model: config.model,
             dim: config.dim,
             reciprocal: config.reciprocal,
+            weight: chosen.weight(),
             entities: graph.entities.clone(),
             relations: graph.relations.clone(),
             values,
@@ -78,8 +90,9 @@ pub(crate) fn run(
 }
 
 /// What a configuration says that all tasks have.
-fn settings(config: &TrainConfig) -> Settings<'_> {
-    let TrainConfig { system, nodes, workers, seed, epochs, evaluate, valid_every, ref trace, .. } = *config;
+fn settings<'a>(config: &'a TrainConfig, graph: &Graph) -> Settings<'a> {
+    let TrainConfig { system, nodes, workers, seed, epochs, evaluate, ref trace, .. } = *config;
+    let valid_every = config.valid_every_of(graph.train.len(), graph.valid.len(), graph.entities.len());
     Settings { system, nodes, workers, seed, epochs, evaluate, valid_every, trace: trace.as_ref() }
 }
 

@@ -32,7 +32,7 @@ fn every_scheme_finds_the_planted_structure_on_two_nodes() {
     let train = |system, scheme, epochs| {
         let config = small(|config| {
             (config.system, config.nodes, config.scheme) = (Some(system), 2, Some(scheme));
-            (config.dim, config.epochs, config.valid_every) = (STEADY_DIM, epochs, epochs);
+            (config.dim, config.epochs, config.valid_every) = (STEADY_DIM, epochs, Some(epochs));
         });
         assert_eq!(config.sampling(), Some(scheme));
         run(&graph, &config).unwrap_or_else(|error| panic!("{system} {scheme}: {error}"))

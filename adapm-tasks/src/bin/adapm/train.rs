@@ -139,7 +139,7 @@ impl Plan<'_> {
         let (Some(scheme), Some(system)) = (scheme, system) else { return };
         if let Some(caveat) = scheme.caveat(system).filter(|_| nodes > 1) {
             let usual = Scheme::of(system);
-            self.row("warning", &format!("{scheme} sampling under {system}: {caveat}; use {usual}"), &[]);
+            self.row("warning", &format!("{scheme} sampling {caveat}; use {usual}"), &[]);
         }
     }
 }

@@ -5,6 +5,7 @@ use adapm_core::Key;
 use super::*;
 use crate::kge::config::ModelKind;
 use crate::kge::graph::{Graph, GraphCounts, GraphSource, Names};
+use crate::kge::prior::Prior;
 use crate::run::arrays::Arrays;
 
 /// More candidates than a block, so that ranks are counted over several.
@@ -56,7 +57,7 @@ fn ranks_equal_those_of_the_definition_with_ties_and_nan() {
         let (graph, mut parameters) = (graph(), parameters(shape));
         let filter = Filter::new(&graph, &graph.test);
         let mut ranks = Vec::new();
-        Ranker::new(model, shape, false)
+        Ranker::new(model, shape, false, Weighing::default())
             .rank(&graph.test, &filter, &mut parameters, &mut ranks)
             .expect("infallible");
 
@@ -78,16 +79,56 @@ fn ranks_equal_those_of_the_definition_with_ties_and_nan() {
             let known = facts.iter().filter(|f| (f.subject, f.relation) == (triple.subject, triple.relation));
             let known: Vec<u32> =
                 known.map(|fact| fact.object).filter(|object| *object != triple.object).collect();
-            assert_eq!(ranks[0], oracle(&of_objects, triple.object, &known));
+            assert_eq!(ranks[0][0], oracle(&of_objects, triple.object, &known));
             let of_subjects = scores(Side::Subject, triple.object);
             let known = facts.iter().filter(|f| (f.relation, f.object) == (triple.relation, triple.object));
             let known: Vec<u32> =
                 known.map(|fact| fact.subject).filter(|subject| *subject != triple.subject).collect();
-            assert_eq!(ranks[1], oracle(&of_subjects, triple.subject, &known));
-            ties += ranks[0].tied;
+            assert_eq!(ranks[1][0], oracle(&of_subjects, triple.subject, &known));
+            ties += ranks[0][0].tied;
         }
         assert!(ties > 1000, "the numbers are to tie often");
     }
+}
+
+#[test]
+fn each_weight_ranks_by_the_sum_of_what_vectors_and_frequency_say() {
+    let mut graph = graph();
+    (0..ENTITIES).for_each(|entity| graph.entities.push(entity.to_string().as_bytes()));
+    (0..2).for_each(|relation: u32| graph.relations.push(relation.to_string().as_bytes()));
+    // Objects from both blocks, some of them often.
+    let often =
+        |i: u32| Triple { subject: i, relation: 0, object: if i.is_multiple_of(3) { 7 } else { 2400 } };
+    graph.train.extend((60..80).map(often));
+    let (model, prior) = (Model { kind: ModelKind::Complex, dim: 4 }, Prior::new(&graph));
+    let shape = Shape::of(&graph, model, false, 1);
+    let (mut parameters, filter) = (parameters(shape), Filter::new(&graph, &graph.test));
+    let mut ranks = Vec::new();
+    let mut ranker = Ranker::new(model, shape, false, Weighing::all(&prior));
+    ranker.rank(&graph.test, &filter, &mut parameters, &mut ranks).expect("infallible");
+    let mut value = |key: u32| {
+        let mut value = vec![0.0; shape.len_of(Key(u64::from(key)))];
+        parameters.pull(&[Key(u64::from(key))], &mut value).expect("infallible");
+        value
+    };
+    let mut differing = 0;
+    for (triple, ranks) in graph.test.iter().zip(ranks.chunks(2)) {
+        let mut query = vec![0.0; model.dim];
+        model.query(Side::Object, &value(triple.subject), &value(ENTITIES + triple.relation), &mut query);
+        let known = filter.answers(Side::Object, triple.subject, triple.relation);
+        let known: Vec<u32> =
+            known.iter().map(|entry| entry[2]).filter(|other| *other != triple.object).collect();
+        for (weight, rank) in Weight::ALL.iter().zip(&ranks[0]) {
+            let mut score = |candidate: u32| {
+                let said = prior.of(Side::Object, triple.relation, candidate);
+                ordered_dot(&query, &value(candidate)) + weight.factor() * said
+            };
+            let scores: Vec<f32> = (0..ENTITIES).map(&mut score).collect();
+            assert_eq!(*rank, oracle(&scores, triple.object, &known), "{weight:?}");
+        }
+        differing += u32::from(ranks[0][0] != ranks[0][3]);
+    }
+    assert!(differing > 30, "{differing}");
 }
 
 #[test]
@@ -105,7 +146,7 @@ fn ranks_do_not_depend_on_how_triples_are_batched() {
     let filter = Filter::new(&graph, &graph.test);
     let initial = |key: Key, value: &mut [f32]| crate::kge::initial::value(1, 0.1, key, value);
     let mut parameters = Arrays::new(shape.groups(), None, 0, initial);
-    let mut ranker = Ranker::new(model, shape, false);
+    let mut ranker = Ranker::new(model, shape, false, Weighing::default());
     let mut ranks = |size: usize| {
         let mut ranks = Vec::new();
         for batch in graph.test.chunks(size) {

@@ -27,7 +27,7 @@ fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
         chunk: Some(64),
         negative_count: Some(16),
         epochs: 3,
-        valid_every: 1,
+        valid_every: Some(1),
         ..TrainConfig::default()
     };
     change(&mut config);
@@ -51,15 +51,18 @@ fn train_each(
 ) -> Vec<Ended<RankMetrics>> {
     let graph = &Graph::families(1, 4);
     let parts = [Parts::new(), Parts::new(), Parts::new()];
+    let chosen = Chosen::default();
     let tasks = [0, 1, 2].map(|node| Embeddings {
         graph,
         config: configs[node],
         parts: &parts[node],
         sizes: Sizes::new(graph, configs[node], NODES * WORKERS),
+        priors: None,
+        chosen: &chosen,
     });
     let observed = progress.map(Observed);
     let observers = [0, 1, 2].map(|node| &observed[node] as &dyn Observer<RankMetrics>);
-    harness::train_each(&[0, 1, 2].map(|node| &tasks[node]), settings(configs[0]), &observers, stops)
+    harness::train_each(&[0, 1, 2].map(|node| &tasks[node]), settings(configs[0], graph), &observers, stops)
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn a_stop_raised_in_one_process_ends_all_at_the_same_point() {
     let stops = flags();
     let stopper = StopInRanking(&stops[2]);
     let progress: [&dyn Progress; NODES] = [&NoProgress, &NoProgress, &stopper];
-    let config = config(|config| config.valid_every = 2);
+    let config = config(|config| config.valid_every = Some(2));
     for process in train(&config, &progress, &stops) {
         // Some share of the ranks may be complete, but the next epoch is not.
         assert_eq!(process.epochs.len(), 2);

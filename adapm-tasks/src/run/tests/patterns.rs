@@ -14,6 +14,7 @@ use adapm_transport::sim::checked::{Report, Run};
 use adapm_transport::sim::{Script, Step, Then};
 
 use super::accesses::{self, Access, Accesses};
+use crate::kge::prior::Chosen;
 use crate::kge::sizes::Sizes;
 use crate::kge::task::Embeddings;
 use crate::kge::{self, Graph};
@@ -137,6 +138,13 @@ fn of_embeddings_with_either_way_of_sampling() {
         let config =
             kge::TrainConfig { negatives, negative_count: Some(3), dim: 4, ..kge::TrainConfig::default() };
         let sizes = Sizes::new(&graph, &config, NODES * WORKERS);
-        keeps_every_invariant(&Embeddings { graph: &graph, config: &config, parts: &OnceLock::new(), sizes });
+        keeps_every_invariant(&Embeddings {
+            graph: &graph,
+            config: &config,
+            parts: &OnceLock::new(),
+            sizes,
+            priors: None,
+            chosen: &Chosen::default(),
+        });
     }
 }

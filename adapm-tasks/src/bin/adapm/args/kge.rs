@@ -63,6 +63,10 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
         hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) reciprocal: bool,
+    /// Let the frequency of a candidate with the relation count in ranking, as much as is best on valid; --prior=false: vectors alone
+    #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
+        action = clap::ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new())]
+    pub(crate) prior: bool,
     /// Standard deviation of the initial values
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().initial_deviation, allow_negative_numbers = true)]
     pub(crate) initial_deviation: f32,
@@ -108,9 +112,9 @@ pub(crate) struct TrainingArgs {
     /// Do not evaluate: neither select the epoch on valid nor report on test
     #[arg(long)]
     pub(crate) no_eval: bool,
-    /// Epochs between two evaluations of valid (the last epoch is always evaluated)
-    #[arg(long, value_name = "EPOCHS", default_value_t = TrainConfig::default().valid_every, value_parser = epochs)]
-    pub(crate) valid_every: u32,
+    /// Epochs between two evaluations of valid (the last epoch is always evaluated) [default: 1 to 5, a tenth of the time]
+    #[arg(long, value_name = "EPOCHS", value_parser = epochs)]
+    pub(crate) valid_every: Option<u32>,
 }
 
 #[derive(Debug, Args)]

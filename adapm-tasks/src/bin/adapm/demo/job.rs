@@ -92,7 +92,7 @@ fn kge(args: &DemoArgs) -> Job {
     config.loss = LossKind::Logistic;
     config.n3 = 0.0;
     // Quality is compared at the end: selecting an epoch on the way would take longer than the training.
-    config.valid_every = config.epochs;
+    config.valid_every = Some(config.epochs);
     config.checkpoint = false;
     let plan = format!(
         "{}, {} reals an entity, {} loss, 16 negatives for each side of a triple; {} epochs",

@@ -88,7 +88,7 @@ impl Evaluating for EvalArgs {
 
     fn quality(&self, (_, graph): &Self::Subject, report: &EvalReport) -> String {
         let splits = [(self.split.name(), Some(&report.metrics))];
-        figures::table(&splits, Some(&report.baseline), graph.is_generated())
+        figures::table(&splits, Some((&report.baseline, report.frequency_weight)), graph.is_generated())
     }
 
     fn keep(&self, report: &EvalReport, outputs: &mut Outputs) {
@@ -101,6 +101,7 @@ impl Evaluating for EvalArgs {
             split: self.split.name(),
             model: checkpoint.model().name(),
             dim: checkpoint.dim(),
+            frequency_weight: checkpoint.frequency_weight(),
             queries: report.metrics.queries,
             quality: Quality::new(metrics, Some(&report.baseline), graph.is_generated()),
         }
@@ -124,6 +125,7 @@ struct Own {
     split: &'static str,
     model: &'static str,
     dim: usize,
+    frequency_weight: f32,
     queries: u64,
     #[serde(flatten)]
     quality: Quality,

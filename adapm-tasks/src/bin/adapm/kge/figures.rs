@@ -43,7 +43,7 @@ impl Quality {
 /// A row per split that was evaluated, and what ranking by frequency reaches on the last; empty if none was.
 pub(super) fn table(
     splits: &[(&str, Option<&RankMetrics>)],
-    baseline: Option<&RankMetrics>,
+    baseline: Option<(&RankMetrics, f32)>,
     is_generated: bool,
 ) -> String {
     let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);
@@ -64,9 +64,13 @@ pub(super) fn table(
     if !any {
         return String::new();
     }
-    if let Some(baseline) = baseline {
+    if let Some((baseline, weight)) = baseline {
         let mut row = figures("by frequency", baseline);
-        row.push("the obvious baseline".to_owned());
+        row.push(match weight {
+            0.0 => "the obvious baseline".to_owned(),
+            weight if weight > 1.0 => "decides above".to_owned(),
+            weight => format!("weighs {weight} above"),
+        });
         table.row(row);
     }
     if is_generated {

@@ -61,6 +61,7 @@ impl Training for TrainArgs {
         config.model = self.model.model;
         config.dim = self.model.dim;
         config.reciprocal = self.model.reciprocal;
+        config.prior = self.model.prior;
         config.initial_deviation = self.model.initial_deviation;
         config.epochs = self.training.epochs;
         config.loss = self.training.loss;
@@ -109,8 +110,11 @@ impl Training for TrainArgs {
         let flags = ["negatives", "negative-count", "sampling", "chunk"];
         plan.row("negatives", &(negatives + &sampling), &flags);
         plan.warn_of_sampling(config.sampling(), config.system, config.nodes);
+        let (train, valid) = (graph.train().len(), graph.valid().len());
+        let every = config.valid_every_of(train, valid, graph.entities().len());
+        let valid = if valid == 0 { "triples held back from train" } else { "valid" };
         let epochs = match config.evaluate {
-            true => format!("{}, valid every {}", config.epochs, config.valid_every),
+            true => format!("{}, {valid} every {every}", config.epochs),
             false => format!("{}, not evaluated", config.epochs),
         };
         plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval"]);
@@ -149,8 +153,10 @@ impl Training for TrainArgs {
     }
 
     fn quality(graph: &Graph, (report, _): &Self::Report) -> String {
-        let splits = [("valid", chosen_valid(report)), ("test", report.test.as_ref())];
-        figures::table(&splits, report.baseline.as_ref(), graph.is_generated())
+        let valid = if report.held_back > 0 { "held back" } else { "valid" };
+        let splits = [(valid, chosen_valid(report)), ("test", report.test.as_ref())];
+        let baseline = report.baseline.as_ref().map(|baseline| (baseline, report.frequency_weight));
+        figures::table(&splits, baseline, graph.is_generated())
     }
 
     fn is_judged(&self, graph: &Graph, (report, _): &Self::Report) -> bool {
@@ -178,6 +184,8 @@ impl Training for TrainArgs {
             seed: config.seed,
             model: config.model.name(),
             dim: config.dim,
+            held_back: report.held_back,
+            frequency_weight: report.frequency_weight,
             negatives: config.negatives.name(),
             negative_count: report.negatives,
             chunk: report.chunk,
@@ -195,6 +203,8 @@ struct Own {
     seed: u64,
     model: &'static str,
     dim: usize,
+    held_back: usize,
+    frequency_weight: f32,
     negatives: &'static str,
     negative_count: usize,
     /// Triples of a step.

@@ -1,0 +1,96 @@
+//! Triples held back from training where there are none to select on.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::kge::graph::Graph;
+
+/// The graph with some of its training triples as valid, a pure function of the seed: a twentieth, at most 10,000, never the last one
+/// of an entity or relation. `None` if it has a valid set, or no triple to spare.
+pub(crate) fn hold_back(graph: &Graph, seed: u64) -> Option<Graph> {
+    let wanted = graph.train.len().div_ceil(PART).min(HELD_MAX);
+    if !graph.valid.is_empty() || graph.train.len() < PART {
+        return None;
+    }
+    // Another stream than that of who trains on which facts.
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    (0..2).for_each(|_| random.long_jump());
+    let mut positions: Vec<u32> = (0..graph.train.len() as u32).collect();
+    positions.shuffle(&mut random);
+    let mut left = [vec![0_u32; graph.entities.len()], vec![0_u32; graph.relations.len()]];
+    for triple in &graph.train {
+        left[0][triple.subject as usize] += 1;
+        left[0][triple.object as usize] += 1;
+        left[1][triple.relation as usize] += 1;
+    }
+    let mut is_held = vec![false; graph.train.len()];
+    let mut held = 0;
+    for position in positions {
+        let triple = graph.train[position as usize];
+        let [subject, object, relation] =
+            [triple.subject, triple.object, triple.relation].map(|index| index as usize);
+        // Of a triple with itself an entity has two.
+        let own = if subject == object { 2 } else { 1 };
+        if held == wanted || left[0][subject] <= own || left[0][object] <= own || left[1][relation] <= 1 {
+            continue;
+        }
+        left[0][subject] -= 1;
+        left[0][object] -= 1;
+        left[1][relation] -= 1;
+        is_held[position as usize] = true;
+        held += 1;
+    }
+    let part = |wanted: bool| {
+        let triples = graph.train.iter().zip(&is_held).filter(|(_, is_held)| **is_held == wanted);
+        triples.map(|(triple, _)| *triple).collect()
+    };
+    (held > 0).then(|| Graph { train: part(false), valid: part(true), ..graph.clone() })
+}
+
+/// One in so many is held back.
+const PART: usize = 20;
+const HELD_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kge::graph::Triple;
+
+    #[test]
+    fn a_twentieth_is_held_back_and_every_name_stays_in_train() {
+        let mut graph = Graph::families(1, 4);
+        assert!(hold_back(&graph, 1).is_none(), "it has a valid set");
+        graph.valid.clear();
+        let divided = hold_back(&graph, 1).expect("there are triples to spare");
+        assert_eq!(divided.train.len() + divided.valid.len(), graph.train.len());
+        assert_eq!(divided.valid.len(), graph.train.len().div_ceil(20));
+        let mut all = [divided.train.clone(), divided.valid.clone()].concat();
+        let mut before = graph.train.clone();
+        all.sort_unstable();
+        before.sort_unstable();
+        assert_eq!(all, before);
+        let names = |graph: &Graph| {
+            let mut names: Vec<u32> =
+                graph.train.iter().flat_map(|fact| [fact.subject, fact.object]).collect();
+            names.sort_unstable();
+            names.dedup();
+            names
+        };
+        assert_eq!(names(&divided), names(&graph));
+        assert_eq!(hold_back(&graph, 1).expect("as before").valid, divided.valid);
+        assert_ne!(hold_back(&graph, 2).expect("as before").valid, divided.valid);
+    }
+
+    #[test]
+    fn a_chain_and_a_few_triples_spare_nothing() {
+        let mut graph = Graph::families(1, 1);
+        (graph.valid, graph.train) = (Vec::new(), graph.train[..10].to_vec());
+        assert!(hold_back(&graph, 1).is_none(), "too few");
+        let fact = |index: u32| Triple { subject: 2 * index, relation: 0, object: 2 * index + 1 };
+        graph.train = (0..40).map(fact).collect();
+        graph.entities = Default::default();
+        (0..80).for_each(|index: u32| graph.entities.push(index.to_string().as_bytes()));
+        assert!(hold_back(&graph, 1).is_none(), "each entity has one triple");
+    }
+}

@@ -1,0 +1,161 @@
+//! What is known of a candidate before the given entity is looked at: how often it occurs with the relation.
+//!
+//! In evaluation, a score is what the vectors say plus a weight times the logarithm of how much likelier the candidate is than one that
+//! never occurs there, by its count in train. The weight is the one of [`Weight::ALL`] that is best on valid. Of a graph where the
+//! given entity says little, vectors of many numbers learn by heart what they see and rank worse than frequency does: with the largest
+//! weight frequency decides, and vectors only where it ties; it is also taken if no other is better by a standard error on valid. Where
+//! the given entity says all, the weight is 0.
+//!
+//! Of a relation with `n` facts, on one side of which `n1` entities occur once, Good and Turing expect the next fact to have an
+//! entity that is new there with probability `n1 / n`. If the others share the rest by their counts, smoothed by as much for each of
+//! `e` entities, the candidate with count `c` is
+//!
+//! ```text
+//!   1 + c * e * (n - n1 + 1/2) / (n * (n1 + 1/2))
+//! ```
+//!
+//! times as likely as a new one; the halves keep it finite.
+//!
+//! I. J. Good: The population frequencies of species and the estimation of population parameters, Biometrika 40 (1953).
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::kge::counts::Counts;
+use crate::kge::graph::Graph;
+use crate::kge::model::Side;
+
+/// How much frequency counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Weight(usize);
+
+impl Weight {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 4;
+    /// All, ascending: from frequency that does not count to frequency that decides.
+    pub(crate) const ALL: [Self; Self::COUNT] = [Self(0), Self(1), Self(2), Self(3)];
+
+    /// The weight at a place of [`ALL`](Self::ALL).
+    pub(crate) fn at(place: usize) -> Option<Self> {
+        Self::ALL.get(place).copied()
+    }
+
+    /// The place among [`ALL`](Self::ALL).
+    pub(crate) fn place(self) -> usize {
+        self.0
+    }
+
+    /// The factor.
+    pub(crate) fn factor(self) -> f32 {
+        FACTORS[self.0]
+    }
+}
+
+/// Scores are logarithms of likelihoods, so 1 takes both as equally good estimates. 1000 lets vectors decide only where counts are
+/// equal, and leaves them three digits.
+const FACTORS: [f32; Weight::COUNT] = [0.0, 0.3, 1.0, 1000.0];
+
+/// The weights to rank by, and what is weighed. Without a prior there is one weight, which does not count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weighing<'a> {
+    pub(crate) prior: Option<&'a Prior>,
+    pub(crate) weights: &'a [Weight],
+}
+
+impl Default for Weighing<'_> {
+    fn default() -> Self {
+        Self { prior: None, weights: &Weight::ALL[..1] }
+    }
+}
+
+impl<'a> Weighing<'a> {
+    /// Ranks by all weights.
+    pub(crate) fn all(prior: &'a Prior) -> Self {
+        Self { prior: Some(prior), weights: &Weight::ALL }
+    }
+
+    /// Ranks by one weight.
+    pub(crate) fn by(prior: &'a Prior, weight: Weight) -> Self {
+        match weight.place() {
+            0 => Self::default(),
+            place => Self { prior: Some(prior), weights: &Weight::ALL[place..=place] },
+        }
+    }
+}
+
+/// The weight that was best on valid so far. All processes come to the same, as they have the same figures.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen(Mutex<(f64, Weight)>);
+
+impl Chosen {
+    /// Takes a weight with this mean reciprocal rank over, if it is better than any before.
+    pub(crate) fn offer(&self, mrr: f64, weight: Weight) {
+        let mut best = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if mrr > best.0 {
+            *best = (mrr, weight);
+        }
+    }
+
+    /// The best weight; that of frequency that does not count if there was none.
+    pub(crate) fn weight(&self) -> Weight {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+}
+
+/// What is known of candidates, of both sides.
+#[derive(Clone, Debug)]
+pub(crate) struct Prior {
+    object: Known,
+    subject: Known,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    counts: Counts,
+    /// Of each relation, what a count is multiplied by.
+    slopes: Vec<f32>,
+}
+
+impl Prior {
+    /// The prior of a graph's training facts.
+    pub(crate) fn new(graph: &Graph) -> Self {
+        let known = |side| {
+            let counts = Counts::new(graph, side);
+            let slopes = (0..graph.relations.len() as u32).map(|relation| slope(&counts, relation)).collect();
+            Known { counts, slopes }
+        };
+        Self { object: known(Side::Object), subject: known(Side::Subject) }
+    }
+
+    /// Candidates that occur with a relation, ascending, with their counts.
+    pub(crate) fn candidates(&self, side: Side, relation: u32) -> &[[u32; 2]] {
+        self.known(side).counts.of(relation)
+    }
+
+    /// The logarithm of how much likelier a candidate with this count is than one that never occurs.
+    pub(crate) fn of_count(&self, side: Side, relation: u32, count: u32) -> f32 {
+        let slope = self.known(side).slopes.get(relation as usize).copied().unwrap_or(0.0);
+        (count as f32 * slope).ln_1p()
+    }
+
+    /// That of a candidate.
+    pub(crate) fn of(&self, side: Side, relation: u32, candidate: u32) -> f32 {
+        self.of_count(side, relation, self.known(side).counts.count(relation, candidate))
+    }
+
+    fn known(&self, side: Side) -> &Known {
+        match side {
+            Side::Object => &self.object,
+            Side::Subject => &self.subject,
+        }
+    }
+}
+
+fn slope(counts: &Counts, relation: u32) -> f32 {
+    let entries = counts.of(relation);
+    let facts: f64 = entries.iter().map(|[_, count]| f64::from(*count)).sum();
+    let once = entries.iter().filter(|[_, count]| *count == 1).count() as f64;
+    (f64::from(counts.entities()) * (facts - once + 0.5) / (facts.max(1.0) * (once + 0.5))) as f32
+}
+
+#[cfg(test)]
+mod tests;
