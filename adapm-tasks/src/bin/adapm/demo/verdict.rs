@@ -25,7 +25,7 @@ pub(super) fn sentences(compared: &[Compared], nodes: usize, output: Output) -> 
     for own in &totals {
         let sentence = match own.system {
             System::Classic => classic(own, adapm, nodes),
-            System::Full => full(own, adapm),
+            System::Full => full(own, adapm) + &stale(compared),
             _ => adaptive(&own.stats),
         };
         let line = format!("{}: {sentence}", output.bold(own.system.name()));
@@ -81,6 +81,23 @@ fn full(own: &Total, adapm: &Total) -> String {
         compare(own.seconds, adapm.seconds, "the time"),
         compare(own.stats.bytes_sent as f64, adapm.stats.bytes_sent as f64, "the bytes"),
     )
+}
+
+/// A sentence on the first job that ended clearly worse with full replication than with adapm; empty if none did.
+fn stale(compared: &[Compared]) -> String {
+    let of = |job: &Compared, system| job.outcomes.iter().find(|outcome| outcome.system == system)?.figure;
+    let clearly_worse = |job: &Compared| {
+        let (full, adapm) = (of(job, System::Full)?, of(job, System::Adapm)?);
+        let behind = if job.is_higher_better { adapm - full } else { full - adapm };
+        (behind > CLEARLY * adapm).then(|| (job.name, format::figure(full), format::figure(adapm)))
+    };
+    let found = compared.iter().find_map(clearly_worse);
+    found.map_or(String::new(), |(job, full, adapm)| {
+        format!(
+            " {job} ended at {full} instead of {adapm}: copies of keys that all nodes change at once are refreshed no more \
+             often than others."
+        )
+    })
 }
 
 /// Which system was best at what.
@@ -157,6 +174,9 @@ fn compare(own: f64, adapm: f64, what: &str) -> String {
     }
 }
 
+/// By which part of adapm's figure another is clearly worse.
+const CLEARLY: f64 = 0.05;
+
 /// Longer lines are hard to read.
 const LINE_MAX: usize = 100;
 
@@ -183,6 +203,21 @@ mod tests {
             outcome(System::Full, None, 3.0),
         ];
         Compared { name, is_higher_better, outcomes }
+    }
+
+    #[test]
+    fn full_replication_that_ends_clearly_worse_is_said_and_no_other() {
+        let outcome =
+            |system, figure| Outcome { system, figure, seconds: 1.0, stats: ManagerStats::default() };
+        let job = |is_higher_better, adapm, full| {
+            let outcomes = vec![outcome(System::Adapm, Some(adapm)), outcome(System::Full, full)];
+            vec![Compared { name: "kge", is_higher_better, outcomes }]
+        };
+        let said = stale(&job(true, 0.95, Some(0.8)));
+        assert!(said.starts_with(" kge ended at 0.8000 instead of 0.9500: "), "{said}");
+        assert!(!stale(&job(false, 0.2, Some(0.25))).is_empty());
+        assert!(stale(&job(true, 0.95, Some(0.94))).is_empty() && stale(&job(true, 0.95, None)).is_empty());
+        assert!(stale(&job(true, 0.8, Some(0.95))).is_empty());
     }
 
     #[test]
