@@ -21,7 +21,7 @@ fn graph(system: System, negatives: Negatives) -> Counted {
     let graph = Graph::family(1);
     let mut config = kge::TrainConfig::default();
     (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
-    (config.dim, config.epochs, config.valid_every) = (4, 2, 1);
+    (config.dim, config.epochs, config.valid_every) = (4, 2, Some(1));
     (config.negatives, config.negative_count) = (negatives, Some(2));
     let report = kge::train(&graph, &config, &NoProgress, &AtomicBool::new(false)).expect("trains");
     let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
