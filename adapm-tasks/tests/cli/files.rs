@@ -192,10 +192,12 @@ fn a_model_that_does_not_fit_is_written_elsewhere_behind_the_results() {
 fn more_room_than_there_is_is_asked_for_before_training() {
     let folder = folder("no_room");
     let model = folder.join("model");
-    let flags =
-        ["train", "mf", "--rows", "10", "--columns", "10", "--cells", "20", "--dim", "10000000000000"];
+    let flags = ["train", "mf", "--rows", "4000000000", "--columns", "10", "--cells", "20", "--dim", "65536"];
     let ran = run(&[&flags, ["--save", text(&model)].as_slice()].concat());
-    assert_refused(&ran, &["cannot write", "(--save)", "it needs 800000.0 GB", "are free in", text(&folder)]);
+    assert_refused(
+        &ran,
+        &["cannot write", "(--save)", "it needs 1048576.0 GB", "are free in", text(&folder)],
+    );
     assert_eq!(names(&folder), Vec::<String>::new());
 }
 
