@@ -115,6 +115,7 @@ impl Training for TrainArgs {
         let negatives = format!("{} a pair, drawn for each {}", config.negatives, config.drawn);
         let sampling = config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
         plan.row("negatives", &(negatives + &sampling), &["negatives", "drawn", "sampling"]);
+        plan.warn_of_sampling(config.sampling(), config.system, config.nodes);
         let epochs = config.epochs_for(data.corpus.words());
         plan.row("epochs", &epochs.to_string(), &["epochs"]);
         data.asked.plan(plan);
