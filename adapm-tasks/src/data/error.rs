@@ -279,7 +279,7 @@ impl fmt::Display for Malformation {
             Self::TooManyFields => f.write_str(
                 "a triple has three fields, a fourth begins here; use tabs if names contain spaces",
             ),
-            Self::EmptyField => f.write_str("this field is empty; put a name between the tabs"),
+            Self::EmptyField => f.write_str("this field is empty; put a name between the separators"),
             Self::NotAnInteger => {
                 f.write_str("not a decimal id; name the file .txt or .tsv if it holds names")
             }

@@ -47,14 +47,15 @@ pub(crate) fn run(
     let config = &TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
     let own = check::training(graph, config, peers).map(|()| opening::training(graph, config));
     let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
-    let held = config.evaluate.then(|| held_back::hold_back(graph, config.seed)).flatten();
+    let held = held_back::hold_back(graph, config);
     let whole = graph;
     let graph = held.as_ref().unwrap_or(graph);
     let settings = settings(config, graph);
     let crew = Crew::new(settings.system, settings.nodes, settings.workers, peers)?;
     let parts = Parts::new();
     let sizes = Sizes::new(graph, config, crew.nodes * crew.workers);
-    let priors = config.prior.then(|| [Prior::new(graph), Prior::new(whole)]);
+    let is_selected = config.evaluate && !graph.valid.is_empty();
+    let priors = (config.prior && is_selected).then(|| [Prior::new(graph), Prior::new(whole)]);
     let chosen = Chosen::default();
     let task = Embeddings { graph, config, parts: &parts, sizes, priors: priors.as_ref(), chosen: &chosen };
     let observer = Observed(progress);

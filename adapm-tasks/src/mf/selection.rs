@@ -4,8 +4,8 @@
 //! | --- | --- | --- | --- |
 //! | valid | the data has such a part | all of train | epoch by epoch |
 //! | generated cells | the matrix is generated | all of train | epoch by epoch |
-//! | cells held back | train has more than 10,000 cells | train without them | epoch by epoch |
-//! | cross-fitting | train is smaller | all of train | before training |
+//! | cross-fitting | train has at most 10,000 cells, and at most 2^19 factors | all of train | before training |
+//! | cells held back | train is larger | train without them | epoch by epoch |
 //! | nothing | it is not wanted | all of train | |
 
 use std::borrow::Cow;

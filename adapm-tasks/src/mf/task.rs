@@ -207,7 +207,8 @@ impl<'a> Task for Factorization<'a> {
     }
 
     fn is_better(&self, figures: &RatingMetrics, best: &RatingMetrics) -> bool {
-        figures.rmse < best.rmse
+        // No number is behind all numbers.
+        figures.rmse.total_cmp(&best.rmse).is_lt()
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A need is a lower bound: parameters where they have their home, with what the store keeps of each, and replicas only under
 //! a system that has them of all keys; the copy of the best parameters; and what this process has in memory already, which is mostly data.
-//! What is available is the least of what the machine, the control groups of this process and its bound of address space
-//! leave: pages of files that the system can drop count as free, and so does swap. So a run is refused only if it cannot end.
+//! What the machine and the control groups leave is for all processes of the run that share them: pages of files that the system
+//! can drop count as free, and so does swap. A bound of address space is for each process alone. So a run is refused only if it
+//! cannot end.
 
 use std::fmt;
 use std::fs;
@@ -98,10 +99,12 @@ struct Told {
 ///
 /// [`TaskError::Memory`] where there is too little, in the other processes an error that says so.
 pub(crate) fn check(crew: Crew<'_>, need: Need) -> Result<(), TaskError> {
-    let own = place(&read);
-    let told = crew.peers.share(Ok(Told { need, place: own.clone() }))?;
-    let here: Vec<Need> = told.iter().filter(|told| told.place == own).map(|told| told.need).collect();
-    let shortage = least(&read).and_then(|available| shortage(&here, available));
+    let place = place(&read);
+    let told = crew.peers.share(Ok(Told { need, place: place.clone() }))?;
+    let here: Vec<Need> = told.iter().filter(|told| told.place == place).map(|told| told.need).collect();
+    let own = threads::address_space_left().map(|bytes| Available { bytes, bound: Bound::AddressSpace });
+    let alone = own.and_then(|available| shortage(&[need], available));
+    let shortage = alone.or_else(|| shortage(&here, available(&read)?));
     crew.peers.share(shortage.map_or(Ok(()), |shortage| Err(TaskError::Memory(shortage)))).map(drop)
 }
 
@@ -145,13 +148,13 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// `7.9 GB`.
+/// `13.1 GB`, `7900 MB`: two sizes that differ a little are not to look the same.
 struct Gigabytes(u64);
 
 impl fmt::Display for Gigabytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            0..99_950_000 => write!(f, "{:.1} MB", self.0 as f64 / 1e6),
+            0..9_999_500_000 => write!(f, "{:.0} MB", self.0 as f64 / 1e6),
             _ => write!(f, "{:.1} GB", self.0 as f64 / 1e9),
         }
     }
@@ -162,12 +165,6 @@ type ReadFile<'a> = dyn Fn(&Path) -> Option<String> + 'a;
 
 fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
-}
-
-/// What this process may still take, by the system and by its bound of address space.
-fn least(read: &ReadFile<'_>) -> Option<Available> {
-    let own = threads::address_space_left().map(|bytes| Available { bytes, bound: Bound::AddressSpace });
-    own.into_iter().chain(available(read)).min_by_key(|available| available.bytes)
 }
 
 /// What the machine and the control groups leave; `None` where the system tells nothing.
@@ -243,10 +240,12 @@ impl Hierarchy {
     }
 }
 
-/// A text that is equal for processes that share memory: of one run of one machine, and of one control group.
+/// A text that is equal for processes that share memory: of one run of one machine, and of one control group. Containers may all
+/// see their group by the same name; their namespaces differ.
 fn place(read: &ReadFile<'_>) -> String {
     let text = |path: &str| read(Path::new(path)).unwrap_or_default();
-    text("/proc/sys/kernel/random/boot_id") + &text("/proc/self/cgroup")
+    let namespace = fs::read_link("/proc/self/ns/cgroup").unwrap_or_default();
+    format!("{}{}{}", text("/proc/sys/kernel/random/boot_id"), text("/proc/self/cgroup"), namespace.display())
 }
 
 fn bytes_of(shape: &Shape) -> u64 {
@@ -323,8 +322,8 @@ mod tests {
         let text = shortage(&[need], free(5_800_000_000)).expect("too little").to_string();
         assert_eq!(
             text,
-            "this run needs at least 13.1 GB: parameters 9.6 GB, the best of them 1.4 GB, data and program \
-             2.1 GB; 7.9 GB are available (limit of the control group /job); use a smaller --dim, or nodes \
+            "this run needs at least 13.1 GB: parameters 9600 MB, the best of them 1400 MB, data and program \
+             2100 MB; 7900 MB are available (limit of the control group /job); use a smaller --dim, or nodes \
              on more machines"
         );
         let text = shortage(&[need; 2], free(11_000_000_000)).expect("too little for two").to_string();

@@ -156,7 +156,13 @@ fn a_run_that_needs_more_memory_than_there_is_says_the_sum() {
     let ran = run(&[["train", "mf", "--dim", "65536"].as_slice(), &generated].concat());
     assert_refused(
         &ran,
-        &["this run needs at least 2097.", " GB: parameters 2097.", " are available", "--dim"],
+        &[
+            "this run needs at least 3146.",
+            " GB: parameters 2097.",
+            "the best of them 1048.",
+            " are available",
+            "--dim",
+        ],
     );
 }
 

@@ -66,7 +66,7 @@ fn a_graph_is_checked_without_training() {
     }
     assert_eq!((&object["task"], &object["name"]), (&Value::from("kge"), &Value::Null));
     for words in [
-        "no valid triples",
+        "no valid triples: training selects on triples held back",
         "2 of test are in train, too",
         "1 name with blanks at an end",
         "1 entity unknown to train",

@@ -153,6 +153,10 @@ fn training_that_diverges_names_what_the_data_calls_it() {
             .strip_prefix("error: training diverged: the update of ")
             .unwrap_or_else(|| panic!("{ran:?}"));
         assert!(names.iter().any(|name| rest.starts_with(name)) && ran.code == Some(1), "{ran:?}");
-        assert!(rest.ends_with(" is not a finite number with learning rate 1e30; lower it"), "{rest}");
+        // That of word vectors has fallen a little by then.
+        let rate = rest.split_once(" is not a finite number with learning rate ");
+        let rate =
+            rate.and_then(|(_, rest)| rest.strip_suffix("; lower it")).and_then(|rate| rate.parse().ok());
+        assert!(rate.is_some_and(|rate: f64| (1e29..=1e30).contains(&rate)), "{rest}");
     }
 }

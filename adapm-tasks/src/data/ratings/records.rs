@@ -7,8 +7,7 @@ use memchr::memmem;
 
 use super::{Fault, LINE_BYTES_MAX, Lines, RatingFault, Stop};
 
-/// A field without blanks around it, and the byte of the line at which it starts, from 1; in a line of which some fields are quoted
-/// and others are not, quotes do not count.
+/// A field without blanks around it, and the byte of the line at which it starts, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Field<'a> {
     pub(crate) bytes: &'a [u8],
@@ -100,6 +99,10 @@ pub(crate) struct Separated<R> {
     record: Record,
     /// Where its fields end.
     ends: Vec<usize>,
+    /// The line as it stands in the file.
+    raw: Vec<u8>,
+    separator: u8,
+    has_quotes: bool,
     number: u64,
 }
 
@@ -109,7 +112,16 @@ impl<R: BufRead> Separated<R> {
         let mut parser = csv_core::ReaderBuilder::new().delimiter(separator).quoting(is_quoted).build();
         parser.set_line(number + 1);
         let record = Record { bytes: vec![0; LINE_BYTES_MAX], places: Vec::new() };
-        Self { source, parser, record, ends: vec![0; FIELDS_MAX], number }
+        Self {
+            source,
+            parser,
+            record,
+            ends: vec![0; FIELDS_MAX],
+            raw: Vec::new(),
+            separator,
+            has_quotes: is_quoted,
+            number,
+        }
     }
 
     /// Passes the ends of lines before the next one.
@@ -132,36 +144,49 @@ impl<R: BufRead> Separated<R> {
     #[inline]
     fn read(&mut self) -> Result<bool, Stop> {
         self.skip_ends()?;
-        let Self { source, parser, record: Record { bytes, places }, ends, .. } = self;
-        let (mut read, mut len, mut fields) = (0, 0, 0);
-        let end = loop {
+        let Self {
+            source, parser, record: Record { bytes, places }, ends, raw, separator, has_quotes, ..
+        } = self;
+        let (mut len, mut fields) = (0, 0);
+        raw.clear();
+        loop {
             let input = fill(source)?;
-            let end = usize::from(!input.is_empty());
             let (result, taken, written, ended) =
                 parser.read_record(input, &mut bytes[len..], &mut ends[fields..]);
+            raw.extend_from_slice(&input[..taken]);
             source.consume(taken);
-            (read, len, fields) = (read + taken, len + written, fields + ended);
+            (len, fields) = (len + written, fields + ended);
             match result {
                 ReadRecordResult::InputEmpty => {}
-                ReadRecordResult::Record => break end,
+                ReadRecordResult::Record => break,
                 ReadRecordResult::End => return Ok(false),
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
                     return Err((1, RatingFault::LineTooLong).into());
                 }
             }
-        };
-        // If each field is quoted, or none is, it is clear where they were.
-        let quotes = read.saturating_sub(len + fields - 1 + end);
-        let (before, behind) = if quotes == 2 * fields { (1, 1) } else { (0, 0) };
+        }
         places.clear();
-        let mut start = 0;
-        for (index, &end) in ends[..fields].iter().enumerate() {
-            let column = start + before + index * (1 + before + behind) + 1;
-            places.push(Place { start, end, column: column as u64 });
+        let (mut start, mut from) = (0, 0);
+        for &end in &ends[..fields] {
+            let field = &raw[from..];
+            let is_quoted = *has_quotes && field.starts_with(b"\"");
+            places.push(Place { start, end, column: (from + usize::from(is_quoted) + 1) as u64 });
+            from += if is_quoted { quoted_len(field, *separator) } else { end - start } + 1;
+            from = from.min(raw.len());
             start = end;
         }
         Ok(true)
     }
+}
+
+/// Bytes of a field that begins with a quote, up to the separator behind it.
+fn quoted_len(line: &[u8], separator: u8) -> usize {
+    let mut is_open = false;
+    let is_end = |byte: &u8| {
+        is_open ^= *byte == b'"';
+        !is_open && *byte == separator
+    };
+    line.iter().position(is_end).unwrap_or(line.len())
 }
 
 impl<R: BufRead> Records for Separated<R> {

@@ -95,7 +95,7 @@ pub(crate) struct TrainingArgs {
     #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
     pub(crate) epochs: Option<u32>,
     /// Order of visits: column by column, in blocks with a barrier behind each (Lapse's), or at random
-    /// [default: columnwise, dsgd for 10,000 cells and fewer]
+    /// [default: columnwise; dsgd after cross-fitting]
     #[arg(long, value_name = "NAME", value_parser = one_of::<Order>(&["columnwise", "dsgd", "plain"]))]
     pub(crate) order: Option<Order>,
     /// How a gradient becomes an update

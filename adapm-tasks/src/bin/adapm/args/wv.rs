@@ -96,7 +96,8 @@ pub(crate) struct TrainingArgs {
     #[arg(long, value_name = "WAY", default_value_t = Negatives::Sentence, value_parser = one_of::<Negatives>(&["sentence", "window", "pair"]))]
     pub(crate) drawn: Negatives,
     /// Which words are drawn as negatives: any, as they come (naive), brought here ahead (preloc), from a pool that is used again
-    /// (pool), such as are here (local) [default: preloc on several nodes, naive under classic, else local]
+    /// (pool), such as are here (local) [default: as for kge, but preloc on several nodes
+    /// where the system replicates on intent]
     #[arg(long, value_name = "SCHEME", value_parser = one_of::<Scheme>(&["naive", "preloc", "pool", "local"]))]
     pub(crate) sampling: Option<Scheme>,
     /// Share of the text from which on a word is thinned; 0 thins none

@@ -79,9 +79,7 @@ fn of_files(files: &GraphFiles, [has_no_valid, has_no_test]: [bool; 2]) -> Vec<F
         findings.push(Finding::note(format!("{names} with blanks at an end, cut off")));
     }
     if has_no_valid {
-        findings.push(Finding::problem(
-            "no valid triples: the parameters of the last epoch are taken".to_owned(),
-        ));
+        findings.push(Finding::problem("no valid triples: training selects on triples held back".to_owned()));
     }
     if has_no_test {
         findings.push(Finding::problem("no test triples: nothing to report on".to_owned()));

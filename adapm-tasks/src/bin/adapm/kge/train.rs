@@ -97,8 +97,10 @@ impl Training for TrainArgs {
             }
         }
         plan.row("training", &training, &["loss", "learning-rate", "l2-entity", "l2-relation", "n3"]);
+        let held_back = config.held_back_of(graph.train().len(), graph.valid().len());
+        let train = graph.train().len() - held_back;
         let count = config.negatives_of(graph.entities().len());
-        let chunk = |workers| format::count(config.chunk_of(graph.train().len(), workers) as u64);
+        let chunk = |workers| format::count(config.chunk_of(train, workers) as u64);
         let negatives = match config.negatives {
             Negatives::Shared => match plan.workers {
                 Some(workers) => format!("{count} shared by a chunk of {} triples", chunk(workers)),
@@ -110,12 +112,15 @@ impl Training for TrainArgs {
         let flags = ["negatives", "negative-count", "sampling", "chunk"];
         plan.row("negatives", &(negatives + &sampling), &flags);
         plan.warn_of_sampling(config.sampling(), config.system, config.nodes);
-        let (train, valid) = (graph.train().len(), graph.valid().len());
+        let valid = graph.valid().len().max(held_back);
         let every = config.valid_every_of(train, valid, graph.entities().len());
-        let valid = if valid == 0 { "triples held back from train" } else { "valid" };
-        let epochs = match config.evaluate {
-            true => format!("{}, {valid} every {every}", config.epochs),
-            false => format!("{}, not evaluated", config.epochs),
+        let epochs = match valid {
+            _ if !config.evaluate => format!("{}, not evaluated", config.epochs),
+            0 => format!("{}, the last one is taken", config.epochs),
+            _ if held_back > 0 => {
+                format!("{}, {held_back} triples held back from train every {every}", config.epochs)
+            }
+            _ => format!("{}, valid every {every}", config.epochs),
         };
         plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval"]);
         plan.row("seed", &config.seed.to_string(), &["seed"]);
@@ -160,7 +165,7 @@ impl Training for TrainArgs {
     }
 
     fn is_judged(&self, graph: &Graph, (report, _): &Self::Report) -> bool {
-        let is_possible = !self.training.no_eval && !graph.valid().is_empty();
+        let is_possible = !self.training.no_eval && (!graph.valid().is_empty() || report.held_back > 0);
         !is_possible || report.epochs.iter().any(|epoch| epoch.valid.is_some())
     }
 
