@@ -99,12 +99,13 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
-    /// Passes over a text of `words` words: 5 over a text of ten million words and more, as in word2vec, else so many that
-    /// training sees 50 million words, 50 at most. Of a short text five passes leave vectors that answer fewer questions than the
-    /// baseline (`docs/wv.md` has the figures).
+    /// Passes over a text of `words` words of a vocabulary of `distinct` ones: as many as show each of these 5,000 times on
+    /// average, or 50 million words in all, but 5 at least, as in word2vec, and 50 at most. Of a short text five passes leave
+    /// vectors that answer fewer questions than the baseline (`docs/wv.md` has the figures).
     #[must_use]
-    pub fn epochs_for(&self, words: u64) -> u32 {
-        let usual = (WORDS_SEEN / words.max(1)).clamp(EPOCHS_MIN, EPOCHS_MAX);
+    pub fn epochs_for(&self, words: u64, distinct: usize) -> u32 {
+        let wanted = SHOWN.saturating_mul(distinct as u64).min(WORDS_SEEN);
+        let usual = (wanted / words.max(1)).clamp(EPOCHS_MIN, EPOCHS_MAX);
         self.epochs.unwrap_or(usual as u32)
     }
 
@@ -125,7 +126,9 @@ impl TrainConfig {
     }
 }
 
-/// Words that training sees at least, with [`EPOCHS_MIN`] to [`EPOCHS_MAX`] passes.
+/// Times that training shows each word of the vocabulary on average.
+const SHOWN: u64 = 5_000;
+/// Words that are enough for any vocabulary.
 const WORDS_SEEN: u64 = 50_000_000;
 const EPOCHS_MIN: u64 = 5;
 const EPOCHS_MAX: u64 = 50;
@@ -163,9 +166,12 @@ mod tests {
     #[test]
     fn short_texts_are_read_more_often_unless_asked_otherwise() {
         let usual = TrainConfig::default();
-        let words = [0, 20_000, 1_000_000, 4_000_000, 9_300_000, 1 << 40];
-        assert_eq!(words.map(|words| usual.epochs_for(words)), [50, 50, 50, 12, 5, 5]);
-        assert_eq!(TrainConfig { epochs: Some(0), ..usual }.epochs_for(20_000), 0);
+        let words = [20_000, 1_000_000, 4_000_000, 9_300_000, 1 << 40];
+        assert_eq!(words.map(|words| usual.epochs_for(words, 60_000)), [50, 50, 12, 5, 5]);
+        // A text that shows each of few words often.
+        assert_eq!([100, 2_000].map(|distinct| usual.epochs_for(500_000, distinct)), [5, 20]);
+        assert_eq!(usual.epochs_for(0, 0), 5);
+        assert_eq!(TrainConfig { epochs: Some(0), ..usual }.epochs_for(20_000, 60_000), 0);
     }
 
     #[test]

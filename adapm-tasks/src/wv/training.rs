@@ -70,7 +70,7 @@ fn run(
     let own = check(config, peers).map(|()| opening::training(corpus, questions, config));
     let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
     let TrainConfig { system, nodes, workers, seed, ref trace, .. } = *config;
-    let epochs = config.epochs_for(corpus.words());
+    let epochs = config.epochs_for(corpus.words(), corpus.vocabulary().len());
     let evaluate = questions.is_some();
     let settings =
         Settings { system, nodes, workers, seed, epochs, evaluate, valid_every: 1, trace: trace.as_ref() };

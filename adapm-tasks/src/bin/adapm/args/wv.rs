@@ -83,7 +83,7 @@ pub(crate) struct TrainingArgs {
     /// Length of a vector
     #[arg(long, value_name = "N", default_value_t = TrainConfig::default().dim, allow_negative_numbers = true)]
     pub(crate) dim: usize,
-    /// Passes over the text [default: 5, more over a text of fewer than 10 million words, 50 at most]
+    /// Passes over the text [default: 5, more over a short text, 50 at most]
     #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
     pub(crate) epochs: Option<u32>,
     /// Words to each side that a context reaches at most

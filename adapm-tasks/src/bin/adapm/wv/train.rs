@@ -116,7 +116,7 @@ impl Training for TrainArgs {
         let sampling = config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
         plan.row("negatives", &(negatives + &sampling), &["negatives", "drawn", "sampling"]);
         plan.warn_of_sampling(config.sampling(), config.system, config.nodes);
-        let epochs = config.epochs_for(data.corpus.words());
+        let epochs = config.epochs_for(data.corpus.words(), data.corpus.vocabulary().len());
         plan.row("epochs", &epochs.to_string(), &["epochs"]);
         data.asked.plan(plan);
         plan.row("seed", &config.seed.to_string(), &["seed"]);
@@ -139,7 +139,11 @@ impl Training for TrainArgs {
         let checkpoint = trained.checkpoint.as_ref().zip(asked.similarities.as_ref());
         let similarity =
             checkpoint.map(|(checkpoint, pairs)| pairs.evaluate(&checkpoint.vectors(), usize::MAX));
-        Ok(Report { trained, similarity, epochs: config.epochs_for(corpus.words()) })
+        Ok(Report {
+            trained,
+            similarity,
+            epochs: config.epochs_for(corpus.words(), corpus.vocabulary().len()),
+        })
     }
 
     fn summary(&self, Report { trained, epochs, .. }: &Report) -> Summary {
