@@ -54,8 +54,9 @@ pub(crate) fn fit(
 ) -> Choice {
     let Train::Cells { cells, .. } = &ratings.train else { return Choice::default() };
     let draws = (0..DRAWS).flat_map(|draw| divide(ratings, PARTS, config.seed ^ draw << 32));
+    let seeds = (0..).map(|fit| config.seed.wrapping_add(fit));
     let mut fits: Vec<Fit<'_>> =
-        draws.zip(config.seed..).map(|(held, seed)| Fit::new(ratings, held, config, seed)).collect();
+        draws.zip(seeds).map(|(held, seed)| Fit::new(ratings, held, config, seed)).collect();
     // Parts of one draw have no cell in common.
     let left_out: usize = fits[..PARTS].iter().map(|fit| fit.residuals.held_places().len()).sum();
     if left_out == 0 {
@@ -169,3 +170,21 @@ const PARTS: usize = 5;
 const DRAWS: u64 = 4;
 /// Epochs, at most.
 const EPOCHS_MAX: u32 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mf::residuals::tests::ratings;
+    use crate::run::observer::NoProgress;
+
+    #[test]
+    fn any_seed_draws_fits() {
+        let ratings = ratings();
+        for seed in [0, 1, u64::MAX - 1, u64::MAX] {
+            let config = TrainConfig { seed, dim: 2, epochs: Some(1), ..TrainConfig::default() };
+            let choice = fit(&ratings, &config, &NoProgress, &AtomicBool::new(false));
+            assert_eq!(choice.penalties.len(), 1, "{seed}");
+            assert!(choice.figures.is_some_and(|figures| figures.rmse.is_finite()), "{seed}");
+        }
+    }
+}

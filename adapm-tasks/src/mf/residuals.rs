@@ -196,7 +196,7 @@ const DRAWS: usize = 8;
 const DRAW_STREAM: u64 = 0x6865_6c64;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::mf::planted::PlantedConfig;
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     /// 40 rows of up to 20 cells, row 7 of one.
-    fn ratings() -> Ratings {
+    pub(in crate::mf) fn ratings() -> Ratings {
         let cells = (0..800).filter(|at| at % 3 != 0 && (at / 20 != 7 || at % 20 == 5));
         ratings_of(cells.map(|at| (at / 20, at % 20, (at % 11) as f32 + 1e3)))
     }
