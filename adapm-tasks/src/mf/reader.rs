@@ -1,10 +1,13 @@
 //! Reads ratings from a file, or from the files of a folder.
 
-use std::io::{self, BufReader};
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Cursor};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::data::ratings::{Rating, RatingFault, read};
 use crate::data::{DataError, Looks, RatingFormat, RatingId, bytes, looks_like};
+use crate::files;
 use crate::mf::cell::Cell;
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::held_out::{self, HeldOut};
@@ -23,14 +26,16 @@ struct Files {
 
 /// [`Ratings::load`].
 pub(crate) fn load(path: &Path) -> Result<Ratings, DataError> {
-    Files::of(path).and_then(|files| assemble(&files)).map_err(|error| explain(error, path))
+    let read = || assemble(&Files::of(path)?, &Kept::default());
+    read().map_err(|error| explain(error, path))
 }
 
 /// [`Ratings::load_for`].
 pub(crate) fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Result<Ratings, DataError> {
     let read = || {
         let files = Files::of(path)?;
-        let ratings = assemble(&files)?;
+        let kept = Kept::of(&files)?;
+        let ratings = assemble(&files, &kept)?;
         if ratings.train_digest() == checkpoint.trained_on {
             return Ok(ratings);
         }
@@ -41,7 +46,7 @@ pub(crate) fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Re
             Split::Test => test,
         };
         match file.or(is_single.then_some(train)) {
-            Some(file) => predicted(file, checkpoint, split),
+            Some(file) => predicted(file, &kept, checkpoint, split),
             None => Ok(Ratings { valid: Held::default(), test: Held::default(), ..ratings }),
         }
     };
@@ -49,11 +54,16 @@ pub(crate) fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Re
 }
 
 /// The ratings of a file that `checkpoint` was not trained on.
-fn predicted(file: PathBuf, checkpoint: &Checkpoint, split: Split) -> Result<Ratings, DataError> {
+fn predicted(
+    file: PathBuf,
+    kept: &Kept,
+    checkpoint: &Checkpoint,
+    split: Split,
+) -> Result<Ratings, DataError> {
     let (row_ids, column_ids) = (checkpoint.row_ids.clone(), checkpoint.column_ids.clone());
     let index = |ids: &Ids, id: RatingId<'_>| ids.find(id).map(|index| index as u32);
     let mut held = Held::default();
-    let format = open(&file, &mut |rating| {
+    let format = kept.read(&file, &mut |rating| {
         held.take(rating.value, index(&row_ids, rating.row), index(&column_ids, rating.column));
         Ok(())
     })?;
@@ -86,11 +96,13 @@ fn predicted(file: PathBuf, checkpoint: &Checkpoint, split: Split) -> Result<Rat
 
 /// What is wrong with `path`, which may be data of another task.
 fn explain(error: DataError, path: &Path) -> DataError {
+    // A pipe can be read once.
+    if !is_of_lines(&error) || files::is_shared(path) {
+        return error;
+    }
     match looks_like(path) {
         // Whatever is wrong with it as ratings.
-        Some(looks) if looks != Looks::Ratings && is_of_lines(&error) => {
-            DataError::OtherTask { path: path.to_path_buf(), looks }
-        }
+        Some(looks) if looks != Looks::Ratings => DataError::OtherTask { path: path.to_path_buf(), looks },
         _ => error,
     }
 }
@@ -157,12 +169,12 @@ fn only(names: &[String]) -> Option<&String> {
     one(&|name| name.to_lowercase().contains("rating")).or_else(|| one(&|_| true))
 }
 
-fn assemble(files: &Files) -> Result<Ratings, DataError> {
+fn assemble(files: &Files, kept: &Kept) -> Result<Ratings, DataError> {
     let (mut rows, mut columns) = (IdMap::default(), IdMap::default());
     let mut cells = Vec::new();
     let mut held_out = HeldOut::default();
     let is_held_out = files.test.is_none();
-    let format = open(&files.train, &mut |rating| {
+    let format = kept.read(&files.train, &mut |rating| {
         if is_held_out && held_out::is_held_out(rating.row, rating.column) {
             let HeldOut { cells, rows, columns } = &mut held_out;
             cells.push(cell(rating, rows, columns)?);
@@ -182,7 +194,7 @@ fn assemble(files: &Files) -> Result<Ratings, DataError> {
     let mut valid = Held::default();
     for (split, path) in [(&mut valid, &files.valid), (&mut test, &files.test)] {
         let Some(path) = path else { continue };
-        open(path, &mut |rating| {
+        kept.read(path, &mut |rating| {
             split.take(rating.value, rows.find(rating.row), columns.find(rating.column));
             Ok(())
         })?;
@@ -259,12 +271,37 @@ impl Held {
     }
 }
 
-fn open(
-    path: &Path,
-    each: &mut dyn FnMut(Rating<'_>) -> Result<(), RatingFault>,
-) -> Result<RatingFormat, DataError> {
-    let source = bytes::open(path)?;
-    read(BufReader::with_capacity(BUFFER_BYTES, source), path, each)
+/// The bytes of files that can be read once only, such as pipes, by path: for whom reads files twice. Others are read where they are.
+#[derive(Default)]
+struct Kept(BTreeMap<PathBuf, Arc<[u8]>>);
+
+impl Kept {
+    fn of(files: &Files) -> Result<Self, DataError> {
+        let all = [Some(&files.train), files.valid.as_ref(), files.test.as_ref()];
+        let read = |path: &PathBuf| match files::read(path) {
+            Ok(bytes) => Ok((path.clone(), bytes.into())),
+            Err(error) => Err(bytes::failure(path, &error)),
+        };
+        all.into_iter()
+            .flatten()
+            .filter(|path| files::is_shared(path))
+            .map(read)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Passes every rating of a file to `each`.
+    fn read(
+        &self,
+        path: &Path,
+        each: &mut dyn FnMut(Rating<'_>) -> Result<(), RatingFault>,
+    ) -> Result<RatingFormat, DataError> {
+        let source = match self.0.get(path) {
+            Some(bytes) => bytes::Source::new(Cursor::new(Arc::clone(bytes)), path)?,
+            None => bytes::open(path)?,
+        };
+        read(BufReader::with_capacity(BUFFER_BYTES, source), path, each)
+    }
 }
 
 /// Endings of the files of splits, in the order in which they are looked for.

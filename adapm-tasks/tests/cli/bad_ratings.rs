@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+
+use rustix::fs::{CWD, Mode, mkfifoat};
 
 use crate::harness::{Ran, adapm, assert_refused, finish, folder, ring, run, text, write};
 
@@ -218,4 +221,34 @@ fn ratings_are_read_as_their_columns_are_named_and_names_are_kept() {
     assert!(other.contains("1 of test with a row or column unknown to train"), "{other}");
     assert_eq!(exported[0], exported[1]);
     assert!(exported[0].contains("row\tu0\t") && exported[0].contains("column\ti, 10\t"), "{}", exported[0]);
+}
+
+#[test]
+fn a_named_pipe_is_read_once() {
+    let folder = folder("piped_ratings");
+    let pipe = folder.join("pipe");
+    mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).expect("a pipe can be made");
+    let piped = |ratings: &str, args: &[&str]| {
+        let (pipe, ratings) = (pipe.clone(), ratings.to_owned());
+        let writer = thread::spawn(move || fs::write(pipe, ratings));
+        let mut command = adapm(args);
+        let ran = finish(command.current_dir(&folder).spawn().expect("the binary starts"));
+        writer.join().expect("no panic").expect("somebody reads");
+        ran
+    };
+    let lines =
+        |value: u32| (0..60).map(|at| format!("{} {} {value}.5\n", at % 7, at * 5 % 11)).collect::<String>();
+    let train = ["train", "mf", "--data", "pipe", "--epochs", "1", "--dim", "2", "--save", "model"];
+    let trained = piped(&lines(1), &train);
+    assert_eq!(trained.code, Some(0), "{trained:?}");
+    // What is wrong with it is no reason to look at it again.
+    assert!(said(&piped("1 2 3\n1 2\n", &train)).starts_with("pipe:2:4: a rating has 3 fields"));
+    let eval = ["eval", "mf", "--load", "model", "--data", "pipe"];
+    assert!(said(&piped("1 2 3\n1 2\n", &eval)).starts_with("pipe:2:4: a rating has 3 fields"));
+    // Ratings that were trained on, and others, which are gone over once more by the ids of the model.
+    for (value, expected) in [(1, "one in ten held out"), (2, "not the data trained on")] {
+        let evaluated = piped(&lines(value), &eval);
+        assert_eq!(evaluated.code, Some(0), "{evaluated:?}");
+        assert!(evaluated.stdout.contains(expected), "{evaluated:?}");
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::Value;
 
 use crate::harness::{Ran, adapm, assert_refused, finish, folder, ring, run, text, write};
@@ -123,4 +125,24 @@ fn ratings_and_texts_are_checked_as_their_tasks_read_them() {
     let words = of("words", "wv");
     assert_eq!(words.code, Some(1), "{words:?}");
     holds(&words.stdout, "nothing to train on");
+}
+
+#[test]
+fn a_named_pipe_is_read_once_for_the_task_that_is_given() {
+    let folder = folder("data_piped");
+    let pipe = folder.join("pipe");
+    mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).expect("a pipe can be made");
+    assert_refused(&check(&pipe, &[]), &["no telling which task", "give --task"]);
+    for (task, text, expected) in
+        [("mf", "1,2,3\n1,3,4\n", "2 train, 0 valid, 0 test cells"), ("wv", "the sun is a star\n", "5 words")]
+    {
+        let writer = thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::write(pipe, text)
+        });
+        let ran = check(&pipe, &["--task", task]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        holds(&ran.stdout, expected);
+        writer.join().expect("no panic").expect("somebody reads");
+    }
 }

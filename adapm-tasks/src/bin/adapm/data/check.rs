@@ -99,7 +99,8 @@ fn locate(args: &CheckArgs) -> Result<PathBuf, Failure> {
 fn recognise(path: &Path, task: Option<Task>) -> Result<Option<(Set, Vec<Compared>)>, Failure> {
     let mut best: Option<(usize, Set, Vec<Compared>)> = None;
     for set in sets::all().into_iter().filter(|set| task.is_none_or(|task| set.task == task)) {
-        let is_file = path.is_file();
+        // A pipe is one, too.
+        let is_file = !path.is_dir();
         if is_file && set.files.len() > 1 {
             continue;
         }

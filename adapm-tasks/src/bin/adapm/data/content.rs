@@ -5,6 +5,7 @@ use std::path::Path;
 use std::thread;
 
 use adapm_tasks::data::{self, DataError};
+use adapm_tasks::files::is_shared;
 use adapm_tasks::kge::{Graph, GraphOptions, GraphSource};
 use adapm_tasks::mf::Ratings;
 use adapm_tasks::run::TaskError;
@@ -116,9 +117,10 @@ fn of_ratings(ratings: &Ratings) -> Content {
     content
 }
 
-/// Questions of analogy, if the file is such, else a text.
+/// Questions of analogy, if the file is such, else a text, as a pipe, which can be read once.
 fn of_words(path: &Path) -> Result<Content, Failure> {
-    if let Ok(questions) = Analogies::load(path)
+    if !is_shared(path)
+        && let Ok(questions) = Analogies::load(path)
         && !questions.is_empty()
     {
         let asked = questions.len() as u64;
@@ -156,6 +158,10 @@ pub(super) fn task_of(path: &Path) -> Result<Task, Failure> {
     let is_there = |name: &str| path.join(name).exists();
     if ["train.del", "train.del.gz", "train2id.txt"].into_iter().any(is_there) {
         return Ok(Task::Kge);
+    }
+    if is_shared(path) {
+        // It is not to be read twice.
+        return Err(Failure::UnknownTask(path.to_path_buf()));
     }
     if let Some(task) = data::looks_like(path).and_then(|looks| looks.task().parse().ok()) {
         return Ok(task);
