@@ -115,7 +115,7 @@ fn ratings_and_texts_are_checked_as_their_tasks_read_them() {
     let of = |name: &str, task: &str| check(&folder.join(name), &["--task", task]);
     let ratings = of("ratings.csv", "mf");
     assert_eq!(ratings.code, Some(1), "{ratings:?}");
-    holds(&ratings.stdout, "1 cells of train are there more than once");
+    holds(&ratings.stdout, "1 repeated in train, trained on each time");
     let sentences = of("text", "wv");
     assert_eq!(sentences.code, Some(0), "{sentences:?}");
     holds(&sentences.stdout, "5 words, 5 different");
@@ -145,4 +145,28 @@ fn a_named_pipe_is_read_once_for_the_task_that_is_given() {
         holds(&ran.stdout, expected);
         writer.join().expect("no panic").expect("somebody reads");
     }
+}
+
+#[test]
+fn ratings_of_test_that_are_in_train_are_a_problem_wherever_they_are_read() {
+    let folder = folder("data_trained");
+    write(&folder, "train.csv", "1,2,3\n1,3,4\n2,2,5\n2,3,1\n");
+    write(&folder, "valid.csv", "1,2,3\n");
+    write(&folder, "test.csv", "1,3,4\n2,2,5\n3,2,5\n");
+    let ran = check(&folder, &["--task", "mf", "--json"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let [object] = objects(&ran).try_into().expect("one object");
+    for (name, count) in [("trained_valid", 1), ("trained_test", 2), ("unseen_test", 1)] {
+        assert_eq!(object["counts"][name], count, "{name} of {object}");
+    }
+    let problems = [
+        "1 of valid are in train, too",
+        "2 of test are in train, too: figures are too good",
+        "1 of test with a row or column unknown to train: the mean of the other is predicted",
+    ];
+    assert_eq!(object["problems"], Value::from(problems.as_slice()));
+    // The plan of a run says the same.
+    let trained = run(&["train", "mf", "--data", text(&folder), "--epochs", "1", "--dim", "2"]);
+    assert_eq!(trained.code, Some(0), "{trained:?}");
+    problems.into_iter().for_each(|words| holds(&trained.stdout, words));
 }

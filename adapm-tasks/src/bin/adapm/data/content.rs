@@ -16,7 +16,8 @@ use crate::args::CheckArgs;
 use crate::data::sets::Task;
 use crate::failure::Failure;
 use crate::format;
-use crate::kge::findings;
+use crate::kge::{self, Finding};
+use crate::mf;
 
 /// What is in data.
 #[derive(Default, Serialize)]
@@ -31,6 +32,14 @@ pub(super) struct Content {
     pub(super) notes: Vec<String>,
     /// What may make figures wrong.
     pub(super) problems: Vec<String>,
+}
+
+impl Content {
+    fn add(&mut self, findings: Vec<Finding>) {
+        for finding in findings {
+            if finding.is_problem { &mut self.problems } else { &mut self.notes }.push(finding.text);
+        }
+    }
 }
 
 /// Reads the data at `path`.
@@ -79,9 +88,7 @@ fn of_graph(graph: &Graph) -> Content {
         [train, valid, test, entities, relations].map(format::count);
     content.counts_told.push(format!("{train} train, {valid} valid, {test} test triples"));
     content.counts_told.push(format!("{entities} entities, {relations} relations"));
-    for finding in findings(graph) {
-        if finding.is_problem { &mut content.problems } else { &mut content.notes }.push(finding.text);
-    }
+    content.add(kge::findings(graph));
     content
 }
 
@@ -98,6 +105,8 @@ fn of_ratings(ratings: &Ratings) -> Content {
             ("rows", rows),
             ("columns", columns),
             ("repeated", counts.repeated),
+            ("trained_valid", counts.trained_valid),
+            ("trained_test", counts.trained_test),
             ("unseen_valid", counts.unseen_valid),
             ("unseen_test", counts.unseen_test),
         ]),
@@ -107,13 +116,7 @@ fn of_ratings(ratings: &Ratings) -> Content {
     content
         .counts_told
         .push(format!("{train} train, {valid} valid, {test} test cells; {rows} rows, {columns} columns"));
-    let problems = [
-        (counts.repeated, "cells of train are there more than once"),
-        (counts.unseen_valid, "of valid with a row or column unknown to train"),
-        (counts.unseen_test, "of test with a row or column unknown to train"),
-    ];
-    let counted = problems.into_iter().filter(|(count, _)| *count > 0);
-    content.problems = counted.map(|(count, text)| format!("{} {text}", format::count(count))).collect();
+    content.add(mf::findings(ratings));
     content
 }
 

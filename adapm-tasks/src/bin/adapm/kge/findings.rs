@@ -13,11 +13,11 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    fn note(text: String) -> Self {
+    pub(crate) fn note(text: String) -> Self {
         Self { text, is_problem: false }
     }
 
-    fn problem(text: String) -> Self {
+    pub(crate) fn problem(text: String) -> Self {
         Self { text, is_problem: true }
     }
 }

@@ -16,7 +16,7 @@ use crate::progress::{EpochDone, Labels, Screen};
 use crate::table::Table;
 
 pub(crate) use figures::BEST_MRR;
-pub(crate) use findings::findings;
+pub(crate) use findings::{Finding, findings};
 
 /// The seed that is meant if none is given.
 pub(crate) const DATA_SEED: u64 = 1;

@@ -2,6 +2,7 @@
 
 mod eval;
 mod figures;
+mod findings;
 mod train;
 
 use adapm_tasks::mf::{PlantedConfig, RatingMetrics, Ratings};
@@ -14,6 +15,8 @@ use crate::format;
 use crate::input;
 use crate::progress::{EpochDone, Labels, Screen};
 use crate::table::Table;
+
+pub(crate) use findings::findings;
 
 /// The name of the task.
 const TASK: &str = "mf";
@@ -69,25 +72,5 @@ fn describe(table: &mut Table, ratings: &Ratings, args: &DataArgs, given: &Given
         format::count(ratings.columns() as u64),
     );
     table.row(["", &sizes]);
-    let counts = ratings.counts();
-    if counts.repeated > 0 {
-        table.row([
-            "",
-            &format!("{} repeated in train, trained on each time", format::count(counts.repeated)),
-        ]);
-    }
-    for (split, trained) in [("valid", counts.trained_valid), ("test", counts.trained_test)] {
-        if trained > 0 {
-            table.row(["", &format!("{} of {split} are in train, too", format::count(trained))]);
-        }
-    }
-    for (split, unseen) in [("valid", counts.unseen_valid), ("test", counts.unseen_test)] {
-        if unseen > 0 {
-            let unseen = format::count(unseen);
-            let text = format!(
-                "{unseen} of {split} with a row or column unknown to train: the mean of the other is predicted"
-            );
-            table.row(["", &text]);
-        }
-    }
+    findings(ratings).iter().for_each(|finding| table.row(["", finding.text.as_str()]));
 }
