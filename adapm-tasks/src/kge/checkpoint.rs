@@ -2,20 +2,23 @@
 //!
 //! ```text
 //!   "adapmckp" | version u32 | task, model: text | dim u64 | kind u8 | layout digest u64
-//!   | entities: count u64, names | relations: count u64, names | floats u64 | values in key order f32 | checksum u64
+//!   | entities: count u64, names | relations: count u64, names | digest of the training facts u64
+//!   | floats u64 | values in key order f32 | checksum u64
 //! ```
 //!
 //! The kind is 1 with inverse relations, else 0, and twice the place of the weight of frequency; what it weighs is found again in the
 //! training facts.
 //!
 //! All numbers are little-endian; a text or name is its length `u32` and its bytes; the checksum is that of all bytes
-//! before. Only parameters are kept, no accumulators. The bytes do not depend on how many nodes held the values.
+//! before. Only parameters are kept, no accumulators. The bytes do not depend on how many nodes held the values. Files of version 1
+//! did not tell what they were trained on, and are refused: by the names alone, parts drawn by another seed look the same.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::{fmt, io};
 
 use crate::kge::config::ModelKind;
+use crate::kge::digest;
 use crate::kge::graph::{Graph, Names};
 use crate::kge::model::Model;
 use crate::kge::prior::Weight;
@@ -32,13 +35,15 @@ pub struct Checkpoint {
     pub(crate) weight: Weight,
     pub(crate) entities: Names,
     pub(crate) relations: Names,
+    /// Digest of all facts of train, those held back among them.
+    pub(crate) trained_on: u64,
     pub(crate) values: Arc<Vec<f32>>,
 }
 
 impl fmt::Debug for Checkpoint {
     /// Sizes instead of millions of numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { model, dim, reciprocal, weight, entities, relations, values } = self;
+        let Self { model, dim, reciprocal, weight, entities, relations, values, .. } = self;
         write!(f, "Checkpoint of {model} {dim} (inverse relations: {reciprocal}, weight {weight:?}), ")?;
         write!(f, "{} entities, {} relations, {} floats", entities.len(), relations.len(), values.len())
     }
@@ -105,15 +110,20 @@ impl Checkpoint {
         self.weight.factor()
     }
 
-    /// Checks that the parameters are of the graph's entities and relations.
+    /// Checks that the parameters are of the graph's entities and relations, and were trained on its train part: else what is to be
+    /// ranked may have been trained on.
     pub(crate) fn check_data(&self, graph: &Graph) -> Result<(), CheckpointError> {
-        if self.entities == graph.entities && self.relations == graph.relations {
-            return Ok(());
+        if self.entities != graph.entities || self.relations != graph.relations {
+            return Err(CheckpointError::OtherData {
+                checkpoint: (self.entities.len(), self.relations.len()),
+                graph: (graph.entities.len(), graph.relations.len()),
+            });
         }
-        Err(CheckpointError::OtherData {
-            checkpoint: (self.entities.len(), self.relations.len()),
-            graph: (graph.entities.len(), graph.relations.len()),
-        })
+        if self.trained_on == digest::of_train(graph) {
+            Ok(())
+        } else {
+            Err(CheckpointError::OtherTraining { of: "triples" })
+        }
     }
 
     /// Writes the bytes of the file.
@@ -126,13 +136,14 @@ impl Checkpoint {
         writer.text(self.model.name().as_bytes())?;
         writer.count(self.dim as u64)?;
         writer.bytes(&[u8::from(self.reciprocal) + 2 * self.weight.place() as u8])?;
-        writer.count(self.digest())?;
+        writer.count(self.layout_digest())?;
         for names in [&self.entities, &self.relations] {
             writer.count(names.len() as u64)?;
             for index in 0..names.len() {
                 writer.text(names.bytes(index).unwrap_or_default())?;
             }
         }
+        writer.count(self.trained_on)?;
         writer.values(&self.values)
     }
 
@@ -150,7 +161,7 @@ impl Checkpoint {
     }
 
     /// The digest of the layout of the parameters; 0 for what cannot be laid out.
-    fn digest(&self) -> u64 {
+    fn layout_digest(&self) -> u64 {
         let layout = self.shape().and_then(|shape| shape.groups().layout().ok());
         layout.map_or(0, |layout| layout.digest::<f32>())
     }
@@ -162,13 +173,14 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     let dim = usize::try_from(reader.count()?).map_err(|_| Fault::Corrupt)?;
     let [kind] = reader.array()?;
     let (reciprocal, weight) = (kind % 2 == 1, Weight::at(usize::from(kind / 2)).ok_or(Fault::Corrupt)?);
-    let digest = reader.count()?;
+    let layout = reader.count()?;
     let (entities, relations) = (names(&mut reader)?, names(&mut reader)?);
+    let trained_on = reader.count()?;
     let values = Arc::new(reader.values()?);
     let model = model.ok_or(Fault::Corrupt)?;
-    let checkpoint = Checkpoint { model, dim, reciprocal, weight, entities, relations, values };
+    let checkpoint = Checkpoint { model, dim, reciprocal, weight, entities, relations, trained_on, values };
     // What cannot be laid out has no digest.
-    let is_of_layout = digest != 0 && checkpoint.digest() == digest;
+    let is_of_layout = layout != 0 && checkpoint.layout_digest() == layout;
     let floats = checkpoint.shape().filter(|_| is_of_layout).map(|shape| shape.groups().total());
     if floats == Some(checkpoint.values.len()) { Ok(checkpoint) } else { Err(Fault::Corrupt) }
 }

@@ -84,6 +84,7 @@ mod tests {
                 weight: Weight::default(),
                 entities,
                 relations,
+                trained_on: 0,
                 values,
             };
             let mut out = Vec::new();

@@ -147,6 +147,7 @@ mod tests {
             weight: Weight::default(),
             entities: graph.entities.clone(),
             relations: graph.relations.clone(),
+            trained_on: digest::of_train(&graph),
             values: std::sync::Arc::default(),
         };
         let other = evaluation(&graph, &EvalConfig::default(), &checkpoint);

@@ -11,6 +11,7 @@ use crate::data::triples::{ColumnOrder, Folder};
 use crate::exchange::Exchange;
 use crate::kge::checkpoint::Checkpoint;
 use crate::kge::config::{ModelKind, TrainConfig};
+use crate::kge::digest;
 use crate::kge::graph::{Graph, GraphCounts, GraphOptions, GraphSource, Names, Triple};
 use crate::kge::model::Model;
 use crate::kge::observed::Observed;
@@ -77,6 +78,7 @@ pub fn checkpoint_of(graph: &Graph, kind: ModelKind, dim: usize, reciprocal: boo
         weight: Weight::default(),
         entities: graph.entities.clone(),
         relations: graph.relations.clone(),
+        trained_on: digest::of_train(graph),
         values: Arc::new(vec![value; shape.groups().total()]),
     }
 }

@@ -6,6 +6,7 @@ use crate::kge::baseline::frequency_baseline;
 use crate::kge::check;
 use crate::kge::checkpoint::Checkpoint;
 use crate::kge::config::TrainConfig;
+use crate::kge::digest;
 use crate::kge::graph::Graph;
 use crate::kge::held_back;
 use crate::kge::observed::Observed;
@@ -80,6 +81,7 @@ pub(crate) fn run(
             weight: chosen.weight(),
             entities: graph.entities.clone(),
             relations: graph.relations.clone(),
+            trained_on: digest::of_train(whole),
             values,
         }),
         stopped: trained.stopped,

@@ -172,15 +172,20 @@ impl Checkpoint {
         decode(bytes).map_err(|fault| fault.at(path))
     }
 
-    /// Checks that the factors are of the rows and columns of these ratings.
+    /// Checks that the factors are of the rows and columns of these ratings. Of generated ratings, which have no ids, also that they
+    /// are those that were trained on; read ones may be others to predict.
     pub(crate) fn check_data(&self, ratings: &Ratings) -> Result<(), CheckpointError> {
         let (rows, columns) = (u64::from(ratings.rows), u64::from(ratings.columns));
         let are_equal = (self.rows, self.columns) == (rows, columns)
             && (&self.row_ids, &self.column_ids) == (&ratings.row_ids, &ratings.column_ids);
-        if are_equal {
-            return Ok(());
+        if !are_equal {
+            let checkpoint = (self.rows, self.columns);
+            return Err(CheckpointError::OtherRatings { checkpoint, ratings: (rows, columns) });
         }
-        Err(CheckpointError::OtherRatings { checkpoint: (self.rows, self.columns), ratings: (rows, columns) })
+        if ratings.is_generated() && ratings.train_digest() != self.trained_on {
+            return Err(CheckpointError::OtherTraining { of: "ratings" });
+        }
+        Ok(())
     }
 
     /// A number that differs between factors that differ.

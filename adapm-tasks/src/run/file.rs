@@ -74,6 +74,11 @@ pub enum CheckpointError {
         /// Entities and relations of the graph.
         graph: (usize, usize),
     },
+    /// The parameters were trained on other facts or ratings, of the same names.
+    OtherTraining {
+        /// What was trained on: `triples` or `ratings`.
+        of: &'static str,
+    },
     /// The factors belong to other rows or columns than those of the ratings.
     OtherRatings {
         /// Rows and columns of the checkpoint.
@@ -109,6 +114,12 @@ impl fmt::Display for CheckpointError {
                     checkpoint.0, checkpoint.1
                 )?;
                 write!(f, " than the graph ({}, {}); give the data it was trained on", graph.0, graph.1)
+            }
+            Self::OtherTraining { of } => {
+                write!(f, "the checkpoint was trained on other {of} than these; ")?;
+                f.write_str(
+                    "give the data it was trained on, with the same --data-seed and other flags of the data",
+                )
             }
             Self::OtherRatings { checkpoint: (rows, columns), ratings } => {
                 write!(
@@ -324,8 +335,11 @@ impl Checksum {
 
 /// The version of the files of a task.
 fn version_of(task: &[u8]) -> u32 {
-    // Since version 2 a factorization has means.
-    if task == b"mf" { 2 } else { 1 }
+    match task {
+        // Since version 2 a factorization has means, and a graph's model tells what it was trained on.
+        b"mf" | b"kge" => 2,
+        _ => 1,
+    }
 }
 
 const MAGIC: &[u8] = b"adapmckp";

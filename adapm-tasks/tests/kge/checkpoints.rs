@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
 use adapm_tasks::kge::{
-    Checkpoint, CheckpointError, EvalConfig, Graph, ModelKind, NoProgress, TaskError, TrainConfig, evaluate,
+    Checkpoint, CheckpointError, EvalConfig, Graph, GraphOptions, ModelKind, NoProgress, TaskError,
+    TrainConfig, evaluate,
 };
 
 use crate::{graph, run, small};
@@ -92,6 +93,35 @@ fn parameters_of_other_data_are_refused() {
 }
 
 #[test]
+fn parameters_trained_on_other_facts_of_the_same_names_are_refused() {
+    let file = Scratch::new("parts.tsv");
+    let facts: String = (0..200).map(|at| format!("e{}\tr{}\te{}\n", at % 20, at % 3, at * 7 % 20)).collect();
+    fs::write(&file.0, facts).expect("writes");
+    let graph = |seed| {
+        let mut options = GraphOptions::default();
+        options.seed = seed;
+        Graph::load_with(&file.0, &options).expect("reads")
+    };
+    let (graph, other) = (graph(7), graph(1));
+    assert_eq!(graph.entities(), other.entities());
+    // Whether some of train was held back to select on or not.
+    for holds_back in [false, true] {
+        let config = small(|config| (config.epochs, config.evaluate) = (1, holds_back));
+        let checkpoint = trained(&graph, &config);
+        let rank = |graph| {
+            evaluate(graph, &checkpoint, &EvalConfig::default(), &NoProgress, &AtomicBool::new(false))
+        };
+        assert!(rank(&graph).is_ok());
+        let error = rank(&other).expect_err("other facts");
+        assert!(
+            matches!(error, TaskError::Checkpoint(CheckpointError::OtherTraining { of: "triples" })),
+            "{error}"
+        );
+        assert!(error.to_string().contains("--data-seed"), "{error}");
+    }
+}
+
+#[test]
 fn a_damaged_file_is_an_error_of_one_line() {
     let config = small(|config| (config.epochs, config.evaluate) = (0, false));
     let file = Scratch::new("damaged");
@@ -118,9 +148,12 @@ fn a_damaged_file_is_an_error_of_one_line() {
     let mut longer = bytes.clone();
     longer.push(0);
     assert!(matches!(load(&longer), Err(CheckpointError::Corrupt { .. })));
-    let mut newer = bytes.clone();
-    newer[8] = 9;
-    assert!(matches!(load(&newer), Err(CheckpointError::Version { found: 9, .. })));
+    for version in [1, 9] {
+        let mut other = bytes.clone();
+        other[8] = version;
+        let expected = CheckpointError::Version { path: file.0.clone(), found: version.into(), read: 2 };
+        assert_eq!(load(&other), Err(expected));
+    }
     assert!(matches!(load(b"no checkpoint at all"), Err(CheckpointError::Foreign { .. })));
     let missing = Checkpoint::load(&file.0.with_extension("missing"));
     assert!(

@@ -56,3 +56,27 @@ fn a_file_is_read_as_it_was_written_and_refused_with_other_ratings() {
     assert!(matches!(error, TaskError::Checkpoint(CheckpointError::OtherRatings { .. })), "{error}");
     assert!(error.to_string().contains("(200 rows, 100 columns) than the ratings (201, 100)"), "{error}");
 }
+
+#[test]
+fn factors_of_another_generated_matrix_of_that_size_are_refused() {
+    let generated = |change: &dyn Fn(&mut PlantedConfig)| {
+        let mut config = PlantedConfig::default();
+        (config.rows, config.columns, config.cells, config.test_cells) = (200, 100, 5_000, 1_000);
+        change(&mut config);
+        Ratings::planted(config).expect("there is such a matrix")
+    };
+    let ratings = generated(&|config| config.seed = 2);
+    let checkpoint = run(&ratings, &small(|config| config.epochs = Some(1))).expect("trains").checkpoint;
+    let checkpoint = checkpoint.expect("asked for");
+    assert!(predict(&ratings, &checkpoint, |_| {}).is_ok());
+    let more = generated(&|config| (config.seed, config.test_cells) = (2, 2_000));
+    assert_eq!(predict(&more, &checkpoint, |_| {}).expect("the same model").predicted, 2_000);
+    for other in [generated(&|_| {}), generated(&|config| (config.seed, config.noise) = (2, 0.3))] {
+        let error = predict(&other, &checkpoint, |_| {}).expect_err("another matrix");
+        assert!(
+            matches!(error, TaskError::Checkpoint(CheckpointError::OtherTraining { of: "ratings" })),
+            "{error}"
+        );
+        assert!(error.to_string().contains("--data-seed"), "{error}");
+    }
+}
