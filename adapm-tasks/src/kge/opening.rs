@@ -4,7 +4,7 @@ use crate::kge::checkpoint::Checkpoint;
 use crate::kge::config::{EvalConfig, TrainConfig};
 use crate::kge::digest;
 use crate::kge::graph::Graph;
-use crate::run::agreement::Opening;
+use crate::run::agreement::{Opening, or_default};
 
 /// A training run.
 pub(crate) fn training(graph: &Graph, config: &TrainConfig) -> Opening {
@@ -42,9 +42,9 @@ pub(crate) fn training(graph: &Graph, config: &TrainConfig) -> Opening {
         ("dim", dim.to_string()),
         ("epochs", epochs.to_string()),
         ("negatives", negatives.to_string()),
-        ("negative_count", format!("{negative_count:?}")),
-        ("scheme", format!("{scheme:?}")),
-        ("chunk", format!("{chunk:?}")),
+        ("negative_count", or_default(*negative_count)),
+        ("scheme", or_default(scheme.map(|scheme| format!("{scheme:?}")))),
+        ("chunk", or_default(*chunk)),
         ("loss", loss.to_string()),
         ("learning_rate", learning_rate.to_string()),
         ("l2_entity", l2_entity.to_string()),
@@ -55,7 +55,7 @@ pub(crate) fn training(graph: &Graph, config: &TrainConfig) -> Opening {
         ("reciprocal", reciprocal.to_string()),
         ("localize_ahead", localize_ahead.to_string()),
         ("evaluate", evaluate.to_string()),
-        ("valid_every", format!("{valid_every:?}")),
+        ("valid_every", or_default(*valid_every)),
     ];
     Opening::new("train kge", describe(graph), *checkpoint, (*system, *nodes, *workers), settings)
 }
@@ -138,6 +138,11 @@ mod tests {
             |learning_rate| Ok(training(&graph, &TrainConfig { learning_rate, ..TrainConfig::default() }));
         let expected = "node n1 has learning_rate 0.2, others have 0.1; start all nodes alike";
         for text in agree_all(vec![opening(0.1), opening(0.2)]) {
+            assert_eq!(text, Err(expected.to_owned()));
+        }
+        let chunked = |chunk| Ok(training(&graph, &TrainConfig { chunk, ..TrainConfig::default() }));
+        let expected = "node n1 has chunk by default, others have 16; start all nodes alike";
+        for text in agree_all(vec![chunked(Some(16)), chunked(None), chunked(Some(16))]) {
             assert_eq!(text, Err(expected.to_owned()));
         }
         let checkpoint = Checkpoint {

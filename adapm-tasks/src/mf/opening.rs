@@ -4,7 +4,7 @@ use crate::mf::checkpoint::Checkpoint;
 use crate::mf::config::{EvalConfig, TrainConfig};
 use crate::mf::ratings::Ratings;
 use crate::mf::selection::Prepared;
-use crate::run::agreement::Opening;
+use crate::run::agreement::{Opening, or_default};
 
 /// A training run.
 pub(crate) fn training(ratings: &Ratings, config: &TrainConfig, prepared: &Prepared<'_>) -> Opening {
@@ -37,7 +37,7 @@ pub(crate) fn training(ratings: &Ratings, config: &TrainConfig, prepared: &Prepa
         ("order", config.order(prepared.selection).to_string()),
         ("optimizer", optimizer.to_string()),
         ("dim", dim.to_string()),
-        ("epochs", epochs.map_or_else(|| "as many as help".to_owned(), |epochs| epochs.to_string())),
+        ("epochs", or_default(*epochs)),
         ("learning_rate", config.rate().to_string()),
         ("bold_driver", bold_driver.to_string()),
         ("l2", penalty_of(config, prepared)),

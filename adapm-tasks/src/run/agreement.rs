@@ -89,12 +89,17 @@ impl Opening {
             (TASK, task.to_owned()),
             ("system", system.map_or("none", System::name).to_owned()),
             ("nodes", nodes.to_string()),
-            ("workers", workers.map_or("as cores".to_owned(), |workers| workers.to_string())),
+            ("workers", or_default(workers)),
         ];
         let settings = first.into_iter().chain(settings);
         let settings = settings.map(|(name, value)| (name.to_owned(), value)).collect();
         Self { data, settings, checkpoint }
     }
+}
+
+/// A choice that may be left to the program, as others are told of it.
+pub(crate) fn or_default(choice: Option<impl fmt::Display>) -> String {
+    choice.map_or_else(|| "by default".to_owned(), |choice| choice.to_string())
 }
 
 /// Makes sure that all processes mean the same run, or says which one does not. `own` is an error if this process cannot

@@ -1,6 +1,6 @@
 //! What has to be equal on all nodes before word vectors are trained or evaluated.
 
-use crate::run::agreement::Opening;
+use crate::run::agreement::{Opening, or_default};
 use crate::run::digest::Digest;
 use crate::wv::analogy::Analogies;
 use crate::wv::config::{EvalConfig, TrainConfig};
@@ -33,11 +33,11 @@ pub(crate) fn training(corpus: &Corpus, questions: Option<&Analogies>, config: &
     let settings = [
         ("seed", seed.to_string()),
         ("dim", dim.to_string()),
-        ("epochs", format!("{epochs:?}")),
+        ("epochs", or_default(*epochs)),
         ("window", window.to_string()),
         ("negatives", negatives.to_string()),
         ("drawn", drawn.to_string()),
-        ("scheme", format!("{scheme:?}")),
+        ("scheme", or_default(scheme.map(|scheme| format!("{scheme:?}")))),
         ("sample", sample.to_string()),
         ("optimizer", optimizer.to_string()),
         ("learning_rate", learning_rate.to_string()),
