@@ -113,7 +113,7 @@ mod tests {
             Ok(training(&graph, &config))
         };
         let agreed = agree_all(vec![opening(true), opening(false), opening(false)]);
-        assert_eq!(agreed, vec![Ok(Agreed { checkpoint: true }); 3]);
+        assert_eq!(agreed, vec![Ok(Agreed { checkpoint: true, stopped: false }); 3]);
     }
 
     #[test]

@@ -6,8 +6,13 @@ use crate::mf::ratings::Ratings;
 use crate::mf::selection::Prepared;
 use crate::run::agreement::{Opening, or_default};
 
-/// A training run.
-pub(crate) fn training(ratings: &Ratings, config: &TrainConfig, prepared: &Prepared<'_>) -> Opening {
+/// A training run, which may have been stopped while it was prepared.
+pub(crate) fn training(
+    ratings: &Ratings,
+    config: &TrainConfig,
+    prepared: &Prepared<'_>,
+    stopped: bool,
+) -> Opening {
     // Field by field, so that a field that is new cannot be forgotten.
     let TrainConfig {
         system,
@@ -48,9 +53,9 @@ pub(crate) fn training(ratings: &Ratings, config: &TrainConfig, prepared: &Prepa
         ("evaluate", evaluate.to_string()),
         ("holds_back", holds_back.to_string()),
         ("valid_every", valid_every.to_string()),
-        ("found by cross-fitting", prepared.found()),
     ];
     Opening::new("train mf", describe(ratings), *checkpoint, (*system, *nodes, *workers), settings)
+        .found(prepared.found(), stopped)
 }
 
 /// The penalty, and that it falls unless it was given.

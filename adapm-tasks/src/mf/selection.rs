@@ -151,6 +151,17 @@ impl<'a> Prepared<'a> {
         }
     }
 
+    /// The same run without what cross-fitting found: where a stop cut it short, that differs between processes.
+    pub(crate) fn without_choice(self, config: &TrainConfig) -> Self {
+        let Selection::CrossFitted { .. } = self.selection else { return self };
+        let schedule = match self.schedule {
+            Schedule::Listed(_) => Schedule::Listed(Vec::new()),
+            other => other,
+        };
+        let epochs = config.epochs.unwrap_or(EPOCHS_MAX);
+        Self { epochs, gain: 0.0, cross_fitted: None, schedule, ..self }
+    }
+
     /// The penalty of the epoch behind some, of which these are the errors on what is selected on, where it was looked at.
     pub(crate) fn penalty(&self, epochs: usize, errors: impl Iterator<Item = f64>) -> f32 {
         match &self.schedule {
@@ -171,7 +182,10 @@ impl<'a> Prepared<'a> {
     pub(crate) fn found(&self) -> String {
         let Self { epochs, gain, schedule, .. } = self;
         match schedule {
-            Schedule::Listed(penalties) => format!("{epochs} epochs, {gain}, {:?}", penalties.last()),
+            Schedule::Listed(penalties) => {
+                let last = penalties.last().copied().unwrap_or_default();
+                format!("{epochs} epochs, {gain}, {last}")
+            }
             _ => "nothing".to_owned(),
         }
     }

@@ -1,7 +1,7 @@
 //! Training, with all nodes in this process or as one node of a group.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use adapm_transport::group::Group;
 
@@ -66,9 +66,14 @@ fn run(
 ) -> Result<TrainReport, TaskError> {
     let config = TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
     let prepared = config.check(ratings, peers).map(|()| Prepared::new(ratings, &config, observer, stop));
-    let own = prepared.as_ref().map(|prepared| opening::training(ratings, &config, prepared));
+    let stopped = stop.load(Ordering::Relaxed);
+    let own = prepared.as_ref().map(|prepared| opening::training(ratings, &config, prepared, stopped));
     let agreed = agreement::agree(peers, own.map_err(|error| TaskError::from(error.clone())))?;
-    let prepared = &prepared?;
+    let prepared = prepared?;
+    let prepared = &if agreed.stopped { prepared.without_choice(&config) } else { prepared };
+    // What stops the preparation in one process stops the run in all, before its first epoch.
+    let raised = AtomicBool::new(true);
+    let stop = if agreed.stopped { &raised } else { stop };
     let crew = Crew::new(config.system, config.nodes, config.workers, peers)?;
     let task = &Factorization::new(ratings, &config, prepared, crew.nodes, crew.workers);
     let settings = Settings {

@@ -65,6 +65,8 @@ pub(crate) struct Opening {
     settings: Vec<(String, String)>,
     /// Node 0 wants the parameters.
     checkpoint: bool,
+    /// The run was stopped before.
+    stopped: bool,
 }
 
 /// What all have agreed on.
@@ -72,6 +74,8 @@ pub(crate) struct Opening {
 pub(crate) struct Agreed {
     /// Node 0 wants the parameters.
     pub(crate) checkpoint: bool,
+    /// The run was stopped before, in one process at least: what processes found does not count.
+    pub(crate) stopped: bool,
 }
 
 impl Opening {
@@ -93,7 +97,13 @@ impl Opening {
         ];
         let settings = first.into_iter().chain(settings);
         let settings = settings.map(|(name, value)| (name.to_owned(), value)).collect();
-        Self { data, settings, checkpoint }
+        Self { data, settings, checkpoint, stopped: false }
+    }
+
+    /// The same run, with what this process has found before; it has to be equal unless one of them was stopped at it.
+    pub(crate) fn found(mut self, found: String, stopped: bool) -> Self {
+        self.settings.push((FOUND.to_owned(), found));
+        Self { stopped, ..self }
     }
 }
 
@@ -113,7 +123,8 @@ pub(crate) fn agree(peers: &Peers<'_>, own: Result<Opening, TaskError>) -> Resul
     let settings = |opening: &Opening| opening.settings.clone();
     // Who runs another program or task may well have other settings.
     let names: Vec<String> = settings(&openings[0]).into_iter().map(|(name, _)| name).collect();
-    for (index, name) in names.iter().enumerate() {
+    let stopped = openings.iter().any(|opening| opening.stopped);
+    for (index, name) in names.iter().enumerate().filter(|(_, name)| !stopped || *name != FOUND) {
         let value = |opening: &Opening| match opening.settings.get(index) {
             Some((other, value)) if other == name => value.clone(),
             _ => "none".to_owned(),
@@ -126,7 +137,7 @@ pub(crate) fn agree(peers: &Peers<'_>, own: Result<Opening, TaskError>) -> Resul
     if let Some((node, there, elsewhere)) = odd_one(openings.iter().map(|opening| opening.data.clone())) {
         return Err(TaskError::Disagreement { node, what: Disagreement::Data { there, elsewhere } });
     }
-    Ok(Agreed { checkpoint: openings[0].checkpoint })
+    Ok(Agreed { checkpoint: openings[0].checkpoint, stopped })
 }
 
 /// Workers of each node: as `asked` for, else as many as all nodes have cores for. Collective if nodes are processes.
@@ -157,6 +168,8 @@ fn odd_one(values: impl Iterator<Item = String>) -> Option<(NodeId, String, Stri
 
 /// The setting that says what is done.
 const TASK: &str = "task";
+/// What was found before.
+const FOUND: &str = "found by cross-fitting";
 
 #[cfg(test)]
 mod tests {
@@ -181,7 +194,10 @@ mod tests {
             ended.into_iter().map(|agreed| agreed.map_err(|error| error.to_string())).collect::<Vec<_>>()
         };
         let refused = |text: &str| vec![Err(format!("node n1 has {text}")); 3];
-        assert_eq!(agree_on("count", "0.1", "5 keys"), vec![Ok(Agreed { checkpoint: true }); 3]);
+        assert_eq!(
+            agree_on("count", "0.1", "5 keys"),
+            vec![Ok(Agreed { checkpoint: true, stopped: false }); 3]
+        );
         let expected = refused("rate 0.2, others have 0.1; start all nodes alike");
         assert_eq!(agree_on("count", "0.2", "6 keys"), expected);
         let other = "node n1 runs sum, the others count; start all nodes with the same task";

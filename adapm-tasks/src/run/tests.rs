@@ -45,7 +45,9 @@ fn train_and(
 ) -> Trained<Figures> {
     let peers = Peers::alone();
     let crew = Crew::new(settings.system, settings.nodes, settings.workers, &peers).expect("makes sense");
-    Run { task, settings, agreed: Agreed { checkpoint }, crew, observer, stop }.train().expect("trains")
+    Run { task, settings, agreed: Agreed { checkpoint, stopped: false }, crew, observer, stop }
+        .train()
+        .expect("trains")
 }
 
 /// Rates of the epochs up to `epoch`: each is twice that before.

@@ -1,15 +1,16 @@
 //! Nodes as processes: each node a thread with a group of its own, joined over loopback as processes are.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use adapm_core::NodeId;
 use adapm_tasks::mf::{
-    EvalConfig, NoProgress, Optimizer, Order, TrainReport, evaluate, evaluate_in_group, train_in_group,
+    EvalConfig, NoProgress, Optimizer, Order, RatingMetrics, Selection, TrainReport, evaluate,
+    evaluate_in_group, train_in_group,
 };
-use adapm_tasks::run::{Disagreement, TaskError};
+use adapm_tasks::run::{Disagreement, Observer, TaskError, Work};
 
 use crate::group::as_each;
-use crate::{ratings, rmse, run, small, steady};
+use crate::{ratings, rmse, run, shapes, small, steady};
 
 #[test]
 fn processes_train_as_well_as_one_and_report_the_same() {
@@ -54,6 +55,41 @@ fn a_node_with_other_choices_is_named_by_all() {
             panic!("{error}");
         };
         assert_eq!((node, name.as_str()), (NodeId(1), "l2"));
+    }
+}
+
+/// Raises a flag in an epoch of cross-fitting.
+struct StopAt<'a> {
+    epoch: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Observer<RatingMetrics> for StopAt<'_> {
+    fn working(&self, work: Work, done: u64, _: u64) {
+        if work == Work::Selecting && done == self.epoch {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_stop_in_cross_fitting_ends_all_processes_without_an_epoch() {
+    let (ratings, _) = shapes::ratings("small", "stopped");
+    for l2 in [None, Some(0.1)] {
+        let config = small(|config| (config.epochs, config.holds_back, config.l2) = (Some(4), true, l2));
+        assert!(matches!(Selection::planned(&ratings, &config), Selection::CrossFitted { .. }));
+        // Node 0 is not stopped, or later than node 1.
+        for epochs in [[u64::MAX, 2], [3, 2]] {
+            let reports = as_each("stopped", 2, |node, group| {
+                let stop = AtomicBool::new(false);
+                let observer = StopAt { epoch: epochs[node], stop: &stop };
+                train_in_group(&ratings, &config, group, &observer, &stop).expect("stops")
+            });
+            for report in reports {
+                assert!(report.stopped && report.epochs.is_empty() && report.test.is_none());
+                assert_eq!((report.selected, report.checkpoint), (None, None));
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::shapes_support::{NAMES, Shape};
 use crate::{rmse, run};
 
 /// The ratings of a shape, read as a user's are.
-fn ratings(name: &str, test: &str) -> (Ratings, Shape) {
+pub(crate) fn ratings(name: &str, test: &str) -> (Ratings, Shape) {
     let shape = Shape::new(name);
     let folder: PathBuf = std::env::temp_dir().join(format!("adapm-mf-{test}-{name}-{}", std::process::id()));
     shape.write(&folder).expect("writes");
