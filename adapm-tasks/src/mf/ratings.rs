@@ -56,6 +56,8 @@ impl fmt::Display for RatingsSource {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RatingCounts {
+    /// Lines of comments before the first rating of each file, left out.
+    pub comments: u64,
     /// Data points of train whose row and column occur more than once, counted beyond the first; each is trained on.
     pub repeated: u64,
     /// Data points of valid whose row and column train has, too.

@@ -5,8 +5,8 @@ use std::io::{self, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::data::ratings::{Rating, RatingFault, read};
-use crate::data::{DataError, Looks, RatingFormat, RatingId, bytes, looks_like};
+use crate::data::ratings::{Found, Rating, RatingFault, read};
+use crate::data::{DataError, Looks, RatingId, bytes, looks_like};
 use crate::files;
 use crate::mf::cell::Cell;
 use crate::mf::checkpoint::Checkpoint;
@@ -63,7 +63,7 @@ fn predicted(
     let (row_ids, column_ids) = (checkpoint.row_ids.clone(), checkpoint.column_ids.clone());
     let index = |ids: &Ids, id: RatingId<'_>| ids.find(id).map(|index| index as u32);
     let mut held = Held::default();
-    let format = kept.read(&file, &mut |rating| {
+    let Found { format, comments } = kept.read(&file, &mut |rating| {
         held.take(rating.value, index(&row_ids, rating.row), index(&column_ids, rating.column));
         Ok(())
     })?;
@@ -73,7 +73,7 @@ fn predicted(
     sort_by_column(&mut held.cells);
     let unseen = held.unseen.len() as u64;
     let (mut valid, mut test) = (Held::default(), Held::default());
-    let mut counts = RatingCounts::default();
+    let mut counts = RatingCounts { comments, ..RatingCounts::default() };
     match split {
         Split::Valid => (valid, counts.unseen_valid) = (held, unseen),
         Split::Test => (test, counts.unseen_test) = (held, unseen),
@@ -174,7 +174,7 @@ fn assemble(files: &Files, kept: &Kept) -> Result<Ratings, DataError> {
     let mut cells = Vec::new();
     let mut held_out = HeldOut::default();
     let is_held_out = files.test.is_none();
-    let format = kept.read(&files.train, &mut |rating| {
+    let Found { format, mut comments } = kept.read(&files.train, &mut |rating| {
         if is_held_out && held_out::is_held_out(rating.row, rating.column) {
             let HeldOut { cells, rows, columns } = &mut held_out;
             cells.push(cell(rating, rows, columns)?);
@@ -194,16 +194,19 @@ fn assemble(files: &Files, kept: &Kept) -> Result<Ratings, DataError> {
     let mut valid = Held::default();
     for (split, path) in [(&mut valid, &files.valid), (&mut test, &files.test)] {
         let Some(path) = path else { continue };
-        kept.read(path, &mut |rating| {
+        let found = kept.read(path, &mut |rating| {
             split.take(rating.value, rows.find(rating.row), columns.find(rating.column));
             Ok(())
         })?;
+        comments += found.comments;
         if split.len() == 0 {
             return Err(DataError::NoRating { path: path.clone() });
         }
     }
     let source = RatingsSource::Files { train: files.train.clone(), format, is_held_out };
-    Ok(finish(cells, [valid, test], rows, columns, source))
+    let mut ratings = finish(cells, [valid, test], rows, columns, source);
+    ratings.counts.comments = comments;
+    Ok(ratings)
 }
 
 /// A data point, with preliminary indices.
@@ -246,6 +249,7 @@ fn finish(
         held.cells.iter().filter(is_trained).count() as u64
     };
     let counts = RatingCounts {
+        comments: 0,
         repeated: repeats.count() as u64,
         trained_valid: trained(&valid),
         trained_test: trained(&test),
@@ -295,7 +299,7 @@ impl Kept {
         &self,
         path: &Path,
         each: &mut dyn FnMut(Rating<'_>) -> Result<(), RatingFault>,
-    ) -> Result<RatingFormat, DataError> {
+    ) -> Result<Found, DataError> {
         let source = match self.0.get(path) {
             Some(bytes) => bytes::Source::new(Cursor::new(Arc::clone(bytes)), path)?,
             None => bytes::open(path)?,

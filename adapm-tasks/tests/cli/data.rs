@@ -150,7 +150,7 @@ fn a_named_pipe_is_read_once_for_the_task_that_is_given() {
 #[test]
 fn ratings_of_test_that_are_in_train_are_a_problem_wherever_they_are_read() {
     let folder = folder("data_trained");
-    write(&folder, "train.csv", "1,2,3\n1,3,4\n2,2,5\n2,3,1\n");
+    write(&folder, "train.csv", "# made by hand\n1,2,3\n1,3,4\n2,2,5\n2,3,1\n");
     write(&folder, "valid.csv", "1,2,3\n");
     write(&folder, "test.csv", "1,3,4\n2,2,5\n3,2,5\n");
     let ran = check(&folder, &["--task", "mf", "--json"]);
@@ -165,8 +165,13 @@ fn ratings_of_test_that_are_in_train_are_a_problem_wherever_they_are_read() {
         "1 of test with a row or column unknown to train: the mean of the other is predicted",
     ];
     assert_eq!(object["problems"], Value::from(problems.as_slice()));
+    let comments = "1 line of comments (# or %) at the top left out";
+    assert_eq!(
+        (&object["notes"][0], &object["counts"]["comments"]),
+        (&Value::from(comments), &Value::from(1))
+    );
     // The plan of a run says the same.
     let trained = run(&["train", "mf", "--data", text(&folder), "--epochs", "1", "--dim", "2"]);
     assert_eq!(trained.code, Some(0), "{trained:?}");
-    problems.into_iter().for_each(|words| holds(&trained.stdout, words));
+    problems.into_iter().chain([comments]).for_each(|words| holds(&trained.stdout, words));
 }

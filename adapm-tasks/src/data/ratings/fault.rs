@@ -52,6 +52,8 @@ pub enum RatingFault {
     NotFinite,
     /// A line has no end within reason.
     LineTooLong,
+    /// More comments before the first rating than are looked through.
+    EndlessComments,
     /// More than 2^32 - 1 different rows or columns.
     TooManyIds,
     /// The banner of a MatrixMarket file names a kind of matrix that is no set of ratings.
@@ -114,6 +116,7 @@ impl fmt::Display for RatingFault {
             Self::LineTooLong => {
                 f.write_str("a line without end, or a quote that is not closed; give a rating per line")
             }
+            Self::EndlessComments => f.write_str("16 MiB of comments and no rating; remove them"),
             Self::TooManyIds => f.write_str("more than 2^32 - 1 rows or columns; give fewer"),
             Self::UnsupportedMatrix => {
                 f.write_str("no matrix of ratings; give one that is coordinate, real or integer, ")?;

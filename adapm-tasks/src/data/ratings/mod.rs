@@ -7,7 +7,8 @@
 //! | fields between runs of spaces and tabs: `u i r`, MovieLens `u.data` | nothing else fits |
 //! | MatrixMarket coordinate, real or integer, general or symmetric | its banner |
 //!
-//! Lines of comments (`#`, `%`) may stand at the top. A first line of names says which column is which, in any order
+//! Lines of comments (`#`, `%`) may stand at the top; one that is a rating as the others are, with an id such as `#cats`, is no
+//! comment, unless a space follows the sign. A first line of names says which column is which, in any order
 //! (`columns`); without one, the first three are row, column and value, and a fourth is a time, which is not used. A value is a
 //! finite number with a point or, where a comma separates nothing, with a comma. An id is a number or a name, any text
 //! ([`RatingId`]).
@@ -82,22 +83,26 @@ impl std::fmt::Display for RatingFormat {
     }
 }
 
+/// What a file was read as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) format: RatingFormat,
+    /// Lines of comments at the top, which are left out.
+    pub(crate) comments: u64,
+}
+
 /// Where in a line something is wrong: the byte, from 1, and what.
 pub(crate) type Fault = (u64, RatingFault);
 
 /// Takes a rating, or refuses it.
 type Take<'a> = dyn FnMut(Rating<'_>) -> Result<(), RatingFault> + 'a;
 
-/// Passes every rating of a file to `each`, which may refuse an id; `path` is for errors. Gives the form found.
+/// Passes every rating of a file to `each`, which may refuse an id; `path` is for errors. Gives what was found.
 ///
 /// # Errors
 ///
 /// What cannot be read or is malformed, with line and column. An empty file is none: see how many came.
-pub(crate) fn read<R: BufRead>(
-    source: R,
-    path: &Path,
-    each: &mut Take<'_>,
-) -> Result<RatingFormat, DataError> {
+pub(crate) fn read<R: BufRead>(source: R, path: &Path, each: &mut Take<'_>) -> Result<Found, DataError> {
     let mut line = 1;
     read_form(source, &mut line, each).map_err(|stop| {
         let path = path.to_path_buf();
@@ -112,13 +117,15 @@ pub(crate) fn read<R: BufRead>(
 }
 
 /// [`read`]; `line` is the line of an error.
-fn read_form<R: BufRead>(mut source: R, line: &mut u64, each: &mut Take<'_>) -> Result<RatingFormat, Stop> {
+fn read_form<R: BufRead>(mut source: R, line: &mut u64, each: &mut Take<'_>) -> Result<Found, Stop> {
     let mut head = Vec::new();
-    (&mut source).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(Stop::Io)?;
-    let Some(Opening { skipped, lines, form }) = Opening::of(&head) else { return Ok(text::EMPTY) };
+    let Some(opening) = Opening::read(&mut source, &mut head, line)? else {
+        return Ok(Found { format: text::EMPTY, comments: 0 });
+    };
+    let Opening { skipped, lines, comments, form } = opening;
     let source = Cursor::new(&head[skipped..]).chain(source);
     let split = |source, is_by_colons| Split::new(Lines::new(source, lines), is_by_colons);
-    match form {
+    let format = match form {
         Form::MatrixMarket => {
             let mut records = split(source, false);
             let format = matrix_market::read(&mut records, each);
@@ -131,7 +138,8 @@ fn read_form<R: BufRead>(mut source: R, line: &mut u64, each: &mut Take<'_>) -> 
         Form::Separated { separator, byte, is_quoted } => {
             text::read(Separated::new(source, byte, is_quoted, lines), separator, line, each)
         }
-    }
+    }?;
+    Ok(Found { format, comments })
 }
 
 /// Why reading stops.

@@ -1,12 +1,14 @@
 //! The first lines of a file of ratings: comments to leave out, and what separates fields.
 
 use std::fmt;
+use std::io::{BufRead, Read as _};
 
-use memchr::memmem;
+use memchr::{memmem, memrchr};
 
 use super::columns::{Columns, UNTIMED};
 use super::matrix_market::is_banner;
-use super::text::names_of;
+use super::text::{names_of, rating_len};
+use super::{HEAD_BYTES, LINE_BYTES_MAX, RatingFault, Stop};
 
 /// What stands between the fields of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +97,8 @@ pub(super) struct Opening {
     pub(super) skipped: usize,
     /// Lines before them.
     pub(super) lines: u64,
+    /// Those of them that are comments.
+    pub(super) comments: u64,
     pub(super) form: Form,
 }
 
@@ -113,28 +117,81 @@ pub(super) enum Form {
 }
 
 impl Opening {
-    /// The opening of a file that begins with `head`; `None` if there are no lines but comments.
-    pub(super) fn of(head: &[u8]) -> Option<Self> {
-        let (mut skipped, mut lines) = (0, 0);
+    /// Reads as much of a file into `head` as is needed to tell; `None` if there are no lines but comments. `line` becomes the line of
+    /// an error.
+    pub(super) fn read<R: BufRead>(
+        source: &mut R,
+        head: &mut Vec<u8>,
+        line: &mut u64,
+    ) -> Result<Option<Self>, Stop> {
+        loop {
+            let asked = head.len().max(HEAD_BYTES);
+            let read = source.take(asked as u64).read_to_end(head).map_err(Stop::Io)?;
+            let is_end = read < asked;
+            // The last line may be a part of one.
+            let end = memrchr(b'\n', head).map_or(0, |end| end + 1);
+            let opening = Self::of(&head[..if is_end { head.len() } else { end }]);
+            if opening.is_some() || is_end {
+                return Ok(opening);
+            }
+            let number = || memchr::memchr_iter(b'\n', &head[..end]).count() as u64 + 1;
+            if head.len() - end >= LINE_BYTES_MAX {
+                *line = number();
+                let too_long = (LINE_BYTES_MAX as u64, RatingFault::LineTooLong);
+                return Self::of(head).ok_or(too_long.into()).map(Some);
+            }
+            if head.len() >= COMMENT_BYTES_MAX {
+                *line = number();
+                return Err((1, RatingFault::EndlessComments).into());
+            }
+        }
+    }
+
+    /// The opening of a file that begins with these lines; `None` if all are comments.
+    fn of(head: &[u8]) -> Option<Self> {
+        let mut opening = Self { skipped: 0, lines: 0, comments: 0, form: Form::MatrixMarket };
+        // Lines that begin as comments do, each with the opening that it would be.
+        let mut signed: Vec<(&[u8], Self)> = Vec::new();
         for line in head.split_inclusive(|byte| *byte == b'\n') {
             let text = line.trim_ascii();
-            // Excel tells itself the separator.
-            let is_comment = [b"#".as_slice(), b"%", b"sep="].iter().any(|sign| text.starts_with(sign));
             if is_banner(text) {
-                return Some(Self { skipped, lines, form: Form::MatrixMarket });
+                return Some(opening);
             }
-            if !text.is_empty() && !is_comment {
-                return Some(Self { skipped, lines, form: Form::of(text) });
+            let is_signed = text.starts_with(b"#") || text.starts_with(b"%");
+            // Excel tells itself the separator.
+            if !is_signed && !text.is_empty() && !text.starts_with(b"sep=") {
+                return Some(Self { form: Form::of(text), ..opening }.or_first_of(&signed, text));
             }
             // Names of columns may stand in a comment.
-            if is_comment && names_ratings(&text[1..]) {
+            if is_signed && names_ratings(&text[1..]) {
                 let sign = line.len() - line.trim_ascii_start().len() + 1;
-                return Some(Self { skipped: skipped + sign, lines, form: Form::of(&text[1..]) });
+                return Some(Self { skipped: opening.skipped + sign, form: Form::of(&text[1..]), ..opening });
             }
-            (skipped, lines) = (skipped + line.len(), lines + 1);
+            if is_signed {
+                signed.push((text, opening));
+                opening.comments += 1;
+            }
+            (opening.skipped, opening.lines) = (opening.skipped + line.len(), opening.lines + 1);
         }
-        None
+        // All ids may begin in that way.
+        let (last, opening) = *signed.iter().rev().find(|(line, _)| may_be_id(line))?;
+        let opening = Self { form: Form::of(last), ..opening };
+        rating_len(last, opening.form).map(|_| opening.or_first_of(&signed, last))
     }
+
+    /// The first of the lines before `line`, the one of this opening, that is a rating as it is, else this one.
+    fn or_first_of(self, signed: &[(&[u8], Self)], line: &[u8]) -> Self {
+        let Some(len) = rating_len(line, self.form) else { return self };
+        let is_rating = |line| may_be_id(line) && rating_len(line, self.form) == Some(len);
+        let first = signed.iter().find(|(line, _)| is_rating(line));
+        first.map_or(self, |(_, opening)| Self { form: self.form, ..*opening })
+    }
+}
+
+/// Returns true if a line that begins as a comment may begin with an id instead: no space follows the signs.
+fn may_be_id(line: &[u8]) -> bool {
+    let behind = line.iter().find(|byte| !matches!(byte, b'#' | b'%'));
+    behind.is_some_and(|byte| *byte != b' ')
 }
 
 impl Form {
@@ -152,6 +209,8 @@ impl Form {
     }
 }
 
+/// Bytes of comments before the first rating.
+const COMMENT_BYTES_MAX: usize = 1 << 24;
 /// In the order in which they are tried.
 const SEPARATORS: [Separator; 5] =
     [Separator::DoubleColon, Separator::Tab, Separator::Semicolon, Separator::Comma, Separator::Blank];

@@ -13,7 +13,7 @@ fn parse(text: &[u8]) -> Result<(RatingFormat, Vec<Read>), String> {
         ratings.push((rating.row.to_string(), rating.column.to_string(), rating.value));
         Ok(())
     });
-    format.map(|format| (format, ratings)).map_err(|error| error.to_string())
+    format.map(|found| (found.format, ratings)).map_err(|error| error.to_string())
 }
 
 fn ratings(text: &str) -> Vec<Read> {
@@ -56,6 +56,48 @@ fn forms_are_recognised_by_their_first_line() {
     let market = "%%MatrixMarket matrix coordinate real general\n% c\n9 30 2\n0009 22 4\n7 3 -2.5\n";
     assert_eq!(format(market), "MatrixMarket");
     assert_eq!(ratings(market), [read_as("9", "22", 4.0), expected[1].clone()]);
+}
+
+#[test]
+fn a_rating_whose_id_begins_as_a_comment_does_is_no_comment() {
+    let found = |text: &str| {
+        let mut ids = Vec::new();
+        let found = read(text.as_bytes(), Path::new("x"), &mut |rating| {
+            ids.push(rating.row.to_string());
+            Ok(())
+        });
+        let found = found.unwrap_or_else(|error| panic!("{error}: {text}"));
+        (found.comments, ids.join(" "))
+    };
+    for (text, comments, ids) in [
+        ("#cats,1,3\n%dogs,2,4\ncows,1,5\n", 0, "#cats %dogs cows"),
+        ("# made today\n#cats,1,3\n#dogs,2,4\n", 1, "#cats #dogs"),
+        ("#\t1\t3\nthe\t2\t4\n", 0, "# the"),
+        ("##a::1::3::5\nb::2::4::6\n", 0, "##a b"),
+        // Fields that are not those of the others, sizes as of KONECT, names.
+        ("#cats,1\n#cats,1,x\n#cats,1,2,3\ncows,1,5\n", 3, "cows"),
+        ("% sym weighted\n% 3 4 5\n1 2 3\n", 2, "1"),
+        ("%\n#\n\n% 3 4\n1 2 3\n", 3, "1"),
+        ("#cats,1,3\nuser,item,rating\n1,2,3\n", 1, "1"),
+        ("# user,item,rating\n#cats,1,3\n1,2,3\n", 0, "#cats 1"),
+        ("# 1,2,3\n", 0, ""),
+    ] {
+        assert_eq!(found(text), (comments, ids.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn comments_may_be_long_but_not_endless() {
+    let comment = format!("# {}\n", "x".repeat(100));
+    for lines in [HEAD_BYTES / comment.len(), HEAD_BYTES / comment.len() + 1, 5_000] {
+        let text = format!("{}1,2,3\n4,5,x\n", comment.repeat(lines));
+        assert_eq!(error(&text), format!("x:{}:5: not a number", lines + 2));
+        assert_eq!(ratings(&text.replace('x', "6")), [read_as("1", "2", 3.0), read_as("4", "5", 6.0)]);
+    }
+    let ids: String = (0..9_000).map(|id| format!("#{id},1,3\n")).collect();
+    assert_eq!(ratings(&ids).len(), 9_000);
+    assert!(error(&comment.repeat(170_000)).ends_with(": 16 MiB of comments and no rating"));
+    assert!(error(&format!("# a\n#{}", "x".repeat(3 << 16))).starts_with("x:2:65536: a line without end"));
 }
 
 #[test]

@@ -75,13 +75,27 @@ fn fields_end(first: &Record, fault: &RatingFault) -> u64 {
 
 /// The fields of a line as text.
 pub(super) fn names_of(line: &[u8], form: Form) -> Option<Vec<String>> {
-    let names =
-        |records: &mut dyn Records| records.next().is_ok_and(|is| is).then(|| texts(records.record()));
+    of_first(line, form, texts)
+}
+
+/// The number of fields of a line that is a rating without names of columns.
+pub(super) fn rating_len(line: &[u8], form: Form) -> Option<usize> {
+    let columns = |record: &Record| {
+        let fields: Vec<&[u8]> = record.fields().map(|field| field.bytes).collect();
+        let columns = Columns::unnamed(&fields).ok()?;
+        is_number(record.field(columns.value)).then_some(columns.all)
+    };
+    of_first(line, form, columns).flatten()
+}
+
+/// What `of` says of the fields of a line.
+fn of_first<T>(line: &[u8], form: Form, of: impl Fn(&Record) -> T) -> Option<T> {
+    let of = |records: &mut dyn Records| records.next().is_ok_and(|is| is).then(|| of(records.record()));
     match form {
         Form::MatrixMarket => None,
-        Form::Separated { byte, is_quoted, .. } => names(&mut Separated::new(line, byte, is_quoted, 0)),
+        Form::Separated { byte, is_quoted, .. } => of(&mut Separated::new(line, byte, is_quoted, 0)),
         Form::Split(separator) => {
-            names(&mut Split::new(super::Lines::new(line, 0), separator == Separator::DoubleColon))
+            of(&mut Split::new(super::Lines::new(line, 0), separator == Separator::DoubleColon))
         }
     }
 }

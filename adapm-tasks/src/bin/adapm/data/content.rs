@@ -104,6 +104,7 @@ fn of_ratings(ratings: &Ratings) -> Content {
             ("test", test),
             ("rows", rows),
             ("columns", columns),
+            ("comments", counts.comments),
             ("repeated", counts.repeated),
             ("trained_valid", counts.trained_valid),
             ("trained_test", counts.trained_test),

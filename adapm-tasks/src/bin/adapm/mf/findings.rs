@@ -17,6 +17,13 @@ pub(crate) fn findings(ratings: &Ratings) -> Vec<Finding> {
         (counts.unseen_valid, unseen_valid),
         (counts.unseen_test, unseen_test),
     ];
+    let mut findings = Vec::new();
+    if counts.comments > 0 {
+        let lines = if counts.comments == 1 { "line" } else { "lines" };
+        let comments = format::count(counts.comments);
+        findings.push(Finding::note(format!("{comments} {lines} of comments (# or %) at the top left out")));
+    }
     let found = problems.into_iter().filter(|(count, _)| *count > 0);
-    found.map(|(count, text)| Finding::problem(format!("{} {text}", format::count(count)))).collect()
+    findings.extend(found.map(|(count, text)| Finding::problem(format!("{} {text}", format::count(count)))));
+    findings
 }
