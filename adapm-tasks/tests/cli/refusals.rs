@@ -126,7 +126,7 @@ fn triples_that_cannot_be_read_are_named_with_place_and_remedy() {
         (
             "quote",
             &[("train.csv", b"a,r,b\na,\"r,b\nc,r,d\n")],
-            "DIR/quote/train.csv:2:3: a name holds a tab or the end of a line; close the quote before it, or remove it",
+            "DIR/quote/train.csv:2:4: a name holds a tab or the end of a line; close the quote before it, or remove it",
         ),
         (
             "header",

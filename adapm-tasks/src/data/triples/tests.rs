@@ -95,7 +95,7 @@ fn a_malformed_row_is_named_with_file_line_and_column() {
         ("x.csv", "a,r,b\n\n\"x,y\", ,b\n", "x.csv:3:8: this field is empty"),
         ("x.csv", "a,r,b\n\"x,y\",r,b,c\n", "x.csv:2:11: a triple has three fields, a fourth begins here"),
         ("x.csv", "a,r,b\na,r\n", "x.csv:2:4: a triple has three fields, this line has 2"),
-        ("x.csv", "a,r,b\na,\"r,b\nc,r,d\n", "x.csv:2:3: a name holds a tab or the end of a line"),
+        ("x.csv", "a,r,b\na,\"r,b\nc,r,d\n", "x.csv:2:4: a name holds a tab or the end of a line"),
         (
             "x.csv",
             "subject,predicate,object,x\na,r,b\n",
