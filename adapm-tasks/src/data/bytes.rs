@@ -88,7 +88,7 @@ pub(crate) fn head(first: &[u8], path: &Path, is_compressed: bool) -> Result<Hea
     if let Some(kind) = Foreign::of(first) {
         return Err(DataError::NotText { path: path.to_path_buf(), kind, is_compressed });
     }
-    let mark = if first.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    let mark = first.len() - without_mark(first).len();
     // One at the very end of what is at hand may be half of a `\r\n`.
     let ends = first.len() == HEAD_BYTES;
     let has_returns = memchr(b'\r', &first[..first.len() - usize::from(ends)]).is_some();
@@ -105,6 +105,11 @@ pub(crate) fn failure(path: &Path, error: &io::Error) -> DataError {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => DataError::Damaged { path },
         _ => DataError::Unreadable { path, error: error.into() },
     }
+}
+
+/// Text without the byte order mark that it may begin with.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
 }
 
 /// Checks that text is UTF-8 without zero bytes, as names have to be.
@@ -194,7 +199,7 @@ impl<R: Read> Read for Returns<R> {
     }
 }
 
-pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const GZIP: &[u8] = b"\x1f\x8b";
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, DataError> {
 
 /// The lines that are not blank, with their numbers from 1, without line end (`\n` or `\r\n`) and byte order mark.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let bytes = bytes::without_mark(bytes);
     let ends = memchr_iter(b'\n', bytes).chain([bytes.len()]);
     let starts = core::iter::once(0).chain(memchr_iter(b'\n', bytes).map(|end| end + 1));
     starts

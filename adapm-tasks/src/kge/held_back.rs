@@ -6,6 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::config::TrainConfig;
 use crate::kge::graph::Graph;
+use crate::kge::split::Uses;
 
 impl TrainConfig {
     /// Triples that are held back of `train` to select on, if they can be spared: a twentieth, at most 10,000; none where there are
@@ -29,28 +30,17 @@ pub(crate) fn hold_back(graph: &Graph, config: &TrainConfig) -> Option<Graph> {
     (0..2).for_each(|_| random.long_jump());
     let mut positions: Vec<u32> = (0..graph.train.len() as u32).collect();
     positions.shuffle(&mut random);
-    let mut left = [vec![0_u32; graph.entities.len()], vec![0_u32; graph.relations.len()]];
-    for triple in &graph.train {
-        left[0][triple.subject as usize] += 1;
-        left[0][triple.object as usize] += 1;
-        left[1][triple.relation as usize] += 1;
-    }
+    let mut uses = Uses::new(&graph.train, graph.entities.len(), graph.relations.len());
     let mut is_held = vec![false; graph.train.len()];
     let mut held = 0;
     for position in positions {
-        let triple = graph.train[position as usize];
-        let [subject, object, relation] =
-            [triple.subject, triple.object, triple.relation].map(|index| index as usize);
-        // Of a triple with itself an entity has two.
-        let own = if subject == object { 2 } else { 1 };
-        if held == wanted || left[0][subject] <= own || left[0][object] <= own || left[1][relation] <= 1 {
-            continue;
+        if held == wanted {
+            break;
         }
-        left[0][subject] -= 1;
-        left[0][object] -= 1;
-        left[1][relation] -= 1;
-        is_held[position as usize] = true;
-        held += 1;
+        if uses.give_up(&graph.train[position as usize]) {
+            is_held[position as usize] = true;
+            held += 1;
+        }
     }
     let part = |wanted: bool| {
         let triples = graph.train.iter().zip(&is_held).filter(|(_, is_held)| **is_held == wanted);

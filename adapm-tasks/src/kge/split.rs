@@ -46,13 +46,13 @@ pub(crate) fn hold_out(facts: Facts, seed: u64) -> Facts {
 }
 
 /// How often train uses each name.
-struct Uses {
+pub(crate) struct Uses {
     entities: Vec<u32>,
     relations: Vec<u32>,
 }
 
 impl Uses {
-    fn new(triples: &[Triple], entities: usize, relations: usize) -> Self {
+    pub(crate) fn new(triples: &[Triple], entities: usize, relations: usize) -> Self {
         let mut uses = Self { entities: vec![0; entities], relations: vec![0; relations] };
         for triple in triples {
             uses.entities[triple.subject as usize] += 1;
@@ -63,7 +63,7 @@ impl Uses {
     }
 
     /// Takes a fact from train unless it has the last use of a name. Returns true if it did.
-    fn give_up(&mut self, triple: &Triple) -> bool {
+    pub(crate) fn give_up(&mut self, triple: &Triple) -> bool {
         let (subject, object) = (triple.subject as usize, triple.object as usize);
         let own = if subject == object { 2 } else { 1 };
         let relation = &mut self.relations[triple.relation as usize];

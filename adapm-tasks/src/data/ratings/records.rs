@@ -99,7 +99,7 @@ pub(crate) struct Separated<R> {
     record: Record,
     /// Where its fields end.
     ends: Vec<usize>,
-    /// The line as it stands in the file.
+    /// The line as it stands in the file, if it may have quotes: they are not in the fields.
     raw: Vec<u8>,
     separator: u8,
     has_quotes: bool,
@@ -153,7 +153,9 @@ impl<R: BufRead> Separated<R> {
             let input = fill(source)?;
             let (result, taken, written, ended) =
                 parser.read_record(input, &mut bytes[len..], &mut ends[fields..]);
-            raw.extend_from_slice(&input[..taken]);
+            if *has_quotes {
+                raw.extend_from_slice(&input[..taken]);
+            }
             source.consume(taken);
             (len, fields) = (len + written, fields + ended);
             match result {
@@ -168,11 +170,10 @@ impl<R: BufRead> Separated<R> {
         places.clear();
         let (mut start, mut from) = (0, 0);
         for &end in &ends[..fields] {
-            let field = &raw[from..];
-            let is_quoted = *has_quotes && field.starts_with(b"\"");
+            let field = raw.get(from..).unwrap_or_default();
+            let is_quoted = field.starts_with(b"\"");
             places.push(Place { start, end, column: (from + usize::from(is_quoted) + 1) as u64 });
             from += if is_quoted { quoted_len(field, *separator) } else { end - start } + 1;
-            from = from.min(raw.len());
             start = end;
         }
         Ok(true)

@@ -13,7 +13,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::data::lines::{Field, fields, id, lines};
-use crate::data::{DataError, Malformation};
+use crate::data::{DataError, Malformation, bytes};
 use crate::run::named::named;
 
 mod header;
@@ -80,9 +80,7 @@ impl File {
     /// Reads the file at `path`, `None` if there is none.
     pub(crate) fn at(folder: &Folder<'_>, path: PathBuf) -> Result<Option<Self>, DataError> {
         Ok((folder.read)(&path)?.map(|mut bytes| {
-            if bytes.starts_with(BYTE_ORDER_MARK) {
-                bytes.drain(..BYTE_ORDER_MARK.len());
-            }
+            bytes.drain(..bytes.len() - bytes::without_mark(&bytes).len());
             Self { path, bytes }
         }))
     }
@@ -226,8 +224,6 @@ fn id_triple(
     }
     Ok(triple)
 }
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[cfg(test)]
 mod tests;

@@ -41,9 +41,6 @@ fn list(output: Output) -> Result<(), Failure> {
     })
 }
 
-/// Columns of a screen.
-const WIDTH: usize = 80;
-
 fn described(set: &Set, output: Output) -> String {
     let size = format::bytes(set.files.iter().map(|file| file.bytes).sum());
     let name = output.bold(&set.name).to_string();
@@ -56,7 +53,7 @@ fn described(set: &Set, output: Output) -> String {
         table.row(["here", &folder.display().to_string()]);
     }
     let sums = set.files.iter().map(|file| format!("  {}  {}\n", file.sha256, file.name));
-    let note = set.note.iter().map(|note| format!("  {}\n", format::wrapped(note, WIDTH - 2)));
+    let note = set.note.iter().map(|note| format!("  {}\n", format::wrapped(note, output.width() - 2)));
     let commands = set.commands.iter().map(|command| format!("  $ {command}\n"));
     let below: String = sums.chain(note).chain(commands).collect();
     format!("{name}\n{}{below}\n", table.render())

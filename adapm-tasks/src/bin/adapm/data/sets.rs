@@ -1,6 +1,6 @@
 //! The data sets that recipes use: a file of this package, which is part of the program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use adapm_tasks::data;
 use serde::{Deserialize, Serialize};
@@ -75,11 +75,9 @@ impl std::str::FromStr for Task {
 }
 
 impl Set {
-    /// Where it is below `$ADAPM_DATA`.
+    /// Where `--data` finds it by its name.
     pub(crate) fn found(&self) -> Option<PathBuf> {
-        let root = std::env::var_os(data::DATA_VARIABLE)?;
-        let path = PathBuf::from(root).join(self.task.name()).join(&self.name);
-        path.exists().then_some(path)
+        data::locate(self.task.name(), Path::new(&self.name)).ok()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
+use adapm_tasks::Scheme;
 use adapm_tasks::run::{ConfigError, KeyChoice, UnknownKey};
 use adapm_tasks::wv::{self, Corpus, Optimizer, SimilarityReport, TrainConfig, TrainReport};
 use serde::Serialize;
@@ -200,6 +201,8 @@ impl Training for TrainArgs {
             dim: config.dim,
             window: config.window,
             negatives: config.negatives,
+            drawn: config.drawn.name(),
+            sampling: config.sampling().map(Scheme::name),
             optimizer: config.optimizer.name(),
             learning_rate: config.learning_rate,
             words: data.corpus.words(),
@@ -216,6 +219,8 @@ struct Own {
     dim: usize,
     window: u16,
     negatives: usize,
+    drawn: &'static str,
+    sampling: Option<&'static str>,
     optimizer: &'static str,
     learning_rate: f32,
     words: u64,
