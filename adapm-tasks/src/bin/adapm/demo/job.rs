@@ -138,9 +138,9 @@ fn wv(args: &DemoArgs) -> Result<Job, Failure> {
     let corpus = Corpus::count(Text::generated(DATA_SEED, SENTENCES), 1, 1)?;
     let mut config = wv::TrainConfig::default();
     (config.nodes, config.seed) = (args.nodes, args.seed);
-    let epochs = args.epochs.unwrap_or(3);
+    let epochs = args.epochs.unwrap_or(5);
     (config.dim, config.epochs) = (args.dim.unwrap_or(32), Some(epochs));
-    // Few words, each seen often: steps may be long, and none is too frequent.
+    // Few words, each seen often: steps may be long, and none is too frequent. After 3 epochs accuracy depends on luck.
     (config.learning_rate, config.sample) = (0.1, 0.0);
     config.checkpoint = false;
     let words = format::count(corpus.words());
