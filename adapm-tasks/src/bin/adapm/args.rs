@@ -24,7 +24,7 @@ use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
-use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Arg, ColorChoice, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::recipe;
@@ -142,7 +142,7 @@ pub(crate) enum ExportTask {
 }
 
 impl Cli {
-    /// The command, whose help is as wide as stdout, and whose flags take what begins with a minus and a digit for a value, so
+    /// The command, whose help is as wide and as plain as stdout, and whose flags take what begins with a minus and a digit for a value, so
     /// that it is refused as such.
     fn laid_out() -> Command {
         fn of(command: Command) -> Command {
@@ -151,7 +151,9 @@ impl Cli {
                 command.mut_args(|flag| if takes(&flag) { flag.allow_negative_numbers(true) } else { flag });
             flags.mut_subcommands(of)
         }
-        of(Self::command().term_width(Stream::Stdout.width().min(HELP_WIDTH_MAX)))
+        // By itself it would see a terminal of colours wherever `CI` is set.
+        let color = if Stream::Stdout.is_attended() { ColorChoice::Auto } else { ColorChoice::Never };
+        of(Self::command().color(color).term_width(Stream::Stdout.width().min(HELP_WIDTH_MAX)))
     }
 
     /// Reads a command line, which begins with the name of the program.
