@@ -71,9 +71,14 @@ pub(crate) fn whole_seconds(duration: f64) -> String {
     if whole < 60.0 { format!("{whole:.0} s") } else { seconds(whole) }
 }
 
-/// `1 node`, `4 nodes`.
+/// `1 node`, `4 nodes`, `2,500 entities`.
 pub(crate) fn plural(number: usize, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+    let number_of = |word: &str, ending: &str| format!("{} {word}{ending}", count(number as u64));
+    match word.strip_suffix("ty") {
+        _ if number == 1 => number_of(word, ""),
+        Some(stem) => number_of(stem, "ties"),
+        None => number_of(word, "s"),
+    }
 }
 
 /// Breaks `text` between words into lines of at most `width` characters; longer words have a line of their own.
@@ -161,7 +166,8 @@ mod tests {
     #[test]
     fn counts_and_bytes_are_grouped() {
         assert_eq!((count(272_115), bytes(12_340_000)), ("272,115".to_owned(), "12.34 MB".to_owned()));
-        assert_eq!((plural(1, "node"), plural(4, "node")), ("1 node".to_owned(), "4 nodes".to_owned()));
+        let written = [plural(1, "node"), plural(4, "node"), plural(1, "entity"), plural(2_500, "entity")];
+        assert_eq!(written, ["1 node", "4 nodes", "1 entity", "2,500 entities"]);
     }
 
     #[test]

@@ -42,17 +42,12 @@ pub(crate) fn findings(graph: &Graph) -> Vec<Finding> {
     let found = problems.into_iter().filter(|(count, _)| *count > 0);
     findings.extend(found.map(|(count, text)| Finding::problem(format!("{} {text}", format::count(count)))));
     if counts.unknown_entities + counts.unknown_relations > 0 {
-        let entities = (counts.unknown_entities, "entity", "entities");
-        let relations = (counts.unknown_relations, "relation", "relations");
-        let names = [entities, relations].into_iter().filter(|(count, ..)| *count > 0);
-        let names: Vec<String> = names.map(|(count, one, many)| counted(count, one, many)).collect();
+        let names = [(counts.unknown_entities, "entity"), (counts.unknown_relations, "relation")];
+        let names = names.into_iter().filter(|(count, _)| *count > 0);
+        let names: Vec<String> = names.map(|(count, name)| format::plural(count as usize, name)).collect();
         findings.push(Finding::problem(format!("{} unknown to train", names.join(" and "))));
     }
     findings
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", format::count(count), if count == 1 { one } else { many })
 }
 
 /// How files were read.
@@ -75,7 +70,7 @@ fn of_files(files: &GraphFiles, [has_no_valid, has_no_test]: [bool; 2]) -> Vec<F
         findings.push(Finding::note(format!("columns not used: {}", files.unused.join(", "))));
     }
     if files.trimmed > 0 {
-        let names = counted(files.trimmed, "name", "names");
+        let names = format::plural(files.trimmed as usize, "name");
         findings.push(Finding::note(format!("{names} with blanks at an end, cut off")));
     }
     if has_no_valid {
