@@ -130,7 +130,7 @@ fn evaluate<E: Evaluating>(
     plan.row("cluster", &crew, &report::CLUSTER_FLAGS);
     plan.row("system", &cluster.system.to_string(), &["system"]);
     let heading = output.bold(format!("eval {}", E::TASK)).to_string();
-    let opening = format!("{heading}\n{}\n", table.render());
+    let opening = format!("{heading}\n{}", table.render());
 
     let screen = Screen::new("eval", output, interrupt).labelled(E::LABELS).opening(opening);
     let report = args.evaluate(&subject, common, processes, &screen, interrupt.stop())?;
