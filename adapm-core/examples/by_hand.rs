@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::node::{Event, Input, Intent, Node, Op, OpBody, OpId, Output, SignalId};
+use adapm_core::engine::{Engine, Event, Input, Intent, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::System;
 use adapm_core::testing::ReferenceStore;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for id in (0..3).map(NodeId) {
         let initial = Arc::new(|key: Key, value: &mut [i64]| value.fill(key.0 as i64));
         let (store, policy) = (ReferenceStore::<i64>::new(&layout), System::Adapm.policy(1));
-        let node = Node::new(NodeConfig::new(id, 3, 1), layout.clone(), store, policy, initial)?;
+        let node = Engine::new(NodeConfig::new(id, 3, 1), layout.clone(), store, policy, initial)?;
         node.populate();
         nodes.push(node);
     }

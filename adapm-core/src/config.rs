@@ -1,4 +1,4 @@
-//! What a [`crate::node::Node`] must know before its first input.
+//! What a [`crate::engine::Engine`] must know before its first input.
 
 use core::fmt;
 
@@ -50,7 +50,7 @@ pub struct NodeConfig {
     pub barrier_report_nanos: u64,
     /// Time after which a peer counts as unresponsive that owes an answer and has sent nothing, in nanoseconds; found out up to a
     /// third later. `None`: never, the default. Must be much longer than a message takes, unless the driver tells of slow ways
-    /// ([`crate::node::Input::Heard`]).
+    /// ([`crate::engine::Input::Heard`]).
     pub unresponsive_nanos: Option<u64>,
     /// What nobody else knows, from which the node's tickets are made ([`crate::ticket`]): random numbers, of each engine its own.
     /// Who knows it can answer for a node that was not asked. Defaults to zeros.

@@ -341,7 +341,7 @@ impl fmt::Display for DecodeError {
 
 impl core::error::Error for DecodeError {}
 
-/// What [`crate::node::Node::handle_input`] refuses.
+/// What [`crate::engine::Engine::handle_input`] refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputError {

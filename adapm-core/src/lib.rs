@@ -1,11 +1,11 @@
 //! The protocol of an adaptive parameter manager, without I/O.
 //!
 //! Training with sparse access touches few of a model's many values at a time. Workers *signal intent* to access keys in a
-//! window of their logical clock; a [`node::Node`] decides per key and moment whether to relocate the main copy or to set up
+//! window of their logical clock; an [`engine::Engine`] decides per key and moment whether to relocate the main copy or to set up
 //! a replica, and learns when to act (AdaPM, CIKM'23; Lapse, VLDB'20).
 //!
 //! The crate is *sans-IO*: it reads no clock, opens no socket, spawns no thread, never blocks. A driver feeds
-//! [`node::Input`]s and drains [`node::Output`]s until [`node::Output::Wait`].
+//! [`engine::Input`]s and drains [`engine::Output`]s until [`engine::Output::Wait`].
 //!
 //! Deliberately absent: randomness, hash iteration that can reach an output, unsafe code, any knowledge of transports,
 //! stores, runtimes or tasks.
@@ -34,11 +34,11 @@ extern crate std;
 pub mod clock;
 pub mod config;
 pub mod docs;
+pub mod engine;
 pub mod error;
 pub mod id;
 pub mod layout;
 pub mod link;
-pub mod node;
 pub mod node_set;
 pub mod observe;
 pub mod policy;

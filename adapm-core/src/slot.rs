@@ -1,5 +1,5 @@
 //! What happens to the local copy of one key: pure transitions, called under the key's latch by the worker's fast path and
-//! by [`crate::node::Node`] alike (AdaPM §4.1, AdaPM §B.1.2; Lapse §3.2).
+//! by [`crate::engine::Engine`] alike (AdaPM §4.1, AdaPM §B.1.2; Lapse §3.2).
 //!
 //! | state | holds | pull, push | left by |
 //! | --- | --- | --- | --- |
@@ -9,7 +9,7 @@
 //! | `Main` | value, version, relocation counter | served | `hand_over` to `None` |
 //! | `Releasing` | nothing; last delta not acknowledged | refused (parked) | `released` to `None` |
 //!
-//! Only `Node` changes what a local copy is; workers call [`Slot::pull`] and [`Slot::push`] only.
+//! Only `Engine` changes what a local copy is; workers call [`Slot::pull`] and [`Slot::push`] only.
 
 use core::fmt;
 

@@ -1,6 +1,6 @@
 //! The store contract: latched slots, one a key. A store knows slots, not messages.
 //!
-//! A [`crate::node::Node`] and the workers of its node share one store (`&S`, `Arc<S>` and `Rc<S>` are stores too). Check an
+//! A [`crate::engine::Engine`] and the workers of its node share one store (`&S`, `Arc<S>` and `Rc<S>` are stores too). Check an
 //! implementation with `adapm_core::store_suite!`.
 
 use alloc::rc::Rc;

@@ -1,6 +1,6 @@
 //! The transport contract: opaque frames between the nodes of one channel, and word of peers that are lost.
 //!
-//! [`crate::node::Node`] never calls a transport; a driver encodes its messages into frames and hands them over. Check an
+//! [`crate::engine::Engine`] never calls a transport; a driver encodes its messages into frames and hands them over. Check an
 //! implementation with `adapm_core::transport_suite!`.
 
 use alloc::vec::Vec;

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
+use adapm_core::engine::{Engine, Event, Initial, Input, Intent, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::error::{InputError, OpError};
-use adapm_core::node::{Event, Initial, Input, Intent, Node, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::{Adaptive, System};
 use adapm_core::slot::State::{Main, None, Replica};
 use adapm_core::slot::{Location, Slot, Word};
@@ -296,12 +296,12 @@ fn a_barrier_waits_for_all_that_live() -> Case {
 }
 
 /// An engine alone, for inputs that a cluster would not feed.
-fn engine() -> Node<ReferenceStore<f32>, Adaptive> {
+fn engine() -> Engine<ReferenceStore<f32>, Adaptive> {
     let layout = Layout::dense(&[(8, 2)]).expect("valid");
     let initial: Initial<f32> = Arc::new(|_, value| value.fill(1.0));
     let store = ReferenceStore::new(&layout);
     let config = NodeConfig::new(N0, 2, 1);
-    let node = Node::new(config, layout, store, Adaptive::new(1), initial).expect("valid");
+    let node = Engine::new(config, layout, store, Adaptive::new(1), initial).expect("valid");
     node.populate();
     node
 }

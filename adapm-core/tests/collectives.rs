@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
+use adapm_core::engine::{Event, Initial, Input, Op, OpBody, OpId, Output};
 use adapm_core::error::{Fault, InputError, ProtocolError};
-use adapm_core::node::{Event, Initial, Input, Node, Op, OpBody, OpId, Output};
 use adapm_core::policy::Adaptive;
 use adapm_core::testing::ReferenceStore;
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{Barrier, Body, Quiesce, SyncRequest, SyncResponse};
 use adapm_core::{Instant, Layout, NodeId, WorkerId};
 
-type Engine = Node<ReferenceStore<f32>, Adaptive>;
+type Engine = adapm_core::engine::Engine<ReferenceStore<f32>, Adaptive>;
 
 const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
@@ -24,7 +24,7 @@ fn engine(node: NodeId) -> Engine {
     let initial: Initial<f32> = Arc::new(|_, value| value.fill(1.0));
     let store = ReferenceStore::new(&layout);
     let node =
-        Node::new(NodeConfig::new(node, 3, 1), layout, store, Adaptive::new(1), initial).expect("valid");
+        Engine::new(NodeConfig::new(node, 3, 1), layout, store, Adaptive::new(1), initial).expect("valid");
     node.populate();
     node
 }

@@ -6,8 +6,8 @@ use std::mem;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
+use adapm_core::engine::{Input, Intent, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::error::ConfigError;
-use adapm_core::node::{Input, Intent, Node, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::{Pushed, State};
 use adapm_core::store::Store;
@@ -17,7 +17,7 @@ use adapm_core::wire::message::Body;
 use adapm_core::wire::{self, FRAME_BYTES_MAX};
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, Value, WorkerId};
 
-type Engine<V> = Node<ReferenceStore<V>, SystemPolicy>;
+type Engine<V> = adapm_core::engine::Engine<ReferenceStore<V>, SystemPolicy>;
 
 const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
@@ -40,7 +40,7 @@ impl<V: Value> Pair<V> {
             let store = ReferenceStore::new(layout);
             let zero = Arc::new(|_: Key, _: &mut [V]| {});
             let engine =
-                Node::new(config, layout.clone(), store, System::Adapm.policy(1), zero).expect("valid");
+                Engine::new(config, layout.clone(), store, System::Adapm.policy(1), zero).expect("valid");
             engine.populate();
             engine
         };
@@ -95,7 +95,7 @@ impl<V: Value> Pair<V> {
     /// Rounds of both nodes, two at least, until neither has anything to say.
     fn settle(&mut self) {
         for round in 0.. {
-            if round > 1 && self.engines.iter().all(Node::is_at_rest) {
+            if round > 1 && self.engines.iter().all(Engine::is_at_rest) {
                 break;
             }
             self.round(N0);
@@ -240,7 +240,7 @@ fn a_configuration_whose_messages_may_exceed_a_frame_is_refused() {
     assert!(bytes > FRAME_BYTES_MAX);
     let zero = Arc::new(|_: Key, _: &mut [i64]| {});
     let store = ReferenceStore::<i64>::new(&layout);
-    let refused = Node::new(config, layout, store, System::Adapm.policy(1), zero);
+    let refused = Engine::new(config, layout, store, System::Adapm.policy(1), zero);
     assert_eq!(refused.err(), Some(ConfigError::FrameBytes { bytes }));
     let message = ConfigError::FrameBytes { bytes }.to_string();
     assert!(message.contains("block_bytes_max"), "{message}");

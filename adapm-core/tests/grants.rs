@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adapm_core::clock::Clock;
 use adapm_core::config::NodeConfig;
+use adapm_core::engine::{Engine, Initial, Input, Intent, Output, SignalId};
 use adapm_core::error::{Fault, InputError, ProtocolError};
-use adapm_core::node::{Initial, Input, Intent, Node, Output, SignalId};
 use adapm_core::policy::Adaptive;
 use adapm_core::slot::State;
 use adapm_core::testing::ReferenceStore;
@@ -38,9 +38,9 @@ fn only_the_home_grants_what_was_never_relocated() {
     let store = ReferenceStore::new(&layout);
     let key = (0..40).map(Key).find(|key| Layout::home(*key, 3) == N2).expect("every node has keys");
     let mut node =
-        Node::new(NodeConfig::new(N0, 3, 1), layout, store, Adaptive::new(1), initial).expect("valid");
+        Engine::new(NodeConfig::new(N0, 3, 1), layout, store, Adaptive::new(1), initial).expect("valid");
     node.populate();
-    let feed = |node: &mut Node<ReferenceStore<f32>, Adaptive>, millis: u64, input: Input<'_, f32>| {
+    let feed = |node: &mut Engine<ReferenceStore<f32>, Adaptive>, millis: u64, input: Input<'_, f32>| {
         let verdict = node.handle_input(Instant::from_nanos(millis * 1_000_000), input);
         while !matches!(node.poll_output(), Output::Wait { .. }) {}
         verdict

@@ -2,8 +2,8 @@
 //!
 //! Random orders are in `tests/properties.rs`.
 
+use adapm_core::engine::{Event, Input, Op, OpBody, OpId, Output};
 use adapm_core::error::{Fault, InputError, OpError};
-use adapm_core::node::{Event, Input, Op, OpBody, OpId, Output};
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica, Requested};
 use adapm_core::testing::oracle::Who;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::node::{Absent, Collective, Event, Initial, Input, Node, Op, OpBody, OpId, Output};
+use adapm_core::engine::{Absent, Collective, Engine, Event, Initial, Input, Op, OpBody, OpId, Output};
 use adapm_core::policy::Adaptive;
 use adapm_core::testing::ReferenceStore;
 use adapm_core::wire::Message;
@@ -17,7 +17,7 @@ const WORKERS: usize = 3;
 const LONG_NANOS: u64 = 5_000_000_000;
 
 struct Alone {
-    node: Node<ReferenceStore<f32>, Adaptive>,
+    node: Engine<ReferenceStore<f32>, Adaptive>,
     ops: u64,
 }
 
@@ -32,7 +32,7 @@ impl Alone {
         let initial: Initial<f32> = Arc::new(|_, value| value.fill(1.0));
         let store = ReferenceStore::new(&layout);
         let config = NodeConfig::new(node, nodes, WORKERS).on_channel(channel, 2);
-        let node = Node::new(config, layout, store, Adaptive::new(WORKERS), initial).expect("valid");
+        let node = Engine::new(config, layout, store, Adaptive::new(WORKERS), initial).expect("valid");
         Self { node, ops: 0 }
     }
 

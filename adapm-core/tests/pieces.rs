@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::node::{Initial, Input, Node, Output};
+use adapm_core::engine::{Initial, Input, Output};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::State::{Main, None};
 use adapm_core::testing::{ReferenceStore, Setup};
@@ -11,7 +11,7 @@ use adapm_core::wire::Message;
 use adapm_core::wire::message::{Asked, Body, GrantKind, Keys, SyncRequest, SyncResponse};
 use adapm_core::{Counter, Instant, Key, NodeId};
 
-type Engine = Node<ReferenceStore<i64>, SystemPolicy>;
+type Engine = adapm_core::engine::Engine<ReferenceStore<i64>, SystemPolicy>;
 
 const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
@@ -24,7 +24,8 @@ fn owner() -> (Engine, Vec<Key>) {
     config.grants_max = PIECE;
     let initial: Initial<i64> = Arc::new(|key, value| value.fill(key.0 as i64));
     let store = ReferenceStore::new(&setup.layout);
-    let engine = Node::new(config, setup.layout.clone(), store, (setup.policy)(N1), initial).expect("valid");
+    let engine =
+        Engine::new(config, setup.layout.clone(), store, (setup.policy)(N1), initial).expect("valid");
     engine.populate();
     let keys = setup.keys().filter(|key| setup.home(*key) == N1).take(8).collect();
     (engine, keys)

@@ -1,7 +1,7 @@
 //! A signal that is not meant any more: forgotten, and nothing else with it (AdaPM §3).
 
+use adapm_core::engine::{Engine, Input, Intent, SignalId};
 use adapm_core::error::{InputError, OpError};
-use adapm_core::node::{Input, Intent, Node, SignalId};
 use adapm_core::policy::{Adaptive, System};
 use adapm_core::slot::State::{Main, Replica};
 use adapm_core::testing::oracle::Who;
@@ -172,13 +172,13 @@ fn a_take_back_looks_at_no_signal_but_its_own() {
     const MANY: u64 = 100_000;
     let layout = Layout::dense(&[(8, 1)]).expect("valid");
     let config = adapm_core::config::NodeConfig::new(N0, 2, 1);
-    let initial: adapm_core::node::Initial<f32> = std::sync::Arc::new(|_, _| {});
+    let initial: adapm_core::engine::Initial<f32> = std::sync::Arc::new(|_, _| {});
     let store = ReferenceStore::new(&layout);
-    let mut node = Node::new(config, layout, store, Adaptive::new(1), initial).expect("valid");
+    let mut node = Engine::new(config, layout, store, Adaptive::new(1), initial).expect("valid");
     let before = node.side_entries();
     let mut feed = |now, input| {
         node.handle_input(now, input).expect("known keys");
-        while !matches!(node.poll_output(), adapm_core::node::Output::Wait { .. }) {}
+        while !matches!(node.poll_output(), adapm_core::engine::Output::Wait { .. }) {}
     };
     let intent = |id| Intent {
         worker: WorkerId(0),
@@ -197,9 +197,9 @@ fn a_take_back_looks_at_no_signal_but_its_own() {
 fn a_caller_that_errs_is_told() {
     let layout = Layout::dense(&[(8, 2)]).expect("valid");
     let config = adapm_core::config::NodeConfig::new(N0, 2, 1);
-    let initial: adapm_core::node::Initial<f32> = std::sync::Arc::new(|_, _| {});
+    let initial: adapm_core::engine::Initial<f32> = std::sync::Arc::new(|_, _| {});
     let store = ReferenceStore::new(&layout);
-    let mut node = Node::new(config, layout, store, Adaptive::new(1), initial).expect("valid");
+    let mut node = Engine::new(config, layout, store, Adaptive::new(1), initial).expect("valid");
     for (worker, key, error) in [
         (0, 8, OpError::UnknownKey { key: Key(8), end: Key(8) }),
         (1, 0, OpError::UnknownWorker { worker: WorkerId(1) }),

@@ -3,8 +3,8 @@
 //!
 //! Random orders are in `tests/properties.rs`.
 
+use adapm_core::engine::{Input, Reason};
 use adapm_core::error::{InputError, OpError};
-use adapm_core::node::{Input, Reason};
 use adapm_core::policy::System;
 use adapm_core::slot::State::Requested;
 use adapm_core::testing::oracle::Who;

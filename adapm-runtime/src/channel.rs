@@ -3,7 +3,7 @@
 //! ```text
 //!   commands of workers ─┐                             ┌─> frames to peers
 //!   dirtied keys ────────┤  one input, all its outputs │
-//!   frames of peers ─────┼──────────> Node ────────────┼─> ends of operations, told after the totals are published
+//!   frames of peers ─────┼──────────> Engine ──────────┼─> ends of operations, told after the totals are published
 //!   clocks when due ─────┘                             └─> when to wake up
 //! ```
 //!
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use adapm_core::engine::{Engine, Event, Input, Op, OpBody, OpId, Output, Reason};
 use adapm_core::error::{InputError, OpError};
-use adapm_core::node::{Event, Input, Node, Op, OpBody, OpId, Output, Reason};
 use adapm_core::policy::SystemPolicy;
 use adapm_core::store::Store;
 use adapm_core::transport::{Farewell, Loss, Received};
@@ -45,7 +45,7 @@ type Ended<V> = (Waiter<V>, Result<Vec<V>, OpError>);
 pub(crate) struct Channel<S: Store> {
     pub(crate) id: ChannelId,
     pub(crate) shared: Arc<NodeShared<S>>,
-    pub(crate) engine: Node<Arc<S>, SystemPolicy>,
+    pub(crate) engine: Engine<Arc<S>, SystemPolicy>,
     pub(crate) link: Link,
     pub(crate) failure: Arc<Failure>,
     pub(crate) report: Report,

@@ -1,6 +1,6 @@
 //! What went wrong in a cluster: its first error, which ends all channel threads, and the peers that were lost.
 //!
-//! A lost peer does not end the threads at once: they tell their engines ([`adapm_core::node::Input::PeerLost`]), which fail what
+//! A lost peer does not end the threads at once: they tell their engines ([`adapm_core::engine::Input::PeerLost`]), which fail what
 //! can no longer be done, so that workers learn who is missing. The threads end when the workers have.
 //!
 //! The work of a cluster is complete here when the last operation of every channel thread, its leave, has ended well: the

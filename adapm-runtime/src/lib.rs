@@ -6,7 +6,7 @@
 //! ```text
 //!   your closure ── Worker ──fast path──> store <──────────────┐
 //!                     │                                        │
-//!   loader thread ─ IntentHandle ──operations, intents──> channel thread: Node ──frames──> transport
+//!   loader thread ─ IntentHandle ──operations, intents──> channel thread: Engine ──frames──> transport
 //! ```
 //!
 //! ```

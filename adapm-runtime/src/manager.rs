@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use adapm_core::config::NodeConfig;
+use adapm_core::engine::{Engine, Initial, OpBody, SignalId};
 use adapm_core::layout::Layout;
-use adapm_core::node::{Initial, Node, OpBody, SignalId};
 use adapm_core::observe::Observe;
 use adapm_core::policy::SystemPolicy;
 use adapm_core::store::Store;
@@ -88,8 +88,9 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
                 plan.unresponsive_after.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
             let store = Arc::clone(&shared.store);
             let (policy, observer) = taste(id);
-            let mut engine = Node::new(config, plan.layout.clone(), store, policy, Arc::clone(&plan.initial))
-                .expect("the builder checked the configuration");
+            let mut engine =
+                Engine::new(config, plan.layout.clone(), store, policy, Arc::clone(&plan.initial))
+                    .expect("the builder checked the configuration");
             observer.into_iter().for_each(|observer| engine.set_observer(observer));
             let channel = Channel {
                 id,

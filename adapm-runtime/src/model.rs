@@ -16,7 +16,7 @@ pub use node::{Command, ModelNode};
 mod node {
     use std::sync::Arc;
 
-    use adapm_core::node::{Intent, OpBody};
+    use adapm_core::engine::{Intent, OpBody};
     use adapm_core::store::Store;
     use adapm_core::{Key, Layout, NodeId, WorkerId};
 

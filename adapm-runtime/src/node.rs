@@ -4,9 +4,9 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
+use adapm_core::engine::{Intent, OpBody, SignalId};
 use adapm_core::error::OpError;
 use adapm_core::layout::Layout;
-use adapm_core::node::{Intent, OpBody, SignalId};
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Clock, Key, NodeId, Value, WorkerId};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use adapm_core::NodeId;
-use adapm_core::node::{Absent, Collective};
+use adapm_core::engine::{Absent, Collective};
 use adapm_core::transport::Stall;
 
 /// Something a person may want to know while a cluster runs.

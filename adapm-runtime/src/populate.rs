@@ -9,8 +9,8 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+use adapm_core::engine::{Initial, found};
 use adapm_core::layout::{Kind, Layout};
-use adapm_core::node::{Initial, found};
 use adapm_core::store::Store;
 use adapm_core::{Key, NodeId, Value};
 use adapm_transport::threads;

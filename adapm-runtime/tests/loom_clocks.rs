@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use adapm_core::node::OpBody;
+use adapm_core::engine::OpBody;
 use adapm_core::{Clock, Key, Layout, WorkerId};
 use adapm_runtime::LayoutStore;
 use adapm_runtime::model::{Clocks, Command, Mistake, ModelNode};

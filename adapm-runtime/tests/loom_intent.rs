@@ -9,8 +9,8 @@ mod bed;
 
 use std::sync::Arc;
 
+use adapm_core::engine::OpBody;
 use adapm_core::error::OpError;
-use adapm_core::node::OpBody;
 use adapm_core::{Clock, Key, Layout, WorkerId};
 use adapm_runtime::LayoutStore;
 use adapm_runtime::model::{Command, Mistake, ModelNode};

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::node::{Event, Input, Node, Op, OpBody, OpId, Output};
+use adapm_core::engine::{Event, Input, Op, OpBody, OpId, Output};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::State;
 use adapm_core::store::Store;
@@ -31,7 +31,7 @@ const W0: WorkerId = WorkerId(0);
 const NODES: usize = 2;
 
 type Keeper = Arc<DenseStore<i64>>;
-type Engine = Node<Keeper, SystemPolicy>;
+type Engine = adapm_core::engine::Engine<Keeper, SystemPolicy>;
 
 /// A key that node 0 is home of.
 fn key() -> Key {
@@ -60,7 +60,8 @@ impl Engines {
             id += 1;
             let initial = Arc::new(|_: Key, _: &mut [i64]| ());
             let policy = System::Lapse.policy(1);
-            let engine = Node::new(config, layout(), store, policy, initial).expect("a legal configuration");
+            let engine =
+                Engine::new(config, layout(), store, policy, initial).expect("a legal configuration");
             engine.populate();
             Box::new(engine)
         });

@@ -1,7 +1,7 @@
 //! The store of fixed capacity beyond the common contract: where its bounds are, and what crossing the latch does.
 
 use adapm_core::config::NodeConfig;
-use adapm_core::node::Node;
+use adapm_core::engine::Engine;
 use adapm_core::policy::System;
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout, NodeId};
@@ -89,7 +89,7 @@ fn a_node_runs_on_it() {
     let store = Exact::for_layout(&layout).expect("it fits");
     let initial = std::sync::Arc::new(|key: Key, value: &mut [i64]| value.fill(key.0 as i64));
     let config = NodeConfig::new(NodeId(0), 1, 1);
-    let node = Node::new(config, layout, &store, System::Adapm.policy(1), initial).expect("a legal node");
+    let node = Engine::new(config, layout, &store, System::Adapm.policy(1), initial).expect("a legal node");
     node.populate();
     let mut value = [0; 3];
     assert!(store.with_slot(Key(9), |slot| slot.pull(&mut value)));

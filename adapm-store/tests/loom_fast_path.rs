@@ -1,6 +1,6 @@
 //! Loom: a worker's push against what the engine does to the key meanwhile: it is counted once, or refused.
 //!
-//! The worker runs what `Worker::push` runs under the latch, the engine what `Node` runs, memory before transition or after it.
+//! The worker runs what `Worker::push` runs under the latch, the engine what `Engine` runs, memory before transition or after it.
 //!
 //! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test 'loom_*'`
 #![cfg(adapm_loom)]

@@ -10,7 +10,7 @@
 //! | [`group`] | `tcp` | the processes of one cluster: how they find each other, and how they end |
 //!
 //! A transport knows nothing of keys or messages; [`adapm_core::wire`] makes messages of frames, and the driver of a
-//! [`adapm_core::node`] engine stands between the two:
+//! [`adapm_core::engine`] engine stands between the two:
 //!
 //! ```
 //! use std::thread;

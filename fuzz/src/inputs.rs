@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
+use adapm_core::engine::{Engine, Event, Input, Intent, KeyView, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::error::{Fault, InputError};
-use adapm_core::node::{Event, Input, Intent, KeyView, Node, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::Pushed;
 use adapm_core::store::Store;
@@ -42,7 +42,7 @@ pub fn inputs(bytes: &[u8]) -> bool {
 
 /// The engine and what the rest of the world remembers.
 struct Play {
-    node: Node<Arc<ReferenceStore<i64>>, SystemPolicy>,
+    node: Engine<Arc<ReferenceStore<i64>>, SystemPolicy>,
     store: Arc<ReferenceStore<i64>>,
     layout: Layout,
     now: Instant,
@@ -75,7 +75,7 @@ impl Play {
         config.grants_max = 2;
         config.unresponsive_nanos = Some(6_000_000);
         let initial = Arc::new(|key: Key, value: &mut [i64]| value.fill(key.0 as i64));
-        let node = Node::new(config, layout.clone(), Arc::clone(&store), system.policy(WORKERS), initial)
+        let node = Engine::new(config, layout.clone(), Arc::clone(&store), system.policy(WORKERS), initial)
             .expect("the configuration is legal");
         node.populate();
         Self {

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::{Input, Op, OpBody, OpId};
 use crate::id::Key;
-use crate::node::{Input, Op, OpBody, OpId};
 use crate::testing::check::Checks;
 use crate::testing::cluster::Cluster;
 use crate::testing::digits::{self, Seen};

@@ -12,9 +12,9 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::clock::Clock;
+use crate::engine::{Event, Input, Intent, Output, Reason, SignalId};
 use crate::error::InputError;
 use crate::id::{Counter, Key, NodeId};
-use crate::node::{Event, Input, Intent, Output, Reason, SignalId};
 use crate::stats::Stats;
 use crate::testing::air::{Air, Pairs};
 use crate::testing::call::Calls;

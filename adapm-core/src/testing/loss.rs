@@ -8,9 +8,9 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec::Vec;
 
+use crate::engine::{Input, OpId, Output, Reason};
 use crate::error::OpError;
 use crate::id::{Key, NodeId, WorkerId};
-use crate::node::{Input, OpId, Output, Reason};
 use crate::slot::State;
 use crate::testing::check::Checks;
 use crate::testing::cluster::Cluster;

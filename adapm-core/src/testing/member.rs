@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::clock::Clock;
 use crate::config::NodeConfig;
+use crate::engine::{KeyView, OpId, Reason};
 use crate::id::{Counter, Key, NodeId, WorkerId};
-use crate::node::{KeyView, Node, OpId, Reason};
 use crate::observe::Observe;
 use crate::policy::SystemPolicy;
 use crate::slot::{Pushed, State};
@@ -17,7 +17,7 @@ use crate::testing::{Bug, ReferenceStore, digits, setup::Setup};
 use crate::time::Instant;
 
 /// An engine under test.
-pub type Engine = Node<ReferenceStore<i64>, SystemPolicy>;
+pub type Engine = crate::engine::Engine<ReferenceStore<i64>, SystemPolicy>;
 
 /// One node of a cluster.
 pub struct Member {
@@ -124,7 +124,7 @@ impl Member {
         let policy = (setup.policy)(node);
         let initial = Arc::new(|key, value: &mut [i64]| digits::initial(key, value));
         let mut engine =
-            Node::new(config, setup.layout.clone(), store, policy, initial).expect("the setup is valid");
+            Engine::new(config, setup.layout.clone(), store, policy, initial).expect("the setup is valid");
         engine.populate();
         let told = Arc::new(Mutex::new(Vec::new()));
         engine.set_observer(Box::new(Listener(told.clone())));

@@ -11,9 +11,9 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::engine::OpId;
 use crate::id::{ChannelId, Key, NodeId, WorkerId};
 use crate::layout::Layout;
-use crate::node::OpId;
 use crate::policy::{System, SystemPolicy};
 use crate::testing::air::Pairs;
 use crate::testing::cluster::Cluster;

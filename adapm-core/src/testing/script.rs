@@ -25,8 +25,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
+use crate::engine::OpId;
 use crate::id::{Key, NodeId, WorkerId};
-use crate::node::OpId;
 use crate::policy::System;
 use crate::slot::State;
 use crate::testing::cluster::Cluster;

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::Input;
 use crate::id::NodeId;
-use crate::node::Input;
 use crate::testing::cluster::Cluster;
 use crate::testing::violation::{Violation, hold};
 

@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::engine::OpId;
 use crate::id::{Key, NodeId, WorkerId};
 use crate::layout::Kind;
-use crate::node::OpId;
 use crate::slot::{State, Word};
 use crate::testing::air::{Air, Pairs};
 use crate::testing::cluster::Cluster;

@@ -1,7 +1,7 @@
 //! Lapse §3.2: relocation by `localize`.
 
 use adapm_core::Key;
-use adapm_core::node::OpId;
+use adapm_core::engine::OpId;
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica, Requested};
 use adapm_core::testing::{Setup, Violation};

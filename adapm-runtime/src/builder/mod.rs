@@ -8,8 +8,8 @@ mod start;
 use std::sync::Arc;
 use std::{fmt, thread};
 
+use adapm_core::engine::Initial;
 use adapm_core::layout::Layout;
-use adapm_core::node::Initial;
 use adapm_core::policy::{Policy, System, SystemPolicy};
 use adapm_core::store::Store;
 use adapm_core::transport::Transport;

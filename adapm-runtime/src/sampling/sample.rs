@@ -6,8 +6,8 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
+use adapm_core::engine::SignalId;
 use adapm_core::error::OpError;
-use adapm_core::node::SignalId;
 use adapm_core::{Clock, Key, Layout, NodeId, WorkerId};
 use foldhash::fast::FixedState;
 

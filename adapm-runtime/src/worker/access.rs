@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use adapm_core::Key;
+use adapm_core::engine::OpBody;
 use adapm_core::error::OpError;
-use adapm_core::node::OpBody;
 use adapm_core::slot::Pushed;
 use adapm_core::store::{ENTRY_AHEAD, SLOT_AHEAD, Store, prefetch_ahead};
 

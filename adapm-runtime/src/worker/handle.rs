@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use adapm_core::engine::SignalId;
 use adapm_core::error::OpError;
-use adapm_core::node::SignalId;
 use adapm_core::store::Store;
 use adapm_core::{Clock, Key, WorkerId};
 

@@ -19,9 +19,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use adapm_core::engine::{OpBody, SignalId};
 use adapm_core::error::OpError;
 use adapm_core::layout::Extent;
-use adapm_core::node::{OpBody, SignalId};
 use adapm_core::store::Store;
 use adapm_core::{Clock, Key, NodeId, WorkerId};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adapm_core::config::NodeConfig;
+use adapm_core::engine::SignalId;
 use adapm_core::error::OpError;
-use adapm_core::node::SignalId;
 use adapm_core::store::{SLOT_AHEAD, Store};
 use adapm_core::{Clock, Key, WorkerId};
 

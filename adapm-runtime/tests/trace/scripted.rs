@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::node::{Input, Intent, Node, Output, SignalId};
+use adapm_core::engine::{Engine, Input, Intent, Output, SignalId};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::testing::ReferenceStore;
 use adapm_core::wire::Message;
@@ -15,7 +15,7 @@ use crate::Page;
 
 /// Engines whose messages arrive 10 us after they were sent, one after the other.
 pub(crate) struct Stage {
-    nodes: Vec<Node<ReferenceStore<i64>, SystemPolicy>>,
+    nodes: Vec<Engine<ReferenceStore<i64>, SystemPolicy>>,
     now: Instant,
     flying: VecDeque<(NodeId, NodeId, Message)>,
     pub(crate) tracer: Tracer,
@@ -37,7 +37,7 @@ impl Stage {
         let engine = |node| {
             let (store, policy) = (ReferenceStore::new(&layout), system.policy(1));
             let config = NodeConfig::new(node, nodes, 1);
-            let engine = Node::new(config, layout.clone(), store, policy, Arc::new(|_, _| {}));
+            let engine = Engine::new(config, layout.clone(), store, policy, Arc::new(|_, _| {}));
             let mut engine = engine.expect("a sound configuration");
             engine.populate();
             engine.set_observer(tracer.observer(node));

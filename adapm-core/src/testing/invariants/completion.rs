@@ -1,6 +1,6 @@
 //! Invariant 6: every operation completes, no barrier before all have called it, and hops are bounded (protocol, section 5).
 
-use crate::node::OpId;
+use crate::engine::OpId;
 use crate::testing::cluster::Cluster;
 use crate::testing::member::Told;
 use crate::testing::oracle::Who;

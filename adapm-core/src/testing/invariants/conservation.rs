@@ -4,8 +4,8 @@
 //! summed. A push that is acknowledged to its worker must be in that sum once; one that still waits in an engine may be
 //! missing, and none may be there twice. At rest all are in the main copy.
 
+use crate::engine::OpId;
 use crate::id::Key;
-use crate::node::OpId;
 use crate::slot::State;
 use crate::testing::cluster::Cluster;
 use crate::testing::digits::{self, Seen};

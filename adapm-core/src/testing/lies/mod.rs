@@ -20,10 +20,10 @@ pub use lie::Lie;
 
 use crate::clock::Clock;
 use crate::config::NodeConfig;
+use crate::engine::{Event, Input, Intent, Op, OpBody, OpId, Output, SignalId};
 use crate::error::{InputError, OpError};
 use crate::id::{Key, NodeId, WorkerId};
 use crate::layout::Layout;
-use crate::node::{Event, Input, Intent, Node, Op, OpBody, OpId, Output, SignalId};
 use crate::policy::{System, SystemPolicy};
 use crate::slot::State;
 use crate::store::Store;
@@ -86,7 +86,7 @@ pub fn run(
     world.judge()
 }
 
-type Engine = Node<ReferenceStore<i64>, SystemPolicy>;
+type Engine = crate::engine::Engine<ReferenceStore<i64>, SystemPolicy>;
 
 /// An operation of an honest node.
 struct Call {
@@ -132,7 +132,7 @@ impl World {
             config.secret = [seed, u64::from(node.0)];
             let (store, policy) = (ReferenceStore::new(&layout), system.policy(1));
             let zero = Arc::new(|_: Key, _: &mut [i64]| {});
-            let mut engine = Node::new(config, layout.clone(), store, policy, zero).expect("a sound place");
+            let mut engine = Engine::new(config, layout.clone(), store, policy, zero).expect("a sound place");
             bug.into_iter().for_each(|bug| engine.plant(bug));
             engine.populate();
             engine

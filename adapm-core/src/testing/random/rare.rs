@@ -4,8 +4,8 @@
 use alloc::vec::Vec;
 
 use super::Schedule;
+use crate::engine::OpId;
 use crate::id::{Key, NodeId};
-use crate::node::OpId;
 use crate::slot::State;
 use crate::testing::check::Checks;
 use crate::testing::oracle::Who;

@@ -1,8 +1,8 @@
 //! Signals of a random schedule: ahead, late, again and again, and taken back.
 
 use super::Schedule;
+use crate::engine::SignalId;
 use crate::id::NodeId;
-use crate::node::SignalId;
 use crate::testing::violation::Violation;
 
 impl Schedule {
@@ -36,7 +36,7 @@ impl Schedule {
     /// One of the latest signals is not meant any more, or some of its keys; now and then one that was never given.
     fn take_back(&mut self) -> Result<(), Violation> {
         let who = self.worker();
-        let of_worker = |(node, intent): &&(NodeId, crate::node::Intent)| (*node, intent.worker) == who;
+        let of_worker = |(node, intent): &&(NodeId, crate::engine::Intent)| (*node, intent.worker) == who;
         let latest: alloc::vec::Vec<_> =
             self.cluster.signalled.iter().rev().filter(of_worker).take(4).cloned().collect();
         if latest.is_empty() {

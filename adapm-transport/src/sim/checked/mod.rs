@@ -7,7 +7,7 @@ mod run;
 use core::fmt;
 use std::collections::VecDeque;
 
-use adapm_core::node::{OpId, Reason};
+use adapm_core::engine::{OpId, Reason};
 use adapm_core::slot::State;
 use adapm_core::testing::flight::Kind;
 use adapm_core::testing::invariants::refusal;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use adapm_core::engine::{Event, Input, Intent, Op, OpBody, OpId, Output, Reason, SignalId};
 use adapm_core::error::InputError;
-use adapm_core::node::{Event, Input, Intent, Node, Op, OpBody, OpId, Output, Reason, SignalId};
 use adapm_core::policy::SystemPolicy;
 use adapm_core::slot::{Pushed, State, Word};
 use adapm_core::store::Store;
@@ -15,7 +15,7 @@ use foldhash::fast::FixedState;
 use super::LightStore;
 
 /// An engine over the store that its workers share.
-type Engine = Node<Rc<LightStore>, SystemPolicy>;
+type Engine = adapm_core::engine::Engine<Rc<LightStore>, SystemPolicy>;
 
 /// A worker as the runtime has it.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
+use adapm_core::engine::{Engine, OpBody};
 use adapm_core::error::{ConfigError, InputError};
-use adapm_core::node::{Node, OpBody};
 use adapm_core::policy::SystemPolicy;
 use adapm_core::stats::Stats;
 use adapm_core::transport::Frame;
@@ -94,7 +94,7 @@ impl Engines {
                 place.block_bytes_max as u64 * <i64 as Value>::WIDTH as u64 / config.element_bytes.max(1);
             place.block_bytes_max = (scaled as usize).max(<i64 as Value>::WIDTH * ELEMENTS_MAX);
             let layout = config.layout.clone();
-            let engine = Node::new(place, layout, Rc::clone(&store), policy(node), Arc::new(|_, _| {}))?;
+            let engine = Engine::new(place, layout, Rc::clone(&store), policy(node), Arc::new(|_, _| {}))?;
             members.push(Member::new(engine, store, config.clock));
         }
         Ok(Self {

@@ -17,7 +17,7 @@ use core::ops::Range;
 use adapm_core::config::NodeConfig;
 use adapm_core::error::{ConfigError, DecodeError, InputError, OpError};
 use adapm_core::link::Event as LinkEvent;
-use adapm_core::node::{Event, Initial, Input, Intent, Node, Op, OpBody, OpId, Output, SignalId};
+use adapm_core::engine::{Event, Initial, Input, Intent, Engine, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::Pushed;
 use adapm_core::stats::Stats;
@@ -74,7 +74,7 @@ type Ended<V> = (OpId, Result<Vec<V>, OpError>);
 
 /// A node of two, with one worker, at one end of a line.
 pub struct SerialNode<S: Store, P: Port> {
-    engine: Node<S, SystemPolicy>,
+    engine: Engine<S, SystemPolicy>,
     port: P,
     line: Line,
     peer: NodeId,
@@ -92,7 +92,7 @@ pub struct SerialNode<S: Store, P: Port> {
     outgoing: Vec<u8>,
 }
 
-impl<S: Store, P: Port> SerialNode<S, P> {
+impl<S: Store, P: Port> SerialEngine<S, P> {
     /// Node `node` of two; creates its main copies.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
             return Err(NodeError::Line(LineError::FrameLen { bytes }));
         }
         let engine =
-            Node::new(config, layout, store, System::Adapm.policy(1), initial).map_err(NodeError::Config)?;
+            Engine::new(config, layout, store, System::Adapm.policy(1), initial).map_err(NodeError::Config)?;
         engine.populate();
         Ok(Self {
             engine,

@@ -13,12 +13,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use adapm_core::node::OpBody;
+use adapm_core::engine::OpBody;
 use adapm_core::store::Store;
 use adapm_core::wire::PROTOCOL_VERSION;
 use adapm_core::{Clock, Key, Layout, NodeId};
 
-use crate::node::{NodeError, Port, SerialNode};
+use crate::engine::{NodeError, Port, SerialNode};
 
 /// (Number of keys, value length) of the layout.
 pub const EXTENTS: &[(u64, usize)] = &[(24, 4), (1, 8)];

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::Engine;
 #[cfg(feature = "testing")]
 use crate::id::NodeId;
-use crate::node::Node;
 use crate::policy::Policy;
 use crate::store::Store;
 
@@ -30,7 +30,7 @@ pub struct KeyView {
     pub waiting: usize,
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// Returns true if nothing waits: no dirty keys, releases, sets, stale holders, parked or unanswered entries, and no signals
     /// that a round was due to look at.
     pub fn is_at_rest(&self) -> bool {

@@ -12,17 +12,17 @@ use alloc::vec::Vec;
 use hashbrown::hash_map::Entry;
 use smallvec::{SmallVec, smallvec};
 
+use crate::engine::Engine;
+use crate::engine::input::{Op, OpBody, OpId};
+use crate::engine::state::{Access, Item, OpMap, OpState, Queue, Unanswered};
 use crate::error::OpError;
 use crate::id::{Key, Ticket};
-use crate::node::Node;
-use crate::node::input::{Op, OpBody, OpId};
-use crate::node::state::{Access, Item, OpMap, OpState, Queue, Unanswered};
 use crate::policy::Policy;
 use crate::slot::{Location, Pushed, State};
 use crate::store::{self, Store};
 use crate::value::accumulate;
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn handle_op(&mut self, op: Op<S::Value>) -> Result<(), OpError> {
         if op.worker.index() >= self.config.workers {
             return Err(OpError::UnknownWorker { worker: op.worker });

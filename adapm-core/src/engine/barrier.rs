@@ -4,11 +4,11 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::Engine;
+use crate::engine::input::OpId;
+use crate::engine::missing::{Absent, Collective, Patience};
 use crate::error::Fault;
 use crate::id::{NodeId, WorkerId};
-use crate::node::Node;
-use crate::node::input::OpId;
-use crate::node::missing::{Absent, Collective, Patience};
 use crate::node_set::NodeSet;
 use crate::policy::Policy;
 use crate::store::Store;
@@ -87,7 +87,7 @@ impl Barriers {
     }
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn call_barrier(&mut self, worker: WorkerId, op: OpId) {
         self.barriers.calls.push((worker, op));
         self.progress_barrier();

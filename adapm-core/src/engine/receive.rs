@@ -5,20 +5,20 @@
 
 use hashbrown::hash_map::Entry;
 
+use crate::engine::Engine;
+use crate::engine::interest::{Mark, Request};
+use crate::engine::round::low_bits;
+use crate::engine::sync::SyncMark;
 use crate::error::Fault;
 use crate::id::{Key, NodeId, Ticket};
 use crate::layout::Layout;
-use crate::node::Node;
-use crate::node::interest::{Mark, Request};
-use crate::node::round::low_bits;
-use crate::node::sync::SyncMark;
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, State, Word};
 use crate::store::Store;
 use crate::wire::message::{GrantKind, Grants, Retry, SyncResponse};
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn handle_sync_response(
         &mut self,
         from: NodeId,

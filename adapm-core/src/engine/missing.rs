@@ -6,9 +6,9 @@
 use alloc::vec::Vec;
 
 use crate::config::NodeConfig;
+use crate::engine::Engine;
+use crate::engine::output::{Event, Output};
 use crate::id::{ChannelId, NodeId, WorkerId};
-use crate::node::Node;
-use crate::node::output::{Event, Output};
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::time::Instant;
@@ -20,9 +20,9 @@ use super::barrier::COORDINATOR;
 /// A call that ends when all workers of all nodes have made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collective {
-    /// [`crate::node::OpBody::Barrier`].
+    /// [`crate::engine::OpBody::Barrier`].
     Barrier,
-    /// [`crate::node::OpBody::Quiesce`].
+    /// [`crate::engine::OpBody::Quiesce`].
     Quiesce,
 }
 
@@ -67,7 +67,7 @@ impl Patience {
     }
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// When some collective call will have waited for long.
     pub(super) fn next_report_at(&self) -> Option<Instant> {
         let all = [&self.barriers.own, &self.barriers.all, &self.quiesces.own, &self.quiesces.all];

@@ -1,7 +1,7 @@
 //! `quiesce` and the end of a run (protocol, section 7): waves over all nodes, which node 0 coordinates.
 //!
 //! After every live worker has called `quiesce`, two waves *settle*: each node reports once all is done that had begun there when
-//! the probe arrived ([`crate::node::sync`]). After the first, every push made before the calls is in its main copy; after
+//! the probe arrived ([`crate::engine::sync`]). After the first, every push made before the calls is in its main copy; after
 //! the second, it is in every replica as well. What begins later is not waited for, so a thread that goes on localizing or
 //! writing keeps no quiesce from ending.
 //!
@@ -17,13 +17,13 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::Engine;
+use crate::engine::barrier::COORDINATOR;
+use crate::engine::input::OpId;
+use crate::engine::missing::Patience;
+use crate::engine::state::Totals;
 use crate::error::Fault;
 use crate::id::{ChannelId, NodeId, WorkerId};
-use crate::node::Node;
-use crate::node::barrier::COORDINATOR;
-use crate::node::input::OpId;
-use crate::node::missing::Patience;
-use crate::node::state::Totals;
 use crate::node_set::NodeSet;
 use crate::policy::Policy;
 use crate::store::Store;
@@ -97,7 +97,7 @@ impl Quiesces {
     }
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn call_quiesce(&mut self, worker: WorkerId, op: OpId) {
         self.quiesces.calls.push((worker, op));
         self.progress_quiesce_calls();

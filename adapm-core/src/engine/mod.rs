@@ -104,8 +104,8 @@ pub type Initial<V> = Arc<dyn Fn(Key, &mut [V]) + Send + Sync>;
 
 /// The protocol engine of one channel of one node.
 ///
-/// Feed one [`Input`], then drain [`Node::poll_output`] until [`Output::Wait`], then feed the next.
-pub struct Node<S: Store, P: Policy> {
+/// Feed one [`Input`], then drain [`Engine::poll_output`] until [`Output::Wait`], then feed the next.
+pub struct Engine<S: Store, P: Policy> {
     config: NodeConfig,
     layout: Layout,
     store: S,
@@ -148,7 +148,7 @@ pub struct Node<S: Store, P: Policy> {
     bug: Option<crate::testing::Bug>,
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// An engine over `store`, which workers of the node share.
     ///
     /// # Errors
@@ -201,7 +201,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         })
     }
 
-    /// Feeds one input at time `now`; then drain [`Node::poll_output`].
+    /// Feeds one input at time `now`; then drain [`Engine::poll_output`].
     ///
     /// # Errors
     /// Who is to blame for an input that cannot be; nothing of it has been applied.

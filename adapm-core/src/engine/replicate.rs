@@ -2,10 +2,10 @@
 
 use core::mem;
 
+use crate::engine::Engine;
+use crate::engine::drafts::GrantDraft;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
-use crate::node::Node;
-use crate::node::drafts::GrantDraft;
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{State, Word};
@@ -13,7 +13,7 @@ use crate::store::{Look, Store};
 use crate::wire::Message;
 use crate::wire::message::{Body, GrantKind};
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// Grants `to` a replica of `key`, owned here.
     pub(super) fn replicate(&mut self, key: Key, counter: Counter, to: NodeId, draft: &mut GrantDraft) {
         draft.add(key, counter, GrantKind::Replica, |block| {
@@ -64,7 +64,7 @@ impl<S: Store, P: Policy> Node<S, P> {
         word
     }
 
-    /// The key's word as `Node::word` gives it, folded if `key` is owned here.
+    /// The key's word as `Engine::word` gives it, folded if `key` is owned here.
     pub(super) fn folded(&mut self, key: Key) -> Word {
         if let Look::Held { .. } = self.store.look(key) {
             return self.fold(key);

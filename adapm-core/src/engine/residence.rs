@@ -7,10 +7,10 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::Engine;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::layout::Layout;
-use crate::node::Node;
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, State, Word};
@@ -32,7 +32,7 @@ impl Fact {
     }
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn handle_residence(&mut self, from: NodeId, residence: Residence) -> Result<(), Fault> {
         let facts = || residence.at.iter().zip(&residence.owners);
         for ((key, counter), owner) in facts() {

@@ -13,11 +13,11 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::Engine;
+use crate::engine::input::OpId;
+use crate::engine::interest::{ROUND_BITS, Request};
+use crate::engine::state::Access;
 use crate::id::NodeId;
-use crate::node::Node;
-use crate::node::input::OpId;
-use crate::node::interest::{ROUND_BITS, Request};
-use crate::node::state::Access;
 use crate::policy::Policy;
 use crate::store::Store;
 
@@ -82,7 +82,7 @@ impl SyncWait {
     }
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn wait_sync(&mut self, op: OpId) {
         let is_write = |access| matches!(access, Some(Access::Push | Access::Set));
         let writes = self.ops.iter().filter(|(_, state)| is_write(state.access)).map(|(id, _)| *id).collect();

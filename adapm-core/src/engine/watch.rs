@@ -13,10 +13,10 @@
 //! looks in a row it owed an answer and nothing of it had come since the look before. Looks are counted, not time: for a node that
 //! was stopped, or whose machine slept, the pause is one look, however long it took.
 
+use crate::engine::Engine;
+use crate::engine::output::{Event, Output};
 use crate::error::OpError;
 use crate::id::NodeId;
-use crate::node::Node;
-use crate::node::output::{Event, Output};
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::time::Instant;
@@ -27,10 +27,10 @@ pub(super) struct Watch {
     next: Option<Instant>,
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
-    /// When the peers are looked at next: the first [`Input::Timeout`](crate::node::Input::Timeout) from then on counts
+impl<S: Store, P: Policy> Engine<S, P> {
+    /// When the peers are looked at next: the first [`Input::Timeout`](crate::engine::Input::Timeout) from then on counts
     /// (protocol, section 9). `None`: nothing is waited for, a peer is lost, or [`unresponsive_nanos`](crate::config::NodeConfig::unresponsive_nanos) is not set. A driver
-    /// that knows of slow ways feeds [`Input::Heard`](crate::node::Input::Heard) before that.
+    /// that knows of slow ways feeds [`Input::Heard`](crate::engine::Input::Heard) before that.
     #[must_use]
     pub fn next_look_at(&self) -> Option<Instant> {
         self.watch.next.filter(|_| self.first_lost.is_none())

@@ -9,11 +9,11 @@ use alloc::vec::Vec;
 use hashbrown::hash_map::Entry;
 
 use crate::clock::Clock;
+use crate::engine::Engine;
+use crate::engine::input::{Intent, SignalId};
+use crate::engine::interest::Mark;
 use crate::error::OpError;
 use crate::id::{Key, WorkerId};
-use crate::node::Node;
-use crate::node::input::{Intent, SignalId};
-use crate::node::interest::Mark;
 use crate::policy::Policy;
 use crate::slot::State;
 use crate::store::{self, Look, Store};
@@ -81,7 +81,7 @@ impl Signals {
     }
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn handle_intent(&mut self, intent: Intent) -> Result<(), OpError> {
         let Intent { worker, id, keys, clocks } = intent;
         let Some(clock) = self.clocks.get(worker.index()) else {
@@ -301,7 +301,7 @@ impl<S: Store, P: Policy> Node<S, P> {
     }
 
     /// A worker wants `key` here; `waiter` ends when it is local. Until then the localize is due in no round.
-    pub(super) fn wish(&mut self, key: Key, waiter: crate::node::OpId) {
+    pub(super) fn wish(&mut self, key: Key, waiter: crate::engine::OpId) {
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
         interest.put(Mark::Wished);

@@ -2,7 +2,7 @@
 //!
 //! They come into being at the home of their key, with an initial value that follows from the key alone.
 
-use super::{Initial, Node};
+use super::{Engine, Initial};
 use crate::id::Key;
 use crate::layout::{Kind, Layout};
 use crate::policy::Policy;
@@ -11,7 +11,7 @@ use crate::store::Store;
 /// Creates the main copies of `keys` in the store of the node that is their home, before the first input of any of its channels;
 /// `initial` writes the value `[value_len]` of each. No message is sent: costs the memory of the values, and a latch a key.
 ///
-/// What [`Node::populate`] does for the keys of its channel, for a driver that has several threads do it: each calls this for
+/// What [`Engine::populate`] does for the keys of its channel, for a driver that has several threads do it: each calls this for
 /// keys of its own, and the engines see what it did if their threads start later.
 ///
 /// # Panics
@@ -23,7 +23,7 @@ pub fn found<S: Store>(store: &S, keys: &[Key], initial: &Initial<S::Value>) {
     });
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// Dense layouts: creates the main copies of this channel's keys of which this node is the home, before the first input.
     /// Sparse layouts: nothing; their main copies come into being on first access.
     pub fn populate(&self) {

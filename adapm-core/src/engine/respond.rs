@@ -4,12 +4,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::engine::Engine;
+use crate::engine::drafts::GrantDraft;
+use crate::engine::room::Room;
+use crate::engine::state::{AskedFor, Asker};
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
-use crate::node::Node;
-use crate::node::drafts::GrantDraft;
-use crate::node::room::Room;
-use crate::node::state::{AskedFor, Asker};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::State;
@@ -31,7 +31,7 @@ pub(super) struct Answering {
     handing: Vec<Key>,
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn handle_sync_request(
         &mut self,
         from: NodeId,

@@ -2,15 +2,15 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::Engine;
+use crate::engine::drafts::Entry;
+use crate::engine::state::{AskedFor, Asker, Parked};
 use crate::id::{Counter, Key};
-use crate::node::Node;
-use crate::node::drafts::Entry;
-use crate::node::state::{AskedFor, Asker, Parked};
 use crate::policy::Policy;
 use crate::route::Hop;
 use crate::store::Store;
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// Passes an entry on, or parks it until this node's grant arrives, or asks its origin to try again.
     pub(super) fn pass_on(
         &mut self,

@@ -26,20 +26,20 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
+use crate::engine::Engine;
+use crate::engine::barrier::Barriers;
+use crate::engine::input::OpId;
+use crate::engine::interest::Mark;
+use crate::engine::output::{Event, Output};
+use crate::engine::state::{KeyMap, Peer};
 use crate::error::OpError;
 use crate::id::{Key, NodeId};
-use crate::node::Node;
-use crate::node::barrier::Barriers;
-use crate::node::input::OpId;
-use crate::node::interest::Mark;
-use crate::node::output::{Event, Output};
-use crate::node::state::{KeyMap, Peer};
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::State;
 use crate::store::Store;
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// Costs one look at every held copy of the store, once per lost node.
     pub(super) fn handle_peer_lost(&mut self, node: NodeId) -> Result<(), OpError> {
         if node.index() >= self.config.nodes || node == self.config.node {

@@ -9,10 +9,10 @@ use core::mem;
 use core::ops::Range;
 
 use crate::config::{ENTRIES_MAX, HEAD_BYTES};
+use crate::engine::Engine;
+use crate::engine::room::Room;
+use crate::engine::state::{Access, AskedFor};
 use crate::id::{Counter, Key, NodeId, Ticket, Version};
-use crate::node::Node;
-use crate::node::room::Room;
-use crate::node::state::{Access, AskedFor};
 use crate::policy::Policy;
 use crate::slot::{Location, State};
 use crate::store::Store;
@@ -214,7 +214,7 @@ fn listed(entries: &[GrantEntry]) -> Grants {
     }
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// Answers a pull of `to` with the copy that is here; whether it was a main copy that workers had changed, which it folds.
     pub(super) fn answer_pull(&mut self, to: NodeId, key: Key, ticket: Ticket) -> bool {
         let draft = self.drafts.answers.entry(to).or_default();

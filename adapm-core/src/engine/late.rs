@@ -5,9 +5,9 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::mem;
 
+use crate::engine::Engine;
+use crate::engine::state::Peer;
 use crate::id::{Key, NodeId};
-use crate::node::Node;
-use crate::node::state::Peer;
 use crate::policy::Policy;
 use crate::store::Store;
 
@@ -18,7 +18,7 @@ pub(crate) struct Late {
     pub(crate) wanted: BTreeSet<Key>,
     /// Keys whose replica has changed, is set or is given up.
     pub(crate) changed: BTreeSet<Key>,
-    /// Those of them that a mark waits for ([`crate::node::sync`]): they come before the others.
+    /// Those of them that a mark waits for ([`crate::engine::sync`]): they come before the others.
     pub(crate) sealed: BTreeSet<Key>,
 }
 
@@ -51,7 +51,7 @@ impl Late {
     }
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// Whether `to` still owes an answer: at most one request to a peer is under way.
     pub(super) fn owes_answer(&self, to: NodeId) -> bool {
         self.peers[to.index()].outstanding.is_some()

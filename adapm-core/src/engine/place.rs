@@ -3,16 +3,16 @@
 //!
 //! The policy proposes; the mechanism lets the main copy move only when no node other than the receiver holds a replica.
 
+use crate::engine::Engine;
+use crate::engine::drafts::GrantDraft;
 use crate::id::{Counter, Key, NodeId, Version};
-use crate::node::Node;
-use crate::node::drafts::GrantDraft;
 use crate::node_set::NodeSet;
 use crate::policy::{Placement, Policy, View};
 use crate::slot::State;
 use crate::store::Store;
 use crate::wire::message::GrantKind;
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// Answers an intent or localize of `origin`, which holds no replica, for a key owned here and just folded.
     pub(super) fn grant(
         &mut self,

@@ -8,11 +8,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem;
 
+use crate::engine::Engine;
+use crate::engine::interest::{Interest, Mark, ROUND_BITS, Request};
+use crate::engine::room::{Draft, Entry, Requests, entry};
+use crate::engine::state::{Access, Item, Outstanding};
 use crate::id::{Counter, Key, NodeId};
-use crate::node::Node;
-use crate::node::interest::{Interest, Mark, ROUND_BITS, Request};
-use crate::node::room::{Draft, Entry, Requests, entry};
-use crate::node::state::{Access, Item, Outstanding};
 use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, Slot, State, Word};
@@ -41,7 +41,7 @@ struct Change {
     len: usize,
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// Whether a round could have something to say.
     pub(super) fn has_something_to_say(&self) -> bool {
         !self.agenda.is_empty()

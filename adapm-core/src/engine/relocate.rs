@@ -6,22 +6,22 @@
 
 use hashbrown::hash_map::Entry;
 
+use crate::engine::Engine;
+use crate::engine::drafts::GrantDraft;
+use crate::engine::input::OpId;
+use crate::engine::interest::{Mark, Request};
+use crate::engine::room::Room;
+use crate::engine::state::OpState;
 use crate::error::OpError;
 use crate::id::{Counter, Key, NodeId, Version};
 use crate::layout::Layout;
-use crate::node::Node;
-use crate::node::drafts::GrantDraft;
-use crate::node::input::OpId;
-use crate::node::interest::{Mark, Request};
-use crate::node::room::Room;
-use crate::node::state::OpState;
 use crate::policy::Policy;
 use crate::slot::{Location, State};
 use crate::store::Store;
 use crate::value::Block;
 use crate::wire::message::{GrantKind, Owners};
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// `localize` of a worker (Lapse §3.2): done when every key is local.
     pub(super) fn localize(&mut self, id: OpId, keys: &[Key]) {
         if let Some(node) = self.lost_for(keys, false) {

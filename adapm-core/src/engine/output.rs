@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::Engine;
+use crate::engine::input::OpId;
+use crate::engine::missing::{Absent, Collective};
 use crate::error::OpError;
 use crate::id::NodeId;
-use crate::node::Node;
-use crate::node::input::OpId;
-use crate::node::missing::{Absent, Collective};
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::time::Instant;
@@ -22,7 +22,7 @@ pub enum Output<V> {
     Event(Event<V>),
     /// Nothing more to do before the next input.
     Wait {
-        /// When to feed [`crate::node::Input::Timeout`]; `None`: only other inputs matter.
+        /// When to feed [`crate::engine::Input::Timeout`]; `None`: only other inputs matter.
         until: Option<Instant>,
         /// What the node waits for.
         reason: Reason,
@@ -56,7 +56,7 @@ pub enum Event<V> {
         absent: Vec<Absent>,
     },
     /// The peer owes an answer and has sent nothing at all for [`crate::config::NodeConfig::unresponsive_nanos`]. Nothing
-    /// follows by itself: the driver may feed [`crate::node::Input::PeerLost`].
+    /// follows by itself: the driver may feed [`crate::engine::Input::PeerLost`].
     Unresponsive {
         /// Which.
         node: NodeId,
@@ -81,7 +81,7 @@ pub enum Reason {
     Idle,
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn wait(&self) -> Output<S::Value> {
         let (until, reason) = if self.has_something_to_say() {
             let earliest = self.round.started.plus_nanos(self.round_interval());

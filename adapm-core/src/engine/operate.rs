@@ -4,18 +4,18 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::Engine;
+use crate::engine::state::{Access, AskedFor, Asker, Unanswered};
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId, Ticket};
 use crate::layout::Layout;
-use crate::node::Node;
-use crate::node::state::{Access, AskedFor, Asker, Unanswered};
 use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::{Location, State, Word};
 use crate::store::{self, Look, Store};
 use crate::wire::message::{Answer, Forward, Operation};
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn handle_operation(
         &mut self,
         from: NodeId,

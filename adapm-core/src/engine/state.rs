@@ -15,10 +15,10 @@ use core::mem;
 use smallvec::SmallVec;
 
 use crate::config::NodeConfig;
+use crate::engine::input::OpId;
+use crate::engine::late::Late;
+use crate::engine::sync::SyncMark;
 use crate::id::{Counter, Key, NodeId, Ticket};
-use crate::node::input::OpId;
-use crate::node::late::Late;
-use crate::node::sync::SyncMark;
 use crate::node_set::NodeSet;
 use crate::slot::Location;
 use crate::time::Instant;
@@ -40,7 +40,7 @@ pub(crate) struct Holding {
     pub(crate) hand_over: bool,
 }
 
-/// A localize of this node that has not brought ownership yet. Its [`crate::node::interest::Interest`] says so.
+/// A localize of this node that has not brought ownership yet. Its [`crate::engine::interest::Interest`] says so.
 #[derive(Debug, Default)]
 pub(crate) struct Wish {
     /// Operations that wait for the key to be local.
@@ -228,7 +228,7 @@ pub(crate) struct Peer {
     pub(crate) late: Late,
     /// Whose turn is next when not everything fits into a request to it.
     pub(crate) turn: Turn,
-    /// Looks in a row at which it owed an answer and nothing of it had come ([`crate::node::watch`]).
+    /// Looks in a row at which it owed an answer and nothing of it had come ([`crate::engine::watch`]).
     pub(crate) unheard: u8,
     /// It is gone for good.
     pub(crate) lost: bool,

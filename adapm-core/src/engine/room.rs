@@ -9,9 +9,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 use crate::config::{ENTRIES_MAX, HEAD_BYTES};
+use crate::engine::Engine;
+use crate::engine::state::Turn;
 use crate::id::{Key, NodeId};
-use crate::node::Node;
-use crate::node::state::Turn;
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::value::Block;
@@ -100,7 +100,7 @@ pub(super) fn entry<T>(drafts: &mut Requests, key: Key, to: NodeId, values: usiz
     Entry { key, to, values, goes: true, is_sealed: false, says }
 }
 
-impl<S: Store, P: Policy> Node<S, P> {
+impl<S: Store, P: Policy> Engine<S, P> {
     /// Gives room to entries for peers of which `turn` says that it is their turn: to those that are sealed, then from the key on
     /// at which it says that the last request ended. An entry that gets none waits for a later round.
     pub(super) fn share<T>(
