@@ -24,13 +24,13 @@ use crate::value::accumulate;
 
 impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn handle_op(&mut self, op: Op<S::Value>) -> Result<(), OpError> {
-        if op.worker.index() >= self.config.workers {
+        if op.worker.index() >= self.ctx.config.workers {
             return Err(OpError::UnknownWorker { worker: op.worker });
         }
         let Op { id, worker, body } = op;
         let collective = matches!(body, OpBody::WaitSync | OpBody::Barrier | OpBody::Quiesce | OpBody::Leave);
-        if collective && let Some(node) = self.first_lost {
-            self.fail(id, OpError::lost(node));
+        if collective && let Some(node) = self.ctx.first_lost {
+            self.ctx.fail(id, OpError::lost(node));
             return Ok(());
         }
         if !matches!(body, OpBody::Barrier) {
@@ -53,11 +53,15 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 self.check_keys(&keys)?;
                 self.localize(id, &keys);
             }
-            OpBody::WaitSync => self.wait_sync(id),
-            OpBody::Barrier => self.call_barrier(worker, id),
-            OpBody::Quiesce => self.call_quiesce(worker, id),
-            OpBody::End => self.end_worker(worker, id),
-            OpBody::Leave => self.leave(id),
+            OpBody::WaitSync => {
+                let begun = self.begun(|access| matches!(access, Some(Access::Push | Access::Set)));
+                self.collectives.wait_sync(id, begun);
+                self.progress_syncs();
+            }
+            OpBody::Barrier => self.collectives.call_barrier(&mut self.ctx, worker, id),
+            OpBody::Quiesce => self.collectives.call_quiesce(&mut self.ctx, worker, id),
+            OpBody::End => self.collectives.end_worker(&mut self.ctx, worker, id),
+            OpBody::Leave => self.collectives.leave(&mut self.ctx, id),
         }
         Ok(())
     }
@@ -66,11 +70,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn check_keys(&self, keys: &[Key]) -> Result<usize, OpError> {
         let mut len = 0;
         for &key in keys {
-            let Some(value_len) = self.layout.value_len(key) else {
-                return Err(OpError::UnknownKey { key, end: self.layout.keys().end });
+            let Some(value_len) = self.ctx.layout.value_len(key) else {
+                return Err(OpError::UnknownKey { key, end: self.ctx.layout.keys().end });
             };
-            if !self.is_own_channel(key) {
-                return Err(OpError::OtherChannel { key, channel: self.config.channel });
+            if !self.ctx.is_own_channel(key) {
+                return Err(OpError::OtherChannel { key, channel: self.ctx.config.channel });
             }
             len += value_len;
         }
@@ -88,33 +92,34 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     fn access(&mut self, id: OpId, access: Access, keys: &[Key], values: Vec<S::Value>) {
         if let Some(node) = self.lost_for(keys, access == Access::Set) {
-            return self.fail(id, OpError::lost(node));
+            return self.ctx.fail(id, OpError::lost(node));
         }
         let state = OpState { remaining: keys.len() + 1, values, access: Some(access) };
         self.ops.insert(id, state);
         let mut offset = 0;
         for (at, &key) in keys.iter().enumerate() {
-            store::prefetch_entry_ahead(&self.store, at, |at| keys.get(at).copied());
+            store::prefetch_entry_ahead(&self.ctx.store, at, |at| keys.get(at).copied());
             self.submit(key, Item { op: id, access, offset });
-            offset += self.value_len(key);
+            offset += self.ctx.value_len(key);
         }
         self.finish(id);
     }
 
     /// Serves one key of an operation at once, parks it, or sends it, and accounts for it.
     fn submit(&mut self, key: Key, item: Item) {
-        let word = self.word(key);
-        let asked = self.first_hop(key, word);
+        let word = self.ctx.word(key);
+        let asked = self.ctx.first_hop(key, word);
         let may_leave =
             word.state() == State::None && !self.is_wanted(key) && !self.acknowledges_early(item.access);
         let queue = match self.queues.entry(key) {
             Entry::Vacant(place) if may_leave => {
-                let payload = payload_of(&self.ops, item, self.store.value_len(key));
-                let secret = self.drafts.add_operation(&mut self.tickets, asked, key, item.access, payload);
+                let payload = payload_of(&self.ops, item, self.ctx.store.value_len(key));
+                let secret =
+                    self.drafts.add_operation(&mut self.ctx.tickets, asked, key, item.access, payload);
                 let (access, items) = (item.access, smallvec![item]);
                 let unanswered = Unanswered { access, items, payload: Vec::new(), asked, secret };
                 place.insert(Queue { unanswered: Some(unanswered), ..Queue::default() });
-                self.stats.remote += 1;
+                self.ctx.stats.remote += 1;
                 return;
             }
             entry => entry.or_default(),
@@ -125,15 +130,15 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.advance(key);
         }
         let Some(queue) = self.queues.get(&key) else {
-            self.stats.local += 1;
+            self.ctx.stats.local += 1;
             return;
         };
         // A set on a replica is the node's own entry of the next round, a copy on its way is waited for: all else is remote.
         let sent = queue.unanswered.is_some() || queue.set_sent;
-        match self.state(key) {
-            State::Requested | State::Releasing if !sent => self.stats.waited += 1,
-            State::None if !sent => self.stats.waited += 1,
-            _ => self.stats.remote += 1,
+        match self.ctx.state(key) {
+            State::Requested | State::Releasing if !sent => self.ctx.stats.waited += 1,
+            State::None if !sent => self.ctx.stats.waited += 1,
+            _ => self.ctx.stats.remote += 1,
         }
     }
 
@@ -148,7 +153,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 self.queues.remove(&key);
                 return;
             };
-            match self.state(key) {
+            match self.ctx.state(key) {
                 State::Main => self.serve_at_main(key, item),
                 State::Replica if item.access == Access::Set => {
                     if !queue.set_sent {
@@ -170,9 +175,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     fn serve_at_main(&mut self, key: Key, item: Item) {
         let Some(op) = self.ops.get_mut(&item.op) else { return self.pop_item(key) };
-        let len = self.store.value_len(key);
+        let len = self.ctx.store.value_len(key);
         let part = &mut op.values[item.offset..item.offset + len];
-        self.store.with_slot(key, |mut slot| match item.access {
+        self.ctx.store.with_slot(key, |mut slot| match item.access {
             Access::Pull => part.copy_from_slice(slot.value),
             Access::Push => slot.apply(part),
             Access::Set => slot.set(part),
@@ -186,9 +191,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     fn serve_at_replica(&mut self, key: Key, item: Item) {
         let Some(op) = self.ops.get_mut(&item.op) else { return self.pop_item(key) };
-        let len = self.store.value_len(key);
+        let len = self.ctx.store.value_len(key);
         let part = &mut op.values[item.offset..item.offset + len];
-        let pushed = self.store.with_slot(key, |mut slot| match item.access {
+        let pushed = self.ctx.store.with_slot(key, |mut slot| match item.access {
             Access::Pull => {
                 part.copy_from_slice(slot.value);
                 Pushed::Done
@@ -215,8 +220,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// Takes the longest run of equal operations from the front of the queue and drafts one message for it.
     fn send_waiting(&mut self, key: Key) {
-        let len = self.value_len(key);
-        let asked = self.first_hop(key, self.word(key));
+        let len = self.ctx.value_len(key);
+        let asked = self.ctx.first_hop(key, self.ctx.word(key));
         let waiting = self.queues.get(&key).and_then(|queue| queue.waiting.front());
         let access = waiting.expect("only a queue with waiting operations sends").access;
         let early = self.acknowledges_early(access);
@@ -258,19 +263,19 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn acknowledges_early(&self, access: Access) -> bool {
         match access {
             Access::Pull => false,
-            Access::Push => planted!(self, AcknowledgeEarly),
-            Access::Set => planted!(self, AcknowledgeSetEarly),
+            Access::Push => planted!(self.ctx, AcknowledgeEarly),
+            Access::Set => planted!(self.ctx, AcknowledgeSetEarly),
         }
     }
 
     /// Drafts the key's unanswered operation, once more after it was turned away, for where the key is believed to be.
     pub(super) fn transmit_again(&mut self, key: Key) {
-        let asked = self.first_hop(key, self.word(key));
+        let asked = self.ctx.first_hop(key, self.ctx.word(key));
         self.transmit_operation(key, asked);
     }
 
     fn transmit_operation(&mut self, key: Key, asked: Location) {
-        let len = self.value_len(key);
+        let len = self.ctx.value_len(key);
         let queue = self.queues.get_mut(&key).expect("an unanswered operation has a queue");
         let unanswered = queue.unanswered.as_mut().expect("only an unanswered operation is transmitted");
         unanswered.asked = asked;
@@ -279,7 +284,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             _ => unanswered.payload.as_slice(),
         };
         let access = unanswered.access;
-        unanswered.secret = self.drafts.add_operation(&mut self.tickets, asked, key, access, payload);
+        unanswered.secret = self.drafts.add_operation(&mut self.ctx.tickets, asked, key, access, payload);
     }
 
     /// The owner has executed the key's unanswered operation; `value` is what a pull read.
@@ -323,7 +328,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn end_op(&mut self, op: OpId) {
         let state = self.ops.remove(&op).expect("an operation ends once");
         let values = if state.access == Some(Access::Pull) { state.values } else { Vec::new() };
-        self.done(op, values);
+        self.ctx.done(op, values);
         self.progress_syncs();
     }
 
@@ -333,8 +338,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         debug_assert!(queue.set_sent, "only a set that was sent is installed");
         let item = queue.waiting.pop_front().expect("a sent set stays at the front");
         queue.set_sent = false;
-        if planted!(self, EndTwice) {
-            self.done(item.op, Vec::new());
+        if planted!(self.ctx, EndTwice) {
+            self.ctx.done(item.op, Vec::new());
         }
         self.finish(item.op);
         self.advance(key);

@@ -219,7 +219,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn answer_pull(&mut self, to: NodeId, key: Key, ticket: Ticket) -> bool {
         let draft = self.drafts.answers.entry(to).or_default();
         let start = draft.values.len();
-        let (is_changed, counter) = self.store.with_slot(key, |mut slot| {
+        let (is_changed, counter) = self.ctx.store.with_slot(key, |mut slot| {
             draft.values.push(slot.value);
             (slot.word.state() == State::Main && slot.fold(), slot.word.counter())
         });
@@ -267,7 +267,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 let (intents, localizes) = (take(AskedFor::Intent), take(AskedFor::Localize));
                 let (operation, values) = forwarded(batch, &mut tickets);
                 let forward = Forward { origin, hops, intents, localizes, operation, tickets };
-                self.send(to, Message { body: Box::new(Body::Forward(forward)), values });
+                self.ctx.send(to, Message { body: Box::new(Body::Forward(forward)), values });
             }
         }
         for (to, draft) in mem::take(&mut drafts.answers) {
@@ -284,7 +284,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 let tickets = message::tickets(requests.iter().chain(&batch).map(|entry| entry.ticket));
                 let intents = Keys(requests.into_iter().map(|entry| entry.key).collect());
                 let operations = Keys(batch.into_iter().map(|entry| entry.key).collect());
-                self.send(to, Message::bare(Body::Retry(Retry { intents, operations, tickets })));
+                self.ctx.send(to, Message::bare(Body::Retry(Retry { intents, operations, tickets })));
             }
         }
         for (to, mut entries) in mem::take(&mut drafts.residences) {
@@ -294,26 +294,26 @@ impl<S: Store, P: Policy> Engine<S, P> {
             for batch in self.batches(entries, |(key, ..)| *key, |_| 0) {
                 let at = batch.iter().map(|(key, counter, _)| (*key, *counter)).collect();
                 let owners = batch.iter().map(|(.., owner)| *owner).collect();
-                self.send(to, Message::bare(Body::Residence(Residence { at, owners })));
+                self.ctx.send(to, Message::bare(Body::Residence(Residence { at, owners })));
             }
         }
     }
 
     /// Whether so many entries, whose values have `values` bytes together, fit one message.
     fn fits_one(&self, entries: usize, values: usize) -> bool {
-        entries <= ENTRIES_MAX && entries * HEAD_BYTES + values <= self.config.block_bytes_max
+        entries <= ENTRIES_MAX && entries * HEAD_BYTES + values <= self.ctx.config.block_bytes_max
     }
 
     fn flush_operations(&mut self, to: NodeId, draft: OperationDraft) {
         let OperationDraft { entries, values, secret } = draft;
-        let bytes = |entry: &OperationEntry| self.value_bytes(entry.key);
+        let bytes = |entry: &OperationEntry| self.ctx.value_bytes(entry.key);
         let alike = entries.is_sorted_by(|one, other| one.key < other.key && one.access == other.access);
         if alike && self.fits_one(entries.len(), entries.iter().map(bytes).sum()) {
             let mut operation = Operation { ticket: secret, ..Operation::default() };
             let access = entries.first().map_or(Access::Pull, |entry| entry.access);
             *list_of(&mut operation, access) =
                 entries.iter().map(|entry| (entry.key, entry.counter)).collect();
-            return self.send(to, Message { body: Box::new(Body::Operation(operation)), values });
+            return self.ctx.send(to, Message { body: Box::new(Body::Operation(operation)), values });
         }
         for batch in self.batches(entries, |entry| entry.key, bytes) {
             let mut operation = Operation { ticket: secret, ..Operation::default() };
@@ -324,18 +324,18 @@ impl<S: Store, P: Policy> Engine<S, P> {
                     list_of(&mut operation, access).push(entry.key, entry.counter);
                 }
             }
-            self.send(to, Message { body: Box::new(Body::Operation(operation)), values: block });
+            self.ctx.send(to, Message { body: Box::new(Body::Operation(operation)), values: block });
         }
     }
 
     fn flush_answers(&mut self, to: NodeId, draft: AnswerDraft) {
         let AnswerDraft { entries, values } = draft;
-        let bytes = |entry: &AnswerEntry| self.value_bytes(entry.key);
+        let bytes = |entry: &AnswerEntry| self.ctx.value_bytes(entry.key);
         let ascends = entries.is_sorted_by(|one, other| one.key < other.key);
         if ascends && self.fits_one(entries.len(), entries.iter().map(bytes).sum()) {
             // As usual, for one message of requests: the values stand in order already.
             let answer = answered(&entries);
-            return self.send(to, Message { body: Box::new(Body::Answer(answer)), values });
+            return self.ctx.send(to, Message { body: Box::new(Body::Answer(answer)), values });
         }
         for batch in self.batches(entries, |entry| entry.key, bytes) {
             let mut block = Block::new();
@@ -343,7 +343,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 block.push(elements::<S::Value>(&values, read));
             }
             let answer = answered(&batch);
-            self.send(to, Message { body: Box::new(Body::Answer(answer)), values: block });
+            self.ctx.send(to, Message { body: Box::new(Body::Answer(answer)), values: block });
         }
     }
 
@@ -351,7 +351,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn send_grants(&mut self, to: NodeId, draft: GrantDraft) {
         if !draft.entries.is_empty() {
             let (grants, values) = draft.into_parts();
-            self.send(to, Message { body: Box::new(Body::Grant(grants)), values });
+            self.ctx.send(to, Message { body: Box::new(Body::Grant(grants)), values });
         }
     }
 
@@ -360,13 +360,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
         for batch in self.batches(entries, |entry| entry.key, |entry| entry.bytes.len()) {
             let mut block = Block::new();
             batch.iter().for_each(|entry| block.push(elements::<S::Value>(&values, &entry.bytes)));
-            self.send(to, Message { body: Box::new(Body::Grant(listed(&batch))), values: block });
+            self.ctx.send(to, Message { body: Box::new(Body::Grant(listed(&batch))), values: block });
         }
     }
 
     /// Splits entries into lists whose keys ascend strictly.
     fn entry_batches(&self, entries: Vec<Entry<S::Value>>) -> Vec<Vec<Entry<S::Value>>> {
-        self.batches(entries, |entry| entry.key, |entry| self.value_bytes(entry.key))
+        self.batches(entries, |entry| entry.key, |entry| self.ctx.value_bytes(entry.key))
     }
 
     /// Splits entries into lists that ascend strictly, each of which fits a message with the values, sent or asked for, of which
@@ -387,10 +387,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
                     again.push(entry);
                     continue;
                 }
-                if !room.take(bytes(&entry), self.config.block_bytes_max) {
+                if !room.take(bytes(&entry), self.ctx.config.block_bytes_max) {
                     batches.push(mem::take(&mut batch));
                     room = Room::default();
-                    room.take(bytes(&entry), self.config.block_bytes_max);
+                    room.take(bytes(&entry), self.ctx.config.block_bytes_max);
                 }
                 batch.push(entry);
             }

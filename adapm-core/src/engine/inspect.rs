@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use crate::engine::Engine;
-#[cfg(feature = "testing")]
 use crate::id::NodeId;
 use crate::policy::Policy;
 use crate::store::Store;
@@ -34,7 +33,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Returns true if nothing waits: no dirty keys, releases, sets, stale holders, parked or unanswered entries, and no signals
     /// that a round was due to look at.
     pub fn is_at_rest(&self) -> bool {
-        let peers = self.peers.iter().filter(|peer| !peer.lost);
+        let is_left = |(node, _): &(NodeId, &super::state::Peer)| !self.ctx.is_lost(*node);
+        let peers = self.ctx.nodes().zip(&self.peers).filter(is_left).map(|(_, peer)| peer);
         let busy = |peer: &super::state::Peer| {
             peer.outstanding.is_some() || peer.news || !peer.due.is_empty() || !peer.late.is_empty()
         };
@@ -46,7 +46,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             && self.queues.is_empty()
             && self.parked.is_empty()
             && self.ops.is_empty()
-            && self.syncs.is_empty()
+            && !self.collectives.waits_for_sync()
     }
 
     /// Entries in all side maps and queues: the memory for protocol state in units of entries.
@@ -76,7 +76,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// What the engine keeps for `key`.
     #[cfg(feature = "testing")]
     pub fn inspect(&self, key: crate::id::Key) -> KeyView {
-        let (word, version) = self.store.with_slot(key, |slot| (*slot.word, *slot.version));
+        let (word, version) = self.ctx.store.with_slot(key, |slot| (*slot.word, *slot.version));
         let holding = self.holdings.get(&key);
         let queue = self.queues.get(&key);
         let mut stale: Vec<NodeId> =
@@ -97,6 +97,6 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Plants a mistake, to prove that the suites find it.
     #[cfg(feature = "testing")]
     pub fn plant(&mut self, bug: crate::testing::Bug) {
-        self.bug = Some(bug);
+        self.ctx.bug = Some(bug);
     }
 }

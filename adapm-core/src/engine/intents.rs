@@ -11,7 +11,7 @@ use hashbrown::hash_map::Entry;
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::engine::input::{Intent, SignalId};
-use crate::engine::interest::Mark;
+use crate::engine::interest::{Mark, Request};
 use crate::error::OpError;
 use crate::id::{Key, WorkerId};
 use crate::policy::Policy;
@@ -84,7 +84,7 @@ impl Signals {
 impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn handle_intent(&mut self, intent: Intent) -> Result<(), OpError> {
         let Intent { worker, id, keys, clocks } = intent;
-        let Some(clock) = self.clocks.get(worker.index()) else {
+        let Some(clock) = self.ctx.clocks.get(worker.index()) else {
             return Err(OpError::UnknownWorker { worker });
         };
         if clocks.start >= clocks.end {
@@ -93,7 +93,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let expired = clocks.end <= *clock;
         self.check_keys(&keys)?;
         // On a single node every key is local, whatever is signaled.
-        if expired || keys.is_empty() || self.config.nodes == 1 {
+        if expired || keys.is_empty() || self.ctx.config.nodes == 1 {
             return Ok(());
         }
         self.signals.arrivals += 1;
@@ -103,7 +103,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     pub(super) fn handle_take_back(&mut self, intent: Intent) -> Result<(), OpError> {
-        if intent.worker.index() >= self.clocks.len() {
+        if intent.worker.index() >= self.ctx.clocks.len() {
             return Err(OpError::UnknownWorker { worker: intent.worker });
         }
         self.check_keys(&intent.keys)?;
@@ -118,9 +118,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// continues another keeps the key. Stops behind the signal with which it has looked at as many keys as a round may: so
     /// what ends for millions of keys at once holds up nobody, and what comes later in this order waits for the next rounds.
     pub(super) fn update_intents(&mut self) {
-        let mut left = self.config.requests_max.max(1);
+        let mut left = self.ctx.config.requests_max.max(1);
         let mut is_all = self.forget_taken_back(&mut left);
-        for index in 0..self.config.workers {
+        for index in 0..self.ctx.config.workers {
             is_all = is_all && self.activate_due(index, &mut left) && self.expire_due(index, &mut left);
         }
         self.signals.is_behind = !is_all && self.signals.any();
@@ -141,8 +141,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Lets through what the policy acts on of a worker; false: there may be more.
     fn activate_due(&mut self, index: usize, left: &mut usize) -> bool {
         let worker = WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide"));
-        let clock = self.clocks[index];
-        let before = if clock.is_ended() { clock } else { self.policy.act_before(worker, clock) };
+        let clock = self.ctx.clocks[index];
+        let before = if clock.is_ended() { clock } else { self.ctx.policy.act_before(worker, clock) };
         // Whatever has started is looked at, so that what a policy never acts on is forgotten when it expires.
         let mut late = Vec::new();
         let mut is_all = true;
@@ -160,7 +160,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 continue;
             }
             for (at, &key) in batch.keys.iter().enumerate() {
-                store::prefetch_entry_ahead(&self.store, at, |at| batch.keys.get(at).copied());
+                store::prefetch_entry_ahead(&self.ctx.store, at, |at| batch.keys.get(at).copied());
                 self.activate(key);
             }
             is_all = spend(left, batch.keys.len());
@@ -177,12 +177,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn expire_due(&mut self, index: usize, left: &mut usize) -> bool {
         while let Some(first) = self.signals.workers[index].active.first_entry() {
             let (end, ..) = *first.key();
-            if end > self.clocks[index] {
+            if end > self.ctx.clocks[index] {
                 break;
             }
             let batch = first.remove();
             for (at, &key) in batch.keys.iter().enumerate() {
-                store::prefetch_entry_ahead(&self.store, at, |at| batch.keys.get(at).copied());
+                store::prefetch_entry_ahead(&self.ctx.store, at, |at| batch.keys.get(at).copied());
                 self.expire(key);
             }
             if !spend(left, batch.keys.len()) {
@@ -202,13 +202,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.schedule_wish(key, None);
         }
         // Most keys are here. One that leaves, or is answered, is looked at again then.
-        let is_held = || matches!(self.store.look(key), Look::Held { .. });
-        let is_absent = || !is_held() && self.state(key) == State::None;
+        let is_held = || matches!(self.ctx.store.look(key), Look::Held { .. });
+        let is_absent = || !is_held() && self.ctx.state(key) == State::None;
         if (first || had_turn) && (has_wish || is_absent()) {
             self.ask_later(key);
         }
         if first {
-            self.observe(|observer, now| observer.on_intent(now, key, true));
+            self.ctx.observe(|observer, now| observer.on_intent(now, key, true));
         }
     }
 
@@ -268,6 +268,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
+    /// An intent or localize of this node is answered.
+    pub(super) fn note_answered(&mut self, request: Request) {
+        self.requested -= 1;
+        self.collectives.note_answered(request);
+    }
+
     /// Whether acted-on intent or a localize of this node is active.
     pub(super) fn is_interested(&self, key: Key) -> bool {
         self.interests.get(&key).is_some_and(|interest| interest.count() > 0)
@@ -286,13 +292,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     pub(super) fn lost_interest(&mut self, key: Key) {
-        self.observe(|observer, now| observer.on_intent(now, key, false));
+        self.ctx.observe(|observer, now| observer.on_intent(now, key, false));
         // Of a main copy nobody else holds, there is nothing to decide.
-        if self.store.look(key) == (Look::Held { with_delta: false }) && !self.holdings.contains_key(&key) {
+        if self.ctx.store.look(key) == (Look::Held { with_delta: false }) && !self.holdings.contains_key(&key)
+        {
             return;
         }
-        match self.state(key) {
-            State::Replica if planted!(self, ForgetRelease) => {}
+        match self.ctx.state(key) {
+            State::Replica if planted!(self.ctx, ForgetRelease) => {}
             State::Replica => self.agenda.release.push(key),
             State::Main => self.reconsider(key),
             State::None => self.advance(key),
@@ -317,7 +324,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.schedule_wish(key, None);
         }
         if first {
-            self.observe(|observer, now| observer.on_intent(now, key, true));
+            self.ctx.observe(|observer, now| observer.on_intent(now, key, true));
         }
     }
 

@@ -60,10 +60,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Keys that waited, in the list that `of` gives with the key to begin with, for peers which can be asked now: of each as many as a
     /// round looks at. If some are left, the peer's turn begins with the first of them.
     pub(super) fn take_late(&mut self, of: fn(&mut Peer) -> (&mut BTreeSet<Key>, &mut Key)) -> Vec<Key> {
-        if planted!(self, ForgetLate) {
+        if planted!(self.ctx, ForgetLate) {
             self.peers.iter_mut().for_each(|peer| peer.late = Late::default());
         }
-        let most = self.config.requests_max.max(1);
+        let most = self.ctx.config.requests_max.max(1);
         let free = self.peers.iter_mut().filter(|peer| peer.outstanding.is_none());
         free.flat_map(|peer| {
             let (keys, first) = of(peer);

@@ -27,11 +27,9 @@ use alloc::vec::Vec;
 use core::mem;
 
 use crate::engine::Engine;
-use crate::engine::barrier::Barriers;
 use crate::engine::input::OpId;
 use crate::engine::interest::Mark;
-use crate::engine::output::{Event, Output};
-use crate::engine::state::{KeyMap, Peer};
+use crate::engine::state::KeyMap;
 use crate::error::OpError;
 use crate::id::{Key, NodeId};
 use crate::policy::Policy;
@@ -42,32 +40,32 @@ use crate::store::Store;
 impl<S: Store, P: Policy> Engine<S, P> {
     /// Costs one look at every held copy of the store, once per lost node.
     pub(super) fn handle_peer_lost(&mut self, node: NodeId) -> Result<(), OpError> {
-        if node.index() >= self.config.nodes || node == self.config.node {
+        if node.index() >= self.ctx.config.nodes || node == self.ctx.config.node {
             return Err(OpError::NotAPeer { node });
         }
-        if mem::replace(&mut self.peers[node.index()].lost, true) {
+        if !self.ctx.lost.insert(node) {
             return Ok(());
         }
-        self.first_lost.get_or_insert(node);
+        self.ctx.first_lost.get_or_insert(node);
         self.fail_all(node);
         self.forget_questions();
-        let peer = mem::replace(&mut self.peers[node.index()], Peer { lost: true, ..Peer::default() });
+        let peer = mem::take(&mut self.peers[node.index()]);
         // Replicas that have become main copies here may be among them.
         self.agenda.dirty.extend(peer.late.changed);
         self.agenda.dirty.extend(peer.late.sealed);
         if let Some(outstanding) = peer.outstanding
-            && !planted!(self, AwaitLost)
+            && !planted!(self.ctx, AwaitLost)
         {
             self.close_round(outstanding.round, 1, 0);
         }
-        let orphans = if planted!(self, KeepOrphan) { Vec::new() } else { self.replicas_of(node) };
+        let orphans = if planted!(self.ctx, KeepOrphan) { Vec::new() } else { self.replicas_of(node) };
         for key in orphans {
-            self.store.with_slot(key, |mut slot| slot.abandon());
-            self.store.release(key);
-            self.observe(|observer, now| observer.on_replica_released(now, key));
+            self.ctx.store.with_slot(key, |mut slot| slot.abandon());
+            self.ctx.store.release(key);
+            self.ctx.observe(|observer, now| observer.on_replica_released(now, key));
         }
         self.settle_all_early(node);
-        if !planted!(self, KeepLostHolder) {
+        if !planted!(self.ctx, KeepLostHolder) {
             self.forget_holder(node);
         }
         Ok(())
@@ -75,39 +73,31 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// The lost node without which an operation on `keys` cannot be done; `None` if all of them are local, or none is lost.
     pub(super) fn lost_for(&self, keys: &[Key], needs_owner: bool) -> Option<NodeId> {
-        let first = self.first_lost?;
-        let local = |key: &&Key| match self.peek(**key).state() {
+        let first = self.ctx.first_lost?;
+        let local = |key: &&Key| match self.ctx.peek(**key).state() {
             State::Main => true,
             State::Replica => !needs_owner,
             State::None | State::Requested | State::Releasing => false,
         };
         let far = keys.iter().find(|key| !local(key))?;
-        let hop = self.first_hop(*far, self.peek(*far)).node;
-        Some(if self.peers[hop.index()].lost || planted!(self, NameHopAsLost) { hop } else { first })
-    }
-
-    pub(super) fn fail(&mut self, op: OpId, error: OpError) {
-        self.outputs.push_back(Output::Event(Event::Failed { op, error }));
+        let hop = self.ctx.first_hop(*far, self.ctx.peek(*far)).node;
+        Some(if self.ctx.is_lost(hop) || planted!(self.ctx, NameHopAsLost) { hop } else { first })
     }
 
     /// Every unfinished operation waits for another node: for the lost one, or for one that may have dropped it.
     fn fail_all(&mut self, node: NodeId) {
-        let spared = if planted!(self, ForgetForwarded) { self.sent_elsewhere(node) } else { Vec::new() };
+        let spared = if planted!(self.ctx, ForgetForwarded) { self.sent_elsewhere(node) } else { Vec::new() };
         let mut ops: Vec<OpId> = mem::take(&mut self.ops).into_keys().collect();
         ops.sort_unstable();
-        ops.extend(self.syncs.drain(..).filter_map(|sync| sync.op()));
-        let live = mem::take(&mut self.barriers.live);
-        let mut barriers = mem::replace(&mut self.barriers, Barriers::of(live));
-        ops.extend(barriers.take_ops());
-        ops.extend(mem::take(&mut self.quiesces).take_ops());
+        ops.extend(self.collectives.give_up());
         for op in ops.into_iter().filter(|op| !spared.contains(op)) {
-            self.fail(op, OpError::lost(node));
+            self.ctx.fail(op, OpError::lost(node));
         }
     }
 
     /// The planted mistake: operations whose message left for a survivor, who may have forwarded it to the lost node.
     fn sent_elsewhere(&self, node: NodeId) -> Vec<OpId> {
-        let away = |key: &Key| self.first_hop(*key, self.word(*key)).node != node;
+        let away = |key: &Key| self.ctx.first_hop(*key, self.ctx.word(*key)).node != node;
         let queues = self.queues.iter().filter(|(key, _)| away(key));
         let unanswered = queues.filter_map(|(_, queue)| queue.unanswered.as_ref());
         unanswered.flat_map(|unanswered| unanswered.items.iter().map(|item| item.op)).collect()
@@ -147,9 +137,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Replicas held here of keys that `node` owns: a main copy does not move while somebody else holds a replica.
     fn replicas_of(&self, node: NodeId) -> Vec<Key> {
         let mut keys = Vec::new();
-        self.store.visit(self.layout.keys(), |key, slot| {
-            let owner = route::believed(*slot.word, key, self.config.nodes).node;
-            if slot.word.state() == State::Replica && owner == node && self.is_own_channel(key) {
+        self.ctx.store.visit(self.ctx.layout.keys(), |key, slot| {
+            let owner = route::believed(*slot.word, key, self.ctx.config.nodes).node;
+            if slot.word.state() == State::Replica && owner == node && self.ctx.is_own_channel(key) {
                 keys.push(key);
             }
         });

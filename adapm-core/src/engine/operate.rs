@@ -34,8 +34,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         values: &[S::Value],
     ) -> Result<(), Fault> {
         let Forward { origin, hops, intents, localizes, operation, tickets } = forward;
-        let is_own = origin == self.config.node;
-        if self.peers[origin.index()].lost || (is_own && self.first_lost.is_some()) {
+        let is_own = origin == self.ctx.config.node;
+        if self.ctx.is_lost(origin) || (is_own && self.ctx.first_lost.is_some()) {
             return Ok(());
         }
         let mut tickets = tickets.iter();
@@ -67,12 +67,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let Operation { pulls, pushes, sets, .. } = operation;
         for (list, access) in [(pulls, Access::Pull), (pushes, Access::Push), (sets, Access::Set)] {
             for (at, (key, counter)) in list.iter().enumerate() {
-                store::prefetch_ahead(&self.store, at, |at| list.keys.get(at).copied());
-                let len = if access == Access::Pull { 0 } else { self.value_len(key) };
+                store::prefetch_ahead(&self.ctx.store, at, |at| list.keys.get(at).copied());
+                let len = if access == Access::Pull { 0 } else { self.ctx.value_len(key) };
                 let (payload, behind) = rest.split_at(len);
                 rest = behind;
                 let asker = next();
-                let is_own = asker.origin == self.config.node;
+                let is_own = asker.origin == self.ctx.config.node;
                 if is_own && !self.awaits_answer(asker.by, key, access == Access::Pull, asker.reply()) {
                     continue;
                 }
@@ -89,7 +89,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Returns true if an operation on `key`, a pull or not, is unanswered, and has reached `from` to judge by the ticket.
     fn awaits_answer(&self, from: NodeId, key: Key, is_pull: bool, ticket: Ticket) -> bool {
         let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
-        let believes = planted!(self, BelieveAnyAnswer);
+        let believes = planted!(self.ctx, BelieveAnyAnswer);
         let may = |unanswered: &Unanswered<S::Value>| {
             (unanswered.access == Access::Pull) == is_pull
                 && (believes || unanswered.has_reached(from, key, ticket))
@@ -103,10 +103,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn may_have_passed(&self, asker: Asker, key: Key, word: Word) -> bool {
         let former = word.location().filter(|_| word.state() == State::Main);
         asker.by == asker.origin
-            || asker.origin == self.config.node
-            || asker.by == Layout::home(key, self.config.nodes)
+            || asker.origin == self.ctx.config.node
+            || asker.by == Layout::home(key, self.ctx.config.nodes)
             || former.is_some_and(|former| former.node == asker.by)
-            || planted!(self, BelieveAnyForward)
+            || planted!(self.ctx, BelieveAnyForward)
     }
 
     /// Serves an entry if this node owns the key, else passes it on.
@@ -120,13 +120,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let Asker { origin, hops, .. } = asker;
         let moves = matches!(asked, AskedFor::Intent | AskedFor::Localize);
         // A main copy is here for certain, and what is asked for is done in the step that folds it.
-        let is_main = self.store.look(key) == Look::Held { with_delta: false };
+        let is_main = self.ctx.store.look(key) == Look::Held { with_delta: false };
         if is_main && !moves {
             self.count_served(key, origin, hops);
             return self.execute(asker, key, asked);
         }
         let word = self.folded(key);
-        let hop = route::next_hop(word, key, counter, self.config.node, self.config.nodes);
+        let hop = route::next_hop(word, key, counter, self.ctx.config.node, self.ctx.config.nodes);
         if moves && hop != Hop::Park && !self.may_have_passed(asker, key, word) {
             return self.turn_away(asker, key, counter, asked);
         }
@@ -141,7 +141,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return self.execute(asker, key, asked);
         }
         // A node that has become owner needs no grant from itself, a holder gets its answer as a hand-over.
-        if origin != self.config.node && !self.is_holder(key, origin) {
+        if origin != self.ctx.config.node && !self.is_holder(key, origin) {
             let mut draft = self.take_grant_draft(origin);
             draft.ticket = asker.reply();
             self.grant(key, word.counter(), origin, asked == AskedFor::Localize, &mut draft);
@@ -160,10 +160,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
     ) -> bool {
         let origin = asker.origin;
         let (pull, push) = (*asked == AskedFor::Pull, matches!(asked, AskedFor::Push(_)));
-        let reads = planted!(self, AnswerFromReplica) && pull && word.state() == State::Replica;
+        let reads = planted!(self.ctx, AnswerFromReplica) && pull && word.state() == State::Replica;
         let gone = word.state() == State::None && word.location().is_some();
-        let absorbs = planted!(self, ApplyAtStaleOwner) && push && gone;
-        if origin == self.config.node || !(reads || absorbs) {
+        let absorbs = planted!(self.ctx, ApplyAtStaleOwner) && push && gone;
+        if origin == self.ctx.config.node || !(reads || absorbs) {
             return false;
         }
         if reads {
@@ -176,7 +176,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     fn execute(&mut self, asker: Asker, key: Key, asked: AskedFor<&[S::Value]>) {
         let origin = asker.origin;
-        let is_own = origin == self.config.node;
+        let is_own = origin == self.ctx.config.node;
         if !is_own && asked == AskedFor::Pull {
             if self.answer_pull(origin, key, asker.reply()) {
                 self.mark_stale(key, None);
@@ -184,7 +184,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return;
         }
         let mut value = Vec::new();
-        let (is_changed, counter) = self.store.with_slot(key, |mut slot| {
+        let (is_changed, counter) = self.ctx.store.with_slot(key, |mut slot| {
             let is_changed = slot.fold();
             match asked {
                 AskedFor::Push(update) => slot.apply(update),
@@ -211,11 +211,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
         answer: Answer,
         values: &[S::Value],
     ) -> Result<(), Fault> {
-        if self.first_lost.is_some() && !planted!(self, BlameLateAnswer) {
+        if self.ctx.first_lost.is_some() && !planted!(self.ctx, BlameLateAnswer) {
             return Ok(());
         }
         let mut tickets = answer.tickets.iter().copied().chain(core::iter::repeat(Ticket::NONE));
-        if planted!(self, BlameLateAnswer) {
+        if planted!(self.ctx, BlameLateAnswer) {
             let mut keys = answer.pulls.keys.iter().chain(answer.done.keys.iter());
             let is_late = |key: &&Key| self.queues.get(*key).is_none_or(|queue| queue.unanswered.is_none());
             if let Some(key) = keys.find(is_late) {
@@ -224,20 +224,20 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         let mut rest = values;
         for (at, (key, counter)) in answer.pulls.iter().enumerate() {
-            store::prefetch_entry_ahead(&self.store, at, |at| answer.pulls.keys.get(at).copied());
-            let (value, behind) = rest.split_at(self.value_len(key));
+            store::prefetch_entry_ahead(&self.ctx.store, at, |at| answer.pulls.keys.get(at).copied());
+            let (value, behind) = rest.split_at(self.ctx.value_len(key));
             rest = behind;
             let ticket = tickets.next().expect("tickets do not end");
             if self.awaits_answer(from, key, true, ticket) {
-                self.learn(key, Location { node: from, counter });
+                self.ctx.learn(key, Location { node: from, counter });
                 self.answered(key, value);
             }
         }
         for (at, (key, counter)) in answer.done.iter().enumerate() {
-            store::prefetch_entry_ahead(&self.store, at, |at| answer.done.keys.get(at).copied());
+            store::prefetch_entry_ahead(&self.ctx.store, at, |at| answer.done.keys.get(at).copied());
             let ticket = tickets.next().expect("tickets do not end");
             if self.awaits_answer(from, key, false, ticket) {
-                self.learn(key, Location { node: from, counter });
+                self.ctx.learn(key, Location { node: from, counter });
                 self.answered(key, &[]);
             }
         }
@@ -245,7 +245,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     pub(super) fn count_served(&mut self, key: Key, origin: NodeId, hops: u32) {
-        self.stats.hops.record(u64::from(hops));
-        self.observe(|observer, now| observer.on_served(now, key, origin, hops));
+        self.ctx.stats.hops.record(u64::from(hops));
+        self.ctx.observe(|observer, now| observer.on_served(now, key, origin, hops));
     }
 }

@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::engine::Engine;
+use crate::engine::collective::{Absent, Collective};
 use crate::engine::input::OpId;
-use crate::engine::missing::{Absent, Collective};
 use crate::error::OpError;
 use crate::id::NodeId;
 use crate::policy::Policy;
@@ -86,35 +86,20 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let (until, reason) = if self.has_something_to_say() {
             let earliest = self.round.started.plus_nanos(self.round_interval());
             if self.round.is_open() {
-                let patience = self.round.patience(self.config.round_nanos_min);
+                let patience = self.round.patience(self.ctx.config.round_nanos_min);
                 (Some(self.round.started.plus_nanos(patience).max(earliest)), Reason::Round { more: true })
             } else {
                 (Some(earliest), Reason::NextRound)
             }
         } else if self.round.is_open() {
             (None, Reason::Round { more: false })
-        } else if self.barriers.is_waiting() || self.quiesces.is_waiting() {
+        } else if self.collectives.waits_for_nodes() {
             (None, Reason::Others)
         } else {
             (None, Reason::Idle)
         };
-        let others = [self.next_report_at(), self.quiesces.next_wave_at(), self.next_look_at()];
+        let others = [self.collectives.next_step_at(&self.ctx), self.next_look_at()];
         let until = others.into_iter().flatten().chain(until).min();
         Output::Wait { until, reason }
-    }
-
-    pub(super) fn send(&mut self, to: NodeId, message: Message) {
-        debug_assert_ne!(to, self.config.node, "no message is sent to oneself");
-        if self.peers[to.index()].lost && !planted!(self, WriteToLost) {
-            return;
-        }
-        if !message.is_control() {
-            self.stats.messages_sent += 1;
-        }
-        self.outputs.push_back(Output::Transmit(to, message));
-    }
-
-    pub(super) fn done(&mut self, op: OpId, values: Vec<S::Value>) {
-        self.outputs.push_back(Output::Event(Event::Done { op, values }));
     }
 }

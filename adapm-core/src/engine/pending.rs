@@ -24,20 +24,20 @@ impl<S: Store, P: Policy> Engine<S, P> {
         match hop {
             Hop::Here => unreachable!("an owner serves what reaches it"),
             Hop::Next(location) => {
-                let forgetful = planted!(self, ForgetForwardCounter);
+                let forgetful = planted!(self.ctx, ForgetForwardCounter);
                 let counter = if forgetful { Counter(0) } else { location.counter };
                 let entry = Entry { key, counter, ticket: asker.onward(key), asked: asked.owned() };
                 self.drafts.add_forward(location.node, origin, hops.saturating_add(1), entry);
             }
             // The grant that would let it go on may be gone, and its origin will fail it.
-            Hop::Park if self.first_lost.is_some() => {}
-            Hop::Park if self.peers[origin.index()].parked < self.config.parked_max => {
+            Hop::Park if self.ctx.first_lost.is_some() => {}
+            Hop::Park if self.peers[origin.index()].parked < self.ctx.config.parked_max => {
                 self.peers[origin.index()].parked += 1;
                 let parked = Parked { asker, counter, asked: asked.owned() };
                 self.parked.entry(key).or_default().push(parked);
             }
             Hop::Park => {
-                if planted!(self, ParkAndTurnAway) && matches!(asked, AskedFor::Push(_)) {
+                if planted!(self.ctx, ParkAndTurnAway) && matches!(asked, AskedFor::Push(_)) {
                     self.peers[origin.index()].parked += 1;
                     let parked = Parked { asker, counter, asked: asked.owned() };
                     self.parked.entry(key).or_default().push(parked);
@@ -56,8 +56,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         asked: AskedFor<&[S::Value]>,
     ) {
         let origin = asker.origin;
-        self.stats.retries += 1;
-        if origin != self.config.node {
+        self.ctx.stats.retries += 1;
+        if origin != self.ctx.config.node {
             let ticket = asker.reply();
             let entry = Entry { key, counter, ticket, asked: asked.map(|_| Vec::new()) };
             self.drafts.add_retry(origin, entry);
@@ -77,7 +77,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         for parked in self.parked.remove(&key).unwrap_or_default() {
             let Parked { asker, counter, asked } = parked;
             self.peers[asker.origin.index()].parked -= 1;
-            if planted!(self, ForgetParkedEntries) {
+            if planted!(self.ctx, ForgetParkedEntries) {
                 continue;
             }
             self.serve_or_pass(asker, key, counter, asked.borrowed());

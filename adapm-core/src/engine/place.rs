@@ -22,22 +22,23 @@ impl<S: Store, P: Policy> Engine<S, P> {
         localize: bool,
         draft: &mut GrantDraft,
     ) {
-        let owner_has_intent = self.is_interested(key) && !planted!(self, HideOwnIntent);
+        let owner_has_intent = self.is_interested(key) && !planted!(self.ctx, HideOwnIntent);
         let movable = counter < Counter::MAX;
         let none = NodeSet::new();
         let holders = self.holdings.get(&key).map_or(&none, |holding| &holding.nodes);
         let placement = if localize {
             // The worker's own decision, under every policy (Lapse §3.2).
-            let alone = holders.is_empty() || planted!(self, RelocateUnderHolders);
+            let alone = holders.is_empty() || planted!(self.ctx, RelocateUnderHolders);
             if alone && movable { Placement::Relocate } else { Placement::Replicate }
         } else {
-            let holders = if planted!(self, HideHolders) { &none } else { holders };
-            let wanted = self.policy.place(&View { key, requester: origin, holders, owner_has_intent });
-            let safe =
-                movable && holders.is_empty() && (!owner_has_intent || self.policy.relocates_under_intent());
+            let holders = if planted!(self.ctx, HideHolders) { &none } else { holders };
+            let wanted = self.ctx.policy.place(&View { key, requester: origin, holders, owner_has_intent });
+            let safe = movable
+                && holders.is_empty()
+                && (!owner_has_intent || self.ctx.policy.relocates_under_intent());
             match wanted {
                 Placement::Relocate if !safe => {
-                    self.stats.coerced += 1;
+                    self.ctx.stats.coerced += 1;
                     Placement::Replicate
                 }
                 wanted => wanted,
@@ -47,7 +48,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             Placement::Relocate => self.relocate(key, counter, origin, draft),
             Placement::Replicate => self.replicate(key, counter, origin, draft),
             Placement::Keep => {
-                self.stats.refusals += 1;
+                self.ctx.stats.refusals += 1;
                 draft.add(key, counter, GrantKind::Remote, |_| (Version(0), ()));
             }
         }
@@ -56,7 +57,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Asks the policy again for the single remaining holder of a key for which the owner has no active intent.
     pub(super) fn reconsider(&mut self, key: Key) {
         let Some(holding) = self.holdings.get(&key) else { return };
-        if self.is_interested(key) || self.state(key) != State::Main {
+        if self.is_interested(key) || self.ctx.state(key) != State::Main {
             return;
         }
         let [holder] = *holding.nodes.as_slice() else { return };
@@ -64,14 +65,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return;
         }
         let view = View { key, requester: holder, holders: &NodeSet::new(), owner_has_intent: false };
-        if self.is_movable(key) && self.policy.place(&view) == Placement::Relocate {
+        if self.is_movable(key) && self.ctx.policy.place(&view) == Placement::Relocate {
             self.decide_hand_over(key, holder);
         }
     }
 
     /// Whether the key's relocation counter has room: a peer may have given it any.
     pub(super) fn is_movable(&self, key: Key) -> bool {
-        self.word(key).counter() < Counter::MAX
+        self.ctx.word(key).counter() < Counter::MAX
     }
 
     /// The key goes to its single holder with the response to that node's next request.

@@ -2,11 +2,16 @@
 //!
 //! They come into being at the home of their key, with an initial value that follows from the key alone.
 
-use super::{Engine, Initial};
+use alloc::sync::Arc;
+
+use crate::engine::Engine;
 use crate::id::Key;
 use crate::layout::{Kind, Layout};
 use crate::policy::Policy;
 use crate::store::Store;
+
+/// Writes the initial value of a key, `[value_len]` zeros before: a pure function of the key, the same on every node.
+pub type Initial<V> = Arc<dyn Fn(Key, &mut [V]) + Send + Sync>;
 
 /// Creates the main copies of `keys` in the store of the node that is their home, before the first input of any of its channels;
 /// `initial` writes the value `[value_len]` of each. No message is sent: costs the memory of the values, and a latch a key.
@@ -27,18 +32,16 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Dense layouts: creates the main copies of this channel's keys of which this node is the home, before the first input.
     /// Sparse layouts: nothing; their main copies come into being on first access.
     pub fn populate(&self) {
-        if self.layout.kind() == Kind::Sparse {
+        if self.ctx.layout.kind() == Kind::Sparse {
             return;
         }
-        let keys = self.layout.keys();
+        let keys = self.ctx.layout.keys();
         for key in (keys.start.0..keys.end.0).map(Key) {
-            if self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node {
-                self.found(key);
+            if self.ctx.is_own_channel(key)
+                && Layout::home(key, self.ctx.config.nodes) == self.ctx.config.node
+            {
+                self.ctx.found(key);
             }
         }
-    }
-
-    pub(super) fn found(&self, key: Key) {
-        found(&self.store, &[key], &self.initial);
     }
 }

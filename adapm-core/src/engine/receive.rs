@@ -8,7 +8,7 @@ use hashbrown::hash_map::Entry;
 use crate::engine::Engine;
 use crate::engine::interest::{Mark, Request};
 use crate::engine::round::low_bits;
-use crate::engine::sync::SyncMark;
+use crate::engine::state::SyncMark;
 use crate::error::Fault;
 use crate::id::{Key, NodeId, Ticket};
 use crate::layout::Layout;
@@ -32,13 +32,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.round.brought += response.refreshes.len() + response.hand_overs.versions.len();
         let mut rest = self.apply_grants(from, &response.grants, values, |_, _, _| true);
         for (&key, &version) in response.refreshes.iter().zip(&response.versions) {
-            let (value, behind) = rest.split_at(self.value_len(key));
+            let (value, behind) = rest.split_at(self.ctx.value_len(key));
             rest = behind;
             if !self.holds_replica_of(from, key) {
                 continue;
             }
-            let over = planted!(self, RefreshOverPending);
-            self.store.with_slot(key, |mut slot| {
+            let over = planted!(self.ctx, RefreshOverPending);
+            self.ctx.store.with_slot(key, |mut slot| {
                 slot.refresh(version, value);
                 if over {
                     slot.value.copy_from_slice(value);
@@ -54,7 +54,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         for (((key, counter), &version), &with_value) in
             owners.at.iter().zip(&owners.versions).zip(&owners.with_value)
         {
-            let len = if with_value { self.value_len(key) } else { 0 };
+            let len = if with_value { self.ctx.value_len(key) } else { 0 };
             let (value, behind) = rest.split_at(len);
             rest = behind;
             if !self.holds_replica_of(from, key) {
@@ -64,14 +64,15 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.arrive(key, State::Replica, here, version, with_value.then_some(value));
         }
         for &key in &outstanding.releases {
-            self.store.with_slot(key, |mut slot| slot.released());
+            self.ctx.store.with_slot(key, |mut slot| slot.released());
             self.absent_again(key);
         }
         for &key in &outstanding.localizes {
             self.look_again(key);
         }
         if response.synced {
-            self.note_synced(from);
+            self.peers[from.index()].mark = SyncMark::Absent;
+            self.collectives.note_synced(from);
         }
         self.progress_syncs();
         Ok(())
@@ -94,18 +95,18 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Returns true if an intent or localize of `key` is unanswered, and has reached `from` to judge by the ticket. After a loss
     /// nothing is kept of what was asked, and the lost node is not heard.
     pub(super) fn awaits_grant(&self, from: NodeId, key: Key, ticket: Ticket) -> bool {
-        let word = self.peek(key);
+        let word = self.ctx.peek(key);
         if word.state() != State::Requested {
             return false;
         }
-        if self.first_lost.is_some() || planted!(self, BelieveAnyGrant) {
+        if self.ctx.first_lost.is_some() || planted!(self.ctx, BelieveAnyGrant) {
             return true;
         }
         let Some((to, round)) = self.asked_for(key, word) else { return false };
         if ticket == Ticket::NONE {
             from == to
         } else {
-            ticket == self.tickets.of_request(round, to).of_key(key)
+            ticket == self.ctx.tickets.of_request(round, to).of_key(key)
         }
     }
 
@@ -119,8 +120,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// Whether a replica of `key` is here, owned by `from`.
     fn holds_replica_of(&self, from: NodeId, key: Key) -> bool {
-        let word = self.peek(key);
-        word.state() == State::Replica && route::believed(word, key, self.config.nodes).node == from
+        let word = self.ctx.peek(key);
+        word.state() == State::Replica && route::believed(word, key, self.ctx.config.nodes).node == from
     }
 
     fn check_response(&self, from: NodeId, response: &SyncResponse) -> Result<(), Fault> {
@@ -131,9 +132,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.check_grants(from, &response.grants)?;
         let asked = Some((from, low_bits(outstanding.round)));
         for key in response.grants.at.keys.iter() {
-            let word = self.peek(*key);
+            let word = self.ctx.peek(*key);
             // A response grants what its request has asked for, whoever has asked for what else.
-            let is_asked = self.first_lost.is_some() || self.asked_for(*key, word) == asked;
+            let is_asked = self.ctx.first_lost.is_some() || self.asked_for(*key, word) == asked;
             if word.state() != State::Requested || !is_asked {
                 return Err(Fault::Impossible(*key));
             }
@@ -143,7 +144,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             response.hand_overs.at.iter().filter(|(key, _)| self.holds_replica_of(from, *key))
         {
             let set = outstanding.sets.binary_search(&key).is_ok();
-            if set || counter <= self.peek(key).counter() {
+            if set || counter <= self.ctx.peek(key).counter() {
                 return Err(Fault::Impossible(key));
             }
         }
@@ -155,7 +156,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         for ((key, counter), kind) in grants.at.iter().zip(&grants.kinds) {
             // What was never relocated is owned by its home, and a word says no more of it than that.
             let fact = if *kind == GrantKind::Owner { counter.0.checked_sub(1) } else { Some(counter.0) };
-            let stranger = fact == Some(0) && Layout::home(key, self.config.nodes) != from;
+            let stranger = fact == Some(0) && Layout::home(key, self.ctx.config.nodes) != from;
             if fact.is_none() || stranger {
                 return Err(Fault::Impossible(key));
             }
@@ -177,7 +178,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let entries = grants.at.iter().zip(&grants.kinds).zip(&grants.versions).zip(tickets);
         for ((((key, counter), &kind), &version), ticket) in entries {
             let (value, behind) =
-                rest.split_at(if kind == GrantKind::Remote { 0 } else { self.value_len(key) });
+                rest.split_at(if kind == GrantKind::Remote { 0 } else { self.ctx.value_len(key) });
             rest = behind;
             if !is_awaited(self, key, ticket) {
                 continue;
@@ -190,12 +191,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 }
                 GrantKind::Replica => {
                     let request = self.take_request(key);
-                    self.store.reserve(key, true);
+                    self.ctx.store.reserve(key, true);
                     let owner = Location { node: from, counter };
-                    self.store.with_slot(key, |mut slot| slot.install(version, value, owner));
+                    self.ctx.store.with_slot(key, |mut slot| slot.install(version, value, owner));
                     self.peers[from.index()].replicas += 1;
-                    self.stats.replicas += 1;
-                    self.observe(|observer, now| observer.on_replica_installed(now, key, from));
+                    self.ctx.stats.replicas += 1;
+                    self.ctx.observe(|observer, now| observer.on_replica_installed(now, key, from));
                     self.end_waiters(key);
                     self.advance(key);
                     self.look_again(key);
@@ -204,8 +205,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 }
                 GrantKind::Remote => {
                     let request = self.take_request(key);
-                    self.store.with_slot(key, |mut slot| slot.refuse());
-                    self.learn(key, Location { node: from, counter });
+                    self.ctx.store.with_slot(key, |mut slot| slot.refuse());
+                    self.ctx.learn(key, Location { node: from, counter });
                     if let Some(interest) = self.interests.get_mut(&key) {
                         interest.put(Mark::Refused);
                     }
@@ -234,10 +235,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// The planted mistakes with operations that are parked for a grant.
     fn spoil_queue(&mut self, key: Key) {
-        if planted!(self, ForgetParked) {
+        if planted!(self.ctx, ForgetParked) {
             self.queues.remove(&key);
         }
-        if planted!(self, ReverseParked)
+        if planted!(self.ctx, ReverseParked)
             && let Some(queue) = self.queues.get_mut(&key)
         {
             queue.waiting.make_contiguous().reverse();
@@ -262,10 +263,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// What has not reached `from` it cannot turn away: to ask again meanwhile would be to ask twice.
     pub(super) fn handle_retry(&mut self, from: NodeId, retry: Retry) -> Result<(), Fault> {
-        if self.first_lost.is_some() {
+        if self.ctx.first_lost.is_some() {
             return Ok(());
         }
-        let believes = planted!(self, BelieveAnyRetry);
+        let believes = planted!(self.ctx, BelieveAnyRetry);
         let mut tickets = retry.tickets.iter().copied().chain(core::iter::repeat(Ticket::NONE));
         for (&key, ticket) in retry.intents.iter().zip(tickets.by_ref()) {
             if self.awaits_grant(from, key, ticket) {
@@ -285,7 +286,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// The intent or localize of `key` was turned away: the key is found again in a later round, by its home.
     pub(super) fn retry_request(&mut self, key: Key) {
         let request = self.take_request(key);
-        self.store.with_slot(key, |mut slot| slot.refuse());
+        self.ctx.store.with_slot(key, |mut slot| slot.refuse());
         if let Some(request) = request {
             if let Some(interest) = self.interests.get_mut(&key).filter(|_| request.localize)
                 && interest.is(Mark::Wished)

@@ -25,14 +25,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// `localize` of a worker (Lapse §3.2): done when every key is local.
     pub(super) fn localize(&mut self, id: OpId, keys: &[Key]) {
         if let Some(node) = self.lost_for(keys, false) {
-            return self.fail(id, OpError::lost(node));
+            return self.ctx.fail(id, OpError::lost(node));
         }
         self.ops
             .insert(id, OpState { remaining: keys.len() + 1, values: alloc::vec::Vec::new(), access: None });
         for &key in keys {
-            match self.state(key) {
+            match self.ctx.state(key) {
                 State::Main => self.finish(id),
-                State::Replica if self.first_lost.is_some() => self.finish(id),
+                State::Replica if self.ctx.first_lost.is_some() => self.finish(id),
                 State::Replica => {
                     self.wish(key, id);
                     self.end_waiters(key);
@@ -46,9 +46,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Grants `to` the main copy of `key`, owned here by this fact and held nowhere else.
     pub(super) fn relocate(&mut self, key: Key, counter: Counter, to: NodeId, draft: &mut GrantDraft) {
         let there = Location { node: to, counter: counter.next() };
-        let keep = planted!(self, KeepMainCopy);
+        let keep = planted!(self.ctx, KeepMainCopy);
         draft.add(key, there.counter, GrantKind::Owner, |block| {
-            self.store.with_slot(key, |mut slot| {
+            self.ctx.store.with_slot(key, |mut slot| {
                 block.push(slot.value);
                 if !keep {
                     slot.hand_over(there);
@@ -57,7 +57,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             })
         });
         if !keep {
-            if self.policy.relocates_under_intent()
+            if self.ctx.policy.relocates_under_intent()
                 && let Some(interest) = self.interests.get_mut(&key)
             {
                 interest.put(Mark::HadTurn);
@@ -77,10 +77,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
         owners: &mut Owners,
         block: &mut Block,
     ) -> bool {
-        let bytes_max = self.config.block_bytes_max;
-        let there = Location { node: to, counter: self.word(key).counter().next() };
-        let handed_over = self.store.with_slot(key, |mut slot| {
-            let with_value = is_stale || (slot.word.is_dirty() && !planted!(self, HandOverUnread));
+        let bytes_max = self.ctx.config.block_bytes_max;
+        let there = Location { node: to, counter: self.ctx.word(key).counter().next() };
+        let handed_over = self.ctx.store.with_slot(key, |mut slot| {
+            let with_value = is_stale || (slot.word.is_dirty() && !planted!(self.ctx, HandOverUnread));
             let bytes = if with_value { size_of_val(slot.value) } else { 0 };
             if room.is_some_and(|room| !room.widen(bytes, bytes_max)) {
                 return None;
@@ -101,18 +101,18 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     fn left(&mut self, key: Key, there: Location) {
-        if !planted!(self, LeakCopy) {
-            self.store.release(key);
+        if !planted!(self.ctx, LeakCopy) {
+            self.ctx.store.release(key);
         }
         if !self.holdings.is_empty() {
             self.holdings.remove(&key);
         }
-        let home = Layout::home(key, self.config.nodes);
-        if home != self.config.node && home != there.node {
+        let home = Layout::home(key, self.ctx.config.nodes);
+        if home != self.ctx.config.node && home != there.node {
             let older = Location { counter: Counter(there.counter.0 - 1), ..there };
-            self.draft_residence(home, key, if planted!(self, OlderResidence) { older } else { there });
+            self.draft_residence(home, key, if planted!(self.ctx, OlderResidence) { older } else { there });
         }
-        self.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
+        self.ctx.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
         self.ask_later(key);
     }
 
@@ -131,14 +131,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
             let owner = self.owner_of_replica(key);
             self.peers[owner.index()].replicas -= 1;
         } else {
-            self.store.reserve(key, false);
+            self.ctx.store.reserve(key, false);
         }
-        self.store.with_slot(key, |mut slot| slot.arrive(version, value, former));
+        self.ctx.store.with_slot(key, |mut slot| slot.arrive(version, value, former));
         if replica {
-            self.store.reserve(key, false);
+            self.ctx.store.reserve(key, false);
         }
-        self.stats.relocations += 1;
-        self.observe(|observer, now| observer.on_arrival(now, key, former.counter));
+        self.ctx.stats.relocations += 1;
+        self.ctx.observe(|observer, now| observer.on_arrival(now, key, former.counter));
         let mut request = None;
         if let Entry::Occupied(mut entry) = self.interests.entry(key) {
             let interest = entry.get_mut();

@@ -17,24 +17,24 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Grants `to` a replica of `key`, owned here.
     pub(super) fn replicate(&mut self, key: Key, counter: Counter, to: NodeId, draft: &mut GrantDraft) {
         draft.add(key, counter, GrantKind::Replica, |block| {
-            self.store.with_slot(key, |mut slot| {
+            self.ctx.store.with_slot(key, |mut slot| {
                 slot.watch(true);
                 block.push(slot.value);
                 (*slot.version, ())
             })
         });
-        if !planted!(self, ForgetHolder) {
+        if !planted!(self.ctx, ForgetHolder) {
             let holding = self.holdings.entry(key).or_default();
             holding.nodes.insert(to);
-            holding.hand_over &= planted!(self, HandOverUnderHolders);
+            holding.hand_over &= planted!(self.ctx, HandOverUnderHolders);
         }
-        self.observe(|observer, now| observer.on_replica_set_up(now, key, to));
+        self.ctx.observe(|observer, now| observer.on_replica_set_up(now, key, to));
     }
 
     /// Notes that every holder of `key` but `except` lacks a change.
     pub(super) fn mark_stale(&mut self, key: Key, except: Option<NodeId>) {
         let Some(holding) = self.holdings.get_mut(&key) else { return };
-        let again = planted!(self, MarkStaleAgain);
+        let again = planted!(self.ctx, MarkStaleAgain);
         // Of many holders most are stale already when the next change comes.
         if holding.stale.len() == holding.nodes.len() && !again {
             return;
@@ -45,7 +45,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 at += 1;
             }
             if again || holding.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
-                holding.stale.insert(at, (node, self.now));
+                holding.stale.insert(at, (node, self.ctx.now));
                 self.peers[node.index()].due.push_back(key);
                 self.newsworthy.push(node);
             }
@@ -54,7 +54,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// If `key` is owned here and workers have changed it since its holders were last marked, marks them. Returns its word.
     pub(super) fn fold(&mut self, key: Key) -> Word {
-        let (is_changed, word) = self.store.with_slot(key, |mut slot| {
+        let (is_changed, word) = self.ctx.store.with_slot(key, |mut slot| {
             let is_changed = slot.word.state() == State::Main && slot.fold();
             (is_changed, *slot.word)
         });
@@ -66,10 +66,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// The key's word as `Engine::word` gives it, folded if `key` is owned here.
     pub(super) fn folded(&mut self, key: Key) -> Word {
-        if let Look::Held { .. } = self.store.look(key) {
+        if let Look::Held { .. } = self.ctx.store.look(key) {
             return self.fold(key);
         }
-        match self.word(key) {
+        match self.ctx.word(key) {
             word if word.state() == State::Main => self.fold(key),
             word => word,
         }
@@ -78,17 +78,17 @@ impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn drop_holder(&mut self, key: Key, node: NodeId) {
         let Some(holding) = self.holdings.get_mut(&key) else { return };
         holding.nodes.remove(node);
-        if !planted!(self, KeepStale) {
+        if !planted!(self.ctx, KeepStale) {
             holding.stale.retain(|(stale, _)| *stale != node);
         }
         holding.hand_over = false;
         if holding.nodes.is_empty() {
-            if !planted!(self, LeakSideEntry) {
+            if !planted!(self.ctx, LeakSideEntry) {
                 self.holdings.remove(&key);
             }
-            self.store.with_slot(key, |mut slot| slot.watch(false));
+            self.ctx.store.with_slot(key, |mut slot| slot.watch(false));
         }
-        self.observe(|observer, now| observer.on_replica_dropped(now, key, node));
+        self.ctx.observe(|observer, now| observer.on_replica_dropped(now, key, node));
         self.reconsider(key);
     }
 
@@ -102,7 +102,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// The owner of a replica held here: while it is held, the main copy can only move here.
     pub(super) fn owner_of_replica(&self, key: Key) -> NodeId {
-        route::believed(self.word(key), key, self.config.nodes).node
+        route::believed(self.ctx.word(key), key, self.ctx.config.nodes).node
     }
 
     /// Whether a localize entry of a replica is on its way: per key at most one entry is unanswered.
@@ -126,7 +126,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             let peer = &mut self.peers[node.index()];
             if !peer.due.is_empty() && !peer.told {
                 peer.told = true;
-                self.send(node, Message::bare(Body::News));
+                self.ctx.send(node, Message::bare(Body::News));
             }
         }
         self.newsworthy = nodes;

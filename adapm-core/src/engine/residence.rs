@@ -37,8 +37,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let facts = || residence.at.iter().zip(&residence.owners);
         for ((key, counter), owner) in facts() {
             // Only homes are told, and nobody is told what it was given itself, or that a key stays.
-            let away = Layout::home(key, self.config.nodes) != self.config.node;
-            if away || *owner == self.config.node || *owner == from || counter == Counter(0) {
+            let away = Layout::home(key, self.ctx.config.nodes) != self.ctx.config.node;
+            if away || *owner == self.ctx.config.node || *owner == from || counter == Counter(0) {
                 return Err(Fault::Impossible(key));
             }
         }
@@ -49,10 +49,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     fn hear_fact(&mut self, key: Key, fact: Fact) {
-        let word = self.word(key);
-        let known = route::believed(word, key, self.config.nodes);
-        if planted!(self, TrustLatestFact) {
-            self.store.with_slot(key, |mut slot| {
+        let word = self.ctx.word(key);
+        let known = route::believed(word, key, self.ctx.config.nodes);
+        if planted!(self.ctx, TrustLatestFact) {
+            self.ctx.store.with_slot(key, |mut slot| {
                 if slot.word.state() == State::None {
                     *slot.word = Word::EMPTY;
                 }
@@ -64,7 +64,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let is_held = matches!(word.state(), State::Main | State::Replica);
         // After a loss the fact in between may be gone, and who is left is believed.
         let is_believed =
-            fact.follows(known) || self.first_lost.is_some() || planted!(self, BelieveAnyResidence);
+            fact.follows(known) || self.ctx.first_lost.is_some() || planted!(self.ctx, BelieveAnyResidence);
         if is_held || fact.to.counter <= known.counter {
             self.settle_early(key);
         } else if is_believed {
@@ -83,10 +83,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         let Some(mut facts) = self.early.remove(&key) else { return };
         facts.sort_unstable_by_key(|fact| (fact.to.counter, fact.by));
-        let any = self.first_lost.is_some();
+        let any = self.ctx.first_lost.is_some();
         facts.retain(|fact| {
-            let word = self.word(key);
-            let known = route::believed(word, key, self.config.nodes);
+            let word = self.ctx.word(key);
+            let known = route::believed(word, key, self.ctx.config.nodes);
             let is_held = matches!(word.state(), State::Main | State::Replica);
             let is_news = fact.to.counter > known.counter;
             let is_believed = is_news && !is_held && (any || fact.follows(known));
@@ -106,10 +106,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     fn record(&mut self, key: Key, word: Word, there: Location) {
         if word.state() == State::Requested {
-            let asked = self.first_hop(key, word).node;
+            let asked = self.ctx.first_hop(key, word).node;
             self.asked_before.entry(key).or_insert(asked);
         }
-        self.store.with_slot(key, |mut slot| slot.learn(there));
+        self.ctx.store.with_slot(key, |mut slot| slot.learn(there));
         self.unpark(key);
     }
 

@@ -39,11 +39,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
         values: &[S::Value],
     ) -> Result<(), Fault> {
         self.check_sync_request(from, &request)?;
-        let since = self.peers[from.index()].answered.replace(self.now);
+        let since = self.peers[from.index()].answered.replace(self.ctx.now);
         self.peers[from.index()].told = false;
         self.newsworthy.push(from);
         if let Some(since) = since {
-            self.stats.check_age.record(self.now.nanos_since(since));
+            self.ctx.stats.check_age.record(self.ctx.now.nanos_since(since));
         }
         self.fold_for(from, &request);
         self.apply_changes(from, &request, values);
@@ -63,18 +63,18 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let left = &asked[*done..];
         let mut room = Room::default();
         let fits = |(key, ..): &&(Key, Counter, bool)| {
-            room.take(self.value_bytes(*key), self.config.block_bytes_max)
+            room.take(self.ctx.value_bytes(*key), self.ctx.config.block_bytes_max)
         };
-        let piece = left.iter().take(self.config.grants_max.max(1)).take_while(fits).count();
+        let piece = left.iter().take(self.ctx.config.grants_max.max(1)).take_while(fits).count();
         let piece = &left[..piece];
         // A guess: all are granted with values, as long as the first.
-        let bytes = piece.len() * piece.first().map_or(0, |(key, ..)| self.value_bytes(*key));
-        let mut draft = GrantDraft::with_room(piece.len(), bytes.min(self.config.block_bytes_max));
+        let bytes = piece.len() * piece.first().map_or(0, |(key, ..)| self.ctx.value_bytes(*key));
+        let mut draft = GrantDraft::with_room(piece.len(), bytes.min(self.ctx.config.block_bytes_max));
         for (at, &(key, counter, localize)) in piece.iter().enumerate() {
-            store::prefetch_ahead(&self.store, at, |at| left.get(at).map(|(key, ..)| *key));
+            store::prefetch_ahead(&self.ctx.store, at, |at| left.get(at).map(|(key, ..)| *key));
             let entry = if localize { AskedFor::Localize } else { AskedFor::Intent };
             let word = self.folded(key);
-            match route::next_hop(word, key, counter, self.config.node, self.config.nodes) {
+            match route::next_hop(word, key, counter, self.ctx.config.node, self.ctx.config.nodes) {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),
                 Hop::Here => {
                     if self.is_holder(key, from) {
@@ -100,7 +100,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn check_sync_request(&self, from: NodeId, request: &SyncRequest) -> Result<(), Fault> {
         for key in request.deltas.iter().chain(request.sets.iter()).chain(request.releases.iter()) {
             // Whoever knows the holders of a key owns it.
-            if !self.is_holder(*key, from) && !planted!(self, SkipForeignDelta) {
+            if !self.is_holder(*key, from) && !planted!(self.ctx, SkipForeignDelta) {
                 return Err(Fault::Impossible(*key));
             }
         }
@@ -121,7 +121,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// For `wait_sync`: holders hear of everything that workers here have changed before the answer.
     fn fold_for(&mut self, from: NodeId, request: &SyncRequest) {
-        if !request.sync || planted!(self, IgnoreSyncMark) {
+        if !request.sync || planted!(self.ctx, IgnoreSyncMark) {
             return;
         }
         // Not what is put off: that has become a main copy at most, which is folded before anybody gets a replica of it.
@@ -136,37 +136,37 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn apply_changes(&mut self, from: NodeId, request: &SyncRequest, values: &[S::Value]) {
         let mut rest = values;
         for (at, &key) in request.deltas.iter().enumerate() {
-            store::prefetch_ahead(&self.store, at, |at| request.deltas.get(at).copied());
-            let (delta, behind) = rest.split_at(self.value_len(key));
+            store::prefetch_ahead(&self.ctx.store, at, |at| request.deltas.get(at).copied());
+            let (delta, behind) = rest.split_at(self.ctx.value_len(key));
             rest = behind;
-            if planted!(self, SkipForeignDelta) && self.state(key) != State::Main {
+            if planted!(self.ctx, SkipForeignDelta) && self.ctx.state(key) != State::Main {
                 continue;
             }
-            let is_changed = self.store.with_slot(key, |mut slot| {
+            let is_changed = self.ctx.store.with_slot(key, |mut slot| {
                 let is_changed = slot.fold();
                 slot.apply(delta);
                 is_changed
             });
             if is_changed {
                 self.mark_stale(key, None);
-            } else if !planted!(self, SkipStale) {
+            } else if !planted!(self.ctx, SkipStale) {
                 self.mark_stale(key, Some(from));
             }
         }
         for &key in request.sets.iter() {
-            let (value, behind) = rest.split_at(self.value_len(key));
+            let (value, behind) = rest.split_at(self.ctx.value_len(key));
             rest = behind;
-            let drops = planted!(self, DropSet);
-            self.store.with_slot(key, |mut slot| {
+            let drops = planted!(self.ctx, DropSet);
+            self.ctx.store.with_slot(key, |mut slot| {
                 // All holders are told of the set, and with it of what workers changed before.
                 let _ = slot.fold();
                 if !drops {
                     slot.set(value);
                 }
             });
-            self.mark_stale(key, Some(from).filter(|_| planted!(self, SkipSetter)));
+            self.mark_stale(key, Some(from).filter(|_| planted!(self.ctx, SkipSetter)));
         }
-        if !planted!(self, KeepReleased) {
+        if !planted!(self.ctx, KeepReleased) {
             for &key in request.releases.iter() {
                 self.fold(key);
                 self.drop_holder(key, from);
@@ -199,7 +199,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 self.decide_hand_over(key, to);
             }
         }
-        let (early, unfair) = (planted!(self, MarkPastDue), planted!(self, WaitForLaterChanges));
+        let (early, unfair) = (planted!(self.ctx, MarkPastDue), planted!(self.ctx, WaitForLaterChanges));
         let peer = &mut self.peers[to.index()];
         response.more = !peer.due.is_empty();
         let is_told = |marked: u64| early || (marked <= peer.due_told && (!unfair || !response.more));
@@ -208,7 +208,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             peer.due_marked = None;
         }
         peer.told = response.more;
-        self.send(to, Message { body: Box::new(Body::SyncResponse(response)), values });
+        self.ctx.send(to, Message { body: Box::new(Body::SyncResponse(response)), values });
     }
 
     /// What `to` is told besides what it asks for, in the order in which that came about, as far as there is room: else keys that
@@ -223,13 +223,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
             let saying = if localized.binary_search(&key).is_ok() { None } else { self.due_of(key, to) };
             let values = match saying {
                 Some(Saying::HandOver { with_value: false }) | None => 0,
-                Some(Saying::HandOver { with_value: true } | Saying::Refresh) => self.value_bytes(key),
+                Some(Saying::HandOver { with_value: true } | Saying::Refresh) => self.ctx.value_bytes(key),
             };
             let hands_over = matches!(saying, Some(Saying::HandOver { .. }));
             let waits = hands_over && request.sets.binary_search(&key).is_ok();
-            let uncounted = hands_over && planted!(self, HandOversUncounted);
+            let uncounted = hands_over && planted!(self.ctx, HandOversUncounted);
             let is_free = saying.is_none() || waits || uncounted;
-            if !is_free && !room.take(values, self.config.block_bytes_max) {
+            if !is_free && !room.take(values, self.ctx.config.block_bytes_max) {
                 break;
             }
             let peer = &mut self.peers[to.index()];
@@ -259,12 +259,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let holding = self.holdings.get_mut(&key)?;
         let is_stale = holding.stale.binary_search_by_key(&to, |(node, _)| *node).is_ok();
         // A decision for another node, which has become the only holder since, stays.
-        let only = holding.nodes.as_slice() == [to] || planted!(self, HandOverUnderHolders);
+        let only = holding.nodes.as_slice() == [to] || planted!(self.ctx, HandOverUnderHolders);
         if only && holding.hand_over {
             if !interested {
-                let reads = !planted!(self, HandOverUnread);
+                let reads = !planted!(self.ctx, HandOverUnread);
                 let with_value =
-                    is_stale || (reads && self.store.with_slot(key, |slot| slot.word.is_dirty()));
+                    is_stale || (reads && self.ctx.store.with_slot(key, |slot| slot.word.is_dirty()));
                 return Some(Saying::HandOver { with_value });
             }
             holding.hand_over = false;
@@ -281,19 +281,19 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// Value and version of each key, in order.
     fn write_refreshes(&mut self, due: &[(Key, Instant)], response: &mut SyncResponse, values: &mut Block) {
-        values.reserve(due.iter().map(|(key, _)| self.value_bytes(*key)).sum());
+        values.reserve(due.iter().map(|(key, _)| self.ctx.value_bytes(*key)).sum());
         response.refreshes.0.reserve(due.len());
         response.versions.reserve(due.len());
         for (at, &(key, since)) in due.iter().enumerate() {
-            store::prefetch_ahead(&self.store, at, |at| due.get(at).map(|(key, _)| *key));
-            let version = self.store.with_slot(key, |slot| {
+            store::prefetch_ahead(&self.ctx.store, at, |at| due.get(at).map(|(key, _)| *key));
+            let version = self.ctx.store.with_slot(key, |slot| {
                 values.push(slot.value);
                 *slot.version
             });
             response.refreshes.push(key);
             response.versions.push(version);
-            self.stats.refreshes += 1;
-            self.stats.staleness.record(self.now.nanos_since(since));
+            self.ctx.stats.refreshes += 1;
+            self.ctx.stats.staleness.record(self.ctx.now.nanos_since(since));
         }
     }
 }

@@ -109,7 +109,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         drafts: &mut Requests,
         turn: fn(&mut Turn) -> (&mut Key, bool),
     ) {
-        let bytes_max = self.config.block_bytes_max;
+        let bytes_max = self.ctx.config.block_bytes_max;
         let mut next = BTreeMap::new();
         for (sealed, from_turn_on) in [(true, true), (true, false), (false, true), (false, false)] {
             for entry in entries.iter_mut().filter(|entry| entry.is_sealed == sealed) {

@@ -11,7 +11,7 @@ use core::mem;
 use crate::engine::Engine;
 use crate::engine::interest::{Interest, Mark, ROUND_BITS, Request};
 use crate::engine::room::{Draft, Entry, Requests, entry};
-use crate::engine::state::{Access, Item, Outstanding};
+use crate::engine::state::{Access, Item, Outstanding, SyncMark};
 use crate::id::{Counter, Key, NodeId};
 use crate::policy::Policy;
 use crate::route;
@@ -55,12 +55,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// How long after its start the next round may begin: at once where somebody waits for a mark, which nothing else brings.
     pub(super) fn round_interval(&self) -> u64 {
-        if self.wants_mark() { 0 } else { self.round.interval(&self.config) }
+        if self.wants_mark() { 0 } else { self.round.interval(&self.ctx.config) }
     }
 
     pub(super) fn round_may_begin(&self) -> bool {
-        let elapsed = self.now.nanos_since(self.round.started);
-        let least = self.config.round_nanos_min;
+        let elapsed = self.ctx.now.nanos_since(self.round.started);
+        let least = self.ctx.config.round_nanos_min;
         self.has_something_to_say()
             && (self.round.number == 0 || elapsed >= self.round_interval())
             && (!self.round.is_open() || elapsed >= self.round.patience(least))
@@ -69,21 +69,21 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Starts a round. What the last one still waits for is left behind: its keys wait, other peers go on.
     pub(super) fn begin_round(&mut self) {
         self.round.number += 1;
-        self.round.started = self.now;
+        self.round.started = self.ctx.now;
         self.round.peers = 0;
         self.round.grants = 0;
-        self.stats.rounds += 1;
+        self.ctx.stats.rounds += 1;
         self.update_intents();
         self.expire_wishes();
         self.resend();
-        let mut drafts = (0..self.config.nodes).map(|_| None).collect::<Vec<Option<Box<Draft>>>>();
+        let mut drafts = (0..self.ctx.config.nodes).map(|_| None).collect::<Vec<Option<Box<Draft>>>>();
         let mut wanted = self.wanted(&mut drafts);
         let mut changed = self.changed(&mut drafts);
-        if !self.ops.is_empty() || !self.syncs.is_empty() {
+        if !self.ops.is_empty() || self.collectives.waits_for_sync() {
             self.round.awaited = self.round.number;
         }
         self.round.carries(wanted.len() + changed.len());
-        if drafts.iter().flatten().any(|draft| draft.exceeds(self.config.block_bytes_max)) {
+        if drafts.iter().flatten().any(|draft| draft.exceeds(self.ctx.config.block_bytes_max)) {
             self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, !turn.changes_first));
             self.share(&mut changed, &mut drafts, |turn| (&mut turn.changed, true));
             self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, turn.changes_first));
@@ -92,7 +92,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.draft_changes(&changed, &mut drafts);
         for (index, draft) in drafts.into_iter().enumerate() {
             let node = NodeId(u16::try_from(index).expect("node ids are 16 bits wide"));
-            if node != self.config.node {
+            if node != self.ctx.config.node {
                 self.send_request(node, draft);
             }
         }
@@ -100,9 +100,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// Where this node asks for a key that is not here: by the location it knows, or, if the entry was turned away, the home.
     pub(super) fn asks(&self, key: Key, word: Word, interest: &Interest) -> Location {
-        let home = route::home(key, self.config.nodes);
-        let asks_home = interest.is(Mark::AskHome) && home.node != self.config.node;
-        if asks_home { home } else { self.first_hop(key, word) }
+        let home = route::home(key, self.ctx.config.nodes);
+        let asks_home = interest.is(Mark::AskHome) && home.node != self.ctx.config.node;
+        if asks_home { home } else { self.ctx.first_hop(key, word) }
     }
 
     fn resend(&mut self) {
@@ -117,25 +117,25 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// not cost each round a look at all that are left. Level-triggered: a key that left, or whose release was answered, is
     /// simply found again.
     fn wanted(&mut self, drafts: &mut Requests) -> Vec<Entry<Want>> {
-        if self.first_lost.is_some() {
+        if self.ctx.first_lost.is_some() {
             self.agenda.request.clear();
             return Vec::new();
         }
         let mut keys = self.take_late(|peer| (&mut peer.late.wanted, &mut peer.turn.wanted));
-        let looked_at = self.agenda.request.len().min(self.config.requests_max.max(1));
+        let looked_at = self.agenda.request.len().min(self.ctx.config.requests_max.max(1));
         keys.extend(self.agenda.request.drain(..looked_at));
         let keys = sorted(&mut keys);
         let mut entries = Vec::with_capacity(keys.len());
         let mut interests = mem::take(&mut self.interests);
         for (at, &key) in keys.iter().enumerate() {
-            store::prefetch_entry_ahead(&self.store, at, |at| keys.get(at).copied());
+            store::prefetch_entry_ahead(&self.ctx.store, at, |at| keys.get(at).copied());
             let Some(interest) = interests.get_mut(&key) else { continue };
             interest.take(Mark::Listed);
             if !interest.is_wanted() {
                 continue;
             }
             let localize = interest.is(Mark::Unsent);
-            let (word, queue) = (self.word(key), self.queues.get(&key));
+            let (word, queue) = (self.ctx.word(key), self.queues.get(&key));
             // On a replica, only a set can wait.
             let waiting_set = queue.is_some();
             let unanswered = queue.is_some_and(|queue| queue.unanswered.is_some());
@@ -150,10 +150,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 // Found again when what it waits for is answered.
                 _ => continue,
             }
-            let bytes = self.value_bytes(key);
+            let bytes = self.ctx.value_bytes(key);
             let is_here = word.state() == State::Replica;
             let Location { node, counter } = if is_here {
-                route::believed(word, key, self.config.nodes)
+                route::believed(word, key, self.ctx.config.nodes)
             } else {
                 self.asks(key, word, interest)
             };
@@ -186,8 +186,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let mut entries = Vec::new();
         let keys = sorted(&mut keys);
         for (at, &key) in keys.iter().enumerate() {
-            store::prefetch_ahead(&self.store, at, |at| keys.get(at).copied());
-            let word = self.word(key);
+            store::prefetch_ahead(&self.ctx.store, at, |at| keys.get(at).copied());
+            let word = self.ctx.word(key);
             match word.state() {
                 State::Main => {
                     self.fold(key);
@@ -197,7 +197,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                         let is_sealed = sealed.binary_search(&key).is_ok();
                         let values = usize::from(change.is_dirty) + usize::from(change.set.is_some());
                         let bytes = values * change.len * S::Value::WIDTH;
-                        let owner = route::believed(word, key, self.config.nodes).node;
+                        let owner = route::believed(word, key, self.ctx.config.nodes).node;
                         if self.owes_answer(owner) {
                             self.peers[owner.index()].late.put_off(key, is_sealed);
                         } else {
@@ -219,7 +219,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let is_kept = front.is_some() || self.is_interested(key) || self.is_localizing(key, word);
         let (is_dirty, release) = (word.is_dirty(), !is_kept);
         let something = is_dirty || set.is_some() || release;
-        something.then(|| Change { is_dirty, set, release, len: self.value_len(key) })
+        something.then(|| Change { is_dirty, set, release, len: self.ctx.value_len(key) })
     }
 
     /// Entries of intents and localizes.
@@ -241,7 +241,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             let entries = if localize { &mut request.localizes } else { &mut request.intents };
             entries.push(key, counter);
             if !is_here {
-                self.store.with_slot(key, |mut slot| slot.request());
+                self.ctx.store.with_slot(key, |mut slot| slot.request());
                 self.requested += 1;
                 self.round.grants += 1;
             }
@@ -266,8 +266,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     fn draft_change(&mut self, key: Key, to: NodeId, change: Change, draft: &mut Draft) {
         let Change { is_dirty, set, release, len } = change;
-        let lost = release && planted!(self, DropDeltaOnRelease);
-        let twice = planted!(self, SendDeltaTwice);
+        let lost = release && planted!(self.ctx, DropDeltaOnRelease);
+        let twice = planted!(self.ctx, SendDeltaTwice);
         if is_dirty && !lost {
             draft.request.deltas.push(key);
         }
@@ -288,12 +288,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
             }
             released
         };
-        if self.store.with_slot(key, take) {
-            self.store.release(key);
+        if self.ctx.store.with_slot(key, take) {
+            self.ctx.store.release(key);
             draft.request.releases.push(key);
             self.peers[to.index()].replicas -= 1;
-            self.stats.releases += 1;
-            self.observe(|observer, now| observer.on_replica_released(now, key));
+            self.ctx.stats.releases += 1;
+            self.ctx.observe(|observer, now| observer.on_replica_released(now, key));
         } else if release {
             self.agenda.dirty.push(key);
         }
@@ -306,17 +306,44 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
+    /// Whether a round could begin a mark.
+    pub(super) fn wants_mark(&self) -> bool {
+        self.collectives.wants_mark(|node| {
+            let peer = &self.peers[node.index()];
+            peer.mark == SyncMark::Absent && peer.outstanding.is_none()
+        })
+    }
+
+    /// Whether the request to `node` that leaves now carries a mark; what is put off for it now stays behind a mark that begins.
+    fn takes_mark(&mut self, node: NodeId) -> bool {
+        let peer = &mut self.peers[node.index()];
+        if peer.outstanding.is_some() {
+            return false;
+        }
+        if peer.mark == SyncMark::Absent && self.collectives.begin_mark(node) {
+            peer.mark = SyncMark::Sealed;
+            if !planted!(self.ctx, MarkPastLate) {
+                peer.late.seal();
+            }
+        }
+        let leaves = peer.mark == SyncMark::Sealed && peer.late.sealed.is_empty();
+        if leaves {
+            peer.mark = SyncMark::Asked;
+        }
+        leaves
+    }
+
     fn send_request(&mut self, node: NodeId, draft: Option<Box<Draft>>) {
         let sync = self.takes_mark(node);
         let peer = &mut self.peers[node.index()];
         let is_empty = draft.as_ref().is_none_or(|draft| draft.is_empty());
-        if peer.lost || peer.outstanding.is_some() || (is_empty && !peer.news && !sync) {
+        if self.ctx.is_lost(node) || peer.outstanding.is_some() || (is_empty && !peer.news && !sync) {
             return;
         }
         let Draft { mut request, mut values, sets, .. } = *draft.unwrap_or_default();
         request.sync = sync;
         if !request.intents.is_empty() || !request.localizes.is_empty() {
-            request.ticket = self.tickets.of_request(low_bits(self.round.number), node);
+            request.ticket = self.ctx.tickets.of_request(low_bits(self.round.number), node);
         }
         values.push(sets.values::<S::Value>());
         peer.news = false;
@@ -328,7 +355,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             localizes: request.localizes.keys.0.clone(),
         });
         self.round.peers += 1;
-        self.send(node, Message { body: Box::new(Body::SyncRequest(request)), values });
+        self.ctx.send(node, Message { body: Box::new(Body::SyncRequest(request)), values });
     }
 
     /// A request or grant of round `round` is here; notes how long the round took once all are.
@@ -339,7 +366,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.round.peers = self.round.peers.saturating_sub(peers);
         self.round.grants = self.round.grants.saturating_sub(grants);
         if !self.round.is_open() {
-            self.round.took(self.now.nanos_since(self.round.started));
+            self.round.took(self.ctx.now.nanos_since(self.round.started));
         }
     }
 }

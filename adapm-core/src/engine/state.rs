@@ -17,7 +17,6 @@ use smallvec::SmallVec;
 use crate::config::NodeConfig;
 use crate::engine::input::OpId;
 use crate::engine::late::Late;
-use crate::engine::sync::SyncMark;
 use crate::id::{Counter, Key, NodeId, Ticket};
 use crate::node_set::NodeSet;
 use crate::slot::Location;
@@ -195,6 +194,18 @@ impl<V> AskedFor<Vec<V>> {
     }
 }
 
+/// The mark towards one peer ([`crate::engine::collective`], `wait_sync`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum SyncMark {
+    /// There is none.
+    #[default]
+    Absent,
+    /// It leaves with the last change that is sealed.
+    Sealed,
+    /// The peer has not told all yet that was due when it arrived there.
+    Asked,
+}
+
 /// What this engine knows of one other node.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
@@ -220,18 +231,12 @@ pub(crate) struct Peer {
     pub(crate) replicas: usize,
     /// When it was last answered.
     pub(crate) answered: Option<Instant>,
-    /// Messages of it that were applied here, control aside.
-    pub(crate) applied: u64,
-    /// What it said in the last wave.
-    pub(crate) reported: Totals,
     /// What is to be said to it when it can be asked again.
     pub(crate) late: Late,
     /// Whose turn is next when not everything fits into a request to it.
     pub(crate) turn: Turn,
     /// Looks in a row at which it owed an answer and nothing of it had come ([`crate::engine::watch`]).
     pub(crate) unheard: u8,
-    /// It is gone for good.
-    pub(crate) lost: bool,
 }
 
 /// Who gets room first in the next request: without it, keys that always have something to say would starve the others.
@@ -243,13 +248,6 @@ pub(crate) struct Turn {
     pub(crate) wanted: Key,
     /// The first key with a change that was left behind, or not looked at.
     pub(crate) changed: Key,
-}
-
-/// Messages that a node has sent and applied so far, control aside.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) sent: u64,
-    pub(crate) applied: u64,
 }
 
 /// A request on its way.

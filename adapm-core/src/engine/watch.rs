@@ -33,30 +33,30 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// that knows of slow ways feeds [`Input::Heard`](crate::engine::Input::Heard) before that.
     #[must_use]
     pub fn next_look_at(&self) -> Option<Instant> {
-        self.watch.next.filter(|_| self.first_lost.is_none())
+        self.watch.next.filter(|_| self.ctx.first_lost.is_none())
     }
 
     /// Begins to look at the peers, if something is waited for and nobody looks yet.
     pub(super) fn begin_watch(&mut self) {
-        let Some(nanos) = self.config.unresponsive_nanos else { return };
-        if self.watch.next.is_some() || self.first_lost.is_some() {
+        let Some(nanos) = self.ctx.config.unresponsive_nanos else { return };
+        if self.watch.next.is_some() || self.ctx.first_lost.is_some() {
             return;
         }
         if self.waits_for_others() || self.peers.iter().any(|peer| peer.outstanding.is_some()) {
-            self.watch.next = Some(self.now.plus_nanos((nanos / u64::from(LOOKS)).max(1)));
+            self.watch.next = Some(self.ctx.now.plus_nanos((nanos / u64::from(LOOKS)).max(1)));
         }
     }
 
     /// Looks at the peers, if that is due.
     pub(super) fn look_at_peers(&mut self) {
-        let Some(due) = self.next_look_at().filter(|due| *due <= self.now) else { return };
+        let Some(due) = self.next_look_at().filter(|due| *due <= self.ctx.now) else { return };
         self.watch.next = None;
         let waits = self.waits_for_others();
-        let looks = if planted!(self, CountAbsence) { self.looks_since(due) } else { 1 };
-        let counts_all = planted!(self, BlameUnasked);
-        let asks = waits && !planted!(self, NeverAskIdle);
+        let looks = if planted!(self.ctx, CountAbsence) { self.looks_since(due) } else { 1 };
+        let counts_all = planted!(self.ctx, BlameUnasked);
+        let asks = waits && !planted!(self.ctx, NeverAskIdle);
         let others =
-            self.peers.iter_mut().enumerate().filter(|(index, _)| *index != self.config.node.index());
+            self.peers.iter_mut().enumerate().filter(|(index, _)| *index != self.ctx.config.node.index());
         for (index, peer) in others {
             if peer.outstanding.is_none() && !counts_all {
                 peer.unheard = 0;
@@ -67,14 +67,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
             peer.unheard = before.saturating_add(looks);
             if before < LOOKS && peer.unheard >= LOOKS {
                 let node = NodeId(u16::try_from(index).expect("node ids are 16 bits wide"));
-                self.outputs.push_back(Output::Event(Event::Unresponsive { node }));
+                self.ctx.outputs.push_back(Output::Event(Event::Unresponsive { node }));
             }
         }
     }
 
     /// Something of `node` has come, or arrives there of what it was sent.
     pub(super) fn handle_heard(&mut self, node: NodeId) -> Result<(), OpError> {
-        if node.index() >= self.config.nodes || node == self.config.node {
+        if node.index() >= self.ctx.config.nodes || node == self.ctx.config.node {
             return Err(OpError::NotAPeer { node });
         }
         self.hear(node);
@@ -82,7 +82,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     pub(super) fn hear(&mut self, node: NodeId) {
-        if !planted!(self, DeafToAnswers) {
+        if !planted!(self.ctx, DeafToAnswers) {
             self.peers[node.index()].unheard = 0;
         }
     }
@@ -91,15 +91,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn waits_for_others(&self) -> bool {
         !self.ops.is_empty()
             || self.requested > 0
-            || !self.syncs.is_empty()
-            || self.barriers.is_waiting()
-            || self.quiesces.is_waiting()
+            || self.collectives.waits_for_sync()
+            || self.collectives.waits_for_nodes()
     }
 
     /// The planted mistake: the looks that there would have been until now.
     fn looks_since(&self, due: Instant) -> u8 {
-        let interval = self.config.unresponsive_nanos.unwrap_or_default() / u64::from(LOOKS);
-        u8::try_from(1 + self.now.nanos_since(due) / interval.max(1)).unwrap_or(u8::MAX)
+        let interval = self.ctx.config.unresponsive_nanos.unwrap_or_default() / u64::from(LOOKS);
+        u8::try_from(1 + self.ctx.now.nanos_since(due) / interval.max(1)).unwrap_or(u8::MAX)
     }
 }
 

@@ -5,17 +5,15 @@
 
 use alloc::vec::Vec;
 
+use super::{COORDINATOR, Collectives, barrier};
 use crate::config::NodeConfig;
-use crate::engine::Engine;
-use crate::engine::output::{Event, Output};
+use crate::engine::ctx::Ctx;
+use crate::engine::output::Event;
 use crate::id::{ChannelId, NodeId, WorkerId};
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::time::Instant;
-use crate::wire::Message;
-use crate::wire::message::{Barrier, Body};
-
-use super::barrier::COORDINATOR;
+use crate::wire::message::Barrier;
 
 /// A call that ends when all workers of all nodes have made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,68 +65,70 @@ impl Patience {
     }
 }
 
-impl<S: Store, P: Policy> Engine<S, P> {
+impl Collectives {
     /// When some collective call will have waited for long.
-    pub(super) fn next_report_at(&self) -> Option<Instant> {
+    pub(super) fn next_report_at<S: Store, P: Policy>(&self, ctx: &Ctx<S, P>) -> Option<Instant> {
         let all = [&self.barriers.own, &self.barriers.all, &self.quiesces.own, &self.quiesces.all];
-        all.into_iter().filter_map(|patience| patience.until(&self.config)).min()
+        all.into_iter().filter_map(|patience| patience.until(&ctx.config)).min()
     }
 
     /// Notes whether own workers wait for others of this node. Of all channels that a quiesce is called on, the first tells.
-    pub(super) fn note_own_calls(&mut self) {
-        let (live, now) = (self.barriers.live(), self.now);
+    pub(super) fn note_own_calls<S: Store, P: Policy>(&mut self, ctx: &Ctx<S, P>) {
+        let live = self.presence.live();
         let waits = |calls: usize| calls > 0 && calls < live;
         let (barriers, quiesces) = (self.barriers.callers().count(), self.quiesces.callers().count());
-        self.barriers.own.set(waits(barriers), now);
-        self.quiesces.own.set(waits(quiesces) && self.config.channel == ChannelId(0), now);
+        self.barriers.own.set(waits(barriers), ctx.now);
+        self.quiesces.own.set(waits(quiesces) && ctx.config.channel == ChannelId(0), ctx.now);
     }
 
     /// Tells who is missing, where a call has waited for long.
-    pub(super) fn report_missing(&mut self) {
-        let (config, now) = (&self.config, self.now);
-        if self.barriers.own.is_over(config, now) {
-            let absent = self.absent_workers(|worker| self.barriers.callers().any(|caller| caller == worker));
-            self.tell_missing(Collective::Barrier, absent);
+    pub(in crate::engine) fn report_missing<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+        let now = ctx.now;
+        if self.barriers.own.is_over(&ctx.config, now) {
+            let absent = self.absent_workers(ctx, self.barriers.callers());
+            tell_missing(ctx, Collective::Barrier, absent);
         }
-        if self.quiesces.own.is_over(&self.config, now) {
-            let absent = self.absent_workers(|worker| self.quiesces.callers().any(|caller| caller == worker));
-            self.tell_missing(Collective::Quiesce, absent);
+        if self.quiesces.own.is_over(&ctx.config, now) {
+            let absent = self.absent_workers(ctx, self.quiesces.callers());
+            tell_missing(ctx, Collective::Quiesce, absent);
         }
-        if self.barriers.all.is_over(&self.config, now) {
-            let nodes = self.missing_at_barrier();
+        if self.barriers.all.is_over(&ctx.config, now) {
+            let nodes = self.barriers.missing(ctx, &self.presence);
             let number = self.barriers.number();
-            for node in self.barriers.arrived().clone().iter().filter(|node| *node != COORDINATOR) {
-                let step = Barrier::Missing { number, nodes: (&nodes).into() };
-                self.send(node, Message::bare(Body::Barrier(step)));
+            for node in self.barriers.arrived().iter().filter(|node| *node != COORDINATOR) {
+                barrier::tell(ctx, node, Barrier::Missing { number, nodes: (&nodes).into() });
             }
             let arrived = self.quiesces.arrived();
             let absent = nodes.iter().map(|node| Absent::node(node, arrived.contains(node))).collect();
-            self.tell_missing(Collective::Barrier, absent);
+            tell_missing(ctx, Collective::Barrier, absent);
         }
-        if self.quiesces.all.is_over(&self.config, now) {
+        if self.quiesces.all.is_over(&ctx.config, now) {
             let arrived = self.barriers.arrived();
-            let nodes = (0..self.config.nodes).map(|index| NodeId(index as u16));
-            let nodes = nodes.filter(|node| !self.wants_rest_at(*node));
+            let nodes = ctx.nodes().filter(|node| !self.quiesces.wants_rest_at(&self.presence, *node));
             let absent = nodes.map(|node| Absent::node(node, arrived.contains(node))).collect();
-            self.tell_missing(Collective::Quiesce, absent);
+            tell_missing(ctx, Collective::Quiesce, absent);
         }
     }
 
-    pub(super) fn tell_missing(&mut self, call: Collective, absent: Vec<Absent>) {
-        if !absent.is_empty() {
-            self.outputs.push_back(Output::Event(Event::Missing { call, absent }));
-        }
-    }
-
-    /// Own workers that have neither called nor ended.
-    fn absent_workers(&self, has_called: impl Fn(WorkerId) -> bool) -> Vec<Absent> {
-        let waits = |worker: WorkerId| {
-            self.barriers.callers().chain(self.quiesces.callers()).any(|caller| caller == worker)
-        };
-        let workers = (0..self.config.workers).map(|index| WorkerId(index as u16));
-        let absent = workers.filter(|worker| self.barriers.live[worker.index()] && !has_called(*worker));
-        let node = self.config.node;
+    /// Own workers that are not among those that have called, and have not ended.
+    fn absent_workers<S: Store, P: Policy>(
+        &self,
+        ctx: &Ctx<S, P>,
+        callers: impl Iterator<Item = WorkerId>,
+    ) -> Vec<Absent> {
+        let callers: Vec<WorkerId> = callers.collect();
+        let waits =
+            |worker| self.barriers.callers().chain(self.quiesces.callers()).any(|caller| caller == worker);
+        let workers = (0..ctx.config.workers).map(|index| WorkerId(index as u16));
+        let absent = workers.filter(|worker| self.presence.live[worker.index()] && !callers.contains(worker));
+        let node = ctx.config.node;
         absent.map(|worker| Absent { node, worker: Some(worker), elsewhere: waits(worker) }).collect()
+    }
+}
+
+pub(super) fn tell_missing<S: Store, P: Policy>(ctx: &mut Ctx<S, P>, call: Collective, absent: Vec<Absent>) {
+    if !absent.is_empty() {
+        ctx.tell(Event::Missing { call, absent });
     }
 }
 

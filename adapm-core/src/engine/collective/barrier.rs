@@ -1,0 +1,163 @@
+//! `barrier`: all workers of all nodes that have not ended; node 0 coordinates (protocol, section 7).
+//!
+//! That its workers have arrived or ended only a node itself can know, and is believed; for others it cannot speak.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use super::missing::{Absent, Collective, Patience, tell_missing};
+use super::{COORDINATOR, Presence};
+use crate::engine::ctx::Ctx;
+use crate::engine::input::OpId;
+use crate::error::Fault;
+use crate::id::{NodeId, WorkerId};
+use crate::node_set::NodeSet;
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::wire::Message;
+use crate::wire::message::{Barrier, Body};
+
+/// Barriers of this node, and of all nodes if it coordinates.
+#[derive(Debug, Default)]
+pub(super) struct Barriers {
+    /// Own workers that wait, with their operations.
+    calls: Vec<(WorkerId, OpId)>,
+    /// Barriers passed.
+    number: u64,
+    /// Whether this node's arrival is known to the coordinator.
+    told: bool,
+    /// Coordinator: nodes that have arrived at the current barrier.
+    arrived: NodeSet,
+    /// Waiting for own workers.
+    pub(super) own: Patience,
+    /// Coordinator: waiting for nodes.
+    pub(super) all: Patience,
+}
+
+impl Barriers {
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// Own workers that wait.
+    pub(super) fn callers(&self) -> impl Iterator<Item = WorkerId> + '_ {
+        self.calls.iter().map(|(worker, _)| *worker)
+    }
+
+    /// Barriers passed.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Coordinator: nodes that have arrived at the current barrier.
+    pub(super) fn arrived(&self) -> &NodeSet {
+        &self.arrived
+    }
+
+    /// Gives up all calls, and forgets all barriers. Returns the operations of the calls.
+    pub(super) fn take_ops(&mut self) -> impl Iterator<Item = OpId> + use<> {
+        mem::take(self).calls.into_iter().map(|(_, op)| op)
+    }
+
+    pub(super) fn call<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        presence: &Presence,
+        worker: WorkerId,
+        op: OpId,
+    ) {
+        self.calls.push((worker, op));
+        self.progress(ctx, presence);
+    }
+
+    /// Arrives at the barrier, if all own workers have called.
+    pub(super) fn progress<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence) {
+        let calls = self.calls.len();
+        if calls > 0 && !self.told && calls >= presence.live() {
+            self.told = true;
+            if ctx.config.node == COORDINATOR {
+                self.arrive(ctx, presence, COORDINATOR);
+            } else {
+                tell(ctx, COORDINATOR, Barrier::Arrived { number: self.number });
+            }
+        }
+    }
+
+    /// Handles a step other than [`Barrier::Ended`].
+    pub(super) fn handle<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        presence: &Presence,
+        from: NodeId,
+        step: Barrier,
+    ) -> Result<(), Fault> {
+        let coordinates = ctx.config.node == COORDINATOR;
+        match step {
+            Barrier::Arrived { number }
+                if coordinates && number == self.number && !self.arrived.contains(from) =>
+            {
+                self.arrive(ctx, presence, from);
+            }
+            Barrier::Passed { number } if from == COORDINATOR && number == self.number && self.told => {
+                self.pass(ctx);
+            }
+            Barrier::Missing { number, nodes }
+                if from == COORDINATOR && number == self.number && self.may_miss(ctx.config.node, &nodes) =>
+            {
+                let absent = nodes.into_iter().map(|node| Absent::node(node, false)).collect();
+                tell_missing(ctx, Collective::Barrier, absent);
+            }
+            _ => return Err(Fault::Unexpected),
+        }
+        Ok(())
+    }
+
+    /// Whether a barrier at which `own` waits can wait for `nodes`, ascending.
+    fn may_miss(&self, own: NodeId, nodes: &[NodeId]) -> bool {
+        self.told && !nodes.is_empty() && nodes.binary_search(&own).is_err()
+    }
+
+    /// Coordinator: a node has arrived.
+    fn arrive<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence, node: NodeId) {
+        self.arrived.insert(node);
+        self.all.set(true, ctx.now);
+        self.complete(ctx, presence);
+    }
+
+    /// Coordinator: lets all pass, if nobody is missing.
+    pub(super) fn complete<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence) {
+        let may_miss = usize::from(planted!(ctx, BarrierEarly));
+        if self.missing(ctx, presence).len() > may_miss || self.arrived.is_empty() {
+            return;
+        }
+        let number = self.number;
+        for node in mem::take(&mut self.arrived).iter() {
+            if node == ctx.config.node {
+                self.pass(ctx);
+            } else {
+                tell(ctx, node, Barrier::Passed { number });
+            }
+        }
+        self.number = number + 1;
+        self.all.set(false, ctx.now);
+    }
+
+    /// Coordinator: nodes that the current barrier waits for.
+    pub(super) fn missing<S: Store, P: Policy>(&self, ctx: &Ctx<S, P>, presence: &Presence) -> NodeSet {
+        let is_there = |node: &NodeId| self.arrived.contains(*node) || presence.ended.contains(*node);
+        ctx.nodes().filter(|node| !is_there(node)).collect()
+    }
+
+    fn pass<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+        self.number += 1;
+        self.told = false;
+        for (_, op) in mem::take(&mut self.calls) {
+            ctx.done(op, Vec::new());
+        }
+    }
+}
+
+/// Tells another node a step of a barrier.
+pub(super) fn tell<S: Store, P: Policy>(ctx: &mut Ctx<S, P>, to: NodeId, step: Barrier) {
+    ctx.send(to, Message::bare(Body::Barrier(step)));
+}

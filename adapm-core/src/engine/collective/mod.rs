@@ -1,0 +1,240 @@
+//! Calls that end when others have done their part: barrier, quiesce, the end of a run, `wait_sync` (protocol, section 7).
+//!
+//! Node 0 coordinates what all nodes take part in. [`Collectives`] is the machine; its parts do not know each other.
+
+mod barrier;
+mod missing;
+mod quiesce;
+mod sync;
+
+use alloc::vec::Vec;
+
+pub use missing::{Absent, Collective};
+pub(super) use sync::Begun;
+
+use crate::engine::ctx::Ctx;
+use crate::engine::input::OpId;
+use crate::engine::interest::Request;
+use crate::error::Fault;
+use crate::id::{NodeId, WorkerId};
+use crate::node_set::NodeSet;
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::time::Instant;
+use crate::wire::message::{Barrier, Quiesce};
+
+use barrier::Barriers;
+use quiesce::Quiesces;
+use sync::{Caller, Syncs};
+
+/// The node that coordinates barriers and waves.
+const COORDINATOR: NodeId = NodeId(0);
+
+/// Collective calls of this node, and of all nodes if it coordinates.
+#[derive(Debug)]
+pub(super) struct Collectives {
+    presence: Presence,
+    barriers: Barriers,
+    quiesces: Quiesces,
+    syncs: Syncs,
+}
+
+/// Who can still take part.
+#[derive(Debug)]
+struct Presence {
+    /// Workers of this node that have not ended.
+    live: Vec<bool>,
+    /// Coordinator: nodes without live workers.
+    ended: NodeSet,
+}
+
+impl Presence {
+    fn live(&self) -> usize {
+        self.live.iter().filter(|live| **live).count()
+    }
+}
+
+impl Collectives {
+    pub(super) fn new(nodes: usize, workers: usize) -> Self {
+        Self {
+            presence: Presence { live: alloc::vec![true; workers], ended: NodeSet::new() },
+            barriers: Barriers::default(),
+            quiesces: Quiesces::new(nodes),
+            syncs: Syncs::default(),
+        }
+    }
+
+    /// Returns true if a barrier, a quiesce or the end of the run is waited for.
+    pub(super) fn waits_for_nodes(&self) -> bool {
+        self.barriers.is_waiting() || self.quiesces.is_waiting()
+    }
+
+    /// Returns true if a `wait_sync`, or the part of this node in a quiesce, is not done.
+    pub(super) fn waits_for_sync(&self) -> bool {
+        !self.syncs.is_empty()
+    }
+
+    /// Returns true if no operation follows on this node.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.quiesces.is_leaving()
+    }
+
+    /// When there is something to do here though nothing arrives.
+    pub(super) fn next_step_at<S: Store, P: Policy>(&self, ctx: &Ctx<S, P>) -> Option<Instant> {
+        self.next_report_at(ctx).into_iter().chain(self.quiesces.next_wave_at()).min()
+    }
+
+    /// A message of `node`, which is not control, has been applied.
+    pub(super) fn note_applied(&mut self, node: NodeId) {
+        self.quiesces.note_applied(node);
+    }
+
+    pub(super) fn call_barrier<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        worker: WorkerId,
+        op: OpId,
+    ) {
+        self.barriers.call(ctx, &self.presence, worker, op);
+        self.note_own_calls(ctx);
+    }
+
+    pub(super) fn call_quiesce<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        worker: WorkerId,
+        op: OpId,
+    ) {
+        self.quiesces.call(ctx, &self.presence, worker, op);
+        self.note_own_calls(ctx);
+    }
+
+    /// No operation follows on this node.
+    pub(super) fn leave<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, op: OpId) {
+        self.quiesces.leave(ctx, &self.presence, op);
+    }
+
+    /// The worker has ended: its intents expire with its clock, and nobody waits for it.
+    pub(super) fn end_worker<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        worker: WorkerId,
+        op: OpId,
+    ) {
+        self.presence.live[worker.index()] = false;
+        ctx.done(op, Vec::new());
+        if self.presence.live() == 0 && ctx.first_lost.is_none() {
+            if ctx.config.node == COORDINATOR {
+                self.note_ended(ctx, COORDINATOR);
+            } else {
+                barrier::tell(ctx, COORDINATOR, Barrier::Ended);
+            }
+        }
+        self.barriers.progress(ctx, &self.presence);
+        self.quiesces.progress_calls(ctx, &self.presence);
+        self.note_own_calls(ctx);
+    }
+
+    pub(super) fn handle_barrier<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        from: NodeId,
+        step: Barrier,
+    ) -> Result<(), Fault> {
+        if step != Barrier::Ended {
+            return self.barriers.handle(ctx, &self.presence, from, step);
+        }
+        if ctx.config.node != COORDINATOR {
+            return Err(Fault::Unexpected);
+        }
+        self.note_ended(ctx, from);
+        Ok(())
+    }
+
+    /// Coordinator: a node has no live workers any more.
+    fn note_ended<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, node: NodeId) {
+        self.presence.ended.insert(node);
+        self.quiesces.progress_waves(ctx, &self.presence);
+        self.barriers.complete(ctx, &self.presence);
+    }
+
+    pub(super) fn handle_quiesce<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        from: NodeId,
+        step: Quiesce,
+    ) -> Result<(), Fault> {
+        self.quiesces.handle(ctx, &self.presence, from, step)
+    }
+
+    /// Starts a wave, if it is time.
+    pub(super) fn start_due_wave<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+        self.quiesces.start_due(ctx);
+    }
+
+    /// The probe that is to be answered with the state that the input left, if there is one: the wave, and whether it settles.
+    pub(super) fn take_probe(&mut self) -> Option<(u64, bool)> {
+        self.quiesces.take_probe()
+    }
+
+    /// Answers a probe of `wave`: tells the coordinator how this node stands.
+    pub(super) fn report<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, wave: u64, busy: bool) {
+        self.quiesces.report(ctx, &self.presence, wave, busy);
+    }
+
+    /// `wait_sync` of a worker.
+    pub(super) fn wait_sync(&mut self, op: OpId, begun: Begun) {
+        self.syncs.begin(Caller::Worker(op), begun);
+    }
+
+    /// The part of this node in a wave of a quiesce, of which it reports when that is done: all that has begun here.
+    pub(super) fn settle(&mut self, wave: u64, begun: Begun) {
+        self.syncs.begin(Caller::Wave(wave), begun);
+    }
+
+    /// Returns true if a mark could begin towards a peer of which `is_free` says that one may.
+    pub(super) fn wants_mark(&self, is_free: impl Fn(NodeId) -> bool) -> bool {
+        self.syncs.wants_mark(is_free)
+    }
+
+    /// A mark begins towards `node`. Returns false, and none does, if no call waits for the node.
+    pub(super) fn begin_mark(&mut self, node: NodeId) -> bool {
+        self.syncs.cover(node)
+    }
+
+    /// `node` has told all that was due when the mark arrived.
+    pub(super) fn note_synced(&mut self, node: NodeId) {
+        self.syncs.note_synced(node);
+    }
+
+    /// An intent or localize of this node is answered.
+    pub(super) fn note_answered(&mut self, request: Request) {
+        self.syncs.note_answered(request);
+    }
+
+    /// Moves calls of `wait_sync` on after an operation or an answer: `is_unfinished` tells of operations, `concerned` which peers may have
+    /// something to say, or have to be told.
+    pub(super) fn progress_syncs<S: Store, P: Policy, I: Iterator<Item = NodeId>>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        is_unfinished: impl Fn(OpId) -> bool,
+        concerned: impl Fn() -> I,
+    ) {
+        let ignores_marks = planted!(ctx, QuiesceWhileBusy);
+        for caller in self.syncs.progress(is_unfinished, concerned, ignores_marks) {
+            match caller {
+                Caller::Worker(op) => ctx.done(op, Vec::new()),
+                Caller::Wave(wave) => self.report(ctx, wave, false),
+            }
+        }
+    }
+
+    /// A peer is lost: gives up all calls, and coordinates nothing any more. Returns the operations that fail.
+    pub(super) fn give_up(&mut self) -> Vec<OpId> {
+        let mut ops: Vec<OpId> = self.syncs.take_ops().collect();
+        ops.extend(self.barriers.take_ops());
+        ops.extend(self.quiesces.take_ops());
+        self.presence.ended = NodeSet::new();
+        ops
+    }
+}

@@ -1,0 +1,380 @@
+//! `quiesce` and the end of a run (protocol, section 7): waves over all nodes, which node 0 coordinates.
+//!
+//! After every live worker has called `quiesce`, two waves *settle*: each node reports once all is done that had begun there when
+//! the probe arrived ([`super::sync`]). After the first, every push made before the calls is in its main copy; after
+//! the second, it is in every replica as well. What begins later is not waited for, so a thread that goes on localizing or
+//! writing keeps no quiesce from ending.
+//!
+//! At the end of a run, after all nodes have begun to leave, waves look for *rest*: each node reports how it stands. Two
+//! successive waves in which no node has anything waiting and messages sent equal messages applied, with the same totals in
+//! both, prove that nothing is on its way.
+//!
+//! # What a peer may claim
+//! Only a node itself knows that its workers have called, that nothing waits there and what it has sent and applied. Whoever
+//! adds to its own totals what is under way between others ends a quiesce early, whoever is always busy lets none end: sums
+//! cannot tell. Refused is what contradicts them or this node: totals that shrink, that are below what has come from that
+//! node, or that none can reach; a second arrival; an end for which nobody here has called.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use super::missing::Patience;
+use super::{COORDINATOR, Presence};
+use crate::engine::ctx::Ctx;
+use crate::engine::effect::Effect;
+use crate::engine::input::OpId;
+use crate::error::Fault;
+use crate::id::{ChannelId, NodeId, WorkerId};
+use crate::node_set::NodeSet;
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::time::Instant;
+use crate::wire::Message;
+use crate::wire::message::{Body, Quiesce};
+
+/// Quiesces of this node, and of all nodes if it coordinates.
+#[derive(Debug)]
+pub(super) struct Quiesces {
+    calls: Vec<(WorkerId, OpId)>,
+    told: bool,
+    number: u64,
+    leave: Vec<OpId>,
+    /// A probe to be answered at the end of the input: the wave, and whether it settles.
+    probe: Option<(u64, bool)>,
+    arrived: NodeSet,
+    leaving: NodeSet,
+    wave: Option<Wave>,
+    waves: u64,
+    next_wave: Option<Instant>,
+    /// Of each node, messages of it that were applied here, control aside.
+    applied: Vec<u64>,
+    /// Coordinator: what each node said in the last wave.
+    reported: Vec<Totals>,
+    /// Waiting for own workers.
+    pub(super) own: Patience,
+    /// Coordinator: waiting for nodes to call.
+    pub(super) all: Patience,
+}
+
+/// Messages that a node has sent and applied so far, control aside.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    sent: u64,
+    applied: u64,
+}
+
+/// One wave that the coordinator runs.
+#[derive(Debug)]
+struct Wave {
+    number: u64,
+    kind: WaveKind,
+    reported: NodeSet,
+    busy: bool,
+    total: Totals,
+}
+
+/// What a wave is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum WaveKind {
+    /// A quiesce: the first or the second of its waves.
+    Settle { is_second: bool },
+    /// The end of the run, with the total of the wave before if it found rest.
+    Rest { before: Option<u64> },
+}
+
+impl Quiesces {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self {
+            calls: Vec::new(),
+            told: false,
+            number: 0,
+            leave: Vec::new(),
+            probe: None,
+            arrived: NodeSet::new(),
+            leaving: NodeSet::new(),
+            wave: None,
+            waves: 0,
+            next_wave: None,
+            applied: alloc::vec![0; nodes],
+            reported: alloc::vec![Totals::default(); nodes],
+            own: Patience::default(),
+            all: Patience::default(),
+        }
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.calls.is_empty() || self.is_leaving()
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        !self.leave.is_empty()
+    }
+
+    /// Own workers that wait.
+    pub(super) fn callers(&self) -> impl Iterator<Item = WorkerId> + '_ {
+        self.calls.iter().map(|(worker, _)| *worker)
+    }
+
+    /// Coordinator: nodes that have arrived at the current quiesce.
+    pub(super) fn arrived(&self) -> &NodeSet {
+        &self.arrived
+    }
+
+    /// When the coordinator starts the next wave.
+    pub(super) fn next_wave_at(&self) -> Option<Instant> {
+        self.next_wave
+    }
+
+    pub(super) fn note_applied(&mut self, node: NodeId) {
+        self.applied[node.index()] += 1;
+    }
+
+    /// Gives up all calls, and forgets all quiesces. Returns the operations of the calls.
+    pub(super) fn take_ops(&mut self) -> impl Iterator<Item = OpId> + use<> {
+        let Self { calls, leave, .. } = mem::replace(self, Self::new(self.applied.len()));
+        calls.into_iter().map(|(_, op)| op).chain(leave)
+    }
+
+    pub(super) fn call<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        presence: &Presence,
+        worker: WorkerId,
+        op: OpId,
+    ) {
+        self.calls.push((worker, op));
+        self.progress_calls(ctx, presence);
+    }
+
+    pub(super) fn leave<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence, op: OpId) {
+        self.leave.push(op);
+        self.tell(ctx, presence, Quiesce::Leaving);
+    }
+
+    /// Arrives at the quiesce, if all own workers have called.
+    pub(super) fn progress_calls<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence) {
+        let calls = self.calls.len();
+        if calls > 0 && !self.told && calls >= presence.live() {
+            self.told = true;
+            let number = self.number;
+            self.tell(ctx, presence, Quiesce::Arrived { number });
+        }
+    }
+
+    /// Tells the coordinator, which may be this node.
+    fn tell<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence, step: Quiesce) {
+        if ctx.config.node == COORDINATOR {
+            self.coordinate(ctx, presence, COORDINATOR, &step);
+        } else {
+            tell(ctx, COORDINATOR, step);
+        }
+    }
+
+    pub(super) fn handle<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        presence: &Presence,
+        from: NodeId,
+        step: Quiesce,
+    ) -> Result<(), Fault> {
+        let coordinates = ctx.config.node == COORDINATOR;
+        match step {
+            Quiesce::Arrived { number }
+                if coordinates && number == self.number && !self.arrived.contains(from) => {}
+            Quiesce::Leaving if coordinates => {}
+            Quiesce::Report { wave, sent, applied, .. }
+                if coordinates
+                    && self.awaits_report(from, wave)
+                    && self.may_have_counted(from, Totals { sent, applied }) => {}
+            Quiesce::Probe { wave, settle } if from == COORDINATOR => {
+                ctx.ask(Effect::Hurry);
+                self.probe = Some((wave, settle));
+            }
+            Quiesce::Done { number }
+                if from == COORDINATOR && number == self.number && self.wants_rest(presence) =>
+            {
+                self.end_quiesce(ctx)
+            }
+            Quiesce::Left if from == COORDINATOR && self.is_leaving() => self.end_leave(ctx),
+            _ => return Err(Fault::Unexpected),
+        }
+        if coordinates {
+            self.coordinate(ctx, presence, from, &step);
+        }
+        Ok(())
+    }
+
+    /// Whether this node's workers have called, or none of them ever will.
+    fn wants_rest(&self, presence: &Presence) -> bool {
+        self.told || self.is_leaving() || presence.live() == 0
+    }
+
+    fn may_have_counted(&self, from: NodeId, totals: Totals) -> bool {
+        let reported = self.reported[from.index()];
+        let sent_min = self.applied[from.index()].max(reported.sent);
+        (sent_min..TOTAL_END).contains(&totals.sent)
+            && (reported.applied..TOTAL_END).contains(&totals.applied)
+    }
+
+    fn awaits_report(&self, from: NodeId, wave: u64) -> bool {
+        self.wave.as_ref().is_some_and(|open| open.number == wave && !open.reported.contains(from))
+    }
+
+    fn coordinate<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        presence: &Presence,
+        from: NodeId,
+        step: &Quiesce,
+    ) {
+        match *step {
+            Quiesce::Arrived { .. } => {
+                self.arrived.insert(from);
+            }
+            Quiesce::Leaving => {
+                self.leaving.insert(from);
+            }
+            Quiesce::Report { busy, sent, applied, .. } => {
+                self.reported[from.index()] = Totals { sent, applied };
+                let wave = self.wave.as_mut().expect("a report is checked against the wave");
+                wave.reported.insert(from);
+                wave.busy |= busy;
+                wave.total.sent += sent;
+                wave.total.applied += applied;
+            }
+            Quiesce::Probe { .. } | Quiesce::Done { .. } | Quiesce::Left => {}
+        }
+        self.progress_waves(ctx, presence);
+    }
+
+    /// Whether every node waits for rest: it called, it leaves, or it has no workers left.
+    fn all_want_rest<S: Store, P: Policy>(&self, ctx: &Ctx<S, P>, presence: &Presence) -> bool {
+        let someone = !self.arrived.is_empty() || self.leaving.len() == ctx.config.nodes;
+        someone && ctx.nodes().all(|node| self.wants_rest_at(presence, node))
+    }
+
+    /// Coordinator: whether that node waits for rest.
+    pub(super) fn wants_rest_at(&self, presence: &Presence, node: NodeId) -> bool {
+        self.arrived.contains(node) || self.leaving.contains(node) || presence.ended.contains(node)
+    }
+
+    /// Coordinator: starts the first wave, or looks whether the current one is complete.
+    pub(super) fn progress_waves<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence) {
+        if ctx.config.node != COORDINATOR {
+            return;
+        }
+        let waits = !self.arrived.is_empty() && !self.all_want_rest(ctx, presence);
+        self.all.set(waits && ctx.config.channel == ChannelId(0), ctx.now);
+        let Some(wave) = &self.wave else {
+            if self.all_want_rest(ctx, presence) && self.next_wave.is_none() {
+                self.start_wave(ctx, self.first_wave());
+            }
+            return;
+        };
+        if wave.reported.len() < ctx.config.nodes {
+            return;
+        }
+        let Wave { kind, busy, total, .. } = *wave;
+        let rest = !busy && total.sent == total.applied;
+        self.wave = None;
+        match kind {
+            WaveKind::Settle { is_second: false } if !planted!(ctx, SettleOnce) => {
+                self.start_wave(ctx, WaveKind::Settle { is_second: true });
+            }
+            WaveKind::Settle { .. } => self.announce_rest(ctx, presence),
+            WaveKind::Rest { before } if rest && before == Some(total.sent) => {
+                self.announce_rest(ctx, presence)
+            }
+            WaveKind::Rest { .. } if rest => {
+                self.start_wave(ctx, WaveKind::Rest { before: Some(total.sent) })
+            }
+            WaveKind::Rest { .. } => {
+                self.next_wave = Some(ctx.now.plus_nanos(ctx.config.round_nanos_min));
+            }
+        }
+    }
+
+    fn first_wave(&self) -> WaveKind {
+        if self.arrived.is_empty() {
+            WaveKind::Rest { before: None }
+        } else {
+            WaveKind::Settle { is_second: false }
+        }
+    }
+
+    /// Starts the next wave, if it is time.
+    pub(super) fn start_due<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+        if self.next_wave.is_some_and(|at| at <= ctx.now) {
+            self.start_wave(ctx, self.first_wave());
+        }
+    }
+
+    fn start_wave<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, kind: WaveKind) {
+        self.next_wave = None;
+        self.waves += 1;
+        let number = self.waves;
+        let reported = NodeSet::new();
+        self.wave = Some(Wave { number, kind, reported, busy: false, total: Totals::default() });
+        let settle = matches!(kind, WaveKind::Settle { .. });
+        for node in ctx.nodes() {
+            if node != ctx.config.node {
+                tell(ctx, node, Quiesce::Probe { wave: number, settle });
+            }
+        }
+        self.probe = Some((number, settle));
+    }
+
+    /// The probe to be answered: the wave, and whether it settles.
+    pub(super) fn take_probe(&mut self) -> Option<(u64, bool)> {
+        self.probe.take()
+    }
+
+    /// Tells the coordinator how this node stands in `wave`.
+    pub(super) fn report<S: Store, P: Policy>(
+        &mut self,
+        ctx: &mut Ctx<S, P>,
+        presence: &Presence,
+        wave: u64,
+        busy: bool,
+    ) {
+        let (sent, applied) = (ctx.stats.messages_sent, ctx.stats.messages_applied);
+        self.tell(ctx, presence, Quiesce::Report { wave, busy, sent, applied });
+    }
+
+    fn announce_rest<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence) {
+        let others = ctx.nodes().skip(1);
+        if self.arrived.is_empty() {
+            others.for_each(|node| tell(ctx, node, Quiesce::Left));
+            return self.end_leave(ctx);
+        }
+        let number = self.number;
+        self.arrived = NodeSet::new();
+        others.for_each(|node| tell(ctx, node, Quiesce::Done { number }));
+        self.end_quiesce(ctx);
+        self.progress_waves(ctx, presence);
+    }
+
+    /// All nodes count quiesces, also those that only took part.
+    fn end_quiesce<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+        self.number += 1;
+        self.told = false;
+        for (_, op) in mem::take(&mut self.calls) {
+            ctx.done(op, Vec::new());
+        }
+    }
+
+    fn end_leave<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+        self.leaving = NodeSet::new();
+        for op in mem::take(&mut self.leave) {
+            ctx.done(op, Vec::new());
+        }
+    }
+}
+
+/// Tells another node a step of a quiesce.
+fn tell<S: Store, P: Policy>(ctx: &mut Ctx<S, P>, to: NodeId, step: Quiesce) {
+    ctx.send(to, Message::bare(Body::Quiesce(step)));
+}
+
+/// No node counts as many messages, and as many times the most nodes there can be is still a sum of 64 bits.
+const TOTAL_END: u64 = 1 << 48;

@@ -1,0 +1,194 @@
+//! What all machines of an engine share: its place, the store, the policy, the time, what leaves.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::clock::Clock;
+use crate::config::NodeConfig;
+use crate::engine::effect::Effect;
+use crate::engine::input::OpId;
+use crate::engine::output::{Event, Output};
+use crate::engine::populate::{Initial, found};
+use crate::error::OpError;
+use crate::id::{Key, NodeId};
+use crate::layout::{Kind, Layout};
+use crate::node_set::NodeSet;
+use crate::observe::Observe;
+use crate::policy::Policy;
+use crate::route;
+use crate::slot::{Location, State, Word};
+use crate::stats::Stats;
+use crate::store::{Look, Store};
+use crate::ticket::Tickets;
+use crate::time::Instant;
+use crate::value::Value;
+use crate::wire::Message;
+
+/// What every machine may use, and none of them owns.
+pub(super) struct Ctx<S: Store, P: Policy> {
+    pub(super) config: NodeConfig,
+    pub(super) layout: Layout,
+    pub(super) store: S,
+    pub(super) policy: P,
+    pub(super) initial: Initial<S::Value>,
+    /// The time of the last input; never goes back.
+    pub(super) now: Instant,
+    /// The clocks of all workers at the last timeout.
+    pub(super) clocks: Vec<Clock>,
+    pub(super) tickets: Tickets,
+    pub(super) outputs: VecDeque<Output<S::Value>>,
+    /// What machines ask of each other, in order.
+    pub(super) effects: VecDeque<Effect>,
+    pub(super) observer: Option<Box<dyn Observe + Send>>,
+    pub(super) stats: Stats,
+    /// Peers that are gone for good.
+    pub(super) lost: NodeSet,
+    /// The first of them: from then on nothing is asked of other nodes.
+    pub(super) first_lost: Option<NodeId>,
+    #[cfg(feature = "testing")]
+    pub(super) bug: Option<crate::testing::Bug>,
+}
+
+impl<S: Store, P: Policy> Ctx<S, P> {
+    pub(super) fn new(
+        config: NodeConfig,
+        layout: Layout,
+        store: S,
+        policy: P,
+        initial: Initial<S::Value>,
+    ) -> Self {
+        Self {
+            now: Instant::ZERO,
+            clocks: alloc::vec![Clock(0); config.workers],
+            tickets: Tickets::new(config.secret),
+            outputs: VecDeque::new(),
+            effects: VecDeque::new(),
+            observer: None,
+            stats: Stats::default(),
+            lost: NodeSet::new(),
+            first_lost: None,
+            #[cfg(feature = "testing")]
+            bug: None,
+            config,
+            layout,
+            store,
+            policy,
+            initial,
+        }
+    }
+
+    /// All nodes, in order.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + Clone + use<S, P> {
+        (0..self.config.nodes).map(|index| NodeId(u16::try_from(index).expect("node ids are 16 bits wide")))
+    }
+
+    pub(super) fn is_lost(&self, node: NodeId) -> bool {
+        self.first_lost.is_some() && self.lost.contains(node)
+    }
+
+    pub(super) fn send(&mut self, to: NodeId, message: Message) {
+        debug_assert_ne!(to, self.config.node, "no message is sent to oneself");
+        if self.is_lost(to) && !planted!(self, WriteToLost) {
+            return;
+        }
+        if !message.is_control() {
+            self.stats.messages_sent += 1;
+        }
+        self.outputs.push_back(Output::Transmit(to, message));
+    }
+
+    /// Asks something of another machine.
+    pub(super) fn ask(&mut self, effect: Effect) {
+        self.effects.push_back(effect);
+    }
+
+    /// Ends an operation.
+    pub(super) fn done(&mut self, op: OpId, values: Vec<S::Value>) {
+        self.tell(Event::Done { op, values });
+    }
+
+    pub(super) fn fail(&mut self, op: OpId, error: OpError) {
+        self.tell(Event::Failed { op, error });
+    }
+
+    pub(super) fn tell(&mut self, event: Event<S::Value>) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    pub(super) fn observe(&mut self, tell: impl FnOnce(&mut dyn Observe, Instant)) {
+        if let Some(observer) = &mut self.observer {
+            tell(observer.as_mut(), self.now);
+        }
+    }
+
+    pub(super) fn is_own_channel(&self, key: Key) -> bool {
+        self.config.channels == 1 || Layout::channel(key, self.config.channels) == self.config.channel
+    }
+
+    /// Elements of the value of a key of the layout.
+    pub(super) fn value_len(&self, key: Key) -> usize {
+        self.store.value_len(key)
+    }
+
+    /// Bytes of the value of a key of the layout.
+    pub(super) fn value_bytes(&self, key: Key) -> usize {
+        self.value_len(key) * S::Value::WIDTH
+    }
+
+    /// The key's word. In a sparse layout, the main copy of a key at its home that nobody has touched is created first.
+    pub(super) fn word(&self, key: Key) -> Word {
+        let word = self.kept(key);
+        if self.is_untouched(key, word) {
+            self.found(key);
+            return Word::MAIN_AT_HOME;
+        }
+        word
+    }
+
+    /// The key's word as [`Self::word`] would give it, without creating anything: for checks, which may end in a refusal.
+    pub(super) fn peek(&self, key: Key) -> Word {
+        let word = self.kept(key);
+        if self.is_untouched(key, word) { Word::MAIN_AT_HOME } else { word }
+    }
+
+    /// The word of a key as the store keeps it.
+    fn kept(&self, key: Key) -> Word {
+        match self.store.look(key) {
+            Look::Absent(word) => word,
+            Look::Held { .. } | Look::Unknown => self.store.with_slot(key, |slot| *slot.word),
+        }
+    }
+
+    fn is_untouched(&self, key: Key, word: Word) -> bool {
+        let sparse = self.layout.kind() == Kind::Sparse;
+        sparse && word == Word::EMPTY && Layout::home(key, self.config.nodes) == self.config.node
+    }
+
+    /// Creates the main copy of a key, of which this node is the home.
+    pub(super) fn found(&self, key: Key) {
+        found(&self.store, &[key], &self.initial);
+    }
+
+    pub(super) fn state(&self, key: Key) -> State {
+        self.word(key).state()
+    }
+
+    /// Where an entry of this node's own goes first.
+    pub(super) fn first_hop(&self, key: Key, word: Word) -> Location {
+        route::first_hop(word, key, self.config.node, self.config.nodes, self.config.location_caches)
+    }
+
+    /// Learns where a key is, if this node keeps such facts.
+    pub(super) fn learn(&self, key: Key, location: Location) {
+        if !self.config.location_caches && Layout::home(key, self.config.nodes) != self.config.node {
+            return;
+        }
+        // Most of what answers tell is known, and the latch of an absent key that has nothing to learn is not needed.
+        let is_known =
+            matches!(self.store.look(key), Look::Absent(word) if word.counter() >= location.counter);
+        if !is_known {
+            self.store.with_slot(key, |mut slot| slot.learn(location));
+        }
+    }
+}
