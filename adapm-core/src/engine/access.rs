@@ -34,11 +34,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return Ok(());
         }
         if !matches!(body, OpBody::Barrier) {
-            self.round.awaited = self.round.number;
+            self.round.awaited = self.ctx.round;
         }
         match body {
             OpBody::Pull { keys } => {
-                let len = self.check_keys(&keys)?;
+                let len = self.ctx.check_keys(&keys)?;
                 self.access(id, Access::Pull, &keys, alloc::vec![S::Value::default(); len]);
             }
             OpBody::Push { keys, updates } => {
@@ -50,13 +50,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 self.access(id, Access::Set, &keys, values);
             }
             OpBody::Localize { keys } => {
-                self.check_keys(&keys)?;
+                self.ctx.check_keys(&keys)?;
                 self.localize(id, &keys);
             }
             OpBody::WaitSync => {
                 let begun = self.begun(|access| matches!(access, Some(Access::Push | Access::Set)));
                 self.collectives.wait_sync(id, begun);
-                self.progress_syncs();
             }
             OpBody::Barrier => self.collectives.call_barrier(&mut self.ctx, worker, id),
             OpBody::Quiesce => self.collectives.call_quiesce(&mut self.ctx, worker, id),
@@ -66,23 +65,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         Ok(())
     }
 
-    /// The elements of the keys' values together.
-    pub(super) fn check_keys(&self, keys: &[Key]) -> Result<usize, OpError> {
-        let mut len = 0;
-        for &key in keys {
-            let Some(value_len) = self.ctx.layout.value_len(key) else {
-                return Err(OpError::UnknownKey { key, end: self.ctx.layout.keys().end });
-            };
-            if !self.ctx.is_own_channel(key) {
-                return Err(OpError::OtherChannel { key, channel: self.ctx.config.channel });
-            }
-            len += value_len;
-        }
-        Ok(len)
-    }
-
     fn check_values(&self, keys: &[Key], values: &[S::Value]) -> Result<(), OpError> {
-        let expected = self.check_keys(keys)?;
+        let expected = self.ctx.check_keys(keys)?;
         if values.len() == expected {
             Ok(())
         } else {
@@ -109,8 +93,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn submit(&mut self, key: Key, item: Item) {
         let word = self.ctx.word(key);
         let asked = self.ctx.first_hop(key, word);
-        let may_leave =
-            word.state() == State::None && !self.is_wanted(key) && !self.acknowledges_early(item.access);
+        let may_leave = word.state() == State::None
+            && !self.intents.is_wanted(key)
+            && !self.acknowledges_early(item.access);
         let queue = match self.queues.entry(key) {
             Entry::Vacant(place) if may_leave => {
                 let payload = payload_of(&self.ops, item, self.ctx.store.value_len(key));
@@ -164,7 +149,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 State::Replica => self.serve_at_replica(key, item),
                 State::Requested | State::Releasing => return,
                 State::None => {
-                    if !self.is_wanted(key) {
+                    // Who waits for a grant sends nothing meanwhile: it could starve the grant.
+                    if !self.intents.is_wanted(key) {
                         self.send_waiting(key);
                     }
                     return;
@@ -211,11 +197,6 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let queue = self.queues.get_mut(&key).expect("an item is popped from its queue");
         queue.waiting.pop_front();
         queue.set_sent = false;
-    }
-
-    /// Whether an intent or localize waits: operations wait for its grant then, as they could starve it else.
-    fn is_wanted(&self, key: Key) -> bool {
-        self.interests.get(&key).is_some_and(|interest| interest.is_wanted())
     }
 
     /// Takes the longest run of equal operations from the front of the queue and drafts one message for it.
@@ -309,7 +290,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 }
             }
         }
-        self.ask_later(key);
+        self.intents.ask_later(key);
         if something_waits {
             self.advance(key);
         }
@@ -329,7 +310,6 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let state = self.ops.remove(&op).expect("an operation ends once");
         let values = if state.access == Some(Access::Pull) { state.values } else { Vec::new() };
         self.ctx.done(op, values);
-        self.progress_syncs();
     }
 
     /// The owner has installed the set at the front of the key's queue. After a loss the set has failed and is not there.

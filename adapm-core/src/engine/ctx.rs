@@ -34,6 +34,8 @@ pub(super) struct Ctx<S: Store, P: Policy> {
     pub(super) initial: Initial<S::Value>,
     /// The time of the last input; never goes back.
     pub(super) now: Instant,
+    /// The number of the current round.
+    pub(super) round: u64,
     /// The clocks of all workers at the last timeout.
     pub(super) clocks: Vec<Clock>,
     pub(super) tickets: Tickets,
@@ -60,6 +62,7 @@ impl<S: Store, P: Policy> Ctx<S, P> {
     ) -> Self {
         Self {
             now: Instant::ZERO,
+            round: 0,
             clocks: alloc::vec![Clock(0); config.workers],
             tickets: Tickets::new(config.secret),
             outputs: VecDeque::new(),
@@ -120,6 +123,24 @@ impl<S: Store, P: Policy> Ctx<S, P> {
         if let Some(observer) = &mut self.observer {
             tell(observer.as_mut(), self.now);
         }
+    }
+
+    /// The elements of the keys' values together.
+    ///
+    /// # Errors
+    /// A key that there is not, or that is of another channel.
+    pub(super) fn check_keys(&self, keys: &[Key]) -> Result<usize, OpError> {
+        let mut len = 0;
+        for &key in keys {
+            let Some(value_len) = self.layout.value_len(key) else {
+                return Err(OpError::UnknownKey { key, end: self.layout.keys().end });
+            };
+            if !self.is_own_channel(key) {
+                return Err(OpError::OtherChannel { key, channel: self.config.channel });
+            }
+            len += value_len;
+        }
+        Ok(len)
     }
 
     pub(super) fn is_own_channel(&self, key: Key) -> bool {

@@ -41,8 +41,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.answering.is_none()
             && !peers.into_iter().any(busy)
             && self.agenda.is_empty()
-            && !self.signals.is_behind()
-            && self.requested == 0
+            && self.intents.is_at_rest()
             && self.queues.is_empty()
             && self.parked.is_empty()
             && self.ops.is_empty()
@@ -60,17 +59,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let agenda = &self.agenda;
         let lists = [&agenda.release, &agenda.dirty, &agenda.set, &agenda.resend];
         let lists: usize = lists.iter().map(|list| list.len()).sum();
-        let agenda = agenda.request.len() + lists + agenda.wishes.len();
-        holders
-            + self.interests.values().filter(|interest| interest.count() > 0).count()
-            + self.wishes.len()
-            + queues
-            + parked
-            + peers
-            + agenda
-            + self.requested
-            + self.ops.len()
-            + self.signals.keys()
+        let agenda = lists;
+        holders + queues + parked + peers + agenda + self.intents.side_entries() + self.ops.len()
     }
 
     /// What the engine keeps for `key`.
@@ -87,7 +77,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             version,
             holders: holding.map(|holding| holding.nodes.iter().collect()).unwrap_or_default(),
             stale,
-            intent_count: self.interests.get(&key).map_or(0, |interest| interest.count()),
+            intent_count: self.intents.count(key),
             parked: self.parked.get(&key).map_or(0, Vec::len),
             unanswered: queue.and_then(|queue| queue.unanswered.as_ref()).map(|unanswered| unanswered.asked),
             waiting: queue.map_or(0, |queue| queue.waiting.len()),

@@ -22,13 +22,11 @@
 //! for a cluster that must be started again anyway. So a node either serves an operation itself or fails it, and whoever
 //! waits for an entry that a survivor has dropped hears of the loss in time, which fails all that it waits for.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
 use crate::engine::Engine;
 use crate::engine::input::OpId;
-use crate::engine::interest::Mark;
 use crate::engine::state::KeyMap;
 use crate::error::OpError;
 use crate::id::{Key, NodeId};
@@ -107,31 +105,15 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn forget_questions(&mut self) {
         self.queues = KeyMap::default();
         self.parked = KeyMap::default();
-        self.requested = 0;
         for peer in &mut self.peers {
             peer.parked = 0;
             peer.late.wanted.clear();
         }
-        self.close_round(self.round.number, 0, self.round.grants);
-        self.agenda.request = VecDeque::new();
+        self.close_round(self.ctx.round, 0, self.round.grants);
         for list in [&mut self.agenda.set, &mut self.agenda.resend] {
             *list = Vec::new();
         }
-        self.agenda.wishes.clear();
-        self.wishes.clear();
-        let mut ended = Vec::new();
-        for (key, interest) in &mut self.interests {
-            interest.take_request();
-            interest.take(Mark::Unsent);
-            if interest.take(Mark::Wished) && interest.count() == 0 {
-                ended.push(*key);
-            }
-        }
-        ended.sort_unstable();
-        for key in ended {
-            self.lose_interest(key);
-        }
-        self.interests.retain(|_, interest| interest.count() > 0);
+        self.intents.give_up(&mut self.ctx);
     }
 
     /// Replicas held here of keys that `node` owns: a main copy does not move while somebody else holds a replica.

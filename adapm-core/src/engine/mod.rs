@@ -6,7 +6,7 @@
 //! | `state` | side maps: only keys in which something is going on |
 //! | `access` | operations of own workers |
 //! | `operate` | operations of other nodes, answers |
-//! | `intents` | signals, action timing, reference counts |
+//! | `intent` | which keys this node wants: signals, action timing, reference counts, localizes |
 //! | `round` | the requester's half of a round |
 //! | `receive` | what answers and grants bring the requester |
 //! | `respond` | the owner's half of a round |
@@ -20,6 +20,10 @@
 //! | `lost` | what the loss of a peer ends |
 //! | `watch` | peers that do not answer |
 //! | `inspect` | what tests and statistics see |
+//!
+//! `intent` and `collective` are machines: nobody else reaches their fields, their handlers get what all share
+//! (`ctx`), and what they ask of the rest they say as an `effect`, which the engine follows in the same input. They never call it.
+//! The other files work on the engine's fields.
 
 /// Whether a mistake is planted: a run-time value of the feature `testing`, `false` without it.
 macro_rules! planted {
@@ -39,8 +43,7 @@ mod drafts;
 mod effect;
 pub mod input;
 mod inspect;
-mod intents;
-mod interest;
+mod intent;
 mod late;
 mod lost;
 mod operate;
@@ -71,12 +74,13 @@ pub use populate::{Initial, found};
 use crate::clock::Clock;
 use crate::config::NodeConfig;
 use crate::error::{ConfigError, Fault, InputError, OpError, ProtocolError};
-use crate::id::NodeId;
+use crate::id::{Key, NodeId};
 use crate::layout::Layout;
 use crate::observe::Observe;
 use crate::policy::Policy;
+use crate::slot::State;
 use crate::stats::Stats;
-use crate::store::Store;
+use crate::store::{Look, Store};
 use crate::time::Instant;
 use crate::wire::message::Body;
 use crate::wire::{Message, shape};
@@ -85,11 +89,10 @@ use collective::{Begun, Collectives};
 use ctx::Ctx;
 use drafts::Drafts;
 use effect::Effect;
-use intents::Signals;
-use interest::Interest;
+use intent::Intents;
 use residence::Fact;
 use respond::Answering;
-use state::{Access, Agenda, Holding, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round, Wish};
+use state::{Access, Agenda, Holding, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round};
 use watch::Watch;
 
 /// The protocol engine of one channel of one node.
@@ -97,18 +100,12 @@ use watch::Watch;
 /// Feed one [`Input`], then drain [`Engine::poll_output`] until [`Output::Wait`], then feed the next.
 pub struct Engine<S: Store, P: Policy> {
     ctx: Ctx<S, P>,
-    signals: Signals,
+    intents: Intents,
     holdings: KeyMap<Holding>,
-    interests: KeyMap<Interest>,
-    wishes: KeyMap<Wish>,
-    /// Intents and localizes of this node, of keys that are not here, that are unanswered.
-    requested: usize,
     queues: KeyMap<Queue<S::Value>>,
     parked: KeyMap<Vec<Parked<S::Value>>>,
     /// As a home: what does not follow on what is known of a key yet.
     early: KeyMap<Vec<Fact>>,
-    /// As a home: who was asked for a key that is said to have moved since.
-    asked_before: KeyMap<NodeId>,
     /// A request whose answer is not complete.
     answering: Option<Box<Answering>>,
     ops: OpMap<OpState<S::Value>>,
@@ -138,15 +135,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
         config.check_frames::<S::Value>(&layout)?;
         let peers = (0..config.nodes).map(|_| Peer::default()).collect();
         Ok(Self {
-            signals: Signals::new(config.workers),
+            intents: Intents::new(config.workers),
             holdings: KeyMap::default(),
-            interests: KeyMap::default(),
-            wishes: KeyMap::default(),
-            requested: 0,
             queues: KeyMap::default(),
             parked: KeyMap::default(),
             early: KeyMap::default(),
-            asked_before: KeyMap::default(),
             answering: None,
             ops: OpMap::default(),
             peers,
@@ -172,8 +165,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         match input {
             Input::Message(from, message) => self.handle_message(from, message)?,
             Input::Op(op) => self.handle_op(op)?,
-            Input::Intent(intent) => self.handle_intent(intent)?,
-            Input::TakeBack(intent) => self.handle_take_back(intent)?,
+            Input::Intent(intent) => self.intents.handle_intent(&self.ctx, intent)?,
+            Input::TakeBack(intent) => self.intents.handle_take_back(&self.ctx, intent)?,
             Input::Dirty(keys) => self.agenda.dirty.extend_from_slice(keys),
             Input::Timeout(clocks) => self.handle_timeout(clocks)?,
             Input::PeerLost(node) => self.handle_peer_lost(node)?,
@@ -231,8 +224,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn go_on(&mut self) {
         if let Some(answering) = self.answering.take() {
             self.answer_on(answering);
+            self.follow_effects();
         }
         if self.answering.is_none() {
+            self.progress_syncs();
             self.flush_drafts();
             self.send_news();
             self.answer_probes();
@@ -243,8 +238,30 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn follow_effects(&mut self) {
         while let Some(effect) = self.ctx.effects.pop_front() {
             match effect {
-                Effect::Hurry => self.round.awaited = self.round.number,
+                Effect::Hurry => self.round.awaited = self.ctx.round,
+                Effect::Unwanted(key) => self.note_unwanted(key),
+                Effect::Finish(op) => self.finish(op),
+                Effect::Answered(request) => {
+                    self.collectives.note_answered(request);
+                    self.close_round(request.round.into(), 0, 1);
+                }
             }
+        }
+    }
+
+    /// Intent for `key` has ended: a replica is given up, a main copy may go to who holds a replica, operations need not wait any more.
+    fn note_unwanted(&mut self, key: Key) {
+        // Of a main copy nobody else holds, there is nothing to decide.
+        if self.ctx.store.look(key) == (Look::Held { with_delta: false }) && !self.holdings.contains_key(&key)
+        {
+            return;
+        }
+        match self.ctx.state(key) {
+            State::Replica if planted!(self.ctx, ForgetRelease) => {}
+            State::Replica => self.agenda.release.push(key),
+            State::Main => self.reconsider(key),
+            State::None => self.advance(key),
+            State::Requested | State::Releasing => {}
         }
     }
 
@@ -260,7 +277,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 continue;
             }
             // Intents of workers that have ended still have replicas to release.
-            let unretired = self.collectives.is_leaving() && self.signals.any();
+            let unretired = self.collectives.is_leaving() && self.intents.has_signals();
             let busy = (unretired || !self.is_at_rest()) && !planted!(self.ctx, QuiesceWhileBusy);
             self.collectives.report(&mut self.ctx, wave, busy);
         }
@@ -271,7 +288,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let meant = self.ops.iter().filter(|(_, state)| is_meant(state.access));
         let mut ops: Vec<OpId> = meant.map(|(id, _)| *id).collect();
         ops.sort_unstable();
-        Begun { ops, round: self.round.number, requests: self.requested }
+        Begun { ops, round: self.ctx.round, requests: self.intents.unanswered() }
     }
 
     /// Moves calls of `wait_sync` on.

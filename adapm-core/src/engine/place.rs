@@ -22,7 +22,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         localize: bool,
         draft: &mut GrantDraft,
     ) {
-        let owner_has_intent = self.is_interested(key) && !planted!(self.ctx, HideOwnIntent);
+        let owner_has_intent = self.intents.is_interested(key) && !planted!(self.ctx, HideOwnIntent);
         let movable = counter < Counter::MAX;
         let none = NodeSet::new();
         let holders = self.holdings.get(&key).map_or(&none, |holding| &holding.nodes);
@@ -57,7 +57,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Asks the policy again for the single remaining holder of a key for which the owner has no active intent.
     pub(super) fn reconsider(&mut self, key: Key) {
         let Some(holding) = self.holdings.get(&key) else { return };
-        if self.is_interested(key) || self.ctx.state(key) != State::Main {
+        if self.intents.is_interested(key) || self.ctx.state(key) != State::Main {
             return;
         }
         let [holder] = *holding.nodes.as_slice() else { return };

@@ -3,10 +3,7 @@
 //! A grant meets a `Requested` key, a refresh or hand-over a replica of the sender's key. Anything else is an impossible
 //! message, found before any of it is applied.
 
-use hashbrown::hash_map::Entry;
-
 use crate::engine::Engine;
-use crate::engine::interest::{Mark, Request};
 use crate::engine::round::low_bits;
 use crate::engine::state::SyncMark;
 use crate::error::Fault;
@@ -14,7 +11,7 @@ use crate::id::{Key, NodeId, Ticket};
 use crate::layout::Layout;
 use crate::policy::Policy;
 use crate::route;
-use crate::slot::{Location, State, Word};
+use crate::slot::{Location, State};
 use crate::store::Store;
 use crate::wire::message::{GrantKind, Grants, Retry, SyncResponse};
 
@@ -74,7 +71,6 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.peers[from.index()].mark = SyncMark::Absent;
             self.collectives.note_synced(from);
         }
-        self.progress_syncs();
         Ok(())
     }
 
@@ -88,7 +84,6 @@ impl<S: Store, P: Policy> Engine<S, P> {
         // What was not asked of `from`, and has not come to it by its ticket, is passed over: another node may have asked it in
         // the name of this one.
         self.apply_grants(from, &grants, values, |node, key, ticket| node.awaits_grant(from, key, ticket));
-        self.progress_syncs();
         Ok(())
     }
 
@@ -102,20 +97,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
         if self.ctx.first_lost.is_some() || planted!(self.ctx, BelieveAnyGrant) {
             return true;
         }
-        let Some((to, round)) = self.asked_for(key, word) else { return false };
+        let Some((to, round)) = self.intents.asked_for(&self.ctx, key, word) else { return false };
         if ticket == Ticket::NONE {
             from == to
         } else {
             ticket == self.ctx.tickets.of_request(round, to).of_key(key)
         }
-    }
-
-    /// Whom this node has asked for `key`, which is `Requested`, and the low bits of the round in which it did.
-    fn asked_for(&self, key: Key, word: Word) -> Option<(NodeId, u32)> {
-        let interest = self.interests.get(&key)?;
-        let round = interest.asked_in()?;
-        let before = if self.asked_before.is_empty() { None } else { self.asked_before.get(&key) };
-        Some((before.copied().unwrap_or_else(|| self.asks(key, word, interest).node), round))
     }
 
     /// Whether a replica of `key` is here, owned by `from`.
@@ -134,7 +121,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         for key in response.grants.at.keys.iter() {
             let word = self.ctx.peek(*key);
             // A response grants what its request has asked for, whoever has asked for what else.
-            let is_asked = self.ctx.first_lost.is_some() || self.asked_for(*key, word) == asked;
+            let is_asked =
+                self.ctx.first_lost.is_some() || self.intents.asked_for(&self.ctx, *key, word) == asked;
             if word.state() != State::Requested || !is_asked {
                 return Err(Fault::Impossible(*key));
             }
@@ -184,53 +172,32 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 continue;
             }
             self.spoil_queue(key);
-            let request = match kind {
+            match kind {
                 GrantKind::Owner => {
                     let here = Location { node: from, counter };
-                    self.arrive(key, State::Requested, here, version, Some(value))
+                    self.arrive(key, State::Requested, here, version, Some(value));
                 }
                 GrantKind::Replica => {
-                    let request = self.take_request(key);
                     self.ctx.store.reserve(key, true);
                     let owner = Location { node: from, counter };
                     self.ctx.store.with_slot(key, |mut slot| slot.install(version, value, owner));
                     self.peers[from.index()].replicas += 1;
                     self.ctx.stats.replicas += 1;
                     self.ctx.observe(|observer, now| observer.on_replica_installed(now, key, from));
-                    self.end_waiters(key);
+                    self.intents.note_replica(&mut self.ctx, key);
                     self.advance(key);
                     self.look_again(key);
                     self.unpark(key);
-                    request
                 }
                 GrantKind::Remote => {
-                    let request = self.take_request(key);
                     self.ctx.store.with_slot(key, |mut slot| slot.refuse());
                     self.ctx.learn(key, Location { node: from, counter });
-                    if let Some(interest) = self.interests.get_mut(&key) {
-                        interest.put(Mark::Refused);
-                    }
+                    self.intents.note_refused(&mut self.ctx, key);
                     self.absent_again(key);
-                    request
                 }
-            };
-            if let Some(request) = request {
-                self.close_round(request.round.into(), 0, 1);
             }
         }
         rest
-    }
-
-    /// The entry for `key` is answered.
-    fn take_request(&mut self, key: Key) -> Option<Request> {
-        let Entry::Occupied(mut entry) = self.interests.entry(key) else { return None };
-        let request = entry.get_mut().take_request()?;
-        if entry.get().count() == 0 {
-            entry.remove();
-        }
-        self.forget_asked_before(key);
-        self.note_answered(request);
-        Some(request)
     }
 
     /// The planted mistakes with operations that are parked for a grant.
@@ -247,17 +214,17 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// `key` has become `None`: it is asked for again if it is wanted, else what waits for it is sent.
     pub(super) fn absent_again(&mut self, key: Key) {
-        self.ask_later(key);
+        self.intents.ask_later(key);
         self.advance(key);
         self.unpark(key);
     }
 
     /// `key` is a replica: a localize may still want it, or nobody may want it any more.
     fn look_again(&mut self, key: Key) {
-        match self.interests.get(&key).filter(|interest| interest.count() > 0) {
-            None => self.agenda.release.push(key),
-            Some(interest) if interest.is(Mark::Unsent) => self.ask_later(key),
-            Some(_) => {}
+        if !self.intents.is_interested(key) {
+            self.agenda.release.push(key);
+        } else if self.intents.wants_ownership(key) {
+            self.intents.ask_later(key);
         }
     }
 
@@ -279,25 +246,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 self.agenda.resend.push(key);
             }
         }
-        self.progress_syncs();
         Ok(())
     }
 
     /// The intent or localize of `key` was turned away: the key is found again in a later round, by its home.
     pub(super) fn retry_request(&mut self, key: Key) {
-        let request = self.take_request(key);
         self.ctx.store.with_slot(key, |mut slot| slot.refuse());
-        if let Some(request) = request {
-            if let Some(interest) = self.interests.get_mut(&key).filter(|_| request.localize)
-                && interest.is(Mark::Wished)
-            {
-                interest.put(Mark::Unsent);
-            }
-            if let Some(interest) = self.interests.get_mut(&key) {
-                interest.put(Mark::AskHome);
-            }
-            self.close_round(request.round.into(), 0, 1);
-        }
+        self.intents.note_turned_away(&mut self.ctx, key);
         self.absent_again(key);
     }
 }

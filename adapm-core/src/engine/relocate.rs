@@ -4,12 +4,9 @@
 //! In Lapse the home starts a relocation. Here the owner gives the key away and tells the home afterwards, so that a node
 //! that asks the owner directly leaves the home out (AdaPM §B.1.1).
 
-use hashbrown::hash_map::Entry;
-
 use crate::engine::Engine;
 use crate::engine::drafts::GrantDraft;
 use crate::engine::input::OpId;
-use crate::engine::interest::{Mark, Request};
 use crate::engine::room::Room;
 use crate::engine::state::OpState;
 use crate::error::OpError;
@@ -34,10 +31,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 State::Main => self.finish(id),
                 State::Replica if self.ctx.first_lost.is_some() => self.finish(id),
                 State::Replica => {
-                    self.wish(key, id);
-                    self.end_waiters(key);
+                    self.intents.wish(&mut self.ctx, key, id);
+                    self.intents.end_waiters(&mut self.ctx, key);
                 }
-                State::None | State::Requested | State::Releasing => self.wish(key, id),
+                State::None | State::Requested | State::Releasing => {
+                    self.intents.wish(&mut self.ctx, key, id)
+                }
             }
         }
         self.finish(id);
@@ -57,10 +56,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
             })
         });
         if !keep {
-            if self.ctx.policy.relocates_under_intent()
-                && let Some(interest) = self.interests.get_mut(&key)
-            {
-                interest.put(Mark::HadTurn);
+            if self.ctx.policy.relocates_under_intent() {
+                self.intents.note_turn_over(key);
             }
             self.left(key, there);
         }
@@ -113,11 +110,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.draft_residence(home, key, if planted!(self.ctx, OlderResidence) { older } else { there });
         }
         self.ctx.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
-        self.ask_later(key);
+        self.intents.ask_later(key);
     }
 
-    /// Ownership of a key in `state` has arrived, with a grant or hand-over of `former.node`, under the counter of `former`. Returns
-    /// the request that is so answered.
+    /// Ownership of a key in `state` has arrived, with a grant or hand-over of `former.node`, under the counter of `former`.
     pub(super) fn arrive(
         &mut self,
         key: Key,
@@ -125,7 +121,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         former: Location,
         version: Version,
         value: Option<&[S::Value]>,
-    ) -> Option<Request> {
+    ) {
         let replica = state == State::Replica;
         if replica {
             let owner = self.owner_of_replica(key);
@@ -139,37 +135,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         self.ctx.stats.relocations += 1;
         self.ctx.observe(|observer, now| observer.on_arrival(now, key, former.counter));
-        let mut request = None;
-        if let Entry::Occupied(mut entry) = self.interests.entry(key) {
-            let interest = entry.get_mut();
-            interest.take(Mark::HadTurn);
-            interest.take(Mark::Unsent);
-            request = interest.take_request();
-            let is_granted = interest.take(Mark::Wished);
-            let is_last = interest.signals == 0;
-            if is_last {
-                entry.remove();
-            }
-            if is_granted {
-                self.grant_wish(key);
-                if is_last {
-                    self.lost_interest(key);
-                }
-            }
-        }
-        self.forget_asked_before(key);
-        request.into_iter().for_each(|request| self.note_answered(request));
+        self.intents.note_owned(&mut self.ctx, key);
         self.advance(key);
         self.unpark(key);
-        request
-    }
-
-    /// The localize of `key` has brought ownership.
-    fn grant_wish(&mut self, key: Key) {
-        let Some(wish) = self.wishes.remove(&key) else { return };
-        if let Some(due) = wish.due {
-            self.agenda.wishes.remove(&(due, key));
-        }
-        wish.waiters.into_iter().for_each(|waiter| self.finish(waiter));
     }
 }

@@ -107,17 +107,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn record(&mut self, key: Key, word: Word, there: Location) {
         if word.state() == State::Requested {
             let asked = self.ctx.first_hop(key, word).node;
-            self.asked_before.entry(key).or_insert(asked);
+            self.intents.note_asked_before(key, asked);
         }
         self.ctx.store.with_slot(key, |mut slot| slot.learn(there));
         self.unpark(key);
-    }
-
-    /// The entry for `key` is answered.
-    pub(super) fn forget_asked_before(&mut self, key: Key) {
-        if !self.asked_before.is_empty() {
-            self.asked_before.remove(&key);
-        }
     }
 
     /// A node is lost, and perhaps a fact between two others: all that is left is believed.
@@ -131,7 +124,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         for key in keys {
             self.settle_early(key);
         }
-        self.asked_before.clear();
+        self.intents.forget_asked_before();
     }
 }
 

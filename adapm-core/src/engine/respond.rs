@@ -255,7 +255,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// What `to` is to be told of `key`, if anything still.
     fn due_of(&mut self, key: Key, to: NodeId) -> Option<Saying> {
-        let interested = self.is_interested(key);
+        let interested = self.intents.is_interested(key);
         let holding = self.holdings.get_mut(&key)?;
         let is_stale = holding.stale.binary_search_by_key(&to, |(node, _)| *node).is_ok();
         // A decision for another node, which has become the only holder since, stays.

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use crate::engine::Engine;
-use crate::engine::interest::{Interest, Mark, ROUND_BITS, Request};
+use crate::engine::intent::{ROUND_BITS, Verdict};
 use crate::engine::room::{Draft, Entry, Requests, entry};
 use crate::engine::state::{Access, Item, Outstanding, SyncMark};
 use crate::id::{Counter, Key, NodeId};
@@ -45,7 +45,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Whether a round could have something to say.
     pub(super) fn has_something_to_say(&self) -> bool {
         !self.agenda.is_empty()
-            || self.signals.any()
+            || self.intents.has_listed()
+            || self.intents.has_signals()
             || self.wants_mark()
             || self
                 .peers
@@ -55,34 +56,36 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// How long after its start the next round may begin: at once where somebody waits for a mark, which nothing else brings.
     pub(super) fn round_interval(&self) -> u64 {
-        if self.wants_mark() { 0 } else { self.round.interval(&self.ctx.config) }
+        if self.wants_mark() { 0 } else { self.round.interval(&self.ctx.config, self.ctx.round) }
     }
 
     pub(super) fn round_may_begin(&self) -> bool {
         let elapsed = self.ctx.now.nanos_since(self.round.started);
         let least = self.ctx.config.round_nanos_min;
         self.has_something_to_say()
-            && (self.round.number == 0 || elapsed >= self.round_interval())
+            && (self.ctx.round == 0 || elapsed >= self.round_interval())
             && (!self.round.is_open() || elapsed >= self.round.patience(least))
     }
 
     /// Starts a round. What the last one still waits for is left behind: its keys wait, other peers go on.
     pub(super) fn begin_round(&mut self) {
-        self.round.number += 1;
+        self.ctx.round += 1;
         self.round.started = self.ctx.now;
         self.round.peers = 0;
         self.round.grants = 0;
         self.ctx.stats.rounds += 1;
-        self.update_intents();
-        self.expire_wishes();
+        self.intents.update(&mut self.ctx);
+        self.follow_effects();
+        self.intents.expire_wishes(&mut self.ctx);
+        self.follow_effects();
         self.resend();
         let mut drafts = (0..self.ctx.config.nodes).map(|_| None).collect::<Vec<Option<Box<Draft>>>>();
         let mut wanted = self.wanted(&mut drafts);
         let mut changed = self.changed(&mut drafts);
         if !self.ops.is_empty() || self.collectives.waits_for_sync() {
-            self.round.awaited = self.round.number;
+            self.round.awaited = self.ctx.round;
         }
-        self.round.carries(wanted.len() + changed.len());
+        self.round.carries(wanted.len() + changed.len(), self.ctx.round);
         if drafts.iter().flatten().any(|draft| draft.exceeds(self.ctx.config.block_bytes_max)) {
             self.share(&mut wanted, &mut drafts, |turn| (&mut turn.wanted, !turn.changes_first));
             self.share(&mut changed, &mut drafts, |turn| (&mut turn.changed, true));
@@ -98,13 +101,6 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// Where this node asks for a key that is not here: by the location it knows, or, if the entry was turned away, the home.
-    pub(super) fn asks(&self, key: Key, word: Word, interest: &Interest) -> Location {
-        let home = route::home(key, self.ctx.config.nodes);
-        let asks_home = interest.is(Mark::AskHome) && home.node != self.ctx.config.node;
-        if asks_home { home } else { self.ctx.first_hop(key, word) }
-    }
-
     fn resend(&mut self) {
         for key in sorted(&mut self.agenda.resend) {
             if self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some()) {
@@ -118,57 +114,45 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// simply found again.
     fn wanted(&mut self, drafts: &mut Requests) -> Vec<Entry<Want>> {
         if self.ctx.first_lost.is_some() {
-            self.agenda.request.clear();
+            self.intents.clear_listed();
             return Vec::new();
         }
         let mut keys = self.take_late(|peer| (&mut peer.late.wanted, &mut peer.turn.wanted));
-        let looked_at = self.agenda.request.len().min(self.ctx.config.requests_max.max(1));
-        keys.extend(self.agenda.request.drain(..looked_at));
+        keys.extend(self.intents.take_listed(self.ctx.config.requests_max.max(1)));
         let keys = sorted(&mut keys);
         let mut entries = Vec::with_capacity(keys.len());
-        let mut interests = mem::take(&mut self.interests);
         for (at, &key) in keys.iter().enumerate() {
             store::prefetch_entry_ahead(&self.ctx.store, at, |at| keys.get(at).copied());
-            let Some(interest) = interests.get_mut(&key) else { continue };
-            interest.take(Mark::Listed);
-            if !interest.is_wanted() {
-                continue;
-            }
-            let localize = interest.is(Mark::Unsent);
-            let (word, queue) = (self.ctx.word(key), self.queues.get(&key));
-            // On a replica, only a set can wait.
-            let waiting_set = queue.is_some();
-            let unanswered = queue.is_some_and(|queue| queue.unanswered.is_some());
-            match word.state() {
-                State::None if !unanswered => {}
-                State::Replica if localize && !waiting_set => {}
-                State::Replica if localize => {
-                    interest.put(Mark::Listed);
-                    self.agenda.request.push_back(key);
-                    continue;
+            let (ctx, queues, peers) = (&self.ctx, &self.queues, &mut self.peers);
+            self.intents.look(ctx, key, |wanted| {
+                let localize = wanted.localize;
+                let (word, queue) = (ctx.word(key), queues.get(&key));
+                // On a replica, only a set can wait.
+                let waiting_set = queue.is_some();
+                let unanswered = queue.is_some_and(|queue| queue.unanswered.is_some());
+                match word.state() {
+                    State::None if !unanswered => {}
+                    State::Replica if localize && !waiting_set => {}
+                    State::Replica if localize => return Verdict::Listed { here: true },
+                    // Found again when what it waits for is answered.
+                    _ => return Verdict::Nothing,
                 }
-                // Found again when what it waits for is answered.
-                _ => continue,
-            }
-            let bytes = self.ctx.value_bytes(key);
-            let is_here = word.state() == State::Replica;
-            let Location { node, counter } = if is_here {
-                route::believed(word, key, self.ctx.config.nodes)
-            } else {
-                self.asks(key, word, interest)
-            };
-            if self.owes_answer(node) {
-                interest.put(Mark::Listed);
-                self.peers[node.index()].late.wanted.insert(key);
-                continue;
-            }
-            interest.take(Mark::Unsent);
-            if !is_here {
-                interest.ask(Request { round: self.round.number as u32, localize });
-            }
-            entries.push(entry(drafts, key, node, bytes, Want { counter, localize, is_here }));
+                let is_here = word.state() == State::Replica;
+                let Location { node, counter } = if is_here {
+                    route::believed(word, key, ctx.config.nodes)
+                } else {
+                    wanted.asks(ctx, key, word)
+                };
+                let peer = &mut peers[node.index()];
+                if peer.outstanding.is_some() {
+                    peer.late.wanted.insert(key);
+                    return Verdict::Listed { here: false };
+                }
+                let want = Want { counter, localize, is_here };
+                entries.push(entry(drafts, key, node, ctx.value_bytes(key), want));
+                Verdict::Asked { localize, is_here }
+            });
         }
-        self.interests = interests;
         entries
     }
 
@@ -216,7 +200,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let queue = self.queues.get(&key);
         let front = queue.and_then(|queue| queue.waiting.front().map(|item| (*item, queue.set_sent)));
         let set = front.filter(|(item, sent)| item.access == Access::Set && !sent).map(|(item, _)| item);
-        let is_kept = front.is_some() || self.is_interested(key) || self.is_localizing(key, word);
+        let is_kept = front.is_some() || self.intents.is_interested(key) || self.is_localizing(key, word);
         let (is_dirty, release) = (word.is_dirty(), !is_kept);
         let something = is_dirty || set.is_some() || release;
         something.then(|| Change { is_dirty, set, release, len: self.ctx.value_len(key) })
@@ -227,13 +211,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         for &Entry { key, to, goes, says: Want { counter, localize, is_here }, .. } in entries {
             if !goes {
                 // `wanted` took it for sent, but there was no room.
-                if let Some(interest) = self.interests.get_mut(&key) {
-                    interest.take_request();
-                    interest.put(Mark::Listed);
-                    if localize {
-                        interest.put(Mark::Unsent);
-                    }
-                }
+                self.intents.unask(key, localize);
                 self.peers[to.index()].late.wanted.insert(key);
                 continue;
             }
@@ -242,7 +220,6 @@ impl<S: Store, P: Policy> Engine<S, P> {
             entries.push(key, counter);
             if !is_here {
                 self.ctx.store.with_slot(key, |mut slot| slot.request());
-                self.requested += 1;
                 self.round.grants += 1;
             }
         }
@@ -343,13 +320,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let Draft { mut request, mut values, sets, .. } = *draft.unwrap_or_default();
         request.sync = sync;
         if !request.intents.is_empty() || !request.localizes.is_empty() {
-            request.ticket = self.ctx.tickets.of_request(low_bits(self.round.number), node);
+            request.ticket = self.ctx.tickets.of_request(low_bits(self.ctx.round), node);
         }
         values.push(sets.values::<S::Value>());
         peer.news = false;
         peer.turn.changes_first = !peer.turn.changes_first;
         peer.outstanding = Some(Outstanding {
-            round: self.round.number,
+            round: self.ctx.round,
             releases: request.releases.0.clone(),
             sets: request.sets.0.clone(),
             localizes: request.localizes.keys.0.clone(),
@@ -360,7 +337,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// A request or grant of round `round` is here; notes how long the round took once all are.
     pub(super) fn close_round(&mut self, round: u64, peers: usize, grants: usize) {
-        if (round ^ self.round.number) << (u64::BITS - ROUND_BITS) != 0 || !self.round.is_open() {
+        if (round ^ self.ctx.round) << (u64::BITS - ROUND_BITS) != 0 || !self.round.is_open() {
             return;
         }
         self.round.peers = self.round.peers.saturating_sub(peers);

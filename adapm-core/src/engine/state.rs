@@ -3,12 +3,10 @@
 //! | map | a key is in it while |
 //! | --- | --- |
 //! | `holdings` | it is owned here and has holders |
-//! | `interests` | acted-on intent or a localize of this node is active, or an entry for one is unanswered |
-//! | `wishes` | a localize of this node is active |
 //! | `queues` | operations of this node wait or are unanswered |
 //! | `parked` | entries of other nodes wait for a grant |
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
@@ -37,15 +35,6 @@ pub(crate) struct Holding {
     pub(crate) stale: SmallVec<[(NodeId, Instant); 1]>,
     /// Whether a hand-over to the single holder is decided and waits for its request.
     pub(crate) hand_over: bool,
-}
-
-/// A localize of this node that has not brought ownership yet. Its [`crate::engine::interest::Interest`] says so.
-#[derive(Debug, Default)]
-pub(crate) struct Wish {
-    /// Operations that wait for the key to be local.
-    pub(crate) waiters: SmallVec<[OpId; 1]>,
-    /// The round in which it may end, its place in [`Agenda::wishes`]; `None` while other intent lasts or somebody waits.
-    pub(crate) due: Option<u64>,
 }
 
 /// Pull, push or set.
@@ -262,7 +251,6 @@ pub(crate) struct Outstanding {
 /// The current round.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
-    pub(crate) number: u64,
     pub(crate) started: Instant,
     /// Requests of this round not answered.
     pub(crate) peers: usize,
@@ -288,19 +276,19 @@ impl Round {
 
     /// How long after its start the next round may begin: as early as any may where workers have waited of late, as they do where
     /// signals come shortly before keys are needed; else so that most rounds carry as many keys as they are worth.
-    pub(crate) fn interval(&self, config: &NodeConfig) -> u64 {
+    pub(crate) fn interval(&self, config: &NodeConfig, number: u64) -> u64 {
         let (least, most) = (config.round_nanos_min, config.round_nanos_max);
-        if self.hurries() { least } else { least.saturating_mul(1 + self.pause).min(most).max(least) }
+        if self.hurries(number) { least } else { least.saturating_mul(1 + self.pause).min(most).max(least) }
     }
 
-    fn hurries(&self) -> bool {
-        self.number <= self.awaited + HURRIED_ROUNDS
+    fn hurries(&self, number: u64) -> bool {
+        number <= self.awaited + HURRIED_ROUNDS
     }
 
     /// Notes with how many keys the round begins. Rounds become rarer step by step: timers expect the next to be as long as the last.
-    pub(crate) fn carries(&mut self, keys: usize) {
+    pub(crate) fn carries(&mut self, keys: usize, number: u64) {
         let keys = keys + mem::take(&mut self.brought);
-        if self.hurries() {
+        if self.hurries(number) {
             self.pause = 0;
         } else if keys < ROUND_WORTH / 2 {
             self.pause = (self.pause + 1).min(PAUSE_MAX);
@@ -341,8 +329,6 @@ const PATIENCE_ROUNDS: u64 = 4;
 /// Work for the next round; lists may hold a key twice or in vain and are looked through in key order.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    /// Keys that may need an intent or localize entry, once for each interest, in the order in which that was noted.
-    pub(crate) request: VecDeque<Key>,
     /// Replicas that may have no interest left.
     pub(crate) release: Vec<Key>,
     /// Keys made dirty by workers.
@@ -351,13 +337,11 @@ pub(crate) struct Agenda {
     pub(crate) set: Vec<Key>,
     /// Keys whose operation found no room to park.
     pub(crate) resend: Vec<Key>,
-    /// Localizes without ownership, other intent and waiters, by the round in which they may end; a key at most once.
-    pub(crate) wishes: BTreeSet<(u64, Key)>,
 }
 
 impl Agenda {
     pub(crate) fn is_empty(&self) -> bool {
         let lists = [&self.release, &self.dirty, &self.set, &self.resend];
-        self.request.is_empty() && lists.iter().all(|list| list.is_empty())
+        lists.iter().all(|list| list.is_empty())
     }
 }

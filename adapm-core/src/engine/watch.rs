@@ -90,7 +90,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Returns true if an operation of this node, collective or not, an intent or a localize is unanswered.
     fn waits_for_others(&self) -> bool {
         !self.ops.is_empty()
-            || self.requested > 0
+            || self.intents.unanswered() > 0
             || self.collectives.waits_for_sync()
             || self.collectives.waits_for_nodes()
     }

@@ -14,7 +14,7 @@ pub(super) use sync::Begun;
 
 use crate::engine::ctx::Ctx;
 use crate::engine::input::OpId;
-use crate::engine::interest::Request;
+use crate::engine::intent::Request;
 use crate::error::Fault;
 use crate::id::{NodeId, WorkerId};
 use crate::node_set::NodeSet;

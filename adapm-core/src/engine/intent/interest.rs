@@ -23,7 +23,7 @@ pub(crate) struct Request {
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum Mark {
-    /// There is a localize, of which more is in [`super::state::Wish`]; counts as intent.
+    /// There is a localize, of which more is in [`super::Wish`]; counts as intent.
     Wished = 1,
     /// It still has to be told to the owner.
     Unsent = 2,
@@ -32,7 +32,7 @@ pub(crate) enum Mark {
     /// Relocated away under this intent, without replication: a signal has one turn, so that a key moves at most as often as it
     /// is signaled, and whatever else is on its way to its owner arrives. Not asked again before the next signal.
     HadTurn = 8,
-    /// In [`super::state::Agenda::request`] or put off in [`super::state::Peer::late`].
+    /// In [`super::Intents::listed`], or put off with what waits for a peer.
     Listed = 16,
     /// The intent or localize entry, of a key that is not here, is on its way and not answered.
     Asked = 32,
