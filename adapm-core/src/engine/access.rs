@@ -100,7 +100,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             Entry::Vacant(place) if may_leave => {
                 let payload = payload_of(&self.ops, item, self.ctx.store.value_len(key));
                 let secret =
-                    self.drafts.add_operation(&mut self.ctx.tickets, asked, key, item.access, payload);
+                    self.outgoing.add_operation(&mut self.ctx.tickets, asked, key, item.access, payload);
                 let (access, items) = (item.access, smallvec![item]);
                 let unanswered = Unanswered { access, items, payload: Vec::new(), asked, secret };
                 place.insert(Queue { unanswered: Some(unanswered), ..Queue::default() });
@@ -265,7 +265,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             _ => unanswered.payload.as_slice(),
         };
         let access = unanswered.access;
-        unanswered.secret = self.drafts.add_operation(&mut self.ctx.tickets, asked, key, access, payload);
+        unanswered.secret = self.outgoing.add_operation(&mut self.ctx.tickets, asked, key, access, payload);
     }
 
     /// The owner has executed the key's unanswered operation; `value` is what a pull read.

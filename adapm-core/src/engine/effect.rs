@@ -2,13 +2,15 @@
 
 use crate::engine::input::OpId;
 use crate::engine::intent::Request;
-use crate::id::Key;
+use crate::id::{Key, NodeId};
 
 /// Something that another machine has to do, in the same input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// To the round: somebody waits, so the next ones begin as early as they may.
     Hurry,
+    /// To the round: the peer is asked for an answer, whether there is something to say or not.
+    Ask(NodeId),
     /// To whoever has the key: intent for it has ended.
     Unwanted(Key),
     /// To the operations: one key of this one is done.

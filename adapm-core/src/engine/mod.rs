@@ -13,7 +13,7 @@
 //! | `place` | decisions on intents and localizes |
 //! | `relocate`, `replicate` | the two techniques |
 //! | `residence` | what a home knows of owners |
-//! | `drafts` | grouped outgoing entries |
+//! | `outgoing` | grouped outgoing entries |
 //! | `pending` | forwarding and parking |
 //! | `collective` | barrier, quiesce, the end of a run, `wait_sync`, and who holds them up |
 //! | `ctx`, `effect` | what machines share, and ask of each other |
@@ -21,7 +21,7 @@
 //! | `watch` | peers that do not answer |
 //! | `inspect` | what tests and statistics see |
 //!
-//! `intent` and `collective` are machines: nobody else reaches their fields, their handlers get what all share
+//! `intent`, `collective`, `outgoing` and `watch` are machines: nobody else reaches their fields, their handlers get what all share
 //! (`ctx`), and what they ask of the rest they say as an `effect`, which the engine follows in the same input. They never call it.
 //! The other files work on the engine's fields.
 
@@ -39,7 +39,6 @@ macro_rules! planted {
 mod access;
 mod collective;
 mod ctx;
-mod drafts;
 mod effect;
 pub mod input;
 mod inspect;
@@ -47,6 +46,7 @@ mod intent;
 mod late;
 mod lost;
 mod operate;
+mod outgoing;
 pub mod output;
 mod pending;
 mod place;
@@ -87,9 +87,9 @@ use crate::wire::{Message, shape};
 
 use collective::{Begun, Collectives};
 use ctx::Ctx;
-use drafts::Drafts;
 use effect::Effect;
 use intent::Intents;
+use outgoing::Outgoing;
 use residence::Fact;
 use respond::Answering;
 use state::{Access, Agenda, Holding, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round};
@@ -114,7 +114,7 @@ pub struct Engine<S: Store, P: Policy> {
     newsworthy: Vec<NodeId>,
     round: Round,
     agenda: Agenda,
-    drafts: Drafts<S::Value>,
+    outgoing: Outgoing<S::Value>,
     collectives: Collectives,
     watch: Watch,
 }
@@ -146,9 +146,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
             newsworthy: Vec::new(),
             round: Round::default(),
             agenda: Agenda::default(),
-            drafts: Drafts::default(),
+            outgoing: Outgoing::default(),
             collectives: Collectives::new(config.nodes, config.workers),
-            watch: Watch::default(),
+            watch: Watch::new(config.nodes),
             ctx: Ctx::new(config, layout, store, policy, initial),
         })
     }
@@ -170,11 +170,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
             Input::Dirty(keys) => self.agenda.dirty.extend_from_slice(keys),
             Input::Timeout(clocks) => self.handle_timeout(clocks)?,
             Input::PeerLost(node) => self.handle_peer_lost(node)?,
-            Input::Heard(node) => self.handle_heard(node)?,
+            Input::Heard(node) => self.watch.handle_heard(&self.ctx, node)?,
         }
         self.follow_effects();
         self.go_on();
-        self.begin_watch();
+        let (ops, intents, collectives) = (&self.ops, &self.intents, &self.collectives);
+        let is_owed = || self.peers.iter().any(|peer| peer.outstanding.is_some());
+        self.watch.begin(&self.ctx, || waits_for_others(ops, intents, collectives) || is_owed());
         Ok(())
     }
 
@@ -187,6 +189,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 None => self.go_on(),
             }
         }
+    }
+
+    /// When the peers are looked at next: the first [`Input::Timeout`] from then on counts (protocol, section 9). `None`: nothing is
+    /// waited for, a peer is lost, or [`unresponsive_nanos`](NodeConfig::unresponsive_nanos) is not set. A driver that knows of slow ways feeds
+    /// [`Input::Heard`] before that.
+    #[must_use]
+    pub fn next_look_at(&self) -> Option<Instant> {
+        self.watch.next_look_at(&self.ctx)
     }
 
     /// Receives single events from here on.
@@ -228,7 +238,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         if self.answering.is_none() {
             self.progress_syncs();
-            self.flush_drafts();
+            self.outgoing.flush(&mut self.ctx);
             self.send_news();
             self.answer_probes();
         }
@@ -239,6 +249,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         while let Some(effect) = self.ctx.effects.pop_front() {
             match effect {
                 Effect::Hurry => self.round.awaited = self.ctx.round,
+                Effect::Ask(node) => self.peers[node.index()].news = true,
                 Effect::Unwanted(key) => self.note_unwanted(key),
                 Effect::Finish(op) => self.finish(op),
                 Effect::Answered(request) => {
@@ -316,7 +327,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         shape::check::<S::Value>(&message, &self.ctx.layout, config.nodes, config.channel, config.channels)
             .map_err(blame)?;
-        self.hear(from);
+        if !planted!(self.ctx, DeafToAnswers) {
+            self.watch.hear(from);
+        }
         let control = message.is_control();
         let answers = planted!(self.ctx, AnswerRefused) && matches!(*message.body, Body::SyncRequest(_));
         let Message { body, values } = message;
@@ -355,10 +368,21 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         self.ctx.clocks.copy_from_slice(clocks);
         self.collectives.report_missing(&mut self.ctx);
-        self.look_at_peers();
+        let (ops, intents, collectives) = (&self.ops, &self.intents, &self.collectives);
+        let owes = |node: NodeId| self.peers[node.index()].outstanding.is_some();
+        self.watch.look(&mut self.ctx, || waits_for_others(ops, intents, collectives), owes);
+        self.follow_effects();
         if self.round_may_begin() {
             self.begin_round();
         }
         Ok(())
     }
+}
+
+/// Returns true if an operation of this node, collective or not, an intent or a localize is unanswered.
+fn waits_for_others<V>(ops: &OpMap<OpState<V>>, intents: &Intents, collectives: &Collectives) -> bool {
+    !ops.is_empty()
+        || intents.unanswered() > 0
+        || collectives.waits_for_sync()
+        || collectives.waits_for_nodes()
 }

@@ -142,10 +142,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         // A node that has become owner needs no grant from itself, a holder gets its answer as a hand-over.
         if origin != self.ctx.config.node && !self.is_holder(key, origin) {
-            let mut draft = self.take_grant_draft(origin);
+            let mut draft = self.outgoing.take_grant_draft(origin);
             draft.ticket = asker.reply();
             self.grant(key, word.counter(), origin, asked == AskedFor::Localize, &mut draft);
-            self.put_grant_draft(origin, draft);
+            self.outgoing.put_grant_draft(origin, draft);
         }
     }
 
@@ -167,9 +167,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return false;
         }
         if reads {
-            self.answer_pull(origin, key, asker.reply());
+            self.outgoing.answer_pull(&self.ctx, origin, key, asker.reply());
         } else {
-            self.answer_done(origin, key, counter, asker.reply());
+            self.outgoing.answer_done(origin, key, counter, asker.reply());
         }
         true
     }
@@ -178,7 +178,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let origin = asker.origin;
         let is_own = origin == self.ctx.config.node;
         if !is_own && asked == AskedFor::Pull {
-            if self.answer_pull(origin, key, asker.reply()) {
+            if self.outgoing.answer_pull(&self.ctx, origin, key, asker.reply()) {
                 self.mark_stale(key, None);
             }
             return;
@@ -197,7 +197,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.mark_stale(key, None);
         }
         if !is_own {
-            self.answer_done(origin, key, counter, asker.reply());
+            self.outgoing.answer_done(origin, key, counter, asker.reply());
         } else if self.queues.get(&key).is_some_and(|queue| queue.unanswered.is_some()) {
             self.answered(key, &value);
         }

@@ -98,7 +98,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         } else {
             (None, Reason::Idle)
         };
-        let others = [self.collectives.next_step_at(&self.ctx), self.next_look_at()];
+        let others = [self.collectives.next_step_at(&self.ctx), self.watch.next_look_at(&self.ctx)];
         let until = others.into_iter().flatten().chain(until).min();
         Output::Wait { until, reason }
     }

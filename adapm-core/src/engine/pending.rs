@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::engine::Engine;
-use crate::engine::drafts::Entry;
+use crate::engine::outgoing::Entry;
 use crate::engine::state::{AskedFor, Asker, Parked};
 use crate::id::{Counter, Key};
 use crate::policy::Policy;
@@ -27,7 +27,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 let forgetful = planted!(self.ctx, ForgetForwardCounter);
                 let counter = if forgetful { Counter(0) } else { location.counter };
                 let entry = Entry { key, counter, ticket: asker.onward(key), asked: asked.owned() };
-                self.drafts.add_forward(location.node, origin, hops.saturating_add(1), entry);
+                self.outgoing.add_forward(location.node, origin, hops.saturating_add(1), entry);
             }
             // The grant that would let it go on may be gone, and its origin will fail it.
             Hop::Park if self.ctx.first_lost.is_some() => {}
@@ -60,7 +60,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         if origin != self.ctx.config.node {
             let ticket = asker.reply();
             let entry = Entry { key, counter, ticket, asked: asked.map(|_| Vec::new()) };
-            self.drafts.add_retry(origin, entry);
+            self.outgoing.add_retry(origin, entry);
         } else if matches!(asked, AskedFor::Intent | AskedFor::Localize) {
             self.retry_request(key);
         } else {

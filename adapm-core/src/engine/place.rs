@@ -4,7 +4,7 @@
 //! The policy proposes; the mechanism lets the main copy move only when no node other than the receiver holds a replica.
 
 use crate::engine::Engine;
-use crate::engine::drafts::GrantDraft;
+use crate::engine::outgoing::GrantDraft;
 use crate::id::{Counter, Key, NodeId, Version};
 use crate::node_set::NodeSet;
 use crate::policy::{Placement, Policy, View};

@@ -5,8 +5,8 @@
 //! that asks the owner directly leaves the home out (AdaPM §B.1.1).
 
 use crate::engine::Engine;
-use crate::engine::drafts::GrantDraft;
 use crate::engine::input::OpId;
+use crate::engine::outgoing::GrantDraft;
 use crate::engine::room::Room;
 use crate::engine::state::OpState;
 use crate::error::OpError;
@@ -107,7 +107,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let home = Layout::home(key, self.ctx.config.nodes);
         if home != self.ctx.config.node && home != there.node {
             let older = Location { counter: Counter(there.counter.0 - 1), ..there };
-            self.draft_residence(home, key, if planted!(self.ctx, OlderResidence) { older } else { there });
+            self.outgoing.add_residence(
+                home,
+                key,
+                if planted!(self.ctx, OlderResidence) { older } else { there },
+            );
         }
         self.ctx.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
         self.intents.ask_later(key);

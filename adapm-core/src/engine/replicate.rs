@@ -3,7 +3,7 @@
 use core::mem;
 
 use crate::engine::Engine;
-use crate::engine::drafts::GrantDraft;
+use crate::engine::outgoing::GrantDraft;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::policy::Policy;

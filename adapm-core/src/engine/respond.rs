@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::engine::Engine;
-use crate::engine::drafts::GrantDraft;
+use crate::engine::outgoing::{self, GrantDraft};
 use crate::engine::room::Room;
 use crate::engine::state::{AskedFor, Asker};
 use crate::error::Fault;
@@ -89,7 +89,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         *done += piece.len();
         if *done < asked.len() {
-            self.send_grants(from, draft);
+            outgoing::send_grants(&mut self.ctx, from, draft);
             self.answering = Some(answering);
         } else {
             self.respond(from, &answering.request, draft, answering.handing);

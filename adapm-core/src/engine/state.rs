@@ -224,8 +224,6 @@ pub(crate) struct Peer {
     pub(crate) late: Late,
     /// Whose turn is next when not everything fits into a request to it.
     pub(crate) turn: Turn,
-    /// Looks in a row at which it owed an answer and nothing of it had come ([`crate::engine::watch`]).
-    pub(crate) unheard: u8,
 }
 
 /// Who gets room first in the next request: without it, keys that always have something to say would starve the others.

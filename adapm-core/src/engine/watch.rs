@@ -13,93 +13,99 @@
 //! looks in a row it owed an answer and nothing of it had come since the look before. Looks are counted, not time: for a node that
 //! was stopped, or whose machine slept, the pause is one look, however long it took.
 
-use crate::engine::Engine;
-use crate::engine::output::{Event, Output};
+use alloc::vec::Vec;
+
+use crate::engine::ctx::Ctx;
+use crate::engine::effect::Effect;
+use crate::engine::output::Event;
 use crate::error::OpError;
 use crate::id::NodeId;
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::time::Instant;
 
-/// When the peers are looked at next; `None`: nothing was waited for at the last look, or there was none.
-#[derive(Debug, Default)]
+/// When the peers are looked at, and what was seen.
+#[derive(Debug)]
 pub(super) struct Watch {
+    /// `None`: nothing was waited for at the last look, or there was none.
     next: Option<Instant>,
+    /// Of each node, looks in a row at which it owed an answer and nothing of it had come.
+    unheard: Vec<u8>,
 }
 
-impl<S: Store, P: Policy> Engine<S, P> {
-    /// When the peers are looked at next: the first [`Input::Timeout`](crate::engine::Input::Timeout) from then on counts
-    /// (protocol, section 9). `None`: nothing is waited for, a peer is lost, or [`unresponsive_nanos`](crate::config::NodeConfig::unresponsive_nanos) is not set. A driver
-    /// that knows of slow ways feeds [`Input::Heard`](crate::engine::Input::Heard) before that.
-    #[must_use]
-    pub fn next_look_at(&self) -> Option<Instant> {
-        self.watch.next.filter(|_| self.ctx.first_lost.is_none())
+impl Watch {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self { next: None, unheard: alloc::vec![0; nodes] }
+    }
+
+    /// When the peers are looked at next.
+    pub(super) fn next_look_at(&self, ctx: &Ctx<impl Store, impl Policy>) -> Option<Instant> {
+        self.next.filter(|_| ctx.first_lost.is_none())
     }
 
     /// Begins to look at the peers, if something is waited for and nobody looks yet.
-    pub(super) fn begin_watch(&mut self) {
-        let Some(nanos) = self.ctx.config.unresponsive_nanos else { return };
-        if self.watch.next.is_some() || self.ctx.first_lost.is_some() {
-            return;
-        }
-        if self.waits_for_others() || self.peers.iter().any(|peer| peer.outstanding.is_some()) {
-            self.watch.next = Some(self.ctx.now.plus_nanos((nanos / u64::from(LOOKS)).max(1)));
+    pub(super) fn begin(&mut self, ctx: &Ctx<impl Store, impl Policy>, waits: impl FnOnce() -> bool) {
+        let Some(nanos) = ctx.config.unresponsive_nanos else { return };
+        if self.next.is_none() && ctx.first_lost.is_none() && waits() {
+            self.next = Some(ctx.now.plus_nanos((nanos / u64::from(LOOKS)).max(1)));
         }
     }
 
-    /// Looks at the peers, if that is due.
-    pub(super) fn look_at_peers(&mut self) {
-        let Some(due) = self.next_look_at().filter(|due| *due <= self.ctx.now) else { return };
-        self.watch.next = None;
-        let waits = self.waits_for_others();
-        let looks = if planted!(self.ctx, CountAbsence) { self.looks_since(due) } else { 1 };
-        let counts_all = planted!(self.ctx, BlameUnasked);
-        let asks = waits && !planted!(self.ctx, NeverAskIdle);
-        let others =
-            self.peers.iter_mut().enumerate().filter(|(index, _)| *index != self.ctx.config.node.index());
-        for (index, peer) in others {
-            if peer.outstanding.is_none() && !counts_all {
-                peer.unheard = 0;
-                peer.news |= asks;
+    /// Looks at the peers, if that is due: at those of which `owes` says that they owe an answer. The others are asked for one where
+    /// something is waited for.
+    pub(super) fn look(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        waits: impl FnOnce() -> bool,
+        owes: impl Fn(NodeId) -> bool,
+    ) {
+        let Some(due) = self.next_look_at(ctx).filter(|due| *due <= ctx.now) else { return };
+        self.next = None;
+        let looks = if planted!(ctx, CountAbsence) { looks_since(ctx, due) } else { 1 };
+        let counts_all = planted!(ctx, BlameUnasked);
+        let asks = waits() && !planted!(ctx, NeverAskIdle);
+        for node in ctx.nodes().filter(|node| *node != ctx.config.node).collect::<Vec<_>>() {
+            let unheard = &mut self.unheard[node.index()];
+            if !owes(node) && !counts_all {
+                *unheard = 0;
+                if asks {
+                    ctx.ask(Effect::Ask(node));
+                }
                 continue;
             }
-            let before = peer.unheard;
-            peer.unheard = before.saturating_add(looks);
-            if before < LOOKS && peer.unheard >= LOOKS {
-                let node = NodeId(u16::try_from(index).expect("node ids are 16 bits wide"));
-                self.ctx.outputs.push_back(Output::Event(Event::Unresponsive { node }));
+            let before = *unheard;
+            *unheard = before.saturating_add(looks);
+            if before < LOOKS && *unheard >= LOOKS {
+                ctx.tell(Event::Unresponsive { node });
             }
         }
     }
 
     /// Something of `node` has come, or arrives there of what it was sent.
-    pub(super) fn handle_heard(&mut self, node: NodeId) -> Result<(), OpError> {
-        if node.index() >= self.ctx.config.nodes || node == self.ctx.config.node {
+    pub(super) fn handle_heard(
+        &mut self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        node: NodeId,
+    ) -> Result<(), OpError> {
+        if node.index() >= ctx.config.nodes || node == ctx.config.node {
             return Err(OpError::NotAPeer { node });
         }
-        self.hear(node);
+        if !planted!(ctx, DeafToAnswers) {
+            self.hear(node);
+        }
         Ok(())
     }
 
+    /// Something of `node` has come.
     pub(super) fn hear(&mut self, node: NodeId) {
-        if !planted!(self.ctx, DeafToAnswers) {
-            self.peers[node.index()].unheard = 0;
-        }
+        self.unheard[node.index()] = 0;
     }
+}
 
-    /// Returns true if an operation of this node, collective or not, an intent or a localize is unanswered.
-    fn waits_for_others(&self) -> bool {
-        !self.ops.is_empty()
-            || self.intents.unanswered() > 0
-            || self.collectives.waits_for_sync()
-            || self.collectives.waits_for_nodes()
-    }
-
-    /// The planted mistake: the looks that there would have been until now.
-    fn looks_since(&self, due: Instant) -> u8 {
-        let interval = self.ctx.config.unresponsive_nanos.unwrap_or_default() / u64::from(LOOKS);
-        u8::try_from(1 + self.ctx.now.nanos_since(due) / interval.max(1)).unwrap_or(u8::MAX)
-    }
+/// The planted mistake: the looks that there would have been until now.
+fn looks_since(ctx: &Ctx<impl Store, impl Policy>, due: Instant) -> u8 {
+    let interval = ctx.config.unresponsive_nanos.unwrap_or_default() / u64::from(LOOKS);
+    u8::try_from(1 + ctx.now.nanos_since(due) / interval.max(1)).unwrap_or(u8::MAX)
 }
 
 /// Looks in a row without a word of a peer that owes an answer, after which it is unresponsive.

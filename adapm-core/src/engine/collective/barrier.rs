@@ -59,9 +59,9 @@ impl Barriers {
         mem::take(self).calls.into_iter().map(|(_, op)| op)
     }
 
-    pub(super) fn call<S: Store, P: Policy>(
+    pub(super) fn call(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         presence: &Presence,
         worker: WorkerId,
         op: OpId,
@@ -71,7 +71,7 @@ impl Barriers {
     }
 
     /// Arrives at the barrier, if all own workers have called.
-    pub(super) fn progress<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence) {
+    pub(super) fn progress(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence) {
         let calls = self.calls.len();
         if calls > 0 && !self.told && calls >= presence.live() {
             self.told = true;
@@ -84,9 +84,9 @@ impl Barriers {
     }
 
     /// Handles a step other than [`Barrier::Ended`].
-    pub(super) fn handle<S: Store, P: Policy>(
+    pub(super) fn handle(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         presence: &Presence,
         from: NodeId,
         step: Barrier,
@@ -118,14 +118,14 @@ impl Barriers {
     }
 
     /// Coordinator: a node has arrived.
-    fn arrive<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence, node: NodeId) {
+    fn arrive(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence, node: NodeId) {
         self.arrived.insert(node);
         self.all.set(true, ctx.now);
         self.complete(ctx, presence);
     }
 
     /// Coordinator: lets all pass, if nobody is missing.
-    pub(super) fn complete<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence) {
+    pub(super) fn complete(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence) {
         let may_miss = usize::from(planted!(ctx, BarrierEarly));
         if self.missing(ctx, presence).len() > may_miss || self.arrived.is_empty() {
             return;
@@ -143,12 +143,12 @@ impl Barriers {
     }
 
     /// Coordinator: nodes that the current barrier waits for.
-    pub(super) fn missing<S: Store, P: Policy>(&self, ctx: &Ctx<S, P>, presence: &Presence) -> NodeSet {
+    pub(super) fn missing(&self, ctx: &Ctx<impl Store, impl Policy>, presence: &Presence) -> NodeSet {
         let is_there = |node: &NodeId| self.arrived.contains(*node) || presence.ended.contains(*node);
         ctx.nodes().filter(|node| !is_there(node)).collect()
     }
 
-    fn pass<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+    fn pass(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
         self.number += 1;
         self.told = false;
         for (_, op) in mem::take(&mut self.calls) {
@@ -158,6 +158,6 @@ impl Barriers {
 }
 
 /// Tells another node a step of a barrier.
-pub(super) fn tell<S: Store, P: Policy>(ctx: &mut Ctx<S, P>, to: NodeId, step: Barrier) {
+pub(super) fn tell(ctx: &mut Ctx<impl Store, impl Policy>, to: NodeId, step: Barrier) {
     ctx.send(to, Message::bare(Body::Barrier(step)));
 }

@@ -67,13 +67,13 @@ impl Patience {
 
 impl Collectives {
     /// When some collective call will have waited for long.
-    pub(super) fn next_report_at<S: Store, P: Policy>(&self, ctx: &Ctx<S, P>) -> Option<Instant> {
+    pub(super) fn next_report_at(&self, ctx: &Ctx<impl Store, impl Policy>) -> Option<Instant> {
         let all = [&self.barriers.own, &self.barriers.all, &self.quiesces.own, &self.quiesces.all];
         all.into_iter().filter_map(|patience| patience.until(&ctx.config)).min()
     }
 
     /// Notes whether own workers wait for others of this node. Of all channels that a quiesce is called on, the first tells.
-    pub(super) fn note_own_calls<S: Store, P: Policy>(&mut self, ctx: &Ctx<S, P>) {
+    pub(super) fn note_own_calls(&mut self, ctx: &Ctx<impl Store, impl Policy>) {
         let live = self.presence.live();
         let waits = |calls: usize| calls > 0 && calls < live;
         let (barriers, quiesces) = (self.barriers.callers().count(), self.quiesces.callers().count());
@@ -82,7 +82,7 @@ impl Collectives {
     }
 
     /// Tells who is missing, where a call has waited for long.
-    pub(in crate::engine) fn report_missing<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+    pub(in crate::engine) fn report_missing(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
         let now = ctx.now;
         if self.barriers.own.is_over(&ctx.config, now) {
             let absent = self.absent_workers(ctx, self.barriers.callers());
@@ -111,9 +111,9 @@ impl Collectives {
     }
 
     /// Own workers that are not among those that have called, and have not ended.
-    fn absent_workers<S: Store, P: Policy>(
+    fn absent_workers(
         &self,
-        ctx: &Ctx<S, P>,
+        ctx: &Ctx<impl Store, impl Policy>,
         callers: impl Iterator<Item = WorkerId>,
     ) -> Vec<Absent> {
         let callers: Vec<WorkerId> = callers.collect();
@@ -126,7 +126,7 @@ impl Collectives {
     }
 }
 
-pub(super) fn tell_missing<S: Store, P: Policy>(ctx: &mut Ctx<S, P>, call: Collective, absent: Vec<Absent>) {
+pub(super) fn tell_missing(ctx: &mut Ctx<impl Store, impl Policy>, call: Collective, absent: Vec<Absent>) {
     if !absent.is_empty() {
         ctx.tell(Event::Missing { call, absent });
     }

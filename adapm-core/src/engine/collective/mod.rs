@@ -80,7 +80,7 @@ impl Collectives {
     }
 
     /// When there is something to do here though nothing arrives.
-    pub(super) fn next_step_at<S: Store, P: Policy>(&self, ctx: &Ctx<S, P>) -> Option<Instant> {
+    pub(super) fn next_step_at(&self, ctx: &Ctx<impl Store, impl Policy>) -> Option<Instant> {
         self.next_report_at(ctx).into_iter().chain(self.quiesces.next_wave_at()).min()
     }
 
@@ -89,9 +89,9 @@ impl Collectives {
         self.quiesces.note_applied(node);
     }
 
-    pub(super) fn call_barrier<S: Store, P: Policy>(
+    pub(super) fn call_barrier(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         worker: WorkerId,
         op: OpId,
     ) {
@@ -99,9 +99,9 @@ impl Collectives {
         self.note_own_calls(ctx);
     }
 
-    pub(super) fn call_quiesce<S: Store, P: Policy>(
+    pub(super) fn call_quiesce(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         worker: WorkerId,
         op: OpId,
     ) {
@@ -110,17 +110,12 @@ impl Collectives {
     }
 
     /// No operation follows on this node.
-    pub(super) fn leave<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, op: OpId) {
+    pub(super) fn leave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, op: OpId) {
         self.quiesces.leave(ctx, &self.presence, op);
     }
 
     /// The worker has ended: its intents expire with its clock, and nobody waits for it.
-    pub(super) fn end_worker<S: Store, P: Policy>(
-        &mut self,
-        ctx: &mut Ctx<S, P>,
-        worker: WorkerId,
-        op: OpId,
-    ) {
+    pub(super) fn end_worker(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, worker: WorkerId, op: OpId) {
         self.presence.live[worker.index()] = false;
         ctx.done(op, Vec::new());
         if self.presence.live() == 0 && ctx.first_lost.is_none() {
@@ -135,9 +130,9 @@ impl Collectives {
         self.note_own_calls(ctx);
     }
 
-    pub(super) fn handle_barrier<S: Store, P: Policy>(
+    pub(super) fn handle_barrier(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         from: NodeId,
         step: Barrier,
     ) -> Result<(), Fault> {
@@ -152,15 +147,15 @@ impl Collectives {
     }
 
     /// Coordinator: a node has no live workers any more.
-    fn note_ended<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, node: NodeId) {
+    fn note_ended(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, node: NodeId) {
         self.presence.ended.insert(node);
         self.quiesces.progress_waves(ctx, &self.presence);
         self.barriers.complete(ctx, &self.presence);
     }
 
-    pub(super) fn handle_quiesce<S: Store, P: Policy>(
+    pub(super) fn handle_quiesce(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         from: NodeId,
         step: Quiesce,
     ) -> Result<(), Fault> {
@@ -168,7 +163,7 @@ impl Collectives {
     }
 
     /// Starts a wave, if it is time.
-    pub(super) fn start_due_wave<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+    pub(super) fn start_due_wave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
         self.quiesces.start_due(ctx);
     }
 
@@ -178,7 +173,7 @@ impl Collectives {
     }
 
     /// Answers a probe of `wave`: tells the coordinator how this node stands.
-    pub(super) fn report<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, wave: u64, busy: bool) {
+    pub(super) fn report(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, wave: u64, busy: bool) {
         self.quiesces.report(ctx, &self.presence, wave, busy);
     }
 
@@ -214,9 +209,9 @@ impl Collectives {
 
     /// Moves calls of `wait_sync` on after an operation or an answer: `is_unfinished` tells of operations, `concerned` which peers may have
     /// something to say, or have to be told.
-    pub(super) fn progress_syncs<S: Store, P: Policy, I: Iterator<Item = NodeId>>(
+    pub(super) fn progress_syncs<I: Iterator<Item = NodeId>>(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         is_unfinished: impl Fn(OpId) -> bool,
         concerned: impl Fn() -> I,
     ) {

@@ -135,9 +135,9 @@ impl Quiesces {
         calls.into_iter().map(|(_, op)| op).chain(leave)
     }
 
-    pub(super) fn call<S: Store, P: Policy>(
+    pub(super) fn call(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         presence: &Presence,
         worker: WorkerId,
         op: OpId,
@@ -146,13 +146,13 @@ impl Quiesces {
         self.progress_calls(ctx, presence);
     }
 
-    pub(super) fn leave<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence, op: OpId) {
+    pub(super) fn leave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence, op: OpId) {
         self.leave.push(op);
         self.tell(ctx, presence, Quiesce::Leaving);
     }
 
     /// Arrives at the quiesce, if all own workers have called.
-    pub(super) fn progress_calls<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence) {
+    pub(super) fn progress_calls(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence) {
         let calls = self.calls.len();
         if calls > 0 && !self.told && calls >= presence.live() {
             self.told = true;
@@ -162,7 +162,7 @@ impl Quiesces {
     }
 
     /// Tells the coordinator, which may be this node.
-    fn tell<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence, step: Quiesce) {
+    fn tell(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence, step: Quiesce) {
         if ctx.config.node == COORDINATOR {
             self.coordinate(ctx, presence, COORDINATOR, &step);
         } else {
@@ -170,9 +170,9 @@ impl Quiesces {
         }
     }
 
-    pub(super) fn handle<S: Store, P: Policy>(
+    pub(super) fn handle(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         presence: &Presence,
         from: NodeId,
         step: Quiesce,
@@ -220,9 +220,9 @@ impl Quiesces {
         self.wave.as_ref().is_some_and(|open| open.number == wave && !open.reported.contains(from))
     }
 
-    fn coordinate<S: Store, P: Policy>(
+    fn coordinate(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         presence: &Presence,
         from: NodeId,
         step: &Quiesce,
@@ -248,7 +248,7 @@ impl Quiesces {
     }
 
     /// Whether every node waits for rest: it called, it leaves, or it has no workers left.
-    fn all_want_rest<S: Store, P: Policy>(&self, ctx: &Ctx<S, P>, presence: &Presence) -> bool {
+    fn all_want_rest(&self, ctx: &Ctx<impl Store, impl Policy>, presence: &Presence) -> bool {
         let someone = !self.arrived.is_empty() || self.leaving.len() == ctx.config.nodes;
         someone && ctx.nodes().all(|node| self.wants_rest_at(presence, node))
     }
@@ -259,7 +259,7 @@ impl Quiesces {
     }
 
     /// Coordinator: starts the first wave, or looks whether the current one is complete.
-    pub(super) fn progress_waves<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence) {
+    pub(super) fn progress_waves(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence) {
         if ctx.config.node != COORDINATOR {
             return;
         }
@@ -303,13 +303,13 @@ impl Quiesces {
     }
 
     /// Starts the next wave, if it is time.
-    pub(super) fn start_due<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+    pub(super) fn start_due(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
         if self.next_wave.is_some_and(|at| at <= ctx.now) {
             self.start_wave(ctx, self.first_wave());
         }
     }
 
-    fn start_wave<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, kind: WaveKind) {
+    fn start_wave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, kind: WaveKind) {
         self.next_wave = None;
         self.waves += 1;
         let number = self.waves;
@@ -330,9 +330,9 @@ impl Quiesces {
     }
 
     /// Tells the coordinator how this node stands in `wave`.
-    pub(super) fn report<S: Store, P: Policy>(
+    pub(super) fn report(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         presence: &Presence,
         wave: u64,
         busy: bool,
@@ -341,7 +341,7 @@ impl Quiesces {
         self.tell(ctx, presence, Quiesce::Report { wave, busy, sent, applied });
     }
 
-    fn announce_rest<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, presence: &Presence) {
+    fn announce_rest(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence) {
         let others = ctx.nodes().skip(1);
         if self.arrived.is_empty() {
             others.for_each(|node| tell(ctx, node, Quiesce::Left));
@@ -355,7 +355,7 @@ impl Quiesces {
     }
 
     /// All nodes count quiesces, also those that only took part.
-    fn end_quiesce<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+    fn end_quiesce(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
         self.number += 1;
         self.told = false;
         for (_, op) in mem::take(&mut self.calls) {
@@ -363,7 +363,7 @@ impl Quiesces {
         }
     }
 
-    fn end_leave<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+    fn end_leave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
         self.leaving = NodeSet::new();
         for op in mem::take(&mut self.leave) {
             ctx.done(op, Vec::new());
@@ -372,7 +372,7 @@ impl Quiesces {
 }
 
 /// Tells another node a step of a quiesce.
-fn tell<S: Store, P: Policy>(ctx: &mut Ctx<S, P>, to: NodeId, step: Quiesce) {
+fn tell(ctx: &mut Ctx<impl Store, impl Policy>, to: NodeId, step: Quiesce) {
     ctx.send(to, Message::bare(Body::Quiesce(step)));
 }
 

@@ -89,7 +89,7 @@ pub(super) enum Verdict {
 
 impl Wanted {
     /// Whom to ask for the key, which is not here: by the location that is known, or, if the entry was turned away, the home.
-    pub(super) fn asks<S: Store, P: Policy>(self, ctx: &Ctx<S, P>, key: Key, word: Word) -> Location {
+    pub(super) fn asks(self, ctx: &Ctx<impl Store, impl Policy>, key: Key, word: Word) -> Location {
         let home = route::home(key, ctx.config.nodes);
         if self.asks_home && home.node != ctx.config.node { home } else { ctx.first_hop(key, word) }
     }
@@ -160,9 +160,9 @@ impl Intents {
         self.interests.get(&key).is_some_and(|interest| interest.count() > 0 && interest.is(Mark::Unsent))
     }
 
-    pub(super) fn handle_intent<S: Store, P: Policy>(
+    pub(super) fn handle_intent(
         &mut self,
-        ctx: &Ctx<S, P>,
+        ctx: &Ctx<impl Store, impl Policy>,
         intent: Intent,
     ) -> Result<(), OpError> {
         let Some(clock) = ctx.clocks.get(intent.worker.index()) else {
@@ -180,9 +180,9 @@ impl Intents {
         Ok(())
     }
 
-    pub(super) fn handle_take_back<S: Store, P: Policy>(
+    pub(super) fn handle_take_back(
         &mut self,
-        ctx: &Ctx<S, P>,
+        ctx: &Ctx<impl Store, impl Policy>,
         intent: Intent,
     ) -> Result<(), OpError> {
         if intent.worker.index() >= ctx.clocks.len() {
@@ -199,7 +199,7 @@ impl Intents {
     /// Forgets what is taken back, lets through what the policy acts on, then retires what has expired: an intent that
     /// continues another keeps the key. Stops behind the signal with which it has looked at as many keys as a round may: so
     /// what ends for millions of keys at once holds up nobody, and what comes later in this order waits for the next rounds.
-    pub(super) fn update<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+    pub(super) fn update(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
         let mut left = ctx.config.requests_max.max(1);
         let mut is_all = self.forget_taken_back(ctx, &mut left);
         for index in 0..ctx.config.workers {
@@ -212,7 +212,7 @@ impl Intents {
     }
 
     /// Forgets what is taken back; false: there may be more.
-    fn forget_taken_back<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, left: &mut usize) -> bool {
+    fn forget_taken_back(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, left: &mut usize) -> bool {
         while let Some(intent) = self.signals.next_taken_back() {
             let keys = intent.keys.len();
             for key in self.signals.forget(intent) {
@@ -226,9 +226,9 @@ impl Intents {
     }
 
     /// Lets through what the policy acts on of a worker; false: there may be more.
-    fn activate_due<S: Store, P: Policy>(
+    fn activate_due(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         worker: WorkerId,
         left: &mut usize,
     ) -> bool {
@@ -255,9 +255,9 @@ impl Intents {
     }
 
     /// Retires what has expired of a worker; false: there may be more.
-    fn expire_due<S: Store, P: Policy>(
+    fn expire_due(
         &mut self,
-        ctx: &mut Ctx<S, P>,
+        ctx: &mut Ctx<impl Store, impl Policy>,
         worker: WorkerId,
         left: &mut usize,
     ) -> bool {
@@ -273,7 +273,7 @@ impl Intents {
         true
     }
 
-    fn activate<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key) {
+    fn activate(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
         interest.signals += 1;
@@ -293,7 +293,7 @@ impl Intents {
         }
     }
 
-    fn expire<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key) {
+    fn expire(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
         let Entry::Occupied(mut entry) = self.interests.entry(key) else { return };
         let interest = entry.get_mut();
         debug_assert!(interest.signals > 0, "each active signal was counted");
@@ -312,7 +312,7 @@ impl Intents {
     }
 
     /// The reference count of `key` reaches zero.
-    fn end<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key) {
+    fn end(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
         self.schedule_wish(key, None);
         self.wishes.remove(&key);
         if let Entry::Occupied(mut entry) = self.interests.entry(key) {
@@ -324,7 +324,7 @@ impl Intents {
     }
 
     /// A worker wants `key` here; `waiter` ends when it is local. Until then the localize is due in no round.
-    pub(super) fn wish<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key, waiter: OpId) {
+    pub(super) fn wish(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key, waiter: OpId) {
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
         interest.put(Mark::Wished);
@@ -345,7 +345,7 @@ impl Intents {
     }
 
     /// The key is local: ends the localizes that wait for it.
-    pub(super) fn end_waiters<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key) {
+    pub(super) fn end_waiters(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
         let Some(wish) = self.wishes.get_mut(&key) else { return };
         let waiters = mem::take(&mut wish.waiters);
         if self.interests.get(&key).is_some_and(|interest| interest.signals == 0) {
@@ -375,7 +375,7 @@ impl Intents {
     }
 
     /// Ends localizes that have brought no ownership for long while nothing else wants the key.
-    pub(super) fn expire_wishes<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+    pub(super) fn expire_wishes(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
         while let Some(&(due, key)) = self.due.first() {
             if due > ctx.round {
                 break;
@@ -404,9 +404,9 @@ impl Intents {
     }
 
     /// Looks at a key that was listed; if it is wanted, `decide` says what becomes of it.
-    pub(super) fn look<S: Store, P: Policy>(
+    pub(super) fn look(
         &mut self,
-        ctx: &Ctx<S, P>,
+        ctx: &Ctx<impl Store, impl Policy>,
         key: Key,
         decide: impl FnOnce(Wanted) -> Verdict,
     ) {
@@ -447,9 +447,9 @@ impl Intents {
     }
 
     /// Whom this node has asked for `key`, which is `Requested`, and the low bits of the round in which it did.
-    pub(super) fn asked_for<S: Store, P: Policy>(
+    pub(super) fn asked_for(
         &self,
-        ctx: &Ctx<S, P>,
+        ctx: &Ctx<impl Store, impl Policy>,
         key: Key,
         word: Word,
     ) -> Option<(NodeId, u32)> {
@@ -471,7 +471,7 @@ impl Intents {
     }
 
     /// The entry for `key` is answered.
-    fn take_request<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key) -> Option<Request> {
+    fn take_request(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) -> Option<Request> {
         let Entry::Occupied(mut entry) = self.interests.entry(key) else { return None };
         let request = entry.get_mut().take_request()?;
         if entry.get().count() == 0 {
@@ -481,7 +481,7 @@ impl Intents {
         Some(request)
     }
 
-    fn note_answered<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key, request: Request) {
+    fn note_answered(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key, request: Request) {
         if !self.asked_before.is_empty() {
             self.asked_before.remove(&key);
         }
@@ -490,7 +490,7 @@ impl Intents {
     }
 
     /// Ownership of `key` has arrived: nothing more is wanted.
-    pub(super) fn note_owned<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key) {
+    pub(super) fn note_owned(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
         let Entry::Occupied(mut entry) = self.interests.entry(key) else { return };
         let interest = entry.get_mut();
         interest.take(Mark::HadTurn);
@@ -513,7 +513,7 @@ impl Intents {
     }
 
     /// The localize of `key` has brought ownership.
-    fn grant_wish<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key) {
+    fn grant_wish(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
         let Some(wish) = self.wishes.remove(&key) else { return };
         if let Some(due) = wish.due {
             self.due.remove(&(due, key));
@@ -522,13 +522,13 @@ impl Intents {
     }
 
     /// A replica of `key` was granted.
-    pub(super) fn note_replica<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key) {
+    pub(super) fn note_replica(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
         self.take_request(ctx, key);
         self.end_waiters(ctx, key);
     }
 
     /// The owner keeps `key`, which is used where it is.
-    pub(super) fn note_refused<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key) {
+    pub(super) fn note_refused(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
         self.take_request(ctx, key);
         if let Some(interest) = self.interests.get_mut(&key) {
             interest.put(Mark::Refused);
@@ -536,7 +536,7 @@ impl Intents {
     }
 
     /// The entry for `key` was turned away: the key is found again in a later round, by its home.
-    pub(super) fn note_turned_away<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>, key: Key) {
+    pub(super) fn note_turned_away(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
         let Some(request) = self.take_request(ctx, key) else { return };
         let Some(interest) = self.interests.get_mut(&key) else { return };
         if request.localize && interest.is(Mark::Wished) {
@@ -553,7 +553,7 @@ impl Intents {
     }
 
     /// A peer is lost: nothing is asked for any more, and localizes end.
-    pub(super) fn give_up<S: Store, P: Policy>(&mut self, ctx: &mut Ctx<S, P>) {
+    pub(super) fn give_up(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
         self.unanswered = 0;
         self.listed = VecDeque::new();
         self.due.clear();
@@ -575,7 +575,7 @@ impl Intents {
 }
 
 /// Intent for `key` has ended.
-fn ended<S: Store, P: Policy>(ctx: &mut Ctx<S, P>, key: Key) {
+fn ended(ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
     ctx.observe(|observer, now| observer.on_intent(now, key, false));
     ctx.ask(Effect::Unwanted(key));
 }

@@ -1,0 +1,436 @@
+//! Outgoing entries of one input, grouped per receiver (AdaPM §B.2.2; protocol, section 5).
+//!
+//! Values are written into the block that leaves, unless its keys turn out not to ascend or not to fit into one message.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::mem;
+use core::ops::Range;
+
+use crate::config::{ENTRIES_MAX, HEAD_BYTES};
+use crate::engine::ctx::Ctx;
+use crate::engine::room::Room;
+use crate::engine::state::{Access, AskedFor};
+use crate::id::{Counter, Key, NodeId, Ticket, Version};
+use crate::policy::Policy;
+use crate::slot::{Location, State};
+use crate::store::Store;
+use crate::ticket::Tickets;
+use crate::value::{Block, Value};
+use crate::wire::Message;
+use crate::wire::message::{
+    self, Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Residence, Retry,
+};
+
+/// Entries that leave at the end of the input. Ordered maps: their order reaches the outputs.
+#[derive(Debug)]
+pub(super) struct Outgoing<V> {
+    operations: BTreeMap<NodeId, OperationDraft>,
+    forwards: BTreeMap<(NodeId, NodeId, u32), Vec<Entry<V>>>,
+    answers: BTreeMap<NodeId, AnswerDraft>,
+    grants: BTreeMap<NodeId, GrantDraft>,
+    retries: BTreeMap<NodeId, Vec<Entry<V>>>,
+    residences: BTreeMap<NodeId, Vec<(Key, Counter, NodeId)>>,
+}
+
+impl<V> Default for Outgoing<V> {
+    fn default() -> Self {
+        Self {
+            operations: BTreeMap::new(),
+            forwards: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            residences: BTreeMap::new(),
+        }
+    }
+}
+
+/// One key of another node's message that is passed on or turned away.
+#[derive(Debug)]
+pub(super) struct Entry<V> {
+    pub(super) key: Key,
+    pub(super) counter: Counter,
+    pub(super) ticket: Ticket,
+    pub(super) asked: AskedFor<Vec<V>>,
+}
+
+/// Operations of this node that take shape for one node, with what is pushed and set.
+#[derive(Debug, Default)]
+struct OperationDraft {
+    entries: Vec<OperationEntry>,
+    values: Block,
+    /// The secret of the message.
+    secret: Ticket,
+}
+
+#[derive(Debug, Clone)]
+struct OperationEntry {
+    key: Key,
+    counter: Counter,
+    access: Access,
+    /// Where the update or value stands; empty for a pull.
+    bytes: Range<usize>,
+}
+
+/// Answers that take shape for one node, with the values read.
+#[derive(Debug, Default)]
+struct AnswerDraft {
+    entries: Vec<AnswerEntry>,
+    values: Block,
+}
+
+/// What has been done for one key.
+#[derive(Debug)]
+struct AnswerEntry {
+    key: Key,
+    counter: Counter,
+    ticket: Ticket,
+    /// Where the value read stands, in bytes; `None` if nothing was read.
+    read: Option<Range<usize>>,
+}
+
+/// Grants that take shape for one node, with their values.
+#[derive(Debug, Default)]
+pub(super) struct GrantDraft {
+    entries: Vec<GrantEntry>,
+    values: Block,
+    /// The ticket of the entry that is answered next.
+    pub(super) ticket: Ticket,
+}
+
+#[derive(Debug, Clone)]
+struct GrantEntry {
+    key: Key,
+    counter: Counter,
+    kind: GrantKind,
+    version: Version,
+    ticket: Ticket,
+    bytes: Range<usize>,
+}
+
+impl<V: Value> Outgoing<V> {
+    /// Appends an operation of this node; `payload` `[value_len]` is its update or value, empty for a pull. Returns the secret
+    /// of its message.
+    pub(super) fn add_operation(
+        &mut self,
+        tickets: &mut Tickets,
+        to: Location,
+        key: Key,
+        access: Access,
+        payload: &[V],
+    ) -> Ticket {
+        let draft = self.operations.entry(to.node).or_insert_with(|| OperationDraft {
+            secret: tickets.of_operation(to.node),
+            ..OperationDraft::default()
+        });
+        let start = draft.values.len();
+        draft.values.push(payload);
+        let bytes = start..draft.values.len();
+        draft.entries.push(OperationEntry { key, counter: to.counter, access, bytes });
+        draft.secret
+    }
+
+    /// Passes an entry of `origin` on to `to`, after `hops` hops.
+    pub(super) fn add_forward(&mut self, to: NodeId, origin: NodeId, hops: u32, entry: Entry<V>) {
+        self.forwards.entry((to, origin, hops)).or_default().push(entry);
+    }
+
+    /// Asks `origin` to try again.
+    pub(super) fn add_retry(&mut self, origin: NodeId, entry: Entry<V>) {
+        self.retries.entry(origin).or_default().push(entry);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+            && self.forwards.is_empty()
+            && self.answers.is_empty()
+            && self.grants.is_empty()
+            && self.retries.is_empty()
+            && self.residences.is_empty()
+    }
+
+    /// Answers a pull of `to` with the copy that is here; whether it was a main copy that workers had changed, which it folds.
+    pub(super) fn answer_pull(
+        &mut self,
+        ctx: &Ctx<impl Store<Value = V>, impl Policy>,
+        to: NodeId,
+        key: Key,
+        ticket: Ticket,
+    ) -> bool {
+        let draft = self.answers.entry(to).or_default();
+        let start = draft.values.len();
+        let (is_changed, counter) = ctx.store.with_slot(key, |mut slot| {
+            draft.values.push(slot.value);
+            (slot.word.state() == State::Main && slot.fold(), slot.word.counter())
+        });
+        let read = Some(start..draft.values.len());
+        draft.entries.push(AnswerEntry { key, counter, ticket, read });
+        is_changed
+    }
+
+    /// Answers a push or set of `to`, which is done.
+    pub(super) fn answer_done(&mut self, to: NodeId, key: Key, counter: Counter, ticket: Ticket) {
+        let draft = self.answers.entry(to).or_default();
+        draft.entries.push(AnswerEntry { key, counter, ticket, read: None });
+    }
+
+    pub(super) fn add_residence(&mut self, home: NodeId, key: Key, owner: Location) {
+        self.residences.entry(home).or_default().push((key, owner.counter, owner.node));
+    }
+
+    /// The grants that leave for `to` at the end of the input.
+    pub(super) fn take_grant_draft(&mut self, to: NodeId) -> GrantDraft {
+        self.grants.remove(&to).unwrap_or_default()
+    }
+
+    pub(super) fn put_grant_draft(&mut self, to: NodeId, draft: GrantDraft) {
+        self.grants.insert(to, draft);
+    }
+
+    /// Sends all drafts.
+    pub(super) fn flush(&mut self, ctx: &mut Ctx<impl Store<Value = V>, impl Policy>) {
+        if self.is_empty() {
+            return;
+        }
+        for (to, draft) in mem::take(&mut self.operations) {
+            flush_operations(ctx, to, draft);
+        }
+        for ((to, origin, hops), entries) in mem::take(&mut self.forwards) {
+            for mut batch in entry_batches(ctx, entries) {
+                let mut tickets = Vec::with_capacity(batch.len());
+                let mut take = |asked| {
+                    let taken = batch.extract_if(.., |entry| entry.asked == asked);
+                    let noted = taken.inspect(|entry| tickets.push(entry.ticket));
+                    noted.map(|entry| (entry.key, entry.counter)).collect()
+                };
+                let (intents, localizes) = (take(AskedFor::Intent), take(AskedFor::Localize));
+                let (operation, values) = forwarded(batch, &mut tickets);
+                let forward = Forward { origin, hops, intents, localizes, operation, tickets };
+                ctx.send(to, Message { body: Box::new(Body::Forward(forward)), values });
+            }
+        }
+        for (to, draft) in mem::take(&mut self.answers) {
+            flush_answers(ctx, to, draft);
+        }
+        for (to, draft) in mem::take(&mut self.grants) {
+            flush_grants(ctx, to, draft);
+        }
+        for (to, entries) in mem::take(&mut self.retries) {
+            for mut batch in entry_batches(ctx, entries) {
+                let request =
+                    |entry: &mut Entry<_>| matches!(entry.asked, AskedFor::Intent | AskedFor::Localize);
+                let requests: Vec<_> = batch.extract_if(.., request).collect();
+                let tickets = message::tickets(requests.iter().chain(&batch).map(|entry| entry.ticket));
+                let intents = Keys(requests.into_iter().map(|entry| entry.key).collect());
+                let operations = Keys(batch.into_iter().map(|entry| entry.key).collect());
+                ctx.send(to, Message::bare(Body::Retry(Retry { intents, operations, tickets })));
+            }
+        }
+        for (to, mut entries) in mem::take(&mut self.residences) {
+            // A key that left, returned and left again in one input: only the last fact matters.
+            entries.sort_unstable_by_key(|(key, counter, _)| (*key, core::cmp::Reverse(*counter)));
+            entries.dedup_by_key(|(key, ..)| *key);
+            for batch in batches(ctx, entries, |(key, ..)| *key, |_| 0) {
+                let at = batch.iter().map(|(key, counter, _)| (*key, *counter)).collect();
+                let owners = batch.iter().map(|(.., owner)| *owner).collect();
+                ctx.send(to, Message::bare(Body::Residence(Residence { at, owners })));
+            }
+        }
+    }
+}
+
+impl GrantDraft {
+    /// A draft with room for `grants` grants, whose values have `bytes` bytes together.
+    pub(super) fn with_room(grants: usize, bytes: usize) -> Self {
+        let mut values = Block::new();
+        values.reserve(bytes);
+        Self { entries: Vec::with_capacity(grants), values, ticket: Ticket::NONE }
+    }
+
+    /// Appends a grant whose value `write` appends to the block.
+    pub(super) fn add<R>(
+        &mut self,
+        key: Key,
+        counter: Counter,
+        kind: GrantKind,
+        write: impl FnOnce(&mut Block) -> (Version, R),
+    ) -> R {
+        let start = self.values.len();
+        let (version, result) = write(&mut self.values);
+        let (bytes, ticket) = (start..self.values.len(), self.ticket);
+        self.entries.push(GrantEntry { key, counter, kind, version, ticket, bytes });
+        result
+    }
+
+    /// The grants of one message: decided in key order, so the block is used as it is.
+    pub(super) fn into_parts(self) -> (Grants, Block) {
+        (listed(&self.entries), self.values)
+    }
+}
+
+/// The keys of an operation that it accesses in one way.
+fn list_of(operation: &mut Operation, access: Access) -> &mut Asked {
+    match access {
+        Access::Pull => &mut operation.pulls,
+        Access::Push => &mut operation.pushes,
+        Access::Set => &mut operation.sets,
+    }
+}
+
+/// The control part of some answers.
+fn answered(entries: &[AnswerEntry]) -> Answer {
+    let mut answer = Answer::default();
+    for entry in entries {
+        let list = if entry.read.is_some() { &mut answer.pulls } else { &mut answer.done };
+        list.push(entry.key, entry.counter);
+    }
+    let (read, done) =
+        (|entry: &&AnswerEntry| entry.read.is_some(), |entry: &&AnswerEntry| entry.read.is_none());
+    let in_order = entries.iter().filter(read).chain(entries.iter().filter(done));
+    answer.tickets = message::tickets(in_order.map(|entry| entry.ticket));
+    answer
+}
+
+/// The control part of some grants.
+fn listed(entries: &[GrantEntry]) -> Grants {
+    Grants {
+        at: entries.iter().map(|entry| (entry.key, entry.counter)).collect(),
+        kinds: entries.iter().map(|entry| entry.kind).collect(),
+        versions: entries.iter().map(|entry| entry.version).collect(),
+        tickets: message::tickets(entries.iter().map(|entry| entry.ticket)),
+    }
+}
+
+/// Whether so many entries, whose values have `values` bytes together, fit one message.
+fn fits_one(ctx: &Ctx<impl Store, impl Policy>, entries: usize, values: usize) -> bool {
+    entries <= ENTRIES_MAX && entries * HEAD_BYTES + values <= ctx.config.block_bytes_max
+}
+
+fn flush_operations<V: Value>(
+    ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+    to: NodeId,
+    draft: OperationDraft,
+) {
+    let OperationDraft { entries, values, secret } = draft;
+    let bytes = |entry: &OperationEntry| ctx.value_bytes(entry.key);
+    let alike = entries.is_sorted_by(|one, other| one.key < other.key && one.access == other.access);
+    if alike && fits_one(ctx, entries.len(), entries.iter().map(bytes).sum()) {
+        let mut operation = Operation { ticket: secret, ..Operation::default() };
+        let access = entries.first().map_or(Access::Pull, |entry| entry.access);
+        *list_of(&mut operation, access) = entries.iter().map(|entry| (entry.key, entry.counter)).collect();
+        return ctx.send(to, Message { body: Box::new(Body::Operation(operation)), values });
+    }
+    for batch in batches(ctx, entries, |entry| entry.key, bytes) {
+        let mut operation = Operation { ticket: secret, ..Operation::default() };
+        let mut block = Block::new();
+        for access in [Access::Pull, Access::Push, Access::Set] {
+            for entry in batch.iter().filter(|entry| entry.access == access) {
+                block.push(elements::<V>(&values, &entry.bytes));
+                list_of(&mut operation, access).push(entry.key, entry.counter);
+            }
+        }
+        ctx.send(to, Message { body: Box::new(Body::Operation(operation)), values: block });
+    }
+}
+
+fn flush_answers<V: Value>(
+    ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+    to: NodeId,
+    draft: AnswerDraft,
+) {
+    let AnswerDraft { entries, values } = draft;
+    let bytes = |entry: &AnswerEntry| ctx.value_bytes(entry.key);
+    let ascends = entries.is_sorted_by(|one, other| one.key < other.key);
+    if ascends && fits_one(ctx, entries.len(), entries.iter().map(bytes).sum()) {
+        // As usual, for one message of requests: the values stand in order already.
+        let answer = answered(&entries);
+        return ctx.send(to, Message { body: Box::new(Body::Answer(answer)), values });
+    }
+    for batch in batches(ctx, entries, |entry| entry.key, bytes) {
+        let mut block = Block::new();
+        for read in batch.iter().filter_map(|entry| entry.read.as_ref()) {
+            block.push(elements::<V>(&values, read));
+        }
+        let answer = answered(&batch);
+        ctx.send(to, Message { body: Box::new(Body::Answer(answer)), values: block });
+    }
+}
+
+/// Sends grants that were decided in key order, if there are any.
+pub(super) fn send_grants(ctx: &mut Ctx<impl Store, impl Policy>, to: NodeId, draft: GrantDraft) {
+    if !draft.entries.is_empty() {
+        let (grants, values) = draft.into_parts();
+        ctx.send(to, Message { body: Box::new(Body::Grant(grants)), values });
+    }
+}
+
+fn flush_grants<V: Value>(ctx: &mut Ctx<impl Store<Value = V>, impl Policy>, to: NodeId, draft: GrantDraft) {
+    let GrantDraft { entries, values, .. } = draft;
+    for batch in batches(ctx, entries, |entry| entry.key, |entry| entry.bytes.len()) {
+        let mut block = Block::new();
+        batch.iter().for_each(|entry| block.push(elements::<V>(&values, &entry.bytes)));
+        ctx.send(to, Message { body: Box::new(Body::Grant(listed(&batch))), values: block });
+    }
+}
+
+/// Splits entries into lists whose keys ascend strictly.
+fn entry_batches<V>(ctx: &Ctx<impl Store, impl Policy>, entries: Vec<Entry<V>>) -> Vec<Vec<Entry<V>>> {
+    batches(ctx, entries, |entry| entry.key, |entry| ctx.value_bytes(entry.key))
+}
+
+/// Splits entries into lists that ascend strictly, each of which fits a message with the values, sent or asked for, of which
+/// `bytes` tells the length. What a key occurs twice with keeps its order.
+fn batches<T>(
+    ctx: &Ctx<impl Store, impl Policy>,
+    mut entries: Vec<T>,
+    key: fn(&T) -> Key,
+    bytes: impl Fn(&T) -> usize,
+) -> Vec<Vec<T>> {
+    entries.sort_by_key(key);
+    let mut batches = Vec::new();
+    while !entries.is_empty() {
+        let (mut batch, mut again, mut room) = (Vec::<T>::new(), Vec::new(), Room::default());
+        for entry in entries {
+            let last = batch.last().map(key);
+            if last.is_some_and(|last| last == key(&entry)) {
+                again.push(entry);
+                continue;
+            }
+            if !room.take(bytes(&entry), ctx.config.block_bytes_max) {
+                batches.push(mem::take(&mut batch));
+                room = Room::default();
+                room.take(bytes(&entry), ctx.config.block_bytes_max);
+            }
+            batch.push(entry);
+        }
+        batches.push(batch);
+        entries = again;
+    }
+    batches
+}
+
+/// The elements in a range of bytes of a block.
+fn elements<'b, V: Value>(block: &'b Block, bytes: &Range<usize>) -> &'b [V] {
+    &block.values::<V>()[bytes.start / V::WIDTH..bytes.end / V::WIDTH]
+}
+
+/// The operations of a forward; appends their tickets.
+fn forwarded<V: Value>(entries: Vec<Entry<V>>, tickets: &mut Vec<Ticket>) -> (Operation, Block) {
+    let mut operation = Operation::default();
+    let mut values = Block::new();
+    for access in [Access::Pull, Access::Push, Access::Set] {
+        for entry in &entries {
+            let payload = match (&entry.asked, access) {
+                (AskedFor::Pull, Access::Pull) => &[][..],
+                (AskedFor::Push(payload), Access::Push) | (AskedFor::Set(payload), Access::Set) => payload,
+                _ => continue,
+            };
+            list_of(&mut operation, access).push(entry.key, entry.counter);
+            values.push(payload);
+            tickets.push(entry.ticket);
+        }
+    }
+    (operation, values)
+}
