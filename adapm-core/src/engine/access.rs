@@ -65,6 +65,28 @@ impl<S: Store, P: Policy> Engine<S, P> {
         Ok(())
     }
 
+    /// `localize` of a worker (Lapse §3.2): done when every key is local.
+    fn localize(&mut self, id: OpId, keys: &[Key]) {
+        if let Some(node) = self.lost_for(keys, false) {
+            return self.ctx.fail(id, OpError::lost(node));
+        }
+        self.ops.insert(id, OpState { remaining: keys.len() + 1, values: Vec::new(), access: None });
+        for &key in keys {
+            match self.ctx.state(key) {
+                State::Main => self.finish(id),
+                State::Replica if self.ctx.first_lost.is_some() => self.finish(id),
+                State::Replica => {
+                    self.intents.wish(&mut self.ctx, key, id);
+                    self.intents.end_waiters(&mut self.ctx, key);
+                }
+                State::None | State::Requested | State::Releasing => {
+                    self.intents.wish(&mut self.ctx, key, id)
+                }
+            }
+        }
+        self.finish(id);
+    }
+
     fn check_values(&self, keys: &[Key], values: &[S::Value]) -> Result<(), OpError> {
         let expected = self.ctx.check_keys(keys)?;
         if values.len() == expected {
@@ -169,7 +191,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             Access::Set => slot.set(part),
         });
         if item.access != Access::Pull {
-            self.mark_stale(key, None);
+            self.ownership.mark_stale(&self.ctx, key, None);
         }
         self.pop_item(key);
         self.finish(item.op);

@@ -125,6 +125,12 @@ impl<S: Store, P: Policy> Ctx<S, P> {
         }
     }
 
+    /// Notes that an entry of `origin` was served here, after so many hops.
+    pub(super) fn count_served(&mut self, key: Key, origin: NodeId, hops: u32) {
+        self.stats.hops.record(u64::from(hops));
+        self.observe(|observer, now| observer.on_served(now, key, origin, hops));
+    }
+
     /// The elements of the keys' values together.
     ///
     /// # Errors

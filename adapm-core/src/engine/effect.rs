@@ -2,10 +2,13 @@
 
 use crate::engine::input::OpId;
 use crate::engine::intent::Request;
-use crate::id::{Key, NodeId};
+use crate::engine::state::Asker;
+use crate::id::{Counter, Key, NodeId};
+use crate::route::Hop;
+use crate::slot::Location;
 
 /// Something that another machine has to do, in the same input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     /// To the round: somebody waits, so the next ones begin as early as they may.
     Hurry,
@@ -13,6 +16,16 @@ pub(super) enum Effect {
     Ask(NodeId),
     /// To whoever has the key: intent for it has ended.
     Unwanted(Key),
+    /// To the intents: the main copy of `key` has left. `is_turn`: the signals for it have had their turn.
+    Left { key: Key, is_turn: bool },
+    /// To what leaves: the home of `key` is told its new owner.
+    TellHome { home: NodeId, key: Key, owner: Location },
+    /// To the operations of peers: an intent or localize of a key that is not owned here goes on.
+    PassOn { hop: Hop, asker: Asker, key: Key, counter: Counter, localize: bool },
+    /// To the operations of peers: what waits for news of `key` is looked at again.
+    Unpark(Key),
+    /// To the intents: `asked` was asked for `key`, which is said to have moved since.
+    AskedBefore { key: Key, asked: NodeId },
     /// To the operations: one key of this one is done.
     Finish(OpId),
     /// To the round and to calls that wait: an intent or localize of this node, of a key that was not here, is answered.

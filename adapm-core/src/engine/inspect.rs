@@ -35,10 +35,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
     pub fn is_at_rest(&self) -> bool {
         let is_left = |(node, _): &(NodeId, &super::state::Peer)| !self.ctx.is_lost(*node);
         let peers = self.ctx.nodes().zip(&self.peers).filter(is_left).map(|(_, peer)| peer);
-        let busy = |peer: &super::state::Peer| {
-            peer.outstanding.is_some() || peer.news || !peer.due.is_empty() || !peer.late.is_empty()
-        };
-        self.answering.is_none()
+        let busy =
+            |peer: &super::state::Peer| peer.outstanding.is_some() || peer.news || !peer.late.is_empty();
+        self.ownership.is_at_rest(&self.ctx)
             && !peers.into_iter().any(busy)
             && self.agenda.is_empty()
             && self.intents.is_at_rest()
@@ -50,32 +49,27 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// Entries in all side maps and queues: the memory for protocol state in units of entries.
     pub fn side_entries(&self) -> usize {
-        let holders: usize =
-            self.holdings.values().map(|holding| 1 + holding.nodes.len() + holding.stale.len()).sum();
         let queues: usize = self.queues.values().map(|queue| queue.waiting.len() + 1).sum();
         let parked: usize = self.parked.values().map(Vec::len).sum();
-        let peers = self.peers.iter().map(|peer| peer.due.len() + peer.late.len() + peer.early);
-        let peers: usize = peers.sum();
+        let peers: usize = self.peers.iter().map(|peer| peer.late.len()).sum();
         let agenda = &self.agenda;
         let lists = [&agenda.release, &agenda.dirty, &agenda.set, &agenda.resend];
         let lists: usize = lists.iter().map(|list| list.len()).sum();
-        let agenda = lists;
-        holders + queues + parked + peers + agenda + self.intents.side_entries() + self.ops.len()
+        let machines =
+            self.intents.side_entries() + self.ownership.side_entries() + self.residences.side_entries();
+        machines + queues + parked + peers + lists + self.ops.len()
     }
 
     /// What the engine keeps for `key`.
     #[cfg(feature = "testing")]
     pub fn inspect(&self, key: crate::id::Key) -> KeyView {
         let (word, version) = self.ctx.store.with_slot(key, |slot| (*slot.word, *slot.version));
-        let holding = self.holdings.get(&key);
+        let [holders, stale] = self.ownership.holders_of(key);
         let queue = self.queues.get(&key);
-        let mut stale: Vec<NodeId> =
-            holding.map(|holding| holding.stale.iter().map(|(node, _)| *node).collect()).unwrap_or_default();
-        stale.sort_unstable();
         KeyView {
             word,
             version,
-            holders: holding.map(|holding| holding.nodes.iter().collect()).unwrap_or_default(),
+            holders,
             stale,
             intent_count: self.intents.count(key),
             parked: self.parked.get(&key).map_or(0, Vec::len),

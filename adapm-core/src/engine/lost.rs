@@ -62,10 +62,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.ctx.store.release(key);
             self.ctx.observe(|observer, now| observer.on_replica_released(now, key));
         }
-        self.settle_all_early(node);
-        if !planted!(self.ctx, KeepLostHolder) {
-            self.forget_holder(node);
-        }
+        self.residences.forget_peer(&mut self.ctx, node);
+        self.intents.forget_asked_before();
+        self.ownership.forget_peer(&mut self.ctx, &self.intents, node);
         Ok(())
     }
 
@@ -126,14 +125,5 @@ impl<S: Store, P: Policy> Engine<S, P> {
             }
         });
         keys
-    }
-
-    fn forget_holder(&mut self, node: NodeId) {
-        let held = self.holdings.iter().filter(|(_, holding)| holding.nodes.contains(node));
-        let mut keys: Vec<Key> = held.map(|(key, _)| *key).collect();
-        keys.sort_unstable();
-        for key in keys {
-            self.drop_holder(key, node);
-        }
     }
 }

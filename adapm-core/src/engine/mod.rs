@@ -9,10 +9,8 @@
 //! | `intent` | which keys this node wants: signals, action timing, reference counts, localizes |
 //! | `round` | the requester's half of a round |
 //! | `receive` | what answers and grants bring the requester |
-//! | `respond` | the owner's half of a round |
-//! | `place` | decisions on intents and localizes |
-//! | `relocate`, `replicate` | the two techniques |
-//! | `residence` | what a home knows of owners |
+//! | `ownership` | keys owned here: decisions, relocation, replication, the owner's half of a round |
+//! | `residences` | what a home knows of owners |
 //! | `outgoing` | grouped outgoing entries |
 //! | `pending` | forwarding and parking |
 //! | `collective` | barrier, quiesce, the end of a run, `wait_sync`, and who holds them up |
@@ -21,7 +19,7 @@
 //! | `watch` | peers that do not answer |
 //! | `inspect` | what tests and statistics see |
 //!
-//! `intent`, `collective`, `outgoing` and `watch` are machines: nobody else reaches their fields, their handlers get what all share
+//! `intent`, `ownership`, `residences`, `collective`, `outgoing` and `watch` are machines: nobody else reaches their fields, their handlers get what all share
 //! (`ctx`), and what they ask of the rest they say as an `effect`, which the engine follows in the same input. They never call it.
 //! The other files work on the engine's fields.
 
@@ -48,14 +46,11 @@ mod lost;
 mod operate;
 mod outgoing;
 pub mod output;
+mod ownership;
 mod pending;
-mod place;
 mod populate;
 mod receive;
-mod relocate;
-mod replicate;
-mod residence;
-mod respond;
+mod residences;
 mod room;
 mod round;
 mod state;
@@ -90,9 +85,9 @@ use ctx::Ctx;
 use effect::Effect;
 use intent::Intents;
 use outgoing::Outgoing;
-use residence::Fact;
-use respond::Answering;
-use state::{Access, Agenda, Holding, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round};
+use ownership::Ownership;
+use residences::Residences;
+use state::{Access, Agenda, AskedFor, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round};
 use watch::Watch;
 
 /// The protocol engine of one channel of one node.
@@ -101,17 +96,12 @@ use watch::Watch;
 pub struct Engine<S: Store, P: Policy> {
     ctx: Ctx<S, P>,
     intents: Intents,
-    holdings: KeyMap<Holding>,
+    ownership: Ownership,
+    residences: Residences,
     queues: KeyMap<Queue<S::Value>>,
     parked: KeyMap<Vec<Parked<S::Value>>>,
-    /// As a home: what does not follow on what is known of a key yet.
-    early: KeyMap<Vec<Fact>>,
-    /// A request whose answer is not complete.
-    answering: Option<Box<Answering>>,
     ops: OpMap<OpState<S::Value>>,
     peers: Vec<Peer>,
-    /// Peers for which something may have come up while this input is handled.
-    newsworthy: Vec<NodeId>,
     round: Round,
     agenda: Agenda,
     outgoing: Outgoing<S::Value>,
@@ -136,14 +126,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let peers = (0..config.nodes).map(|_| Peer::default()).collect();
         Ok(Self {
             intents: Intents::new(config.workers),
-            holdings: KeyMap::default(),
+            ownership: Ownership::new(config.nodes),
+            residences: Residences::new(config.nodes),
             queues: KeyMap::default(),
             parked: KeyMap::default(),
-            early: KeyMap::default(),
-            answering: None,
             ops: OpMap::default(),
             peers,
-            newsworthy: Vec::new(),
             round: Round::default(),
             agenda: Agenda::default(),
             outgoing: Outgoing::default(),
@@ -159,7 +147,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Who is to blame for an input that cannot be; nothing of it has been applied.
     pub fn handle_input(&mut self, now: Instant, input: Input<'_, S::Value>) -> Result<(), InputError> {
         self.ctx.now = self.ctx.now.max(now);
-        while self.answering.is_some() {
+        while self.ownership.is_answering() {
             self.go_on();
         }
         match input {
@@ -185,7 +173,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         loop {
             match self.ctx.outputs.pop_front() {
                 Some(output) => return output,
-                None if self.answering.is_none() => return self.wait(),
+                None if !self.ownership.is_answering() => return self.wait(),
                 None => self.go_on(),
             }
         }
@@ -232,14 +220,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Goes on with what the last input asks for, as far as the next output at most; once it is done, sends what has come up on the
     /// way.
     fn go_on(&mut self) {
-        if let Some(answering) = self.answering.take() {
-            self.answer_on(answering);
+        if self.ownership.is_answering() {
+            self.ownership.answer_on(&mut self.ctx, &self.intents);
             self.follow_effects();
         }
-        if self.answering.is_none() {
+        if !self.ownership.is_answering() {
             self.progress_syncs();
             self.outgoing.flush(&mut self.ctx);
-            self.send_news();
+            self.ownership.send_news(&mut self.ctx);
             self.answer_probes();
         }
     }
@@ -251,6 +239,19 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 Effect::Hurry => self.round.awaited = self.ctx.round,
                 Effect::Ask(node) => self.peers[node.index()].news = true,
                 Effect::Unwanted(key) => self.note_unwanted(key),
+                Effect::Left { key, is_turn } => {
+                    if is_turn {
+                        self.intents.note_turn_over(key);
+                    }
+                    self.intents.ask_later(key);
+                }
+                Effect::TellHome { home, key, owner } => self.outgoing.add_residence(home, key, owner),
+                Effect::PassOn { hop, asker, key, counter, localize } => {
+                    let asked = if localize { AskedFor::Localize } else { AskedFor::Intent };
+                    self.pass_on(hop, asker, key, counter, asked);
+                }
+                Effect::Unpark(key) => self.unpark(key),
+                Effect::AskedBefore { key, asked } => self.intents.note_asked_before(key, asked),
                 Effect::Finish(op) => self.finish(op),
                 Effect::Answered(request) => {
                     self.collectives.note_answered(request);
@@ -263,14 +264,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Intent for `key` has ended: a replica is given up, a main copy may go to who holds a replica, operations need not wait any more.
     fn note_unwanted(&mut self, key: Key) {
         // Of a main copy nobody else holds, there is nothing to decide.
-        if self.ctx.store.look(key) == (Look::Held { with_delta: false }) && !self.holdings.contains_key(&key)
+        if self.ctx.store.look(key) == (Look::Held { with_delta: false }) && !self.ownership.has_holders(key)
         {
             return;
         }
         match self.ctx.state(key) {
             State::Replica if planted!(self.ctx, ForgetRelease) => {}
             State::Replica => self.agenda.release.push(key),
-            State::Main => self.reconsider(key),
+            State::Main => self.ownership.reconsider(&mut self.ctx, &self.intents, key),
             State::None => self.advance(key),
             State::Requested | State::Releasing => {}
         }
@@ -338,15 +339,21 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.ctx.stats.messages_applied += 1;
         }
         let verdict = match *body {
-            Body::SyncRequest(request) => self.handle_sync_request(from, request, values),
+            Body::SyncRequest(request) => {
+                let (dirty, asked) = (&self.agenda.dirty, (from, request));
+                self.ownership.handle_request(&mut self.ctx, &self.intents, dirty, asked, values)
+            }
             Body::SyncResponse(response) => self.handle_sync_response(from, response, values),
             Body::Grant(grants) => self.handle_grant(from, grants, values),
-            Body::News => self.handle_news(from),
+            Body::News => {
+                self.peers[from.index()].news = true;
+                Ok(())
+            }
             Body::Forward(forward) => self.handle_forward(from, forward, values),
             Body::Operation(operation) => self.handle_operation(from, operation, values),
             Body::Answer(answer) => self.handle_answer(from, answer, values),
             Body::Retry(retry) => self.handle_retry(from, retry),
-            Body::Residence(residence) => self.handle_residence(from, residence),
+            Body::Residence(residence) => self.residences.handle_residence(&mut self.ctx, from, residence),
             Body::Barrier(_) | Body::Quiesce(_) if self.ctx.first_lost.is_some() => Ok(()),
             Body::Barrier(barrier) => self.collectives.handle_barrier(&mut self.ctx, from, barrier),
             Body::Quiesce(quiesce) => self.collectives.handle_quiesce(&mut self.ctx, from, quiesce),

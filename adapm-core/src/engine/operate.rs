@@ -122,10 +122,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
         // A main copy is here for certain, and what is asked for is done in the step that folds it.
         let is_main = self.ctx.store.look(key) == Look::Held { with_delta: false };
         if is_main && !moves {
-            self.count_served(key, origin, hops);
+            self.ctx.count_served(key, origin, hops);
             return self.execute(asker, key, asked);
         }
-        let word = self.folded(key);
+        let word = self.ownership.folded(&self.ctx, key);
         let hop = route::next_hop(word, key, counter, self.ctx.config.node, self.ctx.config.nodes);
         if moves && hop != Hop::Park && !self.may_have_passed(asker, key, word) {
             return self.turn_away(asker, key, counter, asked);
@@ -136,15 +136,17 @@ impl<S: Store, P: Policy> Engine<S, P> {
             }
             return;
         }
-        self.count_served(key, origin, hops);
+        self.ctx.count_served(key, origin, hops);
         if !moves {
             return self.execute(asker, key, asked);
         }
         // A node that has become owner needs no grant from itself, a holder gets its answer as a hand-over.
-        if origin != self.ctx.config.node && !self.is_holder(key, origin) {
+        if origin != self.ctx.config.node && !self.ownership.is_holder(key, origin) {
             let mut draft = self.outgoing.take_grant_draft(origin);
             draft.ticket = asker.reply();
-            self.grant(key, word.counter(), origin, asked == AskedFor::Localize, &mut draft);
+            let localize = asked == AskedFor::Localize;
+            let at = (key, word.counter());
+            self.ownership.grant(&mut self.ctx, &self.intents, at, origin, localize, &mut draft);
             self.outgoing.put_grant_draft(origin, draft);
         }
     }
@@ -179,7 +181,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let is_own = origin == self.ctx.config.node;
         if !is_own && asked == AskedFor::Pull {
             if self.outgoing.answer_pull(&self.ctx, origin, key, asker.reply()) {
-                self.mark_stale(key, None);
+                self.ownership.mark_stale(&self.ctx, key, None);
             }
             return;
         }
@@ -194,7 +196,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             (is_changed, slot.word.counter())
         });
         if is_changed || asked != AskedFor::Pull {
-            self.mark_stale(key, None);
+            self.ownership.mark_stale(&self.ctx, key, None);
         }
         if !is_own {
             self.outgoing.answer_done(origin, key, counter, asker.reply());
@@ -242,10 +244,5 @@ impl<S: Store, P: Policy> Engine<S, P> {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn count_served(&mut self, key: Key, origin: NodeId, hops: u32) {
-        self.ctx.stats.hops.record(u64::from(hops));
-        self.ctx.observe(|observer, now| observer.on_served(now, key, origin, hops));
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::engine::round::low_bits;
 use crate::engine::state::SyncMark;
 use crate::error::Fault;
-use crate::id::{Key, NodeId, Ticket};
+use crate::id::{Key, NodeId, Ticket, Version};
 use crate::layout::Layout;
 use crate::policy::Policy;
 use crate::route;
@@ -198,6 +198,33 @@ impl<S: Store, P: Policy> Engine<S, P> {
             }
         }
         rest
+    }
+
+    /// Ownership of a key in `state` has arrived, with a grant or hand-over of `former.node`, under the counter of `former`.
+    fn arrive(
+        &mut self,
+        key: Key,
+        state: State,
+        former: Location,
+        version: Version,
+        value: Option<&[S::Value]>,
+    ) {
+        let replica = state == State::Replica;
+        if replica {
+            let owner = route::believed(self.ctx.word(key), key, self.ctx.config.nodes).node;
+            self.peers[owner.index()].replicas -= 1;
+        } else {
+            self.ctx.store.reserve(key, false);
+        }
+        self.ctx.store.with_slot(key, |mut slot| slot.arrive(version, value, former));
+        if replica {
+            self.ctx.store.reserve(key, false);
+        }
+        self.ctx.stats.relocations += 1;
+        self.ctx.observe(|observer, now| observer.on_arrival(now, key, former.counter));
+        self.intents.note_owned(&mut self.ctx, key);
+        self.advance(key);
+        self.unpark(key);
     }
 
     /// The planted mistakes with operations that are parked for a grant.

@@ -174,7 +174,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             let word = self.ctx.word(key);
             match word.state() {
                 State::Main => {
-                    self.fold(key);
+                    self.ownership.fold(&self.ctx, key);
                 }
                 State::Replica => {
                     if let Some(change) = self.change(key, word) {
@@ -204,6 +204,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let (is_dirty, release) = (word.is_dirty(), !is_kept);
         let something = is_dirty || set.is_some() || release;
         something.then(|| Change { is_dirty, set, release, len: self.ctx.value_len(key) })
+    }
+
+    /// Whether a localize entry of a replica is on its way: per key at most one entry is unanswered.
+    fn is_localizing(&self, key: Key, word: Word) -> bool {
+        let Some(location) = word.location() else { return false };
+        let outstanding = &self.peers[location.node.index()].outstanding;
+        outstanding.as_ref().is_some_and(|outstanding| outstanding.localizes.binary_search(&key).is_ok())
     }
 
     /// Entries of intents and localizes.

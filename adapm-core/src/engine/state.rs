@@ -2,7 +2,6 @@
 //!
 //! | map | a key is in it while |
 //! | --- | --- |
-//! | `holdings` | it is owned here and has holders |
 //! | `queues` | operations of this node wait or are unanswered |
 //! | `parked` | entries of other nodes wait for a grant |
 
@@ -16,7 +15,6 @@ use crate::config::NodeConfig;
 use crate::engine::input::OpId;
 use crate::engine::late::Late;
 use crate::id::{Counter, Key, NodeId, Ticket};
-use crate::node_set::NodeSet;
 use crate::slot::Location;
 use crate::time::Instant;
 
@@ -25,17 +23,6 @@ pub(crate) type KeyMap<T> = hashbrown::HashMap<Key, T, foldhash::fast::FixedStat
 
 /// A map from operations, as [`KeyMap`].
 pub(crate) type OpMap<T> = hashbrown::HashMap<OpId, T, foldhash::fast::FixedState>;
-
-/// What the owner of a key knows of its holders.
-#[derive(Debug, Default)]
-pub(crate) struct Holding {
-    /// Nodes with a replica, or a replica grant on its way.
-    pub(crate) nodes: NodeSet,
-    /// Holders that lack a change, ascending, with the time of the oldest.
-    pub(crate) stale: SmallVec<[(NodeId, Instant); 1]>,
-    /// Whether a hand-over to the single holder is decided and waits for its request.
-    pub(crate) hand_over: bool,
-}
 
 /// Pull, push or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,24 +189,12 @@ pub(crate) struct Peer {
     pub(crate) outstanding: Option<Outstanding>,
     /// It told that there is something here for this node, its last response was cut, or it is to show that it answers.
     pub(crate) news: bool,
-    /// Keys owned here of which it lacks a change, or whose hand-over to it is decided, in the order in which that came about; some
-    /// may be in it twice or in vain.
-    pub(crate) due: VecDeque<Key>,
-    /// How many keys have left `due` at its front, and how many have to before all is told that was due when its mark arrived.
-    pub(crate) due_told: u64,
-    pub(crate) due_marked: Option<u64>,
     /// This node's mark, if one is on its way.
     pub(crate) mark: SyncMark,
-    /// Whether it knows already that a request would bring something.
-    pub(crate) told: bool,
     /// Its entries parked here.
     pub(crate) parked: usize,
-    /// What it told of keys whose home this node is that does not follow on what is known yet.
-    pub(crate) early: usize,
     /// Replicas held here of keys that it owns.
     pub(crate) replicas: usize,
-    /// When it was last answered.
-    pub(crate) answered: Option<Instant>,
     /// What is to be said to it when it can be asked again.
     pub(crate) late: Late,
     /// Whose turn is next when not everything fits into a request to it.

@@ -7,7 +7,9 @@
 
 use alloc::vec::Vec;
 
-use crate::engine::Engine;
+use crate::engine::ctx::Ctx;
+use crate::engine::effect::Effect;
+use crate::engine::state::KeyMap;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::layout::Layout;
@@ -19,7 +21,7 @@ use crate::wire::message::Residence;
 
 /// What a node says of a key that it had.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fact {
+struct Fact {
     by: NodeId,
     /// Where it went, and the counter there.
     to: Location,
@@ -32,70 +34,93 @@ impl Fact {
     }
 }
 
-impl<S: Store, P: Policy> Engine<S, P> {
-    pub(super) fn handle_residence(&mut self, from: NodeId, residence: Residence) -> Result<(), Fault> {
+/// What a home waits for.
+#[derive(Debug)]
+pub(super) struct Residences {
+    /// What does not follow on what is known of a key yet.
+    early: KeyMap<Vec<Fact>>,
+    /// How many of these facts each node has told.
+    told: Vec<usize>,
+}
+
+impl Residences {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self { early: KeyMap::default(), told: alloc::vec![0; nodes] }
+    }
+
+    /// Facts that are kept aside.
+    pub(super) fn side_entries(&self) -> usize {
+        self.told.iter().sum()
+    }
+
+    pub(super) fn handle_residence(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        from: NodeId,
+        residence: Residence,
+    ) -> Result<(), Fault> {
         let facts = || residence.at.iter().zip(&residence.owners);
         for ((key, counter), owner) in facts() {
             // Only homes are told, and nobody is told what it was given itself, or that a key stays.
-            let away = Layout::home(key, self.ctx.config.nodes) != self.ctx.config.node;
-            if away || *owner == self.ctx.config.node || *owner == from || counter == Counter(0) {
+            let away = Layout::home(key, ctx.config.nodes) != ctx.config.node;
+            if away || *owner == ctx.config.node || *owner == from || counter == Counter(0) {
                 return Err(Fault::Impossible(key));
             }
         }
         for ((key, counter), &owner) in facts() {
-            self.hear_fact(key, Fact { by: from, to: Location { node: owner, counter } });
+            self.hear_fact(ctx, key, Fact { by: from, to: Location { node: owner, counter } });
         }
         Ok(())
     }
 
-    fn hear_fact(&mut self, key: Key, fact: Fact) {
-        let word = self.ctx.word(key);
-        let known = route::believed(word, key, self.ctx.config.nodes);
-        if planted!(self.ctx, TrustLatestFact) {
-            self.ctx.store.with_slot(key, |mut slot| {
+    fn hear_fact(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key, fact: Fact) {
+        let word = ctx.word(key);
+        let known = route::believed(word, key, ctx.config.nodes);
+        if planted!(ctx, TrustLatestFact) {
+            ctx.store.with_slot(key, |mut slot| {
                 if slot.word.state() == State::None {
                     *slot.word = Word::EMPTY;
                 }
                 slot.learn(fact.to);
             });
-            return self.unpark(key);
+            return ctx.ask(Effect::Unpark(key));
         }
         // Whoever gave the home a copy has told it the counter: it cannot be behind.
         let is_held = matches!(word.state(), State::Main | State::Replica);
         // After a loss the fact in between may be gone, and who is left is believed.
         let is_believed =
-            fact.follows(known) || self.ctx.first_lost.is_some() || planted!(self.ctx, BelieveAnyResidence);
+            fact.follows(known) || ctx.first_lost.is_some() || planted!(ctx, BelieveAnyResidence);
         if is_held || fact.to.counter <= known.counter {
-            self.settle_early(key);
+            self.settle_early(ctx, key);
         } else if is_believed {
-            self.record(key, word, fact.to);
-            self.settle_early(key);
-        } else if self.peers[fact.by.index()].early < EARLY_MAX {
-            self.peers[fact.by.index()].early += 1;
+            record(ctx, key, word, fact.to);
+            self.settle_early(ctx, key);
+        } else if self.told[fact.by.index()] < EARLY_MAX {
+            self.told[fact.by.index()] += 1;
             self.early.entry(key).or_default().push(fact);
         }
     }
 
     /// Looks again at facts that have come early: those that follow on what is known are believed, those behind it are forgotten.
-    fn settle_early(&mut self, key: Key) {
+    fn settle_early(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
         if self.early.is_empty() {
             return;
         }
         let Some(mut facts) = self.early.remove(&key) else { return };
         facts.sort_unstable_by_key(|fact| (fact.to.counter, fact.by));
-        let any = self.ctx.first_lost.is_some();
+        let any = ctx.first_lost.is_some();
         facts.retain(|fact| {
-            let word = self.ctx.word(key);
-            let known = route::believed(word, key, self.ctx.config.nodes);
+            let word = ctx.word(key);
+            let known = route::believed(word, key, ctx.config.nodes);
             let is_held = matches!(word.state(), State::Main | State::Replica);
             let is_news = fact.to.counter > known.counter;
             let is_believed = is_news && !is_held && (any || fact.follows(known));
             if is_believed {
-                self.record(key, word, fact.to);
+                record(ctx, key, word, fact.to);
             }
             let stays = is_news && !is_believed;
             if !stays {
-                self.peers[fact.by.index()].early -= 1;
+                self.told[fact.by.index()] -= 1;
             }
             stays
         });
@@ -104,28 +129,27 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    fn record(&mut self, key: Key, word: Word, there: Location) {
-        if word.state() == State::Requested {
-            let asked = self.ctx.first_hop(key, word).node;
-            self.intents.note_asked_before(key, asked);
-        }
-        self.ctx.store.with_slot(key, |mut slot| slot.learn(there));
-        self.unpark(key);
-    }
-
     /// A node is lost, and perhaps a fact between two others: all that is left is believed.
-    pub(super) fn settle_all_early(&mut self, lost: NodeId) {
+    pub(super) fn forget_peer(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, lost: NodeId) {
         for facts in self.early.values_mut() {
             facts.retain(|fact| fact.by != lost);
         }
-        self.peers[lost.index()].early = 0;
+        self.told[lost.index()] = 0;
         let mut keys: Vec<Key> = self.early.keys().copied().collect();
         keys.sort_unstable();
         for key in keys {
-            self.settle_early(key);
+            self.settle_early(ctx, key);
         }
-        self.intents.forget_asked_before();
     }
+}
+
+fn record(ctx: &mut Ctx<impl Store, impl Policy>, key: Key, word: Word, there: Location) {
+    if word.state() == State::Requested {
+        let asked = ctx.first_hop(key, word).node;
+        ctx.ask(Effect::AskedBefore { key, asked });
+    }
+    ctx.store.with_slot(key, |mut slot| slot.learn(there));
+    ctx.ask(Effect::Unpark(key));
 }
 
 /// Facts of one node that are kept aside; of a node that tells so many ahead of others, the next are not heard, and entries reach

@@ -4,10 +4,13 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::engine::Engine;
+use super::{Ownership, is_movable};
+use crate::engine::ctx::Ctx;
+use crate::engine::effect::Effect;
+use crate::engine::intent::Intents;
 use crate::engine::outgoing::{self, GrantDraft};
 use crate::engine::room::Room;
-use crate::engine::state::{AskedFor, Asker};
+use crate::engine::state::Asker;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::policy::Policy;
@@ -15,11 +18,12 @@ use crate::route::{self, Hop};
 use crate::slot::State;
 use crate::store::{self, Store};
 use crate::time::Instant;
-use crate::value::Block;
+use crate::value::{Block, Value};
 use crate::wire::Message;
 use crate::wire::message::{Body, SyncRequest, SyncResponse};
 
 /// A request whose answer takes shape.
+#[derive(Debug)]
 pub(super) struct Answering {
     from: NodeId,
     request: SyncRequest,
@@ -31,22 +35,33 @@ pub(super) struct Answering {
     handing: Vec<Key>,
 }
 
-impl<S: Store, P: Policy> Engine<S, P> {
-    pub(super) fn handle_sync_request(
+impl Ownership {
+    /// Returns true if the answer to a request is not complete.
+    pub(in crate::engine) fn is_answering(&self) -> bool {
+        self.answering.is_some()
+    }
+
+    /// `dirty` are keys that workers here have changed.
+    pub(in crate::engine) fn handle_request<V: Value>(
         &mut self,
-        from: NodeId,
-        request: SyncRequest,
-        values: &[S::Value],
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        intents: &Intents,
+        dirty: &[Key],
+        (from, request): (NodeId, SyncRequest),
+        values: &[V],
     ) -> Result<(), Fault> {
-        self.check_sync_request(from, &request)?;
-        let since = self.peers[from.index()].answered.replace(self.ctx.now);
-        self.peers[from.index()].told = false;
+        self.check_request(from, &request, planted!(ctx, SkipForeignDelta))?;
+        let holder = &mut self.holders[from.index()];
+        let since = holder.answered.replace(ctx.now);
+        holder.told = false;
         self.newsworthy.push(from);
         if let Some(since) = since {
-            self.ctx.stats.check_age.record(self.ctx.now.nanos_since(since));
+            ctx.stats.check_age.record(ctx.now.nanos_since(since));
         }
-        self.fold_for(from, &request);
-        self.apply_changes(from, &request, values);
+        if request.sync && !planted!(ctx, IgnoreSyncMark) {
+            self.fold_for(ctx, from, dirty);
+        }
+        self.apply_changes(ctx, intents, from, &request, values);
         let mut asked: Vec<(Key, Counter, bool)> =
             request.localizes.iter().map(|(key, counter)| (key, counter, true)).collect();
         asked.extend(request.intents.iter().map(|(key, counter)| (key, counter, false)));
@@ -56,51 +71,50 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     /// Answers the next keys of a request: grants in advance, or the response with the last of them.
-    pub(super) fn answer_on(&mut self, mut answering: Box<Answering>) {
+    pub(in crate::engine) fn answer_on(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, intents: &Intents) {
+        let Some(mut answering) = self.answering.take() else { return };
         let Answering { from, request, asked, done, handing } = &mut *answering;
         let from = *from;
         let asker = Asker::direct(from, request.ticket);
         let left = &asked[*done..];
         let mut room = Room::default();
-        let fits = |(key, ..): &&(Key, Counter, bool)| {
-            room.take(self.ctx.value_bytes(*key), self.ctx.config.block_bytes_max)
-        };
-        let piece = left.iter().take(self.ctx.config.grants_max.max(1)).take_while(fits).count();
+        let fits =
+            |(key, ..): &&(Key, Counter, bool)| room.take(ctx.value_bytes(*key), ctx.config.block_bytes_max);
+        let piece = left.iter().take(ctx.config.grants_max.max(1)).take_while(fits).count();
         let piece = &left[..piece];
         // A guess: all are granted with values, as long as the first.
-        let bytes = piece.len() * piece.first().map_or(0, |(key, ..)| self.ctx.value_bytes(*key));
-        let mut draft = GrantDraft::with_room(piece.len(), bytes.min(self.ctx.config.block_bytes_max));
+        let bytes = piece.len() * piece.first().map_or(0, |(key, ..)| ctx.value_bytes(*key));
+        let mut draft = GrantDraft::with_room(piece.len(), bytes.min(ctx.config.block_bytes_max));
         for (at, &(key, counter, localize)) in piece.iter().enumerate() {
-            store::prefetch_ahead(&self.ctx.store, at, |at| left.get(at).map(|(key, ..)| *key));
-            let entry = if localize { AskedFor::Localize } else { AskedFor::Intent };
-            let word = self.folded(key);
-            match route::next_hop(word, key, counter, self.ctx.config.node, self.ctx.config.nodes) {
+            store::prefetch_ahead(&ctx.store, at, |at| left.get(at).map(|(key, ..)| *key));
+            let word = self.folded(ctx, key);
+            match route::next_hop(word, key, counter, ctx.config.node, ctx.config.nodes) {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),
                 Hop::Here => {
                     if self.is_holder(key, from) {
                         // It knows what it has: another node has asked for this replica in its name.
-                        self.drop_holder(key, from);
+                        self.drop_holder(ctx, intents, key, from);
                     }
-                    self.count_served(key, from, 0);
-                    self.grant(key, word.counter(), from, localize, &mut draft);
+                    ctx.count_served(key, from, 0);
+                    self.grant(ctx, intents, (key, word.counter()), from, localize, &mut draft);
                 }
-                hop => self.pass_on(hop, asker, key, counter, entry),
+                hop => ctx.ask(Effect::PassOn { hop, asker, key, counter, localize }),
             }
         }
         *done += piece.len();
         if *done < asked.len() {
-            outgoing::send_grants(&mut self.ctx, from, draft);
+            outgoing::send_grants(ctx, from, draft);
             self.answering = Some(answering);
         } else {
-            self.respond(from, &answering.request, draft, answering.handing);
+            self.respond(ctx, intents, (from, &answering.request), draft, answering.handing);
         }
     }
 
     /// Whatever a request says must be possible: a delta, set or release meets its owner, who knows the holder.
-    fn check_sync_request(&self, from: NodeId, request: &SyncRequest) -> Result<(), Fault> {
+    fn check_request(&self, from: NodeId, request: &SyncRequest, skips_foreign: bool) -> Result<(), Fault> {
         for key in request.deltas.iter().chain(request.sets.iter()).chain(request.releases.iter()) {
             // Whoever knows the holders of a key owns it.
-            if !self.is_holder(*key, from) && !planted!(self.ctx, SkipForeignDelta) {
+            if !self.is_holder(*key, from) && !skips_foreign {
                 return Err(Fault::Impossible(*key));
             }
         }
@@ -109,7 +123,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 return Err(Fault::Impossible(*key));
             }
         }
-        if request.sync && self.peers[from.index()].due_marked.is_some() {
+        if request.sync && self.holders[from.index()].due_marked.is_some() {
             return Err(Fault::Unexpected);
         }
         let released = |key: &&Key| request.releases.binary_search(key).is_ok();
@@ -120,73 +134,84 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     /// For `wait_sync`: holders hear of everything that workers here have changed before the answer.
-    fn fold_for(&mut self, from: NodeId, request: &SyncRequest) {
-        if !request.sync || planted!(self.ctx, IgnoreSyncMark) {
-            return;
-        }
+    fn fold_for(&mut self, ctx: &Ctx<impl Store, impl Policy>, from: NodeId, dirty: &[Key]) {
         // Not what is put off: that has become a main copy at most, which is folded before anybody gets a replica of it.
-        let dirty: Vec<Key> =
-            self.agenda.dirty.iter().copied().filter(|key| self.is_holder(*key, from)).collect();
-        for key in dirty {
-            self.fold(key);
+        for &key in dirty {
+            if self.is_holder(key, from) {
+                self.fold(ctx, key);
+            }
         }
     }
 
     /// Applies deltas and sets to keys that it folds on the way, then releases.
-    fn apply_changes(&mut self, from: NodeId, request: &SyncRequest, values: &[S::Value]) {
+    fn apply_changes<V: Value>(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        intents: &Intents,
+        from: NodeId,
+        request: &SyncRequest,
+        values: &[V],
+    ) {
         let mut rest = values;
         for (at, &key) in request.deltas.iter().enumerate() {
-            store::prefetch_ahead(&self.ctx.store, at, |at| request.deltas.get(at).copied());
-            let (delta, behind) = rest.split_at(self.ctx.value_len(key));
+            store::prefetch_ahead(&ctx.store, at, |at| request.deltas.get(at).copied());
+            let (delta, behind) = rest.split_at(ctx.value_len(key));
             rest = behind;
-            if planted!(self.ctx, SkipForeignDelta) && self.ctx.state(key) != State::Main {
+            if planted!(ctx, SkipForeignDelta) && ctx.state(key) != State::Main {
                 continue;
             }
-            let is_changed = self.ctx.store.with_slot(key, |mut slot| {
+            let is_changed = ctx.store.with_slot(key, |mut slot| {
                 let is_changed = slot.fold();
                 slot.apply(delta);
                 is_changed
             });
             if is_changed {
-                self.mark_stale(key, None);
-            } else if !planted!(self.ctx, SkipStale) {
-                self.mark_stale(key, Some(from));
+                self.mark_stale(ctx, key, None);
+            } else if !planted!(ctx, SkipStale) {
+                self.mark_stale(ctx, key, Some(from));
             }
         }
         for &key in request.sets.iter() {
-            let (value, behind) = rest.split_at(self.ctx.value_len(key));
+            let (value, behind) = rest.split_at(ctx.value_len(key));
             rest = behind;
-            let drops = planted!(self.ctx, DropSet);
-            self.ctx.store.with_slot(key, |mut slot| {
+            let drops = planted!(ctx, DropSet);
+            ctx.store.with_slot(key, |mut slot| {
                 // All holders are told of the set, and with it of what workers changed before.
                 let _ = slot.fold();
                 if !drops {
                     slot.set(value);
                 }
             });
-            self.mark_stale(key, Some(from).filter(|_| planted!(self.ctx, SkipSetter)));
+            self.mark_stale(ctx, key, Some(from).filter(|_| planted!(ctx, SkipSetter)));
         }
-        if !planted!(self.ctx, KeepReleased) {
+        if !planted!(ctx, KeepReleased) {
             for &key in request.releases.iter() {
-                self.fold(key);
-                self.drop_holder(key, from);
+                self.fold(ctx, key);
+                self.drop_holder(ctx, intents, key, from);
             }
         }
     }
 
     /// `localized` are keys of which `to` holds a replica and asked to become owner.
-    fn respond(&mut self, to: NodeId, request: &SyncRequest, draft: GrantDraft, mut localized: Vec<Key>) {
-        let free = |key: &Key| self.is_movable(*key) && request.sets.binary_search(key).is_err();
+    fn respond(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        intents: &Intents,
+        (to, request): (NodeId, &SyncRequest),
+        draft: GrantDraft,
+        mut localized: Vec<Key>,
+    ) {
+        let free = |key: &Key| is_movable(ctx, *key) && request.sets.binary_search(key).is_err();
         localized.retain(|key| self.is_only_holder(*key, to) && free(key));
         let (grants, mut values) = draft.into_parts();
         let mut response = SyncResponse { grants, ..SyncResponse::default() };
         let mut room = Room::default();
-        let peer = &mut self.peers[to.index()];
+        let holder = &mut self.holders[to.index()];
         if request.sync {
-            peer.due_marked = Some(peer.due_told + peer.due.len() as u64);
+            holder.due_marked = Some(holder.due_told + holder.due.len() as u64);
         }
-        let due = self.take_due(to, request, &localized, &mut room);
-        self.write_refreshes(&due.refreshes, &mut response, &mut values);
+        let due = self.take_due(ctx, intents, (to, request), &localized, &mut room);
+        write_refreshes(ctx, &due.refreshes, &mut response, &mut values);
         let asked_for =
             |key: Key| HandOver { key, with_value: self.take_stale(key, to).is_some(), has_room: true };
         let mut handing: Vec<HandOver> = localized.into_iter().map(asked_for).collect();
@@ -195,46 +220,55 @@ impl<S: Store, P: Policy> Engine<S, P> {
         for HandOver { key, with_value, has_room } in handing {
             let room = (!has_room).then_some(&mut room);
             // Without room, a worker has changed the key since it was looked at.
-            if !self.write_hand_over(key, to, with_value, room, &mut response.hand_overs, &mut values) {
+            let owners = &mut response.hand_overs;
+            if !self.write_hand_over(ctx, (key, to), with_value, room, owners, &mut values) {
                 self.decide_hand_over(key, to);
             }
         }
-        let (early, unfair) = (planted!(self.ctx, MarkPastDue), planted!(self.ctx, WaitForLaterChanges));
-        let peer = &mut self.peers[to.index()];
-        response.more = !peer.due.is_empty();
-        let is_told = |marked: u64| early || (marked <= peer.due_told && (!unfair || !response.more));
-        response.synced = peer.due_marked.is_some_and(is_told);
+        let (early, unfair) = (planted!(ctx, MarkPastDue), planted!(ctx, WaitForLaterChanges));
+        let holder = &mut self.holders[to.index()];
+        response.more = !holder.due.is_empty();
+        let is_told = |marked: u64| early || (marked <= holder.due_told && (!unfair || !response.more));
+        response.synced = holder.due_marked.is_some_and(is_told);
         if response.synced {
-            peer.due_marked = None;
+            holder.due_marked = None;
         }
-        peer.told = response.more;
-        self.ctx.send(to, Message { body: Box::new(Body::SyncResponse(response)), values });
+        holder.told = response.more;
+        ctx.send(to, Message { body: Box::new(Body::SyncResponse(response)), values });
     }
 
     /// What `to` is told besides what it asks for, in the order in which that came about, as far as there is room: else keys that
     /// change all the time would starve the others. The refresh of a set is what its worker waits for, and never cut.
-    fn take_due(&mut self, to: NodeId, request: &SyncRequest, localized: &[Key], room: &mut Room) -> Due {
+    fn take_due(
+        &mut self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        intents: &Intents,
+        (to, request): (NodeId, &SyncRequest),
+        localized: &[Key],
+        room: &mut Room,
+    ) -> Due {
         let mut due = Due::default();
         for &key in request.sets.iter() {
             due.refreshes.extend(self.take_stale(key, to).map(|since| (key, since)));
         }
         let mut decided_later = Vec::new();
-        while let Some(&key) = self.peers[to.index()].due.front() {
-            let saying = if localized.binary_search(&key).is_ok() { None } else { self.due_of(key, to) };
+        while let Some(&key) = self.holders[to.index()].due.front() {
+            let saying =
+                if localized.binary_search(&key).is_ok() { None } else { self.due_of(ctx, intents, key, to) };
             let values = match saying {
                 Some(Saying::HandOver { with_value: false }) | None => 0,
-                Some(Saying::HandOver { with_value: true } | Saying::Refresh) => self.ctx.value_bytes(key),
+                Some(Saying::HandOver { with_value: true } | Saying::Refresh) => ctx.value_bytes(key),
             };
             let hands_over = matches!(saying, Some(Saying::HandOver { .. }));
             let waits = hands_over && request.sets.binary_search(&key).is_ok();
-            let uncounted = hands_over && planted!(self.ctx, HandOversUncounted);
+            let uncounted = hands_over && planted!(ctx, HandOversUncounted);
             let is_free = saying.is_none() || waits || uncounted;
-            if !is_free && !room.take(values, self.ctx.config.block_bytes_max) {
+            if !is_free && !room.take(values, ctx.config.block_bytes_max) {
                 break;
             }
-            let peer = &mut self.peers[to.index()];
-            peer.due.pop_front();
-            peer.due_told += 1;
+            let holder = &mut self.holders[to.index()];
+            holder.due.pop_front();
+            holder.due_told += 1;
             match saying {
                 Some(Saying::HandOver { .. }) if waits => decided_later.push(key),
                 Some(Saying::HandOver { with_value }) => {
@@ -248,23 +282,28 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 None => {}
             }
         }
-        self.peers[to.index()].due.extend(decided_later);
+        self.holders[to.index()].due.extend(decided_later);
         due.refreshes.sort_unstable_by_key(|(key, _)| *key);
         due
     }
 
     /// What `to` is to be told of `key`, if anything still.
-    fn due_of(&mut self, key: Key, to: NodeId) -> Option<Saying> {
-        let interested = self.intents.is_interested(key);
+    fn due_of(
+        &mut self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        intents: &Intents,
+        key: Key,
+        to: NodeId,
+    ) -> Option<Saying> {
+        let interested = intents.is_interested(key);
         let holding = self.holdings.get_mut(&key)?;
         let is_stale = holding.stale.binary_search_by_key(&to, |(node, _)| *node).is_ok();
         // A decision for another node, which has become the only holder since, stays.
-        let only = holding.nodes.as_slice() == [to] || planted!(self.ctx, HandOverUnderHolders);
+        let only = holding.nodes.as_slice() == [to] || planted!(ctx, HandOverUnderHolders);
         if only && holding.hand_over {
             if !interested {
-                let reads = !planted!(self.ctx, HandOverUnread);
-                let with_value =
-                    is_stale || (reads && self.ctx.store.with_slot(key, |slot| slot.word.is_dirty()));
+                let reads = !planted!(ctx, HandOverUnread);
+                let with_value = is_stale || (reads && ctx.store.with_slot(key, |slot| slot.word.is_dirty()));
                 return Some(Saying::HandOver { with_value });
             }
             holding.hand_over = false;
@@ -278,23 +317,28 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let at = holding.stale.binary_search_by_key(&to, |(node, _)| *node).ok()?;
         Some(holding.stale.remove(at).1)
     }
+}
 
-    /// Value and version of each key, in order.
-    fn write_refreshes(&mut self, due: &[(Key, Instant)], response: &mut SyncResponse, values: &mut Block) {
-        values.reserve(due.iter().map(|(key, _)| self.ctx.value_bytes(*key)).sum());
-        response.refreshes.0.reserve(due.len());
-        response.versions.reserve(due.len());
-        for (at, &(key, since)) in due.iter().enumerate() {
-            store::prefetch_ahead(&self.ctx.store, at, |at| due.get(at).map(|(key, _)| *key));
-            let version = self.ctx.store.with_slot(key, |slot| {
-                values.push(slot.value);
-                *slot.version
-            });
-            response.refreshes.push(key);
-            response.versions.push(version);
-            self.ctx.stats.refreshes += 1;
-            self.ctx.stats.staleness.record(self.ctx.now.nanos_since(since));
-        }
+/// Value and version of each key, in order.
+fn write_refreshes(
+    ctx: &mut Ctx<impl Store, impl Policy>,
+    due: &[(Key, Instant)],
+    response: &mut SyncResponse,
+    values: &mut Block,
+) {
+    values.reserve(due.iter().map(|(key, _)| ctx.value_bytes(*key)).sum());
+    response.refreshes.0.reserve(due.len());
+    response.versions.reserve(due.len());
+    for (at, &(key, since)) in due.iter().enumerate() {
+        store::prefetch_ahead(&ctx.store, at, |at| due.get(at).map(|(key, _)| *key));
+        let version = ctx.store.with_slot(key, |slot| {
+            values.push(slot.value);
+            *slot.version
+        });
+        response.refreshes.push(key);
+        response.versions.push(version);
+        ctx.stats.refreshes += 1;
+        ctx.stats.staleness.record(ctx.now.nanos_since(since));
     }
 }
 

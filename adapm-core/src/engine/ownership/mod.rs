@@ -1,0 +1,396 @@
+//! Keys owned here: who holds replicas, what they lack, and where the main copy goes (AdaPM §4.1, AdaPM §B.1, AdaPM §B.2.4; protocol, sections 3
+//! and 4).
+//!
+//! The policy proposes between relocation and replication; the mechanism lets the main copy move only when no node other than the
+//! receiver holds a replica. The owner is the hub of all replicas of its keys.
+//!
+//! # Departure
+//! In Lapse the home starts a relocation. Here the owner gives the key away and tells the home afterwards, so that a node
+//! that asks the owner directly leaves the home out (AdaPM §B.1.1).
+
+mod answer;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::mem;
+
+use smallvec::SmallVec;
+
+use crate::engine::ctx::Ctx;
+use crate::engine::effect::Effect;
+use crate::engine::intent::Intents;
+use crate::engine::outgoing::GrantDraft;
+use crate::engine::room::Room;
+use crate::engine::state::KeyMap;
+use crate::id::{Counter, Key, NodeId, Version};
+use crate::layout::Layout;
+use crate::node_set::NodeSet;
+use crate::policy::{Placement, Policy, View};
+use crate::slot::{Location, State, Word};
+use crate::store::{Look, Store};
+use crate::time::Instant;
+use crate::value::Block;
+use crate::wire::Message;
+use crate::wire::message::{Body, GrantKind, Owners};
+
+use answer::Answering;
+
+/// What is known of the holders of keys owned here, and what they are to be told.
+pub(super) struct Ownership {
+    /// Only keys that have holders.
+    holdings: KeyMap<Holding>,
+    holders: Vec<Holder>,
+    /// Peers for which something may have come up while this input is handled.
+    newsworthy: Vec<NodeId>,
+    /// A request whose answer is not complete.
+    answering: Option<Box<Answering>>,
+}
+
+/// What the owner of a key knows of its holders.
+#[derive(Debug, Default)]
+struct Holding {
+    /// Nodes with a replica, or a replica grant on its way.
+    nodes: NodeSet,
+    /// Holders that lack a change, ascending, with the time of the oldest.
+    stale: SmallVec<[(NodeId, Instant); 1]>,
+    /// Whether a hand-over to the single holder is decided and waits for its request.
+    hand_over: bool,
+}
+
+/// What one other node is to be told of keys owned here.
+#[derive(Debug, Default)]
+struct Holder {
+    /// Keys of which it lacks a change, or whose hand-over to it is decided, in the order in which that came about; some may be in it
+    /// twice or in vain.
+    due: VecDeque<Key>,
+    /// How many keys have left `due` at its front, and how many have to before all is told that was due when its mark arrived.
+    due_told: u64,
+    due_marked: Option<u64>,
+    /// Whether it knows already that a request would bring something.
+    told: bool,
+    /// When it was last answered.
+    answered: Option<Instant>,
+}
+
+impl Ownership {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self {
+            holdings: KeyMap::default(),
+            holders: (0..nodes).map(|_| Holder::default()).collect(),
+            newsworthy: Vec::new(),
+            answering: None,
+        }
+    }
+
+    /// Returns true if no holder that is left is to be told anything.
+    pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Store, impl Policy>) -> bool {
+        let nothing_due = |(node, holder): (NodeId, &Holder)| holder.due.is_empty() || ctx.is_lost(node);
+        self.answering.is_none() && ctx.nodes().zip(&self.holders).all(nothing_due)
+    }
+
+    /// Entries in all maps and lists.
+    pub(super) fn side_entries(&self) -> usize {
+        let holdings = self.holdings.values().map(|holding| 1 + holding.nodes.len() + holding.stale.len());
+        holdings.chain(self.holders.iter().map(|holder| holder.due.len())).sum()
+    }
+
+    /// Nodes with a replica of `key`, and those of them that lack a change.
+    #[cfg(feature = "testing")]
+    pub(super) fn holders_of(&self, key: Key) -> [Vec<NodeId>; 2] {
+        let Some(holding) = self.holdings.get(&key) else { return [Vec::new(), Vec::new()] };
+        [holding.nodes.iter().collect(), holding.stale.iter().map(|(node, _)| *node).collect()]
+    }
+
+    /// Returns true if somebody else holds a replica of `key`.
+    pub(super) fn has_holders(&self, key: Key) -> bool {
+        self.holdings.contains_key(&key)
+    }
+
+    pub(super) fn is_holder(&self, key: Key, node: NodeId) -> bool {
+        self.holdings.get(&key).is_some_and(|holding| holding.nodes.contains(node))
+    }
+
+    fn is_only_holder(&self, key: Key, node: NodeId) -> bool {
+        self.holdings.get(&key).is_some_and(|holding| holding.nodes.as_slice() == [node])
+    }
+
+    /// Answers an intent or localize of `origin`, which holds no replica, for a key owned here and just folded.
+    pub(super) fn grant(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        intents: &Intents,
+        (key, counter): (Key, Counter),
+        origin: NodeId,
+        localize: bool,
+        draft: &mut GrantDraft,
+    ) {
+        let owner_has_intent = intents.is_interested(key) && !planted!(ctx, HideOwnIntent);
+        let movable = counter < Counter::MAX;
+        let none = NodeSet::new();
+        let holders = self.holdings.get(&key).map_or(&none, |holding| &holding.nodes);
+        let placement = if localize {
+            // The worker's own decision, under every policy (Lapse §3.2).
+            let alone = holders.is_empty() || planted!(ctx, RelocateUnderHolders);
+            if alone && movable { Placement::Relocate } else { Placement::Replicate }
+        } else {
+            let holders = if planted!(ctx, HideHolders) { &none } else { holders };
+            let wanted = ctx.policy.place(&View { key, requester: origin, holders, owner_has_intent });
+            let safe =
+                movable && holders.is_empty() && (!owner_has_intent || ctx.policy.relocates_under_intent());
+            match wanted {
+                Placement::Relocate if !safe => {
+                    ctx.stats.coerced += 1;
+                    Placement::Replicate
+                }
+                wanted => wanted,
+            }
+        };
+        match placement {
+            Placement::Relocate => self.relocate(ctx, key, counter, origin, draft),
+            Placement::Replicate => self.replicate(ctx, key, counter, origin, draft),
+            Placement::Keep => {
+                ctx.stats.refusals += 1;
+                draft.add(key, counter, GrantKind::Remote, |_| (Version(0), ()));
+            }
+        }
+    }
+
+    /// Grants `to` the main copy of `key`, owned here by this fact and held nowhere else.
+    fn relocate(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        key: Key,
+        counter: Counter,
+        to: NodeId,
+        draft: &mut GrantDraft,
+    ) {
+        let there = Location { node: to, counter: counter.next() };
+        let keep = planted!(ctx, KeepMainCopy);
+        draft.add(key, there.counter, GrantKind::Owner, |block| {
+            ctx.store.with_slot(key, |mut slot| {
+                block.push(slot.value);
+                if !keep {
+                    slot.hand_over(there);
+                }
+                (*slot.version, ())
+            })
+        });
+        if !keep {
+            let is_turn = ctx.policy.relocates_under_intent();
+            self.leave(ctx, key, there, is_turn);
+        }
+    }
+
+    /// Grants `to` a replica of `key`, owned here.
+    fn replicate(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        key: Key,
+        counter: Counter,
+        to: NodeId,
+        draft: &mut GrantDraft,
+    ) {
+        draft.add(key, counter, GrantKind::Replica, |block| {
+            ctx.store.with_slot(key, |mut slot| {
+                slot.watch(true);
+                block.push(slot.value);
+                (*slot.version, ())
+            })
+        });
+        if !planted!(ctx, ForgetHolder) {
+            let holding = self.holdings.entry(key).or_default();
+            holding.nodes.insert(to);
+            holding.hand_over &= planted!(ctx, HandOverUnderHolders);
+        }
+        ctx.observe(|observer, now| observer.on_replica_set_up(now, key, to));
+    }
+
+    /// Hands `key` over to its single holder, with a value if `is_stale` or workers here have changed it since. Returns false, and
+    /// leaves it here, if a value must go along for which there is no `room`; `None`: its room is taken already.
+    fn write_hand_over(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        (key, to): (Key, NodeId),
+        is_stale: bool,
+        room: Option<&mut Room>,
+        owners: &mut Owners,
+        block: &mut Block,
+    ) -> bool {
+        let bytes_max = ctx.config.block_bytes_max;
+        let there = Location { node: to, counter: ctx.word(key).counter().next() };
+        let handed_over = ctx.store.with_slot(key, |mut slot| {
+            let with_value = is_stale || (slot.word.is_dirty() && !planted!(ctx, HandOverUnread));
+            let bytes = if with_value { size_of_val(slot.value) } else { 0 };
+            if room.is_some_and(|room| !room.widen(bytes, bytes_max)) {
+                return None;
+            }
+            if with_value {
+                block.push(slot.value);
+            }
+            slot.hand_over(there);
+            Some((*slot.version, with_value))
+        });
+        let Some((version, with_value)) = handed_over else { return false };
+        owners.at.push(key, there.counter);
+        owners.versions.push(version);
+        owners.with_value.push(with_value);
+        ctx.count_served(key, to, 0);
+        self.leave(ctx, key, there, false);
+        true
+    }
+
+    /// The main copy of `key` has left. `is_turn`: the signals for it have had their turn.
+    fn leave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key, there: Location, is_turn: bool) {
+        if !planted!(ctx, LeakCopy) {
+            ctx.store.release(key);
+        }
+        if !self.holdings.is_empty() {
+            self.holdings.remove(&key);
+        }
+        let home = Layout::home(key, ctx.config.nodes);
+        if home != ctx.config.node && home != there.node {
+            let older = Location { counter: Counter(there.counter.0 - 1), ..there };
+            let owner = if planted!(ctx, OlderResidence) { older } else { there };
+            ctx.ask(Effect::TellHome { home, key, owner });
+        }
+        ctx.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
+        ctx.ask(Effect::Left { key, is_turn });
+    }
+
+    /// Asks the policy again for the single remaining holder of a key for which the owner has no active intent.
+    pub(super) fn reconsider(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, intents: &Intents, key: Key) {
+        let Some(holding) = self.holdings.get(&key) else { return };
+        if intents.is_interested(key) || ctx.state(key) != State::Main {
+            return;
+        }
+        let [holder] = *holding.nodes.as_slice() else { return };
+        if holding.hand_over {
+            return;
+        }
+        let view = View { key, requester: holder, holders: &NodeSet::new(), owner_has_intent: false };
+        if is_movable(ctx, key) && ctx.policy.place(&view) == Placement::Relocate {
+            self.decide_hand_over(key, holder);
+        }
+    }
+
+    /// The key goes to its single holder with the response to that node's next request.
+    fn decide_hand_over(&mut self, key: Key, holder: NodeId) {
+        if let Some(holding) = self.holdings.get_mut(&key) {
+            holding.hand_over = true;
+            self.holders[holder.index()].due.push_back(key);
+            self.newsworthy.push(holder);
+        }
+    }
+
+    /// Notes that every holder of `key` but `except` lacks a change.
+    pub(super) fn mark_stale(
+        &mut self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        key: Key,
+        except: Option<NodeId>,
+    ) {
+        let Some(holding) = self.holdings.get_mut(&key) else { return };
+        let again = planted!(ctx, MarkStaleAgain);
+        // Of many holders most are stale already when the next change comes.
+        if holding.stale.len() == holding.nodes.len() && !again {
+            return;
+        }
+        let mut at = 0;
+        for node in holding.nodes.iter().filter(|node| Some(*node) != except) {
+            while holding.stale.get(at).is_some_and(|(stale, _)| *stale < node) {
+                at += 1;
+            }
+            if again || holding.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
+                holding.stale.insert(at, (node, ctx.now));
+                self.holders[node.index()].due.push_back(key);
+                self.newsworthy.push(node);
+            }
+        }
+    }
+
+    /// If `key` is owned here and workers have changed it since its holders were last marked, marks them. Returns its word.
+    pub(super) fn fold(&mut self, ctx: &Ctx<impl Store, impl Policy>, key: Key) -> Word {
+        let (is_changed, word) = ctx.store.with_slot(key, |mut slot| {
+            let is_changed = slot.word.state() == State::Main && slot.fold();
+            (is_changed, *slot.word)
+        });
+        if is_changed {
+            self.mark_stale(ctx, key, None);
+        }
+        word
+    }
+
+    /// The key's word as [`Ctx::word`] gives it, folded if `key` is owned here.
+    pub(super) fn folded(&mut self, ctx: &Ctx<impl Store, impl Policy>, key: Key) -> Word {
+        if let Look::Held { .. } = ctx.store.look(key) {
+            return self.fold(ctx, key);
+        }
+        match ctx.word(key) {
+            word if word.state() == State::Main => self.fold(ctx, key),
+            word => word,
+        }
+    }
+
+    fn drop_holder(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        intents: &Intents,
+        key: Key,
+        node: NodeId,
+    ) {
+        let Some(holding) = self.holdings.get_mut(&key) else { return };
+        holding.nodes.remove(node);
+        if !planted!(ctx, KeepStale) {
+            holding.stale.retain(|(stale, _)| *stale != node);
+        }
+        holding.hand_over = false;
+        if holding.nodes.is_empty() {
+            if !planted!(ctx, LeakSideEntry) {
+                self.holdings.remove(&key);
+            }
+            ctx.store.with_slot(key, |mut slot| slot.watch(false));
+        }
+        ctx.observe(|observer, now| observer.on_replica_dropped(now, key, node));
+        self.reconsider(ctx, intents, key);
+    }
+
+    /// A peer is lost: it is no holder any more.
+    pub(super) fn forget_peer(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        intents: &Intents,
+        node: NodeId,
+    ) {
+        self.holders[node.index()] = Holder::default();
+        if planted!(ctx, KeepLostHolder) {
+            return;
+        }
+        let held = self.holdings.iter().filter(|(_, holding)| holding.nodes.contains(node));
+        let mut keys: Vec<Key> = held.map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.drop_holder(ctx, intents, key, node);
+        }
+    }
+
+    /// Tells every peer for which something has come up since its last request, once.
+    pub(super) fn send_news(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+        let mut nodes = mem::take(&mut self.newsworthy);
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes.drain(..) {
+            let holder = &mut self.holders[node.index()];
+            if !holder.due.is_empty() && !holder.told {
+                holder.told = true;
+                ctx.send(node, Message::bare(Body::News));
+            }
+        }
+        self.newsworthy = nodes;
+    }
+}
+
+/// Whether the key's relocation counter has room: a peer may have given it any.
+fn is_movable(ctx: &Ctx<impl Store, impl Policy>, key: Key) -> bool {
+    ctx.word(key).counter() < Counter::MAX
+}
