@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::config::NodeConfig;
 use crate::engine::effect::Effect;
 use crate::engine::input::OpId;
-use crate::engine::output::{Event, Output};
+use crate::engine::output::{Absent, Collective, Event, Output};
 use crate::engine::populate::{Initial, found};
 use crate::error::OpError;
 use crate::id::{Key, NodeId};
@@ -117,6 +117,13 @@ impl<S: Store, P: Policy> Ctx<S, P> {
 
     pub(super) fn tell(&mut self, event: Event<S::Value>) {
         self.outputs.push_back(Output::Event(event));
+    }
+
+    /// Tells for whom a collective call has waited for long, if there is anybody.
+    pub(super) fn tell_missing(&mut self, call: Collective, absent: Vec<Absent>) {
+        if !absent.is_empty() {
+            self.tell(Event::Missing { call, absent });
+        }
     }
 
     pub(super) fn observe(&mut self, tell: impl FnOnce(&mut dyn Observe, Instant)) {

@@ -1,8 +1,7 @@
 //! What a machine asks of the others: it never calls them, the engine does ([`super::Engine`]).
 
 use crate::engine::input::OpId;
-use crate::engine::intent::Request;
-use crate::engine::state::Asker;
+use crate::engine::state::{Asker, Request};
 use crate::id::{Counter, Key, NodeId};
 use crate::route::Hop;
 use crate::slot::Location;

@@ -5,11 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::mem;
 
-use crate::engine::Engine;
-use crate::engine::state::Peer;
-use crate::id::{Key, NodeId};
-use crate::policy::Policy;
-use crate::store::Store;
+use crate::id::Key;
 
 /// Keys that wait for one peer, each once.
 #[derive(Debug, Default)]
@@ -18,7 +14,7 @@ pub(crate) struct Late {
     pub(crate) wanted: BTreeSet<Key>,
     /// Keys whose replica has changed, is set or is given up.
     pub(crate) changed: BTreeSet<Key>,
-    /// Those of them that a mark waits for ([`crate::engine::sync`]): they come before the others.
+    /// Those of them that a mark waits for ([`crate::engine::state::SyncMark`]): they come before the others.
     pub(crate) sealed: BTreeSet<Key>,
 }
 
@@ -51,30 +47,8 @@ impl Late {
     }
 }
 
-impl<S: Store, P: Policy> Engine<S, P> {
-    /// Whether `to` still owes an answer: at most one request to a peer is under way.
-    pub(super) fn owes_answer(&self, to: NodeId) -> bool {
-        self.peers[to.index()].outstanding.is_some()
-    }
-
-    /// Keys that waited, in the list that `of` gives with the key to begin with, for peers which can be asked now: of each as many as a
-    /// round looks at. If some are left, the peer's turn begins with the first of them.
-    pub(super) fn take_late(&mut self, of: fn(&mut Peer) -> (&mut BTreeSet<Key>, &mut Key)) -> Vec<Key> {
-        if planted!(self.ctx, ForgetLate) {
-            self.peers.iter_mut().for_each(|peer| peer.late = Late::default());
-        }
-        let most = self.ctx.config.requests_max.max(1);
-        let free = self.peers.iter_mut().filter(|peer| peer.outstanding.is_none());
-        free.flat_map(|peer| {
-            let (keys, first) = of(peer);
-            take(keys, first, most)
-        })
-        .collect()
-    }
-}
-
 /// Takes at most `most` keys: those from `first` on, then those before it. `first` becomes the first that is left, if one is.
-fn take(keys: &mut BTreeSet<Key>, first: &mut Key, most: usize) -> Vec<Key> {
+pub(crate) fn take(keys: &mut BTreeSet<Key>, first: &mut Key, most: usize) -> Vec<Key> {
     if keys.len() <= most {
         return mem::take(keys).into_iter().collect();
     }

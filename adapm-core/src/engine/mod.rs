@@ -59,11 +59,10 @@ mod watch;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-pub use collective::{Absent, Collective};
 pub use input::{Input, Intent, Op, OpBody, OpId, SignalId};
 #[cfg(feature = "testing")]
 pub use inspect::KeyView;
-pub use output::{Event, Output, Reason};
+pub use output::{Absent, Collective, Event, Output, Reason};
 pub use populate::{Initial, found};
 
 use crate::clock::Clock;

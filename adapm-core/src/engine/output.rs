@@ -3,10 +3,9 @@
 use alloc::vec::Vec;
 
 use crate::engine::Engine;
-use crate::engine::collective::{Absent, Collective};
 use crate::engine::input::OpId;
 use crate::error::OpError;
-use crate::id::NodeId;
+use crate::id::{NodeId, WorkerId};
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::time::Instant;
@@ -61,6 +60,33 @@ pub enum Event<V> {
         /// Which.
         node: NodeId,
     },
+}
+
+/// A call that ends when all workers of all nodes have made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collective {
+    /// [`crate::engine::OpBody::Barrier`].
+    Barrier,
+    /// [`crate::engine::OpBody::Quiesce`].
+    Quiesce,
+}
+
+/// A worker or node that a collective call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// The node.
+    pub node: NodeId,
+    /// The worker; `None`: one of the node's at least, which knows more.
+    pub worker: Option<WorkerId>,
+    /// It waits in the other collective call meanwhile.
+    pub elsewhere: bool,
+}
+
+impl Absent {
+    /// Some worker of a node.
+    pub(super) fn node(node: NodeId, elsewhere: bool) -> Self {
+        Self { node, worker: None, elsewhere }
+    }
 }
 
 /// What a node waits for, most urgent first.

@@ -5,13 +5,15 @@
 //! the key stays on the agenda.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::mem;
 
 use crate::engine::Engine;
-use crate::engine::intent::{ROUND_BITS, Verdict};
+use crate::engine::intent::Verdict;
+use crate::engine::late::{self, Late};
 use crate::engine::room::{Draft, Entry, Requests, entry};
-use crate::engine::state::{Access, Item, Outstanding, SyncMark};
+use crate::engine::state::{Access, Item, Outstanding, Peer, ROUND_BITS, SyncMark};
 use crate::id::{Counter, Key, NodeId};
 use crate::policy::Policy;
 use crate::route;
@@ -99,6 +101,26 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 self.send_request(node, draft);
             }
         }
+    }
+
+    /// Whether `to` still owes an answer: at most one request to a peer is under way.
+    fn owes_answer(&self, to: NodeId) -> bool {
+        self.peers[to.index()].outstanding.is_some()
+    }
+
+    /// Keys that waited, in the list that `of` gives with the key to begin with, for peers which can be asked now: of each as many as a
+    /// round looks at. If some are left, the peer's turn begins with the first of them.
+    fn take_late(&mut self, of: fn(&mut Peer) -> (&mut BTreeSet<Key>, &mut Key)) -> Vec<Key> {
+        if planted!(self.ctx, ForgetLate) {
+            self.peers.iter_mut().for_each(|peer| peer.late = Late::default());
+        }
+        let most = self.ctx.config.requests_max.max(1);
+        let free = self.peers.iter_mut().filter(|peer| peer.outstanding.is_none());
+        free.flat_map(|peer| {
+            let (keys, first) = of(peer);
+            late::take(keys, first, most)
+        })
+        .collect()
     }
 
     fn resend(&mut self) {

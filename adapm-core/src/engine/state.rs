@@ -182,6 +182,18 @@ pub(crate) enum SyncMark {
     Asked,
 }
 
+/// An unanswered intent or localize entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// The low [`ROUND_BITS`] of the number of the round that asked.
+    pub(crate) round: u32,
+    /// Whether it was a localize.
+    pub(crate) localize: bool,
+}
+
+/// Low bits of a round's number that are kept: nothing is unanswered for as many rounds as these can count.
+pub(crate) const ROUND_BITS: u32 = 24;
+
 /// What this engine knows of one other node.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {

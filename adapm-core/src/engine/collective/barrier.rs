@@ -5,10 +5,11 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::missing::{Absent, Collective, Patience, tell_missing};
+use super::patience::Patience;
 use super::{COORDINATOR, Presence};
 use crate::engine::ctx::Ctx;
 use crate::engine::input::OpId;
+use crate::engine::output::{Absent, Collective};
 use crate::error::Fault;
 use crate::id::{NodeId, WorkerId};
 use crate::node_set::NodeSet;
@@ -105,7 +106,7 @@ impl Barriers {
                 if from == COORDINATOR && number == self.number && self.may_miss(ctx.config.node, &nodes) =>
             {
                 let absent = nodes.into_iter().map(|node| Absent::node(node, false)).collect();
-                tell_missing(ctx, Collective::Barrier, absent);
+                ctx.tell_missing(Collective::Barrier, absent);
             }
             _ => return Err(Fault::Unexpected),
         }

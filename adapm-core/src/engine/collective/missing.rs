@@ -5,65 +5,15 @@
 
 use alloc::vec::Vec;
 
-use super::{COORDINATOR, Collectives, barrier};
-use crate::config::NodeConfig;
+use super::{COORDINATOR, Collectives};
 use crate::engine::ctx::Ctx;
-use crate::engine::output::Event;
-use crate::id::{ChannelId, NodeId, WorkerId};
+use crate::engine::output::{Absent, Collective};
+use crate::id::{ChannelId, WorkerId};
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::time::Instant;
-use crate::wire::message::Barrier;
-
-/// A call that ends when all workers of all nodes have made it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collective {
-    /// [`crate::engine::OpBody::Barrier`].
-    Barrier,
-    /// [`crate::engine::OpBody::Quiesce`].
-    Quiesce,
-}
-
-/// A worker or node that a collective call waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Absent {
-    /// The node.
-    pub node: NodeId,
-    /// The worker; `None`: one of the node's at least, which knows more.
-    pub worker: Option<WorkerId>,
-    /// It waits in the other collective call meanwhile.
-    pub elsewhere: bool,
-}
-
-/// Since when something is waited for, and whether that was told.
-#[derive(Debug, Default)]
-pub(super) struct Patience {
-    since: Option<Instant>,
-    is_told: bool,
-}
-
-impl Patience {
-    /// From here on it is waited, or not any more.
-    pub(super) fn set(&mut self, waits: bool, now: Instant) {
-        if waits {
-            self.since.get_or_insert(now);
-        } else {
-            *self = Self::default();
-        }
-    }
-
-    /// When to tell, if that is still to be done.
-    pub(super) fn until(&self, config: &NodeConfig) -> Option<Instant> {
-        self.since.filter(|_| !self.is_told).map(|since| since.plus_nanos(config.barrier_report_nanos))
-    }
-
-    /// Returns true once, when it is time to tell.
-    fn is_over(&mut self, config: &NodeConfig, now: Instant) -> bool {
-        let is_over = self.until(config).is_some_and(|until| until <= now);
-        self.is_told |= is_over;
-        is_over
-    }
-}
+use crate::wire::Message;
+use crate::wire::message::{Barrier, Body};
 
 impl Collectives {
     /// When some collective call will have waited for long.
@@ -86,27 +36,30 @@ impl Collectives {
         let now = ctx.now;
         if self.barriers.own.is_over(&ctx.config, now) {
             let absent = self.absent_workers(ctx, self.barriers.callers());
-            tell_missing(ctx, Collective::Barrier, absent);
+            ctx.tell_missing(Collective::Barrier, absent);
         }
         if self.quiesces.own.is_over(&ctx.config, now) {
             let absent = self.absent_workers(ctx, self.quiesces.callers());
-            tell_missing(ctx, Collective::Quiesce, absent);
+            ctx.tell_missing(Collective::Quiesce, absent);
         }
         if self.barriers.all.is_over(&ctx.config, now) {
             let nodes = self.barriers.missing(ctx, &self.presence);
             let number = self.barriers.number();
             for node in self.barriers.arrived().iter().filter(|node| *node != COORDINATOR) {
-                barrier::tell(ctx, node, Barrier::Missing { number, nodes: (&nodes).into() });
+                ctx.send(
+                    node,
+                    Message::bare(Body::Barrier(Barrier::Missing { number, nodes: (&nodes).into() })),
+                );
             }
             let arrived = self.quiesces.arrived();
             let absent = nodes.iter().map(|node| Absent::node(node, arrived.contains(node))).collect();
-            tell_missing(ctx, Collective::Barrier, absent);
+            ctx.tell_missing(Collective::Barrier, absent);
         }
         if self.quiesces.all.is_over(&ctx.config, now) {
             let arrived = self.barriers.arrived();
             let nodes = ctx.nodes().filter(|node| !self.quiesces.wants_rest_at(&self.presence, *node));
             let absent = nodes.map(|node| Absent::node(node, arrived.contains(node))).collect();
-            tell_missing(ctx, Collective::Quiesce, absent);
+            ctx.tell_missing(Collective::Quiesce, absent);
         }
     }
 
@@ -123,18 +76,5 @@ impl Collectives {
         let absent = workers.filter(|worker| self.presence.live[worker.index()] && !callers.contains(worker));
         let node = ctx.config.node;
         absent.map(|worker| Absent { node, worker: Some(worker), elsewhere: waits(worker) }).collect()
-    }
-}
-
-pub(super) fn tell_missing(ctx: &mut Ctx<impl Store, impl Policy>, call: Collective, absent: Vec<Absent>) {
-    if !absent.is_empty() {
-        ctx.tell(Event::Missing { call, absent });
-    }
-}
-
-impl Absent {
-    /// Some worker of a node.
-    pub(super) fn node(node: NodeId, elsewhere: bool) -> Self {
-        Self { node, worker: None, elsewhere }
     }
 }

@@ -4,17 +4,17 @@
 
 mod barrier;
 mod missing;
+mod patience;
 mod quiesce;
 mod sync;
 
 use alloc::vec::Vec;
 
-pub use missing::{Absent, Collective};
 pub(super) use sync::Begun;
 
 use crate::engine::ctx::Ctx;
 use crate::engine::input::OpId;
-use crate::engine::intent::Request;
+use crate::engine::state::Request;
 use crate::error::Fault;
 use crate::id::{NodeId, WorkerId};
 use crate::node_set::NodeSet;

@@ -18,7 +18,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::missing::Patience;
+use super::patience::Patience;
 use super::{COORDINATOR, Presence};
 use crate::engine::ctx::Ctx;
 use crate::engine::effect::Effect;

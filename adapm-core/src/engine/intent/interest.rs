@@ -1,5 +1,7 @@
 //! What an engine knows of the intent of its node for a key: 8 bytes, as windows may be long and their keys many.
 
+use crate::engine::state::Request;
+
 /// Acted-on intent of this node, and whether the owner has been asked: intent may end before the answer is here.
 #[derive(Debug, Default)]
 pub(crate) struct Interest {
@@ -8,15 +10,6 @@ pub(crate) struct Interest {
     /// The low bits of the number of the round that asked, if [`Mark::Asked`].
     round: [u8; 3],
     marks: u8,
-}
-
-/// An unanswered intent or localize entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
-    /// The low [`ROUND_BITS`] of the number of the round that asked.
-    pub(crate) round: u32,
-    /// Whether it was a localize.
-    pub(crate) localize: bool,
 }
 
 /// What may be so of an interest.
@@ -105,9 +98,6 @@ impl Interest {
         !self.is(Mark::Asked)
     }
 }
-
-/// Low bits of a round's number that are kept: nothing is unanswered for as many rounds as these can count.
-pub(crate) const ROUND_BITS: u32 = 24;
 
 const _: () = assert!(size_of::<(crate::id::Key, Interest)>() == 16, "a key each, of millions");
 

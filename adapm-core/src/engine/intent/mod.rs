@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::engine::ctx::Ctx;
 use crate::engine::effect::Effect;
 use crate::engine::input::{Intent, OpId};
-use crate::engine::state::KeyMap;
+use crate::engine::state::{KeyMap, Request};
 use crate::error::OpError;
 use crate::id::{Key, NodeId, WorkerId};
 use crate::policy::Policy;
@@ -27,7 +27,6 @@ use crate::slot::{Location, State, Word};
 use crate::store::{self, Look, Store};
 
 use interest::{Interest, Mark};
-pub(super) use interest::{ROUND_BITS, Request};
 use signals::Signals;
 
 /// Rounds after which a localize that brought a replica instead of ownership ends, if the node has no other intent. Counted
