@@ -1,5 +1,7 @@
 //! What a machine asks of the others: it never calls them, the engine does ([`super::Engine`]).
 
+use alloc::boxed::Box;
+
 use crate::engine::input::OpId;
 use crate::engine::state::{Asker, Request};
 use crate::id::{Counter, Key, NodeId};
@@ -7,7 +9,7 @@ use crate::route::Hop;
 use crate::slot::Location;
 
 /// Something that another machine has to do, in the same input.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) enum Effect {
     /// To the round: somebody waits, so the next ones begin as early as they may.
     Hurry,
@@ -20,7 +22,7 @@ pub(super) enum Effect {
     /// To what leaves: the home of `key` is told its new owner.
     TellHome { home: NodeId, key: Key, owner: Location },
     /// To the operations of peers: an intent or localize of a key that is not owned here goes on.
-    PassOn { hop: Hop, asker: Asker, key: Key, counter: Counter, localize: bool },
+    PassOn(Box<PassOn>),
     /// To the operations of peers: what waits for news of `key` is looked at again.
     Unpark(Key),
     /// To the intents: `asked` was asked for `key`, which is said to have moved since.
@@ -30,3 +32,15 @@ pub(super) enum Effect {
     /// To the round and to calls that wait: an intent or localize of this node, of a key that was not here, is answered.
     Answered(Request),
 }
+
+/// An entry that goes on: rare, and larger than all else that is asked.
+#[derive(Debug)]
+pub(super) struct PassOn {
+    pub(super) hop: Hop,
+    pub(super) asker: Asker,
+    pub(super) key: Key,
+    pub(super) counter: Counter,
+    pub(super) localize: bool,
+}
+
+const _: () = assert!(size_of::<Effect>() <= 32, "several a key that moves");

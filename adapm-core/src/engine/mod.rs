@@ -81,7 +81,7 @@ use crate::wire::{Message, shape};
 
 use collective::{Begun, Collectives};
 use ctx::Ctx;
-use effect::Effect;
+use effect::{Effect, PassOn};
 use intent::Intents;
 use outgoing::Outgoing;
 use ownership::Ownership;
@@ -245,7 +245,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
                     self.intents.ask_later(key);
                 }
                 Effect::TellHome { home, key, owner } => self.outgoing.add_residence(home, key, owner),
-                Effect::PassOn { hop, asker, key, counter, localize } => {
+                Effect::PassOn(entry) => {
+                    let PassOn { hop, asker, key, counter, localize } = *entry;
                     let asked = if localize { AskedFor::Localize } else { AskedFor::Intent };
                     self.pass_on(hop, asker, key, counter, asked);
                 }

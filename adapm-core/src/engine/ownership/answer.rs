@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::{Ownership, is_movable};
 use crate::engine::ctx::Ctx;
-use crate::engine::effect::Effect;
+use crate::engine::effect::{Effect, PassOn};
 use crate::engine::intent::Intents;
 use crate::engine::outgoing::{self, GrantDraft};
 use crate::engine::room::Room;
@@ -98,7 +98,7 @@ impl Ownership {
                     ctx.count_served(key, from, 0);
                     self.grant(ctx, intents, (key, word.counter()), from, localize, &mut draft);
                 }
-                hop => ctx.ask(Effect::PassOn { hop, asker, key, counter, localize }),
+                hop => ctx.ask(Effect::PassOn(Box::new(PassOn { hop, asker, key, counter, localize }))),
             }
         }
         *done += piece.len();
