@@ -15,7 +15,7 @@
 //! | [`id`], [`clock`], [`time`], [`value`], [`layout`], [`config`], [`error`], [`node_set`] | vocabulary |
 //! | [`slot`] | transitions of one local copy |
 //! | [`store`], [`transport`], [`observe`] | traits that siblings implement |
-//! | [`node`] | the protocol engine of one channel of one node |
+//! | [`engine`] | the protocol engine of one channel of one node |
 //! | [`route`] | next hop of a key |
 //! | [`ticket`] | who can have answered |
 //! | [`policy`] | decisions: technique and action timing |

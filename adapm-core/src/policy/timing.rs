@@ -13,7 +13,7 @@
 //! neighbours, which neither a trend nor a bad first estimate disturbs. Where it is no larger than Poisson's, the bound is
 //! that of Algorithm 1.
 //!
-//! Not here: which intents exist, and what acting means ([`crate::node`]).
+//! Not here: which intents exist, and what acting means ([`crate::engine`]).
 
 use alloc::vec::Vec;
 

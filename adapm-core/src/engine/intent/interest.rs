@@ -74,7 +74,7 @@ impl Interest {
         }
     }
 
-    /// The low [`ROUND_BITS`] of the number of the round that asked, if an entry is unanswered.
+    /// The low bits of the number of the round that asked, if an entry is unanswered.
     pub(crate) fn asked_in(&self) -> Option<u32> {
         let [low, middle, high] = self.round;
         self.is(Mark::Asked).then_some(u32::from_le_bytes([low, middle, high, 0]))
