@@ -15,9 +15,9 @@ use core::fmt;
 use core::ops::Range;
 
 use adapm_core::config::NodeConfig;
+use adapm_core::engine::{Engine, Event, Initial, Input, Intent, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::error::{ConfigError, DecodeError, InputError, OpError};
 use adapm_core::link::Event as LinkEvent;
-use adapm_core::engine::{Event, Initial, Input, Intent, Engine, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::Pushed;
 use adapm_core::stats::Stats;
@@ -109,8 +109,8 @@ impl<S: Store, P: Port> SerialEngine<S, P> {
         if bytes > FRAME_BYTES_MAX {
             return Err(NodeError::Line(LineError::FrameLen { bytes }));
         }
-        let engine =
-            Engine::new(config, layout, store, System::Adapm.policy(1), initial).map_err(NodeError::Config)?;
+        let engine = Engine::new(config, layout, store, System::Adapm.policy(1), initial)
+            .map_err(NodeError::Config)?;
         engine.populate();
         Ok(Self {
             engine,
