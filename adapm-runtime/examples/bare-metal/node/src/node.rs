@@ -92,7 +92,7 @@ pub struct SerialNode<S: Store, P: Port> {
     outgoing: Vec<u8>,
 }
 
-impl<S: Store, P: Port> SerialEngine<S, P> {
+impl<S: Store, P: Port> SerialNode<S, P> {
     /// Node `node` of two; creates its main copies.
     ///
     /// # Errors

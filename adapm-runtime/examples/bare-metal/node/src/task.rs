@@ -18,7 +18,7 @@ use adapm_core::store::Store;
 use adapm_core::wire::PROTOCOL_VERSION;
 use adapm_core::{Clock, Key, Layout, NodeId};
 
-use crate::engine::{NodeError, Port, SerialNode};
+use crate::node::{NodeError, Port, SerialNode};
 
 /// (Number of keys, value length) of the layout.
 pub const EXTENTS: &[(u64, usize)] = &[(24, 4), (1, 8)];
