@@ -144,7 +144,8 @@ impl Residences {
 }
 
 fn record(ctx: &mut Ctx<impl Store, impl Policy>, key: Key, word: Word, there: Location) {
-    if word.state() == State::Requested {
+    // After a loss nobody is asked any more, and nothing takes back what is noted here.
+    if word.state() == State::Requested && ctx.first_lost.is_none() {
         let asked = ctx.first_hop(key, word).node;
         ctx.ask(Effect::AskedBefore { key, asked });
     }

@@ -172,7 +172,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 }
                 let want = Want { counter, localize, is_here };
                 entries.push(entry(drafts, key, node, ctx.value_bytes(key), want));
-                Verdict::Asked { localize, is_here }
+                Verdict::Asked { is_here }
             });
         }
         entries

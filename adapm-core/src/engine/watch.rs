@@ -64,7 +64,8 @@ impl Watch {
         let looks = if planted!(ctx, CountAbsence) { looks_since(ctx, due) } else { 1 };
         let counts_all = planted!(ctx, BlameUnasked);
         let asks = waits() && !planted!(ctx, NeverAskIdle);
-        for node in ctx.nodes().filter(|node| *node != ctx.config.node).collect::<Vec<_>>() {
+        let own = ctx.config.node;
+        for node in ctx.nodes().filter(|node| *node != own) {
             let unheard = &mut self.unheard[node.index()];
             if !owes(node) && !counts_all {
                 *unheard = 0;

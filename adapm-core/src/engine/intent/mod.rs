@@ -82,8 +82,8 @@ pub(super) enum Verdict {
         /// In the list of this machine.
         here: bool,
     },
-    /// Its owner is asked, for ownership if `localize`; `is_here`: by the holder of a replica, so that the answer comes with that of the request.
-    Asked { localize: bool, is_here: bool },
+    /// Its owner is asked; `is_here`: by the holder of a replica, so that the answer comes with that of the request.
+    Asked { is_here: bool },
 }
 
 impl Wanted {
@@ -135,6 +135,7 @@ impl Intents {
             + self.due.len()
             + self.listed.len()
             + self.unanswered
+            + self.asked_before.len()
             + self.signals.keys()
     }
 
@@ -423,10 +424,10 @@ impl Intents {
                     self.listed.push_back(key);
                 }
             }
-            Verdict::Asked { localize, is_here } => {
+            Verdict::Asked { is_here } => {
                 interest.take(Mark::Unsent);
                 if !is_here {
-                    interest.ask(Request { round: ctx.round as u32, localize });
+                    interest.ask(Request { round: ctx.round as u32, localize: wanted.localize });
                     self.unanswered += 1;
                 }
             }
