@@ -7,11 +7,13 @@ use alloc::vec::Vec;
 use crate::clock::Clock;
 use crate::config::NodeConfig;
 use crate::engine::effect::Effect;
+use crate::engine::entry::Access;
 use crate::engine::input::OpId;
+use crate::engine::outgoing::Outgoing;
 use crate::engine::output::{Absent, Collective, Event, Output};
 use crate::engine::populate::{Initial, found};
 use crate::error::OpError;
-use crate::id::{Key, NodeId};
+use crate::id::{Key, NodeId, Ticket, Version};
 use crate::layout::{Kind, Layout};
 use crate::node_set::NodeSet;
 use crate::observe::Observe;
@@ -24,6 +26,12 @@ use crate::ticket::Tickets;
 use crate::time::Instant;
 use crate::value::Value;
 use crate::wire::Message;
+
+/// A map from keys whose iteration order is the same in every run; it must not reach an output all the same.
+pub(super) type KeyMap<T> = hashbrown::HashMap<Key, T, foldhash::fast::FixedState>;
+
+/// A map from operations, as [`KeyMap`].
+pub(super) type OpMap<T> = hashbrown::HashMap<OpId, T, foldhash::fast::FixedState>;
 
 /// What every machine may use, and none of them owns.
 pub(super) struct Ctx<S: Store, P: Policy> {
@@ -40,6 +48,8 @@ pub(super) struct Ctx<S: Store, P: Policy> {
     pub(super) clocks: Vec<Clock>,
     pub(super) tickets: Tickets,
     pub(super) outputs: VecDeque<Output<S::Value>>,
+    /// Entries that leave at the end of the input.
+    pub(super) outgoing: Outgoing<S::Value>,
     /// What machines ask of each other, in order.
     pub(super) effects: VecDeque<Effect>,
     pub(super) observer: Option<Box<dyn Observe + Send>>,
@@ -66,6 +76,7 @@ impl<S: Store, P: Policy> Ctx<S, P> {
             clocks: alloc::vec![Clock(0); config.workers],
             tickets: Tickets::new(config.secret),
             outputs: VecDeque::new(),
+            outgoing: Outgoing::default(),
             effects: VecDeque::new(),
             observer: None,
             stats: Stats::default(),
@@ -86,6 +97,12 @@ impl<S: Store, P: Policy> Ctx<S, P> {
         (0..self.config.nodes).map(|index| NodeId(u16::try_from(index).expect("node ids are 16 bits wide")))
     }
 
+    /// All other nodes, in order.
+    pub(super) fn peers(&self) -> impl Iterator<Item = NodeId> + Clone + use<S, P> {
+        let own = self.config.node;
+        self.nodes().filter(move |node| *node != own)
+    }
+
     pub(super) fn is_lost(&self, node: NodeId) -> bool {
         self.first_lost.is_some() && self.lost.contains(node)
     }
@@ -99,6 +116,30 @@ impl<S: Store, P: Policy> Ctx<S, P> {
             self.stats.messages_sent += 1;
         }
         self.outputs.push_back(Output::Transmit(to, message));
+    }
+
+    /// Drafts an operation of this node on `key`; `payload` `[value_len]` is its update or value, empty for a pull. Returns the
+    /// secret of its message.
+    pub(super) fn send_operation(
+        &mut self,
+        asked: Location,
+        key: Key,
+        access: Access,
+        payload: &[S::Value],
+    ) -> Ticket {
+        self.outgoing.add_operation(&mut self.tickets, asked, key, access, payload)
+    }
+
+    /// Sends what was drafted.
+    pub(super) fn flush(&mut self) {
+        if self.outgoing.is_empty() {
+            return;
+        }
+        let store = &self.store;
+        let bytes = |key| store.value_len(key) * S::Value::WIDTH;
+        for (to, message) in self.outgoing.take_messages(self.config.block_bytes_max, bytes) {
+            self.send(to, message);
+        }
     }
 
     /// Asks something of another machine.
@@ -199,6 +240,19 @@ impl<S: Store, P: Policy> Ctx<S, P> {
         sparse && word == Word::EMPTY && Layout::home(key, self.config.nodes) == self.config.node
     }
 
+    /// Creates the main copies of this channel's keys of a dense layout of which this node is the home.
+    pub(super) fn populate(&self) {
+        if self.layout.kind() == Kind::Sparse {
+            return;
+        }
+        let keys = self.layout.keys();
+        for key in (keys.start.0..keys.end.0).map(Key) {
+            if self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node {
+                self.found(key);
+            }
+        }
+    }
+
     /// Creates the main copy of a key, of which this node is the home.
     pub(super) fn found(&self, key: Key) {
         found(&self.store, &[key], &self.initial);
@@ -211,6 +265,90 @@ impl<S: Store, P: Policy> Ctx<S, P> {
     /// Where an entry of this node's own goes first.
     pub(super) fn first_hop(&self, key: Key, word: Word) -> Location {
         route::first_hop(word, key, self.config.node, self.config.nodes, self.config.location_caches)
+    }
+
+    /// Returns true if a replica of `key` is here that `owner` owns.
+    pub(super) fn holds_replica_of(&self, owner: NodeId, key: Key) -> bool {
+        let word = self.peek(key);
+        word.state() == State::Replica && route::believed(word, key, self.config.nodes).node == owner
+    }
+
+    /// A replica was granted of a key that was asked for.
+    pub(super) fn install_replica(
+        &mut self,
+        key: Key,
+        version: Version,
+        value: &[S::Value],
+        owner: Location,
+    ) {
+        self.store.reserve(key, true);
+        self.store.with_slot(key, |mut slot| slot.install(version, value, owner));
+        self.stats.replicas += 1;
+        self.observe(|observer, now| observer.on_replica_installed(now, key, owner.node));
+    }
+
+    /// Ownership of a key in `state` has arrived from `former.node`, under the counter of `former`.
+    pub(super) fn take_ownership(
+        &mut self,
+        key: Key,
+        state: State,
+        former: Location,
+        version: Version,
+        value: Option<&[S::Value]>,
+    ) {
+        let is_replica = state == State::Replica;
+        if !is_replica {
+            self.store.reserve(key, false);
+        }
+        self.store.with_slot(key, |mut slot| slot.arrive(version, value, former));
+        if is_replica {
+            self.store.reserve(key, false);
+        }
+        self.stats.relocations += 1;
+        self.observe(|observer, now| observer.on_arrival(now, key, former.counter));
+    }
+
+    /// Refreshes a replica.
+    pub(super) fn refresh(&self, key: Key, version: Version, value: &[S::Value]) {
+        let over = planted!(self, RefreshOverPending);
+        self.store.with_slot(key, |mut slot| {
+            slot.refresh(version, value);
+            if over {
+                slot.value.copy_from_slice(value);
+            }
+        });
+    }
+
+    /// A replica is gone with its owner, and with it what it had not sent.
+    pub(super) fn abandon_replica(&mut self, key: Key) {
+        self.store.with_slot(key, |mut slot| slot.abandon());
+        self.store.release(key);
+        self.observe(|observer, now| observer.on_replica_released(now, key));
+    }
+
+    /// Returns replicas that are here of keys that `owner` owns, in order. Costs one look at every held copy of the store.
+    pub(super) fn replicas_of(&self, owner: NodeId) -> Vec<Key> {
+        let mut keys = Vec::new();
+        self.store.visit(self.layout.keys(), |key, slot| {
+            let believed = route::believed(*slot.word, key, self.config.nodes).node;
+            if slot.word.state() == State::Replica && believed == owner && self.is_own_channel(key) {
+                keys.push(key);
+            }
+        });
+        keys
+    }
+
+    /// The lost node without which an operation on `keys` cannot be done; `None` if all of them are local, or none is lost.
+    pub(super) fn lost_for(&self, keys: &[Key], needs_owner: bool) -> Option<NodeId> {
+        let first = self.first_lost?;
+        let local = |key: &&Key| match self.peek(**key).state() {
+            State::Main => true,
+            State::Replica => !needs_owner,
+            State::None | State::Requested | State::Releasing => false,
+        };
+        let far = keys.iter().find(|key| !local(key))?;
+        let hop = self.first_hop(*far, self.peek(*far)).node;
+        Some(if self.is_lost(hop) || planted!(self, NameHopAsLost) { hop } else { first })
     }
 
     /// Learns where a key is, if this node keeps such facts.

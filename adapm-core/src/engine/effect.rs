@@ -2,11 +2,10 @@
 
 use alloc::boxed::Box;
 
+use crate::engine::entry::Asker;
 use crate::engine::input::OpId;
-use crate::engine::state::{Asker, Request};
 use crate::id::{Counter, Key, NodeId};
 use crate::route::Hop;
-use crate::slot::Location;
 
 /// Something that another machine has to do, in the same input.
 #[derive(Debug)]
@@ -19,8 +18,6 @@ pub(super) enum Effect {
     Unwanted(Key),
     /// To the intents: the main copy of `key` has left. `is_turn`: the signals for it have had their turn.
     Left { key: Key, is_turn: bool },
-    /// To what leaves: the home of `key` is told its new owner.
-    TellHome { home: NodeId, key: Key, owner: Location },
     /// To the operations of peers: an intent or localize of a key that is not owned here goes on.
     PassOn(Box<PassOn>),
     /// To the operations of peers: what waits for news of `key` is looked at again.
@@ -29,8 +26,14 @@ pub(super) enum Effect {
     AskedBefore { key: Key, asked: NodeId },
     /// To the operations: one key of this one is done.
     Finish(OpId),
-    /// To the round and to calls that wait: an intent or localize of this node, of a key that was not here, is answered.
-    Answered(Request),
+    /// To the round: a replica of `key` has become dirty.
+    Dirtied(Key),
+    /// To the owner's part: operations of this node have changed the main copy of `key`.
+    Changed(Key),
+    /// To the intents: the next round looks whether somebody has to be asked for `key`.
+    AskLater(Key),
+    /// To whoever wants `key`: its intent or localize entry came back, turned away.
+    TurnedAway(Key),
 }
 
 /// An entry that goes on: rare, and larger than all else that is asked.
@@ -43,4 +46,4 @@ pub(super) struct PassOn {
     pub(super) localize: bool,
 }
 
-const _: () = assert!(size_of::<Effect>() <= 32, "several a key that moves");
+const _: () = assert!(size_of::<Effect>() <= 24, "several a key that moves");

@@ -3,25 +3,22 @@
 //! | file | subject |
 //! | --- | --- |
 //! | [`input`], [`output`] | what enters and leaves |
-//! | `state` | side maps: only keys in which something is going on |
-//! | `access` | operations of own workers |
-//! | `operate` | operations of other nodes, answers |
-//! | `intent` | which keys this node wants: signals, action timing, reference counts, localizes |
-//! | `round` | the requester's half of a round |
-//! | `receive` | what answers and grants bring the requester |
-//! | `ownership` | keys owned here: decisions, relocation, replication, the owner's half of a round |
-//! | `residences` | what a home knows of owners |
-//! | `outgoing` | grouped outgoing entries |
-//! | `pending` | forwarding and parking |
-//! | `collective` | barrier, quiesce, the end of a run, `wait_sync`, and who holds them up |
+//! | `steps` | steps in which several machines have a part: a round, its answers, an entry, a loss |
+//! | `intent` | machine: which keys this node wants, and of whom it has asked for them |
+//! | `operations` | machine: operations of own workers, entries of other nodes that wait |
+//! | `ownership` | machine: keys owned here: decisions, relocation, replication, the owner's half of a round |
+//! | `residences` | machine: what a home knows of owners |
+//! | `round` | machine: the requester's half of a round |
+//! | `collective` | machine: barrier, quiesce, the end of a run, `wait_sync`, and who holds them up |
+//! | `watch` | machine: peers that do not answer |
 //! | `ctx`, `effect` | what machines share, and ask of each other |
-//! | `lost` | what the loss of a peer ends |
-//! | `watch` | peers that do not answer |
-//! | `inspect` | what tests and statistics see |
+//! | `entry`, `outgoing` | entries that nodes send to each other, and those that leave at the end of an input |
+//! | `budget`, `deferred` | room in messages, and what waits for lack of it |
+//! | `populate`, `inspect` | where main copies come from, what tests see |
 //!
-//! `intent`, `ownership`, `residences`, `collective`, `outgoing` and `watch` are machines: nobody else reaches their fields, their handlers get what all share
-//! (`ctx`), and what they ask of the rest they say as an `effect`, which the engine follows in the same input. They never call it.
-//! The other files work on the engine's fields.
+//! A machine's fields are private to it. Its handlers get what all share (`ctx`) and, to read, the machines whose facts they
+//! need; what they ask of another machine they say as an `effect`, which the engine follows in the same input. No machine calls
+//! another one: in which order several of them act stands in `steps`.
 
 /// Whether a mistake is planted: a run-time value of the feature `testing`, `false` without it.
 macro_rules! planted {
@@ -29,35 +26,35 @@ macro_rules! planted {
         #[cfg(feature = "testing")]
         let planted = $ctx.bug == Some(crate::testing::Bug::$bug);
         #[cfg(not(feature = "testing"))]
-        let planted = false;
+        let planted = {
+            let _ = &$ctx;
+            false
+        };
         planted
     }};
 }
 
-mod access;
+mod budget;
 mod collective;
 mod ctx;
+mod deferred;
 mod effect;
+mod entry;
 pub mod input;
+#[cfg(feature = "testing")]
 mod inspect;
 mod intent;
-mod late;
-mod lost;
-mod operate;
+mod operations;
 mod outgoing;
 pub mod output;
 mod ownership;
-mod pending;
 mod populate;
-mod receive;
 mod residences;
-mod room;
 mod round;
-mod state;
+mod steps;
 mod watch;
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 pub use input::{Input, Intent, Op, OpBody, OpId, SignalId};
 #[cfg(feature = "testing")]
@@ -68,13 +65,12 @@ pub use populate::{Initial, found};
 use crate::clock::Clock;
 use crate::config::NodeConfig;
 use crate::error::{ConfigError, Fault, InputError, OpError, ProtocolError};
-use crate::id::{Key, NodeId};
+use crate::id::NodeId;
 use crate::layout::Layout;
 use crate::observe::Observe;
 use crate::policy::Policy;
-use crate::slot::State;
 use crate::stats::Stats;
-use crate::store::{Look, Store};
+use crate::store::Store;
 use crate::time::Instant;
 use crate::wire::message::Body;
 use crate::wire::{Message, shape};
@@ -82,11 +78,12 @@ use crate::wire::{Message, shape};
 use collective::{Begun, Collectives};
 use ctx::Ctx;
 use effect::{Effect, PassOn};
+use entry::{Access, AskedFor, Entry};
 use intent::Intents;
-use outgoing::Outgoing;
+use operations::Operations;
 use ownership::Ownership;
 use residences::Residences;
-use state::{Access, Agenda, AskedFor, KeyMap, OpMap, OpState, Parked, Peer, Queue, Round};
+use round::Round;
 use watch::Watch;
 
 /// The protocol engine of one channel of one node.
@@ -95,15 +92,10 @@ use watch::Watch;
 pub struct Engine<S: Store, P: Policy> {
     ctx: Ctx<S, P>,
     intents: Intents,
+    operations: Operations<S::Value>,
     ownership: Ownership,
     residences: Residences,
-    queues: KeyMap<Queue<S::Value>>,
-    parked: KeyMap<Vec<Parked<S::Value>>>,
-    ops: OpMap<OpState<S::Value>>,
-    peers: Vec<Peer>,
     round: Round,
-    agenda: Agenda,
-    outgoing: Outgoing<S::Value>,
     collectives: Collectives,
     watch: Watch,
 }
@@ -122,18 +114,12 @@ impl<S: Store, P: Policy> Engine<S, P> {
     ) -> Result<Self, ConfigError> {
         config.check(&layout)?;
         config.check_frames::<S::Value>(&layout)?;
-        let peers = (0..config.nodes).map(|_| Peer::default()).collect();
         Ok(Self {
-            intents: Intents::new(config.workers),
+            intents: Intents::new(config.nodes, config.workers),
+            operations: Operations::new(config.nodes),
             ownership: Ownership::new(config.nodes),
             residences: Residences::new(config.nodes),
-            queues: KeyMap::default(),
-            parked: KeyMap::default(),
-            ops: OpMap::default(),
-            peers,
-            round: Round::default(),
-            agenda: Agenda::default(),
-            outgoing: Outgoing::default(),
+            round: Round::new(config.nodes),
             collectives: Collectives::new(config.nodes, config.workers),
             watch: Watch::new(config.nodes),
             ctx: Ctx::new(config, layout, store, policy, initial),
@@ -154,16 +140,16 @@ impl<S: Store, P: Policy> Engine<S, P> {
             Input::Op(op) => self.handle_op(op)?,
             Input::Intent(intent) => self.intents.handle_intent(&self.ctx, intent)?,
             Input::TakeBack(intent) => self.intents.handle_take_back(&self.ctx, intent)?,
-            Input::Dirty(keys) => self.agenda.dirty.extend_from_slice(keys),
+            Input::Dirty(keys) => self.round.note_dirty(keys),
             Input::Timeout(clocks) => self.handle_timeout(clocks)?,
             Input::PeerLost(node) => self.handle_peer_lost(node)?,
             Input::Heard(node) => self.watch.handle_heard(&self.ctx, node)?,
         }
         self.follow_effects();
         self.go_on();
-        let (ops, intents, collectives) = (&self.ops, &self.intents, &self.collectives);
-        let is_owed = || self.peers.iter().any(|peer| peer.outstanding.is_some());
-        self.watch.begin(&self.ctx, || waits_for_others(ops, intents, collectives) || is_owed());
+        if self.watch.may_begin(&self.ctx) && (self.waits_for_others() || self.round.is_owed()) {
+            self.watch.begin(&self.ctx);
+        }
         Ok(())
     }
 
@@ -225,7 +211,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         if !self.ownership.is_answering() {
             self.progress_syncs();
-            self.outgoing.flush(&mut self.ctx);
+            self.ctx.flush();
             self.ownership.send_news(&mut self.ctx);
             self.answer_probes();
         }
@@ -235,8 +221,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn follow_effects(&mut self) {
         while let Some(effect) = self.ctx.effects.pop_front() {
             match effect {
-                Effect::Hurry => self.round.awaited = self.ctx.round,
-                Effect::Ask(node) => self.peers[node.index()].news = true,
+                Effect::Hurry => self.round.hurry(),
+                Effect::Ask(node) => self.round.ask_next(node),
                 Effect::Unwanted(key) => self.note_unwanted(key),
                 Effect::Left { key, is_turn } => {
                     if is_turn {
@@ -244,36 +230,25 @@ impl<S: Store, P: Policy> Engine<S, P> {
                     }
                     self.intents.ask_later(key);
                 }
-                Effect::TellHome { home, key, owner } => self.outgoing.add_residence(home, key, owner),
                 Effect::PassOn(entry) => {
                     let PassOn { hop, asker, key, counter, localize } = *entry;
                     let asked = if localize { AskedFor::Localize } else { AskedFor::Intent };
-                    self.pass_on(hop, asker, key, counter, asked);
+                    self.operations.pass_on(&mut self.ctx, hop, Entry { asker, key, counter, asked });
                 }
-                Effect::Unpark(key) => self.unpark(key),
+                Effect::Unpark(key) => {
+                    for entry in self.operations.take_parked(key) {
+                        if !planted!(self.ctx, ForgetParkedEntries) {
+                            self.serve(entry.borrowed());
+                        }
+                    }
+                }
                 Effect::AskedBefore { key, asked } => self.intents.note_asked_before(key, asked),
-                Effect::Finish(op) => self.finish(op),
-                Effect::Answered(request) => {
-                    self.collectives.note_answered(request);
-                    self.close_round(request.round.into(), 0, 1);
-                }
+                Effect::Finish(op) => self.operations.finish(&mut self.ctx, op),
+                Effect::Dirtied(key) => self.round.note_dirty(&[key]),
+                Effect::Changed(key) => self.ownership.mark_stale(&self.ctx, key, None),
+                Effect::AskLater(key) => self.intents.ask_later(key),
+                Effect::TurnedAway(key) => self.note_turned_away(key),
             }
-        }
-    }
-
-    /// Intent for `key` has ended: a replica is given up, a main copy may go to who holds a replica, operations need not wait any more.
-    fn note_unwanted(&mut self, key: Key) {
-        // Of a main copy nobody else holds, there is nothing to decide.
-        if self.ctx.store.look(key) == (Look::Held { with_delta: false }) && !self.ownership.has_holders(key)
-        {
-            return;
-        }
-        match self.ctx.state(key) {
-            State::Replica if planted!(self.ctx, ForgetRelease) => {}
-            State::Replica => self.agenda.release.push(key),
-            State::Main => self.ownership.reconsider(&mut self.ctx, &self.intents, key),
-            State::None => self.advance(key),
-            State::Requested | State::Releasing => {}
         }
     }
 
@@ -297,9 +272,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// What has begun here and is not done; of operations those with an access that is meant.
     fn begun(&self, is_meant: impl Fn(Option<Access>) -> bool) -> Begun {
-        let meant = self.ops.iter().filter(|(_, state)| is_meant(state.access));
-        let mut ops: Vec<OpId> = meant.map(|(id, _)| *id).collect();
-        ops.sort_unstable();
+        let ops = self.operations.unfinished(is_meant);
         Begun { ops, round: self.ctx.round, requests: self.intents.unanswered() }
     }
 
@@ -308,13 +281,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
         if !self.collectives.waits_for_sync() {
             return;
         }
-        let (ops, peers) = (&self.ops, &self.peers);
-        // A peer is concerned if replicas of its keys are here, or a request to it may carry their last deltas.
-        let is_concerned = |peer: &Peer| peer.replicas > 0 || peer.outstanding.is_some();
+        let (operations, round) = (&self.operations, &self.round);
         let nodes = self.ctx.nodes();
-        let concerned =
-            || nodes.clone().zip(peers).filter(|(_, peer)| is_concerned(peer)).map(|(node, _)| node);
-        self.collectives.progress_syncs(&mut self.ctx, |op| ops.contains_key(&op), concerned);
+        let concerned = || nodes.clone().filter(|node| round.is_concerned(*node));
+        self.collectives.progress_syncs(&mut self.ctx, |op| operations.is_unfinished(op), concerned);
     }
 
     fn handle_message(&mut self, from: NodeId, message: Message) -> Result<(), ProtocolError> {
@@ -340,18 +310,20 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         let verdict = match *body {
             Body::SyncRequest(request) => {
-                let (dirty, asked) = (&self.agenda.dirty, (from, request));
+                let (dirty, asked) = (self.round.dirty(), (from, request));
                 self.ownership.handle_request(&mut self.ctx, &self.intents, dirty, asked, values)
             }
             Body::SyncResponse(response) => self.handle_sync_response(from, response, values),
             Body::Grant(grants) => self.handle_grant(from, grants, values),
             Body::News => {
-                self.peers[from.index()].news = true;
+                self.round.ask_next(from);
                 Ok(())
             }
             Body::Forward(forward) => self.handle_forward(from, forward, values),
             Body::Operation(operation) => self.handle_operation(from, operation, values),
-            Body::Answer(answer) => self.handle_answer(from, answer, values),
+            Body::Answer(answer) => {
+                self.operations.handle_answer(&mut self.ctx, &self.intents, from, answer, values)
+            }
             Body::Retry(retry) => self.handle_retry(from, retry),
             Body::Residence(residence) => self.residences.handle_residence(&mut self.ctx, from, residence),
             Body::Barrier(_) | Body::Quiesce(_) if self.ctx.first_lost.is_some() => Ok(()),
@@ -375,21 +347,72 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         self.ctx.clocks.copy_from_slice(clocks);
         self.collectives.report_missing(&mut self.ctx);
-        let (ops, intents, collectives) = (&self.ops, &self.intents, &self.collectives);
-        let owes = |node: NodeId| self.peers[node.index()].outstanding.is_some();
-        self.watch.look(&mut self.ctx, || waits_for_others(ops, intents, collectives), owes);
+        let waits = self.watch.is_due(&self.ctx) && self.waits_for_others();
+        let round = &self.round;
+        self.watch.look(&mut self.ctx, waits, |node| round.owes(node));
         self.follow_effects();
-        if self.round_may_begin() {
+        if self.has_work() && self.round.may_begin(&self.ctx, self.wants_mark()) {
             self.begin_round();
         }
         Ok(())
     }
-}
 
-/// Returns true if an operation of this node, collective or not, an intent or a localize is unanswered.
-fn waits_for_others<V>(ops: &OpMap<OpState<V>>, intents: &Intents, collectives: &Collectives) -> bool {
-    !ops.is_empty()
-        || intents.unanswered() > 0
-        || collectives.waits_for_sync()
-        || collectives.waits_for_nodes()
+    /// Returns true if an operation of this node, collective or not, an intent or a localize is unanswered.
+    fn waits_for_others(&self) -> bool {
+        self.operations.any()
+            || self.intents.unanswered() > 0
+            || self.collectives.waits_for_sync()
+            || self.collectives.waits_for_nodes()
+    }
+
+    /// What this node waits for when nothing is left to do.
+    fn wait(&self) -> Output<S::Value> {
+        let (until, reason) = self.round.wait(&self.ctx, self.has_work(), self.wants_mark());
+        let others = [self.collectives.next_step_at(&self.ctx), self.watch.next_look_at(&self.ctx)];
+        let until = others.into_iter().flatten().chain(until).min();
+        let waits = self.collectives.waits_for_nodes();
+        let reason = reason.unwrap_or(if waits { Reason::Others } else { Reason::Idle });
+        Output::Wait { until, reason }
+    }
+
+    /// Dense layouts: creates the main copies of this channel's keys of which this node is the home, before the first input.
+    /// Sparse layouts: nothing; their main copies come into being on first access.
+    pub fn populate(&self) {
+        self.ctx.populate();
+    }
+
+    /// Returns true if nothing waits: no dirty keys, releases, sets, stale holders, parked or unanswered entries, and no signals
+    /// that a round was due to look at.
+    pub fn is_at_rest(&self) -> bool {
+        self.ownership.is_at_rest(&self.ctx)
+            && self.round.is_at_rest(&self.ctx)
+            && self.intents.is_at_rest(&self.ctx)
+            && self.operations.is_at_rest()
+            && !self.collectives.waits_for_sync()
+    }
+
+    /// Entries in all side maps and queues: the memory for protocol state in units of entries.
+    pub fn side_entries(&self) -> usize {
+        self.intents.side_entries()
+            + self.operations.side_entries()
+            + self.ownership.side_entries()
+            + self.residences.side_entries()
+            + self.round.side_entries()
+    }
+
+    /// What the engine keeps for `key`.
+    #[cfg(feature = "testing")]
+    pub fn inspect(&self, key: crate::id::Key) -> KeyView {
+        let (word, version) = self.ctx.store.with_slot(key, |slot| (*slot.word, *slot.version));
+        let [holders, stale] = self.ownership.holders_of(key);
+        let (unanswered, waiting, parked) = self.operations.view(key);
+        let intent_count = self.intents.count(key);
+        KeyView { word, version, holders, stale, intent_count, parked, unanswered, waiting }
+    }
+
+    /// Plants a mistake, to prove that the suites find it.
+    #[cfg(feature = "testing")]
+    pub fn plant(&mut self, bug: crate::testing::Bug) {
+        self.ctx.bug = Some(bug);
+    }
 }

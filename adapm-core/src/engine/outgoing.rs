@@ -9,11 +9,9 @@ use core::mem;
 use core::ops::Range;
 
 use crate::config::{ENTRIES_MAX, HEAD_BYTES};
-use crate::engine::ctx::Ctx;
-use crate::engine::room::Room;
-use crate::engine::state::{Access, AskedFor};
+use crate::engine::budget::Budget;
+use crate::engine::entry::{Access, AskedFor};
 use crate::id::{Counter, Key, NodeId, Ticket, Version};
-use crate::policy::Policy;
 use crate::slot::{Location, State};
 use crate::store::Store;
 use crate::ticket::Tickets;
@@ -27,10 +25,10 @@ use crate::wire::message::{
 #[derive(Debug)]
 pub(super) struct Outgoing<V> {
     operations: BTreeMap<NodeId, OperationDraft>,
-    forwards: BTreeMap<(NodeId, NodeId, u32), Vec<Entry<V>>>,
+    forwards: BTreeMap<(NodeId, NodeId, u32), Vec<Passed<V>>>,
     answers: BTreeMap<NodeId, AnswerDraft>,
     grants: BTreeMap<NodeId, GrantDraft>,
-    retries: BTreeMap<NodeId, Vec<Entry<V>>>,
+    retries: BTreeMap<NodeId, Vec<Passed<V>>>,
     residences: BTreeMap<NodeId, Vec<(Key, Counter, NodeId)>>,
 }
 
@@ -49,7 +47,7 @@ impl<V> Default for Outgoing<V> {
 
 /// One key of another node's message that is passed on or turned away.
 #[derive(Debug)]
-pub(super) struct Entry<V> {
+pub(super) struct Passed<V> {
     pub(super) key: Key,
     pub(super) counter: Counter,
     pub(super) ticket: Ticket,
@@ -133,16 +131,16 @@ impl<V: Value> Outgoing<V> {
     }
 
     /// Passes an entry of `origin` on to `to`, after `hops` hops.
-    pub(super) fn add_forward(&mut self, to: NodeId, origin: NodeId, hops: u32, entry: Entry<V>) {
+    pub(super) fn add_forward(&mut self, to: NodeId, origin: NodeId, hops: u32, entry: Passed<V>) {
         self.forwards.entry((to, origin, hops)).or_default().push(entry);
     }
 
     /// Asks `origin` to try again.
-    pub(super) fn add_retry(&mut self, origin: NodeId, entry: Entry<V>) {
+    pub(super) fn add_retry(&mut self, origin: NodeId, entry: Passed<V>) {
         self.retries.entry(origin).or_default().push(entry);
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.operations.is_empty()
             && self.forwards.is_empty()
             && self.answers.is_empty()
@@ -154,14 +152,14 @@ impl<V: Value> Outgoing<V> {
     /// Answers a pull of `to` with the copy that is here; whether it was a main copy that workers had changed, which it folds.
     pub(super) fn answer_pull(
         &mut self,
-        ctx: &Ctx<impl Store<Value = V>, impl Policy>,
+        store: &impl Store<Value = V>,
         to: NodeId,
         key: Key,
         ticket: Ticket,
     ) -> bool {
         let draft = self.answers.entry(to).or_default();
         let start = draft.values.len();
-        let (is_changed, counter) = ctx.store.with_slot(key, |mut slot| {
+        let (is_changed, counter) = store.with_slot(key, |mut slot| {
             draft.values.push(slot.value);
             (slot.word.state() == State::Main && slot.fold(), slot.word.counter())
         });
@@ -189,16 +187,18 @@ impl<V: Value> Outgoing<V> {
         self.grants.insert(to, draft);
     }
 
-    /// Sends all drafts.
-    pub(super) fn flush(&mut self, ctx: &mut Ctx<impl Store<Value = V>, impl Policy>) {
-        if self.is_empty() {
-            return;
-        }
+    /// Takes all drafts as messages that fit `bytes_max` each; `value_bytes` tells how long the value of a key is.
+    pub(super) fn take_messages(
+        &mut self,
+        bytes_max: usize,
+        value_bytes: impl Fn(Key) -> usize,
+    ) -> Vec<(NodeId, Message)> {
+        let mut mail = Mail { bytes_max, value_bytes, messages: Vec::new() };
         for (to, draft) in mem::take(&mut self.operations) {
-            flush_operations(ctx, to, draft);
+            mail.add_operations::<V>(to, draft);
         }
         for ((to, origin, hops), entries) in mem::take(&mut self.forwards) {
-            for mut batch in entry_batches(ctx, entries) {
+            for mut batch in mail.passed(entries) {
                 let mut tickets = Vec::with_capacity(batch.len());
                 let mut take = |asked| {
                     let taken = batch.extract_if(.., |entry| entry.asked == asked);
@@ -208,36 +208,139 @@ impl<V: Value> Outgoing<V> {
                 let (intents, localizes) = (take(AskedFor::Intent), take(AskedFor::Localize));
                 let (operation, values) = forwarded(batch, &mut tickets);
                 let forward = Forward { origin, hops, intents, localizes, operation, tickets };
-                ctx.send(to, Message { body: Box::new(Body::Forward(forward)), values });
+                mail.add(to, Body::Forward(forward), values);
             }
         }
         for (to, draft) in mem::take(&mut self.answers) {
-            flush_answers(ctx, to, draft);
+            mail.add_answers::<V>(to, draft);
         }
         for (to, draft) in mem::take(&mut self.grants) {
-            flush_grants(ctx, to, draft);
+            mail.add_grants::<V>(to, draft);
         }
         for (to, entries) in mem::take(&mut self.retries) {
-            for mut batch in entry_batches(ctx, entries) {
-                let request =
-                    |entry: &mut Entry<_>| matches!(entry.asked, AskedFor::Intent | AskedFor::Localize);
-                let requests: Vec<_> = batch.extract_if(.., request).collect();
+            for mut batch in mail.passed(entries) {
+                let requests: Vec<_> = batch.extract_if(.., |entry| entry.asked.is_request()).collect();
                 let tickets = message::tickets(requests.iter().chain(&batch).map(|entry| entry.ticket));
                 let intents = Keys(requests.into_iter().map(|entry| entry.key).collect());
                 let operations = Keys(batch.into_iter().map(|entry| entry.key).collect());
-                ctx.send(to, Message::bare(Body::Retry(Retry { intents, operations, tickets })));
+                mail.add(to, Body::Retry(Retry { intents, operations, tickets }), Block::new());
             }
         }
         for (to, mut entries) in mem::take(&mut self.residences) {
             // A key that left, returned and left again in one input: only the last fact matters.
             entries.sort_unstable_by_key(|(key, counter, _)| (*key, core::cmp::Reverse(*counter)));
             entries.dedup_by_key(|(key, ..)| *key);
-            for batch in batches(ctx, entries, |(key, ..)| *key, |_| 0) {
+            for batch in mail.batches(entries, |(key, ..)| *key, |_| 0) {
                 let at = batch.iter().map(|(key, counter, _)| (*key, *counter)).collect();
                 let owners = batch.iter().map(|(.., owner)| *owner).collect();
-                ctx.send(to, Message::bare(Body::Residence(Residence { at, owners })));
+                mail.add(to, Body::Residence(Residence { at, owners }), Block::new());
             }
         }
+        mail.messages
+    }
+}
+
+/// Messages that take shape.
+struct Mail<F> {
+    bytes_max: usize,
+    value_bytes: F,
+    messages: Vec<(NodeId, Message)>,
+}
+
+impl<F: Fn(Key) -> usize> Mail<F> {
+    fn add(&mut self, to: NodeId, body: Body, values: Block) {
+        self.messages.push((to, Message { body: Box::new(body), values }));
+    }
+
+    fn add_operations<V: Value>(&mut self, to: NodeId, draft: OperationDraft) {
+        let OperationDraft { entries, values, secret } = draft;
+        let alike = entries.is_sorted_by(|one, other| one.key < other.key && one.access == other.access);
+        if alike && self.fits_one(entries.iter().map(|entry| entry.key)) {
+            let mut operation = Operation { ticket: secret, ..Operation::default() };
+            let access = entries.first().map_or(Access::Pull, |entry| entry.access);
+            *list_of(&mut operation, access) =
+                entries.iter().map(|entry| (entry.key, entry.counter)).collect();
+            return self.add(to, Body::Operation(operation), values);
+        }
+        for batch in self.batches(entries, |entry| entry.key, |entry| (self.value_bytes)(entry.key)) {
+            let mut operation = Operation { ticket: secret, ..Operation::default() };
+            let mut block = Block::new();
+            for access in [Access::Pull, Access::Push, Access::Set] {
+                for entry in batch.iter().filter(|entry| entry.access == access) {
+                    block.push(elements::<V>(&values, &entry.bytes));
+                    list_of(&mut operation, access).push(entry.key, entry.counter);
+                }
+            }
+            self.add(to, Body::Operation(operation), block);
+        }
+    }
+
+    fn add_answers<V: Value>(&mut self, to: NodeId, draft: AnswerDraft) {
+        let AnswerDraft { entries, values } = draft;
+        let ascends = entries.is_sorted_by(|one, other| one.key < other.key);
+        if ascends && self.fits_one(entries.iter().map(|entry| entry.key)) {
+            // As usual, for one message of requests: the values stand in order already.
+            return self.add(to, Body::Answer(answered(&entries)), values);
+        }
+        for batch in self.batches(entries, |entry| entry.key, |entry| (self.value_bytes)(entry.key)) {
+            let mut block = Block::new();
+            for read in batch.iter().filter_map(|entry| entry.read.as_ref()) {
+                block.push(elements::<V>(&values, read));
+            }
+            self.add(to, Body::Answer(answered(&batch)), block);
+        }
+    }
+
+    fn add_grants<V: Value>(&mut self, to: NodeId, draft: GrantDraft) {
+        let GrantDraft { entries, values, .. } = draft;
+        for batch in self.batches(entries, |entry| entry.key, |entry| entry.bytes.len()) {
+            let mut block = Block::new();
+            batch.iter().for_each(|entry| block.push(elements::<V>(&values, &entry.bytes)));
+            self.add(to, Body::Grant(listed(&batch)), block);
+        }
+    }
+
+    /// Returns true if entries of so many keys fit one message, with the values of all.
+    fn fits_one(&self, keys: impl ExactSizeIterator<Item = Key>) -> bool {
+        let entries = keys.len();
+        let values: usize = keys.map(&self.value_bytes).sum();
+        entries <= ENTRIES_MAX && entries * HEAD_BYTES + values <= self.bytes_max
+    }
+
+    /// Splits entries into lists whose keys ascend strictly.
+    fn passed<V>(&self, entries: Vec<Passed<V>>) -> Vec<Vec<Passed<V>>> {
+        self.batches(entries, |entry| entry.key, |entry| (self.value_bytes)(entry.key))
+    }
+
+    /// Splits entries into lists that ascend strictly, each of which fits a message with the values, sent or asked for, of which
+    /// `bytes` tells the length. What a key occurs twice with keeps its order.
+    fn batches<T>(
+        &self,
+        mut entries: Vec<T>,
+        key: fn(&T) -> Key,
+        bytes: impl Fn(&T) -> usize,
+    ) -> Vec<Vec<T>> {
+        entries.sort_by_key(key);
+        let mut batches = Vec::new();
+        while !entries.is_empty() {
+            let (mut batch, mut again, mut room) = (Vec::<T>::new(), Vec::new(), Budget::default());
+            for entry in entries {
+                let last = batch.last().map(key);
+                if last.is_some_and(|last| last == key(&entry)) {
+                    again.push(entry);
+                    continue;
+                }
+                if !room.take(bytes(&entry), self.bytes_max) {
+                    batches.push(mem::take(&mut batch));
+                    room = Budget::default();
+                    room.take(bytes(&entry), self.bytes_max);
+                }
+                batch.push(entry);
+            }
+            batches.push(batch);
+            entries = again;
+        }
+        batches
     }
 }
 
@@ -267,6 +370,12 @@ impl GrantDraft {
     /// The grants of one message: decided in key order, so the block is used as it is.
     pub(super) fn into_parts(self) -> (Grants, Block) {
         (listed(&self.entries), self.values)
+    }
+
+    /// A message of grants that were decided in key order; `None`: there are none.
+    pub(super) fn into_message(self) -> Option<Message> {
+        let (grants, values) = self.into_parts();
+        (!grants.kinds.is_empty()).then(|| Message { body: Box::new(Body::Grant(grants)), values })
     }
 }
 
@@ -303,121 +412,13 @@ fn listed(entries: &[GrantEntry]) -> Grants {
     }
 }
 
-/// Whether so many entries, whose values have `values` bytes together, fit one message.
-fn fits_one(ctx: &Ctx<impl Store, impl Policy>, entries: usize, values: usize) -> bool {
-    entries <= ENTRIES_MAX && entries * HEAD_BYTES + values <= ctx.config.block_bytes_max
-}
-
-fn flush_operations<V: Value>(
-    ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
-    to: NodeId,
-    draft: OperationDraft,
-) {
-    let OperationDraft { entries, values, secret } = draft;
-    let bytes = |entry: &OperationEntry| ctx.value_bytes(entry.key);
-    let alike = entries.is_sorted_by(|one, other| one.key < other.key && one.access == other.access);
-    if alike && fits_one(ctx, entries.len(), entries.iter().map(bytes).sum()) {
-        let mut operation = Operation { ticket: secret, ..Operation::default() };
-        let access = entries.first().map_or(Access::Pull, |entry| entry.access);
-        *list_of(&mut operation, access) = entries.iter().map(|entry| (entry.key, entry.counter)).collect();
-        return ctx.send(to, Message { body: Box::new(Body::Operation(operation)), values });
-    }
-    for batch in batches(ctx, entries, |entry| entry.key, bytes) {
-        let mut operation = Operation { ticket: secret, ..Operation::default() };
-        let mut block = Block::new();
-        for access in [Access::Pull, Access::Push, Access::Set] {
-            for entry in batch.iter().filter(|entry| entry.access == access) {
-                block.push(elements::<V>(&values, &entry.bytes));
-                list_of(&mut operation, access).push(entry.key, entry.counter);
-            }
-        }
-        ctx.send(to, Message { body: Box::new(Body::Operation(operation)), values: block });
-    }
-}
-
-fn flush_answers<V: Value>(
-    ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
-    to: NodeId,
-    draft: AnswerDraft,
-) {
-    let AnswerDraft { entries, values } = draft;
-    let bytes = |entry: &AnswerEntry| ctx.value_bytes(entry.key);
-    let ascends = entries.is_sorted_by(|one, other| one.key < other.key);
-    if ascends && fits_one(ctx, entries.len(), entries.iter().map(bytes).sum()) {
-        // As usual, for one message of requests: the values stand in order already.
-        let answer = answered(&entries);
-        return ctx.send(to, Message { body: Box::new(Body::Answer(answer)), values });
-    }
-    for batch in batches(ctx, entries, |entry| entry.key, bytes) {
-        let mut block = Block::new();
-        for read in batch.iter().filter_map(|entry| entry.read.as_ref()) {
-            block.push(elements::<V>(&values, read));
-        }
-        let answer = answered(&batch);
-        ctx.send(to, Message { body: Box::new(Body::Answer(answer)), values: block });
-    }
-}
-
-/// Sends grants that were decided in key order, if there are any.
-pub(super) fn send_grants(ctx: &mut Ctx<impl Store, impl Policy>, to: NodeId, draft: GrantDraft) {
-    if !draft.entries.is_empty() {
-        let (grants, values) = draft.into_parts();
-        ctx.send(to, Message { body: Box::new(Body::Grant(grants)), values });
-    }
-}
-
-fn flush_grants<V: Value>(ctx: &mut Ctx<impl Store<Value = V>, impl Policy>, to: NodeId, draft: GrantDraft) {
-    let GrantDraft { entries, values, .. } = draft;
-    for batch in batches(ctx, entries, |entry| entry.key, |entry| entry.bytes.len()) {
-        let mut block = Block::new();
-        batch.iter().for_each(|entry| block.push(elements::<V>(&values, &entry.bytes)));
-        ctx.send(to, Message { body: Box::new(Body::Grant(listed(&batch))), values: block });
-    }
-}
-
-/// Splits entries into lists whose keys ascend strictly.
-fn entry_batches<V>(ctx: &Ctx<impl Store, impl Policy>, entries: Vec<Entry<V>>) -> Vec<Vec<Entry<V>>> {
-    batches(ctx, entries, |entry| entry.key, |entry| ctx.value_bytes(entry.key))
-}
-
-/// Splits entries into lists that ascend strictly, each of which fits a message with the values, sent or asked for, of which
-/// `bytes` tells the length. What a key occurs twice with keeps its order.
-fn batches<T>(
-    ctx: &Ctx<impl Store, impl Policy>,
-    mut entries: Vec<T>,
-    key: fn(&T) -> Key,
-    bytes: impl Fn(&T) -> usize,
-) -> Vec<Vec<T>> {
-    entries.sort_by_key(key);
-    let mut batches = Vec::new();
-    while !entries.is_empty() {
-        let (mut batch, mut again, mut room) = (Vec::<T>::new(), Vec::new(), Room::default());
-        for entry in entries {
-            let last = batch.last().map(key);
-            if last.is_some_and(|last| last == key(&entry)) {
-                again.push(entry);
-                continue;
-            }
-            if !room.take(bytes(&entry), ctx.config.block_bytes_max) {
-                batches.push(mem::take(&mut batch));
-                room = Room::default();
-                room.take(bytes(&entry), ctx.config.block_bytes_max);
-            }
-            batch.push(entry);
-        }
-        batches.push(batch);
-        entries = again;
-    }
-    batches
-}
-
 /// The elements in a range of bytes of a block.
 fn elements<'b, V: Value>(block: &'b Block, bytes: &Range<usize>) -> &'b [V] {
     &block.values::<V>()[bytes.start / V::WIDTH..bytes.end / V::WIDTH]
 }
 
 /// The operations of a forward; appends their tickets.
-fn forwarded<V: Value>(entries: Vec<Entry<V>>, tickets: &mut Vec<Ticket>) -> (Operation, Block) {
+fn forwarded<V: Value>(entries: Vec<Passed<V>>, tickets: &mut Vec<Ticket>) -> (Operation, Block) {
     let mut operation = Operation::default();
     let mut values = Block::new();
     for access in [Access::Pull, Access::Push, Access::Set] {

@@ -2,12 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::engine::Engine;
 use crate::engine::input::OpId;
 use crate::error::OpError;
 use crate::id::{NodeId, WorkerId};
-use crate::policy::Policy;
-use crate::store::Store;
 use crate::time::Instant;
 use crate::wire::Message;
 
@@ -105,27 +102,4 @@ pub enum Reason {
     Others,
     /// Nothing at all.
     Idle,
-}
-
-impl<S: Store, P: Policy> Engine<S, P> {
-    pub(super) fn wait(&self) -> Output<S::Value> {
-        let (until, reason) = if self.has_something_to_say() {
-            let earliest = self.round.started.plus_nanos(self.round_interval());
-            if self.round.is_open() {
-                let patience = self.round.patience(self.ctx.config.round_nanos_min);
-                (Some(self.round.started.plus_nanos(patience).max(earliest)), Reason::Round { more: true })
-            } else {
-                (Some(earliest), Reason::NextRound)
-            }
-        } else if self.round.is_open() {
-            (None, Reason::Round { more: false })
-        } else if self.collectives.waits_for_nodes() {
-            (None, Reason::Others)
-        } else {
-            (None, Reason::Idle)
-        };
-        let others = [self.collectives.next_step_at(&self.ctx), self.watch.next_look_at(&self.ctx)];
-        let until = others.into_iter().flatten().chain(until).min();
-        Output::Wait { until, reason }
-    }
 }

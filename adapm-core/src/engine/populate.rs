@@ -4,10 +4,7 @@
 
 use alloc::sync::Arc;
 
-use crate::engine::Engine;
 use crate::id::Key;
-use crate::layout::{Kind, Layout};
-use crate::policy::Policy;
 use crate::store::Store;
 
 /// Writes the initial value of a key, `[value_len]` zeros before: a pure function of the key, the same on every node.
@@ -16,7 +13,7 @@ pub type Initial<V> = Arc<dyn Fn(Key, &mut [V]) + Send + Sync>;
 /// Creates the main copies of `keys` in the store of the node that is their home, before the first input of any of its channels;
 /// `initial` writes the value `[value_len]` of each. No message is sent: costs the memory of the values, and a latch a key.
 ///
-/// What [`Engine::populate`] does for the keys of its channel, for a driver that has several threads do it: each calls this for
+/// What [`crate::engine::Engine::populate`] does for the keys of its channel, for a driver that has several threads do it: each calls this for
 /// keys of its own, and the engines see what it did if their threads start later.
 ///
 /// # Panics
@@ -26,22 +23,4 @@ pub fn found<S: Store>(store: &S, keys: &[Key], initial: &Initial<S::Value>) {
         slot.found();
         initial(key, slot.value);
     });
-}
-
-impl<S: Store, P: Policy> Engine<S, P> {
-    /// Dense layouts: creates the main copies of this channel's keys of which this node is the home, before the first input.
-    /// Sparse layouts: nothing; their main copies come into being on first access.
-    pub fn populate(&self) {
-        if self.ctx.layout.kind() == Kind::Sparse {
-            return;
-        }
-        let keys = self.ctx.layout.keys();
-        for key in (keys.start.0..keys.end.0).map(Key) {
-            if self.ctx.is_own_channel(key)
-                && Layout::home(key, self.ctx.config.nodes) == self.ctx.config.node
-            {
-                self.ctx.found(key);
-            }
-        }
-    }
 }

@@ -7,9 +7,8 @@
 
 use alloc::vec::Vec;
 
-use crate::engine::ctx::Ctx;
+use crate::engine::ctx::{Ctx, KeyMap};
 use crate::engine::effect::Effect;
-use crate::engine::state::KeyMap;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::layout::Layout;

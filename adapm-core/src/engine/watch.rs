@@ -43,12 +43,24 @@ impl Watch {
         self.next.filter(|_| ctx.first_lost.is_none())
     }
 
-    /// Begins to look at the peers, if something is waited for and nobody looks yet.
-    pub(super) fn begin(&mut self, ctx: &Ctx<impl Store, impl Policy>, waits: impl FnOnce() -> bool) {
-        let Some(nanos) = ctx.config.unresponsive_nanos else { return };
-        if self.next.is_none() && ctx.first_lost.is_none() && waits() {
-            self.next = Some(ctx.now.plus_nanos((nanos / u64::from(LOOKS)).max(1)));
-        }
+    /// Returns true if the peers are to be looked at now.
+    pub(super) fn is_due(&self, ctx: &Ctx<impl Store, impl Policy>) -> bool {
+        self.due(ctx).is_some()
+    }
+
+    fn due(&self, ctx: &Ctx<impl Store, impl Policy>) -> Option<Instant> {
+        self.next_look_at(ctx).filter(|due| *due <= ctx.now)
+    }
+
+    /// Returns true if nobody looks at the peers yet, and somebody would if something were waited for.
+    pub(super) fn may_begin(&self, ctx: &Ctx<impl Store, impl Policy>) -> bool {
+        self.next.is_none() && ctx.first_lost.is_none() && ctx.config.unresponsive_nanos.is_some()
+    }
+
+    /// Begins to look at the peers.
+    pub(super) fn begin(&mut self, ctx: &Ctx<impl Store, impl Policy>) {
+        let nanos = ctx.config.unresponsive_nanos.unwrap_or(u64::MAX);
+        self.next = Some(ctx.now.plus_nanos((nanos / u64::from(LOOKS)).max(1)));
     }
 
     /// Looks at the peers, if that is due: at those of which `owes` says that they owe an answer. The others are asked for one where
@@ -56,16 +68,15 @@ impl Watch {
     pub(super) fn look(
         &mut self,
         ctx: &mut Ctx<impl Store, impl Policy>,
-        waits: impl FnOnce() -> bool,
+        waits: bool,
         owes: impl Fn(NodeId) -> bool,
     ) {
-        let Some(due) = self.next_look_at(ctx).filter(|due| *due <= ctx.now) else { return };
+        let Some(due) = self.due(ctx) else { return };
         self.next = None;
         let looks = if planted!(ctx, CountAbsence) { looks_since(ctx, due) } else { 1 };
         let counts_all = planted!(ctx, BlameUnasked);
-        let asks = waits() && !planted!(ctx, NeverAskIdle);
-        let own = ctx.config.node;
-        for node in ctx.nodes().filter(|node| *node != own) {
+        let asks = waits && !planted!(ctx, NeverAskIdle);
+        for node in ctx.peers() {
             let unheard = &mut self.unheard[node.index()];
             if !owes(node) && !counts_all {
                 *unheard = 0;

@@ -13,8 +13,8 @@ use alloc::vec::Vec;
 pub(super) use sync::Begun;
 
 use crate::engine::ctx::Ctx;
+use crate::engine::entry::Request;
 use crate::engine::input::OpId;
-use crate::engine::state::Request;
 use crate::error::Fault;
 use crate::id::{NodeId, WorkerId};
 use crate::node_set::NodeSet;

@@ -14,8 +14,8 @@
 use alloc::vec::Vec;
 use core::mem;
 
+use crate::engine::entry::{ROUND_BITS, Request};
 use crate::engine::input::OpId;
-use crate::engine::state::{ROUND_BITS, Request};
 use crate::id::NodeId;
 
 /// What had begun when a call came, and is not done.

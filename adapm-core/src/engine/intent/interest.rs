@@ -1,6 +1,6 @@
 //! What an engine knows of the intent of its node for a key: 8 bytes, as windows may be long and their keys many.
 
-use crate::engine::state::Request;
+use crate::engine::entry::Request;
 
 /// Acted-on intent of this node, and whether the owner has been asked: intent may end before the answer is here.
 #[derive(Debug, Default)]
@@ -16,8 +16,8 @@ pub(crate) struct Interest {
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum Mark {
-    /// There is a localize, of which more is in [`super::Wish`]; counts as intent.
-    Wished = 1,
+    /// There is a localize, of which more is in [`super::localizes`]; counts as intent.
+    Localize = 1,
     /// It still has to be told to the owner.
     Unsent = 2,
     /// Answered by `Remote` since the count was last zero: not asked again before it is.
@@ -56,12 +56,12 @@ impl Interest {
 
     /// The reference count: active signals, and the localize.
     pub(crate) fn count(&self) -> usize {
-        self.signals as usize + usize::from(self.is(Mark::Wished))
+        self.signals as usize + usize::from(self.is(Mark::Localize))
     }
 
     /// Whether the owner has to be asked while the key is not local.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.is(Mark::Wished) || (self.signals > 0 && !self.is(Mark::Refused) && !self.is(Mark::HadTurn))
+        self.is(Mark::Localize) || (self.signals > 0 && !self.is(Mark::Refused) && !self.is(Mark::HadTurn))
     }
 
     /// Notes that the owner is asked. What the owner of a replica is asked for stands with the request to it.
@@ -92,7 +92,7 @@ impl Interest {
     /// Forgets what belongs to intent that has ended; whether nothing is left to be remembered.
     pub(crate) fn end(&mut self) -> bool {
         self.signals = 0;
-        for mark in [Mark::Wished, Mark::Unsent, Mark::Refused, Mark::HadTurn] {
+        for mark in [Mark::Localize, Mark::Unsent, Mark::Refused, Mark::HadTurn] {
             self.take(mark);
         }
         !self.is(Mark::Asked)
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn marks_do_not_touch_each_other() {
         let marks = [
-            Mark::Wished,
+            Mark::Localize,
             Mark::Unsent,
             Mark::Refused,
             Mark::HadTurn,

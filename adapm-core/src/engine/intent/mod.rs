@@ -5,34 +5,35 @@
 //!
 //! Here alone it is known which keys are wanted, and of which of them somebody was asked and has not answered.
 
+mod asking;
 mod interest;
+mod localizes;
 mod signals;
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::mem;
 
 use hashbrown::hash_map::Entry;
-use smallvec::SmallVec;
 
-use crate::engine::ctx::Ctx;
+use crate::engine::ctx::{Ctx, KeyMap};
+use crate::engine::deferred::Deferred;
 use crate::engine::effect::Effect;
+use crate::engine::entry::Request;
 use crate::engine::input::{Intent, OpId};
-use crate::engine::state::{KeyMap, Request};
 use crate::error::OpError;
 use crate::id::{Key, NodeId, WorkerId};
 use crate::policy::Policy;
-use crate::route;
-use crate::slot::{Location, State, Word};
+use crate::slot::State;
 use crate::store::{self, Look, Store};
 
 use interest::{Interest, Mark};
+use localizes::Localizes;
 use signals::Signals;
 
 /// Rounds after which a localize that brought a replica instead of ownership ends, if the node has no other intent. Counted
 /// in rounds, not in time: a node that has nothing to say begins none and keeps the replica, for which nothing is sent either
 /// as long as the main copy does not change. So these replicas are at most those of the localizes of this many rounds.
-const WISH_ROUNDS: u64 = 1_024;
+const LOCALIZE_ROUNDS: u64 = 1_024;
 
 /// What this node wants.
 #[derive(Debug)]
@@ -42,67 +43,27 @@ pub(super) struct Intents {
     is_behind: bool,
     /// Keys with acted-on intent or a localize, or with an entry for one that is unanswered.
     interests: KeyMap<Interest>,
-    /// Localizes of keys that are not owned here yet.
-    wishes: KeyMap<Wish>,
-    /// Localizes without ownership, other intent and waiters, by the round in which they may end; a key at most once.
-    due: BTreeSet<(u64, Key)>,
+    /// Localizes of keys that are not owned here yet; their [`Interest`] says so.
+    localizes: Localizes,
     /// Keys that may need an intent or localize entry, once for each interest, in the order in which that was noted.
     listed: VecDeque<Key>,
+    /// Of each peer, listed keys for which it is to be asked when that is possible.
+    deferred: Vec<Deferred>,
     /// Entries of keys that are not here, that are unanswered.
     unanswered: usize,
     /// As a home: who was asked for a key that is said to have moved since.
     asked_before: KeyMap<NodeId>,
 }
 
-/// A localize of this node that has not brought ownership yet. Its [`Interest`] says so.
-#[derive(Debug, Default)]
-struct Wish {
-    /// Operations that wait for the key to be local.
-    waiters: SmallVec<[OpId; 1]>,
-    /// The round in which it may end, its place in [`Intents::due`]; `None` while other intent lasts or somebody waits.
-    due: Option<u64>,
-}
-
-/// What a key that is listed wants.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    /// Ownership, for a localize.
-    pub(super) localize: bool,
-    /// Only the home can have the entry passed on.
-    asks_home: bool,
-}
-
-/// What becomes of a key that was listed.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Verdict {
-    /// Nothing: it is listed again when something changes.
-    Nothing,
-    /// It stays listed: for the next round, or where the caller keeps it.
-    Listed {
-        /// In the list of this machine.
-        here: bool,
-    },
-    /// Its owner is asked; `is_here`: by the holder of a replica, so that the answer comes with that of the request.
-    Asked { is_here: bool },
-}
-
-impl Wanted {
-    /// Whom to ask for the key, which is not here: by the location that is known, or, if the entry was turned away, the home.
-    pub(super) fn asks(self, ctx: &Ctx<impl Store, impl Policy>, key: Key, word: Word) -> Location {
-        let home = route::home(key, ctx.config.nodes);
-        if self.asks_home && home.node != ctx.config.node { home } else { ctx.first_hop(key, word) }
-    }
-}
-
 impl Intents {
-    pub(super) fn new(workers: usize) -> Self {
+    pub(super) fn new(nodes: usize, workers: usize) -> Self {
         Self {
             signals: Signals::new(workers),
             is_behind: false,
             interests: KeyMap::default(),
-            wishes: KeyMap::default(),
-            due: BTreeSet::new(),
+            localizes: Localizes::default(),
             listed: VecDeque::new(),
+            deferred: (0..nodes).map(|_| Deferred::default()).collect(),
             unanswered: 0,
             asked_before: KeyMap::default(),
         }
@@ -113,9 +74,12 @@ impl Intents {
         self.signals.any()
     }
 
-    /// Returns true if a key waits to be asked for.
-    pub(super) fn has_listed(&self) -> bool {
+    /// Returns true if the next round has something to ask for, or to look at; `owes` tells of the peers that cannot be asked.
+    pub(super) fn has_work(&self, owes: impl Fn(NodeId) -> bool) -> bool {
+        let mut deferred = (0..).map(NodeId).zip(&self.deferred);
         !self.listed.is_empty()
+            || self.has_signals()
+            || deferred.any(|(node, deferred)| !deferred.is_empty() && !owes(node))
     }
 
     /// Entries of keys that are not here, that are unanswered.
@@ -124,16 +88,20 @@ impl Intents {
     }
 
     /// Returns true if nothing is listed or unanswered, and no signal was due and not looked at.
-    pub(super) fn is_at_rest(&self) -> bool {
-        !self.is_behind && self.unanswered == 0 && self.listed.is_empty()
+    pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Store, impl Policy>) -> bool {
+        let mut deferred = ctx.nodes().zip(&self.deferred);
+        !self.is_behind
+            && self.unanswered == 0
+            && self.listed.is_empty()
+            && deferred.all(|(node, deferred)| deferred.is_empty() || ctx.is_lost(node))
     }
 
     /// Entries in all maps and lists.
     pub(super) fn side_entries(&self) -> usize {
         self.interests.values().filter(|interest| interest.count() > 0).count()
-            + self.wishes.len()
-            + self.due.len()
+            + self.localizes.len()
             + self.listed.len()
+            + self.deferred.iter().map(Deferred::len).sum::<usize>()
             + self.unanswered
             + self.asked_before.len()
             + self.signals.keys()
@@ -278,14 +246,14 @@ impl Intents {
         let first = interest.count() == 0;
         interest.signals += 1;
         let had_turn = interest.take(Mark::HadTurn);
-        let has_wish = interest.is(Mark::Wished);
-        if has_wish {
-            self.schedule_wish(key, None);
+        let is_localized = interest.is(Mark::Localize);
+        if is_localized {
+            self.localizes.schedule(key, None);
         }
         // Most keys are here. One that leaves, or is answered, is looked at again then.
         let is_held = || matches!(ctx.store.look(key), Look::Held { .. });
         let is_absent = || !is_held() && ctx.state(key) == State::None;
-        if (first || had_turn) && (has_wish || is_absent()) {
+        if (first || had_turn) && (is_localized || is_absent()) {
             self.ask_later(key);
         }
         if first {
@@ -301,20 +269,19 @@ impl Intents {
         if interest.signals > 0 {
             return;
         }
-        if !interest.is(Mark::Wished) {
+        if !interest.is(Mark::Localize) {
             if interest.end() {
                 entry.remove();
             }
             ended(ctx, key);
-        } else if self.wishes.get(&key).is_some_and(|wish| wish.waiters.is_empty()) {
-            self.schedule_wish(key, Some(ctx.round + WISH_ROUNDS));
+        } else if self.localizes.is_unawaited(key) {
+            self.localizes.schedule(key, Some(ctx.round + LOCALIZE_ROUNDS));
         }
     }
 
     /// The reference count of `key` reaches zero.
     fn end(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
-        self.schedule_wish(key, None);
-        self.wishes.remove(&key);
+        self.localizes.remove(key);
         if let Entry::Occupied(mut entry) = self.interests.entry(key) {
             if entry.get_mut().end() {
                 entry.remove();
@@ -323,33 +290,48 @@ impl Intents {
         }
     }
 
-    /// A worker wants `key` here; `waiter` ends when it is local. Until then the localize is due in no round.
-    pub(super) fn wish(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key, waiter: OpId) {
+    /// `localize` of a worker (Lapse §3.2): wants `keys` here. Returns for how many of them `op` waits, and ends once for each.
+    pub(super) fn localize(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        op: OpId,
+        keys: &[Key],
+    ) -> usize {
+        let mut awaited = 0;
+        for &key in keys {
+            let state = ctx.state(key);
+            if state == State::Main || (state == State::Replica && ctx.first_lost.is_some()) {
+                continue;
+            }
+            awaited += 1;
+            self.want_ownership(ctx, key, op);
+            if state == State::Replica {
+                self.end_waiters(ctx, key);
+            }
+        }
+        awaited
+    }
+
+    /// A worker wants `key` here; `waiter` ends when it is local.
+    fn want_ownership(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key, waiter: OpId) {
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
-        interest.put(Mark::Wished);
+        interest.put(Mark::Localize);
         interest.put(Mark::Unsent);
-        let is_listed = interest.put(Mark::Listed);
-        let wish = self.wishes.entry(key).or_default();
-        wish.waiters.push(waiter);
-        let is_due = wish.due.is_some();
-        if !is_listed {
+        if !interest.put(Mark::Listed) {
             self.listed.push_back(key);
         }
-        if is_due {
-            self.schedule_wish(key, None);
-        }
+        self.localizes.add(key, waiter);
         if first {
             ctx.observe(|observer, now| observer.on_intent(now, key, true));
         }
     }
 
     /// The key is local: ends the localizes that wait for it.
-    pub(super) fn end_waiters(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
-        let Some(wish) = self.wishes.get_mut(&key) else { return };
-        let waiters = mem::take(&mut wish.waiters);
+    fn end_waiters(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
+        let Some(waiters) = self.localizes.take_waiters(key) else { return };
         if self.interests.get(&key).is_some_and(|interest| interest.signals == 0) {
-            self.schedule_wish(key, Some(ctx.round + WISH_ROUNDS));
+            self.localizes.schedule(key, Some(ctx.round + LOCALIZE_ROUNDS));
         }
         waiters.into_iter().for_each(|waiter| ctx.ask(Effect::Finish(waiter)));
     }
@@ -365,99 +347,16 @@ impl Intents {
         }
     }
 
-    /// Notes when the localize of `key` may end, if there is one.
-    fn schedule_wish(&mut self, key: Key, due: Option<u64>) {
-        let Some(wish) = self.wishes.get_mut(&key) else { return };
-        if let Some(due) = mem::replace(&mut wish.due, due) {
-            self.due.remove(&(due, key));
-        }
-        self.due.extend(due.map(|due| (due, key)));
-    }
-
     /// Ends localizes that have brought no ownership for long while nothing else wants the key.
-    pub(super) fn expire_wishes(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
-        while let Some(&(due, key)) = self.due.first() {
-            if due > ctx.round {
-                break;
-            }
-            debug_assert!(
-                self.wishes.get(&key).is_none_or(|wish| wish.waiters.is_empty()),
-                "who waits clears the date"
-            );
+    pub(super) fn expire_localizes(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+        while let Some(key) = self.localizes.due_in(ctx.round) {
+            debug_assert!(self.localizes.is_unawaited(key), "who waits clears the date");
             if self.interests.get(&key).is_some_and(|interest| interest.is(Mark::Unsent)) {
-                self.schedule_wish(key, Some(ctx.round + 1));
+                self.localizes.schedule(key, Some(ctx.round + 1));
             } else {
                 self.end(ctx, key);
             }
         }
-    }
-
-    /// Takes listed keys out, of as many as one round looks at: what is signalled at once for millions does not cost each round a
-    /// look at all that are left.
-    pub(super) fn take_listed(&mut self, most: usize) -> impl Iterator<Item = Key> + '_ {
-        self.listed.drain(..most.min(self.listed.len()))
-    }
-
-    /// Nothing is asked for any more.
-    pub(super) fn clear_listed(&mut self) {
-        self.listed.clear();
-    }
-
-    /// Looks at a key that was listed; if it is wanted, `decide` says what becomes of it.
-    pub(super) fn look(
-        &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
-        key: Key,
-        decide: impl FnOnce(Wanted) -> Verdict,
-    ) {
-        let Some(interest) = self.interests.get_mut(&key) else { return };
-        interest.take(Mark::Listed);
-        if !interest.is_wanted() {
-            return;
-        }
-        let wanted = Wanted { localize: interest.is(Mark::Unsent), asks_home: interest.is(Mark::AskHome) };
-        match decide(wanted) {
-            Verdict::Nothing => {}
-            Verdict::Listed { here } => {
-                interest.put(Mark::Listed);
-                if here {
-                    self.listed.push_back(key);
-                }
-            }
-            Verdict::Asked { is_here } => {
-                interest.take(Mark::Unsent);
-                if !is_here {
-                    interest.ask(Request { round: ctx.round as u32, localize: wanted.localize });
-                    self.unanswered += 1;
-                }
-            }
-        }
-    }
-
-    /// There was no room for an entry that [`Self::look`] has taken for asked: the key stays listed where the caller keeps it.
-    pub(super) fn unask(&mut self, key: Key, localize: bool) {
-        let Some(interest) = self.interests.get_mut(&key) else { return };
-        if interest.take_request().is_some() {
-            self.unanswered -= 1;
-        }
-        interest.put(Mark::Listed);
-        if localize {
-            interest.put(Mark::Unsent);
-        }
-    }
-
-    /// Whom this node has asked for `key`, which is `Requested`, and the low bits of the round in which it did.
-    pub(super) fn asked_for(
-        &self,
-        ctx: &Ctx<impl Store, impl Policy>,
-        key: Key,
-        word: Word,
-    ) -> Option<(NodeId, u32)> {
-        let interest = self.interests.get(&key)?;
-        let round = interest.asked_in()?;
-        let before = if self.asked_before.is_empty() { None } else { self.asked_before.get(&key) };
-        let wanted = Wanted { localize: false, asks_home: interest.is(Mark::AskHome) };
-        Some((before.copied().unwrap_or_else(|| wanted.asks(ctx, key, word).node), round))
     }
 
     /// As a home: `key`, which is `Requested`, is said to have moved. `asked` was asked for it.
@@ -470,79 +369,61 @@ impl Intents {
         self.asked_before.clear();
     }
 
-    /// The entry for `key` is answered.
-    fn take_request(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) -> Option<Request> {
+    /// Ownership of `key` has arrived: nothing more is wanted. Returns the entry that this answers, if one was unanswered.
+    pub(super) fn note_owned(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) -> Option<Request> {
         let Entry::Occupied(mut entry) = self.interests.entry(key) else { return None };
-        let request = entry.get_mut().take_request()?;
-        if entry.get().count() == 0 {
-            entry.remove();
-        }
-        self.note_answered(ctx, key, request);
-        Some(request)
-    }
-
-    fn note_answered(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key, request: Request) {
-        if !self.asked_before.is_empty() {
-            self.asked_before.remove(&key);
-        }
-        self.unanswered -= 1;
-        ctx.ask(Effect::Answered(request));
-    }
-
-    /// Ownership of `key` has arrived: nothing more is wanted.
-    pub(super) fn note_owned(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
-        let Entry::Occupied(mut entry) = self.interests.entry(key) else { return };
         let interest = entry.get_mut();
         interest.take(Mark::HadTurn);
         interest.take(Mark::Unsent);
         let request = interest.take_request();
-        let is_granted = interest.take(Mark::Wished);
+        let is_localized = interest.take(Mark::Localize);
         let is_last = interest.signals == 0;
         if is_last {
             entry.remove();
         }
-        if is_granted {
-            self.grant_wish(ctx, key);
+        if is_localized {
+            let waiters = self.localizes.remove(key);
+            waiters.into_iter().for_each(|waiter| ctx.ask(Effect::Finish(waiter)));
             if is_last {
                 ended(ctx, key);
             }
         }
-        if let Some(request) = request {
-            self.note_answered(ctx, key, request);
+        if request.is_some() {
+            self.note_answered(key);
         }
+        request
     }
 
-    /// The localize of `key` has brought ownership.
-    fn grant_wish(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
-        let Some(wish) = self.wishes.remove(&key) else { return };
-        if let Some(due) = wish.due {
-            self.due.remove(&(due, key));
-        }
-        wish.waiters.into_iter().for_each(|waiter| ctx.ask(Effect::Finish(waiter)));
-    }
-
-    /// A replica of `key` was granted.
-    pub(super) fn note_replica(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
-        self.take_request(ctx, key);
+    /// A replica of `key` was granted. Returns the entry that this answers.
+    pub(super) fn note_replica(
+        &mut self,
+        ctx: &mut Ctx<impl Store, impl Policy>,
+        key: Key,
+    ) -> Option<Request> {
+        let request = self.take_request(key);
         self.end_waiters(ctx, key);
+        request
     }
 
-    /// The owner keeps `key`, which is used where it is.
-    pub(super) fn note_refused(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
-        self.take_request(ctx, key);
+    /// The owner keeps `key`, which is used where it is. Returns the entry that this answers.
+    pub(super) fn note_refused(&mut self, key: Key) -> Option<Request> {
+        let request = self.take_request(key);
         if let Some(interest) = self.interests.get_mut(&key) {
             interest.put(Mark::Refused);
         }
+        request
     }
 
-    /// The entry for `key` was turned away: the key is found again in a later round, by its home.
-    pub(super) fn note_turned_away(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
-        let Some(request) = self.take_request(ctx, key) else { return };
-        let Some(interest) = self.interests.get_mut(&key) else { return };
-        if request.localize && interest.is(Mark::Wished) {
-            interest.put(Mark::Unsent);
+    /// The entry for `key` was turned away: the key is found again in a later round, by its home. Returns the entry.
+    pub(super) fn note_turned_away(&mut self, key: Key) -> Option<Request> {
+        let request = self.take_request(key)?;
+        if let Some(interest) = self.interests.get_mut(&key) {
+            if request.localize && interest.is(Mark::Localize) {
+                interest.put(Mark::Unsent);
+            }
+            interest.put(Mark::AskHome);
         }
-        interest.put(Mark::AskHome);
+        Some(request)
     }
 
     /// `key` leaves under a policy that does not replicate it: it is not asked for again under the same signals.
@@ -556,13 +437,13 @@ impl Intents {
     pub(super) fn give_up(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
         self.unanswered = 0;
         self.listed = VecDeque::new();
-        self.due.clear();
-        self.wishes.clear();
+        self.deferred.iter_mut().for_each(Deferred::clear);
+        self.localizes.clear();
         let mut over = Vec::new();
         for (key, interest) in &mut self.interests {
             interest.take_request();
             interest.take(Mark::Unsent);
-            if interest.take(Mark::Wished) && interest.count() == 0 {
+            if interest.take(Mark::Localize) && interest.count() == 0 {
                 over.push(*key);
             }
         }

@@ -5,12 +5,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::{Ownership, is_movable};
+use crate::engine::budget::Budget;
 use crate::engine::ctx::Ctx;
 use crate::engine::effect::{Effect, PassOn};
+use crate::engine::entry::Asker;
 use crate::engine::intent::Intents;
-use crate::engine::outgoing::{self, GrantDraft};
-use crate::engine::room::Room;
-use crate::engine::state::Asker;
+use crate::engine::outgoing::GrantDraft;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::policy::Policy;
@@ -77,7 +77,7 @@ impl Ownership {
         let from = *from;
         let asker = Asker::direct(from, request.ticket);
         let left = &asked[*done..];
-        let mut room = Room::default();
+        let mut room = Budget::default();
         let fits =
             |(key, ..): &&(Key, Counter, bool)| room.take(ctx.value_bytes(*key), ctx.config.block_bytes_max);
         let piece = left.iter().take(ctx.config.grants_max.max(1)).take_while(fits).count();
@@ -103,7 +103,9 @@ impl Ownership {
         }
         *done += piece.len();
         if *done < asked.len() {
-            outgoing::send_grants(ctx, from, draft);
+            if let Some(grants) = draft.into_message() {
+                ctx.send(from, grants);
+            }
             self.answering = Some(answering);
         } else {
             self.respond(ctx, intents, (from, &answering.request), draft, answering.handing);
@@ -205,7 +207,7 @@ impl Ownership {
         localized.retain(|key| self.is_only_holder(*key, to) && free(key));
         let (grants, mut values) = draft.into_parts();
         let mut response = SyncResponse { grants, ..SyncResponse::default() };
-        let mut room = Room::default();
+        let mut room = Budget::default();
         let holder = &mut self.holders[to.index()];
         if request.sync {
             holder.due_marked = Some(holder.due_told + holder.due.len() as u64);
@@ -245,7 +247,7 @@ impl Ownership {
         intents: &Intents,
         (to, request): (NodeId, &SyncRequest),
         localized: &[Key],
-        room: &mut Room,
+        room: &mut Budget,
     ) -> Due {
         let mut due = Due::default();
         for &key in request.sets.iter() {

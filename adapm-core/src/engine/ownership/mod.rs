@@ -17,20 +17,21 @@ use core::mem;
 
 use smallvec::SmallVec;
 
-use crate::engine::ctx::Ctx;
+use crate::engine::budget::Budget;
+use crate::engine::ctx::{Ctx, KeyMap};
 use crate::engine::effect::Effect;
+use crate::engine::entry::{AskedFor, Asker, Entry};
 use crate::engine::intent::Intents;
 use crate::engine::outgoing::GrantDraft;
-use crate::engine::room::Room;
-use crate::engine::state::KeyMap;
 use crate::id::{Counter, Key, NodeId, Version};
 use crate::layout::Layout;
 use crate::node_set::NodeSet;
 use crate::policy::{Placement, Policy, View};
+use crate::route::{self, Hop};
 use crate::slot::{Location, State, Word};
 use crate::store::{Look, Store};
 use crate::time::Instant;
-use crate::value::Block;
+use crate::value::{Block, Value};
 use crate::wire::Message;
 use crate::wire::message::{Body, GrantKind, Owners};
 
@@ -71,6 +72,19 @@ struct Holder {
     told: bool,
     /// When it was last answered.
     answered: Option<Instant>,
+}
+
+/// What became of an entry.
+#[derive(Debug)]
+pub(super) enum Served<V> {
+    /// It is served, its answer drafted.
+    Done,
+    /// It was an operation of this node, which is executed; the value that a pull read.
+    Own(Vec<V>),
+    /// The key is not owned here.
+    Elsewhere(Hop),
+    /// Its sender cannot have passed it on: its origin is to ask again.
+    Refused,
 }
 
 impl Ownership {
@@ -156,6 +170,80 @@ impl Ownership {
         }
     }
 
+    /// Serves an entry of some node if its key is owned here (Lapse §3.3). Only an owner executes another node's operation; a
+    /// replica neither answers nor absorbs it.
+    pub(super) fn serve<V: Value>(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        intents: &Intents,
+        entry: &Entry<&[V]>,
+    ) -> Served<V> {
+        let Entry { asker, key, counter, asked } = *entry;
+        let moves = asked.is_request();
+        // A main copy is here for certain, and what is asked for is done in the step that folds it.
+        if !moves && ctx.store.look(key) == (Look::Held { with_delta: false }) {
+            return self.execute(ctx, asker, key, asked);
+        }
+        let word = self.folded(ctx, key);
+        let hop = route::next_hop(word, key, counter, ctx.config.node, ctx.config.nodes);
+        if moves && hop != Hop::Park && !may_have_passed(ctx, asker, key, word) {
+            return Served::Refused;
+        }
+        if hop != Hop::Here {
+            return if answers_wrongly(ctx, entry, word) { Served::Done } else { Served::Elsewhere(hop) };
+        }
+        if !moves {
+            return self.execute(ctx, asker, key, asked);
+        }
+        ctx.count_served(key, asker.origin, asker.hops);
+        // A node that has become owner needs no grant from itself, a holder gets its answer as a hand-over.
+        if asker.origin != ctx.config.node && !self.is_holder(key, asker.origin) {
+            let mut draft = ctx.outgoing.take_grant_draft(asker.origin);
+            draft.ticket = asker.reply();
+            let localize = asked == AskedFor::Localize;
+            self.grant(ctx, intents, (key, word.counter()), asker.origin, localize, &mut draft);
+            ctx.outgoing.put_grant_draft(asker.origin, draft);
+        }
+        Served::Done
+    }
+
+    /// Executes an operation on a main copy that is here.
+    fn execute<V: Value>(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        asker: Asker,
+        key: Key,
+        asked: AskedFor<&[V]>,
+    ) -> Served<V> {
+        let origin = asker.origin;
+        ctx.count_served(key, origin, asker.hops);
+        let is_own = origin == ctx.config.node;
+        if !is_own && asked == AskedFor::Pull {
+            if ctx.outgoing.answer_pull(&ctx.store, origin, key, asker.reply()) {
+                self.mark_stale(ctx, key, None);
+            }
+            return Served::Done;
+        }
+        let mut value = Vec::new();
+        let (is_changed, counter) = ctx.store.with_slot(key, |mut slot| {
+            let is_changed = slot.fold();
+            match asked {
+                AskedFor::Push(update) => slot.apply(update),
+                AskedFor::Set(new) => slot.set(new),
+                _ => value.extend_from_slice(slot.value),
+            }
+            (is_changed, slot.word.counter())
+        });
+        if is_changed || asked != AskedFor::Pull {
+            self.mark_stale(ctx, key, None);
+        }
+        if is_own {
+            return Served::Own(value);
+        }
+        ctx.outgoing.answer_done(origin, key, counter, asker.reply());
+        Served::Done
+    }
+
     /// Grants `to` the main copy of `key`, owned here by this fact and held nowhere else.
     fn relocate(
         &mut self,
@@ -213,7 +301,7 @@ impl Ownership {
         ctx: &mut Ctx<impl Store, impl Policy>,
         (key, to): (Key, NodeId),
         is_stale: bool,
-        room: Option<&mut Room>,
+        room: Option<&mut Budget>,
         owners: &mut Owners,
         block: &mut Block,
     ) -> bool {
@@ -252,7 +340,7 @@ impl Ownership {
         if home != ctx.config.node && home != there.node {
             let older = Location { counter: Counter(there.counter.0 - 1), ..there };
             let owner = if planted!(ctx, OlderResidence) { older } else { there };
-            ctx.ask(Effect::TellHome { home, key, owner });
+            ctx.outgoing.add_residence(home, key, owner);
         }
         ctx.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
         ctx.ask(Effect::Left { key, is_turn });
@@ -393,4 +481,39 @@ impl Ownership {
 /// Whether the key's relocation counter has room: a peer may have given it any.
 fn is_movable(ctx: &Ctx<impl Store, impl Policy>, key: Key) -> bool {
     ctx.word(key).counter() < Counter::MAX
+}
+
+/// Returns true if whoever sent an intent or localize here can have passed it on: the node that asks, the home, and the node
+/// from which this one has the main copy. Any other may have known where it is, too; but an entry makes the main copy move,
+/// and a node that never had to do with the key could ask for that in the name of others.
+fn may_have_passed(ctx: &Ctx<impl Store, impl Policy>, asker: Asker, key: Key, word: Word) -> bool {
+    let former = word.location().filter(|_| word.state() == State::Main);
+    asker.by == asker.origin
+        || asker.origin == ctx.config.node
+        || asker.by == Layout::home(key, ctx.config.nodes)
+        || former.is_some_and(|former| former.node == asker.by)
+        || planted!(ctx, BelieveAnyForward)
+}
+
+/// The planted mistakes of a node that is not the owner and answers all the same.
+fn answers_wrongly<V: Value>(
+    ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+    entry: &Entry<&[V]>,
+    word: Word,
+) -> bool {
+    let Entry { asker, key, counter, asked } = *entry;
+    let origin = asker.origin;
+    let (pull, push) = (asked == AskedFor::Pull, matches!(asked, AskedFor::Push(_)));
+    let reads = planted!(ctx, AnswerFromReplica) && pull && word.state() == State::Replica;
+    let gone = word.state() == State::None && word.location().is_some();
+    let absorbs = planted!(ctx, ApplyAtStaleOwner) && push && gone;
+    if origin == ctx.config.node || !(reads || absorbs) {
+        return false;
+    }
+    if reads {
+        ctx.outgoing.answer_pull(&ctx.store, origin, key, asker.reply());
+    } else {
+        ctx.outgoing.answer_done(origin, key, counter, asker.reply());
+    }
+    true
 }

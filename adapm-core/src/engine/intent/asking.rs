@@ -1,0 +1,218 @@
+//! Whom to ask for wanted keys, and of which of them somebody was asked and has not answered.
+
+use alloc::vec::Vec;
+
+use hashbrown::hash_map::Entry;
+
+use super::Intents;
+use super::interest::{Interest, Mark};
+use crate::engine::budget::{Candidate, Drafts};
+use crate::engine::ctx::Ctx;
+use crate::engine::entry::{Activity, Request};
+use crate::id::{Counter, Key, NodeId, Ticket};
+use crate::policy::Policy;
+use crate::route;
+use crate::slot::{Location, State, Word};
+use crate::store::{self, Store};
+
+/// An intent or localize that leaves with the next request.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Want {
+    /// The counter of the fact by which the receiver is asked.
+    counter: Counter,
+    localize: bool,
+    /// True if a replica is here.
+    is_here: bool,
+}
+
+impl Intents {
+    /// Takes keys that may need an entry, in order: those put off for peers that can be asked now, then of the listed ones as many
+    /// as one round looks at. So what is signalled at once for millions does not cost each round a look at all that are left.
+    fn take_listed(&mut self, ctx: &Ctx<impl Store, impl Policy>, owes: impl Fn(NodeId) -> bool) -> Vec<Key> {
+        let most = ctx.config.requests_max.max(1);
+        let mut keys = Vec::new();
+        let free = ctx.nodes().zip(&mut self.deferred).filter(|(node, _)| !owes(*node));
+        for (_, deferred) in free {
+            if planted!(ctx, ForgetLate) {
+                deferred.clear();
+            }
+            keys.extend(deferred.take(most));
+        }
+        keys.extend(self.listed.drain(..most.min(self.listed.len())));
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// Keys that are wanted and not here, in order, as candidates for the requests of this round. Level-triggered: a key that
+    /// left, or whose release was answered, is simply found again. `activity` tells what operations do on a key, `owes` which
+    /// peers cannot be asked.
+    pub(in crate::engine) fn wanted(
+        &mut self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        activity: impl Fn(Key) -> Activity,
+        owes: impl Fn(NodeId) -> bool,
+        drafts: &mut Drafts,
+    ) -> Vec<Candidate<Want>> {
+        if ctx.first_lost.is_some() {
+            self.listed.clear();
+            return Vec::new();
+        }
+        let keys = self.take_listed(ctx, &owes);
+        let mut candidates = Vec::with_capacity(keys.len());
+        for (at, &key) in keys.iter().enumerate() {
+            store::prefetch_entry_ahead(&ctx.store, at, |at| keys.get(at).copied());
+            let Some(interest) = self.interests.get_mut(&key) else { continue };
+            interest.take(Mark::Listed);
+            if !interest.is_wanted() {
+                continue;
+            }
+            let localize = interest.is(Mark::Unsent);
+            let word = ctx.word(key);
+            let is_here = match (word.state(), activity(key)) {
+                (State::None, Activity::None | Activity::Waiting) => false,
+                (State::Replica, Activity::None) if localize => true,
+                // A set waits on the replica, and leaves first.
+                (State::Replica, _) if localize => {
+                    interest.put(Mark::Listed);
+                    self.listed.push_back(key);
+                    continue;
+                }
+                // Found again when what it waits for is answered.
+                _ => continue,
+            };
+            let Location { node, counter } = if is_here {
+                route::believed(word, key, ctx.config.nodes)
+            } else {
+                asks(ctx, key, word, interest)
+            };
+            if owes(node) {
+                interest.put(Mark::Listed);
+                self.deferred[node.index()].put_off(key, false);
+                continue;
+            }
+            interest.take(Mark::Unsent);
+            if !is_here {
+                interest.ask(Request { round: ctx.round as u32, localize });
+                self.unanswered += 1;
+            }
+            let want = Want { counter, localize, is_here };
+            candidates.push(drafts.candidate(key, node, ctx.value_bytes(key), want));
+        }
+        candidates
+    }
+
+    /// Gives room to candidates for peers whose turn it is.
+    pub(in crate::engine) fn share(
+        &mut self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        candidates: &mut [Candidate<Want>],
+        drafts: &mut Drafts,
+        is_turn: impl Fn(NodeId) -> bool,
+    ) {
+        let deferred = &self.deferred;
+        let first = |node: NodeId| is_turn(node).then(|| deferred[node.index()].next());
+        for (node, key) in drafts.share(candidates, ctx.config.block_bytes_max, first) {
+            self.deferred[node.index()].begin_with(key);
+        }
+    }
+
+    /// Writes the entries into the requests. Returns for how many keys a grant is awaited.
+    pub(in crate::engine) fn draft(
+        &mut self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        candidates: &[Candidate<Want>],
+        drafts: &mut Drafts,
+    ) -> usize {
+        let mut awaited = 0;
+        for &Candidate { key, to, goes, says: Want { counter, localize, is_here }, .. } in candidates {
+            if !goes {
+                self.unask(key, to, localize);
+                continue;
+            }
+            let request = &mut drafts.of(to).request;
+            let entries = if localize { &mut request.localizes } else { &mut request.intents };
+            entries.push(key, counter);
+            if !is_here {
+                ctx.store.with_slot(key, |mut slot| slot.request());
+                awaited += 1;
+            }
+        }
+        awaited
+    }
+
+    /// There was no room for an entry that [`Self::wanted`] has taken for asked: it is put off.
+    fn unask(&mut self, key: Key, to: NodeId, localize: bool) {
+        self.deferred[to.index()].put_off(key, false);
+        let Some(interest) = self.interests.get_mut(&key) else { return };
+        if interest.take_request().is_some() {
+            self.unanswered -= 1;
+        }
+        interest.put(Mark::Listed);
+        if localize {
+            interest.put(Mark::Unsent);
+        }
+    }
+
+    /// Returns true if an intent or localize of `key` is unanswered, and has reached `from` to judge by the ticket. After a loss
+    /// nothing is kept of what was asked, and the lost node is not heard.
+    pub(in crate::engine) fn awaits_grant(
+        &self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        from: NodeId,
+        key: Key,
+        ticket: Ticket,
+    ) -> bool {
+        let word = ctx.peek(key);
+        if word.state() != State::Requested {
+            return false;
+        }
+        if ctx.first_lost.is_some() || planted!(ctx, BelieveAnyGrant) {
+            return true;
+        }
+        let Some((to, round)) = self.asked_for(ctx, key, word) else { return false };
+        if ticket == Ticket::NONE {
+            from == to
+        } else {
+            ticket == ctx.tickets.of_request(round, to).of_key(key)
+        }
+    }
+
+    /// Whom this node has asked for `key`, which is `Requested`, and the low bits of the round in which it did.
+    pub(in crate::engine) fn asked_for(
+        &self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        key: Key,
+        word: Word,
+    ) -> Option<(NodeId, u32)> {
+        let interest = self.interests.get(&key)?;
+        let round = interest.asked_in()?;
+        let before = if self.asked_before.is_empty() { None } else { self.asked_before.get(&key) };
+        Some((before.copied().unwrap_or_else(|| asks(ctx, key, word, interest).node), round))
+    }
+
+    /// The entry for `key` is answered.
+    pub(super) fn take_request(&mut self, key: Key) -> Option<Request> {
+        let Entry::Occupied(mut entry) = self.interests.entry(key) else { return None };
+        let request = entry.get_mut().take_request()?;
+        if entry.get().count() == 0 {
+            entry.remove();
+        }
+        self.note_answered(key);
+        Some(request)
+    }
+
+    pub(super) fn note_answered(&mut self, key: Key) {
+        if !self.asked_before.is_empty() {
+            self.asked_before.remove(&key);
+        }
+        self.unanswered -= 1;
+    }
+}
+
+/// Whom to ask for a key that is not here: by the location that is known, or, if the entry was turned away, the home.
+fn asks(ctx: &Ctx<impl Store, impl Policy>, key: Key, word: Word, interest: &Interest) -> Location {
+    let home = route::home(key, ctx.config.nodes);
+    let asks_home = interest.is(Mark::AskHome) && home.node != ctx.config.node;
+    if asks_home { home } else { ctx.first_hop(key, word) }
+}

@@ -1,0 +1,579 @@
+//! Operations of own workers that the fast path could not serve (Lapse §3.3; protocol, section 7), and entries of other nodes
+//! that this node does not serve itself (protocol, section 5).
+//!
+//! Per key a node has at most one unanswered operation message; later operations wait in program order, and waiting pushes
+//! add up. So asynchronous operations keep their order whatever happens to the key (Lapse §3.4, Theorems 1 and 2).
+//!
+//! # Departure
+//! In Lapse the home starts a relocation, so the home's order is the order of execution. Here the owner moves first and
+//! tells the home afterwards; without this rule even Theorem 2 would be lost.
+
+mod parked;
+mod queue;
+
+use alloc::vec::Vec;
+use core::mem;
+
+use hashbrown::hash_map::Entry as MapEntry;
+use smallvec::{SmallVec, smallvec};
+
+use crate::engine::ctx::{Ctx, KeyMap, OpMap};
+use crate::engine::effect::Effect;
+use crate::engine::entry::{Access, Activity, Entry};
+use crate::engine::input::OpId;
+use crate::engine::intent::Intents;
+use crate::engine::outgoing;
+use crate::error::Fault;
+use crate::id::{Counter, Key, NodeId, Ticket};
+use crate::policy::Policy;
+use crate::route::Hop;
+use crate::slot::{Location, Pushed, State};
+use crate::store::{self, Store};
+use crate::value::{Value, accumulate};
+use crate::wire::message::Answer;
+
+use parked::Parked;
+use queue::{Item, OpState, Queue, Unanswered};
+
+/// What waits for keys here.
+#[derive(Debug)]
+pub(super) struct Operations<V> {
+    ops: OpMap<OpState<V>>,
+    /// Only keys on which operations of this node wait or are unanswered.
+    queues: KeyMap<Queue<V>>,
+    /// Replicas with a set at the front of their queue, which leaves with the next request.
+    sets: Vec<Key>,
+    /// Keys whose operation was turned away, for want of room to park it.
+    resend: Vec<Key>,
+    parked: Parked<V>,
+}
+
+impl<V: Value> Operations<V> {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self {
+            ops: OpMap::default(),
+            queues: KeyMap::default(),
+            sets: Vec::new(),
+            resend: Vec::new(),
+            parked: Parked::new(nodes),
+        }
+    }
+
+    /// Returns true if an operation of this node is unfinished.
+    pub(super) fn any(&self) -> bool {
+        !self.ops.is_empty()
+    }
+
+    pub(super) fn is_unfinished(&self, op: OpId) -> bool {
+        self.ops.contains_key(&op)
+    }
+
+    /// Returns unfinished operations, ascending: those with an access that is meant.
+    pub(super) fn unfinished(&self, is_meant: impl Fn(Option<Access>) -> bool) -> Vec<OpId> {
+        let meant = self.ops.iter().filter(|(_, state)| is_meant(state.access));
+        let mut ops: Vec<OpId> = meant.map(|(id, _)| *id).collect();
+        ops.sort_unstable();
+        ops
+    }
+
+    /// Returns true if the next round has sets to send, or operations to send again.
+    pub(super) fn has_work(&self) -> bool {
+        !self.sets.is_empty() || !self.resend.is_empty()
+    }
+
+    /// Returns true if no operation of any node waits here or is unanswered.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.ops.is_empty() && self.queues.is_empty() && self.parked.is_empty() && !self.has_work()
+    }
+
+    /// Returns the number of entries in all maps and lists.
+    pub(super) fn side_entries(&self) -> usize {
+        let queues: usize = self.queues.values().map(|queue| queue.waiting.len() + 1).sum();
+        queues + self.parked.len() + self.sets.len() + self.resend.len() + self.ops.len()
+    }
+
+    /// Returns what operations of this node do on `key`.
+    pub(super) fn activity(&self, key: Key) -> Activity {
+        match self.queues.get(&key) {
+            None => Activity::None,
+            Some(queue) if queue.unanswered.is_some() => Activity::Unanswered,
+            Some(_) => Activity::Waiting,
+        }
+    }
+
+    /// Where the unanswered operation message on `key` went first, operations that wait, and entries of other nodes that do.
+    #[cfg(feature = "testing")]
+    pub(super) fn view(&self, key: Key) -> (Option<Location>, usize, usize) {
+        let queue = self.queues.get(&key);
+        let unanswered = queue.and_then(|queue| queue.unanswered.as_ref());
+        let waiting = queue.map_or(0, |queue| queue.waiting.len());
+        (unanswered.map(|unanswered| unanswered.asked), waiting, self.parked.count(key))
+    }
+
+    /// A localize begins, which waits for so many keys.
+    pub(super) fn begin_localize(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        op: OpId,
+        keys: usize,
+    ) {
+        if keys == 0 {
+            return ctx.done(op, Vec::new());
+        }
+        self.ops.insert(op, OpState { remaining: keys, values: Vec::new(), access: None });
+    }
+
+    /// A pull, push or set of `keys` begins; `values` `[sum of value_len]`, zeros for a pull.
+    pub(super) fn access(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        intents: &Intents,
+        (op, access): (OpId, Access),
+        keys: &[Key],
+        values: Vec<V>,
+    ) {
+        self.ops.insert(op, OpState { remaining: keys.len() + 1, values, access: Some(access) });
+        let mut offset = 0;
+        for (at, &key) in keys.iter().enumerate() {
+            store::prefetch_entry_ahead(&ctx.store, at, |at| keys.get(at).copied());
+            self.submit(ctx, intents, key, Item { op, access, offset });
+            offset += ctx.value_len(key);
+        }
+        self.finish(ctx, op);
+    }
+
+    /// Serves one key of an operation at once, parks it, or sends it, and accounts for it.
+    fn submit(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        intents: &Intents,
+        key: Key,
+        item: Item,
+    ) {
+        let word = ctx.word(key);
+        let asked = ctx.first_hop(key, word);
+        let may_leave =
+            word.state() == State::None && !intents.is_wanted(key) && !acknowledges_early(ctx, item.access);
+        let queue = match self.queues.entry(key) {
+            MapEntry::Vacant(place) if may_leave => {
+                let payload = payload_of(&self.ops, item, ctx.value_len(key));
+                let secret = ctx.send_operation(asked, key, item.access, payload);
+                let (access, items) = (item.access, smallvec![item]);
+                place.insert(Queue::sent(Unanswered { access, items, payload: Vec::new(), asked, secret }));
+                ctx.stats.remote += 1;
+                return;
+            }
+            entry => entry.or_default(),
+        };
+        let first = queue.waiting.is_empty() && queue.unanswered.is_none();
+        queue.waiting.push_back(item);
+        if first {
+            self.advance(ctx, intents, key);
+        }
+        let Some(queue) = self.queues.get(&key) else {
+            ctx.stats.local += 1;
+            return;
+        };
+        // A set on a replica is the node's own entry of the next round, a copy on its way is waited for: all else is remote.
+        let sent = queue.unanswered.is_some() || queue.set_sent;
+        match ctx.state(key) {
+            State::Requested | State::Releasing | State::None if !sent => ctx.stats.waited += 1,
+            _ => ctx.stats.remote += 1,
+        }
+    }
+
+    /// Runs what waits on `key` as far as it can: at a local copy in place, else as one operation message.
+    pub(super) fn advance(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        intents: &Intents,
+        key: Key,
+    ) {
+        loop {
+            let Some(queue) = self.queues.get_mut(&key) else { return };
+            if queue.unanswered.is_some() {
+                return;
+            }
+            let Some(&item) = queue.waiting.front() else {
+                self.queues.remove(&key);
+                return;
+            };
+            match ctx.state(key) {
+                State::Replica if item.access == Access::Set => {
+                    if !queue.set_sent {
+                        self.sets.push(key);
+                    }
+                    return;
+                }
+                state @ (State::Main | State::Replica) => {
+                    queue.pop();
+                    self.serve(ctx, key, item, state);
+                }
+                State::Requested | State::Releasing => return,
+                State::None => {
+                    // Who waits for a grant sends nothing meanwhile: it could starve the grant.
+                    if !intents.is_wanted(key) && !self.send_waiting(ctx, key) {
+                        continue;
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Serves one key of an operation at the copy that is here. What has failed meanwhile is passed over.
+    fn serve(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        key: Key,
+        item: Item,
+        state: State,
+    ) {
+        let Some(op) = self.ops.get_mut(&item.op) else { return };
+        let len = ctx.value_len(key);
+        let part = &mut op.values[item.offset..item.offset + len];
+        let is_main = state == State::Main;
+        let pushed = ctx.store.with_slot(key, |mut slot| {
+            match item.access {
+                Access::Pull => part.copy_from_slice(slot.value),
+                Access::Push if is_main => slot.apply(part),
+                Access::Push => return slot.push(part),
+                Access::Set => slot.set(part),
+            }
+            Pushed::Done
+        });
+        if is_main && item.access != Access::Pull {
+            ctx.ask(Effect::Changed(key));
+        } else if pushed == Pushed::Dirtied {
+            ctx.ask(Effect::Dirtied(key));
+        }
+        self.finish(ctx, item.op);
+    }
+
+    /// Takes the longest run of equal operations from the front of the queue and drafts one message for it. Returns false if
+    /// all of it has failed meanwhile, so that nothing was sent.
+    fn send_waiting(&mut self, ctx: &mut Ctx<impl Store<Value = V>, impl Policy>, key: Key) -> bool {
+        let len = ctx.value_len(key);
+        let asked = ctx.first_hop(key, ctx.word(key));
+        let queue = self.queues.get_mut(&key).expect("only a queue with waiting operations sends");
+        let access = queue.waiting.front().expect("as above").access;
+        let part = |item: &Item| {
+            let op = self.ops.get(&item.op);
+            op.map(|op| op.values.get(item.offset..item.offset + len).unwrap_or(&[]))
+        };
+        let mut items = SmallVec::<[Item; 1]>::new();
+        let mut payload = Vec::new();
+        while let Some(item) = queue.waiting.front().copied() {
+            let joins = item.access == access && (items.is_empty() || access != Access::Set);
+            if !joins {
+                break;
+            }
+            queue.waiting.pop_front();
+            let Some(update) = part(&item) else { continue };
+            if let (Access::Push, Some(first)) = (access, items.first()) {
+                if payload.is_empty() {
+                    payload.extend_from_slice(part(first).expect("just seen"));
+                }
+                accumulate(&mut payload, update);
+            }
+            items.push(item);
+        }
+        let Some(first) = items.first() else { return false };
+        let early = acknowledges_early(ctx, access);
+        if early && payload.is_empty() {
+            payload.extend_from_slice(part(first).expect("just seen"));
+        }
+        let acknowledged = if early { mem::take(&mut items) } else { SmallVec::new() };
+        queue.unanswered = Some(Unanswered { access, items, payload, asked, secret: Ticket::NONE });
+        self.transmit(ctx, key, asked);
+        for item in acknowledged {
+            self.finish(ctx, item.op);
+        }
+        true
+    }
+
+    fn transmit(&mut self, ctx: &mut Ctx<impl Store<Value = V>, impl Policy>, key: Key, asked: Location) {
+        let len = ctx.value_len(key);
+        let queue = self.queues.get_mut(&key).expect("an unanswered operation has a queue");
+        let unanswered = queue.unanswered.as_mut().expect("only an unanswered operation is transmitted");
+        unanswered.asked = asked;
+        let payload = match unanswered.items.first() {
+            Some(item) if unanswered.payload.is_empty() => payload_of(&self.ops, *item, len),
+            _ => unanswered.payload.as_slice(),
+        };
+        unanswered.secret = ctx.send_operation(asked, key, unanswered.access, payload);
+    }
+
+    /// Drafts operations that were turned away once more, for where their keys are believed to be.
+    pub(super) fn resend(&mut self, ctx: &mut Ctx<impl Store<Value = V>, impl Policy>) {
+        let mut keys = mem::take(&mut self.resend);
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            if self.activity(key) == Activity::Unanswered {
+                let asked = ctx.first_hop(key, ctx.word(key));
+                self.transmit(ctx, key, asked);
+            }
+        }
+    }
+
+    /// Returns true if an operation on `key`, a pull or not, is unanswered, and has reached `from` to judge by the ticket.
+    pub(super) fn awaits_answer(
+        &self,
+        ctx: &Ctx<impl Store<Value = V>, impl Policy>,
+        (from, ticket): (NodeId, Ticket),
+        key: Key,
+        is_pull: bool,
+    ) -> bool {
+        let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
+        unanswered.is_some_and(|unanswered| {
+            (unanswered.access == Access::Pull) == is_pull
+                && (planted!(ctx, BelieveAnyAnswer) || unanswered.has_reached(from, key, ticket))
+        })
+    }
+
+    /// What was not asked of `from`, and has not come to it by its ticket, is passed over: another node may have asked it in the
+    /// name of this one.
+    pub(super) fn handle_answer(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        intents: &Intents,
+        from: NodeId,
+        answer: Answer,
+        values: &[V],
+    ) -> Result<(), Fault> {
+        if ctx.first_lost.is_some() && !planted!(ctx, BlameLateAnswer) {
+            return Ok(());
+        }
+        if planted!(ctx, BlameLateAnswer) {
+            let mut keys = answer.pulls.keys.iter().chain(answer.done.keys.iter());
+            if let Some(key) = keys.find(|key| self.activity(**key) != Activity::Unanswered) {
+                return Err(Fault::Impossible(*key));
+            }
+        }
+        let mut tickets = answer.tickets.iter().copied().chain(core::iter::repeat(Ticket::NONE));
+        let mut rest = values;
+        for (list, is_pull) in [(&answer.pulls, true), (&answer.done, false)] {
+            for (at, (key, counter)) in list.iter().enumerate() {
+                store::prefetch_entry_ahead(&ctx.store, at, |at| list.keys.get(at).copied());
+                let (value, behind) = rest.split_at(if is_pull { ctx.value_len(key) } else { 0 });
+                rest = behind;
+                let ticket = tickets.next().expect("tickets do not end");
+                if self.awaits_answer(ctx, (from, ticket), key, is_pull) {
+                    ctx.learn(key, Location { node: from, counter });
+                    self.note_executed(ctx, intents, key, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The owner has executed the unanswered operation on `key`; `value` is what a pull read.
+    pub(super) fn note_executed(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        intents: &Intents,
+        key: Key,
+        value: &[V],
+    ) {
+        let MapEntry::Occupied(mut queue) = self.queues.entry(key) else {
+            unreachable!("an answer is checked against the queue")
+        };
+        let Unanswered { items, .. } =
+            queue.get_mut().unanswered.take().expect("an answer meets an unanswered operation");
+        let something_waits = !queue.get().waiting.is_empty();
+        if !something_waits {
+            queue.remove();
+        }
+        for item in items {
+            if item.access == Access::Pull
+                && let Some(op) = self.ops.get_mut(&item.op)
+            {
+                op.values[item.offset..item.offset + value.len()].copy_from_slice(value);
+            }
+            self.finish(ctx, item.op);
+        }
+        if intents.is_wanted(key) {
+            ctx.ask(Effect::AskLater(key));
+        }
+        if something_waits {
+            self.advance(ctx, intents, key);
+        }
+    }
+
+    /// One key of the operation is done, of one that has failed meanwhile as well.
+    pub(super) fn finish(&mut self, ctx: &mut Ctx<impl Store<Value = V>, impl Policy>, op: OpId) {
+        let MapEntry::Occupied(mut entry) = self.ops.entry(op) else { return };
+        entry.get_mut().remaining -= 1;
+        if entry.get().remaining == 0 {
+            let state = entry.remove();
+            let values = if state.access == Some(Access::Pull) { state.values } else { Vec::new() };
+            ctx.done(op, values);
+        }
+    }
+
+    /// `from` has turned entries away. What has not reached it it cannot: to ask again meanwhile would be to ask twice.
+    pub(super) fn handle_retry(
+        &mut self,
+        ctx: &Ctx<impl Store<Value = V>, impl Policy>,
+        from: NodeId,
+        (key, ticket): (Key, Ticket),
+    ) {
+        let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
+        let believes = planted!(ctx, BelieveAnyRetry);
+        if unanswered.is_some_and(|unanswered| believes || unanswered.has_reached(from, key, ticket)) {
+            self.resend.push(key);
+        }
+    }
+
+    /// Takes the replicas with a set that leaves with the next request.
+    pub(super) fn take_sets(&mut self) -> Vec<Key> {
+        mem::take(&mut self.sets)
+    }
+
+    /// Of a replica on which something waits: true if a set is at the front that has not been sent. `None`: nothing waits.
+    pub(super) fn unsent_set(&self, key: Key) -> Option<bool> {
+        let queue = self.queues.get(&key)?;
+        queue.waiting.front().map(|item| item.access == Access::Set && !queue.set_sent)
+    }
+
+    /// The set at the front of the replica's queue leaves. Returns its value; `None` if it has failed meanwhile.
+    pub(super) fn send_set(&mut self, key: Key, len: usize) -> Option<&[V]> {
+        let queue = self.queues.get_mut(&key)?;
+        let item = queue.waiting.front()?;
+        let op = self.ops.get(&item.op)?;
+        queue.set_sent = true;
+        Some(&op.values[item.offset..item.offset + len])
+    }
+
+    /// The owner has installed the set at the front of the key's queue. After a loss the set has failed and is not there.
+    pub(super) fn note_installed(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        intents: &Intents,
+        key: Key,
+    ) {
+        let Some(queue) = self.queues.get_mut(&key) else { return };
+        debug_assert!(queue.set_sent, "only a set that was sent is installed");
+        let item = queue.pop().expect("a sent set stays at the front");
+        if planted!(ctx, EndTwice) {
+            ctx.done(item.op, Vec::new());
+        }
+        self.finish(ctx, item.op);
+        self.advance(ctx, intents, key);
+    }
+
+    /// Passes an entry on, or parks it until this node's grant arrives, or asks its origin to try again.
+    pub(super) fn pass_on(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        hop: Hop,
+        entry: Entry<&[V]>,
+    ) {
+        let Entry { asker, key, asked, .. } = entry;
+        match hop {
+            Hop::Here => unreachable!("an owner serves what reaches it"),
+            Hop::Next(location) => {
+                let forgetful = planted!(ctx, ForgetForwardCounter);
+                let counter = if forgetful { Counter(0) } else { location.counter };
+                let ticket = asker.onward(key);
+                let asked = asked.map(<[V]>::to_vec);
+                let passed = outgoing::Passed { key, counter, ticket, asked };
+                ctx.outgoing.add_forward(location.node, asker.origin, asker.hops.saturating_add(1), passed);
+            }
+            // The grant that would let it go on may be gone, and its origin will fail it.
+            Hop::Park if ctx.first_lost.is_some() => {}
+            Hop::Park if self.parked.has_room(asker.origin, ctx.config.parked_max) => self.parked.park(entry),
+            Hop::Park => {
+                if planted!(ctx, ParkAndTurnAway) && matches!(asked, super::entry::AskedFor::Push(_)) {
+                    self.parked.park(entry);
+                }
+                self.turn_away(ctx, entry);
+            }
+        }
+    }
+
+    /// Asks the origin to ask again.
+    pub(super) fn turn_away(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        entry: Entry<&[V]>,
+    ) {
+        let Entry { asker, key, counter, asked } = entry;
+        ctx.stats.retries += 1;
+        if asker.origin != ctx.config.node {
+            let asked = asked.map(|_| Vec::new());
+            let passed = outgoing::Passed { key, counter, ticket: asker.reply(), asked };
+            ctx.outgoing.add_retry(asker.origin, passed);
+        } else if asked.is_request() {
+            ctx.ask(Effect::TurnedAway(key));
+        } else {
+            self.resend.push(key);
+        }
+    }
+
+    /// Returns true if entries of other nodes wait for news of some key.
+    pub(super) fn has_parked(&self) -> bool {
+        !self.parked.is_empty()
+    }
+
+    /// Takes the entries of other nodes that wait for news of `key`.
+    pub(super) fn take_parked(&mut self, key: Key) -> Vec<Entry<Vec<V>>> {
+        self.parked.take(key)
+    }
+
+    /// A peer is lost: gives up everything that waits. Returns the operations that fail, ascending.
+    pub(super) fn give_up(
+        &mut self,
+        ctx: &Ctx<impl Store<Value = V>, impl Policy>,
+        lost: NodeId,
+    ) -> Vec<OpId> {
+        let spared = if planted!(ctx, ForgetForwarded) { self.sent_elsewhere(ctx, lost) } else { Vec::new() };
+        let mut ops = self.unfinished(|_| true);
+        ops.retain(|op| !spared.contains(op));
+        self.ops.clear();
+        self.queues = KeyMap::default();
+        self.sets = Vec::new();
+        self.resend = Vec::new();
+        self.parked.clear();
+        ops
+    }
+
+    /// The planted mistake: operations whose message left for a survivor, who may have forwarded it to the lost node.
+    fn sent_elsewhere(&self, ctx: &Ctx<impl Store<Value = V>, impl Policy>, lost: NodeId) -> Vec<OpId> {
+        let away = |key: &Key| ctx.first_hop(*key, ctx.word(*key)).node != lost;
+        let queues = self.queues.iter().filter(|(key, _)| away(key));
+        let unanswered = queues.filter_map(|(_, queue)| queue.unanswered.as_ref());
+        unanswered.flat_map(|unanswered| unanswered.items.iter().map(|item| item.op)).collect()
+    }
+
+    /// The planted mistakes with operations that wait for a grant.
+    pub(super) fn spoil(&mut self, ctx: &Ctx<impl Store<Value = V>, impl Policy>, key: Key) {
+        if planted!(ctx, ForgetParked) {
+            self.queues.remove(&key);
+        }
+        if planted!(ctx, ReverseParked)
+            && let Some(queue) = self.queues.get_mut(&key)
+        {
+            queue.waiting.make_contiguous().reverse();
+        }
+    }
+}
+
+/// The planted mistakes of a node that says an operation is done when it leaves.
+fn acknowledges_early(ctx: &Ctx<impl Store, impl Policy>, access: Access) -> bool {
+    match access {
+        Access::Pull => false,
+        Access::Push => planted!(ctx, AcknowledgeEarly),
+        Access::Set => planted!(ctx, AcknowledgeSetEarly),
+    }
+}
+
+/// What the message of an operation carries for one of its keys, of `len` elements.
+fn payload_of<V>(ops: &OpMap<OpState<V>>, item: Item, len: usize) -> &[V] {
+    if item.access == Access::Pull {
+        return &[];
+    }
+    let op = ops.get(&item.op).expect("an operation is unfinished before its answer");
+    &op.values[item.offset..item.offset + len]
+}

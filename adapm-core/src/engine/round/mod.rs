@@ -1,0 +1,490 @@
+//! The requester's half of a round: one grouped request to every peer that there is business with, at most one unanswered
+//! per peer (AdaPM §B.1.2, AdaPM §B.2.1, AdaPM §B.2.2; protocol, section 3).
+//!
+//! A key changes state, and a delta is taken, only in the step that puts its entry into a request that leaves at once; else
+//! the key is looked at again.
+
+mod pace;
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::mem;
+
+use crate::engine::budget::{Candidate, Draft, Drafts};
+use crate::engine::ctx::Ctx;
+use crate::engine::deferred::Deferred;
+use crate::engine::entry::{Request, low_bits};
+use crate::engine::intent::Intents;
+use crate::engine::operations::Operations;
+use crate::engine::output::Reason;
+use crate::error::Fault;
+use crate::id::{Key, NodeId};
+use crate::policy::Policy;
+use crate::route;
+use crate::slot::{Slot, State, Word};
+use crate::store::{self, Store};
+use crate::time::Instant;
+use crate::value::Value;
+use crate::wire::Message;
+use crate::wire::message::{Body, Grants, SyncResponse};
+
+use pace::Pace;
+
+/// Requests of this node, and what the next ones say of replicas.
+#[derive(Debug)]
+pub(super) struct Round {
+    pace: Pace,
+    peers: Vec<Peer>,
+    /// Replicas that may have no interest left; a key may be in it twice or in vain.
+    release: Vec<Key>,
+    /// Keys made dirty by workers; a key may be in it twice or in vain.
+    dirty: Vec<Key>,
+}
+
+/// What is under way to one other node, and what waits.
+#[derive(Debug, Default)]
+struct Peer {
+    /// The one request sent to it and not answered.
+    outstanding: Option<Outstanding>,
+    /// It told that there is something here for this node, its last response was cut, or it is to show that it answers.
+    news: bool,
+    /// This node's mark, if one is on its way.
+    mark: SyncMark,
+    /// Replicas held here of keys that it owns.
+    replicas: usize,
+    /// Replicas whose change waits until it can be asked.
+    deferred: Deferred,
+    /// True if changes of replicas come before intents and localizes when not everything fits into the next request.
+    changes_first: bool,
+}
+
+/// The mark towards one peer ([`crate::engine::collective`], `wait_sync`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum SyncMark {
+    /// There is none.
+    #[default]
+    Absent,
+    /// It leaves with the last change that is sealed.
+    Sealed,
+    /// The peer has not told all yet that was due when it arrived there.
+    Asked,
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(super) struct Outstanding {
+    round: u64,
+    pub(super) releases: Vec<Key>,
+    pub(super) sets: Vec<Key>,
+    pub(super) localizes: Vec<Key>,
+}
+
+/// What a replica tells its owner.
+#[derive(Clone, Copy)]
+pub(super) struct Change {
+    is_dirty: bool,
+    /// True if a set waits at the front of its queue.
+    pub(super) has_set: bool,
+    release: bool,
+    /// Elements of the value.
+    pub(super) len: usize,
+}
+
+impl Round {
+    pub(super) fn new(nodes: usize) -> Self {
+        let peers = (0..nodes).map(|_| Peer::default()).collect();
+        Self { pace: Pace::default(), peers, release: Vec::new(), dirty: Vec::new() }
+    }
+
+    /// Returns true if a round could have something to say of replicas, or to ask a peer for.
+    pub(super) fn has_work(&self) -> bool {
+        let waits = |peer: &Peer| peer.outstanding.is_none() && (peer.news || !peer.deferred.is_empty());
+        !self.release.is_empty() || !self.dirty.is_empty() || self.peers.iter().any(waits)
+    }
+
+    /// Returns true if nothing is unanswered, and no peer that is left is to be told or asked anything.
+    pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Store, impl Policy>) -> bool {
+        let rests = |peer: &Peer| peer.outstanding.is_none() && !peer.news && peer.deferred.is_empty();
+        let mut peers = ctx.nodes().zip(&self.peers);
+        self.release.is_empty()
+            && self.dirty.is_empty()
+            && peers.all(|(node, peer)| ctx.is_lost(node) || rests(peer))
+    }
+
+    /// Returns the number of entries in all lists.
+    pub(super) fn side_entries(&self) -> usize {
+        let deferred: usize = self.peers.iter().map(|peer| peer.deferred.len()).sum();
+        deferred + self.release.len() + self.dirty.len()
+    }
+
+    /// Returns when the next round may begin, and why it does not yet; `has_work`: it would have something to say. `at_once`:
+    /// somebody waits for a mark, which nothing else brings.
+    pub(super) fn wait(
+        &self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        has_work: bool,
+        at_once: bool,
+    ) -> (Option<Instant>, Option<Reason>) {
+        let until = has_work.then(|| self.pace.next_at(&ctx.config, at_once));
+        let reason = match (self.pace.is_open(), has_work) {
+            (true, more) => Some(Reason::Round { more }),
+            (false, true) => Some(Reason::NextRound),
+            (false, false) => None,
+        };
+        (until, reason)
+    }
+
+    /// Returns true if a round that has something to say may begin.
+    pub(super) fn may_begin(&self, ctx: &Ctx<impl Store, impl Policy>, at_once: bool) -> bool {
+        self.pace.may_begin(&ctx.config, ctx.now, at_once)
+    }
+
+    /// Starts a round. What the last one still waits for is left behind: its keys wait, other peers go on.
+    pub(super) fn begin(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+        ctx.round += 1;
+        ctx.stats.rounds += 1;
+        self.pace.start(ctx.round, ctx.now);
+    }
+
+    /// Somebody waits: the next rounds begin as early as they may.
+    pub(super) fn hurry(&mut self) {
+        self.pace.hurry();
+    }
+
+    /// Notes with how many keys the round begins.
+    pub(super) fn carry(&mut self, keys: usize) {
+        self.pace.carry(keys);
+    }
+
+    /// Returns true if `node` still owes an answer: at most one request to a peer is under way.
+    pub(super) fn owes(&self, node: NodeId) -> bool {
+        self.peers[node.index()].outstanding.is_some()
+    }
+
+    /// Returns true if some peer owes an answer.
+    pub(super) fn is_owed(&self) -> bool {
+        self.peers.iter().any(|peer| peer.outstanding.is_some())
+    }
+
+    /// Returns true if replicas of the keys of `node` are here, or a request to it may carry their last deltas.
+    pub(super) fn is_concerned(&self, node: NodeId) -> bool {
+        let peer = &self.peers[node.index()];
+        peer.replicas > 0 || peer.outstanding.is_some()
+    }
+
+    /// Returns true if a mark could begin towards `node`.
+    pub(super) fn may_mark(&self, node: NodeId) -> bool {
+        let peer = &self.peers[node.index()];
+        peer.mark == SyncMark::Absent && peer.outstanding.is_none()
+    }
+
+    /// Returns true if changes come first in the next request to `node`, when not everything fits.
+    pub(super) fn changes_first(&self, node: NodeId) -> bool {
+        self.peers[node.index()].changes_first
+    }
+
+    /// Workers have made `keys` dirty.
+    pub(super) fn note_dirty(&mut self, keys: &[Key]) {
+        self.dirty.extend_from_slice(keys);
+    }
+
+    /// Returns keys that workers have made dirty; a key may be among them twice or in vain.
+    pub(super) fn dirty(&self) -> &[Key] {
+        &self.dirty
+    }
+
+    /// The replica of `key` may have no interest left.
+    pub(super) fn release_later(&mut self, key: Key) {
+        self.release.push(key);
+    }
+
+    /// The peer is asked in the next round, whether there is something to say or not.
+    pub(super) fn ask_next(&mut self, node: NodeId) {
+        self.peers[node.index()].news = true;
+    }
+
+    /// Notes that a replica was installed, of a key that `owner` owns.
+    pub(super) fn note_replica(&mut self, owner: NodeId) {
+        self.peers[owner.index()].replicas += 1;
+    }
+
+    /// Notes that a replica has become a main copy, of a key that `owner` owned.
+    pub(super) fn note_owned(&mut self, owner: NodeId) {
+        self.peers[owner.index()].replicas -= 1;
+    }
+
+    /// An intent or localize of this node, of a key that was not here, is answered.
+    pub(super) fn note_answered(&mut self, ctx: &Ctx<impl Store, impl Policy>, request: Request) {
+        self.pace.close(request.round.into(), 0, 1, ctx.now);
+    }
+
+    /// Takes the keys of which replicas may have something to say, `sets` among them, in order: those put off for peers that can be
+    /// asked now, as many of each as one round looks at, and all others.
+    fn take_changed(&mut self, ctx: &Ctx<impl Store, impl Policy>, sets: Vec<Key>) -> Vec<Key> {
+        let mut keys = sets;
+        for peer in self.peers.iter_mut().filter(|peer| peer.outstanding.is_none()) {
+            if planted!(ctx, ForgetLate) {
+                peer.deferred.clear();
+            }
+            keys.extend(peer.deferred.take(ctx.config.requests_max.max(1)));
+        }
+        keys.append(&mut self.dirty);
+        keys.append(&mut self.release);
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// Replicas that changed, are set or are given up, in order, as candidates for the requests of this round. Main copies that
+    /// changed are folded. `sets` are replicas on which a set waits.
+    pub(super) fn changed<S: Store, P: Policy>(
+        &mut self,
+        ctx: &Ctx<S, P>,
+        intents: &Intents,
+        operations: &Operations<S::Value>,
+        sets: Vec<Key>,
+        mut fold: impl FnMut(&Ctx<S, P>, Key),
+        drafts: &mut Drafts,
+    ) -> Vec<Candidate<Change>> {
+        let sealed: BTreeSet<Key> = self.peers.iter().flat_map(|peer| peer.deferred.sealed()).collect();
+        let keys = self.take_changed(ctx, sets);
+        let mut candidates = Vec::new();
+        for (at, &key) in keys.iter().enumerate() {
+            store::prefetch_ahead(&ctx.store, at, |at| keys.get(at).copied());
+            let word = ctx.word(key);
+            match word.state() {
+                State::Main => fold(ctx, key),
+                State::Replica => {
+                    let has_interest = intents.is_interested(key) || self.is_localizing(key, word);
+                    let unsent_set = operations.unsent_set(key);
+                    let change = Change {
+                        is_dirty: word.is_dirty(),
+                        has_set: unsent_set == Some(true),
+                        release: unsent_set.is_none() && !has_interest,
+                        len: ctx.value_len(key),
+                    };
+                    if !(change.is_dirty || change.has_set || change.release) {
+                        continue;
+                    }
+                    let is_sealed = !sealed.is_empty() && sealed.contains(&key);
+                    let owner = route::believed(word, key, ctx.config.nodes).node;
+                    if self.owes(owner) {
+                        self.peers[owner.index()].deferred.put_off(key, is_sealed);
+                        continue;
+                    }
+                    let values = usize::from(change.is_dirty) + usize::from(change.has_set);
+                    let bytes = values * change.len * S::Value::WIDTH;
+                    candidates.push(Candidate { is_sealed, ..drafts.candidate(key, owner, bytes, change) });
+                }
+                State::None | State::Requested | State::Releasing => {}
+            }
+        }
+        candidates
+    }
+
+    /// Returns true if a localize entry of a replica is on its way: per key at most one entry is unanswered.
+    fn is_localizing(&self, key: Key, word: Word) -> bool {
+        let Some(location) = word.location() else { return false };
+        let outstanding = &self.peers[location.node.index()].outstanding;
+        outstanding.as_ref().is_some_and(|outstanding| outstanding.localizes.binary_search(&key).is_ok())
+    }
+
+    /// Gives room to candidates.
+    pub(super) fn share(
+        &mut self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        candidates: &mut [Candidate<Change>],
+        drafts: &mut Drafts,
+    ) {
+        let peers = &self.peers;
+        let first = |node: NodeId| Some(peers[node.index()].deferred.next());
+        for (node, key) in drafts.share(candidates, ctx.config.block_bytes_max, first) {
+            self.peers[node.index()].deferred.begin_with(key);
+        }
+    }
+
+    /// Writes the delta, set and release of a replica into the request, or puts it off if there was no room. `set` is the value that
+    /// is set.
+    pub(super) fn draft<V: Value>(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        candidate: &Candidate<Change>,
+        set: Option<&[V]>,
+        drafts: &mut Drafts,
+    ) {
+        let Candidate { key, to, goes, is_sealed, says: Change { is_dirty, release, len, .. }, .. } =
+            *candidate;
+        if !goes {
+            return self.peers[to.index()].deferred.put_off(key, is_sealed);
+        }
+        let draft = drafts.of(to);
+        let lost = release && planted!(ctx, DropDeltaOnRelease);
+        let twice = planted!(ctx, SendDeltaTwice);
+        if is_dirty && !lost {
+            draft.request.deltas.push(key);
+        }
+        let take = |mut slot: Slot<'_, V>| {
+            if is_dirty && lost {
+                slot.take_delta(&mut alloc::vec![V::default(); len]);
+            } else if is_dirty {
+                let kept = twice.then(|| slot.delta.to_vec());
+                slot.take_delta_with(|delta| draft.values.push(delta));
+                if let Some(kept) = kept {
+                    slot.delta.copy_from_slice(&kept);
+                }
+            }
+            // A worker that pushed since the word was read keeps the replica for one more round.
+            let released = release && !slot.word.is_dirty();
+            if released {
+                slot.release();
+            }
+            released
+        };
+        if ctx.store.with_slot(key, take) {
+            ctx.store.release(key);
+            draft.request.releases.push(key);
+            self.peers[to.index()].replicas -= 1;
+            ctx.stats.releases += 1;
+            ctx.observe(|observer, now| observer.on_replica_released(now, key));
+        } else if release {
+            self.dirty.push(key);
+        }
+        if let Some(set) = set {
+            draft.request.sets.push(key);
+            draft.sets.push(set);
+        }
+    }
+
+    /// Returns true if the request to `node` that leaves now carries a mark; what is put off for it now stays behind a mark that
+    /// begins. `begin_mark` tells whether a call waits for one.
+    fn takes_mark(
+        &mut self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        node: NodeId,
+        begin_mark: impl FnOnce() -> bool,
+    ) -> bool {
+        let peer = &mut self.peers[node.index()];
+        if peer.outstanding.is_some() {
+            return false;
+        }
+        if peer.mark == SyncMark::Absent && begin_mark() {
+            peer.mark = SyncMark::Sealed;
+            if !planted!(ctx, MarkPastLate) {
+                peer.deferred.seal();
+            }
+        }
+        let leaves = peer.mark == SyncMark::Sealed && !peer.deferred.has_sealed();
+        if leaves {
+            peer.mark = SyncMark::Asked;
+        }
+        leaves
+    }
+
+    /// Sends the request to `node` if there is one, or it is asked whether or not there is something to say.
+    pub(super) fn send_request<V: Value>(
+        &mut self,
+        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        node: NodeId,
+        draft: Option<Box<Draft>>,
+        begin_mark: impl FnOnce() -> bool,
+    ) {
+        let sync = self.takes_mark(ctx, node, begin_mark);
+        let peer = &mut self.peers[node.index()];
+        let is_empty = draft.as_ref().is_none_or(|draft| draft.is_empty());
+        if ctx.is_lost(node) || peer.outstanding.is_some() || (is_empty && !peer.news && !sync) {
+            return;
+        }
+        let Draft { mut request, mut values, sets, .. } = *draft.unwrap_or_default();
+        request.sync = sync;
+        if !request.intents.is_empty() || !request.localizes.is_empty() {
+            request.ticket = ctx.tickets.of_request(low_bits(ctx.round), node);
+        }
+        values.push(sets.values::<V>());
+        peer.news = false;
+        peer.changes_first = !peer.changes_first;
+        peer.outstanding = Some(Outstanding {
+            round: ctx.round,
+            releases: request.releases.0.clone(),
+            sets: request.sets.0.clone(),
+            localizes: request.localizes.keys.0.clone(),
+        });
+        self.pace.await_request();
+        ctx.send(node, Message { body: Box::new(Body::SyncRequest(request)), values });
+    }
+
+    /// So many keys are `Requested` by the requests of this round.
+    pub(super) fn await_grants(&mut self, grants: usize) {
+        self.pace.await_grants(grants);
+    }
+
+    /// Whatever a response says must be possible, and answer the request.
+    pub(super) fn check_response(
+        &self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        intents: &Intents,
+        from: NodeId,
+        response: &SyncResponse,
+    ) -> Result<(), Fault> {
+        let peer = &self.peers[from.index()];
+        let Some(outstanding) = &peer.outstanding else { return Err(Fault::Unexpected) };
+        if response.synced && peer.mark != SyncMark::Asked {
+            return Err(Fault::Unexpected);
+        }
+        let asked = Some((from, low_bits(outstanding.round)));
+        for key in response.grants.at.keys.iter() {
+            let word = ctx.peek(*key);
+            // A response grants what its request has asked for, whoever has asked for what else.
+            let is_asked = ctx.first_lost.is_some() || intents.asked_for(ctx, *key, word) == asked;
+            if word.state() != State::Requested || !is_asked {
+                return Err(Fault::Impossible(*key));
+            }
+        }
+        // Of keys that are not held here the sender may have been told otherwise, in the name of this node.
+        for (key, counter) in
+            response.hand_overs.at.iter().filter(|(key, _)| ctx.holds_replica_of(from, *key))
+        {
+            let set = outstanding.sets.binary_search(&key).is_ok();
+            if set || counter <= ctx.peek(key).counter() {
+                return Err(Fault::Impossible(key));
+            }
+        }
+        Ok(())
+    }
+
+    /// The request to `from` is answered. Returns what it asked for.
+    pub(super) fn note_response(
+        &mut self,
+        ctx: &Ctx<impl Store, impl Policy>,
+        from: NodeId,
+        response: &SyncResponse,
+    ) -> Outstanding {
+        let peer = &mut self.peers[from.index()];
+        let outstanding = peer.outstanding.take().expect("a response is checked");
+        peer.news = response.more;
+        if response.synced {
+            peer.mark = SyncMark::Absent;
+        }
+        self.pace.close(outstanding.round, 1, 0, ctx.now);
+        self.pace.bring(response.refreshes.len() + response.hand_overs.versions.len());
+        outstanding
+    }
+
+    /// Notes that grants have come.
+    pub(super) fn note_grants(&mut self, grants: &Grants) {
+        self.pace.bring(grants.kinds.len());
+    }
+
+    /// A peer is lost: nothing is told or asked it any more, and no grant is awaited.
+    pub(super) fn forget_peer(&mut self, ctx: &Ctx<impl Store, impl Policy>, node: NodeId) {
+        self.pace.give_up_grants(ctx.now);
+        let peer = mem::take(&mut self.peers[node.index()]);
+        // Replicas that have become main copies here may be among them.
+        self.dirty.extend(peer.deferred.take_all());
+        if let Some(outstanding) = peer.outstanding
+            && !planted!(ctx, AwaitLost)
+        {
+            self.pace.close(outstanding.round, 1, 0, ctx.now);
+        }
+    }
+}
