@@ -33,13 +33,26 @@ pub(super) type KeyMap<T> = hashbrown::HashMap<Key, T, foldhash::fast::FixedStat
 /// A map from operations, as [`KeyMap`].
 pub(super) type OpMap<T> = hashbrown::HashMap<OpId, T, foldhash::fast::FixedState>;
 
+/// What the user of an engine chooses.
+pub(super) trait Env {
+    type Value: Value;
+    type Store: Store<Value = Self::Value>;
+    type Policy: Policy;
+}
+
+impl<S: Store, P: Policy> Env for (S, P) {
+    type Value = S::Value;
+    type Store = S;
+    type Policy = P;
+}
+
 /// What every machine may use, and none of them owns.
-pub(super) struct Ctx<S: Store, P: Policy> {
+pub(super) struct Ctx<E: Env> {
     pub(super) config: NodeConfig,
     pub(super) layout: Layout,
-    pub(super) store: S,
-    pub(super) policy: P,
-    pub(super) initial: Initial<S::Value>,
+    pub(super) store: E::Store,
+    pub(super) policy: E::Policy,
+    pub(super) initial: Initial<E::Value>,
     /// The time of the last input; never goes back.
     pub(super) now: Instant,
     /// The number of the current round.
@@ -47,9 +60,9 @@ pub(super) struct Ctx<S: Store, P: Policy> {
     /// The clocks of all workers at the last timeout.
     pub(super) clocks: Vec<Clock>,
     pub(super) tickets: Tickets,
-    pub(super) outputs: VecDeque<Output<S::Value>>,
+    pub(super) outputs: VecDeque<Output<E::Value>>,
     /// Entries that leave at the end of the input.
-    pub(super) outgoing: Outgoing<S::Value>,
+    pub(super) outgoing: Outgoing<E::Value>,
     /// What machines ask of each other, in order.
     pub(super) effects: VecDeque<Effect>,
     pub(super) observer: Option<Box<dyn Observe + Send>>,
@@ -62,13 +75,13 @@ pub(super) struct Ctx<S: Store, P: Policy> {
     pub(super) bug: Option<crate::testing::Bug>,
 }
 
-impl<S: Store, P: Policy> Ctx<S, P> {
+impl<E: Env> Ctx<E> {
     pub(super) fn new(
         config: NodeConfig,
         layout: Layout,
-        store: S,
-        policy: P,
-        initial: Initial<S::Value>,
+        store: E::Store,
+        policy: E::Policy,
+        initial: Initial<E::Value>,
     ) -> Self {
         Self {
             now: Instant::ZERO,
@@ -93,12 +106,12 @@ impl<S: Store, P: Policy> Ctx<S, P> {
     }
 
     /// All nodes, in order.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + Clone + use<S, P> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + Clone + use<E> {
         (0..self.config.nodes).map(|index| NodeId(u16::try_from(index).expect("node ids are 16 bits wide")))
     }
 
     /// All other nodes, in order.
-    pub(super) fn peers(&self) -> impl Iterator<Item = NodeId> + Clone + use<S, P> {
+    pub(super) fn peers(&self) -> impl Iterator<Item = NodeId> + Clone + use<E> {
         let own = self.config.node;
         self.nodes().filter(move |node| *node != own)
     }
@@ -125,7 +138,7 @@ impl<S: Store, P: Policy> Ctx<S, P> {
         asked: Location,
         key: Key,
         access: Access,
-        payload: &[S::Value],
+        payload: &[E::Value],
     ) -> Ticket {
         self.outgoing.add_operation(&mut self.tickets, asked, key, access, payload)
     }
@@ -136,7 +149,7 @@ impl<S: Store, P: Policy> Ctx<S, P> {
             return;
         }
         let store = &self.store;
-        let bytes = |key| store.value_len(key) * S::Value::WIDTH;
+        let bytes = |key| store.value_len(key) * E::Value::WIDTH;
         for (to, message) in self.outgoing.take_messages(self.config.block_bytes_max, bytes) {
             self.send(to, message);
         }
@@ -148,7 +161,7 @@ impl<S: Store, P: Policy> Ctx<S, P> {
     }
 
     /// Ends an operation.
-    pub(super) fn done(&mut self, op: OpId, values: Vec<S::Value>) {
+    pub(super) fn done(&mut self, op: OpId, values: Vec<E::Value>) {
         self.tell(Event::Done { op, values });
     }
 
@@ -156,7 +169,7 @@ impl<S: Store, P: Policy> Ctx<S, P> {
         self.tell(Event::Failed { op, error });
     }
 
-    pub(super) fn tell(&mut self, event: Event<S::Value>) {
+    pub(super) fn tell(&mut self, event: Event<E::Value>) {
         self.outputs.push_back(Output::Event(event));
     }
 
@@ -208,7 +221,7 @@ impl<S: Store, P: Policy> Ctx<S, P> {
 
     /// Bytes of the value of a key of the layout.
     pub(super) fn value_bytes(&self, key: Key) -> usize {
-        self.value_len(key) * S::Value::WIDTH
+        self.value_len(key) * E::Value::WIDTH
     }
 
     /// The key's word. In a sparse layout, the main copy of a key at its home that nobody has touched is created first.
@@ -278,7 +291,7 @@ impl<S: Store, P: Policy> Ctx<S, P> {
         &mut self,
         key: Key,
         version: Version,
-        value: &[S::Value],
+        value: &[E::Value],
         owner: Location,
     ) {
         self.store.reserve(key, true);
@@ -294,7 +307,7 @@ impl<S: Store, P: Policy> Ctx<S, P> {
         state: State,
         former: Location,
         version: Version,
-        value: Option<&[S::Value]>,
+        value: Option<&[E::Value]>,
     ) {
         let is_replica = state == State::Replica;
         if !is_replica {
@@ -309,7 +322,7 @@ impl<S: Store, P: Policy> Ctx<S, P> {
     }
 
     /// Refreshes a replica.
-    pub(super) fn refresh(&self, key: Key, version: Version, value: &[S::Value]) {
+    pub(super) fn refresh(&self, key: Key, version: Version, value: &[E::Value]) {
         let over = planted!(self, RefreshOverPending);
         self.store.with_slot(key, |mut slot| {
             slot.refresh(version, value);

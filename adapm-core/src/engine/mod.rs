@@ -90,7 +90,7 @@ use watch::Watch;
 ///
 /// Feed one [`Input`], then drain [`Engine::poll_output`] until [`Output::Wait`], then feed the next.
 pub struct Engine<S: Store, P: Policy> {
-    ctx: Ctx<S, P>,
+    ctx: Ctx<(S, P)>,
     intents: Intents,
     operations: Operations<S::Value>,
     ownership: Ownership,

@@ -7,12 +7,11 @@
 
 use alloc::vec::Vec;
 
-use crate::engine::ctx::{Ctx, KeyMap};
+use crate::engine::ctx::{Ctx, Env, KeyMap};
 use crate::engine::effect::Effect;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::layout::Layout;
-use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, State, Word};
 use crate::store::Store;
@@ -54,7 +53,7 @@ impl Residences {
 
     pub(super) fn handle_residence(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         from: NodeId,
         residence: Residence,
     ) -> Result<(), Fault> {
@@ -72,7 +71,7 @@ impl Residences {
         Ok(())
     }
 
-    fn hear_fact(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key, fact: Fact) {
+    fn hear_fact(&mut self, ctx: &mut Ctx<impl Env>, key: Key, fact: Fact) {
         let word = ctx.word(key);
         let known = route::believed(word, key, ctx.config.nodes);
         if planted!(ctx, TrustLatestFact) {
@@ -101,7 +100,7 @@ impl Residences {
     }
 
     /// Looks again at facts that have come early: those that follow on what is known are believed, those behind it are forgotten.
-    fn settle_early(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
+    fn settle_early(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         if self.early.is_empty() {
             return;
         }
@@ -129,7 +128,7 @@ impl Residences {
     }
 
     /// A node is lost, and perhaps a fact between two others: all that is left is believed.
-    pub(super) fn forget_peer(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, lost: NodeId) {
+    pub(super) fn forget_peer(&mut self, ctx: &mut Ctx<impl Env>, lost: NodeId) {
         for facts in self.early.values_mut() {
             facts.retain(|fact| fact.by != lost);
         }
@@ -142,7 +141,7 @@ impl Residences {
     }
 }
 
-fn record(ctx: &mut Ctx<impl Store, impl Policy>, key: Key, word: Word, there: Location) {
+fn record(ctx: &mut Ctx<impl Env>, key: Key, word: Word, there: Location) {
     // After a loss nobody is asked any more, and nothing takes back what is noted here.
     if word.state() == State::Requested && ctx.first_lost.is_none() {
         let asked = ctx.first_hop(key, word).node;

@@ -15,13 +15,11 @@
 
 use alloc::vec::Vec;
 
-use crate::engine::ctx::Ctx;
+use crate::engine::ctx::{Ctx, Env};
 use crate::engine::effect::Effect;
 use crate::engine::output::Event;
 use crate::error::OpError;
 use crate::id::NodeId;
-use crate::policy::Policy;
-use crate::store::Store;
 use crate::time::Instant;
 
 /// When the peers are looked at, and what was seen.
@@ -39,38 +37,33 @@ impl Watch {
     }
 
     /// When the peers are looked at next.
-    pub(super) fn next_look_at(&self, ctx: &Ctx<impl Store, impl Policy>) -> Option<Instant> {
+    pub(super) fn next_look_at(&self, ctx: &Ctx<impl Env>) -> Option<Instant> {
         self.next.filter(|_| ctx.first_lost.is_none())
     }
 
     /// Returns true if the peers are to be looked at now.
-    pub(super) fn is_due(&self, ctx: &Ctx<impl Store, impl Policy>) -> bool {
+    pub(super) fn is_due(&self, ctx: &Ctx<impl Env>) -> bool {
         self.due(ctx).is_some()
     }
 
-    fn due(&self, ctx: &Ctx<impl Store, impl Policy>) -> Option<Instant> {
+    fn due(&self, ctx: &Ctx<impl Env>) -> Option<Instant> {
         self.next_look_at(ctx).filter(|due| *due <= ctx.now)
     }
 
     /// Returns true if nobody looks at the peers yet, and somebody would if something were waited for.
-    pub(super) fn may_begin(&self, ctx: &Ctx<impl Store, impl Policy>) -> bool {
+    pub(super) fn may_begin(&self, ctx: &Ctx<impl Env>) -> bool {
         self.next.is_none() && ctx.first_lost.is_none() && ctx.config.unresponsive_nanos.is_some()
     }
 
     /// Begins to look at the peers.
-    pub(super) fn begin(&mut self, ctx: &Ctx<impl Store, impl Policy>) {
+    pub(super) fn begin(&mut self, ctx: &Ctx<impl Env>) {
         let nanos = ctx.config.unresponsive_nanos.unwrap_or(u64::MAX);
         self.next = Some(ctx.now.plus_nanos((nanos / u64::from(LOOKS)).max(1)));
     }
 
     /// Looks at the peers, if that is due: at those of which `owes` says that they owe an answer. The others are asked for one where
     /// something is waited for.
-    pub(super) fn look(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        waits: bool,
-        owes: impl Fn(NodeId) -> bool,
-    ) {
+    pub(super) fn look(&mut self, ctx: &mut Ctx<impl Env>, waits: bool, owes: impl Fn(NodeId) -> bool) {
         let Some(due) = self.due(ctx) else { return };
         self.next = None;
         let looks = if planted!(ctx, CountAbsence) { looks_since(ctx, due) } else { 1 };
@@ -94,11 +87,7 @@ impl Watch {
     }
 
     /// Something of `node` has come, or arrives there of what it was sent.
-    pub(super) fn handle_heard(
-        &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
-        node: NodeId,
-    ) -> Result<(), OpError> {
+    pub(super) fn handle_heard(&mut self, ctx: &Ctx<impl Env>, node: NodeId) -> Result<(), OpError> {
         if node.index() >= ctx.config.nodes || node == ctx.config.node {
             return Err(OpError::NotAPeer { node });
         }
@@ -115,7 +104,7 @@ impl Watch {
 }
 
 /// The planted mistake: the looks that there would have been until now.
-fn looks_since(ctx: &Ctx<impl Store, impl Policy>, due: Instant) -> u8 {
+fn looks_since(ctx: &Ctx<impl Env>, due: Instant) -> u8 {
     let interval = ctx.config.unresponsive_nanos.unwrap_or_default() / u64::from(LOOKS);
     u8::try_from(1 + ctx.now.nanos_since(due) / interval.max(1)).unwrap_or(u8::MAX)
 }

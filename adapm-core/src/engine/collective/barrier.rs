@@ -7,14 +7,12 @@ use core::mem;
 
 use super::patience::Patience;
 use super::{COORDINATOR, Presence};
-use crate::engine::ctx::Ctx;
+use crate::engine::ctx::{Ctx, Env};
 use crate::engine::input::OpId;
 use crate::engine::output::{Absent, Collective};
 use crate::error::Fault;
 use crate::id::{NodeId, WorkerId};
 use crate::node_set::NodeSet;
-use crate::policy::Policy;
-use crate::store::Store;
 use crate::wire::Message;
 use crate::wire::message::{Barrier, Body};
 
@@ -60,19 +58,13 @@ impl Barriers {
         mem::take(self).calls.into_iter().map(|(_, op)| op)
     }
 
-    pub(super) fn call(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        presence: &Presence,
-        worker: WorkerId,
-        op: OpId,
-    ) {
+    pub(super) fn call(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, worker: WorkerId, op: OpId) {
         self.calls.push((worker, op));
         self.progress(ctx, presence);
     }
 
     /// Arrives at the barrier, if all own workers have called.
-    pub(super) fn progress(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence) {
+    pub(super) fn progress(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
         let calls = self.calls.len();
         if calls > 0 && !self.told && calls >= presence.live() {
             self.told = true;
@@ -87,7 +79,7 @@ impl Barriers {
     /// Handles a step other than [`Barrier::Ended`].
     pub(super) fn handle(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         presence: &Presence,
         from: NodeId,
         step: Barrier,
@@ -119,14 +111,14 @@ impl Barriers {
     }
 
     /// Coordinator: a node has arrived.
-    fn arrive(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence, node: NodeId) {
+    fn arrive(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, node: NodeId) {
         self.arrived.insert(node);
         self.all.set(true, ctx.now);
         self.complete(ctx, presence);
     }
 
     /// Coordinator: lets all pass, if nobody is missing.
-    pub(super) fn complete(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence) {
+    pub(super) fn complete(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
         let may_miss = usize::from(planted!(ctx, BarrierEarly));
         if self.missing(ctx, presence).len() > may_miss || self.arrived.is_empty() {
             return;
@@ -144,12 +136,12 @@ impl Barriers {
     }
 
     /// Coordinator: nodes that the current barrier waits for.
-    pub(super) fn missing(&self, ctx: &Ctx<impl Store, impl Policy>, presence: &Presence) -> NodeSet {
+    pub(super) fn missing(&self, ctx: &Ctx<impl Env>, presence: &Presence) -> NodeSet {
         let is_there = |node: &NodeId| self.arrived.contains(*node) || presence.ended.contains(*node);
         ctx.nodes().filter(|node| !is_there(node)).collect()
     }
 
-    fn pass(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    fn pass(&mut self, ctx: &mut Ctx<impl Env>) {
         self.number += 1;
         self.told = false;
         for (_, op) in mem::take(&mut self.calls) {
@@ -159,6 +151,6 @@ impl Barriers {
 }
 
 /// Tells another node a step of a barrier.
-pub(super) fn tell(ctx: &mut Ctx<impl Store, impl Policy>, to: NodeId, step: Barrier) {
+pub(super) fn tell(ctx: &mut Ctx<impl Env>, to: NodeId, step: Barrier) {
     ctx.send(to, Message::bare(Body::Barrier(step)));
 }

@@ -6,24 +6,22 @@
 use alloc::vec::Vec;
 
 use super::{COORDINATOR, Collectives};
-use crate::engine::ctx::Ctx;
+use crate::engine::ctx::{Ctx, Env};
 use crate::engine::output::{Absent, Collective};
 use crate::id::{ChannelId, WorkerId};
-use crate::policy::Policy;
-use crate::store::Store;
 use crate::time::Instant;
 use crate::wire::Message;
 use crate::wire::message::{Barrier, Body};
 
 impl Collectives {
     /// When some collective call will have waited for long.
-    pub(super) fn next_report_at(&self, ctx: &Ctx<impl Store, impl Policy>) -> Option<Instant> {
+    pub(super) fn next_report_at(&self, ctx: &Ctx<impl Env>) -> Option<Instant> {
         let all = [&self.barriers.own, &self.barriers.all, &self.quiesces.own, &self.quiesces.all];
         all.into_iter().filter_map(|patience| patience.until(&ctx.config)).min()
     }
 
     /// Notes whether own workers wait for others of this node. Of all channels that a quiesce is called on, the first tells.
-    pub(super) fn note_own_calls(&mut self, ctx: &Ctx<impl Store, impl Policy>) {
+    pub(super) fn note_own_calls(&mut self, ctx: &Ctx<impl Env>) {
         let live = self.presence.live();
         let waits = |calls: usize| calls > 0 && calls < live;
         let (barriers, quiesces) = (self.barriers.callers().count(), self.quiesces.callers().count());
@@ -32,7 +30,7 @@ impl Collectives {
     }
 
     /// Tells who is missing, where a call has waited for long.
-    pub(in crate::engine) fn report_missing(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    pub(in crate::engine) fn report_missing(&mut self, ctx: &mut Ctx<impl Env>) {
         let now = ctx.now;
         if self.barriers.own.is_over(&ctx.config, now) {
             let absent = self.absent_workers(ctx, self.barriers.callers());
@@ -64,11 +62,7 @@ impl Collectives {
     }
 
     /// Own workers that are not among those that have called, and have not ended.
-    fn absent_workers(
-        &self,
-        ctx: &Ctx<impl Store, impl Policy>,
-        callers: impl Iterator<Item = WorkerId>,
-    ) -> Vec<Absent> {
+    fn absent_workers(&self, ctx: &Ctx<impl Env>, callers: impl Iterator<Item = WorkerId>) -> Vec<Absent> {
         let callers: Vec<WorkerId> = callers.collect();
         let waits =
             |worker| self.barriers.callers().chain(self.quiesces.callers()).any(|caller| caller == worker);

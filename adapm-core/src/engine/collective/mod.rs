@@ -12,14 +12,12 @@ use alloc::vec::Vec;
 
 pub(super) use sync::Begun;
 
-use crate::engine::ctx::Ctx;
+use crate::engine::ctx::{Ctx, Env};
 use crate::engine::entry::Request;
 use crate::engine::input::OpId;
 use crate::error::Fault;
 use crate::id::{NodeId, WorkerId};
 use crate::node_set::NodeSet;
-use crate::policy::Policy;
-use crate::store::Store;
 use crate::time::Instant;
 use crate::wire::message::{Barrier, Quiesce};
 
@@ -80,7 +78,7 @@ impl Collectives {
     }
 
     /// When there is something to do here though nothing arrives.
-    pub(super) fn next_step_at(&self, ctx: &Ctx<impl Store, impl Policy>) -> Option<Instant> {
+    pub(super) fn next_step_at(&self, ctx: &Ctx<impl Env>) -> Option<Instant> {
         self.next_report_at(ctx).into_iter().chain(self.quiesces.next_wave_at()).min()
     }
 
@@ -89,33 +87,23 @@ impl Collectives {
         self.quiesces.note_applied(node);
     }
 
-    pub(super) fn call_barrier(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        worker: WorkerId,
-        op: OpId,
-    ) {
+    pub(super) fn call_barrier(&mut self, ctx: &mut Ctx<impl Env>, worker: WorkerId, op: OpId) {
         self.barriers.call(ctx, &self.presence, worker, op);
         self.note_own_calls(ctx);
     }
 
-    pub(super) fn call_quiesce(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        worker: WorkerId,
-        op: OpId,
-    ) {
+    pub(super) fn call_quiesce(&mut self, ctx: &mut Ctx<impl Env>, worker: WorkerId, op: OpId) {
         self.quiesces.call(ctx, &self.presence, worker, op);
         self.note_own_calls(ctx);
     }
 
     /// No operation follows on this node.
-    pub(super) fn leave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, op: OpId) {
+    pub(super) fn leave(&mut self, ctx: &mut Ctx<impl Env>, op: OpId) {
         self.quiesces.leave(ctx, &self.presence, op);
     }
 
     /// The worker has ended: its intents expire with its clock, and nobody waits for it.
-    pub(super) fn end_worker(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, worker: WorkerId, op: OpId) {
+    pub(super) fn end_worker(&mut self, ctx: &mut Ctx<impl Env>, worker: WorkerId, op: OpId) {
         self.presence.live[worker.index()] = false;
         ctx.done(op, Vec::new());
         if self.presence.live() == 0 && ctx.first_lost.is_none() {
@@ -132,7 +120,7 @@ impl Collectives {
 
     pub(super) fn handle_barrier(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         from: NodeId,
         step: Barrier,
     ) -> Result<(), Fault> {
@@ -147,7 +135,7 @@ impl Collectives {
     }
 
     /// Coordinator: a node has no live workers any more.
-    fn note_ended(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, node: NodeId) {
+    fn note_ended(&mut self, ctx: &mut Ctx<impl Env>, node: NodeId) {
         self.presence.ended.insert(node);
         self.quiesces.progress_waves(ctx, &self.presence);
         self.barriers.complete(ctx, &self.presence);
@@ -155,7 +143,7 @@ impl Collectives {
 
     pub(super) fn handle_quiesce(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         from: NodeId,
         step: Quiesce,
     ) -> Result<(), Fault> {
@@ -163,7 +151,7 @@ impl Collectives {
     }
 
     /// Starts a wave, if it is time.
-    pub(super) fn start_due_wave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    pub(super) fn start_due_wave(&mut self, ctx: &mut Ctx<impl Env>) {
         self.quiesces.start_due(ctx);
     }
 
@@ -173,7 +161,7 @@ impl Collectives {
     }
 
     /// Answers a probe of `wave`: tells the coordinator how this node stands.
-    pub(super) fn report(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, wave: u64, busy: bool) {
+    pub(super) fn report(&mut self, ctx: &mut Ctx<impl Env>, wave: u64, busy: bool) {
         self.quiesces.report(ctx, &self.presence, wave, busy);
     }
 
@@ -211,7 +199,7 @@ impl Collectives {
     /// something to say, or have to be told.
     pub(super) fn progress_syncs<I: Iterator<Item = NodeId>>(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         is_unfinished: impl Fn(OpId) -> bool,
         concerned: impl Fn() -> I,
     ) {

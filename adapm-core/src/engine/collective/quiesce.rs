@@ -20,14 +20,12 @@ use core::mem;
 
 use super::patience::Patience;
 use super::{COORDINATOR, Presence};
-use crate::engine::ctx::Ctx;
+use crate::engine::ctx::{Ctx, Env};
 use crate::engine::effect::Effect;
 use crate::engine::input::OpId;
 use crate::error::Fault;
 use crate::id::{ChannelId, NodeId, WorkerId};
 use crate::node_set::NodeSet;
-use crate::policy::Policy;
-use crate::store::Store;
 use crate::time::Instant;
 use crate::wire::Message;
 use crate::wire::message::{Body, Quiesce};
@@ -135,24 +133,18 @@ impl Quiesces {
         calls.into_iter().map(|(_, op)| op).chain(leave)
     }
 
-    pub(super) fn call(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        presence: &Presence,
-        worker: WorkerId,
-        op: OpId,
-    ) {
+    pub(super) fn call(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, worker: WorkerId, op: OpId) {
         self.calls.push((worker, op));
         self.progress_calls(ctx, presence);
     }
 
-    pub(super) fn leave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence, op: OpId) {
+    pub(super) fn leave(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, op: OpId) {
         self.leave.push(op);
         self.tell(ctx, presence, Quiesce::Leaving);
     }
 
     /// Arrives at the quiesce, if all own workers have called.
-    pub(super) fn progress_calls(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence) {
+    pub(super) fn progress_calls(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
         let calls = self.calls.len();
         if calls > 0 && !self.told && calls >= presence.live() {
             self.told = true;
@@ -162,7 +154,7 @@ impl Quiesces {
     }
 
     /// Tells the coordinator, which may be this node.
-    fn tell(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence, step: Quiesce) {
+    fn tell(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, step: Quiesce) {
         if ctx.config.node == COORDINATOR {
             self.coordinate(ctx, presence, COORDINATOR, &step);
         } else {
@@ -172,7 +164,7 @@ impl Quiesces {
 
     pub(super) fn handle(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         presence: &Presence,
         from: NodeId,
         step: Quiesce,
@@ -220,13 +212,7 @@ impl Quiesces {
         self.wave.as_ref().is_some_and(|open| open.number == wave && !open.reported.contains(from))
     }
 
-    fn coordinate(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        presence: &Presence,
-        from: NodeId,
-        step: &Quiesce,
-    ) {
+    fn coordinate(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, from: NodeId, step: &Quiesce) {
         match *step {
             Quiesce::Arrived { .. } => {
                 self.arrived.insert(from);
@@ -248,7 +234,7 @@ impl Quiesces {
     }
 
     /// Whether every node waits for rest: it called, it leaves, or it has no workers left.
-    fn all_want_rest(&self, ctx: &Ctx<impl Store, impl Policy>, presence: &Presence) -> bool {
+    fn all_want_rest(&self, ctx: &Ctx<impl Env>, presence: &Presence) -> bool {
         let someone = !self.arrived.is_empty() || self.leaving.len() == ctx.config.nodes;
         someone && ctx.nodes().all(|node| self.wants_rest_at(presence, node))
     }
@@ -259,7 +245,7 @@ impl Quiesces {
     }
 
     /// Coordinator: starts the first wave, or looks whether the current one is complete.
-    pub(super) fn progress_waves(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence) {
+    pub(super) fn progress_waves(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
         if ctx.config.node != COORDINATOR {
             return;
         }
@@ -303,13 +289,13 @@ impl Quiesces {
     }
 
     /// Starts the next wave, if it is time.
-    pub(super) fn start_due(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    pub(super) fn start_due(&mut self, ctx: &mut Ctx<impl Env>) {
         if self.next_wave.is_some_and(|at| at <= ctx.now) {
             self.start_wave(ctx, self.first_wave());
         }
     }
 
-    fn start_wave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, kind: WaveKind) {
+    fn start_wave(&mut self, ctx: &mut Ctx<impl Env>, kind: WaveKind) {
         self.next_wave = None;
         self.waves += 1;
         let number = self.waves;
@@ -330,18 +316,12 @@ impl Quiesces {
     }
 
     /// Tells the coordinator how this node stands in `wave`.
-    pub(super) fn report(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        presence: &Presence,
-        wave: u64,
-        busy: bool,
-    ) {
+    pub(super) fn report(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, wave: u64, busy: bool) {
         let (sent, applied) = (ctx.stats.messages_sent, ctx.stats.messages_applied);
         self.tell(ctx, presence, Quiesce::Report { wave, busy, sent, applied });
     }
 
-    fn announce_rest(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, presence: &Presence) {
+    fn announce_rest(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
         let others = ctx.nodes().skip(1);
         if self.arrived.is_empty() {
             others.for_each(|node| tell(ctx, node, Quiesce::Left));
@@ -355,7 +335,7 @@ impl Quiesces {
     }
 
     /// All nodes count quiesces, also those that only took part.
-    fn end_quiesce(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    fn end_quiesce(&mut self, ctx: &mut Ctx<impl Env>) {
         self.number += 1;
         self.told = false;
         for (_, op) in mem::take(&mut self.calls) {
@@ -363,7 +343,7 @@ impl Quiesces {
         }
     }
 
-    fn end_leave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    fn end_leave(&mut self, ctx: &mut Ctx<impl Env>) {
         self.leaving = NodeSet::new();
         for op in mem::take(&mut self.leave) {
             ctx.done(op, Vec::new());
@@ -372,7 +352,7 @@ impl Quiesces {
 }
 
 /// Tells another node a step of a quiesce.
-fn tell(ctx: &mut Ctx<impl Store, impl Policy>, to: NodeId, step: Quiesce) {
+fn tell(ctx: &mut Ctx<impl Env>, to: NodeId, step: Quiesce) {
     ctx.send(to, Message::bare(Body::Quiesce(step)));
 }
 

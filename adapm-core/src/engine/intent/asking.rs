@@ -7,10 +7,9 @@ use hashbrown::hash_map::Entry;
 use super::Intents;
 use super::interest::{Interest, Mark};
 use crate::engine::budget::{Candidate, Drafts};
-use crate::engine::ctx::Ctx;
+use crate::engine::ctx::{Ctx, Env};
 use crate::engine::entry::{Activity, Request};
 use crate::id::{Counter, Key, NodeId, Ticket};
-use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Location, State, Word};
 use crate::store::{self, Store};
@@ -28,7 +27,7 @@ pub(in crate::engine) struct Want {
 impl Intents {
     /// Takes keys that may need an entry, in order: those put off for peers that can be asked now, then of the listed ones as many
     /// as one round looks at. So what is signalled at once for millions does not cost each round a look at all that are left.
-    fn take_listed(&mut self, ctx: &Ctx<impl Store, impl Policy>, owes: impl Fn(NodeId) -> bool) -> Vec<Key> {
+    fn take_listed(&mut self, ctx: &Ctx<impl Env>, owes: impl Fn(NodeId) -> bool) -> Vec<Key> {
         let most = ctx.config.requests_max.max(1);
         let mut keys = Vec::new();
         let free = ctx.nodes().zip(&mut self.deferred).filter(|(node, _)| !owes(*node));
@@ -49,7 +48,7 @@ impl Intents {
     /// peers cannot be asked.
     pub(in crate::engine) fn wanted(
         &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
+        ctx: &Ctx<impl Env>,
         activity: impl Fn(Key) -> Activity,
         owes: impl Fn(NodeId) -> bool,
         drafts: &mut Drafts,
@@ -105,7 +104,7 @@ impl Intents {
     /// Gives room to candidates for peers whose turn it is.
     pub(in crate::engine) fn share(
         &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
+        ctx: &Ctx<impl Env>,
         candidates: &mut [Candidate<Want>],
         drafts: &mut Drafts,
         is_turn: impl Fn(NodeId) -> bool,
@@ -120,7 +119,7 @@ impl Intents {
     /// Writes the entries into the requests. Returns for how many keys a grant is awaited.
     pub(in crate::engine) fn draft(
         &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
+        ctx: &Ctx<impl Env>,
         candidates: &[Candidate<Want>],
         drafts: &mut Drafts,
     ) -> usize {
@@ -158,7 +157,7 @@ impl Intents {
     /// nothing is kept of what was asked, and the lost node is not heard.
     pub(in crate::engine) fn awaits_grant(
         &self,
-        ctx: &Ctx<impl Store, impl Policy>,
+        ctx: &Ctx<impl Env>,
         from: NodeId,
         key: Key,
         ticket: Ticket,
@@ -181,7 +180,7 @@ impl Intents {
     /// Whom this node has asked for `key`, which is `Requested`, and the low bits of the round in which it did.
     pub(in crate::engine) fn asked_for(
         &self,
-        ctx: &Ctx<impl Store, impl Policy>,
+        ctx: &Ctx<impl Env>,
         key: Key,
         word: Word,
     ) -> Option<(NodeId, u32)> {
@@ -211,7 +210,7 @@ impl Intents {
 }
 
 /// Whom to ask for a key that is not here: by the location that is known, or, if the entry was turned away, the home.
-fn asks(ctx: &Ctx<impl Store, impl Policy>, key: Key, word: Word, interest: &Interest) -> Location {
+fn asks(ctx: &Ctx<impl Env>, key: Key, word: Word, interest: &Interest) -> Location {
     let home = route::home(key, ctx.config.nodes);
     let asks_home = interest.is(Mark::AskHome) && home.node != ctx.config.node;
     if asks_home { home } else { ctx.first_hop(key, word) }

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use hashbrown::hash_map::Entry;
 
-use crate::engine::ctx::{Ctx, KeyMap};
+use crate::engine::ctx::{Ctx, Env, KeyMap};
 use crate::engine::deferred::Deferred;
 use crate::engine::effect::Effect;
 use crate::engine::entry::Request;
@@ -88,7 +88,7 @@ impl Intents {
     }
 
     /// Returns true if nothing is listed or unanswered, and no signal was due and not looked at.
-    pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Store, impl Policy>) -> bool {
+    pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
         let mut deferred = ctx.nodes().zip(&self.deferred);
         !self.is_behind
             && self.unanswered == 0
@@ -128,11 +128,7 @@ impl Intents {
         self.interests.get(&key).is_some_and(|interest| interest.count() > 0 && interest.is(Mark::Unsent))
     }
 
-    pub(super) fn handle_intent(
-        &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
-        intent: Intent,
-    ) -> Result<(), OpError> {
+    pub(super) fn handle_intent(&mut self, ctx: &Ctx<impl Env>, intent: Intent) -> Result<(), OpError> {
         let Some(clock) = ctx.clocks.get(intent.worker.index()) else {
             return Err(OpError::UnknownWorker { worker: intent.worker });
         };
@@ -148,11 +144,7 @@ impl Intents {
         Ok(())
     }
 
-    pub(super) fn handle_take_back(
-        &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
-        intent: Intent,
-    ) -> Result<(), OpError> {
+    pub(super) fn handle_take_back(&mut self, ctx: &Ctx<impl Env>, intent: Intent) -> Result<(), OpError> {
         if intent.worker.index() >= ctx.clocks.len() {
             return Err(OpError::UnknownWorker { worker: intent.worker });
         }
@@ -167,7 +159,7 @@ impl Intents {
     /// Forgets what is taken back, lets through what the policy acts on, then retires what has expired: an intent that
     /// continues another keeps the key. Stops behind the signal with which it has looked at as many keys as a round may: so
     /// what ends for millions of keys at once holds up nobody, and what comes later in this order waits for the next rounds.
-    pub(super) fn update(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    pub(super) fn update(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut left = ctx.config.requests_max.max(1);
         let mut is_all = self.forget_taken_back(ctx, &mut left);
         for index in 0..ctx.config.workers {
@@ -180,7 +172,7 @@ impl Intents {
     }
 
     /// Forgets what is taken back; false: there may be more.
-    fn forget_taken_back(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, left: &mut usize) -> bool {
+    fn forget_taken_back(&mut self, ctx: &mut Ctx<impl Env>, left: &mut usize) -> bool {
         while let Some(intent) = self.signals.next_taken_back() {
             let keys = intent.keys.len();
             for key in self.signals.forget(intent) {
@@ -194,12 +186,7 @@ impl Intents {
     }
 
     /// Lets through what the policy acts on of a worker; false: there may be more.
-    fn activate_due(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        worker: WorkerId,
-        left: &mut usize,
-    ) -> bool {
+    fn activate_due(&mut self, ctx: &mut Ctx<impl Env>, worker: WorkerId, left: &mut usize) -> bool {
         let clock = ctx.clocks[worker.index()];
         let before = if clock.is_ended() { clock } else { ctx.policy.act_before(worker, clock) };
         // Whatever has started is looked at, so that what a policy never acts on is forgotten when it expires.
@@ -223,12 +210,7 @@ impl Intents {
     }
 
     /// Retires what has expired of a worker; false: there may be more.
-    fn expire_due(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        worker: WorkerId,
-        left: &mut usize,
-    ) -> bool {
+    fn expire_due(&mut self, ctx: &mut Ctx<impl Env>, worker: WorkerId, left: &mut usize) -> bool {
         while let Some(batch) = self.signals.next_expired(worker, ctx.clocks[worker.index()]) {
             for (at, &key) in batch.keys.iter().enumerate() {
                 store::prefetch_entry_ahead(&ctx.store, at, |at| batch.keys.get(at).copied());
@@ -241,7 +223,7 @@ impl Intents {
         true
     }
 
-    fn activate(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
+    fn activate(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
         interest.signals += 1;
@@ -261,7 +243,7 @@ impl Intents {
         }
     }
 
-    fn expire(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
+    fn expire(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         let Entry::Occupied(mut entry) = self.interests.entry(key) else { return };
         let interest = entry.get_mut();
         debug_assert!(interest.signals > 0, "each active signal was counted");
@@ -280,7 +262,7 @@ impl Intents {
     }
 
     /// The reference count of `key` reaches zero.
-    fn end(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
+    fn end(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         self.localizes.remove(key);
         if let Entry::Occupied(mut entry) = self.interests.entry(key) {
             if entry.get_mut().end() {
@@ -291,12 +273,7 @@ impl Intents {
     }
 
     /// `localize` of a worker (Lapse §3.2): wants `keys` here. Returns for how many of them `op` waits, and ends once for each.
-    pub(super) fn localize(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        op: OpId,
-        keys: &[Key],
-    ) -> usize {
+    pub(super) fn localize(&mut self, ctx: &mut Ctx<impl Env>, op: OpId, keys: &[Key]) -> usize {
         let mut awaited = 0;
         for &key in keys {
             let state = ctx.state(key);
@@ -313,7 +290,7 @@ impl Intents {
     }
 
     /// A worker wants `key` here; `waiter` ends when it is local.
-    fn want_ownership(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key, waiter: OpId) {
+    fn want_ownership(&mut self, ctx: &mut Ctx<impl Env>, key: Key, waiter: OpId) {
         let interest = self.interests.entry(key).or_default();
         let first = interest.count() == 0;
         interest.put(Mark::Localize);
@@ -328,7 +305,7 @@ impl Intents {
     }
 
     /// The key is local: ends the localizes that wait for it.
-    fn end_waiters(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
+    fn end_waiters(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         let Some(waiters) = self.localizes.take_waiters(key) else { return };
         if self.interests.get(&key).is_some_and(|interest| interest.signals == 0) {
             self.localizes.schedule(key, Some(ctx.round + LOCALIZE_ROUNDS));
@@ -348,7 +325,7 @@ impl Intents {
     }
 
     /// Ends localizes that have brought no ownership for long while nothing else wants the key.
-    pub(super) fn expire_localizes(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    pub(super) fn expire_localizes(&mut self, ctx: &mut Ctx<impl Env>) {
         while let Some(key) = self.localizes.due_in(ctx.round) {
             debug_assert!(self.localizes.is_unawaited(key), "who waits clears the date");
             if self.interests.get(&key).is_some_and(|interest| interest.is(Mark::Unsent)) {
@@ -370,7 +347,7 @@ impl Intents {
     }
 
     /// Ownership of `key` has arrived: nothing more is wanted. Returns the entry that this answers, if one was unanswered.
-    pub(super) fn note_owned(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key) -> Option<Request> {
+    pub(super) fn note_owned(&mut self, ctx: &mut Ctx<impl Env>, key: Key) -> Option<Request> {
         let Entry::Occupied(mut entry) = self.interests.entry(key) else { return None };
         let interest = entry.get_mut();
         interest.take(Mark::HadTurn);
@@ -395,11 +372,7 @@ impl Intents {
     }
 
     /// A replica of `key` was granted. Returns the entry that this answers.
-    pub(super) fn note_replica(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        key: Key,
-    ) -> Option<Request> {
+    pub(super) fn note_replica(&mut self, ctx: &mut Ctx<impl Env>, key: Key) -> Option<Request> {
         let request = self.take_request(key);
         self.end_waiters(ctx, key);
         request
@@ -434,7 +407,7 @@ impl Intents {
     }
 
     /// A peer is lost: nothing is asked for any more, and localizes end.
-    pub(super) fn give_up(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    pub(super) fn give_up(&mut self, ctx: &mut Ctx<impl Env>) {
         self.unanswered = 0;
         self.listed = VecDeque::new();
         self.deferred.iter_mut().for_each(Deferred::clear);
@@ -456,7 +429,7 @@ impl Intents {
 }
 
 /// Intent for `key` has ended.
-fn ended(ctx: &mut Ctx<impl Store, impl Policy>, key: Key) {
+fn ended(ctx: &mut Ctx<impl Env>, key: Key) {
     ctx.observe(|observer, now| observer.on_intent(now, key, false));
     ctx.ask(Effect::Unwanted(key));
 }

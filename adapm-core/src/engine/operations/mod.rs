@@ -17,7 +17,7 @@ use core::mem;
 use hashbrown::hash_map::Entry as MapEntry;
 use smallvec::{SmallVec, smallvec};
 
-use crate::engine::ctx::{Ctx, KeyMap, OpMap};
+use crate::engine::ctx::{Ctx, Env, KeyMap, OpMap};
 use crate::engine::effect::Effect;
 use crate::engine::entry::{Access, Activity, Entry};
 use crate::engine::input::OpId;
@@ -25,7 +25,6 @@ use crate::engine::intent::Intents;
 use crate::engine::outgoing;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId, Ticket};
-use crate::policy::Policy;
 use crate::route::Hop;
 use crate::slot::{Location, Pushed, State};
 use crate::store::{self, Store};
@@ -111,12 +110,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// A localize begins, which waits for so many keys.
-    pub(super) fn begin_localize(
-        &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
-        op: OpId,
-        keys: usize,
-    ) {
+    pub(super) fn begin_localize(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, op: OpId, keys: usize) {
         if keys == 0 {
             return ctx.done(op, Vec::new());
         }
@@ -126,7 +120,7 @@ impl<V: Value> Operations<V> {
     /// A pull, push or set of `keys` begins; `values` `[sum of value_len]`, zeros for a pull.
     pub(super) fn access(
         &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &mut Ctx<impl Env<Value = V>>,
         intents: &Intents,
         (op, access): (OpId, Access),
         keys: &[Key],
@@ -143,13 +137,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// Serves one key of an operation at once, parks it, or sends it, and accounts for it.
-    fn submit(
-        &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
-        intents: &Intents,
-        key: Key,
-        item: Item,
-    ) {
+    fn submit(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, intents: &Intents, key: Key, item: Item) {
         let word = ctx.word(key);
         let asked = ctx.first_hop(key, word);
         let may_leave =
@@ -183,12 +171,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// Runs what waits on `key` as far as it can: at a local copy in place, else as one operation message.
-    pub(super) fn advance(
-        &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
-        intents: &Intents,
-        key: Key,
-    ) {
+    pub(super) fn advance(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, intents: &Intents, key: Key) {
         loop {
             let Some(queue) = self.queues.get_mut(&key) else { return };
             if queue.unanswered.is_some() {
@@ -222,13 +205,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// Serves one key of an operation at the copy that is here. What has failed meanwhile is passed over.
-    fn serve(
-        &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
-        key: Key,
-        item: Item,
-        state: State,
-    ) {
+    fn serve(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, key: Key, item: Item, state: State) {
         let Some(op) = self.ops.get_mut(&item.op) else { return };
         let len = ctx.value_len(key);
         let part = &mut op.values[item.offset..item.offset + len];
@@ -252,7 +229,7 @@ impl<V: Value> Operations<V> {
 
     /// Takes the longest run of equal operations from the front of the queue and drafts one message for it. Returns false if
     /// all of it has failed meanwhile, so that nothing was sent.
-    fn send_waiting(&mut self, ctx: &mut Ctx<impl Store<Value = V>, impl Policy>, key: Key) -> bool {
+    fn send_waiting(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, key: Key) -> bool {
         let len = ctx.value_len(key);
         let asked = ctx.first_hop(key, ctx.word(key));
         let queue = self.queues.get_mut(&key).expect("only a queue with waiting operations sends");
@@ -292,7 +269,7 @@ impl<V: Value> Operations<V> {
         true
     }
 
-    fn transmit(&mut self, ctx: &mut Ctx<impl Store<Value = V>, impl Policy>, key: Key, asked: Location) {
+    fn transmit(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, key: Key, asked: Location) {
         let len = ctx.value_len(key);
         let queue = self.queues.get_mut(&key).expect("an unanswered operation has a queue");
         let unanswered = queue.unanswered.as_mut().expect("only an unanswered operation is transmitted");
@@ -305,7 +282,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// Drafts operations that were turned away once more, for where their keys are believed to be.
-    pub(super) fn resend(&mut self, ctx: &mut Ctx<impl Store<Value = V>, impl Policy>) {
+    pub(super) fn resend(&mut self, ctx: &mut Ctx<impl Env<Value = V>>) {
         let mut keys = mem::take(&mut self.resend);
         keys.sort_unstable();
         keys.dedup();
@@ -320,7 +297,7 @@ impl<V: Value> Operations<V> {
     /// Returns true if an operation on `key`, a pull or not, is unanswered, and has reached `from` to judge by the ticket.
     pub(super) fn awaits_answer(
         &self,
-        ctx: &Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &Ctx<impl Env<Value = V>>,
         (from, ticket): (NodeId, Ticket),
         key: Key,
         is_pull: bool,
@@ -336,7 +313,7 @@ impl<V: Value> Operations<V> {
     /// name of this one.
     pub(super) fn handle_answer(
         &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &mut Ctx<impl Env<Value = V>>,
         intents: &Intents,
         from: NodeId,
         answer: Answer,
@@ -371,7 +348,7 @@ impl<V: Value> Operations<V> {
     /// The owner has executed the unanswered operation on `key`; `value` is what a pull read.
     pub(super) fn note_executed(
         &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &mut Ctx<impl Env<Value = V>>,
         intents: &Intents,
         key: Key,
         value: &[V],
@@ -402,7 +379,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// One key of the operation is done, of one that has failed meanwhile as well.
-    pub(super) fn finish(&mut self, ctx: &mut Ctx<impl Store<Value = V>, impl Policy>, op: OpId) {
+    pub(super) fn finish(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, op: OpId) {
         let MapEntry::Occupied(mut entry) = self.ops.entry(op) else { return };
         entry.get_mut().remaining -= 1;
         if entry.get().remaining == 0 {
@@ -415,7 +392,7 @@ impl<V: Value> Operations<V> {
     /// `from` has turned entries away. What has not reached it it cannot: to ask again meanwhile would be to ask twice.
     pub(super) fn handle_retry(
         &mut self,
-        ctx: &Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &Ctx<impl Env<Value = V>>,
         from: NodeId,
         (key, ticket): (Key, Ticket),
     ) {
@@ -447,12 +424,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// The owner has installed the set at the front of the key's queue. After a loss the set has failed and is not there.
-    pub(super) fn note_installed(
-        &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
-        intents: &Intents,
-        key: Key,
-    ) {
+    pub(super) fn note_installed(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, intents: &Intents, key: Key) {
         let Some(queue) = self.queues.get_mut(&key) else { return };
         debug_assert!(queue.set_sent, "only a set that was sent is installed");
         let item = queue.pop().expect("a sent set stays at the front");
@@ -464,12 +436,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// Passes an entry on, or parks it until this node's grant arrives, or asks its origin to try again.
-    pub(super) fn pass_on(
-        &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
-        hop: Hop,
-        entry: Entry<&[V]>,
-    ) {
+    pub(super) fn pass_on(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, hop: Hop, entry: Entry<&[V]>) {
         let Entry { asker, key, asked, .. } = entry;
         match hop {
             Hop::Here => unreachable!("an owner serves what reaches it"),
@@ -494,11 +461,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// Asks the origin to ask again.
-    pub(super) fn turn_away(
-        &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
-        entry: Entry<&[V]>,
-    ) {
+    pub(super) fn turn_away(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, entry: Entry<&[V]>) {
         let Entry { asker, key, counter, asked } = entry;
         ctx.stats.retries += 1;
         if asker.origin != ctx.config.node {
@@ -523,11 +486,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// A peer is lost: gives up everything that waits. Returns the operations that fail, ascending.
-    pub(super) fn give_up(
-        &mut self,
-        ctx: &Ctx<impl Store<Value = V>, impl Policy>,
-        lost: NodeId,
-    ) -> Vec<OpId> {
+    pub(super) fn give_up(&mut self, ctx: &Ctx<impl Env<Value = V>>, lost: NodeId) -> Vec<OpId> {
         let spared = if planted!(ctx, ForgetForwarded) { self.sent_elsewhere(ctx, lost) } else { Vec::new() };
         let mut ops = self.unfinished(|_| true);
         ops.retain(|op| !spared.contains(op));
@@ -540,7 +499,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// The planted mistake: operations whose message left for a survivor, who may have forwarded it to the lost node.
-    fn sent_elsewhere(&self, ctx: &Ctx<impl Store<Value = V>, impl Policy>, lost: NodeId) -> Vec<OpId> {
+    fn sent_elsewhere(&self, ctx: &Ctx<impl Env<Value = V>>, lost: NodeId) -> Vec<OpId> {
         let away = |key: &Key| ctx.first_hop(*key, ctx.word(*key)).node != lost;
         let queues = self.queues.iter().filter(|(key, _)| away(key));
         let unanswered = queues.filter_map(|(_, queue)| queue.unanswered.as_ref());
@@ -548,7 +507,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// The planted mistakes with operations that wait for a grant.
-    pub(super) fn spoil(&mut self, ctx: &Ctx<impl Store<Value = V>, impl Policy>, key: Key) {
+    pub(super) fn spoil(&mut self, ctx: &Ctx<impl Env<Value = V>>, key: Key) {
         if planted!(ctx, ForgetParked) {
             self.queues.remove(&key);
         }
@@ -561,7 +520,7 @@ impl<V: Value> Operations<V> {
 }
 
 /// The planted mistakes of a node that says an operation is done when it leaves.
-fn acknowledges_early(ctx: &Ctx<impl Store, impl Policy>, access: Access) -> bool {
+fn acknowledges_early(ctx: &Ctx<impl Env>, access: Access) -> bool {
     match access {
         Access::Pull => false,
         Access::Push => planted!(ctx, AcknowledgeEarly),

@@ -6,14 +6,13 @@ use alloc::vec::Vec;
 
 use super::{Ownership, is_movable};
 use crate::engine::budget::Budget;
-use crate::engine::ctx::Ctx;
+use crate::engine::ctx::{Ctx, Env};
 use crate::engine::effect::{Effect, PassOn};
 use crate::engine::entry::Asker;
 use crate::engine::intent::Intents;
 use crate::engine::outgoing::GrantDraft;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
-use crate::policy::Policy;
 use crate::route::{self, Hop};
 use crate::slot::State;
 use crate::store::{self, Store};
@@ -44,7 +43,7 @@ impl Ownership {
     /// `dirty` are keys that workers here have changed.
     pub(in crate::engine) fn handle_request<V: Value>(
         &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &mut Ctx<impl Env<Value = V>>,
         intents: &Intents,
         dirty: &[Key],
         (from, request): (NodeId, SyncRequest),
@@ -71,7 +70,7 @@ impl Ownership {
     }
 
     /// Answers the next keys of a request: grants in advance, or the response with the last of them.
-    pub(in crate::engine) fn answer_on(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, intents: &Intents) {
+    pub(in crate::engine) fn answer_on(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents) {
         let Some(mut answering) = self.answering.take() else { return };
         let Answering { from, request, asked, done, handing } = &mut *answering;
         let from = *from;
@@ -136,7 +135,7 @@ impl Ownership {
     }
 
     /// For `wait_sync`: holders hear of everything that workers here have changed before the answer.
-    fn fold_for(&mut self, ctx: &Ctx<impl Store, impl Policy>, from: NodeId, dirty: &[Key]) {
+    fn fold_for(&mut self, ctx: &Ctx<impl Env>, from: NodeId, dirty: &[Key]) {
         // Not what is put off: that has become a main copy at most, which is folded before anybody gets a replica of it.
         for &key in dirty {
             if self.is_holder(key, from) {
@@ -148,7 +147,7 @@ impl Ownership {
     /// Applies deltas and sets to keys that it folds on the way, then releases.
     fn apply_changes<V: Value>(
         &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &mut Ctx<impl Env<Value = V>>,
         intents: &Intents,
         from: NodeId,
         request: &SyncRequest,
@@ -197,7 +196,7 @@ impl Ownership {
     /// `localized` are keys of which `to` holds a replica and asked to become owner.
     fn respond(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         intents: &Intents,
         (to, request): (NodeId, &SyncRequest),
         draft: GrantDraft,
@@ -243,7 +242,7 @@ impl Ownership {
     /// change all the time would starve the others. The refresh of a set is what its worker waits for, and never cut.
     fn take_due(
         &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
+        ctx: &Ctx<impl Env>,
         intents: &Intents,
         (to, request): (NodeId, &SyncRequest),
         localized: &[Key],
@@ -290,13 +289,7 @@ impl Ownership {
     }
 
     /// What `to` is to be told of `key`, if anything still.
-    fn due_of(
-        &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
-        intents: &Intents,
-        key: Key,
-        to: NodeId,
-    ) -> Option<Saying> {
+    fn due_of(&mut self, ctx: &Ctx<impl Env>, intents: &Intents, key: Key, to: NodeId) -> Option<Saying> {
         let interested = intents.is_interested(key);
         let holding = self.holdings.get_mut(&key)?;
         let is_stale = holding.stale.binary_search_by_key(&to, |(node, _)| *node).is_ok();
@@ -323,7 +316,7 @@ impl Ownership {
 
 /// Value and version of each key, in order.
 fn write_refreshes(
-    ctx: &mut Ctx<impl Store, impl Policy>,
+    ctx: &mut Ctx<impl Env>,
     due: &[(Key, Instant)],
     response: &mut SyncResponse,
     values: &mut Block,

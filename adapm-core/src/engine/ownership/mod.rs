@@ -18,7 +18,7 @@ use core::mem;
 use smallvec::SmallVec;
 
 use crate::engine::budget::Budget;
-use crate::engine::ctx::{Ctx, KeyMap};
+use crate::engine::ctx::{Ctx, Env, KeyMap};
 use crate::engine::effect::Effect;
 use crate::engine::entry::{AskedFor, Asker, Entry};
 use crate::engine::intent::Intents;
@@ -98,7 +98,7 @@ impl Ownership {
     }
 
     /// Returns true if no holder that is left is to be told anything.
-    pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Store, impl Policy>) -> bool {
+    pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
         let nothing_due = |(node, holder): (NodeId, &Holder)| holder.due.is_empty() || ctx.is_lost(node);
         self.answering.is_none() && ctx.nodes().zip(&self.holders).all(nothing_due)
     }
@@ -132,7 +132,7 @@ impl Ownership {
     /// Answers an intent or localize of `origin`, which holds no replica, for a key owned here and just folded.
     pub(super) fn grant(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         intents: &Intents,
         (key, counter): (Key, Counter),
         origin: NodeId,
@@ -174,7 +174,7 @@ impl Ownership {
     /// replica neither answers nor absorbs it.
     pub(super) fn serve<V: Value>(
         &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &mut Ctx<impl Env<Value = V>>,
         intents: &Intents,
         entry: &Entry<&[V]>,
     ) -> Served<V> {
@@ -210,7 +210,7 @@ impl Ownership {
     /// Executes an operation on a main copy that is here.
     fn execute<V: Value>(
         &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &mut Ctx<impl Env<Value = V>>,
         asker: Asker,
         key: Key,
         asked: AskedFor<&[V]>,
@@ -247,7 +247,7 @@ impl Ownership {
     /// Grants `to` the main copy of `key`, owned here by this fact and held nowhere else.
     fn relocate(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         key: Key,
         counter: Counter,
         to: NodeId,
@@ -273,7 +273,7 @@ impl Ownership {
     /// Grants `to` a replica of `key`, owned here.
     fn replicate(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         key: Key,
         counter: Counter,
         to: NodeId,
@@ -298,7 +298,7 @@ impl Ownership {
     /// leaves it here, if a value must go along for which there is no `room`; `None`: its room is taken already.
     fn write_hand_over(
         &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
+        ctx: &mut Ctx<impl Env>,
         (key, to): (Key, NodeId),
         is_stale: bool,
         room: Option<&mut Budget>,
@@ -329,7 +329,7 @@ impl Ownership {
     }
 
     /// The main copy of `key` has left. `is_turn`: the signals for it have had their turn.
-    fn leave(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, key: Key, there: Location, is_turn: bool) {
+    fn leave(&mut self, ctx: &mut Ctx<impl Env>, key: Key, there: Location, is_turn: bool) {
         if !planted!(ctx, LeakCopy) {
             ctx.store.release(key);
         }
@@ -347,7 +347,7 @@ impl Ownership {
     }
 
     /// Asks the policy again for the single remaining holder of a key for which the owner has no active intent.
-    pub(super) fn reconsider(&mut self, ctx: &mut Ctx<impl Store, impl Policy>, intents: &Intents, key: Key) {
+    pub(super) fn reconsider(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, key: Key) {
         let Some(holding) = self.holdings.get(&key) else { return };
         if intents.is_interested(key) || ctx.state(key) != State::Main {
             return;
@@ -372,12 +372,7 @@ impl Ownership {
     }
 
     /// Notes that every holder of `key` but `except` lacks a change.
-    pub(super) fn mark_stale(
-        &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
-        key: Key,
-        except: Option<NodeId>,
-    ) {
+    pub(super) fn mark_stale(&mut self, ctx: &Ctx<impl Env>, key: Key, except: Option<NodeId>) {
         let Some(holding) = self.holdings.get_mut(&key) else { return };
         let again = planted!(ctx, MarkStaleAgain);
         // Of many holders most are stale already when the next change comes.
@@ -398,7 +393,7 @@ impl Ownership {
     }
 
     /// If `key` is owned here and workers have changed it since its holders were last marked, marks them. Returns its word.
-    pub(super) fn fold(&mut self, ctx: &Ctx<impl Store, impl Policy>, key: Key) -> Word {
+    pub(super) fn fold(&mut self, ctx: &Ctx<impl Env>, key: Key) -> Word {
         let (is_changed, word) = ctx.store.with_slot(key, |mut slot| {
             let is_changed = slot.word.state() == State::Main && slot.fold();
             (is_changed, *slot.word)
@@ -410,7 +405,7 @@ impl Ownership {
     }
 
     /// The key's word as [`Ctx::word`] gives it, folded if `key` is owned here.
-    pub(super) fn folded(&mut self, ctx: &Ctx<impl Store, impl Policy>, key: Key) -> Word {
+    pub(super) fn folded(&mut self, ctx: &Ctx<impl Env>, key: Key) -> Word {
         if let Look::Held { .. } = ctx.store.look(key) {
             return self.fold(ctx, key);
         }
@@ -420,13 +415,7 @@ impl Ownership {
         }
     }
 
-    fn drop_holder(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        intents: &Intents,
-        key: Key,
-        node: NodeId,
-    ) {
+    fn drop_holder(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, key: Key, node: NodeId) {
         let Some(holding) = self.holdings.get_mut(&key) else { return };
         holding.nodes.remove(node);
         if !planted!(ctx, KeepStale) {
@@ -444,12 +433,7 @@ impl Ownership {
     }
 
     /// A peer is lost: it is no holder any more.
-    pub(super) fn forget_peer(
-        &mut self,
-        ctx: &mut Ctx<impl Store, impl Policy>,
-        intents: &Intents,
-        node: NodeId,
-    ) {
+    pub(super) fn forget_peer(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, node: NodeId) {
         self.holders[node.index()] = Holder::default();
         if planted!(ctx, KeepLostHolder) {
             return;
@@ -463,7 +447,7 @@ impl Ownership {
     }
 
     /// Tells every peer for which something has come up since its last request, once.
-    pub(super) fn send_news(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    pub(super) fn send_news(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut nodes = mem::take(&mut self.newsworthy);
         nodes.sort_unstable();
         nodes.dedup();
@@ -479,14 +463,14 @@ impl Ownership {
 }
 
 /// Whether the key's relocation counter has room: a peer may have given it any.
-fn is_movable(ctx: &Ctx<impl Store, impl Policy>, key: Key) -> bool {
+fn is_movable(ctx: &Ctx<impl Env>, key: Key) -> bool {
     ctx.word(key).counter() < Counter::MAX
 }
 
 /// Returns true if whoever sent an intent or localize here can have passed it on: the node that asks, the home, and the node
 /// from which this one has the main copy. Any other may have known where it is, too; but an entry makes the main copy move,
 /// and a node that never had to do with the key could ask for that in the name of others.
-fn may_have_passed(ctx: &Ctx<impl Store, impl Policy>, asker: Asker, key: Key, word: Word) -> bool {
+fn may_have_passed(ctx: &Ctx<impl Env>, asker: Asker, key: Key, word: Word) -> bool {
     let former = word.location().filter(|_| word.state() == State::Main);
     asker.by == asker.origin
         || asker.origin == ctx.config.node
@@ -496,11 +480,7 @@ fn may_have_passed(ctx: &Ctx<impl Store, impl Policy>, asker: Asker, key: Key, w
 }
 
 /// The planted mistakes of a node that is not the owner and answers all the same.
-fn answers_wrongly<V: Value>(
-    ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
-    entry: &Entry<&[V]>,
-    word: Word,
-) -> bool {
+fn answers_wrongly<V: Value>(ctx: &mut Ctx<impl Env<Value = V>>, entry: &Entry<&[V]>, word: Word) -> bool {
     let Entry { asker, key, counter, asked } = *entry;
     let origin = asker.origin;
     let (pull, push) = (asked == AskedFor::Pull, matches!(asked, AskedFor::Push(_)));

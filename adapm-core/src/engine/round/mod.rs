@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use crate::engine::budget::{Candidate, Draft, Drafts};
-use crate::engine::ctx::Ctx;
+use crate::engine::ctx::{Ctx, Env};
 use crate::engine::deferred::Deferred;
 use crate::engine::entry::{Request, low_bits};
 use crate::engine::intent::Intents;
@@ -20,7 +20,6 @@ use crate::engine::operations::Operations;
 use crate::engine::output::Reason;
 use crate::error::Fault;
 use crate::id::{Key, NodeId};
-use crate::policy::Policy;
 use crate::route;
 use crate::slot::{Slot, State, Word};
 use crate::store::{self, Store};
@@ -104,7 +103,7 @@ impl Round {
     }
 
     /// Returns true if nothing is unanswered, and no peer that is left is to be told or asked anything.
-    pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Store, impl Policy>) -> bool {
+    pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
         let rests = |peer: &Peer| peer.outstanding.is_none() && !peer.news && peer.deferred.is_empty();
         let mut peers = ctx.nodes().zip(&self.peers);
         self.release.is_empty()
@@ -122,7 +121,7 @@ impl Round {
     /// somebody waits for a mark, which nothing else brings.
     pub(super) fn wait(
         &self,
-        ctx: &Ctx<impl Store, impl Policy>,
+        ctx: &Ctx<impl Env>,
         has_work: bool,
         at_once: bool,
     ) -> (Option<Instant>, Option<Reason>) {
@@ -136,12 +135,12 @@ impl Round {
     }
 
     /// Returns true if a round that has something to say may begin.
-    pub(super) fn may_begin(&self, ctx: &Ctx<impl Store, impl Policy>, at_once: bool) -> bool {
+    pub(super) fn may_begin(&self, ctx: &Ctx<impl Env>, at_once: bool) -> bool {
         self.pace.may_begin(&ctx.config, ctx.now, at_once)
     }
 
     /// Starts a round. What the last one still waits for is left behind: its keys wait, other peers go on.
-    pub(super) fn begin(&mut self, ctx: &mut Ctx<impl Store, impl Policy>) {
+    pub(super) fn begin(&mut self, ctx: &mut Ctx<impl Env>) {
         ctx.round += 1;
         ctx.stats.rounds += 1;
         self.pace.start(ctx.round, ctx.now);
@@ -215,13 +214,13 @@ impl Round {
     }
 
     /// An intent or localize of this node, of a key that was not here, is answered.
-    pub(super) fn note_answered(&mut self, ctx: &Ctx<impl Store, impl Policy>, request: Request) {
+    pub(super) fn note_answered(&mut self, ctx: &Ctx<impl Env>, request: Request) {
         self.pace.close(request.round.into(), 0, 1, ctx.now);
     }
 
     /// Takes the keys of which replicas may have something to say, `sets` among them, in order: those put off for peers that can be
     /// asked now, as many of each as one round looks at, and all others.
-    fn take_changed(&mut self, ctx: &Ctx<impl Store, impl Policy>, sets: Vec<Key>) -> Vec<Key> {
+    fn take_changed(&mut self, ctx: &Ctx<impl Env>, sets: Vec<Key>) -> Vec<Key> {
         let mut keys = sets;
         for peer in self.peers.iter_mut().filter(|peer| peer.outstanding.is_none()) {
             if planted!(ctx, ForgetLate) {
@@ -238,13 +237,13 @@ impl Round {
 
     /// Replicas that changed, are set or are given up, in order, as candidates for the requests of this round. Main copies that
     /// changed are folded. `sets` are replicas on which a set waits.
-    pub(super) fn changed<S: Store, P: Policy>(
+    pub(super) fn changed<E: Env>(
         &mut self,
-        ctx: &Ctx<S, P>,
+        ctx: &Ctx<E>,
         intents: &Intents,
-        operations: &Operations<S::Value>,
+        operations: &Operations<E::Value>,
         sets: Vec<Key>,
-        mut fold: impl FnMut(&Ctx<S, P>, Key),
+        mut fold: impl FnMut(&Ctx<E>, Key),
         drafts: &mut Drafts,
     ) -> Vec<Candidate<Change>> {
         let sealed: BTreeSet<Key> = self.peers.iter().flat_map(|peer| peer.deferred.sealed()).collect();
@@ -274,7 +273,7 @@ impl Round {
                         continue;
                     }
                     let values = usize::from(change.is_dirty) + usize::from(change.has_set);
-                    let bytes = values * change.len * S::Value::WIDTH;
+                    let bytes = values * change.len * E::Value::WIDTH;
                     candidates.push(Candidate { is_sealed, ..drafts.candidate(key, owner, bytes, change) });
                 }
                 State::None | State::Requested | State::Releasing => {}
@@ -293,7 +292,7 @@ impl Round {
     /// Gives room to candidates.
     pub(super) fn share(
         &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
+        ctx: &Ctx<impl Env>,
         candidates: &mut [Candidate<Change>],
         drafts: &mut Drafts,
     ) {
@@ -308,7 +307,7 @@ impl Round {
     /// is set.
     pub(super) fn draft<V: Value>(
         &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &mut Ctx<impl Env<Value = V>>,
         candidate: &Candidate<Change>,
         set: Option<&[V]>,
         drafts: &mut Drafts,
@@ -358,12 +357,7 @@ impl Round {
 
     /// Returns true if the request to `node` that leaves now carries a mark; what is put off for it now stays behind a mark that
     /// begins. `begin_mark` tells whether a call waits for one.
-    fn takes_mark(
-        &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
-        node: NodeId,
-        begin_mark: impl FnOnce() -> bool,
-    ) -> bool {
+    fn takes_mark(&mut self, ctx: &Ctx<impl Env>, node: NodeId, begin_mark: impl FnOnce() -> bool) -> bool {
         let peer = &mut self.peers[node.index()];
         if peer.outstanding.is_some() {
             return false;
@@ -384,7 +378,7 @@ impl Round {
     /// Sends the request to `node` if there is one, or it is asked whether or not there is something to say.
     pub(super) fn send_request<V: Value>(
         &mut self,
-        ctx: &mut Ctx<impl Store<Value = V>, impl Policy>,
+        ctx: &mut Ctx<impl Env<Value = V>>,
         node: NodeId,
         draft: Option<Box<Draft>>,
         begin_mark: impl FnOnce() -> bool,
@@ -421,7 +415,7 @@ impl Round {
     /// Whatever a response says must be possible, and answer the request.
     pub(super) fn check_response(
         &self,
-        ctx: &Ctx<impl Store, impl Policy>,
+        ctx: &Ctx<impl Env>,
         intents: &Intents,
         from: NodeId,
         response: &SyncResponse,
@@ -455,7 +449,7 @@ impl Round {
     /// The request to `from` is answered. Returns what it asked for.
     pub(super) fn note_response(
         &mut self,
-        ctx: &Ctx<impl Store, impl Policy>,
+        ctx: &Ctx<impl Env>,
         from: NodeId,
         response: &SyncResponse,
     ) -> Outstanding {
@@ -476,7 +470,7 @@ impl Round {
     }
 
     /// A peer is lost: nothing is told or asked it any more, and no grant is awaited.
-    pub(super) fn forget_peer(&mut self, ctx: &Ctx<impl Store, impl Policy>, node: NodeId) {
+    pub(super) fn forget_peer(&mut self, ctx: &Ctx<impl Env>, node: NodeId) {
         self.pace.give_up_grants(ctx.now);
         let peer = mem::take(&mut self.peers[node.index()]);
         // Replicas that have become main copies here may be among them.
