@@ -7,8 +7,8 @@ use std::sync::Arc;
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::{Engine, Event, Input, Intent, Op, OpBody, OpId, Output, SignalId};
 use adapm_core::policy::System;
-use adapm_core::testing::ReferenceStore;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
+use adapm_verify::ReferenceStore;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let layout = Layout::dense(&[(10, 2)])?;

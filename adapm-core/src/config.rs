@@ -133,6 +133,12 @@ impl NodeConfig {
         parts.saturating_add(LISTS_BYTES).max(LISTS_BYTES + 3 * self.nodes)
     }
 
+    /// Returns the most bytes that the head of a message with `entries` entries takes.
+    #[must_use]
+    pub fn head_bytes_max(entries: usize) -> usize {
+        LISTS_BYTES + entries * HEAD_BYTES
+    }
+
     /// Checks that no message exceeds the largest frame.
     ///
     /// # Errors

@@ -28,7 +28,7 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 extern crate std;
 
 pub mod clock;
@@ -41,13 +41,13 @@ pub mod layout;
 pub mod link;
 pub mod node_set;
 pub mod observe;
+#[cfg(feature = "planted")]
+pub mod planted;
 pub mod policy;
 pub mod route;
 pub mod slot;
 pub mod stats;
 pub mod store;
-#[cfg(feature = "testing")]
-pub mod testing;
 pub mod ticket;
 pub mod time;
 pub mod transport;

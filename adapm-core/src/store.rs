@@ -1,7 +1,7 @@
 //! The store contract: latched slots, one a key. A store knows slots, not messages.
 //!
 //! A [`crate::engine::Engine`] and the workers of its node share one store (`&S`, `Arc<S>` and `Rc<S>` are stores too). Check an
-//! implementation with `adapm_core::store_suite!`.
+//! implementation with `adapm_verify::store_suite!`.
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;

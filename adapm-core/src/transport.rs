@@ -1,7 +1,7 @@
 //! The transport contract: opaque frames between the nodes of one channel, and word of peers that are lost.
 //!
 //! [`crate::engine::Engine`] never calls a transport; a driver encodes its messages into frames and hands them over. Check an
-//! implementation with `adapm_core::transport_suite!`.
+//! implementation with `adapm_verify::transport_suite!`.
 
 use alloc::vec::Vec;
 use core::fmt;

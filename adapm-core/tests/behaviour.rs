@@ -10,10 +10,10 @@ use adapm_core::error::{InputError, OpError};
 use adapm_core::policy::{Adaptive, System};
 use adapm_core::slot::State::{Main, None, Replica};
 use adapm_core::slot::{Location, Slot, Word};
-use adapm_core::testing::oracle::Who;
-use adapm_core::testing::rng::Rng;
-use adapm_core::testing::{Cluster, ReferenceStore, Setup, Violation};
 use adapm_core::{Clock, Counter, Instant, Key, Layout, NodeId, Version, WorkerId};
+use adapm_verify::oracle::Who;
+use adapm_verify::rng::Rng;
+use adapm_verify::{Cluster, ReferenceStore, Setup, Violation};
 
 type Case = Result<(), Violation>;
 

@@ -7,10 +7,10 @@ use adapm_core::config::NodeConfig;
 use adapm_core::engine::{Event, Initial, Input, Op, OpBody, OpId, Output};
 use adapm_core::error::{Fault, InputError, ProtocolError};
 use adapm_core::policy::Adaptive;
-use adapm_core::testing::ReferenceStore;
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{Barrier, Body, Quiesce, SyncRequest, SyncResponse};
 use adapm_core::{Instant, Layout, NodeId, WorkerId};
+use adapm_verify::ReferenceStore;
 
 type Engine = adapm_core::engine::Engine<ReferenceStore<f32>, Adaptive>;
 

@@ -11,11 +11,11 @@ use adapm_core::error::ConfigError;
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::{Pushed, State};
 use adapm_core::store::Store;
-use adapm_core::testing::ReferenceStore;
 use adapm_core::transport::Frame;
 use adapm_core::wire::message::Body;
 use adapm_core::wire::{self, FRAME_BYTES_MAX};
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, Value, WorkerId};
+use adapm_verify::ReferenceStore;
 
 type Engine<V> = adapm_core::engine::Engine<ReferenceStore<V>, SystemPolicy>;
 

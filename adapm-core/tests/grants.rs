@@ -8,11 +8,11 @@ use adapm_core::engine::{Engine, Initial, Input, Intent, Output, SignalId};
 use adapm_core::error::{Fault, InputError, ProtocolError};
 use adapm_core::policy::Adaptive;
 use adapm_core::slot::State;
-use adapm_core::testing::ReferenceStore;
 use adapm_core::value::Block;
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{Asked, Body, GrantKind, Grants, Keys};
 use adapm_core::{Counter, Instant, Key, Layout, NodeId, Version, WorkerId};
+use adapm_verify::ReferenceStore;
 
 const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use adapm_core::policy::System;
-use adapm_core::testing::lies::{self, Lie, Outcome};
-use adapm_core::testing::{Bug, Checks};
+use adapm_verify::lies::{self, Lie, Outcome};
+use adapm_verify::{Checks, bug_from_environment};
 
 /// Of each lie under each system.
 const SEEDS: u64 = 40;
@@ -86,7 +86,7 @@ fn run_all(lie: Option<Lie>, seeds: std::ops::Range<u64>) -> (Outcome, Vec<Strin
     let (mut sum, mut failures) = (Outcome::default(), Vec::new());
     for system in System::ALL {
         for seed in seeds.clone() {
-            match lies::run(system, seed, lie, Bug::from_environment(), Checks::ALL) {
+            match lies::run(system, seed, lie, bug_from_environment(), Checks::ALL) {
                 Ok(outcome) => sum.add(outcome),
                 Err(violation) => {
                     let check = violation.check;

@@ -6,7 +6,7 @@
 use std::env;
 use std::panic::{self, AssertUnwindSafe};
 
-use adapm_core::testing::link::random::{self, Met, STEPS};
+use adapm_verify::link::random::{self, Met, STEPS};
 
 const SEEDS: u64 = 10_000;
 

@@ -5,10 +5,10 @@ use core::time::Duration;
 use adapm_core::link::{
     Arrival, Event, Header, Kind, LinkConfig, LinkError, Packet, SendRefusal, Seq, Session,
 };
-use adapm_core::testing::link::random::FAREWELLS;
-use adapm_core::testing::link::{Broken, End, Pair};
 use adapm_core::transport::{Farewell, Frame, Loss, Stall};
 use adapm_core::{Instant, NodeId};
+use adapm_verify::link::random::FAREWELLS;
+use adapm_verify::link::{Broken, End, Pair};
 
 use End::{Dialer, Listener};
 

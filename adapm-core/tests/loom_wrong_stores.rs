@@ -10,9 +10,10 @@ use std::sync::{Mutex, PoisonError};
 
 use adapm_core::slot::{Slot, Word};
 use adapm_core::store::Store;
-use adapm_core::testing::ReferenceStore;
-use adapm_core::testing::store_suite::models;
-use adapm_core::{Key, Layout, Version, store_suite_loom};
+use adapm_core::{Key, Layout, Version};
+use adapm_verify::ReferenceStore;
+use adapm_verify::store_suite::models;
+use adapm_verify::store_suite_loom;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 

@@ -6,9 +6,9 @@ use adapm_core::engine::{Event, Input, Op, OpBody, OpId, Output};
 use adapm_core::error::{Fault, InputError, OpError};
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica, Requested};
-use adapm_core::testing::oracle::Who;
-use adapm_core::testing::{Cluster, Setup, Violation};
 use adapm_core::{Key, NodeId, WorkerId};
+use adapm_verify::oracle::Who;
+use adapm_verify::{Cluster, Setup, Violation};
 
 type Case = Result<(), Violation>;
 type Call = fn(&mut Cluster, Who) -> Result<OpId, Violation>;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::{Absent, Collective, Engine, Event, Initial, Input, Op, OpBody, OpId, Output};
 use adapm_core::policy::Adaptive;
-use adapm_core::testing::ReferenceStore;
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{Barrier, Body, Quiesce};
 use adapm_core::{ChannelId, Clock, Instant, Layout, NodeId, WorkerId};
+use adapm_verify::ReferenceStore;
 
 const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);

@@ -2,9 +2,9 @@
 
 use adapm_core::policy::System;
 use adapm_core::slot::State;
-use adapm_core::testing::oracle::Who;
-use adapm_core::testing::{Cluster, Setup, Violation};
 use adapm_core::{Key, NodeId, WorkerId};
+use adapm_verify::oracle::Who;
+use adapm_verify::{Cluster, Setup, Violation};
 
 const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);

@@ -6,10 +6,10 @@ use adapm_core::config::NodeConfig;
 use adapm_core::engine::{Initial, Input, Output};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::State::{Main, None};
-use adapm_core::testing::{ReferenceStore, Setup};
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{Asked, Body, GrantKind, Keys, SyncRequest, SyncResponse};
 use adapm_core::{Counter, Instant, Key, NodeId};
+use adapm_verify::{ReferenceStore, Setup};
 
 type Engine = adapm_core::engine::Engine<ReferenceStore<i64>, SystemPolicy>;
 

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use adapm_core::policy::{Placement, Policy, System, View};
-use adapm_core::policy_suite;
-use adapm_core::testing::policy_suite::{self as suite, Trial};
-use adapm_core::testing::random::RandomPolicy;
 use adapm_core::{Clock, NodeId, WorkerId};
+use adapm_verify::policy_suite;
+use adapm_verify::policy_suite::{self as suite, Trial};
+use adapm_verify::random::RandomPolicy;
 
 policy_suite!(adapm, |_, workers| System::Adapm.policy(workers));
 policy_suite!(adapm_no_relocation, |_, workers| System::AdapmNoRelocation.policy(workers));

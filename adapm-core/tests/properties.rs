@@ -11,10 +11,10 @@ use std::thread;
 
 use adapm_core::layout::Kind as LayoutKind;
 use adapm_core::slot::State;
-use adapm_core::testing::Setup;
-use adapm_core::testing::air::{Pairs, STATES};
-use adapm_core::testing::flight::Kind;
-use adapm_core::testing::random::{self, STEPS};
+use adapm_verify::Setup;
+use adapm_verify::air::{Pairs, STATES};
+use adapm_verify::flight::Kind;
+use adapm_verify::random::{self, STEPS};
 
 const SEEDS: u64 = 5_000;
 /// Of the kinds that differ from the first in one thing.

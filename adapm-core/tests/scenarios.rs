@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-use adapm_core::testing::script;
+use adapm_verify::script;
 
 /// Stories that must be there: a figure of a paper each.
 const FIGURES: [&str; 7] = [

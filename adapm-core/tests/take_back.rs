@@ -4,9 +4,9 @@ use adapm_core::engine::{Engine, Input, Intent, SignalId};
 use adapm_core::error::{InputError, OpError};
 use adapm_core::policy::{Adaptive, System};
 use adapm_core::slot::State::{Main, Replica};
-use adapm_core::testing::oracle::Who;
-use adapm_core::testing::{Cluster, ReferenceStore, Setup, Violation};
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
+use adapm_verify::oracle::Who;
+use adapm_verify::{Cluster, ReferenceStore, Setup, Violation};
 
 type Case = Result<(), Violation>;
 

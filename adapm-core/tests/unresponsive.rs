@@ -7,9 +7,9 @@ use adapm_core::engine::{Input, Reason};
 use adapm_core::error::{InputError, OpError};
 use adapm_core::policy::System;
 use adapm_core::slot::State::Requested;
-use adapm_core::testing::oracle::Who;
-use adapm_core::testing::{Cluster, Setup, Violation};
 use adapm_core::{Key, NodeId, WorkerId};
+use adapm_verify::oracle::Who;
+use adapm_verify::{Cluster, Setup, Violation};
 
 type Case = Result<(), Violation>;
 

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adapm_core::id::Counter;
-use adapm_core::testing::rng::Rng;
 use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
 use adapm_core::wire::message::{
     Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Operation, SyncRequest,
@@ -18,6 +17,7 @@ use adapm_core::wire::{self, Message};
 use adapm_core::{Key, Layout, NodeId, Ticket, Version};
 use adapm_runtime::{Builder, RunError, System};
 use adapm_transport::net::{Net, NetError, NetWaker, network_with};
+use adapm_verify::rng::Rng;
 
 const LIAR: NodeId = NodeId(2);
 const KEYS: u64 = 60;

@@ -84,14 +84,14 @@
 //! - `push` and `is_held` need not be written. If they are, then for speed alone: the first does all that a push to the slot does, under
 //!   the latch, the second tells of a key that nobody is at whether it has a value.
 //!
-//! Then run the whole contract in one line (the feature `testing` of adapm-core, as a dev-dependency). Here the store is
+//! Then run the whole contract in one line (of `adapm-verify`, as a dev-dependency). Here the store is
 //! the simplest there is, a map behind a mutex; its source is a good start:
 //!
 //! ```
-//! use adapm_core::testing::ReferenceStore;
+//! use adapm_verify::ReferenceStore;
 //!
-//! adapm_core::store_suite!(my_store, |layout| ReferenceStore::<f32>::new(layout));
-//! adapm_core::store_fuzz!(any_calls, |layout| ReferenceStore::<f32>::new(layout));
+//! adapm_verify::store_suite!(my_store, |layout| ReferenceStore::<f32>::new(layout));
+//! adapm_verify::store_fuzz!(any_calls, |layout| ReferenceStore::<f32>::new(layout));
 //! # fn main() {}
 //! ```
 //!

@@ -1,7 +1,8 @@
 //! The whole store contract, run on every store of the crate.
 
-use adapm_core::{Layout, Value, store_suite};
+use adapm_core::{Layout, Value};
 use adapm_store::{DenseStore, FixedStore, SparseStore};
+use adapm_verify::store_suite;
 
 store_suite!(dense_f32, DenseStore::<f32>::new);
 store_suite!(dense_f64, DenseStore::<f64>::new);

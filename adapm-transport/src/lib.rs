@@ -6,7 +6,6 @@
 //! | [`net`] | `tcp`, on by default | nodes as processes: links over TCP and Unix sockets, resumed when a connection breaks |
 //! | [`tokio`](net::Kind::Tokio) | `tokio` | the same links on tasks of tokio; the same bytes as over TCP |
 //! | [`zmq`](net::Kind::Zmq) | `zmq` | the same links over ZeroMQ |
-//! | [`sim`] | `sim` | whole clusters in one thread and virtual time, with faults |
 //! | [`group`] | `tcp` | the processes of one cluster: how they find each other, and how they end |
 //!
 //! A transport knows nothing of keys or messages; [`adapm_core::wire`] makes messages of frames, and the driver of a
@@ -81,8 +80,8 @@
 //! The whole contract is one line of a test, given a function from a number of nodes to their endpoints:
 //!
 //! ```
-//! // In `tests/suite.rs`, with `adapm-core`'s feature `testing` as a dev-dependency.
-//! adapm_core::transport_suite!(adapm_transport::inproc::network);
+//! // In `tests/suite.rs`, with `adapm-verify` as a dev-dependency.
+//! adapm_verify::transport_suite!(adapm_transport::inproc::network);
 //! # fn main() {}
 //! ```
 //!
@@ -98,8 +97,6 @@ pub mod group;
 pub mod inproc;
 #[cfg(feature = "tcp")]
 pub mod net;
-#[cfg(feature = "sim")]
-pub mod sim;
 #[cfg(feature = "tcp")]
 mod tcp;
 #[cfg(feature = "testing")]

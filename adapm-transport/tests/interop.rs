@@ -12,10 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::testing::rng::Rng;
-use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
 use adapm_transport::net::{Address, Kind, Net, NetConfig};
+use adapm_verify::rng::Rng;
+use adapm_verify::silence::Silence;
 use support::{Faults, Proxy};
 
 /// Each kind once among those that are dialed by the other half, and once among those that dial it.

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Frame, Received, Transport};
 use adapm_transport::net::{Kind, Net, network};
 use adapm_transport::tokio::{AlreadyLent, lend};
+use adapm_verify::silence::Silence;
 
 #[test]
 fn links_run_on_the_runtime_that_was_lent() {

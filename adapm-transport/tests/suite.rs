@@ -1,7 +1,7 @@
 //! The transport contract, for every transport of this crate.
 
 mod inproc {
-    adapm_core::transport_suite!(adapm_transport::inproc::network);
+    adapm_verify::transport_suite!(adapm_transport::inproc::network);
 }
 
 #[cfg(feature = "tcp")]
@@ -12,7 +12,7 @@ mod tcp {
         network(nodes, Kind::Tcp).expect("this machine has a loopback address")
     }
 
-    adapm_core::transport_suite!(over_tcp);
+    adapm_verify::transport_suite!(over_tcp);
 }
 
 #[cfg(feature = "tcp")]
@@ -23,7 +23,7 @@ mod unix {
         network(nodes, Kind::Unix).expect("this machine has a folder for sockets")
     }
 
-    adapm_core::transport_suite!(over_unix);
+    adapm_verify::transport_suite!(over_unix);
 }
 
 #[cfg(feature = "tokio")]
@@ -34,7 +34,7 @@ mod tokio {
         network(nodes, Kind::Tokio).expect("this machine has a loopback address")
     }
 
-    adapm_core::transport_suite!(over_tokio);
+    adapm_verify::transport_suite!(over_tokio);
 }
 
 #[cfg(feature = "zmq")]
@@ -45,5 +45,5 @@ mod zmq {
         network(nodes, Kind::Zmq).expect("this machine has a loopback address")
     }
 
-    adapm_core::transport_suite!(over_zmq);
+    adapm_verify::transport_suite!(over_zmq);
 }

@@ -6,13 +6,13 @@
 use std::fmt::Debug;
 use std::sync::OnceLock;
 
-use adapm_core::testing::arb::Choices;
 use adapm_tasks::kge::ModelKind;
 use adapm_tasks::run::CheckpointError;
 use adapm_tasks::testing::{
     checkpoint_bytes, checkpoint_of, factors_bytes, factors_of, graph_of, read_checkpoint, read_factors,
     read_word_vectors, vocabulary_of, word_vectors_bytes, word_vectors_of,
 };
+use adapm_verify::arb::Choices;
 
 /// Changes of one input at most.
 const CHANGES_MAX: u64 = 8;

@@ -10,11 +10,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use adapm_core::policy::{System, SystemPolicy};
-use adapm_core::testing::arb::Choices;
-use adapm_core::testing::oracle::Who;
-use adapm_core::testing::random::RandomPolicy;
-use adapm_core::testing::{Cluster, Setup, Violation};
 use adapm_core::{Key, NodeId, WorkerId};
+use adapm_verify::arb::Choices;
+use adapm_verify::oracle::Who;
+use adapm_verify::random::RandomPolicy;
+use adapm_verify::{Cluster, Setup, Violation};
 
 use crate::planted;
 

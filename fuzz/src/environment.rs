@@ -4,7 +4,7 @@
 //! The input sets some of the variables that launchers set, to values as they set them or to any text. The launcher is part
 //! of the binary `adapm`, which no library offers: its files are read as they are. Not here: the machine's own variables.
 
-use adapm_core::testing::arb::Choices;
+use adapm_verify::arb::Choices;
 
 use crate::launcher::hostlist::expand;
 use crate::launcher::{Asked, Environment, Meeting, Placement, place};

@@ -5,9 +5,9 @@
 //! links and joining in time.
 
 use adapm_core::NodeId;
-use adapm_core::testing::arb::Choices;
 use adapm_core::transport::Frame;
 use adapm_transport::testing::Control;
+use adapm_verify::arb::Choices;
 
 /// Messages that may wait for one peer: the newest table, a card, a stop, a goodbye, and one that is encoded.
 const WAITING_MAX: usize = 5;

@@ -10,7 +10,6 @@ use std::sync::OnceLock;
 
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
-use adapm_core::testing::arb::Choices;
 use adapm_transport::net::hello::{Ending, GREETING_BYTES_MAX, Identity, Incarnation, Message, Met, Refusal};
 use adapm_transport::net::noise::{LinkSecret, Recordings};
 use adapm_transport::net::packet::{
@@ -18,6 +17,7 @@ use adapm_transport::net::packet::{
 };
 use adapm_transport::net::{ClusterId, Token};
 use adapm_transport::testing::{Heard, Pieces, Speaker};
+use adapm_verify::arb::Choices;
 
 /// The victim, and the nodes of its cluster.
 const VICTIM: NodeId = NodeId(1);

@@ -14,10 +14,10 @@ use adapm_core::error::{Fault, InputError};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::Pushed;
 use adapm_core::store::Store;
-use adapm_core::testing::ReferenceStore;
-use adapm_core::testing::arb::{self, Choices, Space};
 use adapm_core::wire::{Message, shape};
 use adapm_core::{ChannelId, Clock, Instant, Key, Layout, NodeId, WorkerId};
+use adapm_verify::ReferenceStore;
+use adapm_verify::arb::{self, Choices, Space};
 
 use crate::peer;
 

@@ -8,9 +8,9 @@
 use std::time::Duration;
 
 use adapm_core::link::{Kind, LinkConfig};
-use adapm_core::testing::arb::Choices;
-use adapm_core::testing::link::random::FAREWELLS;
-use adapm_core::testing::link::{Broken, End, Lie, Pair};
+use adapm_verify::arb::Choices;
+use adapm_verify::link::random::FAREWELLS;
+use adapm_verify::link::{Broken, End, Lie, Pair};
 
 use crate::planted;
 

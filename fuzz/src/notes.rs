@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, OnceLock};
 
-use adapm_core::testing::arb::Choices;
 use adapm_tasks::exchange::{self, Exchange};
 use adapm_tasks::kge::{Graph, TaskError, TrainConfig};
 use adapm_tasks::testing::{agree, conclude, gather};
+use adapm_verify::arb::Choices;
 
 /// Exchanges the notes that `bytes` choose; true if all went well or somebody was blamed for a note that could be read.
 pub fn notes(bytes: &[u8]) -> bool {

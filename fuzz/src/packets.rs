@@ -5,12 +5,12 @@
 //! gives, among them none at all. Not here: what the packets say (targets `handshake`, `decode`).
 
 use adapm_core::link::{self, Seq};
-use adapm_core::testing::arb::Choices;
 use adapm_core::transport::Frame;
 use adapm_transport::net::packet::{
     CLEAR_BYTES, Draft, Fault, Greeting, Incoming, Kind, Packet, PacketReader, Spares,
 };
 use adapm_transport::testing::{Pieces, Speaker};
+use adapm_verify::arb::Choices;
 
 use crate::handshake::shaken_hands;
 

@@ -1,13 +1,13 @@
 //! What a peer might well say: a few keys, low counters, answers to what was asked. Random messages alone are refused
 //! at the first of their keys that does not fit, and never get behind it.
 
-use adapm_core::testing::arb::{Choices, Space};
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{
     Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Residence, Retry, SyncRequest,
     SyncResponse,
 };
 use adapm_core::{Counter, Key, NodeId, Ticket, Version};
+use adapm_verify::arb::{Choices, Space};
 
 /// Keys of one list at most.
 const KEYS_MAX: usize = 2;

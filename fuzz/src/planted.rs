@@ -1,12 +1,12 @@
 //! A mistake planted on purpose, to see a target find something: `ADAPM_FUZZ_BUG=SkipStale` names one of the protocol
-//! ([`adapm_core::testing::Bug`]), which `cluster` runs with, or one of the link session, which `link` runs with.
+//! ([`adapm_verify::Bug`]), which `cluster` runs with, or one of the link session, which `link` runs with.
 
 use std::env;
 use std::fmt::Debug;
 use std::sync::OnceLock;
 
-use adapm_core::testing::Bug;
-use adapm_core::testing::link::LinkBug;
+use adapm_verify::Bug;
+use adapm_verify::LinkBug;
 
 /// The variable that names the mistake.
 const VARIABLE: &str = "ADAPM_FUZZ_BUG";

@@ -6,10 +6,10 @@
 //! nobody encoded (target `decode`).
 
 use adapm_core::Value;
-use adapm_core::testing::arb::{self, Choices, Space};
 use adapm_core::transport::Frame;
 use adapm_core::wire::{self, Message, shape};
 use adapm_core::{ChannelId, Layout};
+use adapm_verify::arb::{self, Choices, Space};
 
 /// Messages of one input at most.
 const MESSAGES_MAX: usize = 16;

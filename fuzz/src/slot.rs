@@ -6,8 +6,8 @@
 //! messages and their order, which are the engine's.
 
 use adapm_core::slot::{Location, Pushed, Slot, State, Word};
-use adapm_core::testing::arb::Choices;
 use adapm_core::{Counter, NodeId, Version};
+use adapm_verify::arb::Choices;
 
 /// Elements of the value.
 const LEN: usize = 2;

@@ -3,9 +3,9 @@
 //! Not here: several threads (the conformance suite and loom), and that memory is given back.
 
 use adapm_core::Layout;
-use adapm_core::testing::store_fuzz;
 use adapm_store::fixed::{FixedStore, elements_of, keys_of};
 use adapm_store::{DenseStore, SparseStore};
+use adapm_verify::store_fuzz;
 
 /// The largest layout that inputs choose.
 const LARGEST: &[(u64, usize)] = &[(9, 4), (7, 70)];

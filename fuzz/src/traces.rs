@@ -7,9 +7,9 @@
 
 mod told;
 
-use adapm_core::testing::arb::Choices;
 use adapm_core::{Instant, Key};
 use adapm_runtime::trace::{Span, Trace, TraceError};
+use adapm_verify::arb::Choices;
 
 use crate::shares::shares;
 use crate::traces::told::Told;

@@ -4,8 +4,8 @@
 //! The input writes a stream of sound frames, of frames that claim what they have not, and of noise, and says how it is cut.
 //! Not here: what the ZeroMQ socket makes of it.
 
-use adapm_core::testing::arb::Choices;
 use adapm_transport::testing::ZmtpGuard;
+use adapm_verify::arb::Choices;
 
 /// Bytes of messages that may pass at first, and later.
 const LIMITS: [u64; 2] = [300, 100_000];

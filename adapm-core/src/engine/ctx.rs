@@ -71,8 +71,8 @@ pub(super) struct Ctx<E: Env> {
     pub(super) lost: NodeSet,
     /// The first of them: from then on nothing is asked of other nodes.
     pub(super) first_lost: Option<NodeId>,
-    #[cfg(feature = "testing")]
-    pub(super) bug: Option<crate::testing::Bug>,
+    #[cfg(feature = "planted")]
+    pub(super) bug: Option<crate::planted::Bug>,
 }
 
 impl<E: Env> Ctx<E> {
@@ -95,7 +95,7 @@ impl<E: Env> Ctx<E> {
             stats: Stats::default(),
             lost: NodeSet::new(),
             first_lost: None,
-            #[cfg(feature = "testing")]
+            #[cfg(feature = "planted")]
             bug: None,
             config,
             layout,

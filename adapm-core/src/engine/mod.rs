@@ -20,12 +20,12 @@
 //! need; what they ask of another machine they say as an `effect`, which the engine follows in the same input. No machine calls
 //! another one: in which order several of them act stands in `steps`.
 
-/// Whether a mistake is planted: a run-time value of the feature `testing`, `false` without it.
+/// Whether a mistake is planted: a run-time value of the feature `planted`, `false` without it.
 macro_rules! planted {
     ($ctx:expr, $bug:ident) => {{
-        #[cfg(feature = "testing")]
-        let planted = $ctx.bug == Some(crate::testing::Bug::$bug);
-        #[cfg(not(feature = "testing"))]
+        #[cfg(feature = "planted")]
+        let planted = $ctx.bug == Some(crate::planted::Bug::$bug);
+        #[cfg(not(feature = "planted"))]
         let planted = {
             let _ = &$ctx;
             false
@@ -41,7 +41,7 @@ mod deferred;
 mod effect;
 mod entry;
 pub mod input;
-#[cfg(feature = "testing")]
+#[cfg(feature = "inspect")]
 mod inspect;
 mod intent;
 mod operations;
@@ -57,7 +57,7 @@ mod watch;
 use alloc::boxed::Box;
 
 pub use input::{Input, Intent, Op, OpBody, OpId, SignalId};
-#[cfg(feature = "testing")]
+#[cfg(feature = "inspect")]
 pub use inspect::KeyView;
 pub use output::{Absent, Collective, Event, Output, Reason};
 pub use populate::{Initial, found};
@@ -401,7 +401,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     /// What the engine keeps for `key`.
-    #[cfg(feature = "testing")]
+    #[cfg(feature = "inspect")]
     pub fn inspect(&self, key: crate::id::Key) -> KeyView {
         let (word, version) = self.ctx.store.with_slot(key, |slot| (*slot.word, *slot.version));
         let [holders, stale] = self.ownership.holders_of(key);
@@ -411,8 +411,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     /// Plants a mistake, to prove that the suites find it.
-    #[cfg(feature = "testing")]
-    pub fn plant(&mut self, bug: crate::testing::Bug) {
+    #[cfg(feature = "planted")]
+    pub fn plant(&mut self, bug: crate::planted::Bug) {
         self.ctx.bug = Some(bug);
     }
 }

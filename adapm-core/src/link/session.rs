@@ -103,8 +103,8 @@ pub struct Session {
     is_drained: bool,
     has_left: bool,
     events: VecDeque<Event>,
-    #[cfg(feature = "testing")]
-    bug: Option<crate::testing::link::LinkBug>,
+    #[cfg(feature = "planted")]
+    bug: Option<crate::planted::LinkBug>,
 }
 
 impl Session {
@@ -128,7 +128,7 @@ impl Session {
             is_drained: false,
             has_left: false,
             events: VecDeque::new(),
-            #[cfg(feature = "testing")]
+            #[cfg(feature = "planted")]
             bug: None,
         }
     }
@@ -384,8 +384,8 @@ impl Session {
     }
 
     /// Plants a mistake, to prove that the suites find it.
-    #[cfg(feature = "testing")]
-    pub fn plant(&mut self, bug: crate::testing::link::LinkBug) {
+    #[cfg(feature = "planted")]
+    pub fn plant(&mut self, bug: crate::planted::LinkBug) {
         self.bug = Some(bug);
     }
 

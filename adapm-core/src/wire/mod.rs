@@ -20,6 +20,3 @@ pub const FRAME_BYTES_MAX: usize = 17 << 20;
 
 /// A frame that would take more than twice its bytes of memory, and this, is refused: 1 MiB. What an engine sends keeps within it.
 pub const SPARE_BYTES: usize = 1 << 20;
-
-#[cfg(test)]
-mod tests;

@@ -7,7 +7,7 @@ use adapm_core::{Key, NodeId, WorkerId};
 use super::play::{Claim, N0, N1, N2, Play, of};
 
 /// n0 owns the key and has intent for long, so that whoever else has intent holds a replica exactly while it lasts.
-fn contended() -> Result<(Play, Key), adapm_core::testing::Violation> {
+fn contended() -> Result<(Play, Key), adapm_verify::Violation> {
     let mut play = Play::new(System::Adapm);
     let key = play.key();
     play.signal(N0, key, 0..1_000)?;

@@ -7,7 +7,7 @@ use adapm_core::{Key, WorkerId};
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
 /// n1 owns the key, n2 and n3 hold replicas, and all have intent for long.
-fn shared() -> Result<(Play, Key), adapm_core::testing::Violation> {
+fn shared() -> Result<(Play, Key), adapm_verify::Violation> {
     let mut play = Play::new(System::Adapm);
     let key = play.key();
     for node in [N1, N2, N3] {

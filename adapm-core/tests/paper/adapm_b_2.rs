@@ -3,7 +3,7 @@
 use adapm_core::WorkerId;
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica};
-use adapm_core::testing::Setup;
+use adapm_verify::Setup;
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
@@ -180,7 +180,7 @@ fn a_stale_replica_becomes_owner_with_a_value() -> Claim {
 }
 
 /// Lets the intent of n1 expire; how many elements the hand-over to n2 carries.
-fn handed_over(play: &mut Play) -> Result<usize, adapm_core::testing::Violation> {
+fn handed_over(play: &mut Play) -> Result<usize, adapm_verify::Violation> {
     play.advance_clock(of(N1), 2);
     play.round(N1)?;
     play.deliver(N1, N2)?;

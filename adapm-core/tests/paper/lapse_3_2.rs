@@ -4,7 +4,7 @@ use adapm_core::Key;
 use adapm_core::engine::OpId;
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica, Requested};
-use adapm_core::testing::{Setup, Violation};
+use adapm_verify::{Setup, Violation};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 

@@ -1,8 +1,8 @@
 //! Lapse §3.3: parameter access.
 
 use adapm_core::policy::System;
-use adapm_core::testing::{Setup, Violation};
 use adapm_core::{Key, NodeId};
+use adapm_verify::{Setup, Violation};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 

@@ -1,9 +1,9 @@
 //! Lapse §3.4: consistency.
 
 use adapm_core::policy::System;
-use adapm_core::testing::air::Pairs;
-use adapm_core::testing::random::{self, STEPS};
-use adapm_core::testing::{Checks, Setup};
+use adapm_verify::air::Pairs;
+use adapm_verify::random::{self, STEPS};
+use adapm_verify::{Checks, Setup};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 

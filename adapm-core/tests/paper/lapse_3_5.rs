@@ -2,7 +2,7 @@
 
 use adapm_core::policy::System;
 use adapm_core::slot::Word;
-use adapm_core::testing::Setup;
+use adapm_verify::Setup;
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 

@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use adapm_core::policy::System;
 use adapm_core::slot::State;
-use adapm_core::testing::oracle::Who;
-use adapm_core::testing::{Cluster, Setup, Violation};
 use adapm_core::{Key, NodeId, WorkerId};
+use adapm_verify::oracle::Who;
+use adapm_verify::{Cluster, Setup, Violation};
 
 pub(crate) type Claim = Result<(), Violation>;
 

@@ -1,6 +1,6 @@
 //! What each checker is good for: the planted bug that it finds when all others are off.
 
-use adapm_core::testing::{Bug, Check, Checks};
+use adapm_verify::{Bug, Check, Checks};
 
 use crate::finding::detect;
 

@@ -6,12 +6,12 @@ use std::sync::Once;
 use std::thread;
 
 use adapm_core::policy::System;
-use adapm_core::testing::air::Pairs;
-use adapm_core::testing::lies::{self, Lie};
-use adapm_core::testing::link::random::Met;
-use adapm_core::testing::link::{self, Broken, LinkBug};
-use adapm_core::testing::random::{self, STEPS};
-use adapm_core::testing::{Bug, Checks, Violation};
+use adapm_verify::air::Pairs;
+use adapm_verify::lies::{self, Lie};
+use adapm_verify::link::random::Met;
+use adapm_verify::link::{self, Broken, Claim};
+use adapm_verify::random::{self, STEPS};
+use adapm_verify::{Bug, Checks, LinkBug, Violation};
 
 /// Schedules after which a bug counts as not found.
 const SEEDS_MAX: u64 = 500;
@@ -68,7 +68,7 @@ pub(crate) fn link_rows() -> Vec<Row> {
         Row {
             bug: bug.to_string(),
             mistake: bug.mistake(),
-            breaks: format!("{:?}", bug.claim()),
+            breaks: format!("{:?}", Claim::broken_by(bug)),
             suite: "link",
             seeds,
             says,
@@ -130,7 +130,7 @@ pub(crate) fn detect(seed: u64, bug: Option<Bug>, checks: Checks) -> Option<Viol
 /// What breaks first in the schedule of `seed`, if that is what the bug is about.
 fn detect_in_link(seed: u64, bug: LinkBug) -> Option<Broken> {
     let broken = link::random::run(seed, STEPS, Some(bug), &mut Met::default()).err()?;
-    (broken.claim == bug.claim()).then_some(broken)
+    (broken.claim == Claim::broken_by(bug)).then_some(broken)
 }
 
 /// An engine with a bug fails its own assertions now and then: these stories are not wanted.

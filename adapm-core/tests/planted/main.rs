@@ -28,7 +28,7 @@ mod unresponsive;
 
 use std::io::Write;
 
-use adapm_core::testing::{Bug, Check, Checks};
+use adapm_verify::{Bug, Check, Checks};
 
 use crate::finding::{Row, detect, link_rows, protocol_rows};
 

@@ -76,7 +76,7 @@ fn no_shipped_thread_is_started_by_a_call_that_panics() {
         let text = format!("//! x\nfn f() {{ {start} }}\n");
         assert_one("adapm-tasks/src/a.rs", &text, 2, "can panic");
         assert_none("adapm-tasks/tests/a.rs", &text);
-        assert_none("adapm-core/src/testing/suite.rs", &text);
+        assert_none("adapm-core/verify/src/suite.rs", &text);
         let inline = format!("//! x\n#[cfg(test)]\nmod tests {{\n    fn f() {{ {start} }}\n}}\n");
         assert_none("adapm-tasks/src/a.rs", &inline);
     }

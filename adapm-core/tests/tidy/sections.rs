@@ -38,7 +38,7 @@ pub(crate) fn cited(section: &str, files: &[File]) -> Cited {
         // Neither this list itself nor what tests are made of, nor a fuzz target, is code or a test of a section.
         let apart = file.path.starts_with("fuzz/")
             || file.path.contains("/tests/tidy/")
-            || file.path.contains("/src/testing/");
+            || file.path.starts_with("adapm-core/verify/src/");
         if apart || !mentions(&file.text, section) {
             continue;
         }

@@ -6,7 +6,7 @@ mod careless;
 use std::panic::{self, AssertUnwindSafe};
 
 use adapm_core::Layout;
-use adapm_core::testing::store_suite::{self as suite, store_fuzz};
+use adapm_verify::store_suite::{self as suite, store_fuzz};
 
 use careless::{Careless, Mistake};
 
@@ -107,4 +107,4 @@ fn the_fuzz_form_finds_and_shortens_what_one_thread_can_see() {
     }
 }
 
-adapm_core::store_fuzz!(a_careful_store_passes_the_fuzz_form, |layout| Careless::new(layout, None));
+adapm_verify::store_fuzz!(a_careful_store_passes_the_fuzz_form, |layout| Careless::new(layout, None));

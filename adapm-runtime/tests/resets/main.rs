@@ -15,10 +15,10 @@ use std::thread;
 use std::time::Duration;
 
 use adapm_core::link::LinkConfig;
-use adapm_core::testing::silence::Silence;
 use adapm_core::{ChannelId, Key, Layout, NodeId};
 use adapm_runtime::{Builder, LayoutStore, Random, System, Worker};
 use adapm_transport::net::{Address, Kind, Net, NetConfig, Token};
+use adapm_verify::silence::Silence;
 
 use support::{Counts, Faults, Proxy};
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::{Engine, Input, Intent, Output, SignalId};
 use adapm_core::policy::{System, SystemPolicy};
-use adapm_core::testing::ReferenceStore;
 use adapm_core::wire::Message;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
 use adapm_runtime::trace::{TraceHead, Tracer};
+use adapm_verify::ReferenceStore;
 
 use crate::Page;
 

@@ -25,7 +25,7 @@ use core::str::FromStr;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-pub use adapm_transport::sim::engines::Machine;
+pub use adapm_verify::sim::engines::Machine;
 pub use contender::Contender;
 pub use run::{Figures, Run, SimulateError, simulate};
 

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use adapm_core::Clock;
 use adapm_core::error::ConfigError;
-use adapm_transport::sim::engines::{EngineError, Engines, EnginesConfig, Machine, Totals};
-use adapm_transport::sim::{Failure, Perfect, Simulator};
+use adapm_verify::sim::engines::{EngineError, Engines, EnginesConfig, Machine, Totals};
+use adapm_verify::sim::{Failure, Perfect, Simulator};
 
 use super::pattern::{Facts, pattern};
 use super::trainer::Trainer;

@@ -5,8 +5,8 @@ use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 
 use adapm_core::{Instant, Key, NodeId, WorkerId};
-use adapm_transport::sim::engines::{Board, LightStore};
-use adapm_transport::sim::{Program, Step, Then, Who};
+use adapm_verify::sim::engines::{Board, LightStore};
+use adapm_verify::sim::{Program, Step, Then, Who};
 use rand::RngExt as _;
 use rand::distr::Distribution as _;
 use rand_distr::Binomial;

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
-use adapm_core::testing::silence::patience;
+use adapm_verify::silence::patience;
 
 use crate::harness::{
     Collected, Ran, adapm, assert_refused, collect, finish, folder, ring, run, text, write,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use adapm_core::testing::silence::Silence;
+use adapm_verify::silence::Silence;
 
 /// What a run left behind.
 #[derive(Debug)]

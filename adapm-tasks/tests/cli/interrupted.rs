@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
-use adapm_core::testing::silence::patience;
+use adapm_verify::silence::patience;
 use serde_json::Value;
 
 use crate::harness::{adapm, collect, finish, folder, ring, text};

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 
-use adapm_core::testing::silence::Silence;
+use adapm_verify::silence::Silence;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 

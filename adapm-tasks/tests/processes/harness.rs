@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adapm_core::testing::silence::Silence;
+use adapm_verify::silence::Silence;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A process whose lines are kept as they come. Killed when dropped, if it still runs.

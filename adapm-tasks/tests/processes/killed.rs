@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use adapm_core::testing::rng::Rng;
+use adapm_verify::rng::Rng;
 use rustix::process::Signal;
 
 use crate::harness::{Process, adapm, folder, nodes, pass, ring, runs, text};

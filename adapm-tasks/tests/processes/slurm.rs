@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use adapm_core::testing::silence::Silence;
+use adapm_verify::silence::Silence;
 
 use crate::harness::{Process, TOKEN, binary, clean, folder, lacks, pass, ring, skip, text};
 use crate::launchers::is_one_run;

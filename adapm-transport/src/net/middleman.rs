@@ -20,9 +20,9 @@ use std::io::Write as _;
 use std::sync::OnceLock;
 
 use adapm_core::link::{LinkConfig, Seq};
-use adapm_core::testing::rng::Rng;
 use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId};
+use adapm_verify::rng::Rng;
 
 use super::hello::{
     Claim, ClusterId, Dialing, Ending, GREETING_BYTES_MAX, Identity, Incarnation, Listening, Message, Met,

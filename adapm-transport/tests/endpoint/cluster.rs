@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
-use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Frame, Loss, Received, SendError, Transport};
 use adapm_transport::net::{Net, NetConfig, NetError, PeerState, network_with};
+use adapm_verify::silence::Silence;
 
 /// A dead time that no test reaches: what ends sooner was not ended by silence.
 pub(crate) const NEVER_DEAD: Duration = Duration::from_secs(3_600);

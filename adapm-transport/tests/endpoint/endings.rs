@@ -5,9 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::testing::silence::patience;
 use adapm_core::transport::{Farewell, Frame, Loss, SendError, Transport};
 use adapm_transport::net::{Net, PeerState};
+use adapm_verify::silence::patience;
 
 use crate::cluster::{Cluster, DEAD_AFTER, NEVER_DEAD};
 

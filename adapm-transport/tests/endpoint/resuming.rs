@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
-use adapm_core::testing::rng::Rng;
-use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Frame, Received, SendError, Transport};
 use adapm_transport::net::{Address, Net, NetConfig};
+use adapm_verify::rng::Rng;
+use adapm_verify::silence::Silence;
 
 use crate::cluster::Cluster;
 use crate::support::{Counts, Faults, Proxy};

@@ -5,9 +5,9 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use adapm_core::link::Seq;
-use adapm_core::testing::silence::patience;
 use adapm_transport::net::Kind;
 use adapm_transport::net::packet::HEADER_BYTES;
+use adapm_verify::silence::patience;
 
 use crate::crew::Crew;
 use crate::floods::{hello, stay};

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
-use adapm_core::testing::silence::patience;
+use adapm_verify::silence::patience;
 use libtest_mimic::{Arguments, Trial};
 
 /// The cases of a module, which the list `CASES` names.

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
-use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Frame, Loss, Received, SendError, Transport};
 use adapm_transport::net::{Address, Net, NetConfig, PeerState, Token};
+use adapm_verify::silence::Silence;
 
 use crate::case::Memory;
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
-use adapm_core::testing::silence::{Silence, patience};
 use adapm_core::transport::{Farewell, Frame, Transport};
 use adapm_transport::net::hello::{Dialing, Refusal, TokenFault};
 use adapm_transport::net::{Address, Kind, Net, NetConfig, PeerState};
+use adapm_verify::silence::{Silence, patience};
 use socket2::SockRef;
 
 use crate::crew::{self, Crew, token};

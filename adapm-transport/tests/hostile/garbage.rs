@@ -1,9 +1,9 @@
 //! Bytes that are not those of a node.
 
 use adapm_core::link;
-use adapm_core::testing::rng::Rng;
 use adapm_core::transport::Frame;
 use adapm_transport::net::packet::{Greeting, Kind};
+use adapm_verify::rng::Rng;
 
 use crate::crew::Crew;
 use crate::stranger::{Stranger, bytes_of, claim};

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use adapm_core::link::{Kind, LinkConfig, Seq};
-use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Frame, Loss};
 use adapm_transport::net::Token;
 use adapm_transport::net::hello::{Claim, Identity, Incarnation, Met, Refusal};
 use adapm_transport::net::packet::{self, Greeting};
+use adapm_verify::silence::Silence;
 
 use crate::crew::{Crew, token};
 use crate::stranger::{Caller, Stranger, claim, identity, packet_of_version};

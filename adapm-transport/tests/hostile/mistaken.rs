@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::testing::silence::Silence;
 use adapm_core::transport::{Frame, Transport};
 use adapm_transport::net::hello::ClusterId;
 use adapm_transport::net::packet::{Greeting, PROTOCOL_VERSION};
 use adapm_transport::net::{Address, Net, NetConfig};
+use adapm_verify::silence::Silence;
 
 use crate::crew::{Crew, config, token};
 use crate::stranger::{Stranger, identity, packet_of_version};

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use adapm_core::NodeId;
 use adapm_core::link::{self, Seq};
-use adapm_core::testing::silence::patience;
 use adapm_core::transport::Frame;
 use adapm_transport::net::Token;
 use adapm_transport::net::hello::{
@@ -17,6 +16,7 @@ use adapm_transport::net::packet::{
     CLEAR_BYTES, Draft, Fault, Greeting, Incoming, Kind, Packet, PacketReader, Spares, finish,
 };
 use adapm_transport::testing::{Heard, Speaker};
+use adapm_verify::silence::patience;
 
 use crate::crew::{DIGEST, token};
 

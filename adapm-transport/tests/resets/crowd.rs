@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
-use adapm_core::testing::rng::Rng;
-use adapm_core::testing::silence::{Silence, patience};
 use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
 use adapm_transport::net::{Address, Kind, Net, NetConfig};
+use adapm_verify::rng::Rng;
+use adapm_verify::silence::{Silence, patience};
 
 use crate::support::{Counts, Faults, Proxy, from_unix, to_unix};
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use adapm_core::testing::rng::Rng;
+use adapm_verify::rng::Rng;
 
 use super::relay::Relay;
 

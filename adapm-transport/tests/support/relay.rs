@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use adapm_core::testing::rng::Rng;
+use adapm_verify::rng::Rng;
 use mio::{Events, Interest, Poll, Token};
 use socket2::SockRef;
 

@@ -6,8 +6,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 use std::time::Duration;
 
-use adapm_core::testing::silence::set_patience;
-use adapm_core::testing::transport_suite as suite;
+use adapm_verify::silence::set_patience;
+use adapm_verify::transport_suite as suite;
 
 use careless::{Mistake, network};
 

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use adapm_core::testing::arb::Choices;
 use adapm_core::{Counter, Instant, Key, Layout, NodeId};
 use adapm_runtime::trace::{Happening, TraceEvent, TraceHead, Tracer};
+use adapm_verify::arb::Choices;
 
 /// The files of a run.
 pub(super) struct Told {

@@ -108,7 +108,7 @@ impl Intents {
     }
 
     /// Active signals, each as often as it names the key, and the localize.
-    #[cfg(feature = "testing")]
+    #[cfg(feature = "inspect")]
     pub(super) fn count(&self, key: Key) -> usize {
         self.interests.get(&key).map_or(0, Interest::count)
     }

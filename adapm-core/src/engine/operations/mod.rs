@@ -101,7 +101,7 @@ impl<V: Value> Operations<V> {
     }
 
     /// Where the unanswered operation message on `key` went first, operations that wait, and entries of other nodes that do.
-    #[cfg(feature = "testing")]
+    #[cfg(feature = "inspect")]
     pub(super) fn view(&self, key: Key) -> (Option<Location>, usize, usize) {
         let queue = self.queues.get(&key);
         let unanswered = queue.and_then(|queue| queue.unanswered.as_ref());

@@ -28,7 +28,7 @@ impl<V: Copy> Parked<V> {
     }
 
     /// The number of entries that wait for news of `key`.
-    #[cfg(feature = "testing")]
+    #[cfg(feature = "inspect")]
     pub(super) fn count(&self, key: Key) -> usize {
         self.entries.get(&key).map_or(0, Vec::len)
     }

@@ -110,7 +110,7 @@ impl Ownership {
     }
 
     /// Nodes with a replica of `key`, and those of them that lack a change.
-    #[cfg(feature = "testing")]
+    #[cfg(feature = "inspect")]
     pub(super) fn holders_of(&self, key: Key) -> [Vec<NodeId>; 2] {
         let Some(holding) = self.holdings.get(&key) else { return [Vec::new(), Vec::new()] };
         [holding.nodes.iter().collect(), holding.stale.iter().map(|(node, _)| *node).collect()]

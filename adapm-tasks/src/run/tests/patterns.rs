@@ -7,11 +7,11 @@
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use adapm_core::testing::Setup;
 use adapm_core::{Key, Layout, NodeId, WorkerId};
 use adapm_runtime::System;
-use adapm_transport::sim::checked::{Report, Run};
-use adapm_transport::sim::{Script, Step, Then};
+use adapm_verify::Setup;
+use adapm_verify::sim::checked::{Report, Run};
+use adapm_verify::sim::{Script, Step, Then};
 
 use super::accesses::{self, Access, Accesses};
 use crate::kge::prior::Chosen;

@@ -1,7 +1,7 @@
 //! Click-through-rate prediction: Wide & Deep of dimension 128 on Criteo Kaggle, batches of 128 (AdaPM App. C).
 
 use adapm_core::{Key, Layout};
-use adapm_transport::sim::Who;
+use adapm_verify::sim::Who;
 
 use super::{Facts, Pattern, Work};
 use crate::simulate::Chance;

@@ -1,7 +1,7 @@
 //! Graph neural networks: a 2-layer GCN of dimension 500 on ogbn-papers100M, batches of 32, 16 neighbours (AdaPM App. C).
 
 use adapm_core::{Key, NodeId};
-use adapm_transport::sim::Who;
+use adapm_verify::sim::Who;
 use rand::RngExt as _;
 
 use super::{Facts, Pattern, Work, settled_key, settled_layout};

@@ -1,7 +1,7 @@
 //! Knowledge graph embeddings: ComplEx of dimension 500 on Wikidata5M (AdaPM App. C, AdaPM Table 3).
 
 use adapm_core::{Key, Layout};
-use adapm_transport::sim::Who;
+use adapm_verify::sim::Who;
 
 use super::{Facts, Pattern, Sampled, Work};
 use crate::simulate::Chance;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use adapm_core::{Key, NodeId};
-use adapm_transport::sim::Who;
+use adapm_verify::sim::Who;
 use rand::RngExt as _;
 
 use super::{Facts, Pattern, Work, distinct, settled_key, settled_layout};

@@ -12,7 +12,7 @@ mod mf;
 mod wv;
 
 use adapm_core::{Key, Layout, NodeId};
-use adapm_transport::sim::Who;
+use adapm_verify::sim::Who;
 
 use super::{Chance, Task, vary};
 

@@ -1,7 +1,7 @@
 //! Word vectors: skip-gram of dimension 1,000 on the One Billion Word Benchmark without stop words (AdaPM App. C).
 
 use adapm_core::{Key, Layout};
-use adapm_transport::sim::Who;
+use adapm_verify::sim::Who;
 use rand::RngExt as _;
 
 use super::{Facts, Pattern, Sampled, Work, distinct};

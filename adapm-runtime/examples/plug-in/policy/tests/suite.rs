@@ -5,7 +5,7 @@ use adapm_core::policy::{Placement, Policy, View};
 use adapm_core::{Key, NodeId};
 use plug_in_policy::{HOT, HotKeys};
 
-adapm_core::policy_suite!(hot_keys, |_node, workers| HotKeys::new(workers));
+adapm_verify::policy_suite!(hot_keys, |_node, workers| HotKeys::new(workers));
 
 #[test]
 fn a_key_that_is_asked_for_often_gets_replicas() {

@@ -4,6 +4,6 @@
 
 use plug_in_store::MutexStore;
 
-adapm_core::store_suite!(mutex_store, MutexStore::<f32>::new);
-adapm_core::store_fuzz!(any_calls, MutexStore::<f32>::new);
-adapm_core::store_suite_loom!(models, MutexStore::<f32>::new);
+adapm_verify::store_suite!(mutex_store, MutexStore::<f32>::new);
+adapm_verify::store_fuzz!(any_calls, MutexStore::<f32>::new);
+adapm_verify::store_suite_loom!(models, MutexStore::<f32>::new);

@@ -1,0 +1,113 @@
+//! Invariant 11: messages that cannot be, for [`Cluster::feed_bad`] to be refused.
+
+use adapm_core::id::{Counter, Key, NodeId, Ticket, Version};
+use adapm_core::slot::State;
+use adapm_core::value::Block;
+use adapm_core::wire::Message;
+use adapm_core::wire::message::{
+    Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Residence, SyncRequest, SyncResponse,
+};
+
+use crate::cluster::Cluster;
+use crate::rng::Rng;
+
+/// A message that `from` cannot have sent to `to` in the present state of the cluster.
+pub fn bad_message(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -> Message {
+    let keys: Vec<Key> = cluster.keys().collect();
+    let key = rng.choose(&keys);
+    let known = cluster.setup().value_len(key);
+    let layout = &cluster.setup().layout;
+    let beyond = layout.keys().end;
+    let mut all = (0..beyond.0).map(Key);
+    let foreign = all.find(|key| keys.binary_search(key).is_err()).unwrap_or(beyond);
+    let unknown = if rng.chance(50) { foreign } else { beyond };
+    match rng.within(0..9) {
+        0 => message(
+            Body::SyncRequest(SyncRequest { intents: asked(&[unknown]), ..SyncRequest::default() }),
+            0,
+        ),
+        1 => foreign_delta(cluster, from, to),
+        2 => message(Body::Operation(Operation { pushes: asked(&[key]), ..Operation::default() }), known + 1),
+        3 => message(
+            Body::Operation(Operation { pulls: asked(&[keys[1], keys[0]]), ..Operation::default() }),
+            0,
+        ),
+        4 => unasked_grant(cluster, from, to, key),
+        5 => foreign_node(cluster, key),
+        6 => message(
+            Body::Residence(Residence {
+                at: Asked { keys: Keys(vec![key]), counters: vec![Counter(1 << 41)] },
+                owners: vec![from],
+            }),
+            0,
+        ),
+        7 => unproven_forward(key),
+        _ => unasked_response(cluster, from, to),
+    }
+}
+
+fn message(body: Body, elements: usize) -> Message {
+    let mut values = Block::new();
+    values.push::<i64>(&vec![1; elements]);
+    Message { body: Box::new(body), values }
+}
+
+fn asked(keys: &[Key]) -> Asked {
+    Asked { keys: Keys(keys.to_vec()), counters: vec![Counter(0); keys.len()] }
+}
+
+/// A delta of a node that holds no replica, or for a key that the receiver does not own.
+fn foreign_delta(cluster: &Cluster, from: NodeId, to: NodeId) -> Message {
+    let impossible = |key: &Key| {
+        cluster.state(to, *key) != State::Main || !cluster.row(to, *key).view.holders.contains(&from)
+    };
+    let Some(key) = cluster.keys().find(impossible) else { return foreign_node(cluster, Key(0)) };
+    let deltas = Keys(vec![key]);
+    message(
+        Body::SyncRequest(SyncRequest { deltas, ..SyncRequest::default() }),
+        cluster.setup().value_len(key),
+    )
+}
+
+/// A replica, by the fact that its key was never relocated, from a node that is not its home.
+fn unasked_grant(cluster: &Cluster, from: NodeId, to: NodeId, key: Key) -> Message {
+    if cluster.setup().home(key) == from {
+        return foreign_delta(cluster, from, to);
+    }
+    let grants = Grants {
+        at: asked(&[key]),
+        kinds: vec![GrantKind::Replica],
+        versions: vec![Version(1)],
+        ..Grants::default()
+    };
+    message(Body::Grant(grants), cluster.setup().value_len(key))
+}
+
+/// A response without a question.
+fn unasked_response(cluster: &Cluster, from: NodeId, to: NodeId) -> Message {
+    if cluster.air().unanswered(to, from) > 0 {
+        return foreign_delta(cluster, from, to);
+    }
+    message(Body::SyncResponse(SyncResponse::default()), 0)
+}
+
+fn foreign_node(cluster: &Cluster, key: Key) -> Message {
+    let origin = NodeId(cluster.setup().nodes as u16);
+    message(Body::Forward(Forward { origin, ..forward(key) }), 0)
+}
+
+/// An entry that is passed on without the proof that its origin has sent it.
+fn unproven_forward(key: Key) -> Message {
+    message(Body::Forward(Forward { tickets: Vec::new(), ..forward(key) }), 0)
+}
+
+fn forward(key: Key) -> Forward {
+    Forward {
+        origin: NodeId(0),
+        hops: 1,
+        intents: asked(&[key]),
+        localizes: Asked::default(),
+        operation: Operation::default(),
+        tickets: vec![Ticket(1)],
+    }
+}

@@ -1,0 +1,91 @@
+//! Tools that prove things about the protocol, for its own tests and for those of plug-ins: stores, transports, policies.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`ReferenceStore`] | the simplest store |
+//! | [`store_suite!`], [`transport_suite!`], [`policy_suite!`] | the contracts of plug-ins, checked in one line |
+//! | [`arb`] | any message, for property tests |
+//! | [`cluster`], [`call`], [`member`], [`air`], [`setup`] | whole clusters in lockstep, one thread, virtual time |
+//! | [`loss`], `unresponsive` | nodes that vanish, and what is gone with them; nodes that stop answering |
+//! | [`lies`] | a node that lies to the others |
+//! | [`link`] | two link sessions over a pipe that breaks, judged step by step |
+//! | [`oracle`], [`digits`] | values that tell which pushes they contain, and the judge of reads |
+//! | [`invariants`], [`check`], [`violation`] | the checkers of the protocol's invariants, by file and by name |
+//! | [`random`], [`rng`] | schedules from seeds |
+//! | [`script`] | scenarios in text files |
+//! | [`sim`] | whole clusters in virtual time, over links with delay and faults |
+//! | [`silence`] | how long a test waits |
+//! | [`flight`] | what a message says, entry by entry |
+//! | [`bug`] | planted mistakes |
+//!
+//! Without the feature `checked` there are only the parts that look into no engine and plant no mistake: those that
+//! `adapm simulate` is built of.
+//!
+#![doc = include_str!("../../docs/pages.md")]
+#![forbid(unsafe_code)]
+
+/// For the macros.
+#[doc(hidden)]
+pub use adapm_core;
+
+#[cfg(feature = "checked")]
+pub mod air;
+pub mod arb;
+#[cfg(feature = "checked")]
+pub mod bug;
+#[cfg(feature = "checked")]
+pub mod call;
+#[cfg(feature = "checked")]
+pub mod check;
+#[cfg(feature = "checked")]
+pub mod cluster;
+pub mod digits;
+#[cfg(feature = "checked")]
+pub mod flight;
+#[cfg(feature = "checked")]
+pub mod invariants;
+#[cfg(feature = "checked")]
+pub mod lies;
+#[cfg(feature = "checked")]
+pub mod link;
+#[cfg(feature = "checked")]
+pub mod loss;
+#[cfg(feature = "checked")]
+pub mod member;
+#[cfg(feature = "checked")]
+pub mod oracle;
+#[cfg(feature = "checked")]
+pub mod policy_suite;
+#[cfg(feature = "checked")]
+pub mod random;
+#[cfg(feature = "checked")]
+mod random_policy;
+mod reference_store;
+pub mod rng;
+#[cfg(feature = "checked")]
+pub mod script;
+#[cfg(feature = "checked")]
+pub mod setup;
+pub mod silence;
+pub mod sim;
+pub mod store_suite;
+pub mod transport_suite;
+#[cfg(feature = "checked")]
+mod unresponsive;
+#[cfg(feature = "checked")]
+mod view;
+#[cfg(feature = "checked")]
+pub mod violation;
+
+#[cfg(feature = "checked")]
+pub use bug::{Bug, LinkBug, bug_from_environment};
+#[cfg(feature = "checked")]
+pub use check::{Check, Checks};
+#[cfg(feature = "checked")]
+pub use cluster::Cluster;
+pub use reference_store::ReferenceStore;
+#[cfg(feature = "checked")]
+pub use setup::Setup;
+pub use store_suite::store_fuzz;
+#[cfg(feature = "checked")]
+pub use violation::Violation;

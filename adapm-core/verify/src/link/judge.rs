@@ -1,0 +1,203 @@
+//! What each end says must be true, and what must hold after every step.
+
+use core::time::Duration;
+
+use crate::link::{Broken, End, Pair, Side, claim};
+use adapm_core::link::{Event, Kind, LinkConfig, Packet};
+use adapm_core::time::Instant;
+use adapm_core::transport::Loss;
+
+impl Side {
+    /// Bytes of the other end came.
+    pub(super) fn hear(&mut self, now: Instant) {
+        (self.heard, self.found_silent) = (Some(now), false);
+    }
+
+    /// How long it was not heard of the other end, and how long no acknowledgement has moved.
+    fn silence_and_stall(&self, now: Instant) -> (Duration, Duration) {
+        let since =
+            |start: Option<Instant>| Duration::from_nanos(start.map_or(0, |start| now.nanos_since(start)));
+        (since(self.heard), since(self.waits))
+    }
+
+    /// Whether the other end is to be given up.
+    fn must_be_dead(&self, now: Instant, config: &LinkConfig) -> bool {
+        let (silence, stall) = self.silence_and_stall(now);
+        silence.max(stall) >= config.dead_after
+    }
+
+    /// Whether the pipe is to be found silent.
+    fn must_suspect(&self, now: Instant, config: &LinkConfig) -> bool {
+        let quiet = self.heard.map_or(0, |heard| now.nanos_since(heard.max(self.renewed)));
+        !self.found_silent && Duration::from_nanos(quiet) >= config.suspect_after
+    }
+}
+
+impl Pair {
+    /// Tells `end` the time: its judgement of the other end must be what the silence says.
+    ///
+    /// # Errors
+    /// If a claim breaks.
+    pub fn tick(&mut self, end: End) -> Result<(), Broken> {
+        let (now, config) = (self.now, self.config);
+        let side = self.side_mut(end);
+        let watches = side.heard.is_some() && !side.dead && side.left.is_none();
+        let dead = side.dead || (watches && side.must_be_dead(now, &config));
+        let suspects = side.suspects || (watches && !dead && side.must_suspect(now, &config));
+        side.session.handle_timeout(now);
+        let (silence, stall) = side.silence_and_stall(now);
+        self.hear_events(end)?;
+        let side = self.side(end);
+        let what = (side.session.is_suspect(), side.dead);
+        let right = !watches || what == (suspects && !dead, dead);
+        claim!(
+            Vigil,
+            right,
+            "after {silence:?} of silence, {stall:?} without progress {end:?} is at {what:?}"
+        );
+        Ok(())
+    }
+
+    /// Takes the events of `end`: each must be true.
+    pub(super) fn hear_events(&mut self, end: End) -> Result<(), Broken> {
+        let (now, config) = (self.now, self.config);
+        while let Some(event) = self.side_mut(end).session.poll_event() {
+            let said = self.side(end.other()).closed;
+            let sent = self.side(end.other()).sent;
+            let other_left = self.side(end.other()).left.is_some();
+            let side = self.side_mut(end);
+            let (silence, stall) = side.silence_and_stall(now);
+            match event {
+                Event::Suspect => {
+                    let right = side.must_suspect(now, &config);
+                    claim!(Vigil, right, "{end:?} suspects after {silence:?}");
+                    (side.suspects, side.found_silent) = (true, true);
+                }
+                Event::Recovered => {
+                    let right = side.suspects && silence.is_zero();
+                    claim!(Vigil, right, "{end:?} says recovered after {silence:?}");
+                    side.suspects = false;
+                }
+                Event::Stuck(what) => {
+                    let right = what.time == stall && stall >= config.suspect_after && what.pipes > 0;
+                    claim!(Vigil, right, "{end:?} says {what:?} after {stall:?} without progress");
+                }
+                Event::Dead(loss) => {
+                    let told = match loss {
+                        Loss::Silent(time) => time == silence,
+                        Loss::Stuck(what) => what.time == stall,
+                        _ => false,
+                    };
+                    let right = !side.dead && told && side.must_be_dead(now, &config);
+                    claim!(Vigil, right, "{end:?} says {loss:?} after {silence:?} and {stall:?}");
+                    (side.dead, side.is_up, side.suspects, side.waits) = (true, false, false, None);
+                }
+                Event::Left(farewell) => {
+                    let right = side.left.is_none() && said == Some(farewell) && side.delivered == sent;
+                    claim!(Farewell, right, "{end:?} hears {farewell:?} at {} of {sent}", side.delivered);
+                    side.left = Some(farewell);
+                }
+                Event::Room => {
+                    claim!(Room, side.refused, "{end:?} tells of room that nobody asked for");
+                    side.refused = false;
+                    side.rooms += 1;
+                }
+                Event::Drained => {
+                    let there = other_left || side.left.is_some() || side.dead;
+                    let right = side.closed.is_some() && !side.drained && there;
+                    claim!(Farewell, right, "{end:?} says that its goodbye has arrived");
+                    side.drained = true;
+                }
+            }
+        }
+        self.check(end)
+    }
+
+    /// Whether `packet` was to be written: it counts as written from here on.
+    pub(super) fn judge_write(&mut self, end: End, packet: &Packet) -> Result<(), Broken> {
+        let (now, config, kind) = (self.now, self.config, packet.0.kind);
+        let side = self.side_mut(end);
+        let pause = Duration::from_nanos(now.nanos_since(side.wrote));
+        let early = kind == Kind::Heartbeat && pause < config.heartbeat;
+        claim!(Quiet, !early, "{end:?} writes a heartbeat {pause:?} after its last packet");
+        let idle = kind == Kind::Ack && side.owes.is_none();
+        claim!(Quiet, !idle, "{end:?} acknowledges, and nothing has come");
+        if let Some(content) = &packet.1 {
+            let (written, acknowledged) = side.paced;
+            let within = written <= 4 * acknowledged + config.packet_bytes + SHARE_BYTES;
+            claim!(Pace, within, "{end:?} has written {written} bytes with {acknowledged} acknowledged");
+            side.paced.0 += content.len() + SHARE_BYTES;
+            side.waits.get_or_insert(now);
+        }
+        (side.wrote, side.owes) = (now, None);
+        Ok(())
+    }
+
+    /// Looks how far the acknowledgement of what `end` has sent is.
+    pub(super) fn note_acknowledged(&mut self, end: End) {
+        let now = self.now;
+        let side = self.side_mut(end);
+        let packets = side.session.unacknowledged().0;
+        let acknowledged = side.numbered.saturating_sub(packets as u64);
+        let gone = side.waiting.len().saturating_sub(packets);
+        let bytes: usize = side.waiting.drain(..gone).map(|(_, bytes)| bytes + SHARE_BYTES).sum();
+        side.paced.1 += bytes;
+        if !side.dead && core::mem::replace(&mut side.acknowledged, acknowledged) < acknowledged {
+            side.waits = (packets > 0).then_some(now);
+        }
+    }
+
+    /// The latest moment at which `end` must want to be called.
+    fn due(&self, end: End) -> Option<Instant> {
+        let (side, config) = (self.side(end), &self.config);
+        let after = |start: Instant, time: Duration| start.plus_nanos(time.as_nanos() as u64);
+        let watches = !side.dead && side.left.is_none();
+        let heard = side.heard.filter(|_| watches);
+        let dead = heard.map(|heard| side.waits.map_or(heard, |waits| waits.min(heard)));
+        let suspect = heard.map(|heard| heard.max(side.renewed)).filter(|_| !side.found_silent);
+        let judgements = [(dead, config.dead_after), (suspect, config.suspect_after)];
+        let judgements = judgements.map(|(start, time)| start.map(|start| after(start, time)));
+        let heartbeat = (side.is_up && watches).then(|| after(side.wrote, config.heartbeat));
+        let debt = side.owes.filter(|_| side.is_up);
+        [judgements[0], judgements[1], heartbeat, debt].into_iter().flatten().min()
+    }
+
+    /// What must hold at `end` after every step.
+    pub(super) fn check(&mut self, end: End) -> Result<(), Broken> {
+        self.note_acknowledged(end);
+        let (side, other) = (self.side(end), self.side(end.other()));
+        let (packets, bytes) = side.session.unacknowledged();
+        let byes = side.byes as usize;
+        let frame = |at: Option<&(u64, usize)>| at.map_or(0, |(frame, _)| *frame as usize);
+        let frames = frame(side.waiting.back()) + 1 - frame(side.waiting.front());
+        let within = (packets <= self.config.window_packets + BYE_BYTES * byes
+            && bytes <= self.config.window_bytes + BYE_BYTES * byes)
+            || frames <= 1 + byes;
+        let counted = side.waiting.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        claim!(Memory, bytes == counted, "{end:?} counts {bytes} bytes where {counted} wait");
+        claim!(Memory, within, "{end:?} keeps {packets} packets of {bytes} bytes");
+        if !side.dead {
+            let acknowledged = side.numbered.saturating_sub(packets as u64);
+            let arrived = other.came;
+            claim!(
+                Acknowledged,
+                acknowledged <= arrived,
+                "{acknowledged} packets of {end:?} are acknowledged, {arrived} have arrived"
+            );
+        }
+        let ended = side.left.is_some() || side.dead;
+        let stuck = side.refused && (packets == 0 || ended);
+        claim!(Room, !stuck, "{end:?} was refused, nothing is in the way, and nobody tells it");
+        let said = side.drained || side.closed.is_none() || !ended;
+        claim!(Farewell, said, "{end:?} is not told that nobody is there to receive its goodbye");
+        let (due, deadline) = (self.due(end), side.session.deadline());
+        let late = due.is_some_and(|due| deadline.is_none_or(|deadline| deadline > due.max(self.now)));
+        claim!(Quiet, !late, "{end:?} is due at {due:?}, and wants to be called at {deadline:?}");
+        Ok(())
+    }
+}
+
+/// Bytes of the longest goodbye.
+const BYE_BYTES: usize = 3;
+/// What a header counts beside what a packet carries.
+const SHARE_BYTES: usize = 64;

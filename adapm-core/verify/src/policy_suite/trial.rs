@@ -1,0 +1,135 @@
+//! Runs what a claim needs beside a thread that watches it, and says in one line what went wrong and how to see it again.
+
+use core::any::Any;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::{env, thread};
+
+use super::watched::Log;
+use crate::air::Pairs;
+use crate::random::{self, STEPS};
+use crate::setup::Setup;
+
+/// How long a claim is tried, and the name under which it runs.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    package: &'static str,
+    /// Path of the test without the crate.
+    test: String,
+    seeds: u64,
+    /// The only seed to run.
+    seed: Option<u64>,
+    patience: Duration,
+}
+
+impl Trial {
+    /// The trial for the test at this path, crate first, of this package.
+    ///
+    /// # Panics
+    /// If `ADAPM_SEEDS` or `ADAPM_SEED` is not a number.
+    #[must_use]
+    pub fn new(package: &'static str, test: &str) -> Self {
+        let (_, test) = test.split_once("::").unwrap_or(("", test));
+        let seeds = number("ADAPM_SEEDS").unwrap_or(SEEDS);
+        Self { package, test: test.to_string(), seeds, seed: number("ADAPM_SEED"), patience: PATIENCE }
+    }
+
+    /// With so many schedules instead of 200.
+    #[must_use]
+    pub fn with_seeds(mut self, seeds: u64) -> Self {
+        self.seeds = seeds;
+        self
+    }
+
+    /// With so long a time for one call of the policy instead of a minute.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Runs the schedules of all seeds, each in the cluster that `setup` makes of it.
+    pub(super) fn run(&self, setup: impl Fn(u64, &Arc<Log>) -> Setup + Send + 'static) {
+        let (seeds, only) = (self.seeds, self.seed);
+        self.watch(move |log| {
+            let mut pairs = Pairs::default();
+            for seed in only.map_or(0..seeds, |seed| seed..seed + 1) {
+                log.seed.store(seed, Ordering::SeqCst);
+                let cluster = setup(seed, log);
+                let result = match only {
+                    Some(_) => random::tell(cluster, seed, STEPS, |line| eprintln!("{line}")),
+                    None => random::run(cluster, seed, STEPS, &mut pairs),
+                };
+                result
+                    .map_err(|violation| format!("{violation}; that is adapm's fault, not the policy's"))?;
+            }
+            let schedules = if only.is_some() { 1 } else { seeds };
+            eprintln!("{schedules} schedules of {STEPS} steps; {}", log.summary());
+            Ok(())
+        });
+    }
+
+    /// Runs `claim` in a thread of its own, for as long as calls of the policy end.
+    pub(super) fn watch(&self, claim: impl FnOnce(&Arc<Log>) -> Result<(), String> + Send + 'static) {
+        let log = Arc::new(Log::default());
+        let (tell, told) = mpsc::channel();
+        let noted = Arc::clone(&log);
+        thread::spawn(move || {
+            let outcome = panic::catch_unwind(AssertUnwindSafe(|| claim(&noted)));
+            let fault = match outcome {
+                Ok(Ok(())) => None,
+                Ok(Err(fault)) => Some(fault),
+                Err(payload) => Some(panicked(&noted, &*payload)),
+            };
+            // Nobody listens any more if the patience was over.
+            tell.send(fault).ok();
+        });
+        let mut seen = None;
+        loop {
+            match told.recv_timeout(self.patience) {
+                Ok(None) => return,
+                Ok(Some(fault)) => self.fail(&log, &fault),
+                Err(RecvTimeoutError::Disconnected) => self.fail(&log, "the trial ended without a word"),
+                Err(RecvTimeoutError::Timeout) => {
+                    let current = log.current();
+                    if let Some((_, call)) = current.as_ref().filter(|_| current == seen) {
+                        let patience = self.patience;
+                        self.fail(&log, &format!("the policy has not returned from {call} for {patience:?}"));
+                    }
+                    seen = current;
+                }
+            }
+        }
+    }
+
+    fn fail(&self, log: &Log, fault: &str) -> ! {
+        let Self { package, test, .. } = self;
+        let seed = log.seed.load(Ordering::SeqCst);
+        panic!(
+            "seed {seed}: {fault}\n  again: ADAPM_SEED={seed} cargo test -p {package} {test} -- --exact --nocapture"
+        );
+    }
+}
+
+/// A panic while the policy was asked is the policy's.
+fn panicked(log: &Log, payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    match log.current() {
+        Some((_, call)) => format!("the policy panicked in {call}: {text}"),
+        None => format!("a panic outside of the policy: {text}"),
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}: give a number")))
+}
+
+/// Schedules of a claim unless said otherwise.
+const SEEDS: u64 = 200;
+/// Time after which one call of a policy counts as endless.
+const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,160 @@
+//! Steps for moments that chance seldom finds: pushes while holders have a copy or a key is between two owners, and facts
+//! that overtake each other.
+
+use adapm_core::engine::OpId;
+use adapm_core::id::{Key, NodeId};
+use adapm_core::slot::State;
+
+use super::Schedule;
+use crate::check::Checks;
+use crate::oracle::Who;
+use crate::violation::{Violation, hold};
+
+impl Schedule {
+    /// A worker pushes to a key that is between two owners, and the home, which may know of the new one, passes that on at once,
+    /// perhaps to where the key is not yet: whether there was one.
+    pub(super) fn push_behind_a_move(&mut self) -> Result<bool, Violation> {
+        let moving: Vec<Key> = self.cluster.keys().filter(|key| self.cluster.owner(*key).is_none()).collect();
+        if moving.is_empty() {
+            return Ok(false);
+        }
+        let key = self.rng.choose(&moving);
+        let away = |who: &Who| self.cluster.state(who.0, key) == State::None;
+        let free: Vec<Who> = self.live().into_iter().filter(|who| self.is_free(*who) && away(who)).collect();
+        if free.is_empty() {
+            return Ok(false);
+        }
+        let who = self.rng.choose(&free);
+        self.cluster.push(who, &[key])?;
+        let home = self.cluster.setup().home(key);
+        let asked = |node: &NodeId| self.cluster.state(*node, key) == State::Requested;
+        let asking: Vec<NodeId> = self.cluster.living().filter(asked).collect();
+        // Two on each way: the fact where the key went, or what stands before it.
+        for _ in 0..2 {
+            let ways = self.cluster.air().loaded();
+            for (from, to) in ways.into_iter().filter(|(_, to)| *to == home) {
+                self.cluster.deliver(from, to)?;
+            }
+        }
+        for to in asking.into_iter().filter(|to| *to != home).flat_map(|to| [to; 2]) {
+            self.cluster.deliver(home, to)?;
+        }
+        Ok(true)
+    }
+
+    /// A third node wants a key whose home has not heard of its last move: whether there was one.
+    pub(super) fn move_ahead_of_a_fact(&mut self) -> Result<bool, Violation> {
+        let lagging = |key: Key| {
+            let (owner, home) = (self.cluster.owner(key)?, self.cluster.setup().home(key));
+            let told = self.cluster.row(home, key).view.word.counter();
+            let behind = owner != home && told < self.cluster.row(owner, key).view.word.counter();
+            behind.then_some((key, [owner, home]))
+        };
+        let lagging: Vec<_> = self.cluster.keys().filter_map(lagging).collect();
+        if lagging.is_empty() {
+            return Ok(false);
+        }
+        let (key, not) = self.rng.choose(&lagging);
+        let third: Vec<Who> = self.live().into_iter().filter(|who| !not.contains(&who.0)).collect();
+        if third.is_empty() {
+            return Ok(false);
+        }
+        let who = self.rng.choose(&third);
+        if self.localizes && self.is_free(who) {
+            self.cluster.localize(who, &[key])?;
+        } else {
+            let clock = self.cluster.member(who.0).workers[who.1.index()].clock.0;
+            self.cluster.intent(who, &[key], clock..clock + 3)?;
+        }
+        self.cluster.round(who.0)?;
+        Ok(true)
+    }
+
+    /// A `wait_sync` of one worker, or a quiesce of all, while every node goes on changing all its copies and one localizes.
+    pub(super) fn meet_unpaused(&mut self) -> Result<(), Violation> {
+        let live = self.live();
+        if self.cluster.losses().any() || live.is_empty() || self.rng.chance(60) {
+            return Ok(());
+        }
+        for who in &live {
+            let clock = self.cluster.member(who.0).workers[who.1.index()].clock.0;
+            self.cluster.intent(*who, &self.keys, clock..clock + 3)?;
+        }
+        let ops: Vec<OpId> = if self.rng.chance(50) {
+            vec![self.cluster.wait_sync(self.rng.choose(&live))?]
+        } else {
+            live.iter().map(|who| self.cluster.quiesce(*who)).collect::<Result<_, _>>()?
+        };
+        for _ in 0..UNPAUSED_ROUNDS_MAX {
+            if ops.iter().all(|op| self.cluster.is_done(*op)) {
+                return self.cluster.settle();
+            }
+            if self.localizes {
+                let key = self.rng.choose(&self.keys);
+                self.cluster.localize(self.rng.choose(&live), &[key])?;
+            }
+            for who in &live {
+                self.cluster.touch(*who);
+            }
+            for node in self.cluster.living() {
+                self.cluster.round(node)?;
+            }
+            // All that is on its way now, not what comes of it: else none would wait for the next turn.
+            for (from, to) in self.cluster.air().loaded() {
+                for _ in 0..self.cluster.air().queue(from, to).count() {
+                    self.cluster.deliver(from, to)?;
+                }
+            }
+        }
+        hold!(Checks::ALL => EndsUnderWrites, false, "{ops:?} do not end while others go on");
+        Ok(())
+    }
+
+    /// An owner whose key is held elsewhere pushes to it: whether there was one.
+    pub(super) fn push_under_holders(&mut self) -> Result<bool, Violation> {
+        let keys = || self.cluster.keys().filter_map(|key| Some((key, self.cluster.owner(key)?)));
+        let held = |(key, owner): &(Key, NodeId)| !self.cluster.row(*owner, *key).view.holders.is_empty();
+        let held: Vec<(Key, NodeId)> = keys().filter(held).collect();
+        if held.is_empty() {
+            return Ok(false);
+        }
+        // A hand-over is due where the owner wants a key no more and one node holds it.
+        let due = |(key, owner): &(Key, NodeId)| {
+            let view = &self.cluster.row(*owner, *key).view;
+            view.holders.len() == 1 && view.intent_count == 0
+        };
+        let due: Vec<(Key, NodeId)> = held.iter().copied().filter(due).collect();
+        let among = if !due.is_empty() && self.rng.chance(50) { &due } else { &held };
+        let (key, owner) = self.rng.choose(among);
+        let free: Vec<Who> =
+            self.live().into_iter().filter(|who| who.0 == owner && self.is_free(*who)).collect();
+        if free.is_empty() {
+            return Ok(false);
+        }
+        let who = self.rng.choose(&free);
+        self.cluster.push(who, &[key])?;
+        let holders = self.cluster.row(owner, key).view.holders.clone();
+        if !holders.is_empty() && self.rng.chance(60) {
+            let holder = self.rng.choose(&holders);
+            self.catch_up(holder)?;
+        }
+        Ok(true)
+    }
+
+    /// The holder's node asks at once, before the owner's next round; perhaps because a worker wants to see what was pushed.
+    fn catch_up(&mut self, holder: NodeId) -> Result<(), Violation> {
+        let free = self.live().into_iter().find(|who| who.0 == holder && self.is_free(*who));
+        let Some(who) = free else { return Ok(()) };
+        if self.rng.chance(50) {
+            return self.cluster.round(holder);
+        }
+        let op = self.cluster.wait_sync(who)?;
+        if self.rng.chance(50) {
+            self.cluster.block(who, op);
+        }
+        self.cluster.round(holder)
+    }
+}
+
+/// Rounds after which what has not ended while others go on never will.
+const UNPAUSED_ROUNDS_MAX: usize = 1_000;

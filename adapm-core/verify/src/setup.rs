@@ -1,0 +1,114 @@
+//! What a [`super::Cluster`] consists of, and which invariants it checks.
+
+use std::sync::Arc;
+
+use adapm_core::id::{ChannelId, Key, NodeId};
+use adapm_core::layout::Layout;
+use adapm_core::policy::{System, SystemPolicy};
+
+use crate::bug::{Bug, bug_from_environment};
+use crate::check::Checks;
+
+/// Makes the policy of a node.
+pub type MakePolicy = Arc<dyn Fn(NodeId) -> SystemPolicy + Send + Sync>;
+
+/// The shape of a cluster.
+#[derive(Clone)]
+pub struct Setup {
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Number of workers of each node.
+    pub workers: usize,
+    /// Keys and value lengths.
+    pub layout: Layout,
+    /// The channel whose engines are under test, and how many channels there are: only its keys are used.
+    pub channel: (ChannelId, usize),
+    /// The policy of each node.
+    pub policy: MakePolicy,
+    /// Whether invariant 5 holds: the policies `adapm*`.
+    pub adaptive: bool,
+    /// Whether invariant 9 holds: replication is off.
+    pub sequential: bool,
+    /// Whether nodes route by what they learn.
+    pub location_caches: bool,
+    /// As [`adapm_core::config::NodeConfig::block_bytes_max`].
+    pub block_bytes_max: usize,
+    /// As [`adapm_core::config::NodeConfig::grants_max`].
+    pub grants_max: usize,
+    /// As [`adapm_core::config::NodeConfig::requests_max`].
+    pub requests_max: usize,
+    /// As [`adapm_core::config::NodeConfig::parked_max`].
+    pub parked_max: usize,
+    /// As [`adapm_core::config::NodeConfig::unresponsive_nanos`].
+    pub unresponsive_nanos: Option<u64>,
+    /// Whether messages travel as encoded frames.
+    pub codec: bool,
+    /// Nodes that random schedules may let vanish; fewer than there are nodes.
+    pub losses: usize,
+    /// Whether random schedules take signals back.
+    pub takes_back: bool,
+    /// The mistake planted in every node: [`bug_from_environment`] unless said otherwise.
+    pub bug: Option<Bug>,
+    /// The invariants that are checked.
+    pub checks: Checks,
+}
+
+impl Setup {
+    /// A cluster of `nodes` nodes with `workers` workers each under `system`, with `keys` keys of 2 elements.
+    ///
+    /// # Panics
+    /// If there is no key.
+    #[must_use]
+    pub fn new(system: System, nodes: usize, workers: usize, keys: u64) -> Self {
+        Self {
+            nodes,
+            workers,
+            layout: Layout::dense(&[(keys, 2)]).expect("a cluster has keys"),
+            channel: (ChannelId(0), 1),
+            policy: Arc::new(move |_| system.policy(workers)),
+            adaptive: matches!(
+                system,
+                System::Adapm | System::AdapmNoRelocation | System::AdapmPoisson | System::AdapmImmediate
+            ),
+            sequential: !system.replicates(),
+            location_caches: true,
+            block_bytes_max: 4 << 20,
+            grants_max: 512,
+            requests_max: 1 << 16,
+            parked_max: 1 << 16,
+            unresponsive_nanos: None,
+            codec: true,
+            losses: 0,
+            takes_back: false,
+            bug: bug_from_environment(),
+            checks: Checks::ALL,
+        }
+    }
+
+    /// The home of `key`.
+    #[must_use]
+    pub fn home(&self, key: Key) -> NodeId {
+        Layout::home(key, self.nodes)
+    }
+
+    /// The keys of the channel, in order.
+    pub fn keys(&self) -> impl Iterator<Item = Key> + use<> {
+        let (channel, channels) = self.channel;
+        (0..self.layout.keys().end.0).map(Key).filter(move |key| Layout::channel(*key, channels) == channel)
+    }
+
+    /// The first key whose home is `node`.
+    ///
+    /// # Panics
+    /// If the layout has too few keys to have one.
+    #[must_use]
+    pub fn key_of(&self, node: NodeId) -> Key {
+        self.keys().find(|key| self.home(*key) == node).expect("every node is home of a key")
+    }
+
+    /// Elements of the value of `key`, which is a key of the layout.
+    #[must_use]
+    pub fn value_len(&self, key: Key) -> usize {
+        self.layout.value_len(key).expect("the cluster knows its keys")
+    }
+}

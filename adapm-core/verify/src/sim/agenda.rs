@@ -1,0 +1,94 @@
+//! What is still to happen, in virtual time.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use adapm_core::Instant;
+
+/// Events in the order of their times; those of one time in the order in which they were entered.
+///
+/// ```
+/// use adapm_core::Instant;
+/// use adapm_verify::sim::Agenda;
+///
+/// let mut agenda = Agenda::default();
+/// agenda.at(Instant::from_micros(7), "later");
+/// agenda.at(Instant::from_micros(5), "first");
+/// agenda.at(Instant::from_micros(5), "second");
+/// assert_eq!(agenda.pop(), Some("first"));
+/// assert_eq!(agenda.now(), Instant::from_micros(5));
+/// assert_eq!((agenda.pop(), agenda.pop(), agenda.pop()), (Some("second"), Some("later"), None));
+/// ```
+#[derive(Debug)]
+pub struct Agenda<E> {
+    now: Instant,
+    entered: u64,
+    items: BinaryHeap<Item<E>>,
+}
+
+#[derive(Debug)]
+struct Item<E> {
+    when: Instant,
+    serial: u64,
+    event: E,
+}
+
+impl<E> Default for Agenda<E> {
+    fn default() -> Self {
+        Self { now: Instant::ZERO, entered: 0, items: BinaryHeap::new() }
+    }
+}
+
+impl<E> Agenda<E> {
+    /// Enters an event. One in the past happens now.
+    pub fn at(&mut self, when: Instant, event: E) {
+        self.entered += 1;
+        self.items.push(Item { when: when.max(self.now), serial: self.entered, event });
+    }
+
+    /// Takes the next event; its time has come.
+    pub fn pop(&mut self) -> Option<E> {
+        let item = self.items.pop()?;
+        self.now = item.when;
+        Some(item.event)
+    }
+
+    /// The time of the last event taken.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Events still to come.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether nothing is to come.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
+
+impl<E> Ord for Item<E> {
+    /// The heap gives its greatest item first: that of the earliest time.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.when, other.serial).cmp(&(self.when, self.serial))
+    }
+}
+
+impl<E> PartialOrd for Item<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> PartialEq for Item<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<E> Eq for Item<E> {}

@@ -1,0 +1,364 @@
+//! The subject of which every invariant is checked after every step: a lockstep cluster of
+//! [`crate::cluster`], whose messages travel as frames over the links of the simulation.
+
+mod hardship;
+mod run;
+
+use core::fmt;
+use std::collections::VecDeque;
+
+use adapm_core::engine::{OpId, Reason};
+use adapm_core::slot::State;
+use adapm_core::transport::Frame;
+use adapm_core::wire::message::Body;
+use adapm_core::{Instant, Key, NodeId, wire};
+
+use super::coverage::{Fact, Facts};
+use super::dice::Dice;
+use super::program::{Step, Then, Who};
+use super::subject::{Outcome, Sent, Subject, Turn};
+use crate::flight::Kind;
+use crate::invariants::refusal;
+use crate::rng::Rng;
+use crate::{Cluster, Setup, Violation};
+
+pub use hardship::Hardship;
+pub use run::{Conditions, OPERATIONS, Report, Run, Stopped};
+
+/// A cluster under judgement.
+///
+/// The cluster keeps every message until it is delivered, and so knows what has to arrive next: a frame that the links
+/// deliver must be that message, byte for byte, or the links have lost, doubled or reordered one.
+pub struct Checked {
+    cluster: Cluster,
+    costs: Costs,
+    /// How many messages of each way were given to the links and have not arrived.
+    handed: Vec<usize>,
+    outbox: VecDeque<Sent>,
+    ready: VecDeque<Who>,
+    /// Operations that were not done at once.
+    open: Vec<Open>,
+}
+
+/// How long things take, in nanoseconds.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Costs {
+    /// An access of a worker.
+    pub access_nanos: u64,
+    /// An input of a node's channel.
+    pub input_nanos: u64,
+}
+
+/// What a checked cluster finds wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wrong {
+    /// An invariant is broken.
+    Invariant(Violation),
+    /// The links have delivered something else than what was sent.
+    Delivery(String),
+}
+
+/// An operation that has not ended.
+struct Open {
+    who: Who,
+    op: OpId,
+    fact: Option<Fact>,
+    waits: bool,
+    step: String,
+}
+
+impl Checked {
+    /// A cluster in which nothing has happened. Frames are made here, so the cluster's own are turned off.
+    #[must_use]
+    pub fn new(mut setup: Setup, costs: Costs) -> Self {
+        setup.codec = false;
+        let nodes = setup.nodes;
+        Self {
+            cluster: Cluster::new(setup),
+            costs,
+            handed: vec![0; nodes * nodes],
+            outbox: VecDeque::new(),
+            ready: VecDeque::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// The cluster.
+    #[must_use]
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Calls `tell` with every step in words.
+    pub fn tell(&mut self, tell: impl FnMut(&str) + 'static) {
+        self.cluster.tell_steps(tell);
+    }
+
+    /// Checks everything that must hold at rest.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    pub fn check_at_rest(&mut self) -> Result<(), Wrong> {
+        self.cluster.check_at_rest().map_err(Wrong::Invariant)
+    }
+
+    fn pass(&mut self, now: Instant) {
+        self.cluster.advance_time(now.nanos_since(self.cluster.now()));
+    }
+
+    /// Takes what `node` has sent, and looks whose operations are done.
+    fn collect(&mut self, node: NodeId) {
+        for to in self.cluster.nodes() {
+            let way = self.way(node, to);
+            let queue = self.cluster.air().queue(node, to);
+            for message in queue.skip(self.handed[way]) {
+                let mut frame = Frame::default();
+                let asks = matches!(*message.body, Body::SyncRequest(_));
+                wire::encode(message.clone(), &mut frame);
+                self.handed[way] += 1;
+                self.outbox.push_back(Sent { from: node, to, asks, bytes: frame.len(), frame });
+            }
+        }
+        let (cluster, ready) = (&self.cluster, &mut self.ready);
+        self.open.retain(|open| {
+            let is_done = cluster.is_done(open.op);
+            if is_done && open.waits {
+                ready.push_back(open.who);
+            }
+            !is_done
+        });
+    }
+
+    fn way(&self, from: NodeId, to: NodeId) -> usize {
+        from.index() * self.cluster.setup().nodes + to.index()
+    }
+
+    fn call(&mut self, who: Who, step: &Step) -> Result<Option<OpId>, Violation> {
+        let cluster = &mut self.cluster;
+        let op = match step {
+            Step::Pull(keys, _) => cluster.pull(who, keys)?,
+            Step::Push(keys, _) => cluster.push(who, keys)?,
+            Step::Set(keys, _) => cluster.set(who, keys)?,
+            Step::Localize(keys, _) => cluster.localize(who, keys)?,
+            Step::WaitSync(_) => cluster.wait_sync(who)?,
+            Step::Barrier => cluster.barrier(who)?,
+            Step::Quiesce => cluster.quiesce(who)?,
+            Step::End => cluster.end(who)?,
+            Step::Leave => cluster.leave(who)?,
+            Step::Intent { keys, ahead, clocks } => {
+                let start = cluster.member(who.0).workers[who.1.index()].clock.0 + ahead;
+                cluster.intent(who, keys, start..start + clocks)?;
+                return Ok(None);
+            }
+            Step::Advance(clocks) => {
+                cluster.advance_clock(who, *clocks);
+                return Ok(None);
+            }
+            Step::Compute(_) => return Ok(None),
+        };
+        Ok(Some(op))
+    }
+}
+
+impl Subject for Checked {
+    type Violation = Wrong;
+
+    fn nodes(&self) -> usize {
+        self.cluster.setup().nodes
+    }
+
+    fn workers(&self) -> usize {
+        self.cluster.setup().workers
+    }
+
+    fn step(&mut self, now: Instant, who: Who, step: Step) -> Result<Turn, Wrong> {
+        self.pass(now);
+        let op = self.call(who, &step).map_err(Wrong::Invariant)?;
+        let mut outcome = Outcome::Done;
+        if let Some(op) = op.filter(|op| !self.cluster.is_done(*op)) {
+            let waits = waits(&step);
+            if waits {
+                self.cluster.block(who, op);
+                outcome = Outcome::Waits;
+            }
+            self.open.push(Open { who, op, fact: fact(&step), waits, step: format!("{step:?}") });
+        }
+        self.collect(who.0);
+        Ok(Turn { outcome, worker_nanos: self.costs.access_nanos, node_nanos: self.costs.input_nanos })
+    }
+
+    fn deliver(&mut self, now: Instant, from: NodeId, to: NodeId, mut frame: Frame) -> Result<u64, Wrong> {
+        self.pass(now);
+        let message = wire::decode(&mut frame)
+            .map_err(|error| Wrong::Delivery(format!("what {from} sent to {to} cannot be read: {error}")))?;
+        if self.cluster.air().first(from, to) != Some(&message) {
+            let due = self.cluster.air().first(from, to).map(|due| self.cluster.describe(due));
+            let came = self.cluster.describe(&message);
+            return Err(Wrong::Delivery(format!("{to} gets {came} of {from}, and {due:?} is due")));
+        }
+        let way = self.way(from, to);
+        self.handed[way] -= 1;
+        self.cluster.deliver(from, to).map_err(Wrong::Invariant)?;
+        self.collect(to);
+        Ok(self.costs.input_nanos)
+    }
+
+    fn timeout(&mut self, now: Instant, node: NodeId) -> Result<u64, Wrong> {
+        self.pass(now);
+        self.cluster.timeout(node).map_err(Wrong::Invariant)?;
+        self.collect(node);
+        Ok(self.costs.input_nanos)
+    }
+
+    fn looks_at(&self, node: NodeId) -> Option<Instant> {
+        self.cluster.member(node).node.next_look_at()
+    }
+
+    fn hear(&mut self, now: Instant, node: NodeId, peer: NodeId) -> Result<(), Wrong> {
+        self.pass(now);
+        self.cluster.hear(node, peer).map_err(Wrong::Invariant)
+    }
+
+    fn poll_sent(&mut self) -> Option<Sent> {
+        self.outbox.pop_front()
+    }
+
+    fn poll_ready(&mut self) -> Option<Who> {
+        self.ready.pop_front()
+    }
+
+    fn wake_at(&self, node: NodeId) -> Option<Instant> {
+        let member = self.cluster.member(node);
+        // The first entry of an empty dirty queue wakes the channel.
+        let is_dirty = member.workers.iter().any(|worker| !worker.dirty.is_empty());
+        if is_dirty { Some(self.cluster.now()) } else { member.until }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.cluster.is_at_rest()
+    }
+
+    fn waiting(&self) -> String {
+        let open =
+            self.open.iter().map(|open| format!("{}.{} waits for {}", open.who.0, open.who.1, open.step));
+        let busy = self.cluster.living().filter(|node| !self.cluster.member(*node).node.is_at_rest());
+        let busy =
+            busy.map(|node| format!("{node} has something waiting ({:?})", self.cluster.member(node).reason));
+        let loaded = self.cluster.air().loaded();
+        let aloft = (!loaded.is_empty()).then(|| format!("messages on their way: {loaded:?}"));
+        open.chain(busy).chain(aloft).collect::<Vec<_>>().join("; ")
+    }
+
+    fn facts(&self, node: NodeId) -> Facts {
+        let mut facts = Facts::default();
+        for key in self.cluster.keys() {
+            facts.note(state_fact(self.cluster.state(node, key)), true);
+            self.note_aloft(node, key, &mut facts);
+        }
+        let reason = self.cluster.member(node).reason;
+        facts.note(Fact::RoundOpen, matches!(reason, Reason::Round { .. }));
+        for open in self.open.iter().filter(|open| open.who.0 == node) {
+            if let Some(fact) = open.fact {
+                facts.note(fact, true);
+            }
+        }
+        facts
+    }
+
+    fn vanish(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        arriving: &dyn Fn(NodeId) -> usize,
+    ) -> Result<(), Wrong> {
+        self.pass(now);
+        self.cluster.vanish(node, |to, count| arriving(to).min(count));
+        self.open.retain(|open| open.who.0 != node);
+        for from in self.cluster.nodes() {
+            for to in self.cluster.nodes() {
+                let way = self.way(from, to);
+                self.handed[way] = self.handed[way].min(self.cluster.air().queue(from, to).count());
+            }
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, now: Instant, survivor: NodeId, peer: NodeId) -> Result<u64, Wrong> {
+        self.pass(now);
+        if !self.cluster.losses().is_gone(peer) {
+            return Err(Wrong::Delivery(format!("{survivor} gives {peer} up, which lives")));
+        }
+        self.cluster.tell_lost(survivor, peer).map_err(Wrong::Invariant)?;
+        self.collect(survivor);
+        Ok(self.costs.input_nanos)
+    }
+
+    fn lie(&mut self, now: Instant, from: NodeId, to: NodeId, dice: &mut Dice) -> Result<(), Wrong> {
+        self.pass(now);
+        // What is impossible otherwise may be late after a loss.
+        if self.cluster.losses().any() || !self.cluster.setup().checks.contains(11) {
+            return Ok(());
+        }
+        let message = refusal::bad_message(&self.cluster, &mut Rng::new(dice.bits()), from, to);
+        self.cluster.feed_bad(from, to, message).map_err(Wrong::Invariant)
+    }
+}
+
+impl Checked {
+    /// What is on its way to and from `node` about `key`.
+    fn note_aloft(&self, node: NodeId, key: Key, facts: &mut Facts) {
+        for aloft in self.cluster.air().about(key) {
+            let (here, away) = (aloft.to == node, aloft.from == node);
+            let is_ownership = aloft.entry.kind.is_ownership();
+            facts.note(Fact::RelocationHere, here && is_ownership);
+            facts.note(Fact::RelocationAway, away && is_ownership);
+            facts.note(Fact::DeltaOut, away && aloft.entry.kind == Kind::Delta);
+            facts.note(Fact::RefreshHere, here && aloft.entry.kind == Kind::Refresh);
+        }
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invariant(violation) => violation.fmt(f),
+            Self::Delivery(what) => f.write_str(what),
+        }
+    }
+}
+
+fn waits(step: &Step) -> bool {
+    match step {
+        Step::Pull(_, then)
+        | Step::Push(_, then)
+        | Step::Set(_, then)
+        | Step::Localize(_, then)
+        | Step::WaitSync(then) => *then == Then::Wait,
+        Step::Barrier | Step::Quiesce | Step::End | Step::Leave => true,
+        Step::Intent { .. } | Step::Advance(_) | Step::Compute(_) => false,
+    }
+}
+
+fn fact(step: &Step) -> Option<Fact> {
+    match step {
+        Step::Pull(..) => Some(Fact::PullWaits),
+        Step::Push(..) => Some(Fact::PushWaits),
+        Step::Set(..) => Some(Fact::SetWaits),
+        Step::Localize(..) => Some(Fact::LocalizeWaits),
+        Step::WaitSync(_) => Some(Fact::WaitSyncWaits),
+        Step::Barrier => Some(Fact::BarrierWaits),
+        Step::Quiesce => Some(Fact::QuiesceWaits),
+        Step::Leave => Some(Fact::LeaveWaits),
+        Step::End | Step::Intent { .. } | Step::Advance(_) | Step::Compute(_) => None,
+    }
+}
+
+fn state_fact(state: State) -> Fact {
+    match state {
+        State::None => Fact::KeyNone,
+        State::Requested => Fact::KeyRequested,
+        State::Replica => Fact::KeyReplica,
+        State::Main => Fact::KeyMain,
+        State::Releasing => Fact::KeyReleasing,
+    }
+}

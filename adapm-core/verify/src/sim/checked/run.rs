@@ -1,0 +1,342 @@
+//! One run from one seed: hardship, then everything heals, drains, meets, ends and leaves.
+
+use core::fmt;
+use core::time::Duration;
+
+use adapm_core::link::LinkConfig;
+use adapm_core::{Instant, WorkerId};
+
+use super::{Checked, Costs, Hardship, Wrong};
+use crate::air::Pairs;
+use crate::sim::coverage::Coverage;
+use crate::sim::dice::Dice;
+use crate::sim::faults::{Fault, Faulty, Plan, When};
+use crate::sim::program::{Program, Step, Who};
+use crate::sim::simulator::{Failure, Simulator};
+use crate::sim::wire::WireConfig;
+use crate::{Bug, Checks, Setup, random};
+use adapm_core::planted::LinkBug;
+
+/// Operations of the first phase of a run that counts.
+pub const OPERATIONS: u64 = 500;
+
+/// What is to be run: everything that is random about it follows from the seed.
+#[derive(Clone)]
+pub struct Run {
+    /// The seed.
+    pub seed: u64,
+    /// The cluster.
+    pub setup: Setup,
+    /// Operations of all workers together, at least.
+    pub operations: u64,
+    /// The mistake planted in every link session.
+    pub link_bug: Option<LinkBug>,
+    /// What goes wrong.
+    pub conditions: Conditions,
+    /// Whether each step is told on standard output.
+    pub tells: bool,
+}
+
+/// What goes wrong in a run.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum Conditions {
+    /// Faults of any kind, one by one, none so long that a node that lives is given up.
+    #[default]
+    Any,
+    /// Links of one node that are slow from the start, cut, and a node that is stopped: at once, and nobody is given up.
+    SlowLinks,
+    /// A link on which handshakes pass, or bytes, and large packets never do: its ends give each other up.
+    DeadLink,
+    /// As any, and a node that does nothing any more while its links live: whoever waits for it finds out.
+    Mute,
+}
+
+/// What a run that kept every invariant was like.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// The fingerprint of all events.
+    pub trace: u64,
+    /// Which fault struck while what was going on.
+    pub coverage: Coverage,
+    /// Which message entry met which state of its key.
+    pub pairs: Pairs,
+    /// Operations begun in the first phase.
+    pub operations: u64,
+    /// Keys that were set with replication off: for each of them an order that explains all accesses was searched.
+    pub set_histories: u64,
+    /// The most accesses of such a key.
+    pub set_accesses: u64,
+    /// Steps of workers.
+    pub steps: u64,
+    /// Events of all kinds.
+    pub events: u64,
+    /// Virtual time that passed.
+    pub time: Instant,
+}
+
+/// Why a run ended badly.
+pub type Stopped = Failure<Wrong>;
+
+type Simulation = Simulator<Checked, Faulty>;
+
+impl Run {
+    /// The run of a seed: any system or a random policy, 3 or more nodes, 2 or more workers, 8 or more keys.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            setup: random::setup(seed),
+            operations: OPERATIONS,
+            link_bug: None,
+            conditions: Conditions::Any,
+            tells: false,
+        }
+    }
+
+    /// The run of a seed in which a node vanishes.
+    #[must_use]
+    pub fn with_loss(seed: u64) -> Self {
+        let mut run = Self::new(seed);
+        run.setup.losses = 1;
+        // The share of the node that vanishes is not done.
+        run.operations = OPERATIONS * 8 / 5;
+        run
+    }
+
+    /// The run of a seed under other conditions.
+    #[must_use]
+    pub fn under(seed: u64, conditions: Conditions) -> Self {
+        let run = if conditions == Conditions::Mute { Self::with_loss(seed) } else { Self::new(seed) };
+        Self { conditions, ..run }
+    }
+
+    /// The same with a mistake planted in every engine, and these checks.
+    #[must_use]
+    pub fn with_bug(mut self, bug: Bug, checks: Checks) -> Self {
+        (self.setup.bug, self.setup.checks) = (Some(bug), checks);
+        self
+    }
+
+    /// The cluster in one line, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let Setup { nodes, workers, adaptive, sequential, location_caches, .. } = &self.setup;
+        let Setup { block_bytes_max, grants_max, requests_max, parked_max, layout, channel, .. } =
+            &self.setup;
+        let (kind, keys) = (layout.kind(), self.setup.keys().count());
+        let policy = (self.setup.policy)(adapm_core::NodeId(0));
+        format!(
+            "{nodes} nodes with {workers} workers, {keys} keys ({kind:?}), channel {} of {}; adaptive {adaptive}, \
+             sequential {sequential}, relocates under intent {}, location caches {location_caches}; \
+             blocks of {block_bytes_max} bytes, {grants_max} granted and {requests_max} asked for at a time, {parked_max} parked",
+            channel.0,
+            channel.1,
+            policy.relocates_under_intent()
+        )
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn run(&self) -> Result<Report, Stopped> {
+        let mut report = Report::default();
+        self.run_into(&mut report).map(|()| report)
+    }
+
+    /// Runs it; what it was like until it ended, be it badly, is in `report`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn run_into(&self, report: &mut Report) -> Result<(), Stopped> {
+        let mut dice = Dice::new(self.seed ^ RUN_SALT);
+        let mut simulation = self.simulation(&mut dice);
+        let result = self.hardship(&mut simulation, &mut dice, report);
+        self.conclude(result, simulation, dice, report)
+    }
+
+    /// Runs `program` in place of a random one, under the same faults, of which the last comes no later than the worker's step
+    /// of number [`operations`](Self::operations): for access patterns of one's own. Their operations are not counted.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn follow(&self, program: &mut dyn Program) -> Result<Report, Stopped> {
+        let (mut dice, mut report) = (Dice::new(self.seed ^ RUN_SALT), Report::default());
+        let mut simulation = self.simulation(&mut dice);
+        let result = simulation.run(program, PATIENCE).and_then(|_| rest(&mut simulation));
+        self.conclude(result, simulation, dice, &mut report).map(|()| report)
+    }
+
+    /// Drains what has gone well so far, and says what it was like.
+    fn conclude(
+        &self,
+        result: Result<(), Stopped>,
+        mut simulation: Simulation,
+        mut dice: Dice,
+        report: &mut Report,
+    ) -> Result<(), Stopped> {
+        let result = result.and_then(|()| self.drain(&mut simulation, &mut dice));
+        report.trace = simulation.trace();
+        report.coverage = simulation.coverage().clone();
+        report.pairs = simulation.subject().cluster().pairs().clone();
+        self.note_sets(&simulation, report);
+        (report.steps, report.events) = (simulation.steps(), simulation.events());
+        report.time = simulation.now();
+        result
+    }
+
+    fn simulation(&self, dice: &mut Dice) -> Simulation {
+        let nodes = self.setup.nodes;
+        let costs = Costs {
+            access_nanos: dice.choose(&[0, 200, 5_000]),
+            input_nanos: dice.choose(&[0, 2_000, 2_000, 40_000]),
+        };
+        let wire = WireConfig {
+            latency_nanos: dice.choose(&[5_000, 50_000, 200_000]),
+            jitter_nanos: dice.choose(&[0, 20_000, 200_000]),
+            bytes_per_second: dice.choose(&[0, 1_000_000_000, 10_000_000]),
+        };
+        let mut link = LinkConfig::dead_after(Duration::from_millis(dice.choose(&DEAD_MILLIS)));
+        link.packet_bytes = dice.choose(&[16 << 10, 256, 40]);
+        link.window_packets = dice.choose(&[4_096, 16, 2, 1]);
+        let mut links = Faulty::new(link, wire, nodes, dice.bits());
+        if let Some(bug) = self.link_bug {
+            links.plant(bug);
+        }
+        let mut setup = self.setup.clone();
+        setup.unresponsive_nanos = Some(UNRESPONSIVE_DEAD_TIMES * link.dead_after.as_nanos() as u64);
+        let mut subject = Checked::new(setup, costs);
+        if self.tells {
+            subject.tell(|line| println!("{line}"));
+        }
+        let mut simulation = Simulator::new(subject, links, dice.bits());
+        if self.tells {
+            simulation.tell(|line| println!("{line}"));
+        }
+        // Nothing lasts so long that a node that lives is given up: faults on one link add up to less than the dead time.
+        let longest = link.dead_after / 4;
+        // Faults of a node that has vanished do not count.
+        let count = dice.within(4..9) + 6 * self.setup.losses as u64;
+        let steps = self.operations / 10..self.operations;
+        let mut plan = match self.conditions {
+            Conditions::Any | Conditions::Mute => Plan::random(dice, nodes, count, steps.clone(), longest),
+            Conditions::SlowLinks => Plan::slow_links(dice, nodes, link.dead_after, 0..self.operations / 4),
+            Conditions::DeadLink => Plan::dead_link(dice, nodes, link.dead_after, 0..self.operations / 4),
+        };
+        if self.setup.losses > 0 {
+            let moment = dice.within(steps.clone());
+            let node = dice.choose(&simulation.subject().cluster().nodes().collect::<Vec<_>>());
+            let fault =
+                if self.conditions == Conditions::Mute { Fault::Mute(node) } else { Fault::Vanish(node) };
+            plan = plan.and((When::Steps(moment), fault));
+            // A run whose faults all strike the lost node tells little of the others.
+            while plan.others_than(node) < OTHERS_MIN {
+                let more = Plan::random(dice, nodes, 1, steps.clone(), longest);
+                plan = more.0.into_iter().fold(plan, Plan::and);
+            }
+        }
+        simulation.plan(plan);
+        simulation
+    }
+
+    fn note_sets(&self, simulation: &Simulation, report: &mut Report) {
+        if !self.setup.sequential || self.setup.losses > 0 {
+            return;
+        }
+        let cluster = simulation.subject().cluster();
+        for key in cluster.keys().filter(|key| cluster.oracle().was_set(*key)) {
+            report.set_histories += 1;
+            report.set_accesses = report.set_accesses.max(cluster.oracle().accesses(key).len() as u64);
+        }
+    }
+
+    fn hardship(
+        &self,
+        simulation: &mut Simulation,
+        dice: &mut Dice,
+        report: &mut Report,
+    ) -> Result<(), Stopped> {
+        let cluster = simulation.subject().cluster();
+        let (keys, workers) = (cluster.keys().collect(), cluster.workers().collect::<Vec<Who>>());
+        let mut program = Hardship::new(dice.bits(), keys, &workers, self.operations);
+        // Who waits for nobody need not find out that a node is mute: in the end all wait.
+        let mut late = if self.conditions == Conditions::Mute { workers } else { Vec::new() };
+        let mut then_meet = |now: Instant, who: Who| {
+            let step = program.next(now, who);
+            if matches!(step, None | Some(Step::End))
+                && let Some(at) = late.iter().position(|other| *other == who)
+            {
+                late.swap_remove(at);
+                return step.or(Some(Step::Barrier));
+            }
+            step
+        };
+        let result = simulation.run(&mut then_meet as &mut dyn Program, PATIENCE);
+        report.operations = program.operations();
+        result?;
+        rest(simulation)
+    }
+
+    fn drain(&self, simulation: &mut Simulation, dice: &mut Dice) -> Result<(), Stopped> {
+        simulation.heal();
+        for step in [Step::Barrier, Step::Quiesce] {
+            all(simulation, &step)?;
+        }
+        all(simulation, &Step::End)?;
+        // Some runs end in hardship, too.
+        if self.setup.losses == 0 && dice.chance(50) {
+            let nodes = self.setup.nodes;
+            let last = Plan::random(dice, nodes, 4, 0..300_000, Duration::from_millis(1));
+            simulation.plan(last.after(simulation.now()));
+        }
+        each(simulation, &Step::Leave)?;
+        simulation.heal();
+        simulation.close(PATIENCE)
+    }
+}
+
+/// All live workers take `step`; then everything comes to rest and is judged.
+fn all(simulation: &mut Simulation, step: &Step) -> Result<(), Stopped> {
+    together(simulation, step, |_| true)
+}
+
+/// The first worker of each node takes `step`.
+fn each(simulation: &mut Simulation, step: &Step) -> Result<(), Stopped> {
+    together(simulation, step, |who| who.1 == WorkerId(0))
+}
+
+fn together(simulation: &mut Simulation, step: &Step, takes: fn(&Who) -> bool) -> Result<(), Stopped> {
+    let cluster = simulation.subject().cluster();
+    let is_live = |who: &Who| !cluster.member(who.0).workers[who.1.index()].ended || *step == Step::Leave;
+    let mut left: Vec<Who> = cluster.workers().filter(|who| takes(who) && is_live(who)).collect();
+    let mut program = |_: Instant, who: Who| {
+        let at = left.iter().position(|other| *other == who)?;
+        left.swap_remove(at);
+        Some(step.clone())
+    };
+    let program: &mut dyn Program = &mut program;
+    simulation.run(program, PATIENCE)?;
+    rest(simulation)
+}
+
+fn rest(simulation: &mut Simulation) -> Result<(), Stopped> {
+    simulation.subject_mut().check_at_rest().map_err(Failure::Violation)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { operations, steps, events, time, .. } = self;
+        let faults = self.coverage.faults();
+        write!(f, "{operations} operations, {faults} faults, {steps} steps, {events} events in {time:?}")
+    }
+}
+
+/// A run that takes longer, in virtual time, never ends.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// As in clusters of processes.
+const UNRESPONSIVE_DEAD_TIMES: u64 = 6;
+/// Silences after which a peer is given up, in milliseconds.
+const DEAD_MILLIS: [u64; 3] = [40, 200, 1_000];
+/// Faults of nodes that live, in a run in which one is lost.
+const OTHERS_MIN: usize = 3;
+const RUN_SALT: u64 = 0x51ac_95a1_7000_0003;

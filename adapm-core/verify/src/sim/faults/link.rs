@@ -1,0 +1,331 @@
+//! One link: two ends, and a pipe at a time between them. What is read and written is in `carry`.
+
+use core::time::Duration;
+
+use adapm_core::link::LinkConfig;
+use adapm_core::{Instant, NodeId};
+
+use super::carry::HEADER_BYTES;
+use super::end::End;
+use super::faulty::{Around, LinkEvent, Pair, What};
+use super::way::{Item, Way};
+use crate::sim::links::{Broken, Effects};
+use crate::sim::subject::Sent;
+
+/// An end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Side {
+    /// The node with the lower id: it makes the pipes.
+    Dialer,
+    /// The other one.
+    Listener,
+}
+
+impl Side {
+    const BOTH: [Self; 2] = [Self::Dialer, Self::Listener];
+
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Dialer => Self::Listener,
+            Self::Listener => Self::Dialer,
+        }
+    }
+}
+
+/// One link.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) pair: Pair,
+    pub(super) ends: [End; 2],
+    /// What is on its way, by reader.
+    pub(super) ways: [Way; 2],
+    pub(super) config: LinkConfig,
+}
+
+impl Link {
+    pub(super) fn new(pair: Pair, config: LinkConfig) -> Self {
+        let ends = [End::new(config), End::new(config)];
+        Self { pair, ends, ways: [Way::default(), Way::default()], config }
+    }
+
+    #[cfg(feature = "checked")]
+    pub(super) fn plant(&mut self, bug: adapm_core::planted::LinkBug) {
+        for end in &mut self.ends {
+            end.session.plant(bug);
+        }
+    }
+
+    /// The side of `node`, if the link of `pair` is one of its.
+    pub(super) fn side_of(pair: Pair, node: NodeId) -> Option<Side> {
+        match node {
+            node if node == pair.0 => Some(Side::Dialer),
+            node if node == pair.1 => Some(Side::Listener),
+            _ => None,
+        }
+    }
+
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        when: Instant,
+        sent: Sent,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) -> Result<(), Broken> {
+        let side = self.sided(sent.from);
+        self.ends[side as usize].announce(sent.frame, sent.asks);
+        if when > now {
+            effects.later.push((when, self.event(What::Depart(side))));
+            return Ok(());
+        }
+        self.depart(now, side, around, effects)
+    }
+
+    /// The node of `side` has finished its next frame, unless it stands still.
+    pub(super) fn depart(
+        &mut self,
+        now: Instant,
+        side: Side,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) -> Result<(), Broken> {
+        let paused = around.paused_until[self.node(side).index()];
+        if paused > now {
+            effects.later.push((paused, self.event(What::Depart(side))));
+            return Ok(());
+        }
+        let end = &mut self.ends[side as usize];
+        let Some(frame) = end.outbox.pop_front() else { return Ok(()) };
+        end.send(frame);
+        self.write(now, side, around, effects);
+        self.judge(side)
+    }
+
+    /// The dialer makes a new pipe.
+    pub(super) fn dial(&mut self, now: Instant, around: &mut Around, effects: &mut Effects<LinkEvent>) {
+        let end = &mut self.ends[Side::Dialer as usize];
+        end.session.handle_down();
+        end.is_up = false;
+        end.pipe += 1;
+        let (pipe, stands) = (end.pipe, end.session.expects());
+        effects.tell(|| format!("{} dials {}: pipe {pipe}", self.pair.0, self.pair.1));
+        self.post(now, Side::Listener, pipe, Item::Hello(stands), around, effects);
+        // If no answer comes, once more.
+        let patience = self.config.suspect_after.as_nanos() as u64;
+        effects.later.push((now.plus_nanos(patience), self.event(What::Dial(pipe))));
+        self.arm(now, Side::Dialer, effects);
+    }
+
+    /// Pipe `pipe` was found broken, or had no answer for long.
+    pub(super) fn redial(
+        &mut self,
+        now: Instant,
+        pipe: u32,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) {
+        let end = &self.ends[Side::Dialer as usize];
+        let is_needed = end.pipe == pipe && !end.is_up && !end.is_dead && !end.is_gone;
+        let paused = around.paused_until[self.pair.0.index()];
+        if is_needed && paused > now {
+            effects.later.push((paused, self.event(What::Dial(pipe))));
+        } else if is_needed {
+            self.dial(now, around, effects);
+        }
+    }
+
+    /// `side` reads what has arrived, unless nothing gets through or its node stands still.
+    pub(super) fn arrive(
+        &mut self,
+        now: Instant,
+        side: Side,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) -> Result<(), Broken> {
+        let reader = self.node(side);
+        let later = self.ways[side as usize].blocked_until.max(around.paused_until[reader.index()]);
+        if later > now {
+            effects.later.push((later, self.event(What::Arrive(side))));
+            return Ok(());
+        }
+        let Some(parcel) = self.ways[side as usize].take(now) else { return Ok(()) };
+        if self.ends[side as usize].is_gone {
+            return Ok(());
+        }
+        self.read(now, side, parcel, around, effects)?;
+        self.hear(now, side, around, effects)?;
+        self.write(now, side, around, effects);
+        self.judge(side)
+    }
+
+    /// The session of `side` wanted to be called, or has wanted once.
+    pub(super) fn sound(
+        &mut self,
+        now: Instant,
+        side: Side,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) -> Result<(), Broken> {
+        let paused = around.paused_until[self.node(side).index()];
+        let end = &mut self.ends[side as usize];
+        if end.alarm != Some(now) || end.is_gone {
+            return Ok(());
+        }
+        if paused > now {
+            // What has arrived meanwhile is read first.
+            let later = paused.plus_nanos(1);
+            end.alarm = Some(later);
+            effects.later.push((later, self.event(What::Alarm(side))));
+            return Ok(());
+        }
+        end.alarm = None;
+        end.session.handle_timeout(now);
+        self.hear(now, side, around, effects)?;
+        self.write(now, side, around, effects);
+        self.judge(side)
+    }
+
+    /// The pipe breaks; of what is on its way, the first so and so many parcels still arrive.
+    pub(super) fn reset(&mut self, now: Instant, around: &mut Around, effects: &mut Effects<LinkEvent>) {
+        for side in Side::BOTH {
+            let parcels = &mut self.ways[side as usize].parcels;
+            let all = parcels.len() as u64;
+            let keep = if around.dice.chance(50) { 0 } else { around.dice.within(0..all + 1) };
+            parcels.truncate(keep as usize);
+            effects.tell(|| format!("the pipe {:?} loses {} parcels for {side:?}", self.pair, all - keep));
+            let pipe = self.ends[side as usize].pipe;
+            self.post(now, side, pipe, Item::Break, around, effects);
+        }
+    }
+
+    /// Nothing of `from` gets through until then.
+    pub(super) fn block(&mut self, from: NodeId, until: Instant) {
+        let way = &mut self.ways[self.sided(from).other() as usize];
+        way.blocked_until = until.max(way.blocked_until);
+    }
+
+    /// A packet of the largest size takes `packet_time` in either direction until then.
+    pub(super) fn slow_down(&mut self, packet_time: Duration, until: Instant) {
+        let bytes = self.config.packet_bytes as u64 + HEADER_BYTES as u64;
+        for way in &mut self.ways {
+            way.slow_down((packet_time.as_nanos() as u64 / bytes).max(1), until);
+        }
+    }
+
+    /// Nothing of `from` above so many bytes gets through until then, and nothing behind it on the same pipe.
+    pub(super) fn tear(&mut self, from: NodeId, bytes_max: usize, until: Instant) {
+        self.ways[self.sided(from).other() as usize].tear(bytes_max, until);
+    }
+
+    /// The next packet of `from` is written twice.
+    pub(super) fn repeat(&mut self, from: NodeId) {
+        self.ways[self.sided(from).other() as usize].repeats = true;
+    }
+
+    /// The node of `side` is gone. A part of what it has written arrives at once, the rest never.
+    pub(super) fn vanish(
+        &mut self,
+        now: Instant,
+        side: Side,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) -> Result<(), Broken> {
+        self.ends[side as usize].is_gone = true;
+        self.ends[side as usize].outbox.clear();
+        let survivor = side.other();
+        if self.ends[survivor as usize].is_gone {
+            return Ok(());
+        }
+        if self.ends[survivor as usize].heard.is_none() {
+            // It was never met: whoever joins with it is told at once.
+            self.ends[survivor as usize].is_dead = true;
+            effects.lost.push((self.node(survivor), self.node(side)));
+            return Ok(());
+        }
+        let parcels = core::mem::take(&mut self.ways[survivor as usize].parcels);
+        let keep = around.dice.within(0..parcels.len() as u64 + 1);
+        for parcel in parcels.into_iter().take(keep as usize) {
+            self.read(now, survivor, parcel, around, effects)?;
+            self.hear(now, survivor, around, effects)?;
+        }
+        self.write(now, survivor, around, effects);
+        self.judge(survivor)
+    }
+
+    pub(super) fn heal(&mut self, now: Instant, effects: &mut Effects<LinkEvent>) {
+        for side in Side::BOTH {
+            let way = &mut self.ways[side as usize];
+            way.blocked_until = now.min(way.blocked_until);
+            way.mend();
+            for _ in 0..way.parcels.len() {
+                effects.later.push((now, LinkEvent { pair: self.pair, what: What::Arrive(side) }));
+            }
+        }
+    }
+
+    pub(super) fn close(
+        &mut self,
+        now: Instant,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) -> Result<(), Broken> {
+        if self.ends.iter().any(|end| end.is_gone) {
+            return Ok(());
+        }
+        for side in Side::BOTH {
+            self.ends[side as usize].close();
+            self.hear(now, side, around, effects)?;
+            self.write(now, side, around, effects);
+        }
+        Ok(())
+    }
+
+    pub(super) fn end(&self, side: Side) -> &End {
+        &self.ends[side as usize]
+    }
+
+    pub(super) fn holds_up(&mut self, node: NodeId) -> bool {
+        let side = self.sided(node);
+        self.ends[side as usize].holds_up()
+    }
+
+    pub(super) fn is_at_rest(&self) -> bool {
+        let [dialer, listener] = &self.ends;
+        let rests =
+            |end: &End, peer: &End| if peer.is_gone { end.is_gone || end.is_dead } else { end.is_at_rest() };
+        rests(dialer, listener) && rests(listener, dialer)
+    }
+
+    /// What is in the way of rest, for people.
+    pub(super) fn waiting(&self) -> Option<String> {
+        let busy = Side::BOTH.into_iter().filter(|side| !self.end(*side).is_at_rest());
+        let busy: Vec<String> = busy
+            .map(|side| {
+                let end = self.end(side);
+                let (frames, backlog) =
+                    (end.session.unacknowledged().0, end.outbox.len() + end.backlog.len());
+                let (from, to) = (self.node(side), self.node(side.other()));
+                let up = if end.is_up { "up" } else { "down" };
+                format!(
+                    "{from} -> {to} ({up}): {frames} packets not acknowledged, {backlog} frames not written"
+                )
+            })
+            .collect();
+        (!busy.is_empty()).then(|| busy.join(", "))
+    }
+
+    pub(super) fn node(&self, side: Side) -> NodeId {
+        match side {
+            Side::Dialer => self.pair.0,
+            Side::Listener => self.pair.1,
+        }
+    }
+
+    fn sided(&self, node: NodeId) -> Side {
+        if node == self.pair.0 { Side::Dialer } else { Side::Listener }
+    }
+
+    pub(super) fn event(&self, what: What) -> LinkEvent {
+        LinkEvent { pair: self.pair, what }
+    }
+}

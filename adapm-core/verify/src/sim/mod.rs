@@ -1,0 +1,87 @@
+//! Whole clusters in one thread and in virtual time: the same seed, the same run.
+//!
+//! | file | subject |
+//! | --- | --- |
+//! | [`Agenda`] | what is still to happen, in order |
+//! | [`Dice`] | choices from a seed |
+//! | [`Wire`] | latency, jitter, bandwidth |
+//! | [`Links`], [`Perfect`] | what is between the nodes |
+//! | [`faults`] | resets, partitions, pauses, slow nodes; links that resume |
+//! | [`Program`], [`Script`] | what workers do |
+//! | [`Subject`] | what is simulated |
+//! | [`engines`] | bare engines with costs, for clusters of many nodes |
+//! | [`Simulator`] | the one loop |
+//! | `checked` | with the feature `checked`: a cluster of which every invariant is checked after every step |
+//! | [`Coverage`] | which fault struck while what was going on |
+//! | [`TraceHash`] | equal seeds, equal runs: how that is seen |
+//!
+//! The loop is the same whether the subject is a cluster of which every invariant is checked after every step, or one that
+//! only counts what things cost. Any subject will do:
+//!
+//! ```
+//! use core::convert::Infallible;
+//! use core::time::Duration;
+//!
+//! use adapm_core::transport::Frame;
+//! use adapm_core::{Instant, NodeId, WorkerId};
+//! use adapm_verify::sim::{
+//!     Outcome, Perfect, Script, Sent, Simulator, Step, Subject, Turn, Who, WireConfig,
+//! };
+//!
+//! /// Two nodes: every step of a worker sends ten bytes to the other one, and waits until they are there.
+//! #[derive(Default)]
+//! struct Post(Vec<Sent>, Vec<Who>);
+//!
+//! impl Subject for Post {
+//!     type Violation = Infallible;
+//!     fn nodes(&self) -> usize { 2 }
+//!     fn workers(&self) -> usize { 1 }
+//!     fn step(&mut self, _: Instant, who: Who, _: Step) -> Result<Turn, Infallible> {
+//!         let to = NodeId(1 - who.0.0);
+//!         self.0.push(Sent { from: who.0, to, asks: false, bytes: 10, frame: Frame::default() });
+//!         Ok(Turn::free(Outcome::Waits))
+//!     }
+//!     fn deliver(&mut self, _: Instant, from: NodeId, _: NodeId, _: Frame) -> Result<u64, Infallible> {
+//!         self.1.push((from, WorkerId(0)));
+//!         Ok(0)
+//!     }
+//!     fn timeout(&mut self, _: Instant, _: NodeId) -> Result<u64, Infallible> { Ok(0) }
+//!     fn poll_sent(&mut self) -> Option<Sent> { self.0.pop() }
+//!     fn poll_ready(&mut self) -> Option<Who> { self.1.pop() }
+//!     fn wake_at(&self, _: NodeId) -> Option<Instant> { None }
+//!     fn is_at_rest(&self) -> bool { self.0.is_empty() }
+//!     fn waiting(&self) -> String { String::new() }
+//! }
+//!
+//! let wire = WireConfig { latency_nanos: 50_000, jitter_nanos: 0, bytes_per_second: 1_000_000 };
+//! let mut simulator = Simulator::new(Post::default(), Perfect::new(wire, 2, 0), 0);
+//! let mut program = Script::default().with((NodeId(0), WorkerId(0)), [Step::Barrier, Step::Barrier]);
+//! let end = simulator.run(&mut program, Duration::from_secs(1)).expect("nothing is wrong");
+//! assert_eq!(end, Instant::from_micros(2 * (50 + 10)));
+//! ```
+//!
+//! Not here: what a real network does to bytes. That is what the transports' own tests are for.
+
+mod agenda;
+#[cfg(feature = "checked")]
+pub mod checked;
+mod coverage;
+mod dice;
+pub mod engines;
+pub mod faults;
+mod links;
+mod program;
+mod simulator;
+mod subject;
+mod trace;
+mod wire;
+
+pub use agenda::Agenda;
+pub use coverage::{Coverage, Fact, Facts, FaultKind};
+pub use dice::Dice;
+pub use links::{Broken, Effects, Links, Perfect};
+pub use program::{Program, Script, Step, Then, Who};
+pub use simulator::{Failure, Simulator};
+pub use subject::{Outcome, Sent, Subject, Turn};
+pub use trace::TraceHash;
+pub use wire::{Wire, WireConfig};

@@ -1,0 +1,96 @@
+//! What workers do.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+use adapm_core::{Instant, Key, NodeId, WorkerId};
+
+/// A worker of a cluster.
+pub type Who = (NodeId, WorkerId);
+
+/// Whether a worker waits for what it has asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Then {
+    /// It waits until the operation is done.
+    Wait,
+    /// It goes on at once; the operation is done whenever it is.
+    GoOn,
+}
+
+/// One step of a worker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Reads.
+    Pull(Vec<Key>, Then),
+    /// Adds.
+    Push(Vec<Key>, Then),
+    /// Overwrites.
+    Set(Vec<Key>, Then),
+    /// Asks for the main copies.
+    Localize(Vec<Key>, Then),
+    /// Signals that it will access the keys so many clocks from now, for so many clocks.
+    Intent {
+        /// The keys.
+        keys: Vec<Key>,
+        /// Clocks until the first access.
+        ahead: u64,
+        /// Clocks from the first access to the last, both counted.
+        clocks: u64,
+    },
+    /// Raises its clock.
+    Advance(u64),
+    /// Does something else for a while.
+    Compute(Duration),
+    /// Waits until its node's pushes have arrived and its replicas are fresh.
+    WaitSync(Then),
+    /// Waits for all live workers.
+    Barrier,
+    /// Waits for all live workers, and until everything sent is applied everywhere.
+    Quiesce,
+    /// Ends: barriers no longer wait for it.
+    End,
+    /// Announces that no operation follows on its node; waits until all nodes have.
+    Leave,
+}
+
+/// Chooses the steps of all workers.
+pub trait Program {
+    /// The next step of a worker that is not waiting; `None`: it has done everything.
+    fn next(&mut self, now: Instant, who: Who) -> Option<Step>;
+}
+
+impl<F: FnMut(Instant, Who) -> Option<Step>> Program for F {
+    fn next(&mut self, now: Instant, who: Who) -> Option<Step> {
+        self(now, who)
+    }
+}
+
+/// A program that is written down: the steps of each worker. Workers without any have nothing to do.
+///
+/// ```
+/// use adapm_core::{Instant, Key, NodeId, WorkerId};
+/// use adapm_verify::sim::{Program, Script, Step, Then};
+///
+/// let who = (NodeId(0), WorkerId(0));
+/// let mut script = Script::default().with(who, [Step::Push(vec![Key(1)], Then::Wait), Step::Barrier]);
+/// assert_eq!(script.next(Instant::ZERO, who), Some(Step::Push(vec![Key(1)], Then::Wait)));
+/// assert_eq!(script.next(Instant::ZERO, who), Some(Step::Barrier));
+/// assert_eq!(script.next(Instant::ZERO, who), None);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Script(BTreeMap<Who, VecDeque<Step>>);
+
+impl Script {
+    /// Adds steps behind those that `who` has.
+    #[must_use]
+    pub fn with(mut self, who: Who, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.0.entry(who).or_default().extend(steps);
+        self
+    }
+}
+
+impl Program for Script {
+    fn next(&mut self, _now: Instant, who: Who) -> Option<Step> {
+        self.0.get_mut(&who)?.pop_front()
+    }
+}

@@ -1,0 +1,285 @@
+//! The one loop: takes the next event, feeds it to the subject or the links, and enters what follows from it.
+//!
+//! `events` says what each event does, `failure` why a run ends badly.
+
+mod events;
+mod failure;
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use adapm_core::transport::Frame;
+use adapm_core::{Instant, NodeId, WorkerId};
+
+use crate::sim::agenda::Agenda;
+use crate::sim::coverage::Coverage;
+use crate::sim::dice::Dice;
+use crate::sim::faults::{Fault, Plan, When};
+use crate::sim::links::{Effects, Links};
+use crate::sim::program::{Program, Who};
+use crate::sim::subject::Subject;
+use crate::sim::trace::TraceHash;
+
+pub use failure::Failure;
+
+/// A cluster in virtual time, in one thread.
+///
+/// Every run follows from what it was given: no clock, no thread, no iteration over hashes.
+pub struct Simulator<S: Subject, L: Links> {
+    subject: S,
+    links: L,
+    agenda: Agenda<Event<L::Event>>,
+    hosts: Vec<Host>,
+    /// Workers that have more to do.
+    active: usize,
+    /// When the last worker did its last step.
+    finished_at: Instant,
+    /// Since when everything has been at rest.
+    calm_since: Option<Instant>,
+    /// Faults that strike after so many steps, first one first.
+    plan: VecDeque<(u64, Fault)>,
+    dice: Dice,
+    effects: Effects<L::Event>,
+    trace: TraceHash,
+    coverage: Coverage,
+    steps: u64,
+    events: u64,
+    tell: Option<Tell>,
+}
+
+/// Hears what happens, in words.
+type Tell = Box<dyn FnMut(&str)>;
+
+enum Event<E> {
+    /// A worker takes its next step.
+    Turn(Who),
+    /// A node looks at the first item of its inbox.
+    Serve(NodeId),
+    /// A node wants to be woken, perhaps.
+    Alarm(NodeId),
+    /// Links have something to do.
+    Links(E),
+    /// Something goes wrong.
+    Strike(Fault),
+}
+
+/// What waits for a node's channel.
+enum Item {
+    Message(NodeId, Frame),
+    Timeout,
+    Lost(NodeId),
+}
+
+/// One node, as far as time is concerned.
+#[derive(Default)]
+struct Host {
+    inbox: VecDeque<Item>,
+    /// Whether a `Serve` is on the agenda.
+    is_serving: bool,
+    /// When the channel is done with what it has taken.
+    free_at: Instant,
+    /// When the node goes on after a pause.
+    paused_until: Instant,
+    /// So many times longer does everything take, until then.
+    slow: (u32, Instant),
+    /// The `Alarm` on the agenda that counts.
+    alarm: Option<Instant>,
+    is_gone: bool,
+    /// Workers that have done everything.
+    idle: Vec<bool>,
+}
+
+impl Host {
+    /// Whether it would notice soon what there is to do. A node with intent looks at the clocks again and again: that it is
+    /// busy with this for a moment is no reason to go on.
+    fn is_idle(&self, now: Instant) -> bool {
+        let has_only_looks = self.inbox.iter().all(|item| matches!(item, Item::Timeout));
+        let is_free_soon = self.free_at <= now.plus_nanos(CALM_NANOS / 2);
+        self.is_gone || (has_only_looks && is_free_soon && self.paused_until <= now)
+    }
+}
+
+impl<S: Subject, L: Links> Simulator<S, L> {
+    /// A simulation in which nothing has happened; its own choices follow from the seed.
+    #[must_use]
+    pub fn new(subject: S, links: L, seed: u64) -> Self {
+        let host = || Host { idle: vec![true; subject.workers()], ..Host::default() };
+        Self {
+            agenda: Agenda::default(),
+            hosts: (0..subject.nodes()).map(|_| host()).collect(),
+            active: 0,
+            finished_at: Instant::ZERO,
+            calm_since: None,
+            plan: VecDeque::new(),
+            dice: Dice::new(seed),
+            effects: Effects::default(),
+            trace: TraceHash::default(),
+            coverage: Coverage::default(),
+            steps: 0,
+            events: 0,
+            tell: None,
+            subject,
+            links,
+        }
+    }
+
+    /// Adds faults to come. Steps are counted from the first run on.
+    pub fn plan(&mut self, plan: Plan) {
+        for (when, fault) in plan.0 {
+            match when {
+                When::At(time) => self.agenda.at(time, Event::Strike(fault)),
+                When::Steps(steps) => self.plan.push_back((steps, fault)),
+            }
+        }
+    }
+
+    /// Calls `tell` with every fault and whatever links tell.
+    pub fn tell(&mut self, tell: impl FnMut(&str) + 'static) {
+        self.tell = Some(Box::new(tell));
+        self.effects.told = Some(Vec::new());
+    }
+
+    /// Runs `program` until every worker has done everything and the cluster has come to rest, `patience` at most. The time
+    /// at which the last worker was done.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; a run that does not come to rest within `patience` is.
+    pub fn run(
+        &mut self,
+        program: &mut dyn Program,
+        patience: Duration,
+    ) -> Result<Instant, Failure<S::Violation>> {
+        let deadline = self.now().plus_nanos(patience.as_nanos() as u64);
+        let events_max = self.events.saturating_add(EVENTS_MAX);
+        self.calm_since = None;
+        self.finished_at = self.now();
+        self.links.open(self.agenda.now(), &mut self.effects);
+        self.take_effects();
+        for node in 0..self.hosts.len() {
+            if self.hosts[node].is_gone {
+                continue;
+            }
+            for worker in 0..self.hosts[node].idle.len() {
+                self.hosts[node].idle[worker] = false;
+                self.active += 1;
+                self.agenda.at(self.now(), Event::Turn((NodeId(node as u16), WorkerId(worker as u16))));
+            }
+        }
+        while !self.is_calm() {
+            let Some(event) = self.agenda.pop() else { return self.at_the_end() };
+            self.events += 1;
+            if self.now() > deadline || self.events > events_max {
+                return Err(Failure::Stuck(self.waiting()));
+            }
+            self.handle(event, program)?;
+        }
+        Ok(self.finished_at)
+    }
+
+    /// Lets all faults heal, those still planned by steps included.
+    pub fn heal(&mut self) {
+        self.plan.clear();
+        let now = self.now();
+        for host in &mut self.hosts {
+            host.paused_until = host.paused_until.min(now);
+            host.slow = (1, now);
+        }
+        self.links.heal(now, &mut self.effects);
+        self.take_effects();
+    }
+
+    /// Lets all links say goodbye, and runs until each goodbye has arrived, `patience` at most.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn close(&mut self, patience: Duration) -> Result<(), Failure<S::Violation>> {
+        self.links.close(self.agenda.now(), &mut self.effects).map_err(Failure::Links)?;
+        self.take_effects();
+        self.run(&mut |_, _| None, patience).map(|_| ())
+    }
+
+    /// Virtual time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.agenda.now()
+    }
+
+    /// What is simulated.
+    #[must_use]
+    pub fn subject(&self) -> &S {
+        &self.subject
+    }
+
+    /// What is simulated, for what a test does between runs.
+    pub fn subject_mut(&mut self) -> &mut S {
+        &mut self.subject
+    }
+
+    /// What is between the nodes.
+    #[must_use]
+    pub fn links(&self) -> &L {
+        &self.links
+    }
+
+    /// The fingerprint of everything so far.
+    #[must_use]
+    pub fn trace(&self) -> u64 {
+        self.trace.value()
+    }
+
+    /// Which faults struck while what was going on.
+    #[must_use]
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    /// Steps that workers took, without [`crate::sim::Step::Compute`].
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Events so far.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Whether everything has been done, and at rest for long enough that nothing comes of it any more.
+    fn is_calm(&mut self) -> bool {
+        let now = self.agenda.now();
+        let rests = self.active == 0
+            && self.hosts.iter().all(|host| host.is_idle(now))
+            && self.links.is_at_rest()
+            && self.subject.is_at_rest();
+        if !rests {
+            self.calm_since = None;
+            return false;
+        }
+        let since = *self.calm_since.get_or_insert(self.agenda.now());
+        self.agenda.now().nanos_since(since) >= CALM_NANOS
+    }
+
+    /// Nothing is to come: then everything must have been done.
+    fn at_the_end(&self) -> Result<Instant, Failure<S::Violation>> {
+        let rests = self.active == 0 && self.links.is_at_rest() && self.subject.is_at_rest();
+        if rests { Ok(self.finished_at) } else { Err(Failure::Stuck(self.waiting())) }
+    }
+
+    fn waiting(&self) -> String {
+        let busy = |(node, host): (usize, &Host)| {
+            let workers = host.idle.iter().filter(|idle| !**idle).count();
+            (workers > 0).then(|| format!("n{node} has {workers} workers with work left"))
+        };
+        let mut waiting: Vec<String> = self.hosts.iter().enumerate().filter_map(busy).collect();
+        waiting.extend(
+            [self.subject.waiting(), self.links.waiting()].into_iter().filter(|what| !what.is_empty()),
+        );
+        format!("after {} events, at {:?}: {}", self.events, self.now(), waiting.join("; "))
+    }
+}
+
+/// So long must everything be at rest: four rounds.
+const CALM_NANOS: u64 = 2_000_000;
+/// Events after which a run counts as one that never ends.
+const EVENTS_MAX: u64 = 1_000_000_000;

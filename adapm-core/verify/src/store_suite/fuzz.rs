@@ -1,0 +1,286 @@
+//! Any sequence of calls leaves a store with the same slots as [`ReferenceStore`]: the fuzz form of the store suite.
+//!
+//! [`store_fuzz`] is the plain function, for libFuzzer and for replaying what it found; [`store_fuzz!`] makes a test of it
+//! that needs no tool. Not here: several threads (the suite and its loom form), and that memory is given back.
+//!
+//! [`store_fuzz!`]: crate::store_fuzz
+
+use core::ops::Range;
+use std::panic::{self, AssertUnwindSafe};
+
+use adapm_core::id::{Key, Version};
+use adapm_core::layout::Layout;
+use adapm_core::slot::{Slot, State, Word};
+use adapm_core::store::Store;
+use adapm_core::value::Value;
+
+use super::Seen;
+use crate::ReferenceStore;
+use crate::arb::Choices;
+
+/// Expands to a test that runs [`store_fuzz`] on generated inputs, and prints the shortest that fails as a line to paste.
+///
+/// Takes the test's name and the constructor, a function of a [`Layout`]. `ADAPM_FUZZ_INPUTS` (defaults to 10,000) and
+/// `ADAPM_FUZZ_SEED` (defaults to 1) ask for more inputs, or others.
+///
+/// [`store_fuzz`]: crate::store_fuzz()
+/// [`Layout`]: adapm_core::Layout
+///
+/// ```
+/// adapm_verify::store_fuzz!(reference, crate::ReferenceStore::<f32>::new);
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! store_fuzz {
+    ($test:ident, $make:expr) => {
+        $crate::outside_of_models! {
+            #[test]
+            fn $test() {
+                $crate::store_suite::generated_inputs_find_nothing(stringify!($make), |layout| {
+                    ($make)(layout)
+                });
+            }
+        }
+    };
+}
+
+/// Makes the calls that `bytes` choose on the store of `make` and on the reference; true if a copy was held at least once.
+///
+/// Behind the end of `bytes` all choices are zero, and an input ends with its bytes: every prefix is an input too.
+///
+/// # Panics
+/// If a slot differs from the reference's: with the call, the key, and both.
+pub fn store_fuzz<S>(bytes: &[u8], make: impl Fn(&Layout) -> S) -> bool
+where
+    S: Store<Value: From<i16>>,
+{
+    compare(bytes, &make).unwrap_or_else(|difference| panic!("{difference}"))
+}
+
+/// Runs [`store_fuzz`] on the inputs of a seed, half of them short.
+///
+/// # Panics
+/// If an input fails, with the shortest that was found; `make_text` is how the constructor is written. Also if a variable
+/// is not a number.
+pub fn generated_inputs_find_nothing<S>(make_text: &str, make: impl Fn(&Layout) -> S)
+where
+    S: Store<Value: From<i16>>,
+{
+    let seed = number("ADAPM_FUZZ_SEED", 1);
+    let inputs = number("ADAPM_FUZZ_INPUTS", INPUTS);
+    let mut deep = 0;
+    for at in 0..inputs {
+        let bytes = generate(seed, at);
+        match verdict(&bytes, &make) {
+            Ok(held) => deep += u64::from(held),
+            Err(_) => {
+                let (bytes, what) = minimise(bytes, &make);
+                panic!(
+                    "input {at} of seed {seed} fails, in short: {what}\n  again: \
+                     crate::store_fuzz(&{bytes:?}, {make_text});"
+                );
+            }
+        }
+    }
+    // Past the capture of the test runner only on request: the count tells that something was tested.
+    eprintln!("{inputs} inputs of seed {seed}, a copy was held in {deep}");
+    assert!(deep * 2 >= inputs, "{deep} of {inputs} inputs hold a copy: the generator has become too tame");
+}
+
+/// As [`compare`], and a panic of the store is a difference too.
+fn verdict<S>(bytes: &[u8], make: &impl Fn(&Layout) -> S) -> Result<bool, String>
+where
+    S: Store<Value: From<i16>>,
+{
+    panic::catch_unwind(AssertUnwindSafe(|| compare(bytes, make)))
+        .unwrap_or_else(|_| Err(String::from("the store panicked, as said above")))
+}
+
+/// The shortest input found that fails as well, and how: cuts pieces out while that helps.
+fn minimise<S>(mut bytes: Vec<u8>, make: &impl Fn(&Layout) -> S) -> (Vec<u8>, String)
+where
+    S: Store<Value: From<i16>>,
+{
+    let mut what = verdict(&bytes, make).err().unwrap_or_else(|| String::from("not every time"));
+    let mut tries = TRIES_MAX;
+    let mut piece = bytes.len() / 2;
+    while piece > 0 {
+        let (mut start, before) = (0, bytes.len());
+        while start + piece <= bytes.len() && tries > 0 {
+            let shorter = [&bytes[..start], &bytes[start + piece..]].concat();
+            tries -= 1;
+            match verdict(&shorter, make) {
+                Ok(_) => start += piece,
+                Err(difference) => (bytes, what) = (shorter, difference),
+            }
+        }
+        // The last pieces are single bytes, for as long as one of them can go.
+        if piece > 1 || bytes.len() == before {
+            piece /= 2;
+        }
+    }
+    (bytes, what)
+}
+
+fn generate(seed: u64, at: u64) -> Vec<u8> {
+    let mut choices = Choices::from_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ at);
+    let bytes_max = if at.is_multiple_of(2) { 64 } else { 512 };
+    let mut bytes = vec![0; choices.below(bytes_max) as usize + 16];
+    bytes.iter_mut().for_each(|byte| *byte = choices.below(256) as u8);
+    bytes
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    let Ok(text) = std::env::var(variable) else { return default };
+    text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}: give a number"))
+}
+
+fn compare<S>(bytes: &[u8], make: &impl Fn(&Layout) -> S) -> Result<bool, String>
+where
+    S: Store<Value: From<i16>>,
+{
+    let mut choices = Choices::from_bytes(bytes);
+    let lens = [choices.below(4) as usize + 1, choices.below(70) as usize + 1];
+    let layout = Layout::dense(&[(9, lens[0]), (7, lens[1])]).expect("the layout is legal");
+    let pair = Pair { reference: ReferenceStore::new(&layout), store: make(&layout), end: layout.keys().end };
+    let mut held = false;
+    while !choices.is_exhausted() {
+        held |= pair.step(&mut choices)?;
+    }
+    pair.visit(Key(0)..pair.end)?;
+    Ok(held)
+}
+
+/// The store under test beside the one that it must look like.
+struct Pair<S: Store> {
+    reference: ReferenceStore<S::Value>,
+    store: S,
+    end: Key,
+}
+
+impl<S: Store<Value: From<i16>>> Pair<S> {
+    /// One call to each store, and a look at its key; true if the call made a copy.
+    fn step(&self, choices: &mut Choices<'_>) -> Result<bool, String> {
+        let key = Key(choices.below(self.end.0));
+        let choice = choices.below(8);
+        let call = match choice {
+            0..2 => {
+                let with_delta = choices.flag();
+                self.reference.reserve(key, with_delta);
+                self.store.reserve(key, with_delta);
+                format!("reserve({key}, {with_delta})")
+            }
+            2 => {
+                self.reference.release(key);
+                self.store.release(key);
+                format!("release({key})")
+            }
+            3 => {
+                let to = Key(choices.below(self.end.0 + 1));
+                let keys = key.min(to)..key.max(to);
+                self.visit(keys.clone())?;
+                format!("visit({keys:?})")
+            }
+            4 => {
+                self.reference.prefetch(key);
+                self.store.prefetch(key);
+                format!("prefetch({key})")
+            }
+            // Words are arbitrary: only what an engine would let a worker push to.
+            5 if self.reference.with_slot(key, |slot| is_sound(&slot)) => {
+                let update: Vec<_> = (1..=self.reference.value_len(key) as i16).map(S::Value::from).collect();
+                let expected = self.reference.push(key, &update);
+                let pushed = self.store.push(key, &update);
+                if pushed != expected {
+                    return Err(format!("push to {key} is {pushed:?}, it must be {expected:?}"));
+                }
+                format!("push to {key}")
+            }
+            _ => {
+                let writing = Writing::new(choices);
+                self.reference.with_slot(key, |slot| writing.write(slot));
+                self.store.with_slot(key, |slot| writing.write(slot));
+                format!("writing to the slot of {key}")
+            }
+        };
+        let expected = self.reference.with_slot(key, Seen::of);
+        let found = super::look(&self.store, key);
+        if found == expected {
+            return Ok(choice < 2);
+        }
+        Err(format!("after {call}, {key} has {}", difference(&found, &expected)))
+    }
+
+    fn visit(&self, keys: Range<Key>) -> Result<(), String> {
+        let (expected, found) =
+            (super::all(&self.reference, keys.clone()), super::all(&self.store, keys.clone()));
+        let names = |all: &[(Key, Seen<S::Value>)]| all.iter().map(|(key, _)| *key).collect::<Vec<_>>();
+        if names(&found) != names(&expected) {
+            let (found, expected) = (names(&found), names(&expected));
+            return Err(format!("visit({keys:?}) shows {found:?}, it must show {expected:?}"));
+        }
+        match found.iter().zip(&expected).find(|(found, expected)| found != expected) {
+            Some(((key, found), (_, expected))) => {
+                Err(format!("visit({keys:?}) shows {key} with {}", difference(found, expected)))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether the slot has what its word says.
+fn is_sound<V: Value>(slot: &Slot<'_, V>) -> bool {
+    match slot.word.state() {
+        State::Main => !slot.value.is_empty(),
+        State::Replica => !slot.value.is_empty() && !slot.delta.is_empty(),
+        State::None | State::Requested | State::Releasing => true,
+    }
+}
+
+/// The first thing in which two slots differ.
+fn difference<V: Value>(found: &Seen<V>, expected: &Seen<V>) -> String {
+    if found.word != expected.word {
+        return format!("the word {:?}, it must be {:?}", found.word, expected.word);
+    }
+    if found.version != expected.version {
+        return format!("version {}, it must be {}", found.version, expected.version);
+    }
+    let value = (&found.value, &expected.value);
+    let (name, (found, expected)) =
+        if value.0 == value.1 { ("delta", (&found.delta, &expected.delta)) } else { ("value", value) };
+    if found.len() != expected.len() {
+        return format!("a {name} of {} elements, it must have {}", found.len(), expected.len());
+    }
+    let at = found.iter().zip(expected).position(|(found, expected)| found != expected).unwrap_or(0);
+    format!("{name}[{at}] = {:?}, it must be {:?}", found[at], expected[at])
+}
+
+/// What a caller writes into a slot: the word always, the rest where a copy is held.
+struct Writing {
+    word: Word,
+    version: Version,
+    first: i16,
+}
+
+impl Writing {
+    fn new(choices: &mut Choices<'_>) -> Self {
+        let word = Word::from_bits(if choices.flag() { choices.word() } else { 0 });
+        Self { word, version: Version(choices.number()), first: choices.below(256) as i16 }
+    }
+
+    fn write<V: Value + From<i16>>(&self, slot: Slot<'_, V>) {
+        *slot.word = self.word;
+        // The version of an absent copy is not kept by every store.
+        if !slot.value.is_empty() {
+            *slot.version = self.version;
+        }
+        for (element, number) in slot.value.iter_mut().chain(slot.delta).zip(self.first..) {
+            *element = V::from(number);
+        }
+    }
+}
+
+/// Inputs of one test unless said otherwise.
+const INPUTS: u64 = 10_000;
+/// Inputs that are tried on the way to a shorter one.
+const TRIES_MAX: usize = 2_000;

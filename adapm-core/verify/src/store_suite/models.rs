@@ -1,0 +1,296 @@
+//! The claims of the store suite that only a model checker can decide: loom runs two threads in all orders, and with all
+//! the values that the memory model lets them see.
+//!
+//! The store must take its primitives from `loom` where it is built with `--cfg adapm_loom`. A latch of `std` is invisible to
+//! loom; [`what_is_written_under_a_latch_is_seen_under_the_next`] says so, and every other model asks it first, as they
+//! would wait for such a latch forever. Not here: more than two threads, and the order in which they get in.
+
+use std::sync::Arc;
+
+use adapm_core::id::Key;
+use adapm_core::layout::Layout;
+use adapm_core::slot::{Pushed, Slot, Word};
+use adapm_core::store::Store;
+use adapm_core::value::{Value, accumulate};
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::thread;
+
+use super::look;
+
+/// What one of the two threads of a model does.
+type Part<S> = fn(&S, &Witness);
+
+/// What is written before a latch is let go is seen by whoever has it next, the store's memory and the caller's alike.
+pub fn what_is_written_under_a_latch_is_seen_under_the_next<S, M>(make: M)
+where
+    S: Store + Send + Sync + 'static,
+    M: Fn(&Layout) -> S + Send + Sync + 'static,
+{
+    check(move || {
+        let store = Arc::new(make(&layout()));
+        let [written, done] = [(); 2].map(|()| loom::sync::Arc::new(AtomicU32::new(0)));
+        let writer = {
+            let (store, written, done) = (Arc::clone(&store), written.clone(), done.clone());
+            thread::spawn(move || {
+                written.store(1, Ordering::Relaxed);
+                store.with_slot(KEY, |slot| *slot.word = Word::MAIN_AT_HOME);
+                done.store(1, Ordering::Relaxed);
+            })
+        };
+        // Loom tries both orders of these two, and so both of the accesses of the slot, also if it cannot see the latch. A
+        // relaxed load makes nothing visible.
+        done.load(Ordering::Relaxed);
+        if store.with_slot(KEY, |slot| *slot.word) == Word::MAIN_AT_HOME {
+            assert_eq!(
+                written.load(Ordering::Relaxed),
+                1,
+                "the latch does not make visible what was written before: \
+                 it is weaker than acquire and release, or not made of loom's primitives"
+            );
+        }
+        writer.join().expect("the writer does not fail");
+    });
+}
+
+/// Two accesses of one key exclude each other, and no push is lost.
+pub fn two_accesses_exclude_each_other<S, M>(make: M)
+where
+    S: Store<Value: From<i16>> + Send + Sync + 'static,
+    M: Fn(&Layout) -> S + Send + Sync + 'static,
+{
+    let push: Part<S> = |store, witness| assert!(push(store, witness));
+    model(make, found, [push, push], |store, witness| {
+        assert_eq!((value(store, KEY), witness.entered()), (elements(2), 2));
+    });
+}
+
+/// So do two accesses of a key that holds nothing but a word.
+pub fn words_of_absent_keys_are_latched_too<S, M>(make: M)
+where
+    S: Store<Value: From<i16>> + Send + Sync + 'static,
+    M: Fn(&Layout) -> S + Send + Sync + 'static,
+{
+    let count: Part<S> = |store, witness| store.with_slot(KEY, |slot| witness.count(slot));
+    model(
+        make,
+        |_| (),
+        [count, count],
+        |store, witness| {
+            assert_eq!((look(store, KEY).word.bits(), witness.entered()), (2, 2));
+        },
+    );
+}
+
+/// `visit` takes the latch of each key that it shows.
+pub fn visits_and_accesses_exclude_each_other<S, M>(make: M)
+where
+    S: Store<Value: From<i16>> + Send + Sync + 'static,
+    M: Fn(&Layout) -> S + Send + Sync + 'static,
+{
+    let worker: Part<S> = |store, witness| assert!(push(store, witness));
+    let visitor: Part<S> = |store, witness| {
+        store.visit(KEY..NEIGHBOUR, |_, mut slot| {
+            witness.enter(slot.value);
+            assert_eq!(slot.push(&elements(1)), Pushed::Done);
+        });
+    };
+    model(make, found, [worker, visitor], |store, witness| {
+        assert_eq!((value(store, KEY), witness.entered()), (elements(2), 2));
+    });
+}
+
+/// A worker meets a copy that is taken out and released, whole or not at all, and the elements of the key that gets its
+/// memory next are not his.
+pub fn a_copy_leaves_whole_or_not_at_all<S, M>(make: M)
+where
+    S: Store<Value: From<i16>> + Send + Sync + 'static,
+    M: Fn(&Layout) -> S + Send + Sync + 'static,
+{
+    let worker: Part<S> = |store, witness| witness.accept(push(store, witness));
+    let owner: Part<S> = |store, witness| {
+        let mut taken = elements::<S::Value>(0);
+        store.with_slot(KEY, |slot| {
+            witness.enter(slot.value);
+            accumulate(&mut taken, slot.value);
+            *slot.word = Word::EMPTY;
+        });
+        store.release(KEY);
+        store.reserve(NEIGHBOUR, true);
+        store.with_slot(NEIGHBOUR, |slot| slot.value.copy_from_slice(&elements(7)));
+        witness.take(taken == elements(1));
+    };
+    model(make, found, [worker, owner], |store, witness| {
+        assert_eq!(witness.accepted(), witness.taken(), "a push was lost, or counted twice");
+        assert_eq!(value(store, NEIGHBOUR), elements(7));
+        assert_eq!(look(store, KEY).word, Word::EMPTY);
+    });
+}
+
+/// A delta that comes or goes keeps what a worker pushes meanwhile.
+pub fn a_delta_comes_and_goes_beside_a_push<S, M>(make: M)
+where
+    S: Store<Value: From<i16>> + Send + Sync + 'static,
+    M: Fn(&Layout) -> S + Send + Sync + 'static,
+{
+    let worker: Part<S> = |store, witness| assert!(push(store, witness));
+    let owner: Part<S> = |store, _| {
+        store.reserve(KEY, true);
+        store.reserve(KEY, false);
+    };
+    model(make, found, [worker, owner], |store, _| {
+        let seen = look(store, KEY);
+        assert_eq!((seen.value, seen.delta), (elements(1), Vec::new()));
+    });
+}
+
+/// `reserve` and `release` keep a word that is written meanwhile.
+pub fn words_outlive_copies_that_come_and_go<S, M>(make: M)
+where
+    S: Store<Value: From<i16>> + Send + Sync + 'static,
+    M: Fn(&Layout) -> S + Send + Sync + 'static,
+{
+    let writer: Part<S> = |store, witness| store.with_slot(KEY, |slot| witness.count(slot));
+    let owner: Part<S> = |store, _| {
+        store.reserve(KEY, false);
+        store.release(KEY);
+    };
+    model(
+        make,
+        |_| (),
+        [writer, owner],
+        |store, _| {
+            let seen = look(store, KEY);
+            assert_eq!((seen.word.bits(), seen.value.len()), (1, 0));
+        },
+    );
+}
+
+/// Two threads reserve, fill and release keys of their own.
+pub fn different_keys_come_and_go_at_once<S, M>(make: M)
+where
+    S: Store<Value: From<i16>> + Send + Sync + 'static,
+    M: Fn(&Layout) -> S + Send + Sync + 'static,
+{
+    let first: Part<S> = |store, _| {
+        store.reserve(KEY, false);
+        store.with_slot(KEY, |slot| slot.value.copy_from_slice(&elements(1)));
+        store.release(KEY);
+    };
+    let second: Part<S> = |store, _| {
+        store.reserve(NEIGHBOUR, false);
+        store.with_slot(NEIGHBOUR, |slot| slot.value.copy_from_slice(&elements(2)));
+    };
+    model(
+        make,
+        |_| (),
+        [first, second],
+        |store, _| {
+            assert_eq!((value(store, KEY), value(store, NEIGHBOUR)), (Vec::new(), elements(2)));
+        },
+    );
+}
+
+/// Runs both parts in all orders, on a store that is prepared first and looked at in the end.
+fn model<S, M>(make: M, prepare: fn(&S), parts: [Part<S>; 2], end: Part<S>)
+where
+    S: Store<Value: From<i16>> + Send + Sync + 'static,
+    M: Fn(&Layout) -> S + Send + Sync + 'static,
+{
+    let make = Arc::new(make);
+    let first = Arc::clone(&make);
+    what_is_written_under_a_latch_is_seen_under_the_next(move |layout| first(layout));
+    check(move || {
+        let shared = Arc::new((make(&layout()), Witness::default()));
+        prepare(&shared.0);
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || parts[1](&shared.0, &shared.1))
+        };
+        parts[0](&shared.0, &shared.1);
+        other.join().expect("the other thread does not fail");
+        end(&shared.0, &shared.1);
+    });
+}
+
+/// As `loom::model`, with a bound of two preemptions unless `LOOM_MAX_PREEMPTIONS` says another.
+fn check(body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(PREEMPTIONS);
+    builder.check(body);
+}
+
+/// Tells whether two threads were in a slot at once, or one did not see the other's stay: then a count is lost.
+#[derive(Default)]
+struct Witness {
+    entered: AtomicU32,
+    accepted: AtomicU32,
+    taken: AtomicU32,
+}
+
+impl Witness {
+    /// Stays in the slot, with room for another thread to get in, while `value` must not change.
+    fn enter<V: Value>(&self, value: &[V]) {
+        let before = value.to_vec();
+        let seen = self.entered.load(Ordering::Relaxed);
+        self.entered.store(seen + 1, Ordering::Relaxed);
+        assert_eq!(value, before, "the value changed while its slot was in use");
+    }
+
+    /// Adds one to the word.
+    fn count<V: Value>(&self, slot: Slot<'_, V>) {
+        let bits = slot.word.bits();
+        self.enter(slot.value);
+        *slot.word = Word::from_bits(bits + 1);
+    }
+
+    fn accept(&self, accepted: bool) {
+        self.accepted.store(u32::from(accepted), Ordering::Relaxed);
+    }
+
+    fn take(&self, taken: bool) {
+        self.taken.store(u32::from(taken), Ordering::Relaxed);
+    }
+
+    fn entered(&self) -> u32 {
+        self.entered.load(Ordering::Relaxed)
+    }
+
+    fn accepted(&self) -> u32 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    fn taken(&self) -> u32 {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+/// The key is a main copy of zeros.
+fn found<S: Store>(store: &S) {
+    store.reserve(KEY, false);
+    store.with_slot(KEY, |mut slot| slot.found());
+}
+
+/// Pushes ones as a worker does; whether they were accepted.
+fn push<S: Store<Value: From<i16>>>(store: &S, witness: &Witness) -> bool {
+    store.with_slot(KEY, |mut slot| {
+        witness.enter(slot.value);
+        slot.push(&elements(1)) == Pushed::Done
+    })
+}
+
+fn value<S: Store>(store: &S, key: Key) -> Vec<S::Value> {
+    look(store, key).value
+}
+
+fn elements<V: Value + From<i16>>(element: i16) -> Vec<V> {
+    vec![V::from(element); LEN]
+}
+
+fn layout() -> Layout {
+    Layout::dense(&[(3, LEN)]).expect("a legal layout")
+}
+
+const LEN: usize = 2;
+const KEY: Key = Key(0);
+const NEIGHBOUR: Key = Key(1);
+const PREEMPTIONS: usize = 2;

@@ -1,0 +1,215 @@
+//! Driving endpoints in tests: frames whose content follows from a number, and loops that end in a panic instead of a hang.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::thread;
+
+use adapm_core::id::NodeId;
+use adapm_core::transport::{Frame, Received, SendError, Transport};
+
+use crate::arb::Choices;
+use crate::silence::patience;
+
+/// One turn of driving an endpoint that has nothing to wait for.
+pub(super) const TURN: Duration = Duration::from_millis(1);
+/// Waits of a thread that is to be woken.
+pub(super) const WAITS: usize = 500;
+/// A way that has taken this many frames of [`LOAD_BYTES`] and is not full has no bound.
+const LOADS_MAX: u64 = 4_096;
+/// More wakes than anybody has asked for in one go.
+const WAKES_MAX: usize = 30_000;
+const LOAD_BYTES: usize = 64 << 10;
+
+/// Turns of driving until a frame counts as lost: in most of them two endpoints wait.
+pub(super) fn turns_max() -> usize {
+    (patience().as_millis() / (2 * TURN.as_millis())) as usize
+}
+
+/// One node of the crowd: what it has sent to and received from each peer.
+pub(super) struct Party {
+    node: u16,
+    peers: Vec<u16>,
+    sent: Vec<u64>,
+    received: Vec<u64>,
+    /// Sends that were refused and not yet repeated.
+    refused: VecDeque<(usize, Frame)>,
+    scratch: Frame,
+}
+
+impl Party {
+    pub(super) fn new(node: u16, nodes: u16) -> Self {
+        let peers: Vec<u16> = (0..nodes).filter(|peer| *peer != node).collect();
+        let zeros = vec![0; peers.len()];
+        let (sent, received) = (zeros.clone(), zeros);
+        Self { node, peers, sent, received, refused: VecDeque::new(), scratch: Frame::default() }
+    }
+
+    pub(super) fn is_done(&self, frames: u64) -> bool {
+        self.refused.is_empty() && self.sent.iter().chain(&self.received).all(|count| *count == frames)
+    }
+
+    /// Sends to every peer until its way is full or all is sent.
+    pub(super) fn send_all<T: Transport>(&mut self, end: &mut T, frames: u64) {
+        for _ in 0..self.refused.len() {
+            let (at, frame) = self.refused.pop_front().expect("counted");
+            self.send(end, at, frame);
+        }
+        for at in 0..self.peers.len() {
+            while self.sent[at] < frames && self.refused.iter().all(|(refused, _)| *refused != at) {
+                let frame = numbered(self.node, self.peers[at], self.sent[at]);
+                self.sent[at] += 1;
+                self.send(end, at, frame);
+            }
+        }
+    }
+
+    fn send<T: Transport>(&mut self, end: &mut T, at: usize, mut frame: Frame) {
+        match end.send(NodeId(self.peers[at]), &mut frame) {
+            Ok(()) => {}
+            Err(SendError::Full) => self.refused.push_back((at, frame)),
+            Err(SendError::Transport(error)) => panic!("send failed: {error}"),
+        }
+    }
+
+    pub(super) fn receive<T: Transport>(&mut self, end: &mut T) {
+        match expect(end.recv(None, &mut self.scratch)) {
+            Received::Frame(from) => {
+                let at = self.peers.iter().position(|peer| *peer == from.0).expect("a peer sent it");
+                let expected = numbered(from.0, self.node, self.received[at]);
+                assert!(self.scratch == expected, "frame {} of {from} lost or changed", self.received[at]);
+                self.received[at] += 1;
+            }
+            Received::Woken => {}
+            Received::TimedOut => panic!("a wait forever ended"),
+            Received::Lost(node, loss) => panic!("node {node} lost: {loss}"),
+        }
+    }
+}
+
+/// Sends to `to`, to which nothing is under way, until the way is full; the number of frames sent, and the one refused.
+pub(super) fn fill<T: Transport>(end: &mut T, to: NodeId) -> (u64, Frame) {
+    for number in 0..LOADS_MAX {
+        let mut frame = load(number);
+        match end.send(to, &mut frame) {
+            Ok(()) => {}
+            Err(SendError::Full) => return (number, frame),
+            Err(SendError::Transport(error)) => panic!("send failed: {error}"),
+        }
+    }
+    panic!("a way took {LOADS_MAX} frames that nobody received: it needs a bound");
+}
+
+/// Receives [`WAITS`] times, forever each time, and says so through the channel before each and behind the last.
+pub(super) fn wait_for_ever<T>(mut end: T, expected: Received) -> mpsc::Receiver<()>
+where
+    T: Transport + Send + 'static,
+{
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let mut frame = Frame::default();
+        for _ in 0..WAITS {
+            tell.send(()).expect("the test waits");
+            assert_eq!(expect(end.recv(None, &mut frame)), expected);
+        }
+        tell.send(()).expect("the test waits");
+    });
+    told
+}
+
+/// Drives `end`, whatever arrives, until the channel says something.
+pub(super) fn drive_until<T: Transport>(told: &mpsc::Receiver<()>, end: &mut T, fault: &str) {
+    let mut scratch = Frame::default();
+    for _ in 0..turns_max() {
+        match told.try_recv() {
+            Ok(()) => return,
+            Err(mpsc::TryRecvError::Empty) => expect(end.recv(Some(TURN), &mut scratch)),
+            Err(mpsc::TryRecvError::Disconnected) => break,
+        };
+    }
+    panic!("{fault}");
+}
+
+/// Uses up the wakes that wait, and returns their number; there must be an end to them.
+pub(super) fn hear_wakes<T: Transport>(end: &mut T) -> usize {
+    let mut scratch = Frame::default();
+    let woken = |_: &usize| expect(end.recv(Some(Duration::ZERO), &mut scratch)) == Received::Woken;
+    let heard = (0..WAKES_MAX).take_while(woken).count();
+    assert!(heard < WAKES_MAX, "a wake is told forever");
+    heard
+}
+
+pub(super) fn send<T: Transport>(end: &mut T, to: NodeId, frame: &mut Frame) {
+    let expected = frame.clone();
+    for _ in 0..turns_max() {
+        match end.send(to, frame) {
+            Ok(()) => return,
+            Err(SendError::Full) => {
+                assert!(*frame == expected, "a refused frame is unchanged");
+                let received = expect(end.recv(Some(TURN), &mut Frame::default()));
+                assert!(!matches!(received, Received::Frame(_)), "nobody sent to {to}'s peer");
+            }
+            Err(SendError::Transport(error)) => panic!("send failed: {error}"),
+        }
+    }
+    panic!("the way to {to} stays full");
+}
+
+/// Receives one frame while driving `others`, to which nobody sends.
+pub(super) fn receive<T: Transport>(end: &mut T, frame: &mut Frame, others: &mut [&mut T]) -> NodeId {
+    let mut scratch = Frame::default();
+    for _ in 0..turns_max() {
+        if let Received::Frame(from) = expect(end.recv(Some(TURN), frame)) {
+            return from;
+        }
+        for other in others.iter_mut() {
+            let received = expect(other.recv(Some(Duration::ZERO), &mut scratch));
+            assert!(!matches!(received, Received::Frame(_)), "a frame went to the wrong node");
+        }
+    }
+    panic!("a frame was lost");
+}
+
+pub(super) fn expect<E: core::error::Error>(received: Result<Received, E>) -> Received {
+    received.unwrap_or_else(|error| panic!("recv failed: {error}"))
+}
+
+/// The frame `number` from one node to another: both ids, the number, and a size and content that follow from them.
+fn numbered(from: u16, to: u16, number: u64) -> Frame {
+    let seed = u64::from(from) << 48 | u64::from(to) << 32 | number;
+    let mut choices = Choices::from_seed(seed);
+    let values = match choices.below(10) {
+        0 => 0,
+        1 => choices.below(200_000) as usize,
+        _ => choices.below(2_000) as usize,
+    };
+    let mut frame = filled(choices.below(300) as usize, values, seed);
+    frame.head.extend_from_slice(&seed.to_le_bytes());
+    frame
+}
+
+/// The frame `number` of those that fill a way.
+pub(super) fn load(number: u64) -> Frame {
+    filled(8, LOAD_BYTES, number)
+}
+
+pub(super) fn filled(head: usize, values: usize, seed: u64) -> Frame {
+    let mut choices = Choices::from_seed(seed);
+    let mut bytes = seed.to_le_bytes();
+    let mut frame = Frame { head: Vec::with_capacity(head), ..Frame::default() };
+    frame.head.extend((0..head).map(|at| bytes[at % 8] ^ (at / 8) as u8));
+    frame.values.resize(values);
+    for chunk in frame.values.bytes_mut().chunks_mut(512) {
+        bytes = choices.word().to_le_bytes();
+        chunk.iter_mut().zip(bytes.iter().cycle()).for_each(|(to, from)| *to = *from);
+    }
+    frame
+}
+
+pub(super) fn pair<T>(ends: Vec<T>) -> [T; 2] {
+    ends.try_into().ok().expect("the constructor returns one endpoint per node")
+}
+
+pub(super) fn triple<T>(ends: Vec<T>) -> [T; 3] {
+    ends.try_into().ok().expect("the constructor returns one endpoint per node")
+}

@@ -1,0 +1,155 @@
+//! Green must mean something: mistakes planted in engines and in link sessions are found by simulated clusters.
+//!
+//! A bug of the protocol runs with only the checker of the invariant that it breaks; a run that never ends breaks the sixth.
+//! What else it does (a failed assertion) does not count. A bug of a session counts whenever a run ends badly: links have
+//! no checkers of their own but what they promise.
+
+use std::io::Write;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+use std::thread;
+
+use adapm_verify::LinkBug;
+use adapm_verify::sim::Failure;
+use adapm_verify::sim::checked::{Conditions, Run, Wrong};
+use adapm_verify::{Bug, Checks};
+
+/// Runs after which a bug counts as not found.
+const SEEDS_MAX: u64 = 500;
+
+const NOBODY_LIES: &str = "no node of a simulated cluster lies";
+
+/// Bugs that other suites find, and why this one does not.
+const OUT_OF_REACH: [(Bug, &str); 12] = [
+    (Bug::WaitForLaterChanges, "workers of a simulated cluster pause, and no response is full then"),
+    (Bug::TrustLatestFact, "a fact hardly ever arrives behind a newer one where links keep their order"),
+    (Bug::AwaitLost, "a loss is told so late that no round waits any more"),
+    (Bug::BlameLateAnswer, "a loss is told so late that no answer is on its way any more"),
+    (Bug::DeafToAnswers, "hardly any round leaves a request without an answer at six looks in a row"),
+    (Bug::CountAbsence, "nobody is stopped for six looks, as its peers would give it up"),
+    (Bug::BelieveAnyForward, NOBODY_LIES),
+    (Bug::BelieveAnyGrant, NOBODY_LIES),
+    (Bug::BelieveAnyRetry, NOBODY_LIES),
+    (Bug::BelieveAnyAnswer, NOBODY_LIES),
+    (Bug::BelieveAnyResidence, NOBODY_LIES),
+    (Bug::HeedLost, "links deliver nothing of a peer that they have given up"),
+];
+
+#[test]
+fn every_planted_bug_within_reach_is_found_in_simulated_clusters() {
+    show(&format!("{:22} {:>9}  {:>5}  what it said\n", "planted bug", "invariant", "seeds"));
+    let (mut found, mut missed) = (0, Vec::new());
+    let is_near = |bug: &Bug| OUT_OF_REACH.iter().all(|(far, _)| far != bug);
+    let engines = Bug::ALL.into_iter().filter(is_near);
+    let rows: Vec<_> = thread::scope(|scope| {
+        let of_engines =
+            engines.map(|bug| (bug.to_string(), bug.invariant().to_string(), scope.spawn(move || find(bug))));
+        let of_links = LinkBug::ALL
+            .map(|bug| (format!("{bug:?}"), String::from("link"), scope.spawn(move || find_in_links(bug))));
+        // All are started before the first is waited for.
+        let begun: Vec<_> = of_engines.chain(of_links).collect();
+        begun
+            .into_iter()
+            .map(|(bug, breaks, search)| (bug, breaks, search.join().expect("a search ends")))
+            .collect()
+    });
+    for (bug, breaks, detection) in rows {
+        let Some((seeds, what)) = detection else {
+            missed.push(bug);
+            continue;
+        };
+        found += 1;
+        show(&format!("{bug:22} {breaks:>9}  {seeds:>5}  {what}\n"));
+    }
+    for (bug, reason) in OUT_OF_REACH {
+        show(&format!("{:22} {:>9}      -  {reason}\n", bug.to_string(), bug.invariant()));
+    }
+    let all = Bug::ALL.len() + LinkBug::ALL.len();
+    show(&format!("{found} of {all} planted bugs found by the simulator\n"));
+    assert_eq!(missed, Vec::<String>::new(), "bugs that the simulator does not find");
+}
+
+/// Past the capture of the test runner: the table is to be seen in every run.
+fn show(line: &str) {
+    std::io::stdout().write_all(line.as_bytes()).expect("standard output takes the table");
+}
+
+#[test]
+fn a_planted_bug_is_hidden_from_a_checker_that_is_off() {
+    for bug in Bug::ALL {
+        let hidden = (0..5).all(|seed| detect(seed, bug, Checks::NONE).is_none());
+        assert!(hidden, "{bug} is found without a checker");
+    }
+}
+
+/// How many runs it takes to find the bug, and what was found.
+fn find(bug: Bug) -> Option<(u64, String)> {
+    let checks = Checks::only(bug.invariant());
+    (0..SEEDS_MAX).find_map(|seed| Some((seed + 1, detect(seed, bug, checks)?)))
+}
+
+fn detect(seed: u64, bug: Bug, checks: Checks) -> Option<String> {
+    let run = match bug {
+        Bug::NeverAskIdle | Bug::BlameUnasked => Run::under(seed, Conditions::Mute),
+        bug if bug.needs_loss() => Run::with_loss(seed),
+        _ => Run::new(seed),
+    };
+    match quietly(&run.with_bug(bug, checks))? {
+        Failure::Violation(Wrong::Invariant(violation)) if checks.contains(violation.invariant) => {
+            Some(violation.what)
+        }
+        // Invariant 6: every operation completes.
+        Failure::Stuck(what) if checks.contains(6) => Some(brief(&what)),
+        _ => None,
+    }
+}
+
+fn find_in_links(bug: LinkBug) -> Option<(u64, String)> {
+    (0..SEEDS_MAX).find_map(|seed| Some((seed + 1, brief(&detect_in_links(seed, bug)?))))
+}
+
+/// What goes wrong with the bug and does not without it.
+fn detect_in_links(seed: u64, bug: LinkBug) -> Option<String> {
+    let with_bug = |conditions| {
+        let mut run = Run::under(seed, conditions);
+        run.link_bug = Some(bug);
+        quietly(&run)
+    };
+    for conditions in [Conditions::Any, Conditions::SlowLinks] {
+        if let Some(failure) = with_bug(conditions) {
+            return Some(failure.to_string());
+        }
+    }
+    // Over a dead link it is wrong that nobody is given up.
+    let is_loss = |failure: &Failure<Wrong>| matches!(failure, Failure::Violation(Wrong::Delivery(_)));
+    let is_right = quietly(&Run::under(seed, Conditions::DeadLink)).is_some_and(|failure| is_loss(&failure));
+    match with_bug(Conditions::DeadLink) {
+        None if is_right => Some(String::from("nobody is given up over a dead link")),
+        Some(failure) if is_right && !is_loss(&failure) => Some(failure.to_string()),
+        _ => None,
+    }
+}
+
+fn brief(what: &str) -> String {
+    what.chars().take(100).collect()
+}
+
+/// How the run ends badly, if it does; a panic is another matter.
+fn quietly(run: &Run) -> Option<Failure<Wrong>> {
+    hush_panics();
+    panic::catch_unwind(AssertUnwindSafe(|| run.run())).ok()?.err()
+}
+
+/// An engine with a bug fails its own assertions now and then: these stories are not wanted.
+fn hush_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let loud = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let of_this_test = info.location().is_some_and(|at| at.file().ends_with("sim_planted.rs"));
+            if of_this_test {
+                loud(info);
+            }
+        }));
+    });
+}

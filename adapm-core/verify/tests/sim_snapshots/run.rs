@@ -1,0 +1,225 @@
+//! One run: what workers do, and what it cost.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use adapm_core::policy::System;
+use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
+use adapm_verify::sim::engines::{Board, Engines, EnginesConfig, Machine, Totals};
+use adapm_verify::sim::{Perfect, Program, Simulator, Step, Then, Who};
+
+use crate::pattern::{KEYS, NODES, Pattern, WORKERS};
+
+/// What a claim varies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub(crate) clocks: u64,
+    /// Clocks from a signal to the access.
+    pub(crate) ahead: u64,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self { clocks: 400, ahead: 20 }
+    }
+}
+
+/// What a run cost, all nodes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cost {
+    pub(crate) nanos: u64,
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    /// Keys read.
+    pub(crate) local: u64,
+    pub(crate) waited: u64,
+    pub(crate) remote: u64,
+    pub(crate) relocations: u64,
+    pub(crate) replicas: u64,
+    /// Replicas held, times how long.
+    pub(crate) replica_nanos: u128,
+    /// Mean.
+    pub(crate) staleness_nanos: u64,
+}
+
+impl Cost {
+    pub(crate) fn reads(&self) -> u64 {
+        self.local + self.waited + self.remote
+    }
+
+    pub(crate) fn local_share(&self) -> f64 {
+        self.local as f64 / self.reads() as f64
+    }
+
+    /// The mean over time.
+    pub(crate) fn replicas_held(&self) -> f64 {
+        self.replica_nanos as f64 / self.nanos as f64
+    }
+}
+
+/// Runs `pattern` under `system`.
+pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
+    let machine = Machine::ETHERNET;
+    let config = EnginesConfig {
+        nodes: NODES,
+        workers: WORKERS,
+        // Sparse: main copies come into being at their homes when they are first looked at.
+        layout: Layout::sparse(&[(KEYS, 1)]).expect("there are keys"),
+        element_bytes: 400,
+        keys_per_key: 1,
+        machine,
+        clock: Clock(0),
+        round_nanos: None,
+    };
+    let engines = Engines::new(config, |_| system.policy(WORKERS)).expect("the configuration is valid");
+    let board = engines.board();
+    let mut simulator = Simulator::new(engines, Perfect::new(machine.wire(), NODES, 0), 0);
+    let mut crew = Crew::new(pattern, system, setting, board);
+    let end = simulator.run(&mut crew, Duration::from_secs(1_000)).expect("nothing is wrong");
+    let totals = simulator.subject().totals();
+    let before = crew.board.totals().first().copied().unwrap_or_default();
+    let since = |count: fn(&Totals) -> u64| count(&totals) - count(&before);
+    let refreshes = since(|totals| totals.engines.staleness.count());
+    Cost {
+        nanos: end.nanos_since(crew.began),
+        messages: since(|totals| totals.messages),
+        bytes: since(|totals| totals.bytes),
+        local: since(|totals| totals.local),
+        waited: since(|totals| totals.waited),
+        remote: since(|totals| totals.remote),
+        relocations: since(|totals| totals.engines.relocations),
+        replicas: since(|totals| totals.engines.replicas),
+        replica_nanos: crew.replica_nanos,
+        staleness_nanos: since(|totals| totals.engines.staleness.sum) / refreshes.max(1),
+    }
+}
+
+/// All workers.
+struct Crew {
+    pattern: Pattern,
+    system: System,
+    setting: Setting,
+    board: Rc<Board>,
+    lanes: BTreeMap<Who, Lane>,
+    /// When the first worker began to work.
+    began: Instant,
+    has_begun: bool,
+    looked: Instant,
+    replica_nanos: u128,
+}
+
+#[derive(Default)]
+struct Lane {
+    clock: u64,
+    is_ready: bool,
+    steps: VecDeque<Step>,
+}
+
+impl Crew {
+    fn new(pattern: Pattern, system: System, setting: Setting, board: Rc<Board>) -> Self {
+        let nodes = (0..NODES as u16).map(NodeId);
+        let places = nodes.flat_map(|node| (0..WORKERS as u16).map(move |worker| (node, WorkerId(worker))));
+        Self {
+            pattern,
+            system,
+            setting,
+            board,
+            lanes: places.map(|who| (who, Lane::default())).collect(),
+            began: Instant::ZERO,
+            has_begun: false,
+            looked: Instant::ZERO,
+            replica_nanos: 0,
+        }
+    }
+
+    /// Counts the replicas that are held since the last look.
+    fn look(&mut self, now: Instant) {
+        let held: u64 = (0..NODES as u16).map(|node| self.board.store(NodeId(node)).replicas()).sum();
+        self.replica_nanos += u128::from(now.nanos_since(self.looked)) * u128::from(held);
+        self.looked = now;
+    }
+
+    /// What comes before the first clock: under full replication the replicas.
+    fn prepare(&self, who: Who) -> VecDeque<Step> {
+        let mut steps = VecDeque::new();
+        match self.system {
+            System::Full if who.1 == WorkerId(0) => {
+                let keys = (0..KEYS).map(Key).collect();
+                steps.push_back(Step::Intent { keys, ahead: 0, clocks: 1 << 40 });
+            }
+            System::Classic | System::Full | System::Lapse => {}
+            _ => steps.extend((0..self.setting.ahead).map(|ahead| self.signal(who, ahead, ahead))),
+        }
+        if self.system == System::Full {
+            steps.extend([Step::Compute(Duration::from_millis(100)), Step::Barrier]);
+        }
+        steps
+    }
+
+    fn signal(&self, who: Who, clock: u64, ahead: u64) -> Step {
+        Step::Intent { keys: self.pattern.keys(who, clock), ahead, clocks: 1 }
+    }
+
+    /// What a worker does at a clock, signals of later clocks first.
+    fn work(&self, who: Who, clock: u64) -> VecDeque<Step> {
+        let Setting { clocks, ahead } = self.setting;
+        let mut steps = VecDeque::new();
+        match self.system {
+            System::Classic | System::Full => {}
+            System::Lapse if clock + LOCALIZED_AHEAD < clocks => {
+                steps.push_back(Step::Localize(self.pattern.keys(who, clock + LOCALIZED_AHEAD), Then::GoOn));
+            }
+            System::Lapse => {}
+            _ if clock + ahead < clocks => steps.push_back(self.signal(who, clock + ahead, ahead)),
+            _ => {}
+        }
+        let keys = self.pattern.keys(who, clock);
+        steps.extend([
+            Step::Pull(keys.clone(), Then::Wait),
+            Step::Compute(CLOCK),
+            Step::Push(keys, Then::Wait),
+            Step::Advance(1),
+        ]);
+        steps
+    }
+}
+
+impl Program for Crew {
+    fn next(&mut self, now: Instant, who: Who) -> Option<Step> {
+        let lane = self.lanes.get_mut(&who)?;
+        if let Some(step) = lane.steps.pop_front() {
+            if self.has_begun {
+                self.look(now);
+            }
+            return Some(step);
+        }
+        if !std::mem::replace(&mut lane.is_ready, true) {
+            let steps = self.prepare(who);
+            self.lanes.get_mut(&who)?.steps = steps;
+            return self.next(now, who);
+        }
+        if !std::mem::replace(&mut self.has_begun, true) {
+            (self.began, self.looked) = (now, now);
+            self.board.want_totals();
+        }
+        self.look(now);
+        let lane = self.lanes.get_mut(&who)?;
+        let clock = lane.clock;
+        lane.clock += 1;
+        let steps = match clock.cmp(&self.setting.clocks) {
+            std::cmp::Ordering::Less => self.work(who, clock),
+            std::cmp::Ordering::Equal => [Step::End].into(),
+            std::cmp::Ordering::Greater => return None,
+        };
+        let lane = self.lanes.get_mut(&who)?;
+        lane.steps = steps;
+        lane.steps.pop_front()
+    }
+}
+
+/// What a worker computes at each clock.
+const CLOCK: Duration = Duration::from_micros(200);
+
+/// Under lapse, from `localize` to the access: long enough for the way to and fro.
+const LOCALIZED_AHEAD: u64 = 4;

@@ -1,0 +1,195 @@
+//! Liveness, told one story at a time: whatever goes wrong, once it heals everything asked for ends, and nobody waits without
+//! a reason that can be named.
+
+use core::time::Duration;
+
+use adapm_core::link::LinkConfig;
+use adapm_core::policy::System;
+use adapm_core::slot::State;
+use adapm_core::{Instant, Key, NodeId, WorkerId};
+use adapm_verify::Setup;
+use adapm_verify::sim::checked::{Checked, Costs, Stopped};
+use adapm_verify::sim::faults::{Fault, Faulty, Plan, When};
+use adapm_verify::sim::{Fact, Failure, FaultKind, Script, Simulator, Step, Then, Who, WireConfig};
+
+type Simulation = Simulator<Checked, Faulty>;
+
+/// A message takes a millisecond; a peer is given up after 200 ms of silence, and suspected after 40.
+const LATENCY: Duration = Duration::from_millis(1);
+const DEAD_AFTER: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(10);
+const N0: NodeId = NodeId(0);
+const N1: NodeId = NodeId(1);
+const N2: NodeId = NodeId(2);
+
+/// Three nodes with one worker each.
+fn simulation(system: System) -> Simulation {
+    with_window(system, 4_096)
+}
+
+fn with_window(system: System, window_packets: usize) -> Simulation {
+    let setup = Setup::new(system, 3, 1, 8);
+    let wire = WireConfig { latency_nanos: LATENCY.as_nanos() as u64, jitter_nanos: 0, bytes_per_second: 0 };
+    let mut link = LinkConfig::dead_after(DEAD_AFTER);
+    link.window_packets = window_packets;
+    let costs = Costs { access_nanos: 0, input_nanos: 10_000 };
+    Simulator::new(Checked::new(setup, costs), Faulty::new(link, wire, 3, 7), 7)
+}
+
+fn worker(node: NodeId) -> Who {
+    (node, WorkerId(0))
+}
+
+/// A key whose home is `node`.
+fn key_of(simulation: &Simulation, node: NodeId) -> Key {
+    simulation.subject().cluster().setup().key_of(node)
+}
+
+fn at(millis: u64, fault: Fault) -> Plan {
+    Plan(vec![(When::At(Instant::from_micros(1_000 * millis)), fault)])
+}
+
+fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// Runs to the end and judges the cluster at rest; the time at which the last worker was done.
+fn run(simulation: &mut Simulation, mut program: Script) -> Result<Instant, Stopped> {
+    let end = simulation.run(&mut program, PATIENCE)?;
+    simulation.subject_mut().check_at_rest().map_err(Failure::Violation)?;
+    Ok(end)
+}
+
+#[track_caller]
+fn assert_between(end: Instant, from: Duration, to: Duration) {
+    let end = Duration::from_nanos(end.nanos());
+    assert!(from <= end && end < to, "it ended after {end:?}, not within {from:?}..{to:?}");
+}
+
+#[test]
+fn a_one_way_partition_heals_and_the_parked_pull_ends() {
+    let mut simulation = simulation(System::Adapm);
+    let key = key_of(&simulation, N0);
+    let asks = [
+        Step::Compute(millis(10)),
+        Step::Intent { keys: vec![key], ahead: 0, clocks: 5 },
+        // The intent leaves with the next round; its grant does not get through.
+        Step::Compute(millis(2)),
+        Step::Pull(vec![key], Then::Wait),
+    ];
+    simulation.plan(at(10, Fault::OneWay(N0, N1, millis(30))));
+    let end = run(&mut simulation, Script::default().with(worker(N1), asks)).expect("nothing is wrong");
+    assert_between(end, millis(40), millis(43));
+    let cluster = simulation.subject().cluster();
+    assert_eq!(cluster.member(N1).node.stats().waited, 1, "the pull waited for the copy on its way");
+    assert_eq!(cluster.state(N1, key), State::Main);
+}
+
+#[test]
+fn a_partition_longer_than_suspicion_replaces_the_pipes_and_loses_nothing() {
+    let mut simulation = simulation(System::Classic);
+    let key = key_of(&simulation, N0);
+    let pushes = |count| (0..count).map(move |_| Step::Push(vec![key], Then::GoOn));
+    simulation.plan(at(5, Fault::Partition(vec![N0], millis(90))));
+    let program = Script::default()
+        .with(worker(N1), [Step::Compute(millis(10))].into_iter().chain(pushes(15)))
+        .with(worker(N2), [Step::Compute(millis(30))].into_iter().chain(pushes(15)));
+    run(&mut simulation, program).expect("nothing is wrong");
+    let cluster = simulation.subject().cluster();
+    assert_eq!(cluster.oracle().pushes(key), 30);
+    assert!(simulation.now() >= Instant::from_micros(95_000), "nothing gets through before");
+}
+
+#[test]
+fn a_barrier_waits_for_a_partition_to_heal_and_no_longer() {
+    let mut simulation = simulation(System::Adapm);
+    simulation.plan(at(1, Fault::Partition(vec![N2], millis(50))));
+    let meets = || [Step::Compute(millis(10)), Step::Barrier];
+    let program =
+        Script::default().with(worker(N0), meets()).with(worker(N1), meets()).with(worker(N2), meets());
+    let end = run(&mut simulation, program).expect("nothing is wrong");
+    assert_between(end, millis(51), millis(56));
+}
+
+#[test]
+fn an_owner_that_stands_still_answers_when_it_goes_on() {
+    let mut simulation = simulation(System::Classic);
+    let key = key_of(&simulation, N0);
+    simulation.plan(at(5, Fault::Pause(N0, millis(100))));
+    let asks =
+        [Step::Compute(millis(10)), Step::Push(vec![key], Then::GoOn), Step::Pull(vec![key], Then::Wait)];
+    let program = Script::default().with(worker(N1), asks.clone()).with(worker(N2), asks);
+    let end = run(&mut simulation, program).expect("nothing is wrong");
+    assert_between(end, millis(105), millis(112));
+}
+
+#[test]
+fn a_reset_in_the_middle_of_a_relocation_keeps_one_owner() {
+    let mut simulation = simulation(System::Lapse);
+    let key = key_of(&simulation, N0);
+    let program = Script::default()
+        .with(worker(N0), [Step::Push(vec![key], Then::Wait)])
+        .with(worker(N1), [Step::Compute(millis(10)), Step::Localize(vec![key], Then::Wait)]);
+    // Asked at 10 ms, granted at 11; at 11.5 the main copy is on its way.
+    let strikes = When::At(Instant::from_micros(11_500));
+    simulation.plan(Plan(vec![(strikes, Fault::Reset(N0, N1))]));
+    run(&mut simulation, program).expect("nothing is wrong");
+    assert_eq!(simulation.coverage().count(FaultKind::Reset, Fact::RelocationAway), 1);
+    assert_eq!(simulation.subject().cluster().owner(key), Some(N1));
+}
+
+#[test]
+fn a_slow_owner_delays_its_askers_only() {
+    let mut simulation = simulation(System::Classic);
+    let (slow, fast) = (key_of(&simulation, N0), key_of(&simulation, N2));
+    // It takes 10 ms for what others do in 10 us.
+    simulation.plan(at(0, Fault::Slow(N0, 1_000, millis(1_000))));
+    let asks = |key| (0..5).map(move |_| Step::Pull(vec![key], Then::Wait));
+    let end = run(&mut simulation, Script::default().with(worker(N1), asks(fast))).expect("nothing is wrong");
+    assert_between(end, millis(10), millis(15));
+    let start = simulation.now().nanos();
+    let end = run(&mut simulation, Script::default().with(worker(N1), asks(slow))).expect("nothing is wrong");
+    assert_between(Instant::from_nanos(end.nanos() - start), millis(60), millis(80));
+}
+
+#[test]
+fn a_way_without_room_fills_and_empties() {
+    let mut simulation = with_window(System::Classic, 1);
+    let key = key_of(&simulation, N0);
+    let keys: Vec<Key> = simulation.subject().cluster().keys().collect();
+    let home = |key: &Key| simulation.subject().cluster().setup().home(*key) == N0;
+    let keys: Vec<Key> = keys.into_iter().filter(home).collect();
+    let pushes = (0..30).flat_map(|_| keys.clone()).map(|key| Step::Push(vec![key], Then::GoOn));
+    simulation.plan(at(3, Fault::Reset(N0, N1)));
+    let program =
+        Script::default().with(worker(N1), pushes).with(worker(N2), [Step::Pull(vec![key], Then::Wait)]);
+    run(&mut simulation, program).expect("nothing is wrong");
+}
+
+/// A peer that is silent for the dead time is lost on every side that lives. That two nodes which both live give each other
+/// up is not simulated: no invariant spans two clusters, so what heals in these runs heals in time.
+#[test]
+fn a_node_that_vanishes_is_lost_when_the_dead_time_has_passed() {
+    let mut simulation = simulation(System::Classic);
+    let key = key_of(&simulation, N2);
+    simulation.plan(at(50, Fault::Vanish(N2)));
+    let asks = [Step::Compute(millis(60)), Step::Pull(vec![key], Then::Wait)];
+    let program = Script::default()
+        .with(worker(N0), asks.clone())
+        .with(worker(N1), asks)
+        .with(worker(N2), [Step::Compute(millis(500))]);
+    let end = run(&mut simulation, program).expect("nothing is wrong");
+    // The last heartbeat before it vanished came up to 10 ms earlier.
+    assert_between(end, millis(40) + DEAD_AFTER, millis(55) + DEAD_AFTER);
+    let losses = simulation.subject().cluster().losses();
+    assert!(losses.knows(N0, N2) && losses.knows(N1, N2));
+}
+
+#[test]
+fn who_waits_for_ever_is_told_by_name() {
+    let mut simulation = simulation(System::Adapm);
+    let program = Script::default().with(worker(N0), [Step::Barrier]).with(worker(N2), [Step::Barrier]);
+    let Err(Failure::Stuck(what)) = run(&mut simulation, program) else { panic!("n1 never comes") };
+    assert!(what.contains("n0.w0 waits for Barrier") && what.contains("n2.w0 waits for Barrier"), "{what}");
+    assert!(!what.contains("n1.w0"), "{what}");
+}
