@@ -5,10 +5,28 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::{Engine, Event, Input, Intent, Op, OpBody, OpId, Output, SignalId};
+use adapm_core::driver::{Driver, Host};
+use adapm_core::engine::{Engine, Event, Input, Intent, Op, OpBody, OpId, SignalId};
 use adapm_core::policy::System;
+use adapm_core::wire::Message;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
 use adapm_verify::ReferenceStore;
+
+/// What is around the engine of node `.0`: messages on their way, with receiver and sender.
+struct World<'a>(NodeId, &'a mut VecDeque<(NodeId, NodeId, Message)>);
+
+impl Host<i64> for World<'_> {
+    /// Nobody pushes to a copy that is here.
+    fn take_dirty(&mut self, _keys: &mut Vec<Key>) {}
+
+    fn transmit(&mut self, to: NodeId, message: Message) {
+        self.1.push_back((to, self.0, message));
+    }
+
+    fn tell(&mut self, event: Event<i64>) {
+        println!("  {}: {event:?}", self.0);
+    }
+}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let layout = Layout::dense(&[(10, 2)])?;
@@ -18,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (store, policy) = (ReferenceStore::<i64>::new(&layout), System::Adapm.policy(1));
         let node = Engine::new(NodeConfig::new(id, 3, 1), layout.clone(), store, policy, initial)?;
         node.populate();
-        nodes.push(node);
+        nodes.push(Driver::new(node));
     }
 
     let key = (0..).map(Key).find(|key| Layout::home(*key, 3) == NodeId(0)).expect("a key at home on n0");
@@ -46,15 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         } else {
             break;
         };
-        nodes[node.index()].handle_input(now, input)?;
-        loop {
-            match nodes[node.index()].poll_output() {
-                Output::Transmit(to, message) => messages.push_back((to, node, message)),
-                Output::Event(Event::Done { op, values }) => println!("  {node}: {op:?} done {values:?}"),
-                Output::Event(event) => println!("  {node}: {event:?}"),
-                Output::Wait { .. } => break,
-            }
-        }
+        nodes[node.index()].feed(now, input, &mut World(node, &mut messages))?;
     }
     Ok(())
 }

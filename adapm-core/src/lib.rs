@@ -4,8 +4,8 @@
 //! window of their logical clock; an [`engine::Engine`] decides per key and moment whether to relocate the main copy or to set up
 //! a replica, and learns when to act (AdaPM, CIKM'23; Lapse, VLDB'20).
 //!
-//! The crate is *sans-IO*: it reads no clock, opens no socket, spawns no thread, never blocks. A driver feeds
-//! [`engine::Input`]s and drains [`engine::Output`]s until [`engine::Output::Wait`].
+//! The crate is *sans-IO*: it reads no clock, opens no socket, spawns no thread, never blocks. A [`driver::Driver`] feeds
+//! it [`engine::Input`]s and carries out what it says.
 //!
 //! Deliberately absent: randomness, hash iteration that can reach an output, unsafe code, any knowledge of transports,
 //! stores, runtimes or tasks.
@@ -16,6 +16,7 @@
 //! | [`slot`] | transitions of one local copy |
 //! | [`store`], [`transport`], [`observe`] | traits that siblings implement |
 //! | [`engine`] | the protocol engine of one channel of one node |
+//! | [`driver`] | what every program around an engine has to do |
 //! | [`route`] | next hop of a key |
 //! | [`ticket`] | who can have answered |
 //! | [`policy`] | decisions: technique and action timing |
@@ -34,6 +35,7 @@ extern crate std;
 pub mod clock;
 pub mod config;
 pub mod docs;
+pub mod driver;
 pub mod engine;
 pub mod error;
 pub mod id;

@@ -381,7 +381,7 @@ fn a_replica_leaves_no_trace() -> Case {
     cluster.advance_clock(of(N0), 9);
     cluster.settle()?;
     assert_eq!(cluster.state(N1, key), None);
-    assert_eq!([N0, N1].map(|node| cluster.member(node).node.side_entries()), [0, 0]);
+    assert_eq!([N0, N1].map(|node| cluster.member(node).node.engine().side_entries()), [0, 0]);
     Ok(())
 }
 
@@ -394,7 +394,7 @@ fn a_key_that_is_localized_again_and_again_is_noted_once() -> Case {
     cluster.round(N0)?;
     (0..100).try_for_each(|_| cluster.localize(of(N0), &[key]).map(drop))?;
     cluster.deliver_all()?;
-    let entries = cluster.member(N0).node.side_entries();
+    let entries = cluster.member(N0).node.engine().side_entries();
     assert!(cluster.state(N0, key) == Main && entries <= 4, "{entries} entries");
     Ok(())
 }

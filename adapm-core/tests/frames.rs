@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::{Input, Intent, Op, OpBody, OpId, Output, SignalId};
+use adapm_core::engine::{Engine, Input, Intent, Op, OpBody, OpId, SignalId};
 use adapm_core::error::ConfigError;
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::{Pushed, State};
@@ -15,16 +15,17 @@ use adapm_core::transport::Frame;
 use adapm_core::wire::message::Body;
 use adapm_core::wire::{self, FRAME_BYTES_MAX};
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, Value, WorkerId};
-use adapm_verify::ReferenceStore;
+use adapm_verify::{Recorder, ReferenceStore};
 
-type Engine<V> = adapm_core::engine::Engine<ReferenceStore<V>, SystemPolicy>;
+type Driver<V> = adapm_core::driver::Driver<ReferenceStore<V>, SystemPolicy>;
 
 const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
 
 /// Two engines whose messages travel as frames.
 struct Pair<V: Value> {
-    engines: [Engine<V>; 2],
+    engines: [Driver<V>; 2],
+    dirty: [Vec<Key>; 2],
     now: Instant,
     clocks: [Clock; 2],
     /// The frames so far: receiver, control part, bytes.
@@ -45,7 +46,8 @@ impl<V: Value> Pair<V> {
             engine
         };
         Self {
-            engines: [engine(N0), engine(N1)],
+            engines: [engine(N0), engine(N1)].map(Driver::new),
+            dirty: [Vec::new(), Vec::new()],
             now: Instant::ZERO,
             clocks: [Clock(0); 2],
             sent: Vec::new(),
@@ -54,8 +56,10 @@ impl<V: Value> Pair<V> {
     }
 
     fn feed(&mut self, node: NodeId, input: Input<'_, V>) {
-        self.engines[node.index()].handle_input(self.now, input).expect("a sound input");
-        while let Output::Transmit(to, message) = self.engines[node.index()].poll_output_past_events() {
+        let mut said = Recorder { dirty: mem::take(&mut self.dirty[node.index()]), ..Recorder::default() };
+        self.engines[node.index()].feed(self.now, input, &mut said).expect("a sound input");
+        self.dirty[node.index()] = said.dirty;
+        for (to, message) in said.sent {
             let mut frame = Frame::default();
             wire::encode(message, &mut frame);
             let bytes = frame.len();
@@ -76,9 +80,9 @@ impl<V: Value> Pair<V> {
     }
 
     fn push(&mut self, node: NodeId, key: Key, update: &[V]) {
-        let pushed = self.engines[node.index()].store().with_slot(key, |mut slot| slot.push(update));
+        let pushed = self.engines[node.index()].engine().store().with_slot(key, |mut slot| slot.push(update));
         assert_eq!(pushed, Pushed::Dirtied);
-        self.feed(node, Input::Dirty(&[key]));
+        self.dirty[node.index()].push(key);
     }
 
     fn operate(&mut self, node: NodeId, body: OpBody<V>) {
@@ -95,7 +99,7 @@ impl<V: Value> Pair<V> {
     /// Rounds of both nodes, two at least, until neither has anything to say.
     fn settle(&mut self) {
         for round in 0.. {
-            if round > 1 && self.engines.iter().all(Engine::is_at_rest) {
+            if round > 1 && self.engines.iter().all(|driver| driver.engine().is_at_rest()) {
                 break;
             }
             self.round(N0);
@@ -104,30 +108,14 @@ impl<V: Value> Pair<V> {
     }
 
     fn assert_frames_fit(&self, layout: &Layout) {
-        let bytes_max = self.engines[0].config().frame_bytes_max::<V>(layout);
+        let bytes_max = self.engines[0].engine().config().frame_bytes_max::<V>(layout);
         assert!(bytes_max <= FRAME_BYTES_MAX);
         let longest = self.sent.iter().max_by_key(|(.., bytes)| *bytes).expect("something was sent");
         assert!(longest.2 <= bytes_max, "{} bytes where {bytes_max} are allowed", longest.2);
     }
 
     fn state(&self, node: NodeId, key: Key) -> State {
-        self.engines[node.index()].inspect(key).word.state()
-    }
-}
-
-trait PastEvents<V> {
-    /// The next output that is no event.
-    fn poll_output_past_events(&mut self) -> Output<V>;
-}
-
-impl<V: Value> PastEvents<V> for Engine<V> {
-    fn poll_output_past_events(&mut self) -> Output<V> {
-        loop {
-            match self.poll_output() {
-                Output::Event(_) => {}
-                output => return output,
-            }
-        }
+        self.engines[node.index()].engine().inspect(key).word.state()
     }
 }
 
@@ -225,7 +213,8 @@ fn the_longest_values_travel() {
     assert_eq!(receivers, [N0, N1], "one request and one response with two values each");
     for (key, expected) in [(both, 5.0), (stale, 1.0), (asked, 0.0)] {
         for node in [N0, N1] {
-            let value = pair.engines[node.index()].store().with_slot(key, |slot| slot.value.to_vec());
+            let value =
+                pair.engines[node.index()].engine().store().with_slot(key, |slot| slot.value.to_vec());
             assert!(value.iter().all(|element| *element == expected), "{key} at {node}: {}", value[0]);
         }
     }

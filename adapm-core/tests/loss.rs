@@ -2,7 +2,7 @@
 //!
 //! Random orders are in `tests/properties.rs`.
 
-use adapm_core::engine::{Event, Input, Op, OpBody, OpId, Output};
+use adapm_core::engine::{Event, Input, Op, OpBody, OpId};
 use adapm_core::error::{Fault, InputError, OpError};
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica, Requested};
@@ -82,12 +82,12 @@ fn what_is_local_goes_on() -> Case {
         let far = call(&mut cluster, of(N0), &[mine, gone])?;
         assert!(cluster.is_failed(far));
     }
-    let wishes = cluster.member(N0).node.inspect(shared).intent_count - 1;
+    let wishes = cluster.member(N0).node.engine().inspect(shared).intent_count - 1;
     assert_eq!(wishes, 0, "a localize that was done at once wants nothing more");
     let (set, set_replica) = (cluster.set(of(N0), &[mine])?, cluster.set(of(N0), &[shared])?);
     assert!(!cluster.is_failed(set) && cluster.is_failed(set_replica), "a set is the owner's to make");
     cluster.settle()?;
-    assert_eq!(cluster.member(N1).node.inspect(shared).holders, [N0], "n2 is no holder any more");
+    assert_eq!(cluster.member(N1).node.engine().inspect(shared).holders, [N0], "n2 is no holder any more");
     assert_eq!(cluster.main_value(shared).map(|value| value[1]), Some(1), "n0's push is at n1");
     Ok(())
 }
@@ -248,13 +248,14 @@ fn the_lost_node_is_named() -> Case {
     for node in [N2, N1] {
         cluster.lose(node)?;
     }
-    let mut node = cluster.into_member(N0).node;
+    let mut node = cluster.into_member(N0);
     let mut named = |body| {
         let op = Op { id: OpId(900), worker: WorkerId(0), body };
-        node.handle_input(adapm_core::Instant::ZERO, Input::Op(op)).expect("a sound operation");
-        match node.poll_output() {
-            Output::Event(Event::Failed { op: OpId(900), error }) => error,
-            output => panic!("it must fail, but {output:?}"),
+        let (verdict, said) = node.feed(adapm_core::Instant::ZERO, Input::Op(op));
+        verdict.expect("a sound operation");
+        match &said.events[..] {
+            [Event::Failed { op: OpId(900), error }] => error.clone(),
+            events => panic!("it must fail, but {events:?}"),
         }
     };
     for (key, lost) in keys.into_iter().zip([N1, N2]) {
@@ -268,11 +269,11 @@ fn the_lost_node_is_named() -> Case {
 #[test]
 fn only_a_peer_can_be_lost() {
     let cluster = cluster(System::Adapm);
-    let mut node = cluster.into_member(N0).node;
+    let mut node = cluster.into_member(N0);
     for no_peer in [N0, NodeId(3), NodeId(u16::MAX)] {
-        let told = node.handle_input(adapm_core::Instant::ZERO, Input::PeerLost(no_peer));
+        let (told, said) = node.feed(adapm_core::Instant::ZERO, Input::PeerLost(no_peer));
         assert_eq!(told, Err(InputError::Caller(OpError::NotAPeer { node: no_peer })));
-        assert!(matches!(node.poll_output(), Output::Wait { .. }));
+        assert!(said.is_silent());
     }
     let text = OpError::NotAPeer { node: N0 }.to_string();
     assert_eq!(text, "node n0 is no peer: it is no other node of this cluster");
@@ -287,10 +288,10 @@ fn a_survivor_is_still_judged() -> Case {
     let mut cluster = cluster(System::Adapm);
     let mine = homed(&cluster, N0, 0);
     cluster.lose(N2)?;
-    let mut node = cluster.into_member(N0).node;
+    let mut node = cluster.into_member(N0);
     let mut fault = |body| {
         let message = Message::bare(body);
-        match node.handle_input(adapm_core::Instant::ZERO, Input::Message(N1, message)) {
+        match node.feed(adapm_core::Instant::ZERO, Input::Message(N1, message)).0 {
             Err(InputError::Peer(error)) => error.fault,
             verdict => panic!("it must be refused, but {verdict:?}"),
         }
@@ -349,6 +350,6 @@ fn a_loss_leaves_no_trace() -> Case {
         cluster.end(of(node))?;
     }
     cluster.settle()?;
-    assert_eq!([N0, N1].map(|node| cluster.member(node).node.side_entries()), [0, 0]);
+    assert_eq!([N0, N1].map(|node| cluster.member(node).node.engine().side_entries()), [0, 0]);
     Ok(())
 }

@@ -30,9 +30,13 @@ fn busy() -> Result<(Cluster, Vec<Key>), Violation> {
 fn pauses(cluster: &mut Cluster, rounds: usize) -> Result<Vec<u64>, Violation> {
     let mut pauses = Vec::new();
     for _ in 0..rounds {
-        let before = (cluster.now(), cluster.member(N0).node.stats().rounds);
+        let before = (cluster.now(), cluster.member(N0).node.engine().stats().rounds);
         cluster.round(N0)?;
-        assert_eq!(cluster.member(N0).node.stats().rounds, before.1 + 1, "each time is when a round is due");
+        assert_eq!(
+            cluster.member(N0).node.engine().stats().rounds,
+            before.1 + 1,
+            "each time is when a round is due"
+        );
         pauses.push(cluster.now().nanos_since(before.0));
         cluster.deliver_all()?;
     }
@@ -123,7 +127,7 @@ fn what_waits_for_an_answer_begins_no_round() -> Result<(), Violation> {
     let mut cluster = Cluster::new(Setup::new(System::Adapm, 2, 1, 40));
     let home = |key: &Key| cluster.setup().home(*key) == N1;
     let far: Vec<Key> = cluster.keys().filter(home).take(2).collect();
-    let rounds = |cluster: &Cluster| cluster.member(N0).node.stats().rounds;
+    let rounds = |cluster: &Cluster| cluster.member(N0).node.engine().stats().rounds;
     cluster.localize(of(N0), &far[..1])?;
     cluster.round(N0)?;
     cluster.localize(of(N0), &far[1..])?;

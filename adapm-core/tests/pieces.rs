@@ -83,7 +83,7 @@ fn a_request_that_fits_one_piece_is_answered_by_its_response() {
 fn the_next_input_finds_the_last_request_answered() {
     let (mut engine, keys) = owner();
     engine.handle_input(Instant::ZERO, localizes(&keys)).expect("a request of its peer");
-    engine.handle_input(Instant::ZERO, Input::Dirty(&[])).expect("nothing is dirty");
+    engine.handle_input(Instant::ZERO, Input::Heard(N0)).expect("it is a peer");
     assert!(keys.iter().all(|key| engine.inspect(*key).word.state() == None));
     let messages: Vec<_> = (0..3).map(|_| granted(engine.poll_output())).collect();
     assert_eq!(messages.iter().flat_map(|(keys, _)| keys.clone()).collect::<Vec<_>>(), keys);

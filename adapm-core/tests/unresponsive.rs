@@ -176,15 +176,15 @@ fn a_cluster_at_rest_stays_silent() -> Case {
     cluster.look_around(LOOKS)?;
     assert_eq!(cluster.air().sent(), sent);
     let member = cluster.member(N0);
-    assert_eq!((member.until, member.reason), (None, Reason::Idle));
+    assert_eq!((member.node.until(), member.node.reason()), (None, Reason::Idle));
     Ok(())
 }
 
 #[test]
 fn only_peers_are_heard() {
-    let mut node = cluster(System::Adapm).into_member(N0).node;
+    let mut node = cluster(System::Adapm).into_member(N0);
     for no_peer in [N0, NodeId(3), NodeId(u16::MAX)] {
-        let told = node.handle_input(adapm_core::Instant::ZERO, Input::Heard(no_peer));
+        let (told, _) = node.feed(adapm_core::Instant::ZERO, Input::Heard(no_peer));
         assert_eq!(told, Err(InputError::Caller(OpError::NotAPeer { node: no_peer })));
     }
 }

@@ -1,7 +1,8 @@
 //! The ways from workers to a channel thread: a mailbox of commands, and one queue of dirtied keys per worker.
 //!
-//! Per (worker, channel) both are FIFO. The channel thread takes the mailbox *before* it drains the dirty queues, so
-//! everything that a worker dirtied before it posted an operation is known to the engine before the operation is.
+//! Per (worker, channel) both are FIFO. The channel thread takes the mailbox first, and drains the dirty queues before it feeds an
+//! operation ([`adapm_core::driver`]), so everything that a worker dirtied before it posted an operation is known to the engine
+//! before the operation is.
 //!
 //! | posted | wakes the channel thread |
 //! | --- | --- |
@@ -90,15 +91,23 @@ impl<T> Mailbox<T> {
         looked.unwrap_or_else(|| self.must_wake())
     }
 
-    /// Moves all commands into `items`, which must be empty, *then* all dirtied keys behind those in `keys`.
-    pub fn take(&self, items: &mut Vec<T>, keys: &mut Vec<Key>) {
+    /// Moves all commands into `items`, which must be empty.
+    pub fn take(&self, items: &mut Vec<T>) {
         debug_assert!(items.is_empty(), "what was taken before has been handled");
-        if planted!(DirtyFirst) {
-            self.take_dirty(keys);
-            return self.take_items(items);
+        let mut inner = lock(&self.inner);
+        std::mem::swap(&mut inner.items, items);
+        inner.urgent = planted!(StayUrgent);
+        drop(inner);
+        if items.len() >= Self::CAPACITY && !planted!(ForgetRoom) {
+            self.room.notify_all();
         }
-        self.take_items(items);
-        self.take_dirty(keys);
+    }
+
+    /// Moves all dirtied keys behind those in `keys`.
+    pub fn take_dirty(&self, keys: &mut Vec<Key>) {
+        for queue in &self.dirty {
+            keys.append(&mut lock(queue));
+        }
     }
 
     /// Prepares for a long sleep; false if there is something to take, and no need to sleep.
@@ -118,22 +127,6 @@ impl<T> Mailbox<T> {
     pub fn close(&self) {
         lock(&self.inner).closed = true;
         self.room.notify_all();
-    }
-
-    fn take_items(&self, items: &mut Vec<T>) {
-        let mut inner = lock(&self.inner);
-        std::mem::swap(&mut inner.items, items);
-        inner.urgent = planted!(StayUrgent);
-        drop(inner);
-        if items.len() >= Self::CAPACITY && !planted!(ForgetRoom) {
-            self.room.notify_all();
-        }
-    }
-
-    fn take_dirty(&self, keys: &mut Vec<Key>) {
-        for queue in &self.dirty {
-            keys.append(&mut lock(queue));
-        }
     }
 
     fn is_empty(&self) -> bool {

@@ -16,7 +16,7 @@ use adapm_core::store::Store;
 use adapm_core::{ChannelId, Clock, Key, NodeId, WorkerId};
 use adapm_transport::threads;
 
-use crate::channel::{Channel, Report};
+use crate::channel::{Beginning, Channel, Report};
 use crate::clocks::Clocks;
 use crate::error::{BuildError, RunError, message_of};
 use crate::failure::Failure;
@@ -92,7 +92,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
                 Engine::new(config, plan.layout.clone(), store, policy, Arc::clone(&plan.initial))
                     .expect("the builder checked the configuration");
             observer.into_iter().for_each(|observer| engine.set_observer(observer));
-            let channel = Channel {
+            let channel = Channel::new(Beginning {
                 id,
                 shared: Arc::clone(&shared),
                 engine,
@@ -100,8 +100,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
                 failure: Arc::clone(&plan.failure),
                 report: Arc::clone(&plan.report),
                 origin: plan.origin,
-                state: Default::default(),
-            };
+            });
             let part = first_part + index;
             let connected = Waiter::new(Arc::clone(connected), part);
             match threads::spawn(format!("adapm {node} {id}"), move || channel.run(connected)) {

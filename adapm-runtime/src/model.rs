@@ -82,7 +82,8 @@ mod node {
         /// Takes what was posted, *then* the dirtied keys.
         pub fn take(&self) -> (Vec<Command<S::Value>>, Vec<Key>) {
             let (mut commands, mut keys) = (Vec::new(), Vec::new());
-            self.0.ports[0].mailbox.take(&mut commands, &mut keys);
+            self.0.ports[0].mailbox.take(&mut commands);
+            self.0.ports[0].mailbox.take_dirty(&mut keys);
             let public = |command| match command {
                 node::Command::Op { waiter, worker, body } => Command::Op(waiter, worker, body),
                 node::Command::Intent(intent) => Command::Intent(intent),

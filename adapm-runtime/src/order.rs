@@ -1,6 +1,6 @@
-//! The order rule: a worker with an operation in flight on a key does not use the fast path for that key (protocol, section 7).
+//! The order rule ([`adapm_core::driver::order`]) between threads: a worker with an operation in flight on a key does not use the
+//! fast path for that key.
 //!
-//! Else its own later access could overtake the operation: a pull would miss the worker's own push once a copy has arrived.
 //! [`InFlight`] is the worker's side and belongs to its thread; [`Completions`] is what channel threads tell it.
 //!
 //! ```text
@@ -14,13 +14,11 @@
 //!
 //! Not here: the rule that a *node* has one unanswered operation a key, which the engine keeps.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use adapm_core::Key;
+use adapm_core::driver::order;
 use adapm_core::error::OpError;
-use foldhash::fast::FixedState;
 
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering, lock, planted, wait};
 
@@ -64,8 +62,7 @@ impl Completions {
 /// Costs next to nothing while there are none: [`InFlight::blocks`] is one comparison then.
 #[derive(Debug)]
 pub struct InFlight {
-    keys: HashMap<Key, u32, FixedState>,
-    calls: HashMap<CallId, Vec<Key>, FixedState>,
+    order: order::InFlight<CallId>,
     next: u64,
     completions: Arc<Completions>,
     taken: Vec<(CallId, Option<OpError>)>,
@@ -76,14 +73,7 @@ impl InFlight {
     /// No operation in flight; `completions` is where channel threads report.
     #[must_use]
     pub fn new(completions: Arc<Completions>) -> Self {
-        Self {
-            keys: HashMap::default(),
-            calls: HashMap::default(),
-            next: 0,
-            completions,
-            taken: Vec::new(),
-            error: None,
-        }
+        Self { order: order::InFlight::default(), next: 0, completions, taken: Vec::new(), error: None }
     }
 
     /// Whether the fast path is closed for `key`. Takes note of finished calls only where that could open it.
@@ -101,10 +91,10 @@ impl InFlight {
     /// Closes the fast path for `key` on behalf of the call that [`InFlight::track`] names next: from the first refusal on,
     /// so that a duplicate of the key in the same call cannot overtake it either.
     pub fn mark(&mut self, key: Key) {
-        if self.keys.is_empty() {
+        if self.order.is_open() {
             self.completions.gate.fetch_or(MARKED, Ordering::Relaxed);
         }
-        *self.keys.entry(key).or_default() += 1;
+        self.order.mark(key);
     }
 
     /// The name of the next call.
@@ -115,7 +105,7 @@ impl InFlight {
 
     /// Notes that `call` is in flight with `keys`, each marked as often as it stands there.
     pub fn track(&mut self, call: CallId, keys: Vec<Key>) {
-        self.calls.insert(call, keys);
+        self.order.track(call, keys);
     }
 
     /// Takes note of finished calls.
@@ -133,7 +123,7 @@ impl InFlight {
 
     /// Blocks until at most `calls` calls are in flight.
     pub fn wait_until_at_most(&mut self, calls: usize) {
-        while self.calls.len() > calls {
+        while self.order.calls() > calls {
             let mut finished = lock(&self.completions.finished);
             while finished.is_empty() {
                 finished = wait(&self.completions.more, finished);
@@ -161,30 +151,21 @@ impl InFlight {
         if self.has_ended() {
             return true;
         }
-        if !self.keys.contains_key(&key) {
+        if !self.order.blocks(key) {
             return false;
         }
         self.reap();
-        self.keys.contains_key(&key)
+        self.order.blocks(key)
     }
 
     fn note_taken(&mut self) {
         for (call, error) in self.taken.drain(..) {
-            let keys = self.calls.remove(&call).expect("a call finishes once, after it was tracked");
-            for key in keys {
-                let Entry::Occupied(mut count) = self.keys.entry(key) else {
-                    unreachable!("a tracked key is marked")
-                };
-                *count.get_mut() -= 1;
-                if *count.get() == 0 {
-                    count.remove();
-                }
-            }
+            assert!(self.order.finish(&call), "a call finishes once, after it was tracked");
             if self.error.is_none() {
                 self.error = error;
             }
         }
-        if self.keys.is_empty() {
+        if self.order.is_open() {
             self.completions.gate.fetch_and(!MARKED, Ordering::Relaxed);
         }
     }

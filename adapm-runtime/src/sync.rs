@@ -57,8 +57,6 @@ mod mistake {
         LookBeforeDozing,
         /// A worker looks whether the channel thread sleeps before it leaves its work.
         LookBeforePosting,
-        /// The dirty queues are drained before the mailbox is taken.
-        DirtyFirst,
         /// A taken mailbox still counts as urgent.
         StayUrgent,
         /// Whoever fills the mailbox wakes nobody.

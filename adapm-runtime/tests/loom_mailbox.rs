@@ -56,7 +56,8 @@ impl Shared {
 
     fn take(&self) -> (Vec<u32>, Vec<Key>) {
         let (mut items, mut keys) = (Vec::new(), Vec::new());
-        self.mailbox.take(&mut items, &mut keys);
+        self.mailbox.take(&mut items);
+        self.mailbox.take_dirty(&mut keys);
         (items, keys)
     }
 }
@@ -255,7 +256,7 @@ fn who_waits_for_room_in_vain_gets_its_command_back() {
         mailbox.close();
         let posted = worker.join().expect("no panic");
         let mut items = Vec::new();
-        mailbox.take(&mut items, &mut Vec::new());
+        mailbox.take(&mut items);
         assert_eq!(items, Vec::from_iter(0..posted), "what was not returned is there");
         assert!(posted <= Mailbox::<usize>::CAPACITY, "nobody made room");
     });
@@ -270,7 +271,7 @@ fn a_closed_mailbox_returns_what_is_posted() {
             thread::spawn(move || {
                 mailbox.close();
                 let mut items = Vec::new();
-                mailbox.take(&mut items, &mut Vec::new());
+                mailbox.take(&mut items);
                 items
             })
         };

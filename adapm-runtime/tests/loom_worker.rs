@@ -15,7 +15,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::{Event, Input, Op, OpBody, OpId, Output};
+use adapm_core::driver::{self, Host};
+use adapm_core::engine::{self, Event, Input, Op, OpBody, OpId};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::State;
 use adapm_core::store::Store;
@@ -31,7 +32,8 @@ const W0: WorkerId = WorkerId(0);
 const NODES: usize = 2;
 
 type Keeper = Arc<DenseStore<i64>>;
-type Engine = adapm_core::engine::Engine<Keeper, SystemPolicy>;
+type Engine = engine::Engine<Keeper, SystemPolicy>;
+type Driver = driver::Driver<Keeper, SystemPolicy>;
 
 /// A key that node 0 is home of.
 fn key() -> Key {
@@ -45,11 +47,37 @@ fn layout() -> Layout {
 /// The engines of both nodes; frames arrive at once, in order.
 struct Engines {
     /// Each behind a pointer: loom's threads have small stacks.
-    nodes: Vec<Box<Engine>>,
+    nodes: Vec<Box<Driver>>,
+    around: Around,
+}
+
+/// What is around the engines: nobody holds a replica, so no key is dirty.
+#[derive(Default)]
+struct Around {
+    /// The node that is fed.
+    node: NodeId,
     frames: VecDeque<(NodeId, NodeId, Message)>,
     waiters: BTreeMap<OpId, Waiter<i64>>,
     /// Whether the peer's localize is done.
     localized: bool,
+}
+
+impl Host<i64> for Around {
+    fn take_dirty(&mut self, _keys: &mut Vec<Key>) {}
+
+    fn transmit(&mut self, to: NodeId, message: Message) {
+        self.frames.push_back((self.node, to, message));
+    }
+
+    fn tell(&mut self, event: Event<i64>) {
+        match event {
+            Event::Done { op, values } if self.node == NodeId(0) => {
+                self.waiters.remove(&op).expect("an operation ends once").tell(Ok(values));
+            }
+            Event::Done { .. } => self.localized = true,
+            event => panic!("{event:?}"),
+        }
+    }
 }
 
 impl Engines {
@@ -63,30 +91,21 @@ impl Engines {
             let engine =
                 Engine::new(config, layout(), store, policy, initial).expect("a legal configuration");
             engine.populate();
-            Box::new(engine)
+            Box::new(Driver::new(engine))
         });
-        Self { nodes: nodes.collect(), frames: VecDeque::new(), waiters: BTreeMap::new(), localized: false }
+        Self { nodes: nodes.collect(), around: Around::default() }
     }
 
     /// Feeds node `to` and notes what it sends and tells; when it wants to be asked again.
     fn feed(&mut self, to: NodeId, now: Instant, input: Input<'_, i64>) -> Option<Instant> {
         let node = &mut self.nodes[to.index()];
-        node.handle_input(now, input).expect("nobody errs");
-        loop {
-            match node.poll_output() {
-                Output::Transmit(peer, message) => self.frames.push_back((to, peer, message)),
-                Output::Event(Event::Done { op, values }) if to == NodeId(0) => {
-                    self.waiters.remove(&op).expect("an operation ends once").tell(Ok(values));
-                }
-                Output::Event(Event::Done { .. }) => self.localized = true,
-                Output::Event(event) => panic!("{event:?}"),
-                Output::Wait { until, .. } => return until,
-            }
-        }
+        self.around.node = to;
+        node.feed(now, input, &mut self.around).expect("nobody errs");
+        node.until()
     }
 
     fn deliver(&mut self, now: Instant) {
-        while let Some((from, to, message)) = self.frames.pop_front() {
+        while let Some((from, to, message)) = self.around.frames.pop_front() {
             self.feed(to, now, Input::Message(from, message));
         }
     }
@@ -109,7 +128,7 @@ fn a_worker_reads_its_own_pushes_while_the_key_leaves() {
         let begin = Op { id: OpId(0), worker: W0, body: localize };
         let now = engines.feed(NodeId(1), Instant::ZERO, Input::Op(begin)).expect("a round is due");
         engines.feed(NodeId(1), now, Input::Timeout(&[Clock(0)]));
-        assert_eq!(engines.frames.len(), 1);
+        assert_eq!(engines.around.frames.len(), 1);
 
         let mut worker = node.worker(W0);
         let worker = thread::spawn(move || {
@@ -131,7 +150,7 @@ fn a_worker_reads_its_own_pushes_while_the_key_leaves() {
                 over |= body == OpBody::End;
                 pushes += usize::from(matches!(body, OpBody::Push { .. }));
                 let id = OpId(op * 10 + nth as u64);
-                engines.waiters.insert(id, waiter);
+                engines.around.waiters.insert(id, waiter);
                 engines.feed(NodeId(0), now, Input::Op(Op { id, worker, body }));
                 engines.deliver(now);
             }
@@ -144,7 +163,7 @@ fn a_worker_reads_its_own_pushes_while_the_key_leaves() {
             node.get_up();
         }
         worker.join().expect("the worker is done");
-        assert!(engines.localized, "the peer got the key");
+        assert!(engines.around.localized, "the peer got the key");
         stores[0].with_slot(key(), |slot| assert_eq!(slot.word.state(), State::None));
         stores[1].with_slot(key(), |slot| {
             assert_eq!((slot.word.state(), &*slot.value), (State::Main, &[2][..]), "each push counts once");

@@ -33,7 +33,7 @@ pub fn cluster(bytes: &[u8]) -> bool {
     if let Err(violation) = result {
         panic!("{violation}; its steps:\n{}", story(bytes));
     }
-    let stats = |node: NodeId| cluster.member(node).node.stats();
+    let stats = |node: NodeId| cluster.member(node).node.engine().stats();
     cluster.nodes().any(|node| stats(node).relocations + stats(node).replicas > 0)
 }
 

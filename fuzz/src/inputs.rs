@@ -9,15 +9,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::{Engine, Event, Input, Intent, KeyView, Op, OpBody, OpId, Output, SignalId};
+use adapm_core::driver::{Driver, Host};
+use adapm_core::engine::{Engine, Event, Input, Intent, KeyView, Op, OpBody, OpId, SignalId};
 use adapm_core::error::{Fault, InputError};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::Pushed;
 use adapm_core::store::Store;
 use adapm_core::wire::{Message, shape};
 use adapm_core::{ChannelId, Clock, Instant, Key, Layout, NodeId, WorkerId};
-use adapm_verify::ReferenceStore;
 use adapm_verify::arb::{self, Choices, Space};
+use adapm_verify::{Recorder, ReferenceStore};
 
 use crate::peer;
 
@@ -42,7 +43,8 @@ pub fn inputs(bytes: &[u8]) -> bool {
 
 /// The engine and what the rest of the world remembers.
 struct Play {
-    node: Engine<Arc<ReferenceStore<i64>>, SystemPolicy>,
+    node: Driver<Arc<ReferenceStore<i64>>, SystemPolicy>,
+    around: Around,
     store: Arc<ReferenceStore<i64>>,
     layout: Layout,
     now: Instant,
@@ -54,6 +56,42 @@ struct Play {
     taken: u32,
     /// Whether a peer was lost: from then on every operation ends with the input that begins it.
     bereaved: bool,
+}
+
+/// What is around the engine, and what it has said in the last step.
+#[derive(Default)]
+struct Around {
+    said: Recorder<i64>,
+    outputs: usize,
+}
+
+impl Host<i64> for Around {
+    fn take_dirty(&mut self, keys: &mut Vec<Key>) {
+        self.said.take_dirty(keys);
+    }
+
+    fn transmit(&mut self, to: NodeId, message: Message) {
+        self.count();
+        self.said.transmit(to, message);
+    }
+
+    fn tell(&mut self, event: Event<i64>) {
+        self.count();
+        self.said.tell(event);
+    }
+}
+
+impl Around {
+    fn count(&mut self) {
+        self.outputs += 1;
+        assert!(self.outputs <= OUTPUTS_MAX, "an input has more than {OUTPUTS_MAX} outputs");
+    }
+
+    /// What was said since the last call.
+    fn take_said(&mut self) -> Recorder<i64> {
+        self.outputs = 0;
+        std::mem::take(&mut self.said)
+    }
 }
 
 /// All that an error must leave as it was.
@@ -79,7 +117,8 @@ impl Play {
             .expect("the configuration is legal");
         node.populate();
         Self {
-            node,
+            node: Driver::new(node),
+            around: Around::default(),
             store,
             layout,
             now: Instant::ZERO,
@@ -202,7 +241,9 @@ impl Play {
         let key = Key(choices.below(8));
         let update = vec![1_i64; self.store.value_len(key)];
         if self.store.with_slot(key, |mut slot| slot.push(&update)) == Pushed::Dirtied {
-            self.feed(Input::Dirty(&[key]));
+            self.around.said.dirty.push(key);
+            self.node.look_at_dirty_keys(&mut self.around);
+            self.take_said();
         }
     }
 
@@ -211,7 +252,7 @@ impl Play {
         let before = self.snapshot();
         let is_message = matches!(input, Input::Message(..));
         let is_loss = matches!(input, Input::PeerLost(_));
-        let verdict = self.node.handle_input(self.now, input);
+        let verdict = self.node.feed(self.now, input, &mut self.around);
         self.bereaved |= is_loss && verdict.is_ok();
         if let Err(error) = &verdict {
             assert_eq!(self.snapshot(), before, "an error changes nothing: {error}");
@@ -220,34 +261,25 @@ impl Play {
                 matches!(error, InputError::Peer(_)),
                 "the error blames the wrong side: {error}"
             );
-            let output = self.node.poll_output();
-            assert!(matches!(output, Output::Wait { .. }), "an error says nothing to anybody: {output:?}");
+            assert!(self.around.said.is_silent(), "an error says nothing to anybody: {:?}", self.around.said);
         }
-        self.drain();
+        self.take_said();
         self.taken += u32::from(is_message && verdict.is_ok());
         verdict.is_ok()
     }
 
-    fn drain(&mut self) {
-        for _ in 0..OUTPUTS_MAX {
-            match self.node.poll_output() {
-                Output::Wait { .. } => return,
-                Output::Transmit(to, message) => {
-                    assert!(to != SELF && to.index() < NODES, "a message to {to}");
-                    assert_eq!(
-                        self.measure(&message),
-                        Ok(()),
-                        "a message that no receiver takes: {message:?}"
-                    );
-                    self.heard.push((to, message));
-                }
-                Output::Event(Event::Done { op, .. } | Event::Failed { op, .. }) => {
-                    assert!(self.unfinished.remove(&op), "{op:?} ends twice, or was never begun");
-                }
-                Output::Event(_) => {}
+    fn take_said(&mut self) {
+        let Recorder { sent, events, .. } = self.around.take_said();
+        for (to, message) in sent {
+            assert!(to != SELF && to.index() < NODES, "a message to {to}");
+            assert_eq!(self.measure(&message), Ok(()), "a message that no receiver takes: {message:?}");
+            self.heard.push((to, message));
+        }
+        for event in events {
+            if let Event::Done { op, .. } | Event::Failed { op, .. } = event {
+                assert!(self.unfinished.remove(&op), "{op:?} ends twice, or was never begun");
             }
         }
-        panic!("an input has more than {OUTPUTS_MAX} outputs");
     }
 
     fn measure(&self, message: &Message) -> Result<(), Fault> {
@@ -258,12 +290,12 @@ impl Play {
         let keys = (0..self.layout.keys().end.0).map(|key| {
             let key = Key(key);
             let values = self.store.with_slot(key, |slot| (slot.value.to_vec(), slot.delta.to_vec()));
-            (self.node.inspect(key), values.0, values.1)
+            (self.node.engine().inspect(key), values.0, values.1)
         });
         Snapshot {
             keys: keys.collect(),
-            side_entries: self.node.side_entries(),
-            at_rest: self.node.is_at_rest(),
+            side_entries: self.node.engine().side_entries(),
+            at_rest: self.node.engine().is_at_rest(),
         }
     }
 }

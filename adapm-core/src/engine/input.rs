@@ -23,11 +23,6 @@ pub enum Input<'a, V> {
     /// signals for the key last as long as they did. Costs a look at each signal of the worker with that id and window: at one,
     /// where ids are unique.
     TakeBack(Intent),
-    /// Keys that workers made dirty ([`crate::slot::Pushed::Dirtied`]) since the last such input.
-    ///
-    /// Feed it before operations and timeouts, and before a `SyncRequest` with the mark `sync`: its sender waits for every
-    /// push that any worker had made. At other times a late one only delays refreshes.
-    Dirty(&'a [Key]),
     /// The wait is over or workers moved on; the clocks of all workers, in order. Begins a round if one is due.
     Timeout(&'a [Clock]),
     /// A peer is gone for good. Told twice it is as told once; refused for this node itself and for nodes there are not.

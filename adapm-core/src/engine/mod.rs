@@ -65,7 +65,7 @@ pub use populate::{Initial, found};
 use crate::clock::Clock;
 use crate::config::NodeConfig;
 use crate::error::{ConfigError, Fault, InputError, OpError, ProtocolError};
-use crate::id::NodeId;
+use crate::id::{Key, NodeId};
 use crate::layout::Layout;
 use crate::observe::Observe;
 use crate::policy::Policy;
@@ -88,7 +88,8 @@ use watch::Watch;
 
 /// The protocol engine of one channel of one node.
 ///
-/// Feed one [`Input`], then drain [`Engine::poll_output`] until [`Output::Wait`], then feed the next.
+/// A [`Driver`](crate::driver::Driver) feeds it one [`Input`], drains [`Engine::poll_output`] until [`Output::Wait`], then feeds
+/// the next.
 pub struct Engine<S: Store, P: Policy> {
     ctx: Ctx<(S, P)>,
     intents: Intents,
@@ -140,7 +141,6 @@ impl<S: Store, P: Policy> Engine<S, P> {
             Input::Op(op) => self.handle_op(op)?,
             Input::Intent(intent) => self.intents.handle_intent(&self.ctx, intent)?,
             Input::TakeBack(intent) => self.intents.handle_take_back(&self.ctx, intent)?,
-            Input::Dirty(keys) => self.round.note_dirty(keys),
             Input::Timeout(clocks) => self.handle_timeout(clocks)?,
             Input::PeerLost(node) => self.handle_peer_lost(node)?,
             Input::Heard(node) => self.watch.handle_heard(&self.ctx, node)?,
@@ -151,6 +151,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.watch.begin(&self.ctx);
         }
         Ok(())
+    }
+
+    /// Workers have made these keys dirty.
+    pub(crate) fn note_dirty(&mut self, keys: &[Key]) {
+        self.round.note_dirty(keys);
     }
 
     /// The next output. Drain until [`Output::Wait`]: an input that is not done goes on when no output is left.
@@ -402,7 +407,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// What the engine keeps for `key`.
     #[cfg(feature = "inspect")]
-    pub fn inspect(&self, key: crate::id::Key) -> KeyView {
+    pub fn inspect(&self, key: Key) -> KeyView {
         let (word, version) = self.ctx.store.with_slot(key, |slot| (*slot.word, *slot.version));
         let [holders, stale] = self.ownership.holders_of(key);
         let (unanswered, waiting, parked) = self.operations.view(key);

@@ -136,7 +136,7 @@ fn without_replication_nodes_with_intent_take_turns() -> Claim {
     }
     assert_eq!(play.oracle().pushes(key) as u64, 4 * SIGNALS);
     for node in [N1, N2] {
-        assert_eq!(play.member(node).node.stats().relocations, SIGNALS, "one for each signal");
+        assert_eq!(play.member(node).node.engine().stats().relocations, SIGNALS, "one for each signal");
     }
     Ok(())
 }

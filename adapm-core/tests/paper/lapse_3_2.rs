@@ -138,7 +138,8 @@ fn conflicting_localizes_take_turns() -> Claim {
     for localize in localizes {
         assert!(play.is_done(localize?));
     }
-    let relocations: u64 = [N1, N2, N3].map(|node| play.member(node).node.stats().relocations).iter().sum();
+    let relocations: u64 =
+        [N1, N2, N3].map(|node| play.member(node).node.engine().stats().relocations).iter().sum();
     assert_eq!(relocations, 3);
     Ok(())
 }
@@ -179,7 +180,7 @@ fn a_replica_that_localize_brought_goes_with_the_rounds_of_its_node() -> Claim {
     let localize = play.localize(of(N2), &[key])?;
     play.wait(localize)?;
     play.run()?;
-    let rounds = |play: &Play| play.member(N2).node.stats().rounds;
+    let rounds = |play: &Play| play.member(N2).node.engine().stats().rounds;
     let begun = rounds(&play);
     for _ in 0..10 {
         play.round(N2)?;
@@ -196,6 +197,6 @@ fn a_replica_that_localize_brought_goes_with_the_rounds_of_its_node() -> Claim {
     }
     assert!((1_020..=1_025).contains(&(rounds(&play) - begun)), "{} rounds", rounds(&play) - begun);
     play.run()?;
-    assert_eq!(play.member(N0).node.inspect(key).holders, [N1]);
+    assert_eq!(play.member(N0).node.engine().inspect(key).holders, [N1]);
     Ok(())
 }

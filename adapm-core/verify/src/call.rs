@@ -290,11 +290,9 @@ impl Cluster {
         let call = &self.calls.calls[op.0 as usize];
         let (who, kind) = (call.who, call.kind.clone());
         let (slow, places) = (call.slow.clone(), call.places.clone());
+        self.members[who.0.index()].workers[who.1.index()].order.finish(&op);
         let mut rest = values;
         for (access, place) in slow.into_iter().zip(places) {
-            let worker = &mut self.members[who.0.index()].workers[who.1.index()];
-            let at = worker.slow.iter().position(|key| *key == access.key).expect("a queued key is noted");
-            worker.slow.remove(at);
             if kind == CallKind::Pull {
                 let (value, behind) = rest.split_at(self.setup.value_len(access.key));
                 rest = behind;
@@ -323,7 +321,8 @@ impl Cluster {
         if is_done {
             self.calls.finish(op);
         } else {
-            self.drain_quietly(who.0)?;
+            let keys = self.calls.calls[op.0 as usize].slow.iter().map(|access| access.key).collect();
+            self.members[who.0.index()].workers[who.1.index()].order.track(op, keys);
             let body = body(self);
             self.feed(who.0, Input::Op(Op { id: op, worker: who.1, body }))?;
         }
@@ -336,7 +335,7 @@ impl Cluster {
         call.slow.push(access);
         call.places.push(place);
         let (node, worker) = call.who;
-        self.members[node.index()].workers[worker.index()].slow.push(access.key);
+        self.members[node.index()].workers[worker.index()].order.mark(access.key);
     }
 
     fn note_read(

@@ -9,13 +9,12 @@
 use std::collections::BTreeSet;
 
 use adapm_core::clock::Clock;
-use adapm_core::engine::{Event, Input, Intent, Output, Reason, SignalId};
+use adapm_core::engine::{Event, Input, Intent, Reason, SignalId};
 use adapm_core::error::InputError;
 use adapm_core::id::{Counter, Key, NodeId};
 use adapm_core::stats::Stats;
 use adapm_core::time::Instant;
 use adapm_core::wire::Message;
-use adapm_core::wire::message::Body;
 
 use crate::air::{Air, Pairs};
 use crate::call::Calls;
@@ -24,6 +23,7 @@ use crate::invariants;
 use crate::loss::Losses;
 use crate::member::{Member, Row, Told};
 use crate::oracle::{Oracle, Who};
+use crate::recorder::Recorder;
 use crate::setup::Setup;
 use crate::violation::{Violation, hold};
 
@@ -91,11 +91,6 @@ impl Cluster {
             self.pairs.record(self.row(to, entry.key).state(), entry.kind);
         }
         self.note(|cluster| format!("{:?} {from} -> {to}: {}", cluster.now, cluster.describe(&message)));
-        // A driver drains the dirty queues before it feeds messages. Pushes made meanwhile show up later, so here only the
-        // message for which it matters finds them empty.
-        if matches!(&*message.body, Body::SyncRequest(request) if request.sync) {
-            self.drain_quietly(to)?;
-        }
         self.feed(to, Input::Message(from, message))?;
         self.finish_step(to)?;
         Ok(true)
@@ -106,12 +101,11 @@ impl Cluster {
         self.now = self.now.plus_nanos(nanos);
     }
 
-    /// Drains the dirty queues of `node` and tells it the time and its workers' clocks: a round begins if one is due.
+    /// Tells `node` the time and its workers' clocks: a round begins if one is due.
     ///
     /// # Errors
     /// If that breaks an invariant.
     pub fn timeout(&mut self, node: NodeId) -> Result<(), Violation> {
-        self.drain_quietly(node)?;
         let clocks = self.members[node.index()].clocks();
         self.feed(node, Input::Timeout(&clocks))?;
         self.finish_step(node)
@@ -124,8 +118,8 @@ impl Cluster {
     pub fn round(&mut self, node: NodeId) -> Result<(), Violation> {
         let earliest = self.now.plus_nanos(ROUND_NANOS);
         let member = &self.members[node.index()];
-        let due = member.until.map_or(earliest, |until| until.max(self.now));
-        self.now = if member.reason == Reason::NextRound { due } else { due.min(earliest) };
+        let due = member.node.until().map_or(earliest, |until| until.max(self.now));
+        self.now = if member.node.reason() == Reason::NextRound { due } else { due.min(earliest) };
         self.timeout(node)
     }
 
@@ -160,7 +154,6 @@ impl Cluster {
         let clocks = Clock(clocks.start)..Clock(clocks.end);
         let intent = Intent { worker: who.1, id, keys: keys.to_vec(), clocks };
         self.signalled.push((who.0, intent.clone()));
-        self.drain_quietly(who.0)?;
         self.feed(who.0, Input::Intent(intent))?;
         self.finish_step(who.0)
     }
@@ -185,7 +178,6 @@ impl Cluster {
     ) -> Result<(), Violation> {
         let clocks = Clock(clocks.start)..Clock(clocks.end);
         let intent = Intent { worker: who.1, id, keys: keys.to_vec(), clocks };
-        self.drain_quietly(who.0)?;
         self.feed(who.0, Input::TakeBack(intent))?;
         self.finish_step(who.0)
     }
@@ -214,8 +206,8 @@ impl Cluster {
             }
             self.now = self.now.plus_nanos(ROUND_NANOS);
             for node in self.living() {
-                if self.members[node.index()].until.is_some_and(|until| until > self.now) {
-                    self.now = self.members[node.index()].until.unwrap_or(self.now);
+                if let Some(until) = self.members[node.index()].node.until() {
+                    self.now = self.now.max(until);
                 }
                 self.timeout(node)?;
             }
@@ -258,8 +250,7 @@ impl Cluster {
     pub fn feed_bad(&mut self, from: NodeId, node: NodeId, message: Message) -> Result<(), Violation> {
         let text = format!("{:?}", message.body);
         let before = self.memory_of(node);
-        let member = &mut self.members[node.index()];
-        let result = member.node.handle_input(self.now, Input::Message(from, message));
+        let (result, said) = self.members[node.index()].feed(self.now, Input::Message(from, message));
         let blamed = match &result {
             Err(InputError::Peer(error)) => Some(error.peer),
             Ok(()) | Err(_) => None,
@@ -267,12 +258,7 @@ impl Cluster {
         hold!(self.setup.checks => BadIsBlamed, blamed == Some(from), "{node} answers {text} of {from} with {result:?}");
         let after = self.memory_of(node);
         hold!(self.setup.checks => BadChangesNothing, before == after, "{node} refuses {text} of {from} and yet is changed by it");
-        let output = self.members[node.index()].node.poll_output();
-        hold!(
-            self.setup.checks => BadSaysNothing,
-            matches!(output, Output::Wait { .. }),
-            "{node} refuses {text} of {from} and yet says {output:?}"
-        );
+        hold!(self.setup.checks => BadSaysNothing, said.is_silent(), "{node} refuses {text} of {from} and yet says {said:?}");
         Ok(())
     }
 
@@ -280,7 +266,7 @@ impl Cluster {
     pub(super) fn memory_of(&mut self, node: NodeId) -> (Vec<Row>, usize, Stats) {
         let member = &mut self.members[node.index()];
         member.refresh();
-        (member.rows.clone(), member.node.side_entries(), *member.node.stats())
+        (member.rows.clone(), member.node.engine().side_entries(), *member.node.engine().stats())
     }
 
     /// Feeds an input to the engine and collects what it says; no invariant is checked yet.
@@ -288,24 +274,17 @@ impl Cluster {
         if !matches!(input, Input::Message(..)) {
             self.note(|cluster| format!("{:?} {node}: {input:?}", cluster.now));
         }
-        let member = &mut self.members[node.index()];
-        let result = member.node.handle_input(self.now, input);
+        let (result, said) = self.members[node.index()].feed(self.now, input);
         hold!(Checks::ALL => SoundIsTaken, result.is_ok(), "{node} refuses a sound input: {result:?}");
-        let mut events = Vec::new();
-        loop {
-            match self.members[node.index()].node.poll_output() {
-                Output::Transmit(to, message) => {
-                    hold!(self.setup.checks => NothingToTheLost, !self.losses.knows(node, to), "{node} writes to {to}, which it has lost");
-                    self.check_bytes(node, &message)?;
-                    self.air.send(node, to, message);
-                }
-                Output::Event(event) => events.push(event),
-                Output::Wait { until, reason } => {
-                    let member = &mut self.members[node.index()];
-                    (member.until, member.reason) = (until, reason);
-                    break;
-                }
-            }
+        self.take_said(node, said)
+    }
+
+    /// Takes what the engine of `node` says; no invariant is checked yet.
+    fn take_said(&mut self, node: NodeId, said: Recorder<i64>) -> Result<(), Violation> {
+        for (to, message) in said.sent {
+            hold!(self.setup.checks => NothingToTheLost, !self.losses.knows(node, to), "{node} writes to {to}, which it has lost");
+            self.check_bytes(node, &message)?;
+            self.air.send(node, to, message);
         }
         let told = self.members[node.index()].take_told();
         self.told.extend(told.into_iter().map(|told| (node, told)));
@@ -313,7 +292,7 @@ impl Cluster {
         let dropped = self.air.take_dropped();
         self.losses.note(&dropped);
         let mut unresponsive = Vec::new();
-        for event in events {
+        for event in said.events {
             match event {
                 Event::Done { op, values } => self.done(op, &values)?,
                 Event::Failed { op, error } => self.failed(node, op, &error)?,
@@ -336,8 +315,8 @@ impl Cluster {
     }
 
     pub(super) fn drain_quietly(&mut self, node: NodeId) -> Result<(), Violation> {
-        let dirty = self.members[node.index()].take_dirty();
-        if dirty.is_empty() { Ok(()) } else { self.feed(node, Input::Dirty(&dirty)) }
+        let said = self.members[node.index()].feed_dirty();
+        self.take_said(node, said)
     }
 
     /// Whether nothing is on its way, no node has anything waiting, and every operation is done.
@@ -350,7 +329,7 @@ impl Cluster {
 
     fn engine_is_at_rest(&self, node: NodeId) -> bool {
         let member = &self.members[node.index()];
-        member.node.is_at_rest() && member.workers.iter().all(|worker| worker.dirty.is_empty())
+        member.node.engine().is_at_rest() && member.workers.iter().all(|worker| worker.dirty.is_empty())
     }
 }
 

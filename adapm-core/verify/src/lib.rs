@@ -60,6 +60,7 @@ pub mod policy_suite;
 pub mod random;
 #[cfg(feature = "checked")]
 mod random_policy;
+mod recorder;
 mod reference_store;
 pub mod rng;
 #[cfg(feature = "checked")]
@@ -83,6 +84,7 @@ pub use bug::{Bug, LinkBug, bug_from_environment};
 pub use check::{Check, Checks};
 #[cfg(feature = "checked")]
 pub use cluster::Cluster;
+pub use recorder::Recorder;
 pub use reference_store::ReferenceStore;
 #[cfg(feature = "checked")]
 pub use setup::Setup;

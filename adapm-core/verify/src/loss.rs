@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use adapm_core::engine::{Input, OpId, Output, Reason};
+use adapm_core::engine::{Input, OpId, Reason};
 use adapm_core::error::OpError;
 use adapm_core::id::{Key, NodeId, WorkerId};
 use adapm_core::slot::State;
@@ -169,14 +169,9 @@ impl Cluster {
     ) -> Result<(), Violation> {
         let text = self.describe(&message);
         let before = self.memory_of(to);
-        let result = self.members[to.index()].node.handle_input(self.now, Input::Message(from, message));
+        let (result, said) = self.members[to.index()].feed(self.now, Input::Message(from, message));
         hold!(self.setup.checks => LateBlamesNobody, result.is_ok(), "{to} blames {from}, which it has lost, for {text}: {result:?}");
-        let output = self.members[to.index()].node.poll_output();
-        hold!(
-            self.setup.checks => LateSaysNothing,
-            matches!(output, Output::Wait { .. }),
-            "{to} answers {from}, which it has lost: {output:?}"
-        );
+        hold!(self.setup.checks => LateSaysNothing, said.is_silent(), "{to} answers {from}, which it has lost: {said:?}");
         let after = self.memory_of(to);
         hold!(self.setup.checks => LateChangesNothing, before == after, "{to} has lost {from}, and yet {text} changes it");
         Ok(())
@@ -198,12 +193,9 @@ impl Cluster {
     /// The operation ends without a result; whether its writes count nobody knows.
     fn give_up(&mut self, op: OpId) {
         let (who, accesses) = self.calls.give_up(op);
+        self.members[who.0.index()].workers[who.1.index()].order.finish(&op);
         for access in accesses {
             self.oracle.fail(access);
-            let slow = &mut self.members[who.0.index()].workers[who.1.index()].slow;
-            if let Some(at) = slow.iter().position(|key| *key == access.key) {
-                slow.remove(at);
-            }
         }
         self.unblock(who, op);
     }
@@ -226,7 +218,7 @@ impl Cluster {
             .nodes()
             .filter(|peer| !self.losses.knows(node, *peer))
             .any(|peer| self.air.unanswered(node, peer) > 0);
-        let waits = matches!(self.members[node.index()].reason, Reason::Round { .. });
+        let waits = matches!(self.members[node.index()].node.reason(), Reason::Round { .. });
         hold!(self.setup.checks => BereavedRound, awaited || !waits, "the round of {node} waits for a node that is lost");
         Ok(())
     }

@@ -5,31 +5,34 @@ use std::sync::{Mutex, PoisonError};
 
 use adapm_core::clock::Clock;
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::{KeyView, OpId, Reason};
+use adapm_core::driver::Host;
+use adapm_core::driver::order::InFlight;
+use adapm_core::engine::{Event, Input, KeyView, OpId};
+use adapm_core::error::InputError;
 use adapm_core::id::{Counter, Key, NodeId, WorkerId};
 use adapm_core::observe::Observe;
 use adapm_core::policy::SystemPolicy;
 use adapm_core::slot::{Pushed, State};
 use adapm_core::store::Store;
 use adapm_core::time::Instant;
+use adapm_core::wire::Message;
 
-use crate::{Bug, ReferenceStore, digits, setup::Setup};
+use crate::{Bug, Recorder, ReferenceStore, digits, setup::Setup};
 
 /// An engine under test.
 pub type Engine = adapm_core::engine::Engine<ReferenceStore<i64>, SystemPolicy>;
 
+/// The driver of one.
+pub type Driver = adapm_core::driver::Driver<ReferenceStore<i64>, SystemPolicy>;
+
 /// One node of a cluster.
 pub struct Member {
-    /// The engine.
-    pub node: Engine,
+    /// The engine, and what drives it.
+    pub node: Driver,
     /// Its workers.
     pub workers: Vec<Worker>,
     /// What it has of every key, as of its last step.
     pub rows: Vec<Row>,
-    /// When it wants to be woken.
-    pub until: Option<Instant>,
-    /// What it waits for.
-    pub reason: Reason,
     /// The mistake planted in the workers' fast path.
     bug: Option<Bug>,
     told: Arc<Mutex<Vec<Told>>>,
@@ -44,8 +47,8 @@ pub struct Worker {
     pub clock: Clock,
     /// Keys that it made dirty, in order, not yet fed to the engine.
     pub dirty: Vec<Key>,
-    /// Keys on which an operation of its own waits or is unanswered: with these it uses the slow path.
-    pub slow: Vec<Key>,
+    /// Its operations that wait or are unanswered: with their keys it uses the slow path.
+    pub order: InFlight<OpId>,
     /// The operation for which it waits; it does nothing else meanwhile.
     pub blocked: Option<OpId>,
     /// Whether it has ended.
@@ -76,6 +79,27 @@ pub enum Told {
     Served(Key, NodeId, u32),
     /// Intent of this node became active or expired.
     Intent(Key, bool),
+}
+
+/// Workers of a node, and what its engine says.
+struct Around<'a> {
+    workers: &'a mut [Worker],
+    said: Recorder<i64>,
+}
+
+impl Host<i64> for Around<'_> {
+    /// Worker by worker.
+    fn take_dirty(&mut self, keys: &mut Vec<Key>) {
+        self.workers.iter_mut().for_each(|worker| keys.append(&mut worker.dirty));
+    }
+
+    fn transmit(&mut self, to: NodeId, message: Message) {
+        self.said.transmit(to, message);
+    }
+
+    fn tell(&mut self, event: Event<i64>) {
+        self.said.tell(event);
+    }
 }
 
 struct Listener(Arc<Mutex<Vec<Told>>>);
@@ -133,11 +157,9 @@ impl Member {
         let keys = setup.layout.keys().end.0;
         let rows = (0..keys).map(|key| Row::of(&engine, Key(key))).collect();
         Self {
-            node: engine,
+            node: Driver::new(engine),
             workers: vec![Worker::default(); setup.workers],
             rows,
-            until: None,
-            reason: Reason::Idle,
             bug: setup.bug,
             told,
             is_outdated: false,
@@ -148,7 +170,7 @@ impl Member {
     pub fn refresh(&mut self) {
         self.is_outdated = false;
         for (key, row) in self.rows.iter_mut().enumerate() {
-            row.refresh(&self.node, Key(key as u64));
+            row.refresh(self.node.engine(), Key(key as u64));
         }
     }
 
@@ -169,7 +191,6 @@ impl Member {
             worker.dirty.clear();
             worker.ended = true;
         }
-        self.until = None;
         self.take_told();
     }
 
@@ -184,27 +205,36 @@ impl Member {
         self.workers.iter().map(|worker| if worker.ended { Clock::INFINITY } else { worker.clock }).collect()
     }
 
-    /// All dirty keys, worker by worker, which leave their queues.
-    pub fn take_dirty(&mut self) -> Vec<Key> {
-        self.workers.iter_mut().flat_map(|worker| core::mem::take(&mut worker.dirty)).collect()
+    /// Feeds an input, and the dirty keys of the workers where that is due; what the engine says of it.
+    pub fn feed(&mut self, now: Instant, input: Input<'_, i64>) -> (Result<(), InputError>, Recorder<i64>) {
+        let mut around = Around { workers: &mut self.workers, said: Recorder::default() };
+        let verdict = self.node.feed(now, input, &mut around);
+        (verdict, around.said)
+    }
+
+    /// Feeds the dirty keys of the workers; what the engine says of it.
+    pub fn feed_dirty(&mut self) -> Recorder<i64> {
+        let mut around = Around { workers: &mut self.workers, said: Recorder::default() };
+        self.node.look_at_dirty_keys(&mut around);
+        around.said
     }
 
     /// The fast path of a read: the local value, unless there is none or the worker must not overtake itself.
     pub fn fast_pull(&mut self, worker: WorkerId, key: Key, out: &mut [i64]) -> bool {
-        let must_queue = self.workers[worker.index()].slow.contains(&key);
-        !must_queue && self.node.store().with_slot(key, |slot| slot.pull(out))
+        let must_queue = self.workers[worker.index()].order.blocks(key);
+        !must_queue && self.node.engine().store().with_slot(key, |slot| slot.pull(out))
     }
 
     /// The fast path of a write; false if the engine must take it.
     pub fn fast_push(&mut self, worker: WorkerId, key: Key, update: &[i64]) -> bool {
         self.is_outdated = true;
         let worker = &mut self.workers[worker.index()];
-        if worker.slow.contains(&key) {
+        if worker.order.blocks(key) {
             return false;
         }
         let (unmarked, unlisted) =
             (self.bug == Some(Bug::LoseDirtyMark), self.bug == Some(Bug::LoseDirtyEntry));
-        let pushed = self.node.store().with_slot(key, |mut slot| {
+        let pushed = self.node.engine().store().with_slot(key, |mut slot| {
             let before = *slot.word;
             let pushed = slot.push(update);
             if unmarked {

@@ -35,7 +35,7 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn look_behind(&mut self, node: NodeId) -> Result<(), Violation> {
-        if let Some(due) = self.members[node.index()].node.next_look_at() {
+        if let Some(due) = self.members[node.index()].node.engine().next_look_at() {
             self.now = self.now.max(due);
         }
         self.timeout(node)

@@ -81,7 +81,7 @@ fn a_one_way_partition_heals_and_the_parked_pull_ends() {
     let end = run(&mut simulation, Script::default().with(worker(N1), asks)).expect("nothing is wrong");
     assert_between(end, millis(40), millis(43));
     let cluster = simulation.subject().cluster();
-    assert_eq!(cluster.member(N1).node.stats().waited, 1, "the pull waited for the copy on its way");
+    assert_eq!(cluster.member(N1).node.engine().stats().waited, 1, "the pull waited for the copy on its way");
     assert_eq!(cluster.state(N1, key), State::Main);
 }
 

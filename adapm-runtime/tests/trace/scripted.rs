@@ -4,18 +4,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::{Engine, Input, Intent, Output, SignalId};
+use adapm_core::driver::Driver;
+use adapm_core::engine::{Engine, Input, Intent, SignalId};
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::wire::Message;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
 use adapm_runtime::trace::{TraceHead, Tracer};
-use adapm_verify::ReferenceStore;
+use adapm_verify::{Recorder, ReferenceStore};
 
 use crate::Page;
 
 /// Engines whose messages arrive 10 us after they were sent, one after the other.
 pub(crate) struct Stage {
-    nodes: Vec<Engine<ReferenceStore<i64>, SystemPolicy>>,
+    nodes: Vec<Driver<ReferenceStore<i64>, SystemPolicy>>,
     now: Instant,
     flying: VecDeque<(NodeId, NodeId, Message)>,
     pub(crate) tracer: Tracer,
@@ -41,7 +42,7 @@ impl Stage {
             let mut engine = engine.expect("a sound configuration");
             engine.populate();
             engine.set_observer(tracer.observer(node));
-            engine
+            Driver::new(engine)
         };
         let nodes = (0..nodes).map(|node| engine(NodeId(node as u16))).collect();
         Self { nodes, now: Instant::ZERO, flying: VecDeque::new(), tracer, page }
@@ -78,15 +79,9 @@ impl Stage {
     }
 
     fn step(&mut self, node: NodeId, input: Input<'_, i64>) {
-        let engine = &mut self.nodes[node.index()];
-        engine.handle_input(self.now, input).expect("the script is sound");
-        loop {
-            match engine.poll_output() {
-                Output::Transmit(to, message) => self.flying.push_back((node, to, message)),
-                Output::Event(_) => {}
-                Output::Wait { .. } => return,
-            }
-        }
+        let mut said = Recorder::default();
+        self.nodes[node.index()].feed(self.now, input, &mut said).expect("the script is sound");
+        self.flying.extend(said.sent.into_iter().map(|(to, message)| (node, to, message)));
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
     let localized = cluster.localized.iter().filter(|(localizer, _)| *localizer == node).count();
     let items = signalled(cluster, node) + operations + localized;
     let bound = PER_ITEM * items + 2 * copies(cluster, node) + parked + PER_PEER * cluster.setup.nodes;
-    let entries = cluster.member(node).node.side_entries();
+    let entries = cluster.member(node).node.engine().side_entries();
     hold!(cluster.setup.checks => EntriesBounded, entries <= bound, "{node} keeps {entries} entries where {bound} are allowed");
     let overfull = |key: &Key| {
         let view = &cluster.row(node, *key).view;
@@ -48,7 +48,7 @@ impl Cluster {
         let entries = flight::entries(message, |key| self.setup.value_len(key)).len();
         let head = wire::head_bytes(&message.body);
         let head_max = NodeConfig::head_bytes_max(entries);
-        let bytes_max = self.member(node).node.config().frame_bytes_max::<i64>(&self.setup.layout);
+        let bytes_max = self.member(node).node.engine().config().frame_bytes_max::<i64>(&self.setup.layout);
         let says_who_is_missing = matches!(*message.body, Body::Barrier(_));
         hold!(
             self.setup.checks => MessagesBounded,
@@ -77,7 +77,7 @@ pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
         let localized =
             cluster.keys().filter(|key| is_replica(key) && cluster.localized.contains(&(node, *key)));
         let bound = PER_ITEM * (signalled(cluster, node) + localized.count()) + copies(cluster, node);
-        let entries = cluster.member(node).node.side_entries();
+        let entries = cluster.member(node).node.engine().side_entries();
         hold!(
             cluster.setup.checks => EntriesAtRest,
             entries <= bound,

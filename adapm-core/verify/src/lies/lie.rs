@@ -208,7 +208,7 @@ impl World {
 
     fn grant_own(&mut self, to: NodeId, wanted: &[Key], lie: Lie) {
         for &key in wanted {
-            let counter = self.engines[self.liar.index()].inspect(key).word.counter();
+            let counter = self.engines[self.liar.index()].engine().inspect(key).word.counter();
             let counter = if lie == Lie::GrantAtMost { Counter::MAX } else { counter.next() };
             let version = if lie == Lie::GrantOldest { Version(u64::MAX) } else { Version(3) };
             // With the ticket by which it was passed on, if it was.
@@ -361,7 +361,7 @@ impl World {
 
     /// Keys on which an operation of `node` is unanswered.
     fn unanswered_at(&self, node: NodeId) -> Vec<Key> {
-        keys().filter(|key| self.engines[node.index()].inspect(*key).unanswered.is_some()).collect()
+        keys().filter(|key| self.engines[node.index()].engine().inspect(*key).unanswered.is_some()).collect()
     }
 
     /// One of `keys`, mostly; else some of all.
@@ -375,7 +375,12 @@ impl World {
 
     /// A counter that may pass, or one at a bound.
     fn any_counter(&mut self, key: Key) -> Counter {
-        let known = self.engines.iter().map(|engine| engine.inspect(key).word.counter().0).max().unwrap_or(0);
+        let known = self
+            .engines
+            .iter()
+            .map(|engine| engine.engine().inspect(key).word.counter().0)
+            .max()
+            .unwrap_or(0);
         let all = [0, 1, known, known + 1, known + 2, 1 << 30, Counter::MAX.0 - 1, Counter::MAX.0];
         Counter(self.rng.choose(&all).min(Counter::MAX.0))
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use adapm_core::clock::Clock;
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::{Event, Input, Intent, Op, OpBody, OpId, Output, SignalId};
+use adapm_core::engine::{Event, Input, Intent, Op, OpBody, OpId, SignalId};
 use adapm_core::error::{InputError, OpError};
 use adapm_core::id::{Key, NodeId, WorkerId};
 use adapm_core::layout::Layout;
@@ -29,7 +29,7 @@ use adapm_core::wire::{self, Message};
 
 use crate::rng::Rng;
 use crate::violation::{Violation, hold};
-use crate::{Bug, Checks, ReferenceStore};
+use crate::{Bug, Checks, Recorder, ReferenceStore};
 
 pub use lie::Lie;
 
@@ -85,6 +85,7 @@ pub fn run(
 }
 
 type Engine = adapm_core::engine::Engine<ReferenceStore<i64>, SystemPolicy>;
+type Driver = adapm_core::driver::Driver<ReferenceStore<i64>, SystemPolicy>;
 
 /// An operation of an honest node.
 struct Call {
@@ -98,7 +99,7 @@ struct Call {
 pub(super) struct World {
     rng: Rng,
     checks: Checks,
-    engines: Vec<Engine>,
+    engines: Vec<Driver>,
     liar: NodeId,
     now: Instant,
     clocks: Vec<Clock>,
@@ -136,7 +137,7 @@ impl World {
             engine
         };
         Self {
-            engines: nodes().map(engine).collect(),
+            engines: nodes().map(engine).map(Driver::new).collect(),
             rng,
             checks,
             liar,
@@ -226,35 +227,38 @@ impl World {
     fn feed(&mut self, node: NodeId, input: Input<'_, i64>) -> Result<(), Violation> {
         let honest = node != self.liar;
         let text = if honest { format!("{input:?}") } else { String::new() };
-        match self.engines[node.index()].handle_input(self.now, input) {
+        let mut said = Recorder::default();
+        match self.engines[node.index()].feed(self.now, input, &mut said) {
             Err(InputError::Peer(error)) if honest => {
                 let text: String = text.chars().take(TEXT_MAX).collect();
                 hold!(self.checks => HonestIsSpared, error.peer == self.liar, "{node} says that {error}, {} lies: {text}", self.liar);
-                self.drain(node)?;
+                self.take_said(node, said)?;
                 return self.give_up();
             }
             Err(InputError::Caller(error)) if honest => panic!("a sound call of {node} is refused: {error}"),
             _ => {}
         }
-        self.drain(node)
+        self.take_said(node, said)
     }
 
-    fn drain(&mut self, node: NodeId) -> Result<(), Violation> {
-        loop {
-            match self.engines[node.index()].poll_output() {
-                Output::Transmit(to, message) => self.send(node, to, message),
-                Output::Event(Event::Done { op, .. }) => {
+    fn take_said(&mut self, node: NodeId, said: Recorder<i64>) -> Result<(), Violation> {
+        for (to, message) in said.sent {
+            self.send(node, to, message);
+        }
+        for event in said.events {
+            match event {
+                Event::Done { op, .. } => {
                     self.calls.entry((node, op)).and_modify(|call| call.is_done = true);
                 }
-                Output::Event(Event::Failed { op, error }) => {
+                Event::Failed { op, error } => {
                     let named = error == OpError::lost(self.liar);
                     hold!(self.checks => HonestIsSpared, named || node == self.liar, "{node} says that {error}, {} lies", self.liar);
                     self.calls.entry((node, op)).and_modify(|call| call.has_failed = true);
                 }
-                Output::Event(_) => {}
-                Output::Wait { .. } => return Ok(()),
+                _ => {}
             }
         }
+        Ok(())
     }
 
     fn send(&mut self, from: NodeId, to: NodeId, message: Message) {
@@ -351,7 +355,7 @@ impl World {
                 continue;
             };
             let copy = |node: NodeId, of_delta: bool| {
-                let store = self.engines[node.index()].store();
+                let store = self.engines[node.index()].engine().store();
                 store.with_slot(key, |slot| if of_delta { slot.delta[0] } else { slot.value[0] })
             };
             let holders = self.honest().into_iter().filter(|node| states[node.index()] == State::Replica);
@@ -366,7 +370,7 @@ impl World {
     }
 
     fn state(&self, node: NodeId, key: Key) -> State {
-        self.engines[node.index()].inspect(key).word.state()
+        self.engines[node.index()].engine().inspect(key).word.state()
     }
 
     fn honest(&self) -> Vec<NodeId> {

@@ -211,7 +211,7 @@ impl Subject for Checked {
     }
 
     fn looks_at(&self, node: NodeId) -> Option<Instant> {
-        self.cluster.member(node).node.next_look_at()
+        self.cluster.member(node).node.engine().next_look_at()
     }
 
     fn hear(&mut self, now: Instant, node: NodeId, peer: NodeId) -> Result<(), Wrong> {
@@ -231,7 +231,7 @@ impl Subject for Checked {
         let member = self.cluster.member(node);
         // The first entry of an empty dirty queue wakes the channel.
         let is_dirty = member.workers.iter().any(|worker| !worker.dirty.is_empty());
-        if is_dirty { Some(self.cluster.now()) } else { member.until }
+        if is_dirty { Some(self.cluster.now()) } else { member.node.until() }
     }
 
     fn is_at_rest(&self) -> bool {
@@ -241,9 +241,11 @@ impl Subject for Checked {
     fn waiting(&self) -> String {
         let open =
             self.open.iter().map(|open| format!("{}.{} waits for {}", open.who.0, open.who.1, open.step));
-        let busy = self.cluster.living().filter(|node| !self.cluster.member(*node).node.is_at_rest());
         let busy =
-            busy.map(|node| format!("{node} has something waiting ({:?})", self.cluster.member(node).reason));
+            self.cluster.living().filter(|node| !self.cluster.member(*node).node.engine().is_at_rest());
+        let busy = busy.map(|node| {
+            format!("{node} has something waiting ({:?})", self.cluster.member(node).node.reason())
+        });
         let loaded = self.cluster.air().loaded();
         let aloft = (!loaded.is_empty()).then(|| format!("messages on their way: {loaded:?}"));
         open.chain(busy).chain(aloft).collect::<Vec<_>>().join("; ")
@@ -255,7 +257,7 @@ impl Subject for Checked {
             facts.note(state_fact(self.cluster.state(node, key)), true);
             self.note_aloft(node, key, &mut facts);
         }
-        let reason = self.cluster.member(node).reason;
+        let reason = self.cluster.member(node).node.reason();
         facts.note(Fact::RoundOpen, matches!(reason, Reason::Round { .. }));
         for open in self.open.iter().filter(|open| open.who.0 == node) {
             if let Some(fact) = open.fact {

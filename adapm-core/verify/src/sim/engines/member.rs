@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use adapm_core::engine::{Event, Input, Intent, Op, OpBody, OpId, Output, Reason, SignalId};
+use adapm_core::driver::order::InFlight;
+use adapm_core::driver::{self, Host};
+use adapm_core::engine::{Event, Input, Intent, Op, OpBody, OpId, Reason, SignalId};
 use adapm_core::error::InputError;
 use adapm_core::policy::SystemPolicy;
 use adapm_core::slot::{Pushed, State, Word};
@@ -17,35 +19,56 @@ use super::LightStore;
 /// An engine over the store that its workers share.
 type Engine = adapm_core::engine::Engine<Rc<LightStore>, SystemPolicy>;
 
+type Driver = driver::Driver<Rc<LightStore>, SystemPolicy>;
+
 /// A worker as the runtime has it.
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) clock: Clock,
-    /// Keys on which operations of its own are unfinished: with these it uses the slow path.
-    unfinished: HashMap<Key, u32, FixedState>,
+    /// Its unfinished operations: with their keys it uses the slow path.
+    order: InFlight<OpId>,
     /// The operation for which it waits.
     blocked: Option<OpId>,
 }
 
-/// An unfinished operation.
-#[derive(Debug)]
-struct Pending {
-    worker: WorkerId,
-    keys: Vec<Key>,
+pub(super) struct Member {
+    pub(super) driver: Driver,
+    pub(super) store: Rc<LightStore>,
+    pub(super) around: Around,
+    next_op: u64,
+    nodes: usize,
 }
 
-pub(super) struct Member {
-    pub(super) engine: Engine,
-    pub(super) store: Rc<LightStore>,
+/// What is around the engine.
+#[derive(Default)]
+pub(super) struct Around {
     pub(super) workers: Vec<Worker>,
-    pub(super) until: Option<Instant>,
-    pub(super) reason: Reason,
     pub(super) sent: Vec<(NodeId, Message)>,
     pub(super) ready: Vec<WorkerId>,
     dirty: Vec<Key>,
-    ops: HashMap<OpId, Pending, FixedState>,
-    next_op: u64,
-    nodes: usize,
+    /// Unfinished operations.
+    ops: HashMap<OpId, WorkerId, FixedState>,
+}
+
+impl Host<i64> for Around {
+    fn take_dirty(&mut self, keys: &mut Vec<Key>) {
+        keys.append(&mut self.dirty);
+    }
+
+    fn transmit(&mut self, to: NodeId, message: Message) {
+        self.sent.push((to, message));
+    }
+
+    fn tell(&mut self, event: Event<i64>) {
+        let (Event::Done { op, .. } | Event::Failed { op, .. }) = event else { return };
+        let Some(id) = self.ops.remove(&op) else { return };
+        let worker = &mut self.workers[id.index()];
+        worker.order.finish(&op);
+        if worker.blocked == Some(op) {
+            worker.blocked = None;
+            self.ready.push(id);
+        }
+    }
 }
 
 /// How an access ended.
@@ -65,15 +88,9 @@ impl Member {
         let workers = (0..config.workers).map(|_| Worker { clock, ..Worker::default() }).collect();
         Self {
             nodes: config.nodes,
-            engine,
+            driver: Driver::new(engine),
             store,
-            workers,
-            until: None,
-            reason: Reason::Idle,
-            sent: Vec::new(),
-            ready: Vec::new(),
-            dirty: Vec::new(),
-            ops: HashMap::default(),
+            around: Around { workers, ..Around::default() },
             next_op: 0,
         }
     }
@@ -103,8 +120,8 @@ impl Member {
         let all = keys.len() as u64;
         let slow = self.left_over(worker, keys, Self::push_here);
         // An engine that is due anyway takes them then; one that sleeps is woken by the first.
-        if !self.dirty.is_empty() && self.until.is_none() {
-            self.feed_dirty(now)?;
+        if !self.around.dirty.is_empty() && self.driver.until().is_none() {
+            self.driver.look_at_dirty_keys(&mut self.around);
         }
         let updates = vec![1; slow.iter().map(|key| self.store.value_len(*key)).sum()];
         self.hand_over(now, worker, slow, wait, |keys| OpBody::Push { keys, updates }, all)
@@ -132,7 +149,7 @@ impl Member {
         ahead: u64,
         clocks: u64,
     ) -> Result<(), InputError> {
-        let start = self.workers[worker.index()].clock.plus(ahead);
+        let start = self.around.workers[worker.index()].clock.plus(ahead);
         let intent = Intent { worker, id: SignalId::default(), keys, clocks: start..start.plus(clocks) };
         self.feed(now, Input::Intent(intent))
     }
@@ -146,40 +163,38 @@ impl Member {
         wait: bool,
     ) -> Result<Accessed, InputError> {
         if matches!(body, OpBody::End) {
-            self.workers[worker.index()].clock = Clock::INFINITY;
+            self.around.workers[worker.index()].clock = Clock::INFINITY;
         }
-        self.feed_dirty(now)?;
         let waits = self.operate(now, worker, Vec::new(), body, wait)?;
         Ok(Accessed { waits, ..Accessed::default() })
     }
 
     pub(super) fn advance(&mut self, worker: WorkerId, clocks: u64) {
-        let clock = &mut self.workers[worker.index()].clock;
+        let clock = &mut self.around.workers[worker.index()].clock;
         *clock = clock.plus(clocks);
     }
 
     pub(super) fn deliver(&mut self, now: Instant, from: NodeId, message: Message) -> Result<(), InputError> {
-        let marked =
-            matches!(&*message.body, adapm_core::wire::message::Body::SyncRequest(request) if request.sync);
-        if marked {
-            self.feed_dirty(now)?;
-        }
         self.feed(now, Input::Message(from, message))
     }
 
     pub(super) fn timeout(&mut self, now: Instant) -> Result<(), InputError> {
-        self.feed_dirty(now)?;
-        let clocks: Vec<Clock> = self.workers.iter().map(|worker| worker.clock).collect();
+        let clocks: Vec<Clock> = self.around.workers.iter().map(|worker| worker.clock).collect();
         self.feed(now, Input::Timeout(&clocks))
     }
 
     pub(super) fn is_at_rest(&self) -> bool {
-        self.ops.is_empty() && self.dirty.is_empty() && self.reason == Reason::Idle
+        self.around.ops.is_empty() && self.around.dirty.is_empty() && self.driver.reason() == Reason::Idle
     }
 
     /// Whether the node waits for operations of its own, for people.
     pub(super) fn waiting(&self) -> String {
-        format!("{} operations, {} dirty keys, {:?}", self.ops.len(), self.dirty.len(), self.reason)
+        format!(
+            "{} operations, {} dirty keys, {:?}",
+            self.around.ops.len(),
+            self.around.dirty.len(),
+            self.driver.reason()
+        )
     }
 
     /// Looks at the local copy of `key`, which comes into being if this is its untouched home.
@@ -191,7 +206,7 @@ impl Member {
     /// Creates the main copy that a dense layout would have had from the start.
     fn found_at_home(&self, key: Key) {
         let untouched = self.store.with_slot(key, |slot| *slot.word == Word::EMPTY);
-        if untouched && Layout::home(key, self.nodes) == self.engine.config().node {
+        if untouched && Layout::home(key, self.nodes) == self.driver.engine().config().node {
             self.store.reserve(key, false);
             self.store.with_slot(key, |mut slot| slot.found());
         }
@@ -204,7 +219,7 @@ impl Member {
         mut keys: Vec<Key>,
         mut serve: impl FnMut(&mut Self, Key) -> bool,
     ) -> Vec<Key> {
-        keys.retain(|key| self.workers[worker.index()].unfinished.contains_key(key) || !serve(self, *key));
+        keys.retain(|key| self.around.workers[worker.index()].order.blocks(*key) || !serve(self, *key));
         keys
     }
 
@@ -217,7 +232,7 @@ impl Member {
             slot.push(&ones[..len])
         });
         if pushed == Pushed::Dirtied {
-            self.dirty.push(key);
+            self.around.dirty.push(key);
         }
         pushed != Pushed::Refused
     }
@@ -235,7 +250,6 @@ impl Member {
         if slow.is_empty() {
             return Ok(Accessed { fast: all, ..Accessed::default() });
         }
-        self.feed_dirty(now)?;
         let waits = self.operate(now, worker, slow.clone(), body(slow), wait)?;
         Ok(Accessed { fast: all - handed, slow: handed, waits })
     }
@@ -251,65 +265,25 @@ impl Member {
     ) -> Result<bool, InputError> {
         self.next_op += 1;
         let id = OpId(self.next_op);
-        let known = &mut self.workers[worker.index()];
+        let known = &mut self.around.workers[worker.index()];
         // A localize reads and writes nothing that later accesses could overtake.
         let keys = if matches!(body, OpBody::Localize { .. }) { Vec::new() } else { keys };
-        for key in &keys {
-            *known.unfinished.entry(*key).or_default() += 1;
-        }
+        keys.iter().for_each(|key| known.order.mark(*key));
+        known.order.track(id, keys);
         known.blocked = wait.then_some(id);
-        self.ops.insert(id, Pending { worker, keys });
+        self.around.ops.insert(id, worker);
         self.feed(now, Input::Op(Op { id, worker, body }))?;
-        let known = &mut self.workers[worker.index()];
+        let known = &mut self.around.workers[worker.index()];
         let waits = known.blocked == Some(id);
         if !waits {
             // It was done at once: nobody has to be told.
-            self.ready.retain(|ready| *ready != worker);
+            self.around.ready.retain(|ready| *ready != worker);
         }
         Ok(waits)
     }
 
-    fn feed_dirty(&mut self, now: Instant) -> Result<(), InputError> {
-        if self.dirty.is_empty() {
-            return Ok(());
-        }
-        let dirty = std::mem::take(&mut self.dirty);
-        let fed = self.feed(now, Input::Dirty(&dirty));
-        self.dirty = dirty;
-        self.dirty.clear();
-        fed
-    }
-
     fn feed(&mut self, now: Instant, input: Input<'_, i64>) -> Result<(), InputError> {
-        self.engine.handle_input(now, input)?;
-        loop {
-            match self.engine.poll_output() {
-                Output::Transmit(to, message) => self.sent.push((to, message)),
-                Output::Event(Event::Done { op, .. } | Event::Failed { op, .. }) => self.end(op),
-                Output::Event(_) => {}
-                Output::Wait { until, reason } => {
-                    (self.until, self.reason) = (until, reason);
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    fn end(&mut self, op: OpId) {
-        let Some(pending) = self.ops.remove(&op) else { return };
-        let worker = &mut self.workers[pending.worker.index()];
-        for key in &pending.keys {
-            if let Some(count) = worker.unfinished.get_mut(key) {
-                *count -= 1;
-                if *count == 0 {
-                    worker.unfinished.remove(key);
-                }
-            }
-        }
-        if worker.blocked == Some(op) {
-            worker.blocked = None;
-            self.ready.push(pending.worker);
-        }
+        self.driver.feed(now, input, &mut self.around)
     }
 }
 

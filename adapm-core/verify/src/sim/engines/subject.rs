@@ -122,7 +122,7 @@ impl Engines {
     pub fn totals(&self) -> Totals {
         let mut engines = Stats::default();
         for member in &self.members {
-            engines.merge(member.engine.stats());
+            engines.merge(member.driver.engine().stats());
         }
         Totals { engines, ..self.totals }
     }
@@ -138,7 +138,7 @@ impl Engines {
     /// Collects what `node` sends, and names workers that may go on; how long its channels are busy with it.
     fn collect(&mut self, node: NodeId) -> u64 {
         let mut busy = 0;
-        let mut sent = std::mem::take(&mut self.members[node.index()].sent);
+        let mut sent = std::mem::take(&mut self.members[node.index()].around.sent);
         for (to, message) in sent.drain(..) {
             let keys = keys_in(&message.body) * self.config.keys_per_key;
             let bytes = self.weigh(&message);
@@ -151,8 +151,8 @@ impl Engines {
             self.sent.push_back(Sent { from: node, to, asks: false, bytes, frame: Frame::default() });
         }
         let member = &mut self.members[node.index()];
-        member.sent = sent;
-        self.ready.extend(member.ready.drain(..).map(|worker| (node, worker)));
+        member.around.sent = sent;
+        self.ready.extend(member.around.ready.drain(..).map(|worker| (node, worker)));
         busy
     }
 
@@ -202,7 +202,7 @@ impl Subject for Engines {
         let (node, worker) = who;
         let reads = matches!(step, Step::Pull(..));
         let member = &mut self.members[node.index()];
-        let stats = member.engine.stats();
+        let stats = member.driver.engine().stats();
         let before = (stats.local, stats.waited, stats.remote);
         let waits = |then: Then| then == Then::Wait;
         let accessed = match step {
@@ -229,7 +229,7 @@ impl Subject for Engines {
         };
         let accessed = accessed.map_err(|error| EngineError { node, error })?;
         if reads {
-            let stats = member.engine.stats();
+            let stats = member.driver.engine().stats();
             self.totals.local += accessed.fast + stats.local - before.0;
             self.totals.waited += stats.waited - before.1;
             self.totals.remote += stats.remote - before.2;
@@ -275,7 +275,7 @@ impl Subject for Engines {
     }
 
     fn wake_at(&self, node: NodeId) -> Option<Instant> {
-        self.members[node.index()].until
+        self.members[node.index()].driver.until()
     }
 
     fn is_at_rest(&self) -> bool {

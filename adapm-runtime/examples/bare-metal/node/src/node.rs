@@ -15,7 +15,8 @@ use core::fmt;
 use core::ops::Range;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::{Engine, Event, Initial, Input, Intent, Op, OpBody, OpId, Output, SignalId};
+use adapm_core::driver::{Driver, Host};
+use adapm_core::engine::{Engine, Event, Initial, Input, Intent, Op, OpBody, OpId, SignalId};
 use adapm_core::error::{ConfigError, DecodeError, InputError, OpError};
 use adapm_core::link::Event as LinkEvent;
 use adapm_core::policy::{System, SystemPolicy};
@@ -23,6 +24,7 @@ use adapm_core::slot::Pushed;
 use adapm_core::stats::Stats;
 use adapm_core::store::Store;
 use adapm_core::transport::{Farewell, Frame};
+use adapm_core::wire::Message;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId, wire};
 
 use crate::line::{FRAME_BYTES_MAX, Line, LineError, LineStats};
@@ -72,18 +74,44 @@ const BLOCK_BYTES_MAX: usize = FRAME_BYTES_MAX / 16 * 7;
 /// An operation that has ended, and how.
 type Ended<V> = (OpId, Result<Vec<V>, OpError>);
 
+/// What is around the engine.
+struct Outside<V> {
+    /// Keys that the worker has made dirty.
+    dirty: Vec<Key>,
+    /// Frames for which the line had no room; bounded by what the engine has unanswered.
+    backlog: VecDeque<Frame>,
+    ended: Option<Ended<V>>,
+}
+
+impl<V> Host<V> for Outside<V> {
+    fn take_dirty(&mut self, keys: &mut Vec<Key>) {
+        keys.append(&mut self.dirty);
+    }
+
+    fn transmit(&mut self, _to: NodeId, message: Message) {
+        let mut frame = Frame::default();
+        wire::encode(message, &mut frame);
+        self.backlog.push_back(frame);
+    }
+
+    fn tell(&mut self, event: Event<V>) {
+        match event {
+            Event::Done { op, values } => self.ended = Some((op, Ok(values))),
+            Event::Failed { op, error } => self.ended = Some((op, Err(error))),
+            _ => {}
+        }
+    }
+}
+
 /// A node of two, with one worker, at one end of a line.
 pub struct SerialNode<S: Store, P: Port> {
-    engine: Engine<S, SystemPolicy>,
+    driver: Driver<S, SystemPolicy>,
+    outside: Outside<S::Value>,
     port: P,
     line: Line,
     peer: NodeId,
     clock: Clock,
     ops: u64,
-    ended: Option<Ended<S::Value>>,
-    until: Option<Instant>,
-    /// Frames for which the line had no room; bounded by what the engine has unanswered.
-    backlog: VecDeque<Frame>,
     has_drained: bool,
     /// The other end's goodbye.
     left: Option<Farewell>,
@@ -113,15 +141,13 @@ impl<S: Store, P: Port> SerialNode<S, P> {
             .map_err(NodeError::Config)?;
         engine.populate();
         Ok(Self {
-            engine,
+            driver: Driver::new(engine),
+            outside: Outside { dirty: Vec::new(), backlog: VecDeque::new(), ended: None },
             port,
             line,
             peer: NodeId(1 - node.0),
             clock: Clock(0),
             ops: 0,
-            ended: None,
-            until: None,
-            backlog: VecDeque::new(),
             has_drained: false,
             left: None,
             accesses: Accesses::default(),
@@ -148,14 +174,18 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// # Errors
     /// What ends the node.
     pub fn push(&mut self, key: Key, update: &[S::Value]) -> Result<(), NodeError> {
-        match self.engine.store().with_slot(key, |mut slot| slot.push(update)) {
+        match self.driver.engine().store().with_slot(key, |mut slot| slot.push(update)) {
             Pushed::Refused => {
                 self.accesses.engine += 1;
                 self.op(OpBody::Push { keys: [key].into(), updates: update.into() }).map(drop)
             }
             pushed => {
                 self.accesses.local += 1;
-                if pushed == Pushed::Dirtied { self.feed(Input::Dirty(&[key])) } else { Ok(()) }
+                if pushed == Pushed::Dirtied {
+                    self.outside.dirty.push(key);
+                    self.driver.look_at_dirty_keys(&mut self.outside);
+                }
+                Ok(())
             }
         }
     }
@@ -174,8 +204,8 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// # Errors
     /// What ends the node.
     pub fn pull(&mut self, key: Key) -> Result<Vec<S::Value>, NodeError> {
-        let mut value = alloc::vec![S::Value::default(); self.engine.store().value_len(key)];
-        if self.engine.store().with_slot(key, |slot| slot.pull(&mut value)) {
+        let mut value = alloc::vec![S::Value::default(); self.driver.engine().store().value_len(key)];
+        if self.driver.engine().store().with_slot(key, |slot| slot.pull(&mut value)) {
             self.accesses.local += 1;
             return Ok(value);
         }
@@ -219,7 +249,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// Totals of the engine.
     #[must_use]
     pub fn stats(&self) -> &Stats {
-        self.engine.stats()
+        self.driver.engine().stats()
     }
 
     /// Totals of the line.
@@ -234,7 +264,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
         let id = OpId(self.ops);
         self.feed(Input::Op(Op { id, worker: WORKER, body }))?;
         loop {
-            if let Some((_, outcome)) = self.ended.take_if(|(ended, _)| *ended == id) {
+            if let Some((_, outcome)) = self.outside.ended.take_if(|(ended, _)| *ended == id) {
                 return outcome.map_err(NodeError::Op);
             }
             if let Some(farewell) = self.left {
@@ -262,7 +292,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
             let message = wire::decode(&mut frame).map_err(NodeError::Frame)?;
             self.feed(Input::Message(self.peer, message))?;
         }
-        if self.until.is_some_and(|until| until <= now) {
+        if self.driver.until().is_some_and(|until| until <= now) {
             self.feed(Input::Timeout(&[self.clock]))?;
         }
         while let Some(event) = self.line.poll_event() {
@@ -292,31 +322,16 @@ impl<S: Store, P: Port> SerialNode<S, P> {
 
     fn feed(&mut self, input: Input<'_, S::Value>) -> Result<(), NodeError> {
         let now = self.port.now();
-        self.engine.handle_input(now, input).map_err(NodeError::Input)?;
-        loop {
-            match self.engine.poll_output() {
-                Output::Transmit(_, message) => {
-                    let mut frame = Frame::default();
-                    wire::encode(message, &mut frame);
-                    self.backlog.push_back(frame);
-                }
-                Output::Event(Event::Done { op, values }) => self.ended = Some((op, Ok(values))),
-                Output::Event(Event::Failed { op, error }) => self.ended = Some((op, Err(error))),
-                Output::Event(_) => {}
-                Output::Wait { until, .. } => {
-                    self.until = until;
-                    return self.flush();
-                }
-            }
-        }
+        self.driver.feed(now, input, &mut self.outside).map_err(NodeError::Input)?;
+        self.flush()
     }
 
     fn flush(&mut self) -> Result<(), NodeError> {
-        while let Some(frame) = self.backlog.front_mut() {
+        while let Some(frame) = self.outside.backlog.front_mut() {
             if !self.line.send(frame).map_err(NodeError::Line)? {
                 break;
             }
-            self.backlog.pop_front();
+            self.outside.backlog.pop_front();
         }
         Ok(())
     }

@@ -1,0 +1,45 @@
+//! A host that keeps what an engine says, for tests that look at it.
+
+use adapm_core::driver::Host;
+use adapm_core::engine::Event;
+use adapm_core::wire::Message;
+use adapm_core::{Key, NodeId};
+
+/// What is around one engine: the dirty keys of its workers, and what it has said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorder<V> {
+    /// Keys that workers have made dirty, and the engine does not know of.
+    pub dirty: Vec<Key>,
+    /// Messages that it has sent, in order, each with its receiver.
+    pub sent: Vec<(NodeId, Message)>,
+    /// What it has told workers, in order.
+    pub events: Vec<Event<V>>,
+}
+
+impl<V> Default for Recorder<V> {
+    fn default() -> Self {
+        Self { dirty: Vec::new(), sent: Vec::new(), events: Vec::new() }
+    }
+}
+
+impl<V> Recorder<V> {
+    /// Returns true if nothing was said.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.sent.is_empty() && self.events.is_empty()
+    }
+}
+
+impl<V> Host<V> for Recorder<V> {
+    fn take_dirty(&mut self, keys: &mut Vec<Key>) {
+        keys.append(&mut self.dirty);
+    }
+
+    fn transmit(&mut self, to: NodeId, message: Message) {
+        self.sent.push((to, message));
+    }
+
+    fn tell(&mut self, event: Event<V>) {
+        self.events.push(event);
+    }
+}
