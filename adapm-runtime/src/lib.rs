@@ -51,8 +51,8 @@
 //! | `loom_mailbox`, `loom_dirty` | nothing is lost or overtaken, who sleeps or waits for room is woken |
 //! | `loom_clocks`, `loom_intent` | a clock seen is work seen; nothing of a worker follows its end |
 //!
-//! Models called `planted_*` hold a mistake (a weaker ordering, a look before the flag instead of after it, a notification left
-//! out) and must fail: a suite that finds nothing has looked. The mistakes are run-time values that only loom builds have.
+//! Models called `planted_*` run a wrong copy of the code (`tests/support/wrong.rs`: a weaker ordering, a look before the flag
+//! instead of after it, a notification left out) and must fail: a suite that finds nothing has looked.
 //!
 //! No model covers what lies behind a system call or a second process: the bells of transports (a wake that meets a sleep; their
 //! suite, `transport_suite!`, tests it), starting and joining threads, lost peers (`failure.rs`), the totals, and more than one

@@ -14,7 +14,7 @@
 
 use adapm_core::{Key, WorkerId};
 
-use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, planted, wait};
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
 
 /// Commands of many threads for one, and the keys that workers made dirty.
 ///
@@ -79,16 +79,15 @@ impl<T> Mailbox<T> {
         inner.items.push(item);
         let first = urgency == Urgency::AtOnce && !inner.urgent;
         inner.urgent |= first;
-        let full = inner.items.len() == Self::CAPACITY && !planted!(SleepWhileFull);
+        let full = inner.items.len() == Self::CAPACITY;
         drop(inner);
         Ok(first || full || self.must_wake())
     }
 
     /// Appends keys that `worker` made dirty; whether the caller must wake the channel thread.
     pub fn append_dirty(&self, worker: WorkerId, keys: impl Iterator<Item = Key>) -> bool {
-        let looked = planted!(LookBeforePosting).then(|| self.must_wake());
         lock(&self.dirty[worker.index()]).extend(keys);
-        looked.unwrap_or_else(|| self.must_wake())
+        self.must_wake()
     }
 
     /// Moves all commands into `items`, which must be empty.
@@ -96,9 +95,9 @@ impl<T> Mailbox<T> {
         debug_assert!(items.is_empty(), "what was taken before has been handled");
         let mut inner = lock(&self.inner);
         std::mem::swap(&mut inner.items, items);
-        inner.urgent = planted!(StayUrgent);
+        inner.urgent = false;
         drop(inner);
-        if items.len() >= Self::CAPACITY && !planted!(ForgetRoom) {
+        if items.len() >= Self::CAPACITY {
             self.room.notify_all();
         }
     }
@@ -113,9 +112,8 @@ impl<T> Mailbox<T> {
     /// Prepares for a long sleep; false if there is something to take, and no need to sleep.
     #[must_use]
     pub fn doze_off(&self) -> bool {
-        let looked = planted!(LookBeforeDozing).then(|| self.is_empty());
         self.asleep.swap(true, Ordering::AcqRel);
-        looked.unwrap_or_else(|| self.is_empty())
+        self.is_empty()
     }
 
     /// Ends a long sleep.

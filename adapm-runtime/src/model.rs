@@ -5,8 +5,6 @@
 pub use crate::clocks::Clocks;
 pub use crate::mailbox::{Mailbox, Urgency};
 pub use crate::order::{CallId, Completions, InFlight};
-#[cfg(adapm_loom)]
-pub use crate::sync::Mistake;
 pub use crate::ticket::{Promise, Report, Waiter};
 
 #[cfg(adapm_loom)]

@@ -16,7 +16,7 @@ use crate::mailbox::{Mailbox, Urgency};
 use crate::order::Completions;
 use crate::sampling::{Holder, Sampling};
 use crate::stats::{Published, Stats, WorkerCounters};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock, planted};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::ticket::{Promise, Waiter};
 
 /// What workers, loader threads and channel threads of a node have in common.
@@ -53,7 +53,7 @@ pub(crate) struct WorkerShared {
 
 /// A worker that has not ended, and cannot as long as this is held: what is posted meanwhile comes before its end.
 pub(crate) struct Alive<'a> {
-    _guard: Option<MutexGuard<'a, bool>>,
+    _guard: MutexGuard<'a, bool>,
 }
 
 /// The ways to one channel thread.
@@ -228,7 +228,7 @@ impl<S: Store> NodeShared<S> {
         if *ended {
             return Err(OpError::Ended);
         }
-        Ok(Alive { _guard: Some(ended).filter(|_| !planted!(CheckBeforePosting)) })
+        Ok(Alive { _guard: ended })
     }
 
     /// Ends `worker`, once: whatever it still calls is refused, all its intents expire, and nobody waits for it. Does not wait

@@ -20,7 +20,7 @@ use adapm_core::Key;
 use adapm_core::driver::order;
 use adapm_core::error::OpError;
 
-use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering, lock, planted, wait};
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 
 /// Names a call of a worker that has operations in flight; counts up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,7 +115,6 @@ impl InFlight {
         }
         let mut finished = lock(&self.completions.finished);
         std::mem::swap(&mut *finished, &mut self.taken);
-        let finished = Some(finished).filter(|_| !planted!(ForgetUnlocked));
         self.completions.any.store(false, Ordering::Relaxed);
         drop(finished);
         self.note_taken();

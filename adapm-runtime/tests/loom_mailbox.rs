@@ -2,12 +2,17 @@
 
 #![cfg(adapm_loom)]
 
+#[path = "support/wrong.rs"]
+mod wrong;
+
 use std::sync::Arc;
 
-use adapm_core::{Key, WorkerId};
-use adapm_runtime::model::{Mailbox, Mistake, Urgency};
+use adapm_core::Key;
+use adapm_runtime::model::{Mailbox, Urgency};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
+
+use wrong::{Mistake, Ways, WrongMailbox};
 
 /// The wait of a transport: `wake` ends the current or the next `sleep`.
 #[derive(Default)]
@@ -33,49 +38,57 @@ impl Bed {
 
 /// What a worker and a channel thread share.
 struct Shared {
-    mailbox: Mailbox<u32>,
+    ways: Box<dyn Ways<u32>>,
     bed: Bed,
 }
 
+/// The mailbox, or a wrong copy of it.
+#[derive(Clone, Copy)]
+enum Which {
+    Shipped,
+    Copy(Option<Mistake>),
+}
+
 impl Shared {
-    fn new() -> Arc<Self> {
-        Arc::new(Self { mailbox: Mailbox::new(1), bed: Bed::default() })
+    fn new(which: Which) -> Arc<Self> {
+        let ways: Box<dyn Ways<u32>> = match which {
+            Which::Shipped => Box::new(Mailbox::new(1)),
+            Which::Copy(mistake) => Box::new(WrongMailbox::new(mistake)),
+        };
+        Arc::new(Self { ways, bed: Bed::default() })
     }
 
     fn post(&self, item: u32, urgency: Urgency) {
-        if self.mailbox.post(item, urgency).expect("open") {
+        if self.ways.post(item, urgency) {
             self.bed.wake();
         }
     }
 
     fn dirty(&self, key: Key) {
-        if self.mailbox.append_dirty(WorkerId(0), [key].into_iter()) {
+        if self.ways.append_dirty(key) {
             self.bed.wake();
         }
     }
 
     fn take(&self) -> (Vec<u32>, Vec<Key>) {
-        let (mut items, mut keys) = (Vec::new(), Vec::new());
-        self.mailbox.take(&mut items);
-        self.mailbox.take_dirty(&mut keys);
-        (items, keys)
+        self.ways.take()
     }
 }
 
 #[test]
 fn operations_of_two_workers_wake_a_short_sleeper_and_keep_their_orders() {
-    two_workers_and_a_short_sleeper();
+    two_workers_and_a_short_sleeper(Which::Shipped);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn planted_a_taken_mailbox_that_stays_urgent_is_found() {
-    Mistake::StayUrgent.planted_in(two_workers_and_a_short_sleeper);
+    two_workers_and_a_short_sleeper(Which::Copy(Some(Mistake::StayUrgent)));
 }
 
-fn two_workers_and_a_short_sleeper() {
-    loom::model(|| {
-        let shared = Shared::new();
+fn two_workers_and_a_short_sleeper(which: Which) {
+    loom::model(move || {
+        let shared = Shared::new(which);
         let workers = [[10, 11], [20, 21]].map(|items| {
             let shared = Arc::clone(&shared);
             thread::spawn(move || items.into_iter().for_each(|item| shared.post(item, Urgency::AtOnce)))
@@ -100,18 +113,18 @@ fn two_workers_and_a_short_sleeper() {
 
 #[test]
 fn what_is_not_urgent_wakes_a_long_sleeper() {
-    not_urgent_for_a_long_sleeper();
+    not_urgent_for_a_long_sleeper(Which::Shipped);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn planted_a_sleeper_that_looked_before_it_said_so_is_found() {
-    Mistake::LookBeforeDozing.planted_in(not_urgent_for_a_long_sleeper);
+    not_urgent_for_a_long_sleeper(Which::Copy(Some(Mistake::LookBeforeDozing)));
 }
 
-fn not_urgent_for_a_long_sleeper() {
-    loom::model(|| {
-        let shared = Shared::new();
+fn not_urgent_for_a_long_sleeper(which: Which) {
+    loom::model(move || {
+        let shared = Shared::new(which);
         let worker = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
@@ -121,10 +134,10 @@ fn not_urgent_for_a_long_sleeper() {
         };
         let mut got = (Vec::new(), Vec::new());
         while got.0.is_empty() || got.1.is_empty() {
-            if shared.mailbox.doze_off() {
+            if shared.ways.doze_off() {
                 shared.bed.rest();
             }
-            shared.mailbox.get_up();
+            shared.ways.get_up();
             let (items, keys) = shared.take();
             got.0.extend(items);
             got.1.extend(keys);
@@ -135,19 +148,19 @@ fn not_urgent_for_a_long_sleeper() {
 }
 
 /// One dirtied key, and nothing after it that would wake the thread as well.
-fn a_dirtied_key_for_a_long_sleeper() {
-    loom::model(|| {
-        let shared = Shared::new();
+fn a_dirtied_key_for_a_long_sleeper(which: Which) {
+    loom::model(move || {
+        let shared = Shared::new(which);
         let worker = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.dirty(Key(1)))
         };
         let mut keys = Vec::new();
         while keys.is_empty() {
-            if shared.mailbox.doze_off() {
+            if shared.ways.doze_off() {
                 shared.bed.rest();
             }
-            shared.mailbox.get_up();
+            shared.ways.get_up();
             keys = shared.take().1;
         }
         worker.join().expect("no panic");
@@ -156,19 +169,18 @@ fn a_dirtied_key_for_a_long_sleeper() {
 
 #[test]
 fn a_single_dirtied_key_wakes_a_long_sleeper() {
-    a_dirtied_key_for_a_long_sleeper();
+    a_dirtied_key_for_a_long_sleeper(Which::Shipped);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn planted_a_worker_that_looked_before_it_left_its_work_is_found() {
-    Mistake::LookBeforePosting.planted_in(a_dirtied_key_for_a_long_sleeper);
+    a_dirtied_key_for_a_long_sleeper(Which::Copy(Some(Mistake::LookBeforePosting)));
 }
 
-#[test]
-fn what_was_dirtied_before_an_operation_is_taken_with_it() {
-    loom::model(|| {
-        let shared = Shared::new();
+fn an_operation_behind_a_dirtied_key(which: Which) {
+    loom::model(move || {
+        let shared = Shared::new(which);
         let worker = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
@@ -182,10 +194,35 @@ fn what_was_dirtied_before_an_operation_is_taken_with_it() {
     });
 }
 
+#[test]
+fn what_was_dirtied_before_an_operation_is_taken_with_it() {
+    an_operation_behind_a_dirtied_key(Which::Shipped);
+}
+
+#[test]
+#[should_panic(expected = "has overtaken a dirtied key")]
+fn planted_dirty_queues_drained_before_the_mailbox_are_found() {
+    an_operation_behind_a_dirtied_key(Which::Copy(Some(Mistake::DirtyFirst)));
+}
+
+/// What finds a mistake in the copy finds nothing where it has none.
+#[test]
+fn a_copy_without_a_mistake_passes() {
+    let models = [
+        two_workers_and_a_short_sleeper,
+        not_urgent_for_a_long_sleeper,
+        a_dirtied_key_for_a_long_sleeper,
+        an_operation_behind_a_dirtied_key,
+        fills_the_mailbox,
+        signals_fill_the_mailbox,
+    ];
+    models.into_iter().for_each(|model| model(Which::Copy(None)));
+}
+
 /// One command more than there is room for.
-fn fills_the_mailbox() {
-    loom::model(|| {
-        let shared = Shared::new();
+fn fills_the_mailbox(which: Which) {
+    loom::model(move || {
+        let shared = Shared::new(which);
         let worker = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
@@ -204,19 +241,19 @@ fn fills_the_mailbox() {
 
 #[test]
 fn who_waits_for_room_is_told_of_it() {
-    fills_the_mailbox();
+    fills_the_mailbox(Which::Shipped);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn planted_room_of_which_nobody_is_told_is_found() {
-    Mistake::ForgetRoom.planted_in(fills_the_mailbox);
+    fills_the_mailbox(Which::Copy(Some(Mistake::ForgetRoom)));
 }
 
 /// One signal more than there is room for, for a thread that does not doze: it sleeps until a round ends.
-fn signals_fill_the_mailbox() {
-    loom::model(|| {
-        let shared = Shared::new();
+fn signals_fill_the_mailbox(which: Which) {
+    loom::model(move || {
+        let shared = Shared::new(which);
         let last = Mailbox::<u32>::CAPACITY as u32;
         let worker = {
             let shared = Arc::clone(&shared);
@@ -232,13 +269,13 @@ fn signals_fill_the_mailbox() {
 
 #[test]
 fn who_fills_the_mailbox_wakes_whoever_sleeps_till_the_next_round() {
-    signals_fill_the_mailbox();
+    signals_fill_the_mailbox(Which::Shipped);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn planted_a_full_mailbox_that_wakes_nobody_is_found() {
-    Mistake::SleepWhileFull.planted_in(signals_fill_the_mailbox);
+    signals_fill_the_mailbox(Which::Copy(Some(Mistake::SleepWhileFull)));
 }
 
 #[test]
