@@ -3,6 +3,7 @@
 //! A worker raises its clock when it starts a batch; intents name windows of it. Clocks of different workers are unrelated.
 
 use core::fmt;
+use core::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +15,6 @@ impl Clock {
     /// The clock of a worker that has ended: all its intents have expired.
     pub const INFINITY: Self = Self(u64::MAX);
 
-    /// The clock `clocks` later; never passes [`Clock::INFINITY`].
-    #[must_use]
-    pub fn plus(self, clocks: u64) -> Self {
-        Self(self.0.saturating_add(clocks))
-    }
-
     /// Clocks passed since `earlier`, 0 if it is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> u64 {
@@ -30,6 +25,28 @@ impl Clock {
     #[must_use]
     pub fn is_ended(self) -> bool {
         self == Self::INFINITY
+    }
+}
+
+impl From<u64> for Clock {
+    fn from(clock: u64) -> Self {
+        Self(clock)
+    }
+}
+
+/// The clock so many later; never passes [`Clock::INFINITY`].
+///
+/// ```
+/// use adapm_core::Clock;
+///
+/// assert_eq!(Clock::from(40) + 2, Clock(42));
+/// assert_eq!(Clock(40) + u64::MAX, Clock::INFINITY);
+/// ```
+impl Add<u64> for Clock {
+    type Output = Self;
+
+    fn add(self, clocks: u64) -> Self {
+        Self(self.0.saturating_add(clocks))
     }
 }
 

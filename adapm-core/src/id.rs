@@ -3,6 +3,7 @@
 //! Not here: logical time ([`crate::clock`]) and physical time ([`crate::time`]).
 
 use core::fmt;
+use core::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,30 @@ id! {
 id! {
     /// A relocation counter: how often a key has been relocated, printed `r3`. At most [`Counter::MAX`].
     Counter(u64), "r"
+}
+
+impl From<u64> for Key {
+    fn from(key: u64) -> Self {
+        Self(key)
+    }
+}
+
+/// The key so many behind it.
+///
+/// ```
+/// use adapm_core::Key;
+///
+/// assert_eq!(Key::from(40) + 2, Key(42));
+/// ```
+///
+/// # Panics
+/// As the sum of two `u64` does: a key that is too large does not exist.
+impl Add<u64> for Key {
+    type Output = Self;
+
+    fn add(self, keys: u64) -> Self {
+        Self(self.0 + keys)
+    }
 }
 
 impl Counter {

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             for _ in 0..3_000 {
                 let keys = [Key(random.below(HOT)), Key(HOT + random.below(1_000 - HOT))];
                 let clock = worker.advance_clock();
-                worker.intent(&keys, clock..clock.plus(10))?;
+                worker.intent(&keys, clock..clock + 10)?;
                 worker.push(&keys, &[1, 1])?;
             }
             Ok::<(), adapm_core::error::OpError>(())

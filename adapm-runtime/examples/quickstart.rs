@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let mut ahead: Vec<Key> = (0..8).map(|_| Key(random.below(1_000))).collect();
             ahead.sort_unstable();
             let clock = worker.clock();
-            worker.intent(&ahead, clock.plus(200)..clock.plus(201))?;
+            worker.intent(&ahead, clock + 200..clock + 201)?;
             batches.push(ahead);
             worker.advance_clock();
             let Some(keys) = batch_of(&batches, batch) else { continue };

@@ -76,11 +76,11 @@ fn train(mut worker: Worker<LayoutStore<f32>>) -> Result<Vec<u64>, OpError> {
     for step in 0..STEPS + AHEAD {
         if step < STEPS {
             // What the step that is AHEAD of this one will use, and what it will sample.
-            let clock = worker.clock().plus(AHEAD as u64);
+            let clock = worker.clock() + AHEAD as u64;
             let batch: Vec<Key> =
                 (0..BATCH).map(|_| Key((random.unit().powi(3) * KEYS as f64) as u64)).collect();
-            worker.intent(&batch, clock..clock.plus(1))?;
-            prepared.push_back((batch, worker.prepare_sample(SAMPLED, clock..clock.plus(1))?));
+            worker.intent(&batch, clock..clock + 1)?;
+            prepared.push_back((batch, worker.prepare_sample(SAMPLED, clock..clock + 1)?));
         }
         if step >= AHEAD
             && let Some((batch, mut sample)) = prepared.pop_front()

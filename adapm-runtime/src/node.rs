@@ -269,7 +269,7 @@ impl<S: Store> NodeShared<S> {
 impl<S: Store + Send + Sync + 'static> Holder for NodeShared<S> {
     fn take_back(&self, worker: WorkerId, id: SignalId, keys: &[Key], clocks: Range<Clock>) {
         // What ends with the worker's present clock ends soon enough by itself.
-        let matters = clocks.end > self.clocks.clock(worker).plus(1);
+        let matters = clocks.end > self.clocks.clock(worker) + 1;
         if !matters || !self.heeds_intents {
             return;
         }

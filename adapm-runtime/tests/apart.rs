@@ -30,7 +30,7 @@ fn nodes_that_are_built_apart_are_one_cluster() {
                 assert_eq!(worker.node(), NodeId(node));
                 for _ in 0..50 {
                     let clock = worker.advance_clock();
-                    worker.intent(&keys, clock..clock.plus(2)).expect("a window");
+                    worker.intent(&keys, clock..clock + 2).expect("a window");
                     worker.push(&keys, &[1; 80]).expect("known keys");
                 }
                 worker.quiesce().expect("no failure");

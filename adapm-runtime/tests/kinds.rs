@@ -37,7 +37,7 @@ fn a_cluster_of_all_kinds_keeps_every_update() {
                 &keys
             };
             let clock = worker.advance_clock();
-            worker.intent(keys, clock..clock.plus(4)).expect("a window");
+            worker.intent(keys, clock..clock + 4).expect("a window");
             let updates = vec![step as i64 + 1; keys.len() * LENGTH];
             worker.push(keys, &updates).expect("known keys");
             total += updates.iter().sum::<i64>();

@@ -19,7 +19,7 @@ fn totals<V: Value>(cluster: &Cluster<LayoutStore<V>>, update: V, times: usize) 
     let outcome = cluster.run(|mut worker| {
         for _ in 0..times {
             let clock = worker.advance_clock();
-            worker.intent(&keys, clock..clock.plus(3)).expect("a window");
+            worker.intent(&keys, clock..clock + 3).expect("a window");
             worker.push(&keys, &updates).expect("known keys");
         }
     });

@@ -216,8 +216,8 @@ impl Play {
         let worker = choices.below(8).min(2) as usize;
         let keys: Vec<Key> = (0..choices.below(4)).map(|_| Key(choices.below(9))).collect();
         let clock = self.clocks.get(worker).copied().unwrap_or(Clock(0));
-        let start = clock.plus(choices.below(64));
-        let clocks = start..start.plus(choices.below(8));
+        let start = clock + choices.below(64);
+        let clocks = start..start + choices.below(8);
         let intent = Intent { worker: WorkerId(worker as u16), id: SignalId(choices.below(3)), keys, clocks };
         if choices.below(16) == 0 {
             self.feed(Input::TakeBack(intent));
@@ -228,7 +228,7 @@ impl Play {
 
     fn pass_time(&mut self, choices: &mut Choices<'_>) {
         for clock in &mut self.clocks {
-            *clock = if choices.below(256) == 255 { Clock::INFINITY } else { clock.plus(choices.below(16)) };
+            *clock = if choices.below(256) == 255 { Clock::INFINITY } else { *clock + choices.below(16) };
         }
         self.now = self.now.plus_nanos(choices.below(1 << 24));
         let clocks = self.clocks;

@@ -96,10 +96,11 @@ impl ActionTimer {
         }
         let estimate = &mut self.estimates[worker.index()];
         let bound = estimate.observe(clock);
-        clock.plus(match self.spread {
+        let clocks = match self.spread {
             Spread::Poisson => bound,
             Spread::Observed => estimate.widened(bound),
-        })
+        };
+        clock + clocks
     }
 
     /// The estimated number of clocks that `worker` takes in a round.

@@ -185,7 +185,7 @@ impl Cluster {
     /// Raises the clock of a worker by `clocks`; its node hears of it with its next timeout.
     pub fn advance_clock(&mut self, who: Who, clocks: u64) {
         let worker = &mut self.members[who.0.index()].workers[who.1.index()];
-        worker.clock = worker.clock.plus(clocks);
+        worker.clock = worker.clock + clocks;
     }
 
     /// Delivers, and lets time pass, until nothing is left to do: everything sent is applied everywhere.

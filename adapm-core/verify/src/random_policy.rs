@@ -32,7 +32,7 @@ impl Policy for RandomPolicy {
         match self.rng.within(0..3) {
             0 => Clock(0),
             1 => Clock::INFINITY,
-            _ => clock.plus(self.rng.within(0..60) as u64),
+            _ => clock + self.rng.within(0..60) as u64,
         }
     }
 

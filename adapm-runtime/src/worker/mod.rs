@@ -76,7 +76,7 @@ impl<S: Store> Worker<S> {
 
     /// Raises the clock by one and returns it. Intents whose window ends here expire.
     pub fn advance_clock(&mut self) -> Clock {
-        self.clock = self.clock.plus(1);
+        self.clock = self.clock + 1;
         self.shared.clocks.set(self.id, self.clock);
         self.clock
     }

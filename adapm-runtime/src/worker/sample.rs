@@ -71,7 +71,7 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         }
         sample.take(keys.len())?;
         let held = if sample.scheme() == Scheme::Local {
-            let step = self.clock..sample.clocks().end.min(self.clock.plus(1));
+            let step = self.clock..sample.clocks().end.min(self.clock + 1);
             let is_signalled = sample.is_signalled();
             let replaced = self.pull_local_sample(sample, keys, values, len);
             let unheld = if is_signalled { &replaced } else { &*keys };

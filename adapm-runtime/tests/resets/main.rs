@@ -95,7 +95,7 @@ fn work(worker: &mut IntWorker, weather: &Weather) -> Vec<[i64; LENGTH]> {
         match random.below(8) {
             0 => {
                 let clock = worker.clock();
-                worker.intent(&keys, clock.plus(1)..clock.plus(6)).expect("a window");
+                worker.intent(&keys, clock + 1..clock + 6).expect("a window");
             }
             1 => worker.localize(&keys[..1]).expect("a known key"),
             2 | 3 => worker.pull(&keys, &mut values).expect("known keys"),

@@ -35,7 +35,7 @@ fn pushes_to_one_key_all_arrive_under_every_system() {
                     count(&mut worker, 300, |worker, _| {
                         if random.below(50) == 0 {
                             let clock = worker.clock();
-                            worker.intent(&[HOT], clock.plus(10)..clock.plus(40)).expect("a window");
+                            worker.intent(&[HOT], clock + 10..clock + 40).expect("a window");
                         }
                     })
                 });

@@ -43,7 +43,7 @@ fn mix(worker: &mut IntWorker, times: u64, pushes: bool) {
         let keys = random_keys(&mut random, 20);
         let ahead = random_keys(&mut random, 20);
         let clock = worker.clock();
-        worker.intent(&ahead, clock.plus(random.below(30))..clock.plus(40)).expect("a window");
+        worker.intent(&ahead, clock + random.below(30)..clock + 40).expect("a window");
         let ticket = worker.pull_async(&keys).expect("known keys");
         outstanding.push_back((keys.clone(), ticket));
         if pushes {
@@ -151,7 +151,7 @@ fn keys_of_a_sparse_layout_come_into_being_on_access() {
         let keys: Vec<Key> = (0..50).map(|i: u64| Key(i * (u64::MAX / 50))).collect();
         let outcome = cluster.run(|mut worker| {
             let clock = worker.advance_clock();
-            worker.intent(&keys[20..], clock..clock.plus(2)).expect("a window");
+            worker.intent(&keys[20..], clock..clock + 2).expect("a window");
             worker.push(&keys, &[1; 100]).expect("known keys");
             worker.localize(&keys[..3]).expect("known keys");
         });

@@ -27,7 +27,7 @@ fn pushes_after_a_set_add_to_it() {
                     worker.push(&[KEY], &[number, 2 * number]).expect("a known key");
                     let clock = worker.advance_clock();
                     if time % 7 == 0 {
-                        worker.intent(&[KEY], clock.plus(5)..clock.plus(10)).expect("a window");
+                        worker.intent(&[KEY], clock + 5..clock + 10).expect("a window");
                     }
                 }
                 worker.quiesce().expect("no failure");
@@ -50,7 +50,7 @@ fn of_concurrent_sets_one_wins_everywhere() {
             let mut seen = Vec::new();
             for _ in 0..20 {
                 let clock = worker.advance_clock();
-                worker.intent(&[KEY], clock..clock.plus(2)).expect("a window");
+                worker.intent(&[KEY], clock..clock + 2).expect("a window");
                 let ticket = worker.set_async(&[KEY], &mine).expect("a known key");
                 worker.wait(ticket).expect("no failure");
                 worker.quiesce().expect("no failure");

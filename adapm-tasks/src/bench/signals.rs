@@ -44,10 +44,10 @@ fn figures() -> Result<[(f64, f64); 2], BenchError> {
             black_box(list);
         };
         // Windows so far ahead that none is acted on.
-        let start = worker.clock().plus(1_000_000);
+        let start = worker.clock() + 1_000_000;
         let signal = || {
             for keys in order.chunks(BATCH) {
-                worker.intent(keys, start..start.plus(1)).expect("a window");
+                worker.intent(keys, start..start + 1).expect("a window");
             }
         };
         let intent = turns::medians(order.len(), floor, signal);

@@ -34,7 +34,7 @@ impl Loader<'_> {
         for positions in self.order.next_epoch().chunks(self.chunk) {
             let triples = positions.iter().map(|position| self.train[*position as usize]);
             let chunk = prepare(self.planner, self.sampled, triples, self.clock, announcer)?;
-            self.clock = self.clock.plus(chunk.steps);
+            self.clock = self.clock + chunk.steps;
             queue.send(chunk)?;
         }
         Ok(())
@@ -50,8 +50,8 @@ fn prepare<A: Announcer>(
 ) -> Result<Chunk<A::Sample>, OpError> {
     let chunk = planner.chunk(triples, clock, ());
     let steps = chunk.steps;
-    let sample = announcer.prepare_sample(sampled * steps as usize, clock..clock.plus(steps))?;
-    let window = clock..clock.plus(steps);
+    let sample = announcer.prepare_sample(sampled * steps as usize, clock..clock + steps)?;
+    let window = clock..clock + steps;
     match planner.negatives {
         // Each key is there once.
         Negatives::Shared => announcer.announce(&chunk.keys, window)?,
@@ -146,7 +146,7 @@ mod tests {
         let (notes, chunks) = run(Negatives::Shared, 4);
         assert_eq!(chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
         for (chunk, (keys, clocks)) in chunks.iter().zip(&notes.0) {
-            assert_eq!((keys, clocks), (&chunk.keys, &(chunk.clock..chunk.clock.plus(1))));
+            assert_eq!((keys, clocks), (&chunk.keys, &(chunk.clock..chunk.clock + 1)));
         }
         assert_eq!((notes.0.len(), notes.1), (6, 36));
     }
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(), [0, 4, 8, 10, 14, 18]);
         assert_eq!(notes.1, 120);
         for (chunk, (keys, clocks)) in chunks.iter().zip(&notes.0) {
-            assert_eq!(clocks, &(chunk.clock..chunk.clock.plus(chunk.steps)), "a signal for all steps");
+            assert_eq!(clocks, &(chunk.clock..chunk.clock + chunk.steps), "a signal for all steps");
             let once: BTreeSet<Key> = chunk.keys.iter().copied().collect();
             assert!(keys.iter().eq(&once) && keys.len() < chunk.keys.len(), "each key once");
         }

@@ -148,9 +148,9 @@ impl<'a> Task for Factorization<'a> {
             let keys =
                 chunk.columns.iter().map(|column| Key(u64::from(self.ratings.rows) + u64::from(*column)));
             columns.extend(keys);
-            announcer.announce(columns, *clock..clock.plus(1))?;
+            announcer.announce(columns, *clock..*clock + 1)?;
             queue.send(Load { chunk, clock: *clock })?;
-            *clock = clock.plus(1);
+            *clock = *clock + 1;
             Ok(())
         })
     }

@@ -181,7 +181,7 @@ impl<'a> Task for WordVectors<'a> {
         if round.index == 1 {
             for (passage, judged) in self.judged.of_worker(number, all) {
                 let (clock, keys) = (loader.clock, judged.keys(keys));
-                loader.clock = clock.plus(1);
+                loader.clock = clock + 1;
                 announcer.announce(&keys, clock..loader.clock)?;
                 queue.send(Announced { what: What::Judge(passage), keys, clock })?;
             }
@@ -192,7 +192,7 @@ impl<'a> Task for WordVectors<'a> {
         for sentence in Sentences::new(plan, &share, number, round.epoch) {
             let sentence = sentence.map_err(TaskError::from)?;
             let (clock, keys) = (loader.clock, sentence.keys(keys));
-            loader.clock = clock.plus(1);
+            loader.clock = clock + 1;
             let sample = announcer.prepare_sample(recipe.sampled(&sentence), clock..loader.clock)?;
             announcer.announce(&keys, clock..loader.clock)?;
             queue.send(Announced { what: What::Train(sentence, sample), keys, clock })?;

@@ -69,7 +69,7 @@ impl Operation {
                     return Ok(());
                 }
                 let mut calls = order.chunks(self.keys);
-                calls.try_for_each(|keys| worker.intent(keys, start..start.plus(1)))?;
+                calls.try_for_each(|keys| worker.intent(keys, start..start + 1))?;
                 // Is answered when the engine has taken all that was posted before.
                 worker.localize(&near)
             };

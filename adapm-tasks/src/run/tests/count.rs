@@ -153,13 +153,13 @@ impl Task for Count {
             if is_second && self.unreadable == Some(*worker) {
                 return Err(Over::Failed(ConfigError::NothingToTrain.into()));
             }
-            let window = *clock..clock.plus(1);
+            let window = *clock..*clock + 1;
             announcer.announce(&[block], window.clone())?;
             let sample = announcer.prepare_sample(1, window)?;
             let seen = (unit == 0).then(|| self.seen(block, before));
             let diverges = is_second && self.diverges == Some(*worker);
             queue.send(Addition { block, clock: *clock, seen, diverges, sample })?;
-            *clock = clock.plus(1);
+            *clock = *clock + 1;
         }
         Ok(())
     }

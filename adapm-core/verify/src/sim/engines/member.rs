@@ -149,8 +149,8 @@ impl Member {
         ahead: u64,
         clocks: u64,
     ) -> Result<(), InputError> {
-        let start = self.around.workers[worker.index()].clock.plus(ahead);
-        let intent = Intent { worker, id: SignalId::default(), keys, clocks: start..start.plus(clocks) };
+        let start = self.around.workers[worker.index()].clock + ahead;
+        let intent = Intent { worker, id: SignalId::default(), keys, clocks: start..start + clocks };
         self.feed(now, Input::Intent(intent))
     }
 
@@ -171,7 +171,7 @@ impl Member {
 
     pub(super) fn advance(&mut self, worker: WorkerId, clocks: u64) {
         let clock = &mut self.around.workers[worker.index()].clock;
-        *clock = clock.plus(clocks);
+        *clock = *clock + clocks;
     }
 
     pub(super) fn deliver(&mut self, now: Instant, from: NodeId, message: Message) -> Result<(), InputError> {

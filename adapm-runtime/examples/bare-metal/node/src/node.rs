@@ -158,7 +158,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
 
     /// Raises the worker's clock by one.
     pub fn advance_clock(&mut self) {
-        self.clock = self.clock.plus(1);
+        self.clock = self.clock + 1;
     }
 
     /// Signals that the worker will access `keys` while its clock is in `clocks`.

@@ -16,7 +16,7 @@ fn every_push_arrives() -> Result<(), Box<dyn std::error::Error>> {
         for round in 0..500 {
             let keys = [Key(round % 3), Key(3 + round % 97)];
             let clock = worker.advance_clock();
-            worker.intent(&keys, clock..clock.plus(5))?;
+            worker.intent(&keys, clock..clock + 5)?;
             worker.push(&keys, &[1; 2])?;
         }
         Ok::<(), OpError>(())

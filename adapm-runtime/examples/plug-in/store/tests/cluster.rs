@@ -15,7 +15,7 @@ fn every_push_arrives() -> Result<(), Box<dyn std::error::Error>> {
         for round in 0..200 {
             let keys = [Key(round % 10), Key(10 + round % 90)];
             let clock = worker.advance_clock();
-            worker.intent(&keys, clock..clock.plus(5))?;
+            worker.intent(&keys, clock..clock + 5)?;
             worker.push(&keys, &[1; 8])?;
         }
         Ok::<(), OpError>(())
