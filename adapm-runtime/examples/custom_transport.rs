@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adapm_core::transport::{Frame, Received, SendError, Transport, Wake};
 use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::Builder;
+use adapm_runtime::{Builder, Nodes};
 
 type Post = (Received, Frame);
 
@@ -48,12 +48,12 @@ impl Transport for Endpoint {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let builder = Builder::<i64>::new(Layout::dense(&[(100, 1)])?).nodes(3).transport(|_channel, nodes| {
+    let nodes = Nodes::over(3, |_channel, nodes| {
         let (peers, inboxes): (Vec<_>, Vec<_>) = (0..nodes).map(|_| mpsc::channel()).unzip();
         let ends = (0..).map(NodeId).zip(inboxes);
         ends.map(|(node, inbox)| Endpoint { node, inbox, peers: peers.clone() }).collect()
     });
-    let cluster = builder.build()?;
+    let cluster = Builder::<i64>::new(Layout::dense(&[(100, 1)])?).nodes(nodes).build()?;
     cluster.run(|mut worker| worker.push(&[Key(1)], &[1]))?;
     println!("{} messages through channels", cluster.stats().messages_sent);
     Ok(())

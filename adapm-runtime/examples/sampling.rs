@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use adapm_core::error::OpError;
 use adapm_core::{Key, Layout};
-use adapm_runtime::{Builder, LayoutStore, Random, Sample, Sampling, Scheme, Stats, System, Worker};
+use adapm_runtime::{Builder, Random, Sample, Sampling, Scheme, Stats, System, Worker};
 
 const KEYS: u64 = 10_000;
 const NODES: usize = 4;
@@ -68,7 +68,7 @@ fn compare(system: System, scheme: Scheme) -> Result<(), Box<dyn std::error::Err
 }
 
 /// A worker's training; how often it sampled each key.
-fn train(mut worker: Worker<LayoutStore<f32>>) -> Result<Vec<u64>, OpError> {
+fn train(mut worker: Worker<f32>) -> Result<Vec<u64>, OpError> {
     let mut counts = vec![0; KEYS as usize];
     let mut random = Random::new(u64::from(worker.node().0));
     let mut prepared: VecDeque<(Vec<Key>, Sample)> = VecDeque::new();

@@ -54,7 +54,7 @@ fn run(config: GroupConfig) -> Result<(), Box<dyn Error>> {
     let group = Arc::new(Group::join(config, &mut show)?);
     let layout = Layout::dense(&[(WORDS.len() as u64, 1)])?;
     // Every process builds its own node with the same settings.
-    let cluster = Builder::<i64>::new(layout).group(&group).workers(2).build()?;
+    let cluster = Builder::<i64>::new(layout).nodes(&group).workers(2).build()?;
     let counts = cluster.run(|mut worker| {
         let me = worker.node().index() * worker.workers() + worker.id().index();
         let all = worker.nodes() * worker.workers();

@@ -34,7 +34,7 @@ use foldhash::fast::FixedState;
 use crate::failure::{Failure, LostPeer};
 use crate::link::Link;
 use crate::node::{Command, NodeShared, Port};
-use crate::ticket::Waiter;
+use crate::promise::Waiter;
 use crate::{Notice, RunError, priority};
 
 /// Receives what happens outside of any call of a worker.

@@ -1,44 +1,30 @@
-//! What building or running a cluster can refuse; operations have [`adapm_core::error::OpError`].
+//! Why building or running a cluster fails; operations have [`adapm_core::error::OpError`].
+//!
+//! The variant says who is to blame: the caller, the system, another process, a peer. A lost node is never the caller's fault,
+//! whatever call has noticed it. Texts are one line: what, where, what to do. What lies behind an error is its source.
 
 use std::any::Any;
+use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
 
 use adapm_core::error::{ConfigError, DecodeError, OneLine, OpError, ProtocolError};
 use adapm_core::transport::Loss;
-use adapm_core::{ChannelId, Key, NodeId, WorkerId};
+use adapm_core::{ChannelId, NodeId, WorkerId};
 use adapm_transport::group::{GroupError, PeerLoss};
+use adapm_transport::net::NetError;
 use adapm_transport::threads::Refusal;
 
-use crate::sampling::Scheme;
+use crate::sampling::SamplingError;
 
-/// A cluster that cannot be built: the caller is to blame.
+/// Why a cluster cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Numbers that cannot work.
     Config(ConfigError),
-    /// The keys to sample from are no keys of the layout, or none.
-    SampleKeys {
-        /// First key of the range.
-        start: Key,
-        /// Key behind the range.
-        end: Key,
-        /// The layout's keys are `0..keys_end`.
-        keys_end: Key,
-    },
-    /// The keys to sample from differ in value length.
-    SampleLens {
-        /// The first key with another length than the range's first.
-        key: Key,
-    },
-    /// A pool that cannot be drawn.
-    SamplePool {
-        /// Draws of a pool.
-        size: u32,
-        /// Uses of each.
-        reuse: u32,
-    },
+    /// Keys that cannot be sampled so.
+    Sampling(SamplingError),
     /// A sparse layout cannot be replicated in full: nobody knows which keys will exist.
     SparseFull,
     /// A transport did not come with one endpoint per node of this process.
@@ -57,7 +43,14 @@ pub enum BuildError {
     },
     /// The group of processes cannot go on.
     Group(GroupError),
-    /// This process cannot open an endpoint, or has no link to a peer; the message is the transport's.
+    /// This process cannot open an endpoint for others.
+    Listen {
+        /// Of which channel.
+        channel: ChannelId,
+        /// Why.
+        error: NetError,
+    },
+    /// This process has no link to a peer; the message is the transport's.
     Network {
         /// One line.
         message: String,
@@ -78,13 +71,6 @@ pub enum BuildError {
         /// The other's.
         theirs: String,
     },
-    /// Another number of nodes than the group has.
-    GroupNodes {
-        /// Nodes asked for.
-        nodes: usize,
-        /// Nodes of the group.
-        group: usize,
-    },
     /// The operating system refused a thread.
     Thread(Refusal),
     /// A function that the builder was given panicked in a thread of its own; the panic's message went to standard error.
@@ -94,6 +80,28 @@ pub enum BuildError {
         /// With what it panicked.
         message: String,
     },
+    /// The cluster failed before it was built.
+    Run(RunError),
+}
+
+impl Error for BuildError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Config(error) => Some(error),
+            Self::Sampling(error) => Some(error),
+            Self::Group(error) => Some(error),
+            Self::Listen { error, .. } => Some(error),
+            Self::Thread(refusal) => Some(refusal),
+            Self::Run(error) => Some(error),
+            Self::SparseFull
+            | Self::Endpoints { .. }
+            | Self::Memory { .. }
+            | Self::Network { .. }
+            | Self::Process { .. }
+            | Self::Differs { .. }
+            | Self::Panicked { .. } => None,
+        }
+    }
 }
 
 impl From<ConfigError> for BuildError {
@@ -102,27 +110,23 @@ impl From<ConfigError> for BuildError {
     }
 }
 
+impl From<SamplingError> for BuildError {
+    fn from(error: SamplingError) -> Self {
+        Self::Sampling(error)
+    }
+}
+
+impl From<GroupError> for BuildError {
+    fn from(error: GroupError) -> Self {
+        Self::Group(error)
+    }
+}
+
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
-            Self::SampleKeys { start, end, keys_end } => {
-                write!(
-                    f,
-                    "cannot sample from keys {}..{}: use a range that is not empty within 0..{}",
-                    start.0, end.0, keys_end.0
-                )
-            }
-            Self::SampleLens { key } => {
-                write!(f, "cannot sample from keys of several value lengths: key {} differs", key.0)
-            }
-            Self::SamplePool { size, reuse } => {
-                write!(
-                    f,
-                    "cannot sample from pools of {size} keys used {reuse} times: use 1 to {} keys, once or more",
-                    Scheme::POOL_SIZE_MAX
-                )
-            }
+            Self::Sampling(error) => error.fmt(f),
             Self::SparseFull => f.write_str("system full needs a dense layout: use Layout::dense"),
             Self::Endpoints { channel, given, nodes } => {
                 write!(
@@ -139,32 +143,50 @@ impl fmt::Display for BuildError {
                 )
             }
             Self::Group(error) => error.fmt(f),
+            Self::Listen { channel, error } => write!(f, "channel {channel}: {error}"),
             Self::Network { message } => f.write_str(message),
             Self::Process { node, message } => write!(f, "node {node} cannot go on: {message}"),
             Self::Differs { node, ours, theirs } => {
                 write!(f, "node {node} has {theirs}, this node has {ours}: give all nodes the same settings")
             }
-            Self::GroupNodes { nodes, group } => {
-                write!(f, "{nodes} nodes in a group of {group}: leave the number to the group")
-            }
             Self::Thread(refusal) => refusal.fmt(f),
             Self::Panicked { what, message } => write!(f, "{what} panicked: {}", OneLine(message)),
+            Self::Run(error) => error.fmt(f),
         }
     }
 }
-
-impl std::error::Error for BuildError {}
 
 /// Why a cluster did not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
-    /// `run` was called before: workers exist once.
-    AlreadyRun,
-    /// The cluster is running.
+    /// The cluster has finished; its workers existed once.
+    Finished,
+    /// The cluster has not finished: values are on their way.
     Running,
-    /// The caller asked for something that cannot be.
-    Caller(OpError),
+    /// This process has no such worker.
+    UnknownWorker {
+        /// The node asked for.
+        node: NodeId,
+        /// The worker asked for.
+        worker: WorkerId,
+    },
+    /// A worker was handed out before: it exists once.
+    Taken {
+        /// Its node.
+        node: NodeId,
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// A worker that must end first has not.
+    InUse {
+        /// Its node.
+        node: NodeId,
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// An operation could not be done; its error says who is to blame.
+    Op(OpError),
     /// The operating system refused a worker thread; no worker of this process has worked.
     Thread(Refusal),
     /// Another process of the group cannot go on.
@@ -183,6 +205,15 @@ pub enum RunError {
         /// The worker.
         worker: WorkerId,
         /// With what it panicked.
+        message: String,
+    },
+    /// The work of a worker answered an error ([`crate::Cluster::try_run`]).
+    WorkerFailed {
+        /// The worker's node.
+        node: NodeId,
+        /// The worker.
+        worker: WorkerId,
+        /// The error's text.
         message: String,
     },
     /// A peer broke the protocol, as seen by `node`.
@@ -243,29 +274,58 @@ impl RunError {
     }
 }
 
-/// What a panic says.
-pub(crate) fn message_of(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message").to_owned()
+impl Error for RunError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Op(error) => Some(error),
+            Self::Thread(refusal) => Some(refusal),
+            Self::Group(error) => Some(error),
+            Self::Protocol { error, .. } => Some(error),
+            Self::Frame { error, .. } => Some(error),
+            Self::Finished
+            | Self::Running
+            | Self::UnknownWorker { .. }
+            | Self::Taken { .. }
+            | Self::InUse { .. }
+            | Self::Process { .. }
+            | Self::WorkerPanicked { .. }
+            | Self::WorkerFailed { .. }
+            | Self::Transport { .. }
+            | Self::PeerLost { .. }
+            | Self::ChannelPanicked { .. } => None,
+        }
+    }
 }
 
 impl From<OpError> for RunError {
     fn from(error: OpError) -> Self {
-        Self::Caller(error)
+        Self::Op(error)
     }
 }
 
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AlreadyRun => f.write_str("the cluster has run: build another one"),
-            Self::Running => f.write_str("the cluster is running: wait until run returns"),
-            Self::Caller(error) => error.fmt(f),
+            Self::Finished => f.write_str("the cluster has finished: build another one"),
+            Self::Running => f.write_str("the cluster is running: wait until run or finish has returned"),
+            Self::UnknownWorker { node, worker } => {
+                write!(f, "this process has no worker {worker} of node {node}: ask for one of its own nodes")
+            }
+            Self::Taken { node, worker } => {
+                write!(f, "worker {worker} of node {node} was handed out before: it exists once, so keep it")
+            }
+            Self::InUse { node, worker } => {
+                write!(f, "worker {worker} of node {node} is in use: drop it before the cluster finishes")
+            }
+            Self::Op(error) => error.fmt(f),
             Self::Thread(refusal) => refusal.fmt(f),
             Self::Process { node, message } => write!(f, "node {node} cannot go on: {}", OneLine(message)),
             Self::Group(error) => error.fmt(f),
             Self::WorkerPanicked { node, worker, message } => {
                 write!(f, "worker {worker} of node {node} panicked: {}", OneLine(message))
+            }
+            Self::WorkerFailed { node, worker, message } => {
+                write!(f, "worker {worker} of node {node} failed: {}", OneLine(message))
             }
             Self::Protocol { node, error } => write!(f, "node {node}: {error}"),
             Self::Frame { node, from, error } => write!(f, "node {node}, frame of node {from}: {error}"),
@@ -284,4 +344,49 @@ impl fmt::Display for RunError {
     }
 }
 
-impl std::error::Error for RunError {}
+/// Why a cluster's work has no result ([`crate::Cluster::try_run`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TryRunError<E> {
+    /// The work of a worker answered an error, before anything else went wrong.
+    Worker {
+        /// The worker's node.
+        node: NodeId,
+        /// The worker.
+        worker: WorkerId,
+        /// The error.
+        error: E,
+    },
+    /// The cluster failed: a worker panicked, a node was lost, or another of its reasons.
+    Cluster(RunError),
+}
+
+impl<E: Error + 'static> Error for TryRunError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Worker { error, .. } => Some(error),
+            Self::Cluster(error) => Some(error),
+        }
+    }
+}
+
+impl<E> From<RunError> for TryRunError<E> {
+    fn from(error: RunError) -> Self {
+        Self::Cluster(error)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for TryRunError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Worker { node, worker, error } => write!(f, "worker {worker} of node {node}: {error}"),
+            Self::Cluster(error) => error.fmt(f),
+        }
+    }
+}
+
+/// What a panic says.
+pub(crate) fn message_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message").to_owned()
+}

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use adapm_core::NodeId;
 use adapm_core::transport::Loss;
 
-use crate::RunError;
+use crate::error::RunError;
 use crate::link::WakeFn;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
 
@@ -52,13 +52,23 @@ impl Failure {
         let _ = self.on_loss.set(on_loss);
     }
 
-    /// Notes `error` if it is the first, and wakes all channel threads, which end.
+    /// Notes `error` if it is the first, and ends all channel threads.
     pub(crate) fn raise(&self, error: RunError) {
         lock(&self.first).get_or_insert(error);
         self.end();
     }
 
-    /// Does so with an error that is nobody's consequence: it stands for a loss, too, which it may have brought about, as peers
+    /// Does so only if nothing went wrong before, of which `error` may be a consequence.
+    pub(crate) fn blame(&self, error: RunError) {
+        let mut first = lock(&self.first);
+        if first.is_none() {
+            *first = Some(error);
+            drop(first);
+            self.end();
+        }
+    }
+
+    /// Does so in any case, with an error that is nobody's consequence: it stands for a loss, too, which it may have brought about, as peers
     /// that have heard of it leave.
     pub(crate) fn explain(&self, error: RunError) {
         *lock(&self.first) = Some(error);

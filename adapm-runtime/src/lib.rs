@@ -83,6 +83,7 @@ mod pace;
 mod populate;
 mod priority;
 mod processes;
+mod promise;
 pub mod sampling;
 mod stats;
 mod store;
@@ -92,15 +93,17 @@ pub mod trace;
 mod worker;
 
 pub use adapm_core::policy::{System, UnknownSystem};
-pub use builder::Builder;
+pub use builder::{Builder, Nodes};
 pub use cluster::Cluster;
-pub use error::{BuildError, RunError};
+pub use error::{BuildError, RunError, TryRunError};
 pub use notice::Notice;
 pub use populate::Populating;
-pub use sampling::{AliasTable, Random, Sample, Sampling, Scheme, UnknownScheme, Weight, WeightError};
+pub use sampling::{
+    AliasTable, Random, Sample, Sampling, SamplingError, Scheme, UnknownScheme, Weight, WeightError,
+};
 pub use stats::{Stats, Traffic};
 pub use store::LayoutStore;
-pub use ticket::Ticket;
+pub use ticket::{Done, Pull};
 pub use worker::{IntentHandle, IntentKind, Worker};
 
 #[cfg(doctest)]

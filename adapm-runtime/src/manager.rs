@@ -22,8 +22,8 @@ use crate::error::{BuildError, RunError, message_of};
 use crate::failure::Failure;
 use crate::link::{Endpoint, Link};
 use crate::node::{NodeShared, Port, WorkerShared};
+use crate::promise::{Promise, Waiter};
 use crate::sampling::Sampling;
-use crate::ticket::{Promise, Waiter};
 
 /// A node with running channel threads.
 pub(crate) struct Manager<S: Store> {

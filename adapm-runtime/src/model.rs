@@ -5,7 +5,7 @@
 pub use crate::clocks::Clocks;
 pub use crate::mailbox::{Mailbox, Urgency};
 pub use crate::order::{CallId, Completions, InFlight};
-pub use crate::ticket::{Promise, Report, Waiter};
+pub use crate::promise::{Promise, Report, Waiter};
 
 #[cfg(adapm_loom)]
 pub use node::{Command, ModelNode};
@@ -20,7 +20,7 @@ mod node {
 
     use crate::clocks::Clocks;
     use crate::node::{self, NodeShared, Port, WorkerShared};
-    use crate::ticket::Waiter;
+    use crate::promise::Waiter;
     use crate::worker::Worker;
 
     /// A node of two, with one channel and without its thread.
@@ -62,8 +62,8 @@ mod node {
 
         /// The handle of worker `id`, which ends when it is dropped.
         #[must_use]
-        pub fn worker(&self, id: WorkerId) -> Worker<S> {
-            Worker::new(Arc::clone(&self.0), id)
+        pub fn worker(&self, id: WorkerId) -> Worker<S::Value, S> {
+            Worker::new(Arc::clone(&self.0), id, None)
         }
 
         /// Ends worker `id`, as a node that leaves does.

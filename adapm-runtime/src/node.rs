@@ -14,10 +14,10 @@ use crate::clocks::Clocks;
 use crate::link::WakeFn;
 use crate::mailbox::{Mailbox, Urgency};
 use crate::order::Completions;
+use crate::promise::{Promise, Waiter};
 use crate::sampling::{Holder, Sampling};
 use crate::stats::{Published, Stats, WorkerCounters};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
-use crate::ticket::{Promise, Waiter};
 
 /// What workers, loader threads and channel threads of a node have in common.
 pub(crate) struct NodeShared<S: Store> {

@@ -10,7 +10,6 @@
 //!
 //! Not here: how processes find each other ([`adapm_transport::group`]).
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -37,7 +36,7 @@ pub(crate) enum Channels {
     Fitting(usize),
 }
 
-/// The bond between a cluster and the group of its processes: each hears what the other has lost.
+/// The bond between a cluster and the group of its processes: each learns what the other has lost.
 pub(crate) struct Bond {
     group: Arc<Group>,
     _watch: Arc<LossWatch>,
@@ -118,11 +117,8 @@ pub(crate) fn open(
     let ids = (0..channels).map(|index| u16::try_from(index).expect("the number of channels was checked"));
     let opened: Result<Vec<Net>, BuildError> = ids
         .map(|channel| {
-            let channel_id = ChannelId(channel);
-            let failed = |error: &dyn fmt::Display| BuildError::Network {
-                message: format!("channel {channel_id}: {error}"),
-            };
-            group.listen(channel, layout_digest).map_err(|error| failed(&error))
+            let failed = |error| BuildError::Listen { channel: ChannelId(channel), error };
+            group.listen(channel, layout_digest).map_err(failed)
         })
         .collect();
     let text = |nets: &Vec<Net>| {
@@ -253,7 +249,12 @@ impl Endpoint for Linked {
 /// Who has lost a link to a process that cannot go on tells that process's reason: the link is gone because of it.
 fn exchange(group: &Group, label: &str, own: Result<String, BuildError>) -> Result<Vec<String>, BuildError> {
     let is_link = |error: &BuildError| {
-        matches!(error, BuildError::Network { .. } | BuildError::Group(GroupError::PeerLost(_)))
+        matches!(
+            error,
+            BuildError::Listen { .. }
+                | BuildError::Network { .. }
+                | BuildError::Group(GroupError::PeerLost(_))
+        )
     };
     let bytes = match &own {
         Ok(text) => format!("{GOOD}{text}"),
@@ -286,12 +287,6 @@ fn channels_differ(own: NodeId, first: (NodeId, usize), second: (NodeId, usize))
     let (ours, theirs) = if second.0 == own { (second, first) } else { (first, second) };
     let text = |channels: usize| format!("channels: {channels}");
     BuildError::Differs { node: theirs.0, ours: text(ours.1), theirs: text(theirs.1) }
-}
-
-impl From<GroupError> for BuildError {
-    fn from(error: GroupError) -> Self {
-        Self::Group(error)
-    }
 }
 
 const GOOD: char = '+';

@@ -1,142 +1,234 @@
-//! Promises of operations: a channel thread fulfils them, a worker or a future waits for them.
+//! Tickets of asynchronous calls: what a worker gets while its call is on the way.
+//!
+//! | ticket | of | yields |
+//! | --- | --- | --- |
+//! | [`Pull`] | a pull | the values `[sum of value_len]`, in the order of the keys |
+//! | [`Done`] | a push, set or localize | nothing but its end |
+//!
+//! A ticket is waited for, for as long as it takes or for a time, awaited on any executor, or dropped. Dropping it cancels nothing.
+//!
+//! Not here: the promise behind a ticket, and who keeps it (`promise.rs`).
 
+use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use adapm_core::Value;
 use adapm_core::error::OpError;
 
-use crate::order::{CallId, Completions};
-use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::promise::Promise;
 
-/// What one call waits for: one part per operation that it was split into.
-#[derive(Debug)]
-pub struct Promise<V> {
-    state: Mutex<State<V>>,
-    kept: Condvar,
-    report: Option<Report>,
+/// The ticket of an asynchronous pull; yields the values `[sum of value_len]` in the order of the keys, once.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use adapm_core::error::OpError;
+/// use adapm_core::{Key, Layout};
+/// use adapm_runtime::Builder;
+///
+/// let cluster = Builder::<f32>::new(Layout::dense(&[(100, 2)])?).nodes(2).build()?;
+/// let sums = cluster.run(|mut worker| {
+///     let mut pull = worker.pull_async(&[Key(1), Key(2)])?;
+///     let values = loop {
+///         // Between two looks something else can be done.
+///         if let Some(outcome) = pull.wait_timeout(Duration::from_millis(1)) {
+///             break outcome?;
+///         }
+///     };
+///     Ok::<f32, OpError>(values.iter().sum())
+/// })?;
+/// assert_eq!(sums, [Ok(0.0), Ok(0.0)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+/// When it is waited for or polled after it has yielded its outcome.
+#[must_use = "values that nobody waits for are pulled in vain"]
+pub struct Pull<V>(State<V>);
+
+/// How far a pull is.
+enum State<V> {
+    /// All its keys were local.
+    Served(Vec<V>),
+    Promised(Arc<Promise<V>>, Fill<V>),
+    Taken,
 }
 
-#[derive(Debug)]
-struct State<V> {
-    parts: Vec<Vec<V>>,
-    left: usize,
-    error: Option<OpError>,
-    waker: Option<Waker>,
+/// The values of a pull, those that were local in place, and the places of the others.
+struct Fill<V> {
+    places: Vec<Vec<Place>>,
+    values: Vec<V>,
 }
 
-/// Whom to tell when all parts are done: the worker's record of what it has in flight.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The record.
-    pub completions: Arc<Completions>,
-    /// The call.
-    pub call: CallId,
-    /// Whether errors go there too, because nobody needs to look at the ticket.
-    pub with_error: bool,
-}
-
-impl<V> Promise<V> {
-    /// A promise of `parts` parts, at least 1.
-    #[must_use]
-    pub fn new(parts: usize, report: Option<Report>) -> Self {
-        debug_assert!(parts > 0, "a promise of nothing is never kept");
-        let state =
-            State { parts: (0..parts).map(|_| Vec::new()).collect(), left: parts, error: None, waker: None };
-        Self { state: Mutex::new(state), kept: Condvar::new(), report }
+impl<V: Value> Pull<V> {
+    /// A ticket for a pull that was served at once.
+    pub(crate) fn served(values: Vec<V>) -> Self {
+        Self(State::Served(values))
     }
 
-    /// Ends part `part`, exactly once. The last part wakes who waits, after the worker's record has been told.
-    pub fn finish(&self, part: usize, outcome: Result<Vec<V>, OpError>) {
-        let mut state = lock(&self.state);
-        match outcome {
-            Ok(values) => state.parts[part] = values,
-            Err(error) => state.error = state.error.take().or(Some(error)),
-        }
-        if state.left > 1 {
-            state.left -= 1;
-            return;
-        }
-        // Before `left` says so: whoever comes back from `wait` finds the call in its record.
-        if let Some(report) = &self.report {
-            let error = if report.with_error { state.error.clone() } else { None };
-            report.completions.finish(report.call, error);
-        }
-        state.left = 0;
-        let waker = state.waker.take();
-        drop(state);
-        self.kept.notify_all();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+    /// A ticket that puts what is promised into its `places` in `values`.
+    pub(crate) fn new(promise: Arc<Promise<V>>, places: Vec<Vec<Place>>, values: Vec<V>) -> Self {
+        Self(State::Promised(promise, Fill { places, values }))
     }
 
-    /// Blocks until all parts are done, and takes their values.
+    /// Blocks until the values are there.
     ///
     /// # Errors
-    /// The first error of a part.
-    pub fn wait(&self) -> Result<Vec<Vec<V>>, OpError> {
-        let mut state = lock(&self.state);
-        while state.left > 0 {
-            state = wait(&self.kept, state);
-        }
-        state.outcome()
+    /// Why they could not be had.
+    pub fn wait(mut self) -> Result<Vec<V>, OpError> {
+        self.take(|promise| Some(promise.wait())).expect("the promise is kept")
     }
 
-    /// Whether all parts are done.
+    /// Blocks until the values are there, for `limit` at most. `None`: they are not, and the ticket can be asked again.
+    ///
+    /// # Errors
+    /// Why they could not be had.
+    pub fn wait_timeout(&mut self, limit: Duration) -> Option<Result<Vec<V>, OpError>> {
+        self.take(|promise| promise.wait_timeout(limit))
+    }
+
+    /// Returns true if [`Pull::wait`] returns without blocking.
     #[must_use]
-    pub fn is_kept(&self) -> bool {
-        lock(&self.state).left == 0
-    }
-
-    /// The outcome if all parts are done; else `waker` is called when they are.
-    pub fn poll(&self, waker: &Waker) -> Poll<Result<Vec<Vec<V>>, OpError>> {
-        let mut state = lock(&self.state);
-        if state.left == 0 {
-            return Poll::Ready(state.outcome());
-        }
-        state.waker = Some(waker.clone());
-        Poll::Pending
-    }
-}
-
-impl<V> State<V> {
-    fn outcome(&mut self) -> Result<Vec<Vec<V>>, OpError> {
-        match self.error.clone() {
-            Some(error) => Err(error),
-            None => Ok(std::mem::take(&mut self.parts)),
+    pub fn is_done(&self) -> bool {
+        match &self.0 {
+            State::Promised(promise, _) => promise.is_kept(),
+            State::Served(_) | State::Taken => true,
         }
     }
+
+    /// Yields the outcome if there is no promise, or `ask` gets its outcome.
+    fn take(
+        &mut self,
+        ask: impl FnOnce(&Promise<V>) -> Option<Result<Vec<Vec<V>>, OpError>>,
+    ) -> Option<Result<Vec<V>, OpError>> {
+        match mem::replace(&mut self.0, State::Taken) {
+            State::Served(values) => Some(Ok(values)),
+            State::Promised(promise, fill) => {
+                let outcome = ask(&promise);
+                if outcome.is_none() {
+                    self.0 = State::Promised(promise, fill);
+                    return None;
+                }
+                outcome.map(|parts| parts.map(|parts| fill.with(parts)))
+            }
+            State::Taken => panic!("a pull was asked after it was ready: it yields its values once"),
+        }
+    }
 }
 
-/// The duty to end one part of a promise: told once, or dropped, which says that the cluster has ended.
-#[derive(Debug)]
-pub struct Waiter<V> {
-    promise: Option<Arc<Promise<V>>>,
-    part: usize,
+impl<V: Copy> Fill<V> {
+    /// The values with those of all parts in their places.
+    fn with(self, mut parts: Vec<Vec<V>>) -> Vec<V> {
+        let Self { places, mut values } = self;
+        // One part that covers everything stands in the order of the keys already.
+        if let [only] = parts.as_mut_slice()
+            && only.len() == values.len()
+        {
+            return mem::take(only);
+        }
+        scatter(&parts, &places, &mut values);
+        values
+    }
 }
 
-impl<V> Waiter<V> {
-    /// The duty to end part `part` of `promise`.
+impl<V: Value> Future for Pull<V> {
+    type Output = Result<Vec<V>, OpError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let ready = |poll| if let Poll::Ready(outcome) = poll { Some(outcome) } else { None };
+        self.take(|promise| ready(promise.poll(context.waker()))).map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<V> Unpin for Pull<V> {}
+
+impl<V> fmt::Debug for Pull<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            State::Served(_) => "Pull, served",
+            State::Promised(..) => "Pull, promised",
+            State::Taken => "Pull, taken",
+        })
+    }
+}
+
+/// The ticket of an asynchronous push, set or localize; tells when and how it has ended, as often as it is asked.
+///
+/// May be dropped: [`crate::Worker::wait_all`] waits for the call all the same, and tells its error.
+#[must_use = "an operation that nobody waits for may be unfinished: keep the ticket or call Worker::wait_all"]
+pub struct Done(Option<Arc<dyn Ending>>);
+
+/// A promise of which only the end matters.
+trait Ending: Send + Sync {
+    fn is_kept(&self) -> bool;
+    fn wait(&self) -> Result<(), OpError>;
+    fn wait_timeout(&self, limit: Duration) -> Option<Result<(), OpError>>;
+    fn poll(&self, waker: &Waker) -> Poll<Result<(), OpError>>;
+}
+
+impl<V: Value> Ending for Promise<V> {
+    fn is_kept(&self) -> bool {
+        Promise::is_kept(self)
+    }
+
+    fn wait(&self) -> Result<(), OpError> {
+        Promise::wait(self).map(drop)
+    }
+
+    fn wait_timeout(&self, limit: Duration) -> Option<Result<(), OpError>> {
+        Promise::wait_timeout(self, limit).map(|outcome| outcome.map(drop))
+    }
+
+    fn poll(&self, waker: &Waker) -> Poll<Result<(), OpError>> {
+        Promise::poll(self, waker).map_ok(drop)
+    }
+}
+
+impl Done {
+    /// A ticket for a call without values; `None`: there was nothing to do.
+    pub(crate) fn new<V: Value>(promise: Option<Arc<Promise<V>>>) -> Self {
+        Self(promise.map(|promise| promise as Arc<dyn Ending>))
+    }
+
+    /// Blocks until the call is done.
+    ///
+    /// # Errors
+    /// Why it could not be done.
+    pub fn wait(&self) -> Result<(), OpError> {
+        self.0.as_ref().map_or(Ok(()), |promise| promise.wait())
+    }
+
+    /// Blocks until the call is done, for `limit` at most. `None`: it is not.
+    ///
+    /// # Errors
+    /// Why it could not be done.
+    pub fn wait_timeout(&self, limit: Duration) -> Option<Result<(), OpError>> {
+        self.0.as_ref().map_or(Some(Ok(())), |promise| promise.wait_timeout(limit))
+    }
+
+    /// Returns true if [`Done::wait`] returns without blocking.
     #[must_use]
-    pub fn new(promise: Arc<Promise<V>>, part: usize) -> Self {
-        Self { promise: Some(promise), part }
-    }
-
-    /// Ends the part.
-    pub fn tell(mut self, outcome: Result<Vec<V>, OpError>) {
-        if let Some(promise) = self.promise.take() {
-            promise.finish(self.part, outcome);
-        }
+    pub fn is_done(&self) -> bool {
+        self.0.as_ref().is_none_or(|promise| promise.is_kept())
     }
 }
 
-impl<V> Drop for Waiter<V> {
-    fn drop(&mut self) {
-        if let Some(promise) = self.promise.take() {
-            promise.finish(self.part, Err(OpError::Ended));
-        }
+impl Future for Done {
+    type Output = Result<(), OpError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_ref().map_or(Poll::Ready(Ok(())), |promise| promise.poll(context.waker()))
+    }
+}
+
+impl fmt::Debug for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_done() { "Done" } else { "Done, promised" })
     }
 }
 
@@ -158,104 +250,3 @@ pub(crate) fn scatter<V: Copy>(parts: &[Vec<V>], places: &[Vec<Place>], values: 
         }
     }
 }
-
-/// An asynchronous call: owns its buffers, may be waited for with [`Ticket::wait`], awaited, or dropped.
-///
-/// Dropping it does not cancel the operation. A pull yields `[sum of value_len]` in the order of its keys, everything else an
-/// empty vector. Yields the outcome once.
-///
-/// # Panics
-/// When it is polled after it was ready.
-#[derive(Debug)]
-#[must_use = "an operation that nobody waits for may be unfinished: keep the ticket or call Worker::wait_all"]
-pub struct Ticket<V>(Outcome<V>);
-
-/// How far a ticket is.
-#[derive(Debug)]
-enum Outcome<V> {
-    Served(Vec<V>),
-    /// Without values, unless it is a pull.
-    Promised(Arc<Promise<V>>, Option<Fill<V>>),
-    Taken,
-}
-
-/// The values of a pull, those that were local in place, and the places of the others.
-#[derive(Debug)]
-struct Fill<V> {
-    places: Vec<Vec<Place>>,
-    values: Vec<V>,
-}
-
-impl<V: Copy> Ticket<V> {
-    /// A ticket for a call that was served at once.
-    pub(crate) fn served(values: Vec<V>) -> Self {
-        Self(Outcome::Served(values))
-    }
-
-    /// A ticket for a pull: puts what is promised into its `places` in `values`.
-    pub(crate) fn of_pull(promise: Arc<Promise<V>>, places: Vec<Vec<Place>>, values: Vec<V>) -> Self {
-        Self(Outcome::Promised(promise, Some(Fill { places, values })))
-    }
-
-    /// A ticket for a call without values; `None`: there was nothing to do.
-    pub(crate) fn without_values(promise: Option<Arc<Promise<V>>>) -> Self {
-        Self(promise.map_or(Outcome::Served(Vec::new()), |promise| Outcome::Promised(promise, None)))
-    }
-
-    /// Returns true if [`Ticket::wait`] returns without blocking.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        match &self.0 {
-            Outcome::Promised(promise, _) => promise.is_kept(),
-            Outcome::Served(_) | Outcome::Taken => true,
-        }
-    }
-
-    /// Blocks until the call is done.
-    ///
-    /// # Errors
-    /// Why it could not be done.
-    ///
-    /// # Panics
-    /// When it was polled until it was ready before.
-    pub fn wait(self) -> Result<Vec<V>, OpError> {
-        match self.0 {
-            Outcome::Served(values) => Ok(values),
-            Outcome::Promised(promise, fill) => promise.wait().map(|parts| assemble(parts, fill)),
-            Outcome::Taken => panic!("{POLLED_AGAIN}"),
-        }
-    }
-}
-
-/// The values of a call whose parts are done.
-fn assemble<V: Copy>(mut parts: Vec<Vec<V>>, fill: Option<Fill<V>>) -> Vec<V> {
-    let Some(Fill { places, mut values }) = fill else { return Vec::new() };
-    // One part that covers everything stands in the order of the keys already.
-    if let [only] = parts.as_mut_slice()
-        && only.len() == values.len()
-    {
-        return std::mem::take(only);
-    }
-    scatter(&parts, &places, &mut values);
-    values
-}
-
-impl<V: Copy + Unpin> Future for Ticket<V> {
-    type Output = Result<Vec<V>, OpError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match std::mem::replace(&mut self.0, Outcome::Taken) {
-            Outcome::Served(values) => Poll::Ready(Ok(values)),
-            Outcome::Promised(promise, fill) => match promise.poll(context.waker()) {
-                Poll::Ready(outcome) => Poll::Ready(outcome.map(|parts| assemble(parts, fill))),
-                Poll::Pending => {
-                    self.0 = Outcome::Promised(promise, fill);
-                    Poll::Pending
-                }
-            },
-            Outcome::Taken => panic!("{POLLED_AGAIN}"),
-        }
-    }
-}
-
-const POLLED_AGAIN: &str = "a ticket was polled after it was ready: it yields its outcome once";

@@ -3,7 +3,7 @@
 //! Counted are the allocations of the worker's own thread, as engines have theirs.
 
 use adapm_core::{Clock, Key, Layout, NodeId};
-use adapm_runtime::{Builder, LayoutStore, Worker};
+use adapm_runtime::{Builder, Worker};
 use allocation_counter::{AllocationInfo, measure};
 
 const KEYS: u64 = 1_000;
@@ -11,7 +11,7 @@ const LEN: usize = 25;
 const BATCH: usize = 100;
 const CALLS: usize = 500;
 
-type Floats = Worker<LayoutStore<f32>>;
+type Floats = Worker<f32>;
 
 fn builder() -> Builder<f32> {
     Builder::new(Layout::dense(&[(KEYS, LEN)]).expect("a legal layout")).channels(1)

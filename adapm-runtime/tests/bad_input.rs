@@ -2,7 +2,7 @@
 
 use adapm_core::error::{ConfigError, OpError};
 use adapm_core::{Clock, Key, Layout};
-use adapm_runtime::{BuildError, Builder, RunError, Sampling, Scheme, System};
+use adapm_runtime::{BuildError, Builder, Nodes, RunError, Sampling, SamplingError, Scheme, System};
 
 #[path = "support/channels.rs"]
 mod channels;
@@ -57,10 +57,10 @@ fn calls_that_cannot_be_done_are_refused_at_once_and_change_nothing() {
         });
         assert_eq!(outcome, Ok(vec![(); nodes]));
         assert_eq!(cluster.read(&[Key(10)], &mut [0; 2]), {
-            Err(RunError::Caller(OpError::UnknownKey { key: Key(10), end: Key(10) }))
+            Err(RunError::Op(OpError::UnknownKey { key: Key(10), end: Key(10) }))
         });
         assert_eq!(cluster.read(&[Key(1)], &mut [0; 3]), {
-            Err(RunError::Caller(OpError::ValueLen { expected: 2, given: 3 }))
+            Err(RunError::Op(OpError::ValueLen { expected: 2, given: 3 }))
         });
     }
 }
@@ -78,12 +78,12 @@ fn clusters_that_cannot_work_are_not_built() {
 
     let sampling = |start, end| Sampling::uniform(Scheme::Local, Key(start)..Key(end), 0);
     for (start, end) in [(3, 3), (4, 3), (5, 11)] {
-        let expected = BuildError::SampleKeys { start: Key(start), end: Key(end), keys_end: Key(10) };
-        assert_eq!(refusal(new().sampling(sampling(start, end))), expected);
+        let error = SamplingError::Keys { start: Key(start), end: Key(end), keys_end: Key(10) };
+        assert_eq!(refusal(new().sampling(sampling(start, end))), BuildError::Sampling(error));
     }
     let mixed = Layout::dense(&[(4, 2), (4, 3), (4, 2)]).expect("a valid layout");
     let mixed = |start, end| Builder::<i64>::new(mixed.clone()).sampling(sampling(start, end));
-    assert_eq!(refusal(mixed(2, 6)), BuildError::SampleLens { key: Key(4) });
+    assert_eq!(refusal(mixed(2, 6)), BuildError::Sampling(SamplingError::Lens { key: Key(4) }));
     assert!(mixed(4, 8).build().is_ok());
 
     let sparse = Layout::sparse(&[(1 << 40, 2)]).expect("a valid layout");
@@ -94,7 +94,7 @@ fn clusters_that_cannot_work_are_not_built() {
         assert!(matches!(refused, BuildError::Memory { .. }), "{refused}");
     }
     let endpoints = BuildError::Endpoints { channel: adapm_core::ChannelId(0), given: 1, nodes: 2 };
-    assert_eq!(refusal(new().nodes(2).transport(|_, _| adapm_transport::inproc::network(1))), endpoints);
+    assert_eq!(refusal(new().nodes(Nodes::over(2, |_, _| adapm_transport::inproc::network(1)))), endpoints);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A cluster whose nodes are linked by TCP, Unix sockets, tokio and ZeroMQ at once loses and doubles no update.
 
 use adapm_core::{Key, Layout};
-use adapm_runtime::Builder;
+use adapm_runtime::{Builder, Nodes};
 use adapm_transport::net::{Kind, network_with};
 
 #[path = "support/channels.rs"]
@@ -15,15 +15,14 @@ const CLOCKS: u64 = 120;
 #[test]
 fn a_cluster_of_all_kinds_keeps_every_update() {
     let layout = Layout::dense(&[(KEYS, LENGTH)]).expect("a valid layout");
-    let builder = Builder::<i64>::new(layout).nodes(KINDS.len()).channels(channels::draw()).transport(
-        |channel, nodes| {
-            let kinds = |config: &mut adapm_transport::net::NetConfig| {
-                config.channel = channel.0;
-                config.kind = KINDS[config.node.index()];
-            };
-            network_with(nodes, kinds).expect("this machine has a loopback address")
-        },
-    );
+    let nodes = Nodes::over(KINDS.len(), |channel, nodes| {
+        let kinds = |config: &mut adapm_transport::net::NetConfig| {
+            config.channel = channel.0;
+            config.kind = KINDS[config.node.index()];
+        };
+        network_with(nodes, kinds).expect("this machine has a loopback address")
+    });
+    let builder = Builder::<i64>::new(layout).nodes(nodes).channels(channels::draw());
     let cluster = builder.build().expect("a valid cluster");
     let pushed = cluster.run(|mut worker| {
         let (first, second) = (u64::from(worker.node().0), u64::from(worker.id().0));

@@ -15,7 +15,7 @@ use adapm_core::wire::message::{
 };
 use adapm_core::wire::{self, Message};
 use adapm_core::{Key, Layout, NodeId, Ticket, Version};
-use adapm_runtime::{Builder, RunError, System};
+use adapm_runtime::{Builder, Nodes, RunError, System};
 use adapm_transport::net::{Net, NetError, NetWaker, network_with};
 use adapm_verify::rng::Rng;
 
@@ -65,12 +65,12 @@ fn ends_with(lie: impl Fn(NodeId, &mut Frame) + Send + Sync + 'static) -> RunErr
     let (lie, is_time): (Lie, _) = (Arc::new(lie), Arc::new(AtomicBool::new(false)));
     let (for_ends, timer) = (Arc::clone(&is_time), Arc::clone(&is_time));
     let layout = Layout::dense(&[(KEYS, 1)]).expect("a valid layout");
-    let builder = Builder::<i64>::new(layout).nodes(3).workers(1).channels(1).system(System::Classic);
-    let builder = builder.transport(move |_, nodes| {
+    let nodes = Nodes::over(3, move |_, nodes| {
         let ends = network_with(nodes, |_| {}).expect("loopback has free ports").into_iter();
         let wrap = |inner| Lying { inner, is_time: Arc::clone(&for_ends), lie: Arc::clone(&lie) };
         ends.map(wrap).collect::<Vec<_>>()
     });
+    let builder = Builder::<i64>::new(layout).nodes(nodes).workers(1).channels(1).system(System::Classic);
     let cluster = builder.build().expect("a valid cluster");
     let ran = cluster.run(|mut worker| {
         let keys: Vec<Key> = (0..KEYS).map(Key).collect();

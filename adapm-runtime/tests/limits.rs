@@ -17,7 +17,7 @@ const MARK: &str = "built: ";
 #[test]
 fn plays_the_process_that_builds() {
     let Ok(nodes) = env::var(VARIABLE) else { return };
-    let nodes = nodes.parse().expect("a number");
+    let nodes: usize = nodes.parse().expect("a number");
     let layout = Layout::dense(&[(10_000, 1)]).expect("a valid layout");
     let built = Builder::<f32>::new(layout).nodes(nodes).channels(1).build();
     println!("{MARK}{}", built.map_or_else(|error| error.to_string(), |_| "all".to_owned()));

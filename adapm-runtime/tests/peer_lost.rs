@@ -2,6 +2,7 @@
 //!
 //! The transport here is the in-process one, told by the test which node to call lost. Real processes: `tests/group`.
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,8 @@ use std::time::Duration;
 use adapm_core::error::OpError;
 use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError, Transport, Wake};
 use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::{Builder, Cluster, LayoutStore, RunError, System, Worker};
+use adapm_runtime::{BuildError, Builder, Cluster, Nodes, RunError, System, TryRunError, Worker};
+use adapm_transport::group::{GroupError, PeerLoss};
 use adapm_transport::inproc::{self, InProc};
 
 #[path = "support/channels.rs"]
@@ -76,11 +78,10 @@ impl Transport for Doomed {
     }
 }
 
-fn cluster(fate: &Arc<Fate>, system: System, channels: usize) -> Cluster<LayoutStore<i64>> {
+fn cluster(fate: &Arc<Fate>, system: System, channels: usize) -> Cluster<i64> {
     let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
     let fate = Arc::clone(fate);
-    let builder = Builder::<i64>::new(layout).nodes(3).channels(channels).system(system);
-    let builder = builder.transport(move |_, nodes| {
+    let nodes = Nodes::over(3, move |_, nodes| {
         let ends = inproc::network(nodes).into_iter();
         let ends: Vec<Doomed> =
             ends.map(|inner| Doomed { inner, fate: Arc::clone(&fate), told: false }).collect();
@@ -91,6 +92,7 @@ fn cluster(fate: &Arc<Fate>, system: System, channels: usize) -> Cluster<LayoutS
         }
         ends
     });
+    let builder = Builder::<i64>::new(layout).nodes(nodes).channels(channels).system(system);
     builder.build().expect("a valid cluster")
 }
 
@@ -99,10 +101,10 @@ fn lose(fate: &Fate) {
     fate.wakes.lock().expect("no panic while it is held").iter().for_each(|wake| wake());
 }
 
-type Call = fn(&mut Worker<LayoutStore<i64>>) -> Result<(), OpError>;
+type Call = fn(&mut Worker<i64>) -> Result<(), OpError>;
 
 /// Does `call` until it fails: the node is lost at some moment before, during or after the first.
-fn until_it_fails(mut worker: Worker<LayoutStore<i64>>, fate: &Fate, call: Call) -> OpError {
+fn until_it_fails(mut worker: Worker<i64>, fate: &Fate, call: Call) -> OpError {
     if worker.node() == NodeId(0) {
         lose(fate);
     }
@@ -149,6 +151,40 @@ fn every_wait_ends_and_names_node_and_address() {
             assert_eq!(*farewell, expected, "{name} of {node}");
         }
     }
+}
+
+/// Whatever a worker makes of it, and however it ends: not the worker is to blame, nor whoever called.
+#[test]
+fn what_workers_answer_because_of_a_loss_is_blamed_on_nobody_but_the_lost_node() {
+    for panics in [false, true] {
+        let (fate, channels) = (Arc::new(Fate::default()), channels::draw());
+        let cluster = cluster(&fate, System::Adapm, channels);
+        let outcome = cluster.try_run(|worker| -> Result<(), OpError> {
+            let error = until_it_fails(worker, &fate, |worker| worker.push(&keys(), &[1; 100]));
+            if panics { std::panic::resume_unwind(Box::new(error)) } else { Err(error) }
+        });
+        let lost = RunError::PeerLost { node: VICTIM, address: Some(address()), loss: LOSS };
+        let error = outcome.expect_err("a node is lost");
+        assert_eq!(error, TryRunError::Cluster(lost.clone()));
+        assert_eq!(error.source().and_then(|source| source.downcast_ref()), Some(&lost));
+        assert_eq!(cluster.shutdown(), Err(lost));
+        let farewells = fate.farewells.lock().expect("no panic while it is held");
+        let blamed = farewells
+            .iter()
+            .filter(|(node, farewell)| *node != VICTIM && *farewell != Farewell::Lost(VICTIM));
+        assert_eq!(blamed.count(), 0, "peers hear of the lost node: {farewells:?}");
+    }
+}
+
+#[test]
+fn an_operation_that_failed_with_a_node_keeps_that_as_its_source() {
+    let lost = OpError::PeerLost { node: VICTIM, address: Some(address()) };
+    let error = RunError::from(lost.clone());
+    assert_eq!(error.to_string(), "node n2 (127.0.0.1:4157) was lost: start the cluster again");
+    assert_eq!(error.source().and_then(|source| source.downcast_ref()), Some(&lost));
+    let group = GroupError::PeerLost(PeerLoss { node: VICTIM, address: Some(address()), loss: LOSS });
+    let error = BuildError::from(group.clone());
+    assert_eq!(error.source().and_then(|source| source.downcast_ref()), Some(&group));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use adapm_core::{Key, Layout};
-use adapm_runtime::{Builder, Cluster, LayoutStore};
+use adapm_runtime::{Builder, Cluster};
 
 /// Enough for several blocks, in two lengths.
 const EXTENTS: [(u64, usize); 2] = [(3_000, 1_000), (40_000, 25)];
@@ -17,7 +17,7 @@ fn value(key: Key, value: &mut [f32]) {
     }
 }
 
-fn build(nodes: usize, workers: usize, channels: usize, calls: &Arc<AtomicU64>) -> Cluster<LayoutStore<f32>> {
+fn build(nodes: usize, workers: usize, channels: usize, calls: &Arc<AtomicU64>) -> Cluster<f32> {
     let calls = Arc::clone(calls);
     let initial = move |key: Key, slot: &mut [f32]| {
         calls.fetch_add(1, Ordering::Relaxed);

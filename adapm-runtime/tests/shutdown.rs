@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout, NodeId, WorkerId};
-use adapm_runtime::{Builder, Cluster, LayoutStore, Notice, RunError, System};
+use adapm_runtime::{Builder, Cluster, Notice, RunError, System};
 
 #[path = "support/channels.rs"]
 mod channels;
 
-fn cluster(system: System, nodes: usize, workers: usize) -> Cluster<LayoutStore<i64>> {
+fn cluster(system: System, nodes: usize, workers: usize) -> Cluster<i64> {
     let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
     let builder = Builder::<i64>::new(layout).nodes(nodes).workers(workers).channels(channels::draw());
     builder.system(system).build().expect("a valid cluster")
@@ -37,7 +37,7 @@ fn run_returns_when_everything_is_applied_everywhere() {
         assert_eq!(outcome, Ok(vec![(); 6]), "{system}");
         let mut values = vec![0; 100];
         let keys: Vec<Key> = (0..100).map(Key).collect();
-        assert_eq!(cluster.read(&keys, &mut values), Ok(()));
+        assert_eq!(cluster.read(&keys, &mut values), Ok(vec![]));
         assert_eq!(values, [300; 100], "{system}");
         let before = cluster.stats();
         assert_eq!(cluster.stats(), before, "a cluster at rest changes nothing");
@@ -52,7 +52,7 @@ fn run_returns_when_everything_is_applied_everywhere() {
 fn workers_exist_once() {
     let cluster = cluster(System::Adapm, 2, 1);
     assert_eq!(cluster.run(|worker| worker.node()), Ok(vec![NodeId(0), NodeId(1)]));
-    assert_eq!(cluster.run(|worker| worker.node()), Err(RunError::AlreadyRun));
+    assert_eq!(cluster.run(|worker| worker.node()), Err(RunError::Finished));
     assert_eq!(cluster.shutdown(), Ok(()));
 }
 
@@ -175,7 +175,7 @@ fn what_outlives_its_worker_answers_that_it_has_ended() {
         assert_eq!(worker.wait_all(), Err(OpError::Ended));
         assert_eq!(worker.wait_all(), Ok(()));
         let mut values = [7; 100];
-        assert_eq!(cluster.read(&keys, &mut values), Ok(()));
+        assert_eq!(cluster.read(&keys, &mut values), Ok(vec![]));
         assert_eq!(values, [0; 100], "a worker that has ended writes nothing");
     }
 }

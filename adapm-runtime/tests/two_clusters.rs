@@ -1,18 +1,18 @@
 //! Clusters in one process share nothing: several work at the same time, each with its own keys, values and totals.
 
 use adapm_core::{Key, Layout, Value};
-use adapm_runtime::{Builder, Cluster, LayoutStore, System};
+use adapm_runtime::{Builder, Cluster, System};
 
 #[path = "support/channels.rs"]
 mod channels;
 
-fn cluster<V: Value>(system: System, nodes: usize, keys: u64, start: V) -> Cluster<LayoutStore<V>> {
+fn cluster<V: Value>(system: System, nodes: usize, keys: u64, start: V) -> Cluster<V> {
     let layout = Layout::dense(&[(keys, 1)]).expect("a valid layout");
     let builder = Builder::<V>::new(layout).nodes(nodes).channels(channels::draw()).system(system);
     builder.initial(move |_, value| value.fill(start)).build().expect("a valid cluster")
 }
 
-fn totals<V: Value>(cluster: &Cluster<LayoutStore<V>>, update: V, times: usize) -> Vec<V> {
+fn totals<V: Value>(cluster: &Cluster<V>, update: V, times: usize) -> Vec<V> {
     let keys: Vec<Key> =
         cluster.layout().extents().iter().flat_map(|e| e.keys.start.0..e.keys.end.0).map(Key).collect();
     let updates = vec![update; keys.len()];

@@ -1,35 +1,43 @@
 //! From a layout to a running cluster.
 
-mod check;
-mod endpoints;
-mod observe;
+mod decisions;
+mod memory;
+mod nodes;
 mod start;
+mod watchers;
+
+pub use nodes::Nodes;
 
 use std::sync::Arc;
+use std::time::Instant;
 use std::{fmt, thread};
 
+use adapm_core::config::NodeConfig;
 use adapm_core::engine::Initial;
-use adapm_core::layout::Layout;
-use adapm_core::policy::{Policy, System, SystemPolicy};
+use adapm_core::error::ConfigError;
+use adapm_core::layout::{Kind, Layout};
+use adapm_core::observe::Observe;
+use adapm_core::policy::{Policy, System};
 use adapm_core::store::Store;
-use adapm_core::transport::Transport;
 use adapm_core::{ChannelId, Key, NodeId, Value};
 use adapm_transport::group::Group;
-use adapm_transport::inproc;
 
-use crate::builder::observe::Watchers;
 use crate::channel::Report;
 use crate::cluster::Cluster;
 use crate::error::BuildError;
+use crate::failure::Failure;
+use crate::manager::Plan;
 use crate::notice::Notice;
 use crate::populate::Populating;
-use crate::processes::{self, Channels};
+use crate::processes::{self, Channels, Deadline, Terms};
 use crate::sampling::Sampling;
 use crate::store::LayoutStore;
-use endpoints::{MakeEndpoints, boxed};
-
-type MakeStore<S> = Box<dyn Fn(&Layout, NodeId) -> S>;
-type MakePolicy = Box<dyn Fn(NodeId, ChannelId) -> SystemPolicy>;
+use crate::trace::{TraceHead, Tracer};
+use decisions::Decisions;
+use memory::Need;
+use nodes::NodeEnds;
+use start::Starting;
+use watchers::Watchers;
 
 /// Settings of a cluster; [`Builder::build`] starts it.
 ///
@@ -43,21 +51,29 @@ type MakePolicy = Box<dyn Fn(NodeId, ChannelId) -> SystemPolicy>;
 ///     .system(System::Adapm)
 ///     .initial(|key, value| value.fill(key.0 as f32))
 ///     .build()?;
-/// let sums = cluster.run(|mut worker| {
+/// let sums = cluster.try_run(|mut worker| {
 ///     let mut value = [0.0; 8];
 ///     worker.push(&[Key(7)], &[1.0; 8])?;
 ///     worker.quiesce()?;
 ///     worker.pull(&[Key(7)], &mut value)?;
 ///     Ok::<f32, adapm_core::error::OpError>(value[0])
 /// })?;
-/// assert_eq!(sums, [Ok(11.0), Ok(11.0), Ok(11.0), Ok(11.0)]);
+/// assert_eq!(sums, [11.0; 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Builder<V: Value, S = LayoutStore<V>> {
+    settings: Settings<V>,
+    store: MakeStore<S>,
+    /// Whether the stores keep everything in memory, as far as this crate knows.
+    in_memory: bool,
+}
+
+type MakeStore<S> = Box<dyn Fn(&Layout, NodeId) -> S>;
+
+/// Whatever does not depend on the type of stores.
+struct Settings<V> {
     layout: Layout,
-    nodes: usize,
-    /// As the user has told, who may have told another number than the group's.
-    told_nodes: Option<usize>,
+    nodes: Nodes,
     workers: usize,
     channels: Option<usize>,
     location_caches: bool,
@@ -66,29 +82,15 @@ pub struct Builder<V: Value, S = LayoutStore<V>> {
     sampling: Option<Sampling>,
     report: Report,
     watchers: Watchers,
-    store: MakeStore<S>,
-    /// Whether the stores keep everything in memory, as far as this crate knows.
-    in_memory: bool,
-    endpoints: MakeEndpoints,
-    /// The one node of this process, if the transport alone knows the others.
-    only: Option<NodeId>,
-    group: Option<Arc<Group>>,
-}
-
-/// Who decides about techniques and timing.
-enum Decisions {
-    System(System),
-    Custom(MakePolicy),
 }
 
 impl<V: Value> Builder<V> {
     /// A cluster of one node with one worker for the keys of `layout`, under [`System::Adapm`], with values of zero.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
-        Self {
+        let settings = Settings {
             layout,
-            nodes: 1,
-            told_nodes: None,
+            nodes: Nodes::from(1),
             workers: 1,
             channels: None,
             location_caches: true,
@@ -97,51 +99,57 @@ impl<V: Value> Builder<V> {
             sampling: None,
             report: Arc::new(|notice| eprintln!("{notice}")),
             watchers: Watchers::default(),
-            store: Box::new(|layout, _| LayoutStore::new(layout)),
-            in_memory: true,
-            endpoints: Box::new(|_, nodes| boxed(inproc::network(nodes))),
-            only: None,
-            group: None,
-        }
+        };
+        Self { settings, store: Box::new(|layout, _| LayoutStore::new(layout)), in_memory: true }
     }
 }
 
 impl<V: Value, S> Builder<V, S> {
-    /// Number of nodes. Defaults to 1, in a [`Builder::group`] to the group's, which alone it may be there.
+    /// Where the nodes are: a number of them in this process, the processes of a [`Group`], or what else [`Nodes`] can be.
+    /// Defaults to 1.
+    ///
+    /// In a group building is collective: it returns when every process has built its node and has links to all others. All give
+    /// the same settings, or are told which process has others; where channels are not set, all use as many as suit the largest
+    /// machine.
+    ///
+    /// ```no_run
+    /// # use {adapm_core::{Layout, NodeId}, adapm_runtime::Builder, adapm_transport::group::{Group, GroupConfig, Rendezvous}};
+    /// let config = GroupConfig::new(NodeId(0), 2, Rendezvous::Address("10.0.0.1:4157".to_owned()));
+    /// let group = std::sync::Arc::new(Group::join(config, &mut |roster| eprintln!("{:?}", roster.missing()))?);
+    /// let cluster = Builder::<f32>::new(Layout::dense(&[(1_000, 8)])?).nodes(&group).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
-    pub fn nodes(mut self, nodes: usize) -> Self {
-        self.told_nodes = Some(nodes);
-        if self.group.is_none() {
-            self.nodes = nodes;
-        }
+    pub fn nodes(mut self, nodes: impl Into<Nodes>) -> Self {
+        self.settings.nodes = nodes.into();
         self
     }
 
     /// Number of workers of each node. Defaults to 1.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
+        self.settings.workers = workers;
         self
     }
 
     /// Number of channels, each with a thread on every node. Defaults to 1 up to 4 cores a node, else 4.
     #[must_use]
     pub fn channels(mut self, channels: usize) -> Self {
-        self.channels = Some(channels);
+        self.settings.channels = Some(channels);
         self
     }
 
     /// Whether nodes keep the locations they learn from answers and grants (AdaPM §B.2.3, Lapse §3.3). Defaults to true.
     #[must_use]
     pub fn location_caches(mut self, location_caches: bool) -> Self {
-        self.location_caches = location_caches;
+        self.settings.location_caches = location_caches;
         self
     }
 
     /// The system to run. Defaults to [`System::Adapm`].
     #[must_use]
     pub fn system(mut self, system: System) -> Self {
-        self.decisions = Decisions::System(system);
+        self.settings.decisions = Decisions::System(system);
         self
     }
 
@@ -151,29 +159,47 @@ impl<V: Value, S> Builder<V, S> {
     where
         P: Policy + Send + 'static,
     {
-        self.decisions =
-            Decisions::Custom(Box::new(move |node, channel| Box::new(policy(node, channel)) as SystemPolicy));
+        self.settings.decisions = Decisions::custom(policy);
         self
     }
 
     /// Writes the initial value of a key over zeros: a pure function of the key, whatever node calls it. Defaults to zeros.
     #[must_use]
     pub fn initial(mut self, initial: impl Fn(Key, &mut [V]) + Send + Sync + 'static) -> Self {
-        self.initial = Arc::new(initial);
+        self.settings.initial = Arc::new(initial);
         self
     }
 
     /// What [`crate::Worker::prepare_sample`] draws from. Defaults to nothing.
     #[must_use]
     pub fn sampling(mut self, sampling: Sampling) -> Self {
-        self.sampling = Some(sampling);
+        self.settings.sampling = Some(sampling);
         self
     }
 
     /// Receives what happens outside of any call. Defaults to one line on standard error.
     #[must_use]
     pub fn report(mut self, report: impl Fn(Notice) + Send + Sync + 'static) -> Self {
-        self.report = Arc::new(report);
+        self.settings.report = Arc::new(report);
+        self
+    }
+
+    /// Tells an observer of your own, one for each engine, of single events: on the engine's thread, which it must not hold up.
+    /// Takes the place of an earlier observer and of [`Builder::trace`].
+    #[must_use]
+    pub fn observe<O>(mut self, observer: impl Fn(NodeId, ChannelId) -> O + 'static) -> Self
+    where
+        O: Observe + Send + 'static,
+    {
+        self.settings.watchers = Watchers::observers(observer);
+        self
+    }
+
+    /// Writes what happens to the keys of `tracer`; end the file with [`Tracer::finish`] when the cluster has run. Takes the
+    /// place of [`Builder::observe`].
+    #[must_use]
+    pub fn trace(mut self, tracer: &Tracer) -> Self {
+        self.settings.watchers = Watchers::tracing(tracer);
         self
     }
 
@@ -183,66 +209,7 @@ impl<V: Value, S> Builder<V, S> {
     where
         T: Store<Value = V>,
     {
-        Builder {
-            layout: self.layout,
-            nodes: self.nodes,
-            told_nodes: self.told_nodes,
-            workers: self.workers,
-            channels: self.channels,
-            location_caches: self.location_caches,
-            decisions: self.decisions,
-            initial: self.initial,
-            sampling: self.sampling,
-            report: self.report,
-            watchers: self.watchers,
-            store: Box::new(store),
-            in_memory: false,
-            endpoints: self.endpoints,
-            only: self.only,
-            group: self.group,
-        }
-    }
-
-    /// Joins the nodes by a transport of your own: given a channel and the number of nodes, the endpoints in node order.
-    /// Defaults to [`adapm_transport::inproc`].
-    #[must_use]
-    pub fn transport<T>(mut self, network: impl Fn(ChannelId, usize) -> Vec<T> + 'static) -> Self
-    where
-        T: Transport + Send + 'static,
-    {
-        self.endpoints = Box::new(move |channel, nodes| boxed(network(channel, nodes)));
-        self
-    }
-
-    /// Builds one node only; the others live elsewhere, and what [`Builder::transport`] was given reaches them. It then gives one
-    /// endpoint: that of this node.
-    ///
-    /// Nobody compares the nodes' settings: layout, initial values, channels and system must be the same on all, and it is for
-    /// the transport to refuse a node that does not belong here. A [`Builder::group`] does that, and takes the place of this.
-    #[must_use]
-    pub fn only(mut self, node: NodeId) -> Self {
-        self.only = Some(node);
-        self
-    }
-
-    /// Makes this process one node of a cluster of processes: those of the group, each of which builds its own with the same
-    /// settings. The number of nodes is the group's, and links between processes take the place of [`Builder::transport`].
-    ///
-    /// Building is collective then: it returns when every process has built its node and has links to all others. Where
-    /// channels are not set, all use as many as suit the largest machine.
-    ///
-    /// ```no_run
-    /// # use {adapm_core::{Layout, NodeId}, adapm_runtime::Builder, adapm_transport::group::{Group, GroupConfig, Rendezvous}};
-    /// let config = GroupConfig::new(NodeId(0), 2, Rendezvous::Address("10.0.0.1:4157".to_owned()));
-    /// let group = std::sync::Arc::new(Group::join(config, &mut |roster| eprintln!("{:?}", roster.missing()))?);
-    /// let cluster = Builder::<f32>::new(Layout::dense(&[(1_000, 8)])?).group(&group).build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn group(mut self, group: &Arc<Group>) -> Self {
-        self.nodes = group.nodes();
-        self.group = Some(Arc::clone(group));
-        self
+        Builder { settings: self.settings, store: Box::new(store), in_memory: false }
     }
 }
 
@@ -256,9 +223,9 @@ where
     /// # Errors
     /// Numbers that cannot work, a bad range to sample from, a layout or number of nodes for which there is no memory, a sparse
     /// layout under [`System::Full`], a transport with too few endpoints, a thread that the operating system refuses, or a
-    /// function of initial values or policy that panics in one. In a group also another number of nodes, the reason of another
-    /// process, or its settings if they differ.
-    pub fn build(self) -> Result<Cluster<S>, BuildError> {
+    /// function of initial values or policy that panics in one. In a group also the reason of another process, or its settings
+    /// if they differ.
+    pub fn build(self) -> Result<Cluster<V, S>, BuildError> {
         self.build_telling(&mut |_| {})
     }
 
@@ -268,50 +235,129 @@ where
     ///
     /// # Errors
     /// As [`Builder::build`].
-    pub fn build_telling(self, tell: &mut dyn FnMut(Populating)) -> Result<Cluster<S>, BuildError> {
-        let Some(group) = self.group.clone() else {
-            self.check()?;
-            let channels = self.channels.unwrap_or_else(|| default_channels(self.nodes));
-            let endpoints = self.endpoints_by_node(channels)?;
+    pub fn build_telling(mut self, tell: &mut dyn FnMut(Populating)) -> Result<Cluster<V, S>, BuildError> {
+        let checked = self.check();
+        let settings = &mut self.settings;
+        let Some(group) = settings.nodes.group().cloned() else {
+            checked?;
+            let channels = settings.channels.unwrap_or_else(|| settings.fitting_channels());
+            let endpoints = settings.nodes.endpoints(channels)?;
             return self.start(endpoints, None, tell);
         };
-        let terms = self.check().map(|()| self.terms());
-        let fitting = || Channels::Fitting(default_channels(group.roster().on_this_host()));
-        let channels = processes::agree(&group, terms, self.channels.map_or_else(fitting, Channels::Told))?;
-        let (endpoints, deadline) = processes::open(&group, channels, self.layout.digest::<V>())?;
+        let terms = checked.map(|()| settings.terms());
+        let fitting = || Channels::Fitting(settings.fitting_channels());
+        let channels =
+            processes::agree(&group, terms, settings.channels.map_or_else(fitting, Channels::Told))?;
+        let (endpoints, deadline) = processes::open(&group, channels, settings.layout.digest::<V>())?;
         self.start(vec![(group.node(), endpoints)], Some((&group, deadline)), tell)
     }
 
-    fn policy_of(&self, node: NodeId, channel: ChannelId) -> SystemPolicy {
-        match &self.decisions {
-            Decisions::System(system) => system.policy(self.workers),
-            Decisions::Custom(policy) => policy(node, channel),
+    /// Checks what needs no other process.
+    fn check(&self) -> Result<(), BuildError> {
+        let Settings { layout, nodes, workers, decisions, .. } = &self.settings;
+        let channels = self.settings.channels.unwrap_or(1);
+        // Which channel is asked for does not matter: the numbers are the same for all.
+        NodeConfig::new(nodes.own().unwrap_or_default(), nodes.count(), *workers)
+            .on_channel(ChannelId(0), channels)
+            .check(layout)?;
+        if channels > usize::from(u16::MAX) {
+            return Err(ConfigError::Channels { channels }.into());
+        }
+        self.settings.sampling.as_ref().map_or(Ok(()), |sampling| sampling.check(layout))?;
+        let need = Need::new(nodes.here(), nodes.count(), channels, *workers);
+        let need =
+            if self.in_memory { need.with_stores::<V>(layout, nodes.here(), nodes.count()) } else { need };
+        need.check()?;
+        if decisions.replicates_fully() && layout.kind() == Kind::Sparse {
+            return Err(BuildError::SparseFull);
+        }
+        Ok(())
+    }
+
+    /// Starts the nodes of this process.
+    fn start(
+        self,
+        endpoints: Vec<NodeEnds>,
+        processes: Option<(&Arc<Group>, Deadline)>,
+        tell: &mut dyn FnMut(Populating),
+    ) -> Result<Cluster<V, S>, BuildError> {
+        let Self { settings, store, .. } = self;
+        let plan = settings.plan();
+        settings.watchers.begin(&settings.trace_head());
+        let mut starting = Starting::new(plan, &endpoints, processes);
+        let made = endpoints.iter().map(|(node, _)| (*node, store(&settings.layout, *node)));
+        let stores: Vec<(NodeId, S)> = made.collect();
+        let taste = |node, channel| {
+            let policy = settings.decisions.policy(node, channel, settings.workers);
+            (policy, settings.watchers.observer_of(node, channel))
+        };
+        let populated = starting.populate(&stores, tell);
+        let started = populated.and_then(|()| starting.start(endpoints, stores, taste));
+        starting.finish(started)
+    }
+}
+
+impl<V: Value> Settings<V> {
+    /// What the processes of a group must have alike.
+    fn terms(&self) -> Terms {
+        vec![
+            ("keys", self.layout.keys().end.0.to_string()),
+            ("layout", format!("{:016x}", self.layout.digest::<V>())),
+            ("workers", self.workers.to_string()),
+            ("system", self.decisions.name().to_owned()),
+            ("location caches", self.location_caches.to_string()),
+            ("sampling", format!("{:?}", self.sampling)),
+        ]
+    }
+
+    /// Channels that suit this machine.
+    fn fitting_channels(&self) -> usize {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        if cores <= 4 * self.nodes.on_this_host() { 1 } else { 4 }
+    }
+
+    fn trace_head(&self) -> TraceHead {
+        TraceHead {
+            nodes: self.nodes.count(),
+            part: self.nodes.own(),
+            // Processes without a group know nothing of each other's runs.
+            run: self.nodes.group().map_or(0, |group| group.run()),
+            system: self.decisions.name().to_owned(),
+            origin: TraceHead::wall_clock(),
         }
     }
 
-    /// Whether workers' signals reach the engines: where nothing ever acts on them, they would only pile up, and on a single node
-    /// wake an engine that forgets them.
-    fn heeds_intents(&self) -> bool {
-        let acts = match self.decisions {
-            Decisions::System(system) => !matches!(system, System::Classic | System::Lapse | System::Full),
-            Decisions::Custom(_) => true,
-        };
-        acts && self.nodes > 1
+    fn plan(&self) -> Plan<V> {
+        let group = self.nodes.group();
+        Plan {
+            layout: self.layout.clone(),
+            nodes: self.nodes.count(),
+            workers: self.workers,
+            location_caches: self.location_caches,
+            initial: Arc::clone(&self.initial),
+            sampling: self.sampling.clone().map(Arc::new),
+            heeds_intents: self.decisions.heeds_intents(self.nodes.count()),
+            localizes: self.decisions.localizes(),
+            replicates_fully: self.decisions.replicates_fully(),
+            unresponsive_after: group.map(|group| UNRESPONSIVE_DEAD_TIMES * group.dead_after()),
+            failure: Arc::new(Failure::default()),
+            report: Arc::clone(&self.report),
+            origin: Instant::now(),
+        }
     }
 }
 
 impl<V: Value, S> fmt::Debug for Builder<V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Settings { layout, nodes, workers, channels, .. } = &self.settings;
         f.debug_struct("Builder")
-            .field("layout", &self.layout)
-            .field("nodes", &self.nodes)
-            .field("workers", &self.workers)
-            .field("channels", &self.channels)
+            .field("layout", layout)
+            .field("nodes", nodes)
+            .field("workers", workers)
+            .field("channels", channels)
             .finish_non_exhaustive()
     }
 }
 
-fn default_channels(nodes: usize) -> usize {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    if cores <= 4 * nodes { 1 } else { 4 }
-}
+/// A node whose link lives is lost if it answers nothing for so many of the times after which silent ones are.
+const UNRESPONSIVE_DEAD_TIMES: u32 = 6;

@@ -63,7 +63,7 @@
 //!
 //! | file | subject |
 //! | --- | --- |
-//! | `scheme` | names of schemes |
+//! | `scheme`, `error` | names of schemes; what cannot be sampled |
 //! | `alias`, `random` | weighted draws; random numbers |
 //! | `pool` | draws that are used several times |
 //! | `sampler`, `sample` | preparing; what is left to pull |
@@ -71,6 +71,7 @@
 //! Not here: the pull itself, which is `worker/sample.rs`.
 
 mod alias;
+mod error;
 mod pool;
 mod random;
 mod sample;
@@ -78,6 +79,7 @@ mod sampler;
 mod scheme;
 
 pub use alias::{AliasTable, Weight, WeightError};
+pub use error::SamplingError;
 pub use random::Random;
 pub use sample::Sample;
 pub use scheme::{Scheme, UnknownScheme};
@@ -89,13 +91,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use adapm_core::Key;
+use adapm_core::{Key, Layout};
 
 /// What to sample from, and how. All keys of the range have one value length.
 #[derive(Clone)]
 pub struct Sampling {
-    pub(crate) scheme: Scheme,
-    pub(crate) keys: Range<Key>,
+    scheme: Scheme,
+    keys: Range<Key>,
     seed: u64,
     with_replacement: bool,
     draws: Draws,
@@ -125,7 +127,7 @@ impl Sampling {
     /// Not one weight for each key, or weights that [`AliasTable::new`] refuses.
     ///
     /// ```
-    /// use adapm_core::Key;
+    /// use adapm_core::{Key, Layout};
     /// use adapm_runtime::{Sampling, Scheme, WeightError};
     ///
     /// let counts: [u64; 3] = [70, 0, 7];
@@ -169,6 +171,25 @@ impl Sampling {
     pub fn without_replacement(mut self) -> Self {
         self.with_replacement = false;
         self
+    }
+
+    /// Checks that a cluster with that layout can sample so.
+    pub(crate) fn check(&self, layout: &Layout) -> Result<(), SamplingError> {
+        let (start, end) = (self.keys.start, self.keys.end);
+        let keys_end = layout.keys().end;
+        if start >= end || end > keys_end {
+            return Err(SamplingError::Keys { start, end, keys_end });
+        }
+        if let Scheme::Pool { size, reuse } = self.scheme
+            && (size == 0 || size > Scheme::POOL_SIZE_MAX || reuse == 0)
+        {
+            return Err(SamplingError::Pool { size, reuse });
+        }
+        let len = layout.value_len(start);
+        let differs = layout.extents().iter().find(|extent| {
+            extent.keys.start < end && start < extent.keys.end && Some(extent.value_len) != len
+        });
+        differs.map_or(Ok(()), |extent| Err(SamplingError::Lens { key: extent.keys.start }))
     }
 
     fn len(&self) -> u64 {

@@ -1,24 +1,45 @@
 //! How a worker's accesses are served: one pass over the local keys, then the rest goes to the engines.
 //!
+//! A processor runs ahead of a value that it waits for by some hundred instructions. The fewer of them a call has, the more calls
+//! of a loop wait for their values together: of a million keys that is most of their time. So a call with one local key has a way
+//! of its own, as short as can be, and whatever is not simple goes the way of several keys, from the start.
+//!
 //! Prefetching and the order of the steps are the business of this file; what an access means is the slot's.
 
 use std::iter;
 use std::sync::Arc;
 use std::time::Instant;
 
-use adapm_core::Key;
 use adapm_core::engine::OpBody;
 use adapm_core::error::OpError;
+use adapm_core::layout::Extent;
 use adapm_core::slot::Pushed;
 use adapm_core::store::{ENTRY_AHEAD, SLOT_AHEAD, Store, prefetch_ahead};
+use adapm_core::{Key, WorkerId};
 
-use super::Worker;
+use crate::node::NodeShared;
+use crate::order::InFlight;
+use crate::promise::{Promise, Report};
 use crate::stats::WorkerCounters;
-use crate::ticket::{Place, Promise, Report, Ticket, scatter};
+use crate::ticket::{Done, Place, Pull, scatter};
+
+/// The accesses of one worker, with the calls that it has in flight.
+pub(super) struct Access<S: Store> {
+    shared: Arc<NodeShared<S>>,
+    store: Arc<S>,
+    /// The only extent of the layout, if it has one only: kept here, as each call looks at it.
+    uniform: Option<Extent>,
+    id: WorkerId,
+    order: InFlight,
+    /// Keys of the current call that the fast path refused, with their places.
+    slow: Vec<(Key, Place)>,
+    /// Keys that the current call made dirty.
+    dirtied: Vec<Key>,
+}
 
 /// What a call does with its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+enum Call {
     Pull,
     Push,
     Set,
@@ -36,20 +57,109 @@ enum Waits {
 /// A promise with the places of the values in each of its parts.
 type Submitted<V> = (Arc<Promise<V>>, Vec<Vec<Place>>);
 
-impl<S: Store> Worker<S> {
-    /// Checks that `keys` are known and that their values have `given` elements together.
-    #[inline]
-    pub(super) fn check(&self, keys: &[Key], given: usize) -> Result<(), OpError> {
-        if let Some(extent) = &self.uniform
-            && given == keys.len() * extent.value_len
-            && keys.iter().all(|key| *key < extent.keys.end)
-        {
-            return Ok(());
+impl<S: Store> Access<S> {
+    pub(super) fn new(shared: Arc<NodeShared<S>>, id: WorkerId) -> Self {
+        Self {
+            store: Arc::clone(&shared.store),
+            uniform: match shared.layout.extents() {
+                [extent] => Some(extent.clone()),
+                _ => None,
+            },
+            id,
+            order: InFlight::new(Arc::clone(&shared.workers[id.index()].completions)),
+            slow: Vec::new(),
+            dirtied: Vec::new(),
+            shared,
         }
-        self.shared.check(keys, given)
     }
 
-    /// Copies what is local to `values`; the rest is in `self.slow` afterwards.
+    #[inline]
+    pub(super) fn pull(&mut self, keys: &[Key], values: &mut [S::Value]) -> Result<(), OpError> {
+        match keys {
+            [key] if self.pull_one(*key, values) => Ok(()),
+            _ => self.pull_several(keys, values),
+        }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, keys: &[Key], updates: &[S::Value]) -> Result<(), OpError> {
+        match keys {
+            [key] if self.push_one(*key, updates) => Ok(()),
+            _ => self.push_several(keys, updates),
+        }
+    }
+
+    pub(super) fn set(&mut self, keys: &[Key], values: &[S::Value]) -> Result<(), OpError> {
+        self.check(keys, values.len())?;
+        self.refuse_all(keys);
+        if self.slow.is_empty() { Ok(()) } else { self.finish_write(Call::Set, values) }
+    }
+
+    pub(super) fn pull_async(&mut self, keys: &[Key]) -> Result<Pull<S::Value>, OpError> {
+        let mut values = vec![S::Value::default(); self.shared.elements(keys)?];
+        self.pull_local(keys, &mut values);
+        if self.slow.is_empty() {
+            return Ok(Pull::served(values));
+        }
+        let (promise, places) = self.submit(Call::Pull, &[], Waits::Later);
+        Ok(Pull::new(promise, places, values))
+    }
+
+    pub(super) fn push_async(&mut self, keys: &[Key], updates: &[S::Value]) -> Result<Done, OpError> {
+        self.check(keys, updates.len())?;
+        self.push_local(keys, updates);
+        Ok(self.done(Call::Push, updates))
+    }
+
+    pub(super) fn set_async(&mut self, keys: &[Key], values: &[S::Value]) -> Result<Done, OpError> {
+        self.check(keys, values.len())?;
+        self.refuse_all(keys);
+        Ok(self.done(Call::Set, values))
+    }
+
+    pub(super) fn localize_async(&mut self, keys: &[Key]) -> Result<Done, OpError> {
+        self.shared.elements(keys)?;
+        let _alive = self.shared.alive(self.id)?;
+        let order = &mut self.order;
+        order.reap();
+        let promise = self.shared.localize(self.id, keys, |parts| {
+            let call = order.next_call();
+            order.track(call, Vec::new());
+            let report = Report { completions: Arc::clone(order.completions()), call, with_error: true };
+            Arc::new(Promise::new(parts, Some(report)))
+        });
+        Ok(Done::new(promise))
+    }
+
+    pub(super) fn pull_if_local(&mut self, key: Key, value: &mut [S::Value]) -> Result<bool, OpError> {
+        self.check(&[key], value.len())?;
+        let local = self.try_pull(key, value);
+        if local {
+            self.counters().add_local(1);
+        } else if self.order.has_ended() {
+            return Err(OpError::Ended);
+        }
+        Ok(local)
+    }
+
+    /// Blocks until no call is in flight; the first error of an asynchronous one since this was last called.
+    pub(super) fn wait_all(&mut self) -> Result<(), OpError> {
+        self.order.wait_until_at_most(0);
+        self.order.take_error().map_or(Ok(()), Err)
+    }
+
+    /// One operation without keys on the first `channels` channels, waited for.
+    pub(super) fn on_channels(&mut self, channels: usize, body: &OpBody<S::Value>) -> Result<(), OpError> {
+        let alive = self.shared.alive(self.id)?;
+        let promise = Arc::new(Promise::new(channels, None));
+        for (part, port) in self.shared.ports[..channels].iter().enumerate() {
+            port.post_op(&promise, part, self.id, body.clone());
+        }
+        drop(alive);
+        promise.wait().map(drop)
+    }
+
+    /// Copies what is local to `values`; the rest is refused.
     pub(super) fn pull_local(&mut self, keys: &[Key], values: &mut [S::Value]) {
         self.prefetch_first(keys);
         let mut offset = 0;
@@ -64,8 +174,107 @@ impl<S: Store> Worker<S> {
         self.counters().add_local((keys.len() - self.slow.len()) as u64);
     }
 
-    /// Adds `updates` to what is local; the rest is in `self.slow` afterwards.
-    pub(super) fn push_local(&mut self, keys: &[Key], updates: &[S::Value]) {
+    /// Copies the value of one key if it is local and no operation of this worker on it is in flight.
+    #[inline(always)] // A call costs as much as the access to a short value.
+    pub(super) fn try_pull(&mut self, key: Key, value: &mut [S::Value]) -> bool {
+        !self.order.blocks(key) && self.store.with_slot(key, |slot| slot.pull(value))
+    }
+
+    /// Leaves a key to the engines, which closes the fast path for it.
+    #[cold]
+    pub(super) fn refuse(&mut self, key: Key, place: Place) {
+        self.order.mark(key);
+        self.slow.push((key, place));
+    }
+
+    /// Keys of the current call that were refused so far.
+    pub(super) fn refused(&self) -> usize {
+        self.slow.len()
+    }
+
+    /// Hands over what was refused, blocks until it is done, and puts the values of a pull into place.
+    pub(super) fn finish_pull(&mut self, values: &mut [S::Value]) -> Result<(), OpError> {
+        let start = Instant::now();
+        let (promise, places) = self.submit(Call::Pull, &[], Waits::Here);
+        let outcome = self.wait_for(&promise, start);
+        scatter(&outcome?, &places, values);
+        Ok(())
+    }
+
+    pub(super) fn counters(&self) -> &WorkerCounters {
+        &self.shared.workers[self.id.index()].counters
+    }
+
+    pub(super) fn shared(&self) -> &Arc<NodeShared<S>> {
+        &self.shared
+    }
+
+    pub(super) fn id(&self) -> WorkerId {
+        self.id
+    }
+
+    /// Returns true if that was all.
+    #[inline]
+    fn pull_one(&mut self, key: Key, value: &mut [S::Value]) -> bool {
+        self.store.prefetch_guess(key);
+        let is_done = self.fits(key, value.len()) && self.try_pull(key, value);
+        if is_done {
+            self.counters().add_local(1);
+        }
+        is_done
+    }
+
+    /// Returns true if that was all.
+    #[inline]
+    fn push_one(&mut self, key: Key, update: &[S::Value]) -> bool {
+        self.store.prefetch_guess(key);
+        if !self.fits(key, update.len()) {
+            return false;
+        }
+        match self.try_push(key, update) {
+            Pushed::Refused => return false,
+            Pushed::Dirtied => self.tell_dirtied_one(key),
+            Pushed::Done => {}
+        }
+        self.counters().add_local(1);
+        true
+    }
+
+    #[inline(never)]
+    fn pull_several(&mut self, keys: &[Key], values: &mut [S::Value]) -> Result<(), OpError> {
+        self.check(keys, values.len())?;
+        self.pull_local(keys, values);
+        if self.slow.is_empty() { Ok(()) } else { self.finish_pull(values) }
+    }
+
+    #[inline(never)]
+    fn push_several(&mut self, keys: &[Key], updates: &[S::Value]) -> Result<(), OpError> {
+        self.check(keys, updates.len())?;
+        self.push_local(keys, updates);
+        if self.slow.is_empty() { Ok(()) } else { self.finish_write(Call::Push, updates) }
+    }
+
+    /// Returns true if the layout has that key with that length.
+    #[inline]
+    fn fits(&self, key: Key, len: usize) -> bool {
+        // `value_len` is 0 for unknown keys.
+        len > 0 && self.store.value_len(key) == len
+    }
+
+    /// Checks that `keys` are known and that their values have `given` elements together.
+    #[inline]
+    fn check(&self, keys: &[Key], given: usize) -> Result<(), OpError> {
+        if let Some(extent) = &self.uniform
+            && given == keys.len() * extent.value_len
+            && keys.iter().all(|key| *key < extent.keys.end)
+        {
+            return Ok(());
+        }
+        self.shared.check(keys, given)
+    }
+
+    /// Adds `updates` to what is local; the rest is refused.
+    fn push_local(&mut self, keys: &[Key], updates: &[S::Value]) {
         self.prefetch_first(keys);
         let mut offset = 0;
         for (index, key) in keys.iter().enumerate() {
@@ -84,30 +293,17 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    /// Copies the value of one key if it is local and no operation of this worker on it is in flight.
-    #[inline(always)] // A call costs as much as the access to a short value.
-    pub(super) fn try_pull(&mut self, key: Key, value: &mut [S::Value]) -> bool {
-        !self.order.blocks(key) && self.store.with_slot(key, |slot| slot.pull(value))
-    }
-
     /// Adds to the value of one key if it is local and no operation of this worker on it is in flight.
     #[inline(always)] // A call costs as much as the access to a short value.
-    pub(super) fn try_push(&mut self, key: Key, update: &[S::Value]) -> Pushed {
+    fn try_push(&mut self, key: Key, update: &[S::Value]) -> Pushed {
         if self.order.blocks(key) {
             return Pushed::Refused;
         }
         self.store.push(key, update)
     }
 
-    /// Leaves a key to the engines, which closes the fast path for it.
-    #[cold]
-    pub(super) fn refuse(&mut self, key: Key, place: Place) {
-        self.order.mark(key);
-        self.slow.push((key, place));
-    }
-
     /// Leaves all keys to the engines.
-    pub(super) fn refuse_all(&mut self, keys: &[Key]) {
+    fn refuse_all(&mut self, keys: &[Key]) {
         let mut offset = 0;
         for key in keys {
             let place = Place { offset, len: self.value_len(*key) };
@@ -116,19 +312,10 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    /// Hands over what was refused, blocks until it is done, and puts the values of a pull into place.
-    pub(super) fn finish_pull(&mut self, values: &mut [S::Value]) -> Result<(), OpError> {
-        let start = Instant::now();
-        let (promise, places) = self.submit(Access::Pull, &[], Waits::Here);
-        let outcome = self.wait_for(&promise, start);
-        scatter(&outcome?, &places, values);
-        Ok(())
-    }
-
     /// Hands over what was refused of a push or set and blocks until it is done.
-    pub(super) fn finish_write(&mut self, access: Access, values: &[S::Value]) -> Result<(), OpError> {
+    fn finish_write(&mut self, call: Call, values: &[S::Value]) -> Result<(), OpError> {
         let start = Instant::now();
-        let (promise, _) = self.submit(access, values, Waits::Here);
+        let (promise, _) = self.submit(call, values, Waits::Here);
         self.wait_for(&promise, start).map(drop)
     }
 
@@ -144,45 +331,21 @@ impl<S: Store> Worker<S> {
         outcome
     }
 
-    /// Hands over what was refused; the ticket fills it into `values`.
-    pub(super) fn ticket(
-        &mut self,
-        access: Access,
-        given: &[S::Value],
-        values: Vec<S::Value>,
-    ) -> Ticket<S::Value> {
-        if self.slow.is_empty() {
-            return Ticket::served(values);
-        }
-        let (promise, places) = self.submit(access, given, Waits::Later);
-        match access {
-            Access::Pull => Ticket::of_pull(promise, places, values),
-            Access::Push | Access::Set => Ticket::without_values(Some(promise)),
-        }
-    }
-
-    /// One operation without keys on the first `channels` channels, waited for.
-    pub(super) fn on_channels(&mut self, channels: usize, body: &OpBody<S::Value>) -> Result<(), OpError> {
-        let alive = self.shared.alive(self.id)?;
-        let promise = Arc::new(Promise::new(channels, None));
-        for (part, port) in self.shared.ports[..channels].iter().enumerate() {
-            port.post_op(&promise, part, self.id, body.clone());
-        }
-        drop(alive);
-        promise.wait().map(drop)
-    }
-
-    pub(super) fn counters(&self) -> &WorkerCounters {
-        &self.shared.workers[self.id.index()].counters
+    /// Hands over what was refused of a push or set.
+    fn done(&mut self, call: Call, values: &[S::Value]) -> Done {
+        let is_served = self.slow.is_empty();
+        Done::new((!is_served).then(|| self.submit(call, values, Waits::Later).0))
     }
 
     /// Empties `self.slow` into one operation per channel.
-    fn submit(&mut self, access: Access, given: &[S::Value], waits: Waits) -> Submitted<S::Value> {
+    fn submit(&mut self, call: Call, given: &[S::Value], waits: Waits) -> Submitted<S::Value> {
+        // Calls whose tickets were waited for are still in the record.
+        self.order.reap();
         self.order.wait_until_at_most(CALLS_MAX - 1);
-        let call = self.order.next_call();
-        self.order.track(call, self.slow.iter().map(|(key, _)| *key).collect());
+        let name = self.order.next_call();
+        self.order.track(name, self.slow.iter().map(|(key, _)| *key).collect());
         let completions = Arc::clone(self.order.completions());
-        let report = Report { completions, call, with_error: waits == Waits::Later };
+        let report = Report { completions, call: name, with_error: waits == Waits::Later };
 
         let mut parts: Vec<(usize, Vec<Key>, Vec<Place>)> = Vec::new();
         for (key, place) in self.slow.drain(..) {
@@ -201,7 +364,7 @@ impl<S: Store> Worker<S> {
         for (part, (channel, keys, places)) in parts.into_iter().enumerate() {
             match &alive {
                 Ok(_) => {
-                    let body = body_of(access, keys, &places, given);
+                    let body = call.body(keys, &places, given);
                     self.shared.ports[channel].post_op(&promise, part, self.id, body);
                 }
                 Err(error) => promise.finish(part, Err(error.clone())),
@@ -212,7 +375,13 @@ impl<S: Store> Worker<S> {
     }
 
     #[cold]
-    pub(super) fn tell_dirtied(&mut self) {
+    fn tell_dirtied_one(&mut self, key: Key) {
+        self.dirtied.push(key);
+        self.tell_dirtied();
+    }
+
+    #[cold]
+    fn tell_dirtied(&mut self) {
         if let [port] = self.shared.ports.as_slice() {
             port.append_dirty(self.id, self.dirtied.drain(..));
             return;
@@ -244,18 +413,21 @@ impl<S: Store> Worker<S> {
     }
 }
 
-fn body_of<V: Copy>(access: Access, keys: Vec<Key>, places: &[Place], given: &[V]) -> OpBody<V> {
-    let values = || {
-        let mut values = Vec::with_capacity(places.iter().map(|place| place.len).sum());
-        for place in places {
-            values.extend_from_slice(&given[place.offset..place.offset + place.len]);
+impl Call {
+    /// The operation on keys whose values have these places among the given ones.
+    fn body<V: Copy>(self, keys: Vec<Key>, places: &[Place], given: &[V]) -> OpBody<V> {
+        let values = || {
+            let mut values = Vec::with_capacity(places.iter().map(|place| place.len).sum());
+            for place in places {
+                values.extend_from_slice(&given[place.offset..place.offset + place.len]);
+            }
+            values
+        };
+        match self {
+            Self::Pull => OpBody::Pull { keys },
+            Self::Push => OpBody::Push { updates: values(), keys },
+            Self::Set => OpBody::Set { values: values(), keys },
         }
-        values
-    };
-    match access {
-        Access::Pull => OpBody::Pull { keys },
-        Access::Push => OpBody::Push { updates: values(), keys },
-        Access::Set => OpBody::Set { values: values(), keys },
     }
 }
 

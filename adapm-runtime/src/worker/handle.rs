@@ -6,11 +6,13 @@ use std::sync::Arc;
 use adapm_core::engine::SignalId;
 use adapm_core::error::OpError;
 use adapm_core::store::Store;
-use adapm_core::{Clock, Key, WorkerId};
+use adapm_core::{Clock, Key, Value, WorkerId};
 
 use crate::node::NodeShared;
+use crate::promise::Promise;
 use crate::sampling::{Sample, Sampler};
-use crate::ticket::{Promise, Ticket};
+use crate::store::LayoutStore;
+use crate::ticket::Done;
 
 /// Kinds of access a worker can announce (AdaPM §3). The shipped policies ignore them, as the paper does (AdaPM §4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,13 +30,13 @@ pub enum IntentKind {
 /// Signals intent on behalf of one worker, from another thread.
 ///
 /// May outlive its worker: every call then answers [`OpError::Ended`].
-pub struct IntentHandle<S: Store> {
+pub struct IntentHandle<V: Value, S: Store<Value = V> = LayoutStore<V>> {
     shared: Arc<NodeShared<S>>,
     worker: WorkerId,
     sampler: Sampler,
 }
 
-impl<S: Store> IntentHandle<S> {
+impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
     pub(crate) fn new(shared: Arc<NodeShared<S>>, worker: WorkerId, sampler: Sampler) -> Self {
         Self { shared, worker, sampler }
     }
@@ -70,18 +72,18 @@ impl<S: Store> IntentHandle<S> {
     /// # Errors
     /// An unknown key, or the worker has ended.
     pub fn localize(&mut self, keys: &[Key]) -> Result<(), OpError> {
-        self.localize_async(keys)?.wait().map(drop)
+        self.localize_async(keys)?.wait()
     }
 
     /// As [`IntentHandle::localize`], without blocking. The ticket may be dropped.
     ///
     /// # Errors
     /// As [`IntentHandle::localize`].
-    pub fn localize_async(&mut self, keys: &[Key]) -> Result<Ticket<S::Value>, OpError> {
+    pub fn localize_async(&mut self, keys: &[Key]) -> Result<Done, OpError> {
         self.shared.elements(keys)?;
         let _alive = self.shared.alive(self.worker)?;
         let promise = self.shared.localize(self.worker, keys, |parts| Arc::new(Promise::new(parts, None)));
-        Ok(Ticket::without_values(promise))
+        Ok(Done::new(promise))
     }
 
     /// The worker's clock; [`Clock::INFINITY`] once it has ended.
@@ -91,7 +93,11 @@ impl<S: Store> IntentHandle<S> {
     }
 }
 
-impl<S: Store + Send + Sync + 'static> IntentHandle<S> {
+impl<V, S> IntentHandle<V, S>
+where
+    V: Value,
+    S: Store<Value = V> + Send + Sync + 'static,
+{
     /// Prepares a sample of `n` keys that the worker will pull in `clocks`; see [`crate::Worker::prepare_sample`].
     ///
     /// # Errors

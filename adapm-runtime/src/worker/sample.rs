@@ -8,15 +8,19 @@ use adapm_core::config::NodeConfig;
 use adapm_core::engine::SignalId;
 use adapm_core::error::OpError;
 use adapm_core::store::{SLOT_AHEAD, Store};
-use adapm_core::{Clock, Key, WorkerId};
+use adapm_core::{Clock, Key, Value, WorkerId};
 
 use super::Worker;
 use crate::node::{NodeShared, check_window};
-use crate::pace::Pace;
+use crate::promise::Promise;
 use crate::sampling::{Owner, Sample, Sampler, Scheme};
-use crate::ticket::{Place, Promise};
+use crate::ticket::Place;
 
-impl<S: Store + Send + Sync + 'static> Worker<S> {
+impl<V, S> Worker<V, S>
+where
+    V: Value,
+    S: Store<Value = V> + Send + Sync + 'static,
+{
     /// Prepares a sample of `n` keys that will be pulled while the clock is in `clocks`. Schemes `Preloc` and `Pool` signal
     /// intent for its keys in that window, or localize them under [`crate::System::Lapse`]; the others send nothing.
     ///
@@ -24,26 +28,27 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
     /// [`OpError::NoSampling`] if the cluster was built without, [`OpError::SampleSize`] above [`Sample::KEYS_MAX`] keys, an empty
     /// window, or more keys than there are when sampling without replacement.
     pub fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
-        self.shared.prepare_sample(&mut self.sampler, self.id, n, clocks)
+        let (shared, id) = (Arc::clone(self.shared()), self.id());
+        shared.prepare_sample(&mut self.sampler, id, n, clocks)
     }
 
     /// Chooses the keys of a sample that will be pulled in the next step, and signals intent for them until the sample's
-    /// window ends, unless steps are so short that it lasts less than an engine's round. Sends nothing by itself. Early: more keys have left again by the pull. Never: the pull does it. Nothing
-    /// happens under schemes other than `Local`: their keys are chosen when the sample is prepared.
+    /// window ends, unless steps are so short that it lasts less than an engine's round. Sends nothing by itself. Early: more
+    /// keys have left again by the pull. Never: the pull does it. Nothing happens under schemes other than `Local`: their keys
+    /// are chosen when the sample is prepared.
     ///
     /// # Errors
     /// [`OpError::ForeignSample`] if another worker or cluster prepared it, or the cluster has failed.
     pub fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
-        sample.check_owner(self.shared.sampling.as_ref(), self.shared.node, self.id)?;
+        self.check_owner(sample)?;
         if sample.scheme() != Scheme::Local {
             return Ok(());
         }
-        let (id, window) = (sample.signal(), self.clock..sample.clocks().end);
+        let (signal, window) = (sample.signal(), self.clock..sample.clocks().end);
         // Whatever has left until it is pulled is drawn again then.
-        let chosen = sample.choose(|key| self.store.is_held(key));
-        let is_heard = is_heard(&mut self.pace, &self.shared, self.clock, &window);
-        if is_heard && !chosen.is_empty() {
-            self.shared.hold(self.id, id, chosen, window.clone())?;
+        let chosen = sample.choose(|key| self.shared().store.is_held(key));
+        if self.is_heard(&window) && !chosen.is_empty() {
+            self.shared().hold(self.id(), signal, chosen, window.clone())?;
             sample.note_held(window);
         }
         Ok(())
@@ -62,10 +67,10 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
         &mut self,
         sample: &mut Sample,
         keys: &mut [Key],
-        values: &mut [S::Value],
+        values: &mut [V],
     ) -> Result<(), OpError> {
-        sample.check_owner(self.shared.sampling.as_ref(), self.shared.node, self.id)?;
-        let len = sample.value_len(&self.shared.layout);
+        self.check_owner(sample)?;
+        let len = sample.value_len(&self.shared().layout);
         if values.len() != keys.len() * len {
             return Err(OpError::ValueLen { expected: keys.len() * len, given: values.len() });
         }
@@ -75,57 +80,65 @@ impl<S: Store + Send + Sync + 'static> Worker<S> {
             let is_signalled = sample.is_signalled();
             let replaced = self.pull_local_sample(sample, keys, values, len);
             let unheld = if is_signalled { &replaced } else { &*keys };
-            let is_heard = is_heard(&mut self.pace, &self.shared, self.clock, &step);
-            if is_heard { self.shared.hold(self.id, SignalId::default(), unheld, step) } else { Ok(()) }
+            let is_heard = self.is_heard(&step);
+            let hold = || self.shared().hold(self.id(), SignalId::default(), unheld, step);
+            if is_heard { hold() } else { Ok(()) }
         } else {
             keys.copy_from_slice(sample.next_chosen(keys.len()));
-            self.pull_local(keys, values);
+            self.access.pull_local(keys, values);
             Ok(())
         };
-        let elsewhere = self.slow.len();
-        self.counters().add_sampled(keys.len() as u64, (keys.len() - elsewhere) as u64);
+        let elsewhere = self.access.refused();
+        self.access.counters().add_sampled(keys.len() as u64, (keys.len() - elsewhere) as u64);
         if elsewhere > 0 {
-            self.finish_pull(values)?;
+            self.access.finish_pull(values)?;
         }
         held
     }
 
-    /// Chooses and copies what is local; the rest is in `self.slow` afterwards. Returns keys that were not the chosen ones.
+    /// Chooses and copies what is local; the rest is refused. Returns keys that were not the chosen ones.
     fn pull_local_sample(
         &mut self,
         sample: &mut Sample,
         keys: &mut [Key],
-        values: &mut [S::Value],
+        values: &mut [V],
         len: usize,
     ) -> Vec<Key> {
-        keys.copy_from_slice(sample.upcoming(keys.len(), |key| self.store.is_held(key)));
-        keys.iter().take(SLOT_AHEAD).for_each(|key| self.store.prefetch(*key));
+        let store = Arc::clone(&self.shared().store);
+        keys.copy_from_slice(sample.upcoming(keys.len(), |key| store.is_held(key)));
+        keys.iter().take(SLOT_AHEAD).for_each(|key| store.prefetch(*key));
         let mut replaced = Vec::new();
         for (index, value) in values.chunks_exact_mut(len).enumerate() {
             if let Some(key) = keys.get(index + SLOT_AHEAD) {
-                self.store.prefetch(*key);
+                store.prefetch(*key);
             }
-            let (chosen, local) = sample.next_local(|key| self.try_pull(key, value));
+            let (chosen, local) = sample.next_local(|key| self.access.try_pull(key, value));
             if chosen != keys[index] {
                 keys[index] = chosen;
                 replaced.push(chosen);
             }
             if !local {
-                self.refuse(chosen, Place { offset: index * len, len });
+                self.access.refuse(chosen, Place { offset: index * len, len });
             }
         }
-        let fallbacks = self.slow.len() as u64;
-        self.counters().add_local(keys.len() as u64 - fallbacks);
-        self.counters().add_sample_fallbacks(fallbacks);
+        let fallbacks = self.access.refused() as u64;
+        let counters = self.access.counters();
+        counters.add_local(keys.len() as u64 - fallbacks);
+        counters.add_sample_fallbacks(fallbacks);
         replaced
     }
-}
 
-/// Whether the engines will look at the clock of a worker, which is at `clock`, within `window`. Where steps are shorter than
-/// that, a signal costs more than a key that leaves.
-fn is_heard<S: Store>(pace: &mut Pace, shared: &NodeShared<S>, clock: Clock, window: &Range<Clock>) -> bool {
-    let steps = window.end.0.saturating_sub(window.start.0);
-    shared.nodes > 1 && pace.lasts(steps, ROUND, clock, Instant::now)
+    /// Checks that this worker, or an intent handle of it, prepared the sample.
+    fn check_owner(&self, sample: &Sample) -> Result<(), OpError> {
+        sample.check_owner(self.shared().sampling.as_ref(), self.node(), self.id())
+    }
+
+    /// Returns true if the engines will look at the worker's clock within `window`. Where steps are shorter than that, a signal
+    /// costs more than a key that leaves.
+    fn is_heard(&mut self, window: &Range<Clock>) -> bool {
+        let steps = window.end.0.saturating_sub(window.start.0);
+        self.nodes() > 1 && self.pace.lasts(steps, ROUND, self.clock, Instant::now)
+    }
 }
 
 /// How often engines look at the clocks.

@@ -42,7 +42,7 @@ fn every_push_counts_once_in_every_system() {
                     assert_eq!(cluster.node_stats(node), Some(cluster.stats()));
                     assert_eq!(cluster.node_stats(NodeId(nodes as u16)), None);
                     assert_eq!(cluster.link_stats().len(), channels);
-                    assert_eq!(cluster.run(|_| ()), Err(RunError::AlreadyRun));
+                    assert_eq!(cluster.run(|_| ()), Err(RunError::Finished));
                     main
                 },
             );
@@ -69,7 +69,7 @@ fn nodes_that_listen_by_different_means_work_together() {
                 let rendezvous = &rendezvous;
                 scope.spawn(move || {
                     let group = super::join_by(kind, node, 4, rendezvous);
-                    let cluster = builder().group(&group).build().expect("a valid cluster");
+                    let cluster = builder().nodes(&group).build().expect("a valid cluster");
                     let sums = cluster.run(|mut worker| {
                         worker.push(&keys(), &[1; KEYS as usize]).expect("no failure");
                         worker.quiesce().expect("no failure");
@@ -101,7 +101,7 @@ fn has(kind: Kind) -> bool {
 fn one_group_carries_one_cluster_after_another() {
     super::each(3, |group| {
         for round in 1..=3_i64 {
-            let cluster = builder().group(&group).build().expect("a valid cluster");
+            let cluster = builder().nodes(&group).build().expect("a valid cluster");
             let outcome = cluster.run(|mut worker| {
                 worker.push(&keys(), &[round; KEYS as usize]).expect("no failure");
                 worker.quiesce().expect("no failure");

@@ -1,13 +1,13 @@
 //! A cluster in which nobody does anything costs heartbeats and nothing else.
 
 use adapm_core::Clock;
-use adapm_runtime::{Cluster, LayoutStore, System};
+use adapm_runtime::{Cluster, System};
 use adapm_transport::net::NetStats;
 
 use super::{KEYS, builder, clusters, keys};
 
 /// What the links of a node have carried once they have carried `beats` more heartbeats than in `since`.
-pub(super) fn after(cluster: &Cluster<LayoutStore<i64>>, since: NetStats, beats: u64) -> NetStats {
+pub(super) fn after(cluster: &Cluster<i64>, since: NetStats, beats: u64) -> NetStats {
     loop {
         let [now] = cluster.link_stats()[..] else { panic!("one channel") };
         if now.heartbeats_sent >= since.heartbeats_sent + beats {

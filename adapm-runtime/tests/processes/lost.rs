@@ -14,7 +14,7 @@ use adapm_transport::group::{Group, Rendezvous};
 
 use super::{KEYS, builder, channels, join, keys, rendezvous};
 
-type Call = fn(&mut Worker<adapm_runtime::LayoutStore<i64>>) -> Result<(), OpError>;
+type Call = fn(&mut Worker<i64>) -> Result<(), OpError>;
 
 pub(super) const VICTIM: NodeId = NodeId(2);
 
@@ -25,7 +25,7 @@ const VARIABLE: &str = "ADAPM_TEST_VICTIM";
 #[test]
 fn the_victim() {
     let Some(group) = join_as_victim() else { return };
-    let cluster = builder().channels(2).group(&group).build().expect("a valid cluster");
+    let cluster = builder().channels(2).nodes(&group).build().expect("a valid cluster");
     let outcome = cluster.run(|mut worker| {
         worker.barrier().expect("all are there");
         loop {
@@ -79,7 +79,7 @@ fn ends_and_names(name: &str, call: Call) {
         let survivor = |node| {
             scope.spawn(move || {
                 let group = join(node, 3, rendezvous);
-                let cluster = builder().channels(2).group(&group).build().expect("a valid cluster");
+                let cluster = builder().channels(2).nodes(&group).build().expect("a valid cluster");
                 let outcome = cluster.run(|mut worker| {
                     worker.barrier().expect("all are there");
                     if !killed.swap(true, Ordering::AcqRel) {
@@ -119,7 +119,7 @@ fn ends_and_names(name: &str, call: Call) {
 #[test]
 fn a_process_that_gives_up_its_group_is_named_too() {
     super::each(3, |group| {
-        let cluster = builder().group(&group).build().expect("a valid cluster");
+        let cluster = builder().nodes(&group).build().expect("a valid cluster");
         let outcome = cluster.run(|mut worker| {
             worker.barrier().expect("all are there");
             if worker.node() == VICTIM {
@@ -141,7 +141,7 @@ fn a_process_that_gives_up_its_group_is_named_too() {
 fn a_worker_that_panics_ends_all_processes() {
     let channels = channels::draw();
     let errors = super::each(3, |group| {
-        let cluster = builder().workers(2).channels(channels).group(&group).build();
+        let cluster = builder().workers(2).channels(channels).nodes(&group).build();
         let cluster = cluster.expect("a valid cluster");
         let outcome = cluster.run(|mut worker| {
             worker.barrier().expect("all are there");

@@ -6,6 +6,7 @@ mod conservation;
 mod idle;
 mod lost;
 mod over;
+mod phases;
 mod settings;
 mod unresponsive;
 
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use adapm_core::transport::Farewell;
 use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::{Builder, Cluster, LayoutStore};
+use adapm_runtime::{Builder, Cluster};
 use adapm_transport::group::{Group, GroupConfig, Rendezvous};
 use adapm_transport::net::Kind;
 
@@ -67,10 +68,10 @@ fn each<R: Send>(nodes: usize, work: impl Fn(Arc<Group>) -> R + Sync) -> Vec<R> 
 fn clusters<R: Send>(
     nodes: usize,
     builder: impl Fn() -> Builder<i64> + Sync,
-    work: impl Fn(&Cluster<LayoutStore<i64>>, NodeId) -> R + Sync,
+    work: impl Fn(&Cluster<i64>, NodeId) -> R + Sync,
 ) -> Vec<R> {
     each(nodes, |group| {
-        let cluster = builder().group(&group).build().expect("a valid cluster");
+        let cluster = builder().nodes(&group).build().expect("a valid cluster");
         let result = work(&cluster, group.node());
         assert_eq!(cluster.shutdown(), Ok(()));
         group.leave(Farewell::Finished);

@@ -11,7 +11,7 @@ fn failures(adjust: impl Fn(Builder<i64>) -> Builder<i64> + Sync) -> Vec<String>
     each(3, |group| {
         let builder = builder().workers(2).channels(1);
         let builder = if group.node() == NodeId(1) { adjust(builder) } else { builder };
-        let error = builder.group(&group).build().map(drop).expect_err("they cannot work together");
+        let error = builder.nodes(&group).build().map(drop).expect_err("they cannot work together");
         // It is not the group's end: another attempt can follow.
         group.all_gather(&[]).expect("all are there");
         group.leave(Farewell::Finished);
@@ -48,35 +48,12 @@ fn a_process_that_cannot_go_on_says_why_to_all() {
 fn channels_that_nobody_has_set_follow_whoever_has() {
     each(3, |group| {
         let told = if group.node() == NodeId(2) { builder().channels(3) } else { builder() };
-        let cluster = told.group(&group).build().expect("a valid cluster");
+        let cluster = told.nodes(&group).build().expect("a valid cluster");
         assert_eq!(cluster.link_stats().len(), 3);
         assert_eq!(cluster.run(|worker| worker.node()), Ok(vec![group.node()]));
         cluster.shutdown().expect("no failure");
         group.leave(Farewell::Finished);
     });
-}
-
-#[test]
-fn another_number_of_nodes_than_the_group_has_is_refused() {
-    for after in [false, true] {
-        let texts = each(3, |group| {
-            let number = |builder: Builder<i64>| match group.node() {
-                NodeId(1) => builder.nodes(4),
-                NodeId(2) => builder.nodes(3),
-                _ => builder,
-            };
-            let builder = match after {
-                false => number(builder()).group(&group),
-                true => number(builder().group(&group)),
-            };
-            let error = builder.build().map(drop).expect_err("they cannot work together");
-            group.leave(Farewell::Finished);
-            error.to_string()
-        });
-        let reason = "4 nodes in a group of 3: leave the number to the group";
-        assert_eq!(texts[1], reason);
-        assert_eq!([&texts[0], &texts[2]], [&format!("node n1 cannot go on: {reason}"); 2]);
-    }
 }
 
 #[test]
@@ -90,7 +67,7 @@ fn a_panic_in_the_initial_values_of_one_process_ends_all() {
                 }
             }
         });
-        let error = builder.group(&group).build().map(drop).expect_err("half of the keys have no value");
+        let error = builder.nodes(&group).build().map(drop).expect_err("half of the keys have no value");
         group.leave(Farewell::Finished);
         error
     });

@@ -8,14 +8,14 @@ use std::time::Duration;
 use adapm_core::NodeId;
 use adapm_core::error::OpError;
 use adapm_core::transport::{Farewell, Frame, Loss, Transport};
-use adapm_runtime::{LayoutStore, RunError, Worker};
+use adapm_runtime::{RunError, Worker};
 use adapm_transport::group::{Group, GroupError};
 use adapm_transport::net::{Address, Net, NetStats};
 
 use super::idle::after;
 use super::{KEYS, builder, clusters, join, keys, rendezvous};
 
-type Call = fn(&mut Worker<LayoutStore<i64>>) -> Result<(), OpError>;
+type Call = fn(&mut Worker<i64>) -> Result<(), OpError>;
 
 const NODES: usize = 3;
 
@@ -67,7 +67,7 @@ fn ends_and_names(mute: NodeId, call: Call) {
 
 /// A sound node, whose worker does `call` once.
 fn notice(group: &Arc<Group>, mute: NodeId, call: Call) {
-    let cluster = builder().channels(1).group(group).build().expect("a valid cluster");
+    let cluster = builder().channels(1).nodes(group).build().expect("a valid cluster");
     let outcome = cluster.run(|mut worker| {
         let error = call(&mut worker).expect_err("a node answers nothing");
         let OpError::PeerLost { node, address: Some(address) } = error else { panic!("{error}") };
@@ -142,7 +142,7 @@ fn settings_beside(mute: NodeId) -> Vec<u8> {
         if group.node() == mute {
             return group.all_gather_for("settings of a cluster", b"-rehearsal").expect("all start");
         }
-        let error = builder().channels(1).group(group).build().map(drop).expect_err("it is one short");
+        let error = builder().channels(1).nodes(group).build().map(drop).expect_err("it is one short");
         assert!(error.to_string().contains("rehearsal"), "{error}");
         Vec::new()
     });

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use adapm_core::link::LinkConfig;
 use adapm_core::{ChannelId, Key, Layout, NodeId};
-use adapm_runtime::{Builder, LayoutStore, Random, System, Worker};
+use adapm_runtime::{Builder, Nodes, Random, System, Worker};
 use adapm_transport::net::{Address, Kind, Net, NetConfig, Token};
 use adapm_verify::silence::Silence;
 
@@ -27,7 +27,7 @@ const WORKERS: usize = 2;
 const KEYS: u64 = 40;
 const LENGTH: usize = 3;
 
-type IntWorker = Worker<LayoutStore<i64>>;
+type IntWorker = Worker<i64>;
 
 /// A network whose connections all go through proxies.
 #[derive(Clone)]
@@ -129,12 +129,11 @@ fn conserves(system: System, faults: Faults, is_enough: impl Fn(&Counts) -> bool
     let network = storm.clone();
     let layout = Layout::dense(&[(KEYS, LENGTH)]).expect("a valid layout");
     let cluster = Builder::<i64>::new(layout)
-        .nodes(NODES)
+        .nodes(Nodes::over(NODES, move |channel, nodes| network.network(channel, nodes)))
         .workers(WORKERS)
         .channels(channels::draw())
         .system(system)
         .initial(initial)
-        .transport(move |channel, nodes| network.network(channel, nodes))
         .build()
         .expect("a valid cluster");
     let weather = Weather::default();

@@ -14,10 +14,10 @@ mod misuse;
 use std::ops::Range;
 
 use adapm_core::{Clock, Key, Layout, NodeId};
-use adapm_runtime::{Builder, Cluster, LayoutStore, Sample, Sampling, Scheme, System, Worker};
+use adapm_runtime::{Builder, Cluster, Sample, Sampling, Scheme, System, Worker};
 
-type Ints = Cluster<LayoutStore<i64>>;
-type IntWorker = Worker<LayoutStore<i64>>;
+type Ints = Cluster<i64>;
+type IntWorker = Worker<i64>;
 
 const KEYS: u64 = 200;
 const LEN: usize = 5;

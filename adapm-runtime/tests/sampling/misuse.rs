@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, NodeId, WorkerId};
-use adapm_runtime::{BuildError, Builder, Sample, Sampling, Scheme, System};
+use adapm_runtime::{BuildError, Builder, Sample, Sampling, SamplingError, Scheme, System};
 
 use crate::{KEYS, LEN, WINDOW, cluster, pull};
 
@@ -124,7 +124,7 @@ fn pools_that_cannot_be_drawn_are_refused() {
         let layout = adapm_core::Layout::dense(&[(10, 1)]).expect("a valid layout");
         let sampling = Sampling::uniform(Scheme::Pool { size, reuse }, Key(0)..Key(10), 1);
         let error = Builder::<i64>::new(layout).sampling(sampling).build().map(drop);
-        assert_eq!(error, Err(BuildError::SamplePool { size, reuse }));
+        assert_eq!(error, Err(BuildError::Sampling(SamplingError::Pool { size, reuse })));
         let text = error.expect_err("refused").to_string();
         assert!(text.contains("use 1 to 16777216 keys, once or more"), "{text}");
     }

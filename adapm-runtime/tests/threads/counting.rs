@@ -75,7 +75,7 @@ fn opposite_pushes_by_workers_that_localize_the_same_keys_cancel() {
             let ticket = worker.localize_async(&keys).expect("known keys");
             worker.push(&keys, &[round; 8]).expect("known keys");
             worker.push(&keys, &[-round; 8]).expect("known keys");
-            worker.wait(ticket).expect("no failure");
+            ticket.wait().expect("no failure");
         }
     });
     assert_eq!(outcome, Ok(vec![(); 2]));

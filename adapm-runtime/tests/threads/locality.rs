@@ -90,14 +90,14 @@ fn a_ticket_tells_when_it_is_done() {
         let ([own], [other]) = (keys_at(worker.node().0, 2), keys_at(1 - worker.node().0, 2));
         let local = worker.pull_async(&[own]).expect("a known key");
         assert!(local.is_done(), "a local pull is served at once");
-        assert_eq!(worker.wait(local), Ok(vec![0]));
+        assert_eq!(local.wait(), Ok(vec![0]));
         let remote = worker.pull_async(&[other, own]).expect("known keys");
         worker.wait_all().expect("no failure");
         assert!(remote.is_done(), "all calls are done");
-        assert_eq!(worker.wait(remote), Ok(vec![0, 0]));
+        assert_eq!(remote.wait(), Ok(vec![0, 0]));
         let empty = worker.push_async(&[], &[]).expect("nothing to do");
         assert!(empty.is_done());
-        assert_eq!(empty.wait(), Ok(vec![]));
+        assert_eq!(empty.wait(), Ok(()));
     });
     assert_eq!(outcome, Ok(vec![(); 2]));
     let stats = cluster.stats();

@@ -6,6 +6,8 @@
 #[path = "../support/channels.rs"]
 mod channels;
 mod counting;
+#[path = "../support/executor.rs"]
+mod executor;
 mod locality;
 mod many_keys;
 #[cfg(target_os = "linux")]
@@ -14,10 +16,10 @@ mod sets;
 mod tickets;
 
 use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::{Builder, Cluster, LayoutStore, System, Worker};
+use adapm_runtime::{Builder, Cluster, System, Worker};
 
-type Ints = Cluster<LayoutStore<i64>>;
-type IntWorker = Worker<LayoutStore<i64>>;
+type Ints = Cluster<i64>;
+type IntWorker = Worker<i64>;
 
 /// Nodes, and workers of each.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use adapm_core::{Key, Layout};
-use adapm_runtime::{Builder, Random, System, Ticket};
+use adapm_runtime::{Builder, Pull, Random, System};
 
 use crate::{IntWorker, Size, builder, channels, cluster, seed};
 
@@ -32,9 +32,9 @@ fn random_keys(random: &mut Random, most: u64) -> Vec<Key> {
 fn mix(worker: &mut IntWorker, times: u64, pushes: bool) {
     let mut random = Random::new(seed(worker));
     let mut pushed = vec![0_i64; KEYS as usize * LEN];
-    let mut outstanding: VecDeque<(Vec<Key>, Ticket<i64>)> = VecDeque::new();
-    let check = |worker: &mut IntWorker, (keys, ticket): (Vec<Key>, Ticket<i64>)| {
-        let values = worker.wait(ticket).expect("no failure");
+    let mut outstanding: VecDeque<(Vec<Key>, Pull<i64>)> = VecDeque::new();
+    let check = |(keys, ticket): (Vec<Key>, Pull<i64>)| {
+        let values = ticket.wait().expect("no failure");
         if !pushes {
             assert_eq!(values, initial_of(&keys), "nobody pushes");
         }
@@ -57,11 +57,11 @@ fn mix(worker: &mut IntWorker, times: u64, pushes: bool) {
         }
         if outstanding.len() > 10 {
             let oldest = outstanding.pop_front().expect("just checked");
-            check(worker, oldest);
+            check(oldest);
         }
         worker.advance_clock();
     }
-    outstanding.into_iter().for_each(|call| check(worker, call));
+    outstanding.into_iter().for_each(check);
     if pushes {
         pushed.iter_mut().for_each(|sum| *sum = -*sum);
         let keys: Vec<Key> = (0..KEYS).map(Key).collect();
@@ -129,7 +129,7 @@ fn values_of_several_lengths_land_at_their_places() {
             worker.pull(&[Key(0), Key(34), Key(32)], &mut values).expect("known keys");
             assert_eq!(values, [0, 1, 340, 341, 342, 320, 321, 322]);
             let twice = worker.pull_async(&[Key(34), Key(0), Key(34)]).expect("known keys");
-            assert_eq!(worker.wait(twice), Ok(vec![340, 341, 342, 0, 1, 340, 341, 342]));
+            assert_eq!(twice.wait(), Ok(vec![340, 341, 342, 0, 1, 340, 341, 342]));
             worker.barrier().expect("no failure");
             worker.push(&[Key(41), Key(0), Key(41)], &[1, 10, 20, 1]).expect("known keys");
             worker.quiesce().expect("no failure");

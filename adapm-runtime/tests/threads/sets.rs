@@ -52,7 +52,7 @@ fn of_concurrent_sets_one_wins_everywhere() {
                 let clock = worker.advance_clock();
                 worker.intent(&[KEY], clock..clock + 2).expect("a window");
                 let ticket = worker.set_async(&[KEY], &mine).expect("a known key");
-                worker.wait(ticket).expect("no failure");
+                ticket.wait().expect("no failure");
                 worker.quiesce().expect("no failure");
                 let mut value = [0; 2];
                 worker.pull(&[KEY], &mut value).expect("a known key");

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use adapm_core::{Clock, Key, Layout, NodeId, Value};
 use adapm_runtime::trace::{Happening, Trace, Tracer};
-use adapm_runtime::{Builder, Cluster, LayoutStore, System};
+use adapm_runtime::{Builder, Cluster, System};
 
 use crate::Page;
 
 /// Three nodes whose workers want the same few keys at different times, so that copies of all kinds come and go.
-fn busy<V: Value>(tracer: Option<&Tracer>, one: V, system: System) -> Cluster<LayoutStore<V>> {
+fn busy<V: Value>(tracer: Option<&Tracer>, one: V, system: System) -> Cluster<V> {
     let layout = Layout::dense(&[(KEYS, 1)]).expect("a sound layout");
     let builder = Builder::<V>::new(layout).nodes(3).workers(2).channels(2).system(system);
     let cluster = tracer.into_iter().fold(builder, Builder::trace).build().expect("starts");
@@ -34,7 +34,7 @@ fn busy<V: Value>(tracer: Option<&Tracer>, one: V, system: System) -> Cluster<La
     cluster
 }
 
-fn values(cluster: &Cluster<LayoutStore<i64>>) -> BTreeMap<Key, i64> {
+fn values(cluster: &Cluster<i64>) -> BTreeMap<Key, i64> {
     let mut values = BTreeMap::new();
     let visited = cluster.visit_main(|key, value| {
         values.insert(key, value[0]);

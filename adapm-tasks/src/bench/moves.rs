@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use adapm_core::error::OpError;
 use adapm_core::{Key, Layout};
-use adapm_runtime::System;
+use adapm_runtime::{Done, System};
 use adapm_transport::net::Kind;
 
 use super::desk::Desk;
@@ -43,15 +43,15 @@ fn relocation(kind: Option<Kind>) -> Result<f64, BenchError> {
                 continue;
             }
             let start = Instant::now();
-            let mut under_way = VecDeque::new();
+            let mut under_way = VecDeque::<Done>::new();
             for keys in keys.chunks(BATCH) {
                 if under_way.len() == WINDOW {
-                    worker.wait(under_way.pop_front().expect("as many as the window"))?;
+                    under_way.pop_front().expect("as many as the window").wait()?;
                 }
                 under_way.push_back(worker.localize_async(keys)?);
             }
             for ticket in under_way {
-                worker.wait(ticket)?;
+                ticket.wait()?;
             }
             // Half of the keys begin at home with the first who asks.
             if turn > 1 {

@@ -2,7 +2,7 @@
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout};
-use adapm_runtime::{Builder, LayoutStore};
+use adapm_runtime::{Builder, Nodes};
 use adapm_transport::net::{Kind, network};
 
 use super::desk::Desk;
@@ -19,11 +19,11 @@ pub(super) fn link_name(kind: Option<Kind>) -> &'static str {
 }
 
 /// Two nodes with a link of this kind between them.
-pub(super) fn pair(layout: Layout, kind: Option<Kind>) -> Result<Builder<f32, LayoutStore<f32>>, BenchError> {
-    let builder = Builder::<f32>::new(layout).nodes(2).channels(1);
-    let Some(kind) = kind else { return Ok(builder) };
-    let ends = std::cell::Cell::new(Some(network(2, kind)?));
-    Ok(builder.transport(move |_, _| ends.take().expect("there is one channel")))
+pub(super) fn pair(layout: Layout, kind: Option<Kind>) -> Result<Builder<f32>, BenchError> {
+    let builder = Builder::<f32>::new(layout).channels(1);
+    let Some(kind) = kind else { return Ok(builder.nodes(2)) };
+    let mut ends = Some(network(2, kind)?);
+    Ok(builder.nodes(Nodes::over(2, move |_, _| ends.take().expect("there is one channel"))))
 }
 
 /// Signals intent for `keys` on both nodes and waits until all are here.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::System;
+use adapm_runtime::{Pull, System};
 use adapm_transport::net::Kind;
 
 use super::desk::Desk;
@@ -83,17 +83,17 @@ fn outstanding(kind: Option<Kind>) -> Result<f64, BenchError> {
         }
         let mut rates = Vec::new();
         for _ in 0..TURNS {
-            let mut under_way = VecDeque::new();
+            let mut under_way = VecDeque::<Pull<f32>>::new();
             let start = Instant::now();
             for call in 0..CALLS {
                 if under_way.len() == WINDOW {
-                    worker.wait(under_way.pop_front().expect("as many as the window"))?;
+                    under_way.pop_front().expect("as many as the window").wait()?;
                 }
                 let keys = far.chunks_exact(BATCH).nth(call % (far.len() / BATCH)).expect("within the keys");
                 under_way.push_back(worker.pull_async(keys)?);
             }
             for ticket in under_way {
-                worker.wait(ticket)?;
+                ticket.wait()?;
             }
             rates.push((CALLS * BATCH) as f64 / 1e6 / start.elapsed().as_secs_f64());
         }

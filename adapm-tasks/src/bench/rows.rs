@@ -4,12 +4,12 @@ use std::hint::black_box;
 
 use adapm_core::Key;
 use adapm_core::error::OpError;
-use adapm_runtime::{LayoutStore, Worker};
+use adapm_runtime::Worker;
 
 /// Keys of a call that has several.
 pub(super) const BATCH: usize = 100;
 
-pub(super) type Floats = Worker<LayoutStore<f32>>;
+pub(super) type Floats = Worker<f32>;
 
 /// Reading or adding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Who takes part in a run: nodes, workers, processes; and which numbers of them make sense.
 
-use adapm_runtime::{LayoutStore, System, Worker};
+use adapm_runtime::{System, Worker};
 
 use crate::run::agreement;
 use crate::run::config::ConfigError;
@@ -41,7 +41,7 @@ impl<'a> Crew<'a> {
     }
 
     /// The place of a worker.
-    pub(crate) fn seat(self, worker: &Worker<LayoutStore<f32>>) -> Seat {
+    pub(crate) fn seat(self, worker: &Worker<f32>) -> Seat {
         let (node, id) = (worker.node().index(), worker.id().index());
         let number = node * self.workers + id;
         let index = if self.peers.processes() > 1 { id } else { number };

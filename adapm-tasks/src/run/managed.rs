@@ -6,9 +6,7 @@ use std::sync::Arc;
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key};
 use adapm_runtime::trace::Tracer;
-use adapm_runtime::{
-    Builder, Cluster, IntentHandle, LayoutStore, Populating, Sample, Scheme, System, Worker,
-};
+use adapm_runtime::{Builder, Cluster, IntentHandle, Nodes, Populating, Sample, Scheme, System, Worker};
 use adapm_transport::group::Group;
 
 use crate::run::draws::Draws;
@@ -16,9 +14,6 @@ use crate::run::error::TaskError;
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::shape::Shape;
 use crate::run::task::Tell;
-
-/// The cluster of a task.
-pub(crate) type Nodes = Cluster<LayoutStore<f32>>;
 
 /// What a cluster consists of.
 #[derive(Clone, Copy, Debug)]
@@ -44,10 +39,10 @@ impl Setup<'_> {
         draws: Option<&Draws>,
         initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
         tell: &Tell<'_>,
-    ) -> Result<Nodes, TaskError> {
+    ) -> Result<Cluster<f32>, TaskError> {
         let layout = shape.layout()?;
-        let builder = Builder::<f32>::new(layout).nodes(self.nodes).workers(self.workers);
-        let builder = self.group.into_iter().fold(builder, Builder::group);
+        let nodes = self.group.map_or(Nodes::from(self.nodes), Nodes::from);
+        let builder = Builder::<f32>::new(layout).nodes(nodes).workers(self.workers);
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
         let scheme = self.scheme.unwrap_or(Scheme::of(self.system));
         let sampling = draws.map(|draws| draws.sampling(scheme, self.seed));
@@ -57,7 +52,7 @@ impl Setup<'_> {
     }
 }
 
-impl Parameters for Worker<LayoutStore<f32>> {
+impl Parameters for Worker<f32> {
     type Error = OpError;
     type Sample = Sample;
 
@@ -98,9 +93,9 @@ impl Parameters for Worker<LayoutStore<f32>> {
 /// The way a system learns of accesses ahead of time.
 pub(crate) enum Announcement {
     /// Intent with its window (AdaPM §3); ignored by systems that do not heed it.
-    Intent(IntentHandle<LayoutStore<f32>>),
+    Intent(IntentHandle<f32>),
     /// The keys are brought here at once (Lapse §3.2).
-    Localize(IntentHandle<LayoutStore<f32>>),
+    Localize(IntentHandle<f32>),
 }
 
 impl Announcer for Announcement {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout, NodeId};
-use adapm_runtime::{Builder, Cluster, LayoutStore, Random, System};
+use adapm_runtime::{Builder, Cluster, Random, System};
 
 use super::operation::{Action, Operation};
 use crate::bench::error::BenchError;
@@ -148,7 +148,7 @@ impl Course<'_> {
     /// Warms up by one step, and counts what is sent by so many more, each of so many units.
     fn count(
         self,
-        cluster: &Cluster<LayoutStore<f32>>,
+        cluster: &Cluster<f32>,
         units: u64,
         mut step: impl FnMut() -> Result<(), OpError>,
     ) -> Result<Sent, OpError> {
@@ -168,7 +168,7 @@ impl Course<'_> {
         self,
         node: NodeId,
         gate: &Barrier,
-        cluster: &Cluster<LayoutStore<f32>>,
+        cluster: &Cluster<f32>,
         step: &mut dyn FnMut() -> Result<(), OpError>,
     ) -> Result<Option<Sent>, OpError> {
         // Nobody does more before the other has found everything at rest.
@@ -193,7 +193,7 @@ impl Course<'_> {
 }
 
 /// Messages and bytes sent, once nothing is sent any more.
-fn at_rest(cluster: &Cluster<LayoutStore<f32>>) -> (u64, u64) {
+fn at_rest(cluster: &Cluster<f32>) -> (u64, u64) {
     let sent = || {
         let stats = cluster.stats();
         (stats.messages_sent, stats.bytes_sent)

@@ -341,14 +341,24 @@ fn task_exit_code(error: &TaskError) -> u8 {
         TaskError::Build(error) => match error {
             BuildError::Group(error) => group_exit_code(error),
             BuildError::Process { .. } => LOST,
-            BuildError::Network { .. } | BuildError::Thread(_) | BuildError::Panicked { .. } => 1,
+            BuildError::Run(error) => run_exit_code(error),
+            BuildError::Listen { .. }
+            | BuildError::Network { .. }
+            | BuildError::Thread(_)
+            | BuildError::Panicked { .. } => 1,
             _ => 2,
         },
-        TaskError::Run(RunError::Group(error)) => group_exit_code(error),
-        TaskError::Run(RunError::PeerLost { .. } | RunError::Process { .. })
-        | TaskError::Access(OpError::PeerLost { .. })
-        | TaskError::Elsewhere { .. } => LOST,
+        TaskError::Run(error) => run_exit_code(error),
+        TaskError::Access(OpError::PeerLost { .. }) | TaskError::Elsewhere { .. } => LOST,
         TaskError::Group(error) => group_exit_code(error),
+        _ => 1,
+    }
+}
+
+fn run_exit_code(error: &RunError) -> u8 {
+    match error {
+        RunError::Group(error) => group_exit_code(error),
+        RunError::PeerLost { .. } | RunError::Process { .. } | RunError::Op(OpError::PeerLost { .. }) => LOST,
         _ => 1,
     }
 }

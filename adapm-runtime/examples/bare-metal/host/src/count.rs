@@ -1,11 +1,10 @@
 //! Node 0's part of the count, by the ordinary runtime; and whether everything came out right.
 
-use std::cell::RefCell;
 use std::fmt;
 
 use adapm_core::error::OpError;
 use adapm_core::{Key, NodeId};
-use adapm_runtime::{Builder, Stats, Worker};
+use adapm_runtime::{Builder, Nodes, Stats, Worker};
 use serial_node::line::LineStats;
 use serial_node::task::{self, Report};
 
@@ -30,28 +29,19 @@ pub struct Summary {
 /// In one line, what went wrong.
 pub fn count(serial: Serial) -> Result<Summary, String> {
     let meter = serial.meter();
-    let endpoint = RefCell::new(Some(serial));
-    let cluster = Builder::<i64>::new(task::layout())
-        .nodes(2)
-        .channels(1)
-        .only(NodeId(0))
-        .initial(task::initial)
-        .transport(move |_, _| Vec::from_iter(endpoint.take()))
-        .build()
-        .map_err(|error| error.to_string())?;
-    let outcome = cluster.run(|mut worker| work(&mut worker)).map_err(|error| error.to_string())?;
-    let (values, report) =
-        outcome.into_iter().next().expect("one worker").map_err(|error| error.to_string())?;
+    let mut endpoint = Some(serial);
+    let node = Nodes::only(NodeId(0), 2, move |_| endpoint.take().expect("there is one channel"));
+    let builder = Builder::<i64>::new(task::layout()).nodes(node).channels(1).initial(task::initial);
+    let cluster = builder.build().map_err(|error| error.to_string())?;
+    let outcome = cluster.try_run(work).map_err(|error| error.to_string())?;
+    let (values, report) = outcome.into_iter().next().expect("one worker");
     let sums = task::counted().map(Key).zip(values).map(|(key, value)| (key, value, task::expected(key)));
     Ok(Summary { sums: sums.collect(), report, stats: cluster.stats(), line: meter.read() })
 }
 
 /// The worker of node 0. Returns an element of each counted key, and the report; an element that differs from its neighbours
 /// counts as none.
-fn work<S>(worker: &mut Worker<S>) -> Result<(Vec<i64>, Report), OpError>
-where
-    S: adapm_core::store::Store<Value = i64> + Send + Sync + 'static,
-{
+fn work(mut worker: Worker<i64>) -> Result<(Vec<i64>, Report), OpError> {
     let this = NodeId(0);
     for step in 0..task::STEPS {
         if task::has_barrier_before(step) {

@@ -2,14 +2,14 @@
 
 use adapm_core::error::OpError;
 use adapm_core::{Key, Layout};
-use adapm_runtime::Builder;
+use adapm_runtime::{Builder, Nodes};
 
 #[test]
 fn every_push_arrives() -> Result<(), Box<dyn std::error::Error>> {
     let layout = Layout::dense(&[(100, 1)])?;
-    let builder = Builder::<i64>::new(layout).nodes(3).workers(2).channels(2);
-    let cluster = builder.transport(|_channel, nodes| plug_in_transport::network(nodes)).build()?;
-    let outcomes = cluster.run(|mut worker| {
+    let nodes = Nodes::over(3, |_channel, nodes| plug_in_transport::network(nodes));
+    let cluster = Builder::<i64>::new(layout).nodes(nodes).workers(2).channels(2).build()?;
+    cluster.try_run(|mut worker| {
         for round in 0..500 {
             let keys = [Key(round % 3), Key(3 + round % 97)];
             let clock = worker.advance_clock();
@@ -18,7 +18,6 @@ fn every_push_arrives() -> Result<(), Box<dyn std::error::Error>> {
         }
         Ok::<(), OpError>(())
     })?;
-    outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut sum = 0;
     cluster.visit_main(|_, value| sum += value[0])?;
     assert_eq!(sum, 3 * 2 * 500 * 2);

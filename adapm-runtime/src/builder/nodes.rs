@@ -1,0 +1,151 @@
+//! Where the nodes of a cluster are, and what joins them: one setting, so that its parts cannot disagree.
+//!
+//! Not here: links between the processes of a group ([`crate::processes`]).
+
+use std::fmt;
+use std::sync::Arc;
+
+use adapm_core::transport::Transport;
+use adapm_core::{ChannelId, NodeId};
+use adapm_transport::group::Group;
+use adapm_transport::inproc;
+
+use crate::error::BuildError;
+use crate::link::Endpoint;
+
+/// The nodes of a cluster: how many there are, which of them this process builds, and what carries frames between them; passed to
+/// [`crate::Builder::nodes`].
+///
+/// | made from | builds | joined by |
+/// | --- | --- | --- |
+/// | a number | all nodes, in this process | [`adapm_transport::inproc`] |
+/// | [`Nodes::over`] | all nodes, in this process | a transport of your own |
+/// | a [`Group`] | the node that this process is in the group | the links of the group |
+/// | [`Nodes::only`] | one node | a transport of your own that reaches the others |
+pub struct Nodes(Place);
+
+enum Place {
+    /// All are in this process.
+    Here { nodes: usize, network: Network },
+    /// All but one are elsewhere.
+    Only { node: NodeId, nodes: usize, network: Network },
+    /// Each is a process of the group.
+    Group(Arc<Group>),
+}
+
+/// Given a channel: the endpoints of the nodes of this process.
+type Network = Box<dyn FnMut(ChannelId) -> Vec<Box<dyn Endpoint>>>;
+
+/// A node with its endpoints in channel order.
+pub(super) type NodeEnds = (NodeId, Vec<Box<dyn Endpoint>>);
+
+impl Nodes {
+    /// So many nodes in this process, joined by a transport of your own: given a channel and the number of nodes, `network` makes
+    /// the endpoints in node order.
+    #[must_use]
+    pub fn over<T>(nodes: usize, mut network: impl FnMut(ChannelId, usize) -> Vec<T> + 'static) -> Self
+    where
+        T: Transport + Send + 'static,
+    {
+        let network = Box::new(move |channel| boxed(network(channel, nodes)));
+        Self(Place::Here { nodes, network })
+    }
+
+    /// One of `nodes` nodes; the others live elsewhere, and the endpoint that `network` makes for each channel reaches them.
+    ///
+    /// Nobody compares the nodes' settings: layout, initial values, channels and system must be the same on all, and it is for
+    /// the transport to refuse a node that does not belong here. A [`Group`] does that.
+    #[must_use]
+    pub fn only<T>(node: NodeId, nodes: usize, mut network: impl FnMut(ChannelId) -> T + 'static) -> Self
+    where
+        T: Transport + Send + 'static,
+    {
+        let network = Box::new(move |channel| boxed(vec![network(channel)]));
+        Self(Place::Only { node, nodes, network })
+    }
+
+    /// Of all processes.
+    pub(super) fn count(&self) -> usize {
+        match &self.0 {
+            Place::Here { nodes, .. } | Place::Only { nodes, .. } => *nodes,
+            Place::Group(group) => group.nodes(),
+        }
+    }
+
+    /// Of this process.
+    pub(super) fn here(&self) -> usize {
+        if let Place::Here { nodes, .. } = &self.0 { *nodes } else { 1 }
+    }
+
+    /// Of this machine, as far as is known.
+    pub(super) fn on_this_host(&self) -> usize {
+        match &self.0 {
+            Place::Here { nodes, .. } | Place::Only { nodes, .. } => *nodes,
+            Place::Group(group) => group.roster().on_this_host(),
+        }
+    }
+
+    /// The one of this process, if the others are elsewhere.
+    pub(super) fn own(&self) -> Option<NodeId> {
+        match &self.0 {
+            Place::Here { .. } => None,
+            Place::Only { node, .. } => Some(*node),
+            Place::Group(group) => Some(group.node()),
+        }
+    }
+
+    /// The group whose processes are the nodes.
+    pub(super) fn group(&self) -> Option<&Arc<Group>> {
+        if let Place::Group(group) = &self.0 { Some(group) } else { None }
+    }
+
+    /// The endpoints of each node of this process, in channel order; none of a group, which opens its own.
+    pub(super) fn endpoints(&mut self, channels: usize) -> Result<Vec<NodeEnds>, BuildError> {
+        let here = self.here();
+        let first = self.own().unwrap_or_default().0;
+        let (Place::Here { network, .. } | Place::Only { network, .. }) = &mut self.0 else {
+            return Ok(Vec::new());
+        };
+        let mut by_node: Vec<NodeEnds> =
+            (first..).take(here).map(|node| (NodeId(node), Vec::new())).collect();
+        for index in 0..channels {
+            let channel = ChannelId(u16::try_from(index).expect("the number of channels was checked"));
+            let ends = network(channel);
+            if ends.len() != here {
+                return Err(BuildError::Endpoints { channel, given: ends.len(), nodes: here });
+            }
+            for ((_, node_ends), end) in by_node.iter_mut().zip(ends) {
+                node_ends.push(end);
+            }
+        }
+        Ok(by_node)
+    }
+}
+
+/// So many nodes in this process.
+impl From<usize> for Nodes {
+    fn from(nodes: usize) -> Self {
+        Self::over(nodes, |_, nodes| inproc::network(nodes))
+    }
+}
+
+/// The processes of the group, of which this one builds its own node.
+impl From<&Arc<Group>> for Nodes {
+    fn from(group: &Arc<Group>) -> Self {
+        Self(Place::Group(Arc::clone(group)))
+    }
+}
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Place::Here { nodes, .. } => write!(f, "{nodes} nodes"),
+            Place::Only { node, nodes, .. } => write!(f, "{node} of {nodes} nodes"),
+            Place::Group(group) => group.fmt(f),
+        }
+    }
+}
+
+fn boxed<T: Transport + Send + 'static>(ends: Vec<T>) -> Vec<Box<dyn Endpoint>> {
+    ends.into_iter().map(|end| Box::new(end) as Box<dyn Endpoint>).collect()
+}

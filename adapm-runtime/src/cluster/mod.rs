@@ -1,0 +1,234 @@
+//! The nodes of a cluster that live in this process, from the first worker to the last message.
+//!
+//! Not here: the workers and their run (`run.rs`).
+
+mod run;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use adapm_core::layout::{Kind, Layout};
+use adapm_core::slot::State;
+use adapm_core::store::Store;
+use adapm_core::{Key, NodeId, Value};
+use adapm_transport::net::NetStats;
+
+use crate::error::RunError;
+use crate::failure::Failure;
+use crate::manager::Manager;
+use crate::processes::Bond;
+use crate::stats::Stats;
+use crate::store::LayoutStore;
+use crate::sync::{Mutex, lock};
+
+/// A cluster, or this process's node of it ([`crate::Nodes`]); made by [`crate::Builder`].
+///
+/// Its workers work on threads that [`Cluster::run`] or [`Cluster::try_run`] starts, or on any others ([`Cluster::worker`]). When
+/// they have ended and the cluster has finished, main copies can be read. Dropping it shuts it down.
+pub struct Cluster<V: Value, S: Store<Value = V> + Send + Sync + 'static = LayoutStore<V>> {
+    /// Those of this process.
+    nodes: Vec<Manager<S>>,
+    /// Of all processes.
+    node_count: usize,
+    layout: Layout,
+    failure: Arc<Failure>,
+    bond: Option<Bond>,
+    /// The workers of this process by (node, worker): whether each was handed out, or never will be.
+    taken: Mutex<Vec<bool>>,
+    /// All processes have come to the point from which workers work.
+    met: OnceLock<()>,
+}
+
+impl<V, S> Cluster<V, S>
+where
+    V: Value,
+    S: Store<Value = V> + Send + Sync + 'static,
+{
+    pub(crate) fn new(
+        nodes: Vec<Manager<S>>,
+        layout: Layout,
+        failure: Arc<Failure>,
+        bond: Option<Bond>,
+    ) -> Self {
+        let node_count = nodes.first().map_or(0, |node| node.shared.nodes);
+        let workers = nodes.iter().map(|node| node.shared.workers.len()).sum();
+        let (taken, met) = (Mutex::new(vec![false; workers]), OnceLock::new());
+        Self { nodes, node_count, layout, failure, bond, taken, met }
+    }
+
+    /// Totals over the nodes of this process since the cluster was built; also while it runs.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        self.nodes.iter().for_each(|node| stats.merge(&node.shared.stats()));
+        stats
+    }
+
+    /// Totals of one node; also while the cluster runs. `None` if there is no such node in this process.
+    #[must_use]
+    pub fn node_stats(&self, node: NodeId) -> Option<Stats> {
+        self.nodes.iter().find(|manager| manager.shared.node == node).map(|node| node.shared.stats())
+    }
+
+    /// What the links of each channel to other processes have carried, at most about a second ago; empty if all nodes live
+    /// in this process.
+    #[must_use]
+    pub fn link_stats(&self) -> Vec<NetStats> {
+        let ports = self.nodes.iter().flat_map(|node| &node.shared.ports);
+        ports.filter_map(|port| port.published.net()).collect()
+    }
+
+    /// Number of nodes, of all processes.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.node_count
+    }
+
+    /// Number of workers of each node.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.nodes[0].shared.workers.len()
+    }
+
+    /// The layout.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Calls `visit` with every main copy of this process, in key order: for checkpoints and evaluation. In a sparse layout
+    /// these are the keys that were ever accessed. The main copies of all processes are all keys, each once.
+    ///
+    /// # Errors
+    /// [`RunError::Running`] from the first worker that is handed out until the cluster has finished, or what made the cluster
+    /// fail: some main copy may be on its way then.
+    pub fn visit_main(&self, mut visit: impl FnMut(Key, &[V])) -> Result<(), RunError> {
+        self.try_visit_main(|key, value| {
+            visit(key, value);
+            Ok(())
+        })
+    }
+
+    /// As [`Cluster::visit_main`], until `visit` fails: to write values to a place that may be full.
+    ///
+    /// ```
+    /// # use std::io::Write;
+    /// # use adapm_runtime::{Builder, RunError};
+    /// # let layout = adapm_core::Layout::dense(&[(3, 1)])?;
+    /// # let cluster = Builder::<i64>::new(layout).build()?;
+    /// # let mut file = Vec::new();
+    /// cluster.try_visit_main(|key, value| -> Result<(), Box<dyn std::error::Error>> {
+    ///     writeln!(file, "{key} {value:?}")?;
+    ///     Ok(())
+    /// })?;
+    /// # assert_eq!(file, b"k0 [0]\nk1 [0]\nk2 [0]\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first error of `visit`, or one of [`Cluster::visit_main`].
+    pub fn try_visit_main<E>(&self, mut visit: impl FnMut(Key, &[V]) -> Result<(), E>) -> Result<(), E>
+    where
+        E: From<RunError>,
+    {
+        self.check_rest()?;
+        let keys = self.layout.keys();
+        let step = if self.layout.kind() == Kind::Dense { KEYS_AT_ONCE } else { u64::MAX };
+        let mut owned: Vec<(Key, usize)> = Vec::new();
+        let mut value = Vec::new();
+        let mut start = keys.start;
+        while start < keys.end {
+            let end = Key(start.0.saturating_add(step)).min(keys.end);
+            for (index, node) in self.nodes.iter().enumerate() {
+                node.shared.store.visit(start..end, |key, slot| {
+                    if slot.word.state() == State::Main {
+                        owned.push((key, index));
+                    }
+                });
+            }
+            owned.sort_unstable();
+            for (key, index) in owned.drain(..) {
+                value.clear();
+                self.nodes[index].shared.store.with_slot(key, |slot| value.extend_from_slice(slot.value));
+                visit(key, &value)?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Reads the main copies of `keys` into `values` `[sum of value_len]`, and returns the keys whose main copy is not in this
+    /// process, in their order: those that other processes have, and in a sparse layout those that were never accessed. Their
+    /// places in `values` stay as they are.
+    ///
+    /// # Errors
+    /// As [`Cluster::visit_main`], and [`RunError::Op`] if a key or the length is wrong.
+    pub fn read(&self, keys: &[Key], values: &mut [V]) -> Result<Vec<Key>, RunError> {
+        self.check_rest()?;
+        self.nodes[0].shared.check(keys, values.len())?;
+        let mut elsewhere = Vec::new();
+        let mut rest = values;
+        for key in keys {
+            let len = self.layout.value_len(*key).expect("the keys were checked");
+            let (value, behind) = std::mem::take(&mut rest).split_at_mut(len);
+            let is_here = self.nodes.iter().any(|node| {
+                node.shared.store.with_slot(*key, |slot| slot.word.state() == State::Main && slot.pull(value))
+            });
+            if !is_here {
+                elsewhere.push(*key);
+            }
+            rest = behind;
+        }
+        Ok(elsewhere)
+    }
+
+    /// Ends the cluster in order: everything sent is applied, all threads have ended. Workers that are still in use end with it.
+    /// Dropping does the same, silently.
+    ///
+    /// A group whose last cluster has ended so needs no goodbye: dropping it says that this node has finished.
+    ///
+    /// # Errors
+    /// What made the cluster fail, if it did.
+    pub fn shutdown(mut self) -> Result<(), RunError> {
+        self.end()
+    }
+
+    fn check_rest(&self) -> Result<(), RunError> {
+        self.failure.check()?;
+        let is_idle = || lock(&self.taken).iter().all(|taken| !taken);
+        if self.failure.is_complete() || is_idle() { Ok(()) } else { Err(RunError::Running) }
+    }
+
+    fn end(&mut self) -> Result<(), RunError> {
+        self.meet(|| Ok(()));
+        let left = self.leave();
+        self.nodes.clear();
+        if let Some(bond) = self.bond.take().filter(|_| self.failure.is_complete()) {
+            bond.finish();
+        }
+        left
+    }
+}
+
+impl<V, S> Drop for Cluster<V, S>
+where
+    V: Value,
+    S: Store<Value = V> + Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+impl<V, S> fmt::Debug for Cluster<V, S>
+where
+    V: Value,
+    S: Store<Value = V> + Send + Sync + 'static,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cluster of {} nodes x {} workers", self.nodes(), self.workers())
+    }
+}
+
+/// Keys of a dense layout that are listed before they are visited.
+const KEYS_AT_ONCE: u64 = 1 << 16;

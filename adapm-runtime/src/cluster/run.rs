@@ -1,0 +1,302 @@
+//! The workers of a cluster: handed out, run on threads of their own, ended.
+//!
+//! ```text
+//!   take ──> meet the other processes ──> work ──> end ──> leave: everything is applied everywhere
+//! ```
+
+use std::convert::Infallible;
+use std::ops::Range;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::{fmt, thread};
+
+use adapm_core::store::Store;
+use adapm_core::{NodeId, Value, WorkerId};
+use adapm_transport::threads::{self, Refusal};
+
+use super::Cluster;
+use crate::error::{BuildError, RunError, TryRunError, message_of};
+use crate::manager::Manager;
+use crate::node::NodeShared;
+use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::worker::Worker;
+
+/// A node of this process with one of its workers.
+type Place<'a, S> = (&'a Arc<NodeShared<S>>, WorkerId);
+
+impl<V, S> Cluster<V, S>
+where
+    V: Value,
+    S: Store<Value = V> + Send + Sync + 'static,
+{
+    /// Hands out one worker of a node of this process, for any thread and for as long as it is needed: from one phase of a
+    /// program to the next, with a share of the data moved in beside it. It ends when it is dropped.
+    ///
+    /// Each exists once. Barriers and quiesces wait for all workers that have not ended, those that nobody took included. The
+    /// first call of a process waits until every other has made one, or calls [`Cluster::run`] or [`Cluster::finish`]; under
+    /// [`crate::System::Full`] also until every node has its replicas. A worker that is dropped by a panic makes the cluster fail.
+    ///
+    /// ```
+    /// use std::thread;
+    ///
+    /// use adapm_core::{Key, Layout, NodeId, WorkerId, error::OpError};
+    /// use adapm_runtime::Builder;
+    ///
+    /// let cluster = Builder::<i64>::new(Layout::dense(&[(10, 1)])?).workers(2).build()?;
+    /// let shards = vec![vec![1, 2, 3], vec![4, 5]];
+    /// let first = shards.into_iter().zip(0..).map(|(shard, id)| {
+    ///     let mut worker = cluster.worker(NodeId(0), WorkerId(id))?;
+    ///     // The thread owns worker and shard, and gives the worker back.
+    ///     Ok(thread::spawn(move || {
+    ///         shard.iter().try_for_each(|update| worker.push(&[Key(7)], &[*update]))?;
+    ///         Ok::<_, OpError>(worker)
+    ///     }))
+    /// });
+    /// let first: Vec<_> = first.collect::<Result<_, adapm_runtime::RunError>>()?;
+    /// // The second phase, here on this thread.
+    /// for thread in first {
+    ///     let mut worker = thread.join().expect("no panic")?;
+    ///     worker.push(&[Key(8)], &[1])?;
+    /// }
+    /// cluster.finish()?;
+    /// let mut values = [0; 2];
+    /// cluster.read(&[Key(7), Key(8)], &mut values)?;
+    /// assert_eq!(values, [15, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`RunError::UnknownWorker`], [`RunError::Taken`], [`RunError::Finished`], or what made the cluster fail.
+    pub fn worker(&self, node: NodeId, worker: WorkerId) -> Result<Worker<V, S>, RunError> {
+        let place = self.places().position(|(shared, id)| (shared.node, id) == (node, worker));
+        let place = place.ok_or(RunError::UnknownWorker { node, worker })?;
+        self.take(place..place + 1)?;
+        self.meet(|| self.replicate());
+        self.failure.check()?;
+        let (shared, id) = self.places().nth(place).expect("it was found there");
+        Ok(Worker::new(Arc::clone(shared), id, Some(Arc::clone(&self.failure))))
+    }
+
+    /// Runs `work` on one thread for each worker of each node of this process, and returns the results by (node, worker) once
+    /// the workers of all nodes have ended and everything they sent is applied everywhere. From then on the work is complete:
+    /// a node that is lost later is an error of neither [`Cluster::visit_main`] nor [`Cluster::shutdown`].
+    ///
+    /// Under [`crate::System::Full`] the workers start when every node has its replicas. No worker works before all of all
+    /// processes have a thread. Workers exist once: what is to be done in several runs is done with [`Cluster::worker`].
+    ///
+    /// # Errors
+    /// [`RunError::Finished`] or [`RunError::Taken`], or what made the cluster fail; the operations of workers then answer
+    /// [`OpError::Ended`](adapm_core::error::OpError::Ended), or name the node if one was lost. A worker that panics makes the
+    /// cluster fail at once, with [`RunError::WorkerPanicked`]; one that cannot start does, with [`RunError::Thread`].
+    pub fn run<R, F>(&self, work: F) -> Result<Vec<R>, RunError>
+    where
+        R: Send,
+        F: Fn(Worker<V, S>) -> R + Sync,
+    {
+        match self.try_run(|worker| Ok::<R, Infallible>(work(worker))) {
+            Ok(results) => Ok(results),
+            Err(TryRunError::Cluster(error)) => Err(error),
+            Err(TryRunError::Worker { error, .. }) => match error {},
+        }
+    }
+
+    /// As [`Cluster::run`], for work that can fail: then the cluster fails at once, so that nobody goes on with a part of the
+    /// work missing, and the first error is returned with node and worker.
+    ///
+    /// ```
+    /// use adapm_core::{Key, Layout, error::OpError};
+    /// use adapm_runtime::Builder;
+    ///
+    /// let cluster = Builder::<i64>::new(Layout::dense(&[(10, 1)])?).nodes(2).build()?;
+    /// let refused = cluster.try_run(|mut worker| -> Result<(), OpError> {
+    ///     let key = Key(9) + u64::from(worker.node().0);
+    ///     worker.push(&[key], &[1])
+    /// });
+    /// let text = "worker w0 of node n1: key 10 is out of range: the layout has keys 0 to 9";
+    /// assert_eq!(refused.expect_err("there is no key 10").to_string(), text);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TryRunError::Worker`], or as [`Cluster::run`]. What workers answer because the cluster has failed is not told, but why.
+    pub fn try_run<R, E, F>(&self, work: F) -> Result<Vec<R>, TryRunError<E>>
+    where
+        R: Send,
+        E: fmt::Display + Send,
+        F: Fn(Worker<V, S>) -> Result<R, E> + Sync,
+    {
+        self.take(0..self.places().count())?;
+        let results = self.run_workers(&work);
+        let left = self.leave();
+        let of_all = self.places().map(|(shared, worker)| (shared.node, worker)).zip(results);
+        if let Err(RunError::WorkerFailed { node, worker, .. }) = left {
+            let mut failed = of_all.filter(|(place, _)| *place == (node, worker));
+            let error = failed.find_map(|(_, result)| result?.err()).expect("its error was noted");
+            return Err(TryRunError::Worker { node, worker, error });
+        }
+        left?;
+        let results = of_all.map(|((node, worker), result)| {
+            let result = result.expect("a worker without a result is a failure");
+            result.map_err(|error| TryRunError::Worker { node, worker, error })
+        });
+        results.collect()
+    }
+
+    /// Waits until the workers of all nodes have ended and everything they sent is applied everywhere, and ends those that
+    /// nobody took. Main copies can be read then, and the work is complete as after [`Cluster::run`]. A second time does
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`RunError::InUse`] while a worker of this process has not been dropped; nothing has changed then. Or what made the
+    /// cluster fail.
+    pub fn finish(&self) -> Result<(), RunError> {
+        self.failure.check()?;
+        {
+            let mut taken = lock(&self.taken);
+            let in_use = |((shared, id), taken): &(Place<'_, S>, &bool)| **taken && shared.alive(*id).is_ok();
+            if let Some(((shared, worker), _)) = self.places().zip(&*taken).find(in_use) {
+                return Err(RunError::InUse { node: shared.node, worker });
+            }
+            taken.fill(true);
+        }
+        self.meet(|| Ok(()));
+        self.leave()
+    }
+
+    /// Waits until everything is applied everywhere and the channel threads end.
+    pub(super) fn leave(&self) -> Result<(), RunError> {
+        let promises: Vec<_> = self.nodes.iter().map(Manager::leave).collect();
+        let left: Vec<_> = promises.into_iter().map(|promise| promise.wait()).collect();
+        // `Ended` says that the cluster has failed, or has left before.
+        if left.iter().all(Result::is_ok) {
+            self.failure.complete();
+        }
+        self.failure.check()
+    }
+
+    /// Waits until all processes are about to work, or to end, once each; `prepare` is what this one does before.
+    pub(super) fn meet(&self, prepare: impl FnOnce() -> Result<(), BuildError>) {
+        self.met.get_or_init(|| {
+            if self.failure.is_raised() {
+                return;
+            }
+            let own = prepare();
+            let met = self.bond.as_ref().map_or(own.clone(), |bond| bond.meet("workers of a cluster", own));
+            if let Err(error) = met {
+                self.failure.explain(RunError::of_meeting(error));
+            }
+        });
+    }
+
+    /// Brings replicas of everything to where the system wants them.
+    fn replicate(&self) -> Result<(), BuildError> {
+        let all = || self.nodes.iter().filter(|node| node.shared.replicates_fully);
+        all().for_each(Manager::replicate_everything);
+        // Whoever is lost meanwhile is met as a failure.
+        all().for_each(Manager::wait_for_replicas);
+        Ok(())
+    }
+
+    /// The workers of this process, by (node, worker).
+    fn places(&self) -> impl Iterator<Item = Place<'_, S>> {
+        self.nodes.iter().flat_map(|node| {
+            let ids = (0..node.shared.workers.len()).map(|index| u16::try_from(index).map(WorkerId));
+            ids.map(|id| (&node.shared, id.expect("worker ids are 16 bits wide")))
+        })
+    }
+
+    /// Notes that these are handed out.
+    fn take(&self, places: Range<usize>) -> Result<(), RunError> {
+        self.failure.check()?;
+        let mut taken = lock(&self.taken);
+        if self.failure.is_complete() {
+            return Err(RunError::Finished);
+        }
+        let wanted = &mut taken[places.clone()];
+        if let Some(at) = wanted.iter().position(|taken| *taken) {
+            let (shared, worker) = self.places().nth(places.start + at).expect("it is one of them");
+            return Err(RunError::Taken { node: shared.node, worker });
+        }
+        wanted.fill(true);
+        Ok(())
+    }
+
+    /// What each worker answered; `None` only if the cluster has failed.
+    fn run_workers<R, E, F>(&self, work: &F) -> Vec<Option<Result<R, E>>>
+    where
+        R: Send,
+        E: fmt::Display + Send,
+        F: Fn(Worker<V, S>) -> Result<R, E> + Sync,
+    {
+        let gate = Gate::default();
+        thread::scope(|scope| {
+            let threads: Result<Vec<_>, Refusal> = self
+                .places()
+                .map(|(shared, id)| {
+                    let gate = &gate;
+                    let name = format!("adapm {} {id}", shared.node);
+                    threads::spawn_scoped(scope, name, move || self.run_worker(shared, id, gate, work))
+                })
+                .collect();
+            self.meet(|| match &threads {
+                Ok(_) => self.replicate(),
+                Err(refusal) => Err(BuildError::Thread(refusal.clone())),
+            });
+            gate.open();
+            let Ok(threads) = threads else { return Vec::new() };
+            // What a worker panics with is caught in its thread.
+            threads.into_iter().map(|thread| thread.join().ok().flatten()).collect()
+        })
+    }
+
+    /// Lives through a run as one worker, which begins when the gate opens, unless the cluster has failed by then.
+    fn run_worker<R, E: fmt::Display>(
+        &self,
+        shared: &Arc<NodeShared<S>>,
+        id: WorkerId,
+        gate: &Gate,
+        work: &impl Fn(Worker<V, S>) -> Result<R, E>,
+    ) -> Option<Result<R, E>> {
+        let worker = Worker::new(Arc::clone(shared), id, None);
+        gate.pass();
+        if self.failure.is_raised() {
+            return None;
+        }
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(worker)));
+        let (node, worker) = (shared.node, id);
+        match &outcome {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                self.failure.blame(RunError::WorkerFailed { node, worker, message: error.to_string() });
+            }
+            Err(payload) => {
+                let message = message_of(payload.as_ref());
+                self.failure.blame(RunError::WorkerPanicked { node, worker, message });
+            }
+        }
+        // Also if `work` has kept its worker: nobody waits for one whose work is done.
+        shared.end(id);
+        outcome.ok()
+    }
+}
+
+/// Where workers wait until all have a thread.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *lock(&self.is_open) = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut is_open = lock(&self.is_open);
+        while !*is_open {
+            is_open = wait(&self.opened, is_open);
+        }
+    }
+}
