@@ -150,9 +150,11 @@ impl<E: Env> Ctx<E> {
         }
         let store = &self.store;
         let bytes = |key| store.value_len(key) * E::Value::WIDTH;
-        for (to, message) in self.outgoing.take_messages(self.config.block_bytes_max, bytes) {
+        let mut messages = self.outgoing.take_messages(self.config.block_bytes_max, bytes);
+        for (to, message) in messages.drain(..) {
             self.send(to, message);
         }
+        self.outgoing.keep_room(messages);
     }
 
     /// Asks something of another machine.

@@ -30,6 +30,8 @@ pub(super) struct Outgoing<V> {
     grants: BTreeMap<NodeId, GrantDraft>,
     retries: BTreeMap<NodeId, Vec<Passed<V>>>,
     residences: BTreeMap<NodeId, Vec<(Key, Counter, NodeId)>>,
+    /// Room for messages.
+    spare: Vec<(NodeId, Message)>,
 }
 
 impl<V> Default for Outgoing<V> {
@@ -41,6 +43,7 @@ impl<V> Default for Outgoing<V> {
             grants: BTreeMap::new(),
             retries: BTreeMap::new(),
             residences: BTreeMap::new(),
+            spare: Vec::new(),
         }
     }
 }
@@ -193,7 +196,7 @@ impl<V: Value> Outgoing<V> {
         bytes_max: usize,
         value_bytes: impl Fn(Key) -> usize,
     ) -> Vec<(NodeId, Message)> {
-        let mut mail = Mail { bytes_max, value_bytes, messages: Vec::new() };
+        let mut mail = Mail { bytes_max, value_bytes, messages: mem::take(&mut self.spare) };
         for (to, draft) in mem::take(&mut self.operations) {
             mail.add_operations::<V>(to, draft);
         }
@@ -237,6 +240,12 @@ impl<V: Value> Outgoing<V> {
             }
         }
         mail.messages
+    }
+
+    /// Takes the list of messages back, for the next ones.
+    pub(super) fn keep_room(&mut self, mut messages: Vec<(NodeId, Message)>) {
+        messages.clear();
+        self.spare = messages;
     }
 }
 

@@ -118,6 +118,11 @@ impl Intents {
         self.interests.get(&key).is_some_and(|interest| interest.count() > 0)
     }
 
+    /// Returns true if anything is known of the intent of this node for `key`.
+    pub(super) fn knows(&self, key: Key) -> bool {
+        self.interests.contains_key(&key)
+    }
+
     /// Returns true if the owner of `key` is to be asked while it is not here.
     pub(super) fn is_wanted(&self, key: Key) -> bool {
         self.interests.get(&key).is_some_and(Interest::is_wanted)

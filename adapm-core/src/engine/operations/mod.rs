@@ -363,12 +363,14 @@ impl<V: Value> Operations<V> {
             queue.remove();
         }
         for item in items {
-            if item.access == Access::Pull
-                && let Some(op) = self.ops.get_mut(&item.op)
-            {
+            let Some(op) = self.ops.get_mut(&item.op) else { continue };
+            if item.access == Access::Pull {
                 op.values[item.offset..item.offset + value.len()].copy_from_slice(value);
             }
-            self.finish(ctx, item.op);
+            op.remaining -= 1;
+            if op.remaining == 0 {
+                self.end(ctx, item.op);
+            }
         }
         if intents.is_wanted(key) {
             ctx.ask(Effect::AskLater(key));
@@ -380,13 +382,18 @@ impl<V: Value> Operations<V> {
 
     /// One key of the operation is done, of one that has failed meanwhile as well.
     pub(super) fn finish(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, op: OpId) {
-        let MapEntry::Occupied(mut entry) = self.ops.entry(op) else { return };
-        entry.get_mut().remaining -= 1;
-        if entry.get().remaining == 0 {
-            let state = entry.remove();
-            let values = if state.access == Some(Access::Pull) { state.values } else { Vec::new() };
-            ctx.done(op, values);
+        let Some(state) = self.ops.get_mut(&op) else { return };
+        state.remaining -= 1;
+        if state.remaining == 0 {
+            self.end(ctx, op);
         }
+    }
+
+    /// Every key of the operation is done.
+    fn end(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, op: OpId) {
+        let state = self.ops.remove(&op).expect("an operation ends once");
+        let values = if state.access == Some(Access::Pull) { state.values } else { Vec::new() };
+        ctx.done(op, values);
     }
 
     /// `from` has turned entries away. What has not reached it it cannot: to ask again meanwhile would be to ask twice.

@@ -161,7 +161,7 @@ impl Ownership {
             }
         };
         match placement {
-            Placement::Relocate => self.relocate(ctx, key, counter, origin, draft),
+            Placement::Relocate => self.relocate(ctx, intents, (key, counter), origin, draft),
             Placement::Replicate => self.replicate(ctx, key, counter, origin, draft),
             Placement::Keep => {
                 ctx.stats.refusals += 1;
@@ -248,8 +248,8 @@ impl Ownership {
     fn relocate(
         &mut self,
         ctx: &mut Ctx<impl Env>,
-        key: Key,
-        counter: Counter,
+        intents: &Intents,
+        (key, counter): (Key, Counter),
         to: NodeId,
         draft: &mut GrantDraft,
     ) {
@@ -265,8 +265,11 @@ impl Ownership {
             })
         });
         if !keep {
-            let is_turn = ctx.policy.relocates_under_intent();
-            self.leave(ctx, key, there, is_turn);
+            self.leave(ctx, key, there);
+            // Most keys leave a node that has no intent for them.
+            if intents.knows(key) {
+                ctx.ask(Effect::Left { key, is_turn: ctx.policy.relocates_under_intent() });
+            }
         }
     }
 
@@ -324,12 +327,13 @@ impl Ownership {
         owners.versions.push(version);
         owners.with_value.push(with_value);
         ctx.count_served(key, to, 0);
-        self.leave(ctx, key, there, false);
+        self.leave(ctx, key, there);
+        ctx.ask(Effect::Left { key, is_turn: false });
         true
     }
 
-    /// The main copy of `key` has left. `is_turn`: the signals for it have had their turn.
-    fn leave(&mut self, ctx: &mut Ctx<impl Env>, key: Key, there: Location, is_turn: bool) {
+    /// The main copy of `key` has left.
+    fn leave(&mut self, ctx: &mut Ctx<impl Env>, key: Key, there: Location) {
         if !planted!(ctx, LeakCopy) {
             ctx.store.release(key);
         }
@@ -343,7 +347,6 @@ impl Ownership {
             ctx.outgoing.add_residence(home, key, owner);
         }
         ctx.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
-        ctx.ask(Effect::Left { key, is_turn });
     }
 
     /// Asks the policy again for the single remaining holder of a key for which the owner has no active intent.
