@@ -29,9 +29,10 @@ use adapm_core::store::Store;
 use adapm_core::transport::{Farewell, Loss, Received};
 use adapm_core::wire::Message;
 use adapm_core::{ChannelId, Clock, Instant, Key, NodeId};
+use adapm_transport::error::PeerLoss;
 use foldhash::fast::FixedState;
 
-use crate::failure::{Failure, LostPeer};
+use crate::failure::Failure;
 use crate::link::Link;
 use crate::node::{Command, NodeShared, Port};
 use crate::promise::Waiter;
@@ -122,7 +123,7 @@ impl<S: Store> Outside<S> {
 
     /// All engines of the process hear of the loss, this one too.
     fn lose(&self, node: NodeId, loss: Loss) {
-        self.failure.lose(LostPeer { node, address: self.link.address(node), loss });
+        self.failure.lose(PeerLoss { node, address: self.link.address(node), loss });
     }
 
     fn end_op(&mut self, op: OpId, outcome: Result<Vec<S::Value>, OpError>) {
@@ -147,7 +148,7 @@ impl<S: Store> Outside<S> {
 
     /// Publishes the totals, then tells workers, who so find their own operations counted.
     fn tell_workers(&mut self, stats: &EngineStats) {
-        self.port().published.publish(stats, self.link.sent(), self.link.net_stats());
+        self.port().published.publish(stats, self.link.sent());
         for (waiter, outcome) in self.ended.drain(..) {
             waiter.tell(outcome);
         }
@@ -258,7 +259,7 @@ impl<S: Store> Channel<S> {
 
     /// Tells the engine of peers that any thread of this process has lost; false if this node is given up itself.
     fn handle_losses(&mut self) -> Result<bool, RunError> {
-        while let Some(LostPeer { node, .. }) = self.outside.failure.lost(self.lost_seen) {
+        while let Some(PeerLoss { node, .. }) = self.outside.failure.lost(self.lost_seen) {
             self.lost_seen += 1;
             // Whoever waits for replicas waits in vain.
             self.outside.port().published.end();

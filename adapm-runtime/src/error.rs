@@ -11,7 +11,11 @@ use std::net::SocketAddr;
 use adapm_core::error::{ConfigError, DecodeError, OneLine, OpError, ProtocolError};
 use adapm_core::transport::Loss;
 use adapm_core::{ChannelId, NodeId, WorkerId};
-use adapm_transport::group::{GroupError, PeerLoss};
+#[cfg(feature = "tcp")]
+use adapm_transport::error::PeerLoss;
+#[cfg(feature = "tcp")]
+use adapm_transport::group::GroupError;
+#[cfg(feature = "tcp")]
 use adapm_transport::net::NetError;
 use adapm_transport::threads::Refusal;
 
@@ -42,8 +46,10 @@ pub enum BuildError {
         bytes: u128,
     },
     /// The group of processes cannot go on.
+    #[cfg(feature = "tcp")]
     Group(GroupError),
     /// This process cannot open an endpoint for others.
+    #[cfg(feature = "tcp")]
     Listen {
         /// Of which channel.
         channel: ChannelId,
@@ -89,7 +95,9 @@ impl Error for BuildError {
         match self {
             Self::Config(error) => Some(error),
             Self::Sampling(error) => Some(error),
+            #[cfg(feature = "tcp")]
             Self::Group(error) => Some(error),
+            #[cfg(feature = "tcp")]
             Self::Listen { error, .. } => Some(error),
             Self::Thread(refusal) => Some(refusal),
             Self::Run(error) => Some(error),
@@ -116,12 +124,6 @@ impl From<SamplingError> for BuildError {
     }
 }
 
-impl From<GroupError> for BuildError {
-    fn from(error: GroupError) -> Self {
-        Self::Group(error)
-    }
-}
-
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -142,7 +144,9 @@ impl fmt::Display for BuildError {
                     *bytes as f64 / f64::from(1 << 30)
                 )
             }
+            #[cfg(feature = "tcp")]
             Self::Group(error) => error.fmt(f),
+            #[cfg(feature = "tcp")]
             Self::Listen { channel, error } => write!(f, "channel {channel}: {error}"),
             Self::Network { message } => f.write_str(message),
             Self::Process { node, message } => write!(f, "node {node} cannot go on: {message}"),
@@ -197,6 +201,7 @@ pub enum RunError {
         message: String,
     },
     /// The group of processes cannot go on.
+    #[cfg(feature = "tcp")]
     Group(GroupError),
     /// A worker panicked; the panic's message went to standard error.
     WorkerPanicked {
@@ -264,11 +269,14 @@ impl RunError {
     pub(crate) fn of_meeting(error: BuildError) -> Self {
         match error {
             BuildError::Process { node, message } => Self::Process { node, message },
+            #[cfg(feature = "tcp")]
             BuildError::Group(GroupError::PeerLost(PeerLoss { node, address, loss })) => {
                 Self::PeerLost { node, address, loss }
             }
+            #[cfg(feature = "tcp")]
             BuildError::Group(error) => Self::Group(error),
             BuildError::Thread(refusal) => Self::Thread(refusal),
+            BuildError::Run(error) => error,
             other => unreachable!("processes meet with these: {other:?}"),
         }
     }
@@ -279,6 +287,7 @@ impl Error for RunError {
         match self {
             Self::Op(error) => Some(error),
             Self::Thread(refusal) => Some(refusal),
+            #[cfg(feature = "tcp")]
             Self::Group(error) => Some(error),
             Self::Protocol { error, .. } => Some(error),
             Self::Frame { error, .. } => Some(error),
@@ -320,6 +329,7 @@ impl fmt::Display for RunError {
             Self::Op(error) => error.fmt(f),
             Self::Thread(refusal) => refusal.fmt(f),
             Self::Process { node, message } => write!(f, "node {node} cannot go on: {}", OneLine(message)),
+            #[cfg(feature = "tcp")]
             Self::Group(error) => error.fmt(f),
             Self::WorkerPanicked { node, worker, message } => {
                 write!(f, "worker {worker} of node {node} panicked: {}", OneLine(message))

@@ -7,11 +7,9 @@
 //! workers of all nodes have ended, and all that they sent is in the main copies. A loss that a thread noticed before its
 //! leave had ended fails that leave, and so the cluster; a later one takes nothing away, and is none of the cluster's errors.
 
-use std::net::SocketAddr;
 use std::sync::OnceLock;
 
-use adapm_core::NodeId;
-use adapm_core::transport::Loss;
+use adapm_transport::error::PeerLoss;
 
 use crate::error::RunError;
 use crate::link::WakeFn;
@@ -23,7 +21,7 @@ pub(crate) struct Failure {
     raised: AtomicBool,
     first: Mutex<Option<RunError>>,
     /// Lost peers in the order in which they were noticed, each once; `lost_count` is their number.
-    lost: Mutex<Vec<LostPeer>>,
+    lost: Mutex<Vec<PeerLoss>>,
     lost_count: AtomicU64,
     wakes: OnceLock<Vec<WakeFn>>,
     on_loss: OnceLock<LossFn>,
@@ -31,15 +29,7 @@ pub(crate) struct Failure {
 }
 
 /// Is told of the first lost peer, with every loss.
-type LossFn = Box<dyn Fn(LostPeer) + Send + Sync>;
-
-/// A peer that will never be heard of again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LostPeer {
-    pub(crate) node: NodeId,
-    pub(crate) address: Option<SocketAddr>,
-    pub(crate) loss: Loss,
-}
+pub(crate) type LossFn = Box<dyn Fn(PeerLoss) + Send + Sync>;
 
 impl Failure {
     /// Names the threads to be woken.
@@ -82,8 +72,8 @@ impl Failure {
     }
 
     /// Notes a lost peer, unless it is known, and wakes all channel threads, which tell their engines.
-    pub(crate) fn lose(&self, peer: LostPeer) {
-        let LostPeer { node, address, loss } = peer;
+    pub(crate) fn lose(&self, peer: PeerLoss) {
+        let PeerLoss { node, address, loss } = peer;
         let mut lost = lock(&self.lost);
         if self.is_complete() || lost.iter().any(|known| known.node == node) {
             return;
@@ -120,7 +110,7 @@ impl Failure {
     }
 
     /// The lost peer with that index, if there are so many.
-    pub(crate) fn lost(&self, index: usize) -> Option<LostPeer> {
+    pub(crate) fn lost(&self, index: usize) -> Option<PeerLoss> {
         if self.lost_count.load(Ordering::Acquire) <= index as u64 {
             return None;
         }
@@ -143,9 +133,12 @@ impl Failure {
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use adapm_core::NodeId;
+    use adapm_core::transport::Loss;
+
     use super::*;
 
-    const LOST: LostPeer = LostPeer { node: NodeId(1), address: None, loss: Loss::Failed };
+    const LOST: PeerLoss = PeerLoss { node: NodeId(1), address: None, loss: Loss::Failed };
 
     #[test]
     fn a_loss_is_no_error_once_the_work_is_complete() {
@@ -195,10 +188,10 @@ mod tests {
 
     #[test]
     fn a_loss_that_overtakes_the_first_is_reported_as_the_first() {
-        let peer = |node| LostPeer { node: NodeId(node), address: None, loss: Loss::Failed };
+        let peer = |node| PeerLoss { node: NodeId(node), address: None, loss: Loss::Failed };
         let (failure, told) = (Arc::new(Failure::default()), Arc::new(Mutex::new(Vec::new())));
         let (for_report, reported) = (Arc::downgrade(&failure), Arc::clone(&told));
-        failure.on_loss(Box::new(move |LostPeer { node, .. }| {
+        failure.on_loss(Box::new(move |PeerLoss { node, .. }| {
             // As if another thread came here with the next loss before this one goes on.
             for_report.upgrade().expect("it is in use").lose(peer(0));
             reported.lock().expect("no panic").push(node);

@@ -36,6 +36,16 @@
 //! What it costs, beside what is possible: [`docs::performance`]. Plug in a policy, a store or a transport: [`docs::plug_in`],
 //! and in short `examples/custom_{policy,store,transport}.rs`.
 //!
+//! # Features
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `tcp`, on by default | nodes in processes of their own: a group for [`Builder::nodes`] |
+//!
+//! Without it a cluster lives in one process, or has a transport of your own ([`Nodes::over`],
+//! [`Nodes::only`]), and no TCP, cryptography or process group is compiled. Links over tokio and
+//! ZeroMQ, and the simulator, are features of `adapm-transport`.
+//!
 //! # Races
 //!
 //! Whatever two threads share is modelled with loom, which runs every interleaving that the memory model

@@ -12,7 +12,6 @@ use adapm_core::error::DecodeError;
 use adapm_core::transport::{Farewell, Frame, LastRequest, Received, SendError, Transport, Wake, Way};
 use adapm_core::wire::message::Body;
 use adapm_core::wire::{self, Message};
-use adapm_transport::net::NetStats;
 
 use crate::Notice;
 use crate::stats::Traffic;
@@ -37,11 +36,6 @@ pub(crate) trait Endpoint: Send {
 
     /// The next thing that a person may want to know of a link.
     fn poll_notice(&mut self) -> Option<Notice> {
-        None
-    }
-
-    /// What links between processes have carried.
-    fn net_stats(&self) -> Option<NetStats> {
         None
     }
 }
@@ -169,10 +163,6 @@ impl Link {
 
     pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
         self.endpoint.poll_notice()
-    }
-
-    pub(crate) fn net_stats(&self) -> Option<NetStats> {
-        self.endpoint.net_stats()
     }
 
     /// Waits at most `wait` for a frame; its message is then taken by [`Link::message`].

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::stats::{Histogram, Stats as EngineStats};
-use adapm_transport::net::NetStats;
 
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 
@@ -234,27 +233,20 @@ pub(crate) struct Published {
 struct Totals {
     engine: EngineStats,
     sent: Vec<Traffic>,
-    net: Option<NetStats>,
     ended: bool,
 }
 
 impl Published {
-    pub(crate) fn publish(&self, engine: &EngineStats, sent: &[Traffic], net: Option<NetStats>) {
+    pub(crate) fn publish(&self, engine: &EngineStats, sent: &[Traffic]) {
         let mut totals = lock(&self.totals);
         let more_replicas = engine.replicas != totals.engine.replicas;
         totals.engine = *engine;
-        totals.net = net;
         totals.sent.clear();
         totals.sent.extend_from_slice(sent);
         drop(totals);
         if more_replicas {
             self.changed.notify_all();
         }
-    }
-
-    /// What the channel's links to other processes have carried.
-    pub(crate) fn net(&self) -> Option<NetStats> {
-        lock(&self.totals).net
     }
 
     /// Nothing is published from here on.
@@ -289,7 +281,7 @@ mod tests {
         engine.staleness.record(1_000);
         let sent = [Traffic::default(), Traffic { messages: 3, bytes: 70 }];
         let published = Published::default();
-        published.publish(&engine, &sent, None);
+        published.publish(&engine, &sent);
         let worker = WorkerCounters::default();
         worker.add_local(5);
         worker.add_local(6);

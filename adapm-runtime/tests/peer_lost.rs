@@ -12,7 +12,8 @@ use adapm_core::error::OpError;
 use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError, Transport, Wake};
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{BuildError, Builder, Cluster, Nodes, RunError, System, TryRunError, Worker};
-use adapm_transport::group::{GroupError, PeerLoss};
+use adapm_transport::error::PeerLoss;
+use adapm_transport::group::GroupError;
 use adapm_transport::inproc::{self, InProc};
 
 #[path = "support/channels.rs"]

@@ -1,9 +1,11 @@
 //! What can go wrong between nodes, as one line: which node, what, what to do; and what the system says.
 
 use core::fmt;
+use core::net::SocketAddr;
 use std::io;
 
 use adapm_core::NodeId;
+use adapm_core::transport::Loss;
 
 /// Why a transport of this crate failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,27 @@ impl fmt::Display for Error {
 }
 
 impl core::error::Error for Error {}
+
+/// A node that is gone for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerLoss {
+    /// The node.
+    pub node: NodeId,
+    /// Where it was reached, if it has an address.
+    pub address: Option<SocketAddr>,
+    /// Why it is lost.
+    pub loss: Loss,
+}
+
+impl fmt::Display for PeerLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.node)?;
+        self.address.map_or(Ok(()), |address| write!(f, " ({address})"))?;
+        write!(f, " was lost: {}; start the cluster again", self.loss)
+    }
+}
+
+impl core::error::Error for PeerLoss {}
 
 /// Why the operating system has refused something, in its own words: an [`io::Error`] that can be kept and compared.
 ///

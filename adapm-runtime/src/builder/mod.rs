@@ -20,7 +20,6 @@ use adapm_core::observe::Observe;
 use adapm_core::policy::{Policy, System};
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Key, NodeId, Value};
-use adapm_transport::group::Group;
 
 use crate::channel::Report;
 use crate::cluster::Cluster;
@@ -29,7 +28,7 @@ use crate::failure::Failure;
 use crate::manager::Plan;
 use crate::notice::Notice;
 use crate::populate::Populating;
-use crate::processes::{self, Channels, Deadline, Terms};
+use crate::processes::Terms;
 use crate::sampling::Sampling;
 use crate::store::LayoutStore;
 use crate::trace::{TraceHead, Tracer};
@@ -105,7 +104,7 @@ impl<V: Value> Builder<V> {
 }
 
 impl<V: Value, S> Builder<V, S> {
-    /// Where the nodes are: a number of them in this process, the processes of a [`Group`], or what else [`Nodes`] can be.
+    /// Where the nodes are: a number of them in this process, the processes of a group, or what else [`Nodes`] can be.
     /// Defaults to 1.
     ///
     /// In a group building is collective: it returns when every process has built its node and has links to all others. All give
@@ -238,18 +237,15 @@ where
     pub fn build_telling(mut self, tell: &mut dyn FnMut(Populating)) -> Result<Cluster<V, S>, BuildError> {
         let checked = self.check();
         let settings = &mut self.settings;
-        let Some(group) = settings.nodes.group().cloned() else {
+        let (told, fitting, terms) = (settings.channels, settings.fitting_channels(), settings.terms());
+        let endpoints = if let Some(bond) = settings.nodes.bond_mut() {
+            let channels = bond.agree(checked.map(|()| terms), told, fitting)?;
+            vec![(bond.node(), bond.open(channels, settings.layout.digest::<V>())?)]
+        } else {
             checked?;
-            let channels = settings.channels.unwrap_or_else(|| settings.fitting_channels());
-            let endpoints = settings.nodes.endpoints(channels)?;
-            return self.start(endpoints, None, tell);
+            settings.nodes.endpoints(told.unwrap_or(fitting))?
         };
-        let terms = checked.map(|()| settings.terms());
-        let fitting = || Channels::Fitting(settings.fitting_channels());
-        let channels =
-            processes::agree(&group, terms, settings.channels.map_or_else(fitting, Channels::Told))?;
-        let (endpoints, deadline) = processes::open(&group, channels, settings.layout.digest::<V>())?;
-        self.start(vec![(group.node(), endpoints)], Some((&group, deadline)), tell)
+        self.start(endpoints, tell)
     }
 
     /// Checks what needs no other process.
@@ -278,13 +274,12 @@ where
     fn start(
         self,
         endpoints: Vec<NodeEnds>,
-        processes: Option<(&Arc<Group>, Deadline)>,
         tell: &mut dyn FnMut(Populating),
     ) -> Result<Cluster<V, S>, BuildError> {
         let Self { settings, store, .. } = self;
         let plan = settings.plan();
         settings.watchers.begin(&settings.trace_head());
-        let mut starting = Starting::new(plan, &endpoints, processes);
+        let mut starting = Starting::new(plan, &endpoints, settings.nodes.into_bond());
         let made = endpoints.iter().map(|(node, _)| (*node, store(&settings.layout, *node)));
         let stores: Vec<(NodeId, S)> = made.collect();
         let taste = |node, channel| {
@@ -321,14 +316,14 @@ impl<V: Value> Settings<V> {
             nodes: self.nodes.count(),
             part: self.nodes.own(),
             // Processes without a group know nothing of each other's runs.
-            run: self.nodes.group().map_or(0, |group| group.run()),
+            run: self.nodes.bond().map_or(0, |bond| bond.run()),
             system: self.decisions.name().to_owned(),
             origin: TraceHead::wall_clock(),
         }
     }
 
     fn plan(&self) -> Plan<V> {
-        let group = self.nodes.group();
+        let bond = self.nodes.bond();
         Plan {
             layout: self.layout.clone(),
             nodes: self.nodes.count(),
@@ -339,7 +334,7 @@ impl<V: Value> Settings<V> {
             heeds_intents: self.decisions.heeds_intents(self.nodes.count()),
             localizes: self.decisions.localizes(),
             replicates_fully: self.decisions.replicates_fully(),
-            unresponsive_after: group.map(|group| UNRESPONSIVE_DEAD_TIMES * group.dead_after()),
+            unresponsive_after: bond.map(|bond| UNRESPONSIVE_DEAD_TIMES * bond.dead_after()),
             failure: Arc::new(Failure::default()),
             report: Arc::clone(&self.report),
             origin: Instant::now(),

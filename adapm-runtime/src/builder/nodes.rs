@@ -3,15 +3,20 @@
 //! Not here: links between the processes of a group ([`crate::processes`]).
 
 use std::fmt;
+#[cfg(feature = "tcp")]
 use std::sync::Arc;
 
 use adapm_core::transport::Transport;
 use adapm_core::{ChannelId, NodeId};
+#[cfg(feature = "tcp")]
 use adapm_transport::group::Group;
 use adapm_transport::inproc;
 
 use crate::error::BuildError;
 use crate::link::Endpoint;
+use crate::processes::Bond;
+#[cfg(feature = "tcp")]
+use crate::processes::group::GroupBond;
 
 /// The nodes of a cluster: how many there are, which of them this process builds, and what carries frames between them; passed to
 /// [`crate::Builder::nodes`].
@@ -20,7 +25,7 @@ use crate::link::Endpoint;
 /// | --- | --- | --- |
 /// | a number | all nodes, in this process | [`adapm_transport::inproc`] |
 /// | [`Nodes::over`] | all nodes, in this process | a transport of your own |
-/// | a [`Group`] | the node that this process is in the group | the links of the group |
+/// | a `Group` of processes (feature `tcp`) | the node that this process is in the group | the links of the group |
 /// | [`Nodes::only`] | one node | a transport of your own that reaches the others |
 pub struct Nodes(Place);
 
@@ -30,7 +35,8 @@ enum Place {
     /// All but one are elsewhere.
     Only { node: NodeId, nodes: usize, network: Network },
     /// Each is a process of the group.
-    Group(Arc<Group>),
+    #[cfg_attr(not(feature = "tcp"), expect(dead_code, reason = "groups of processes need TCP"))]
+    Group(Box<dyn Bond>),
 }
 
 /// Given a channel: the endpoints of the nodes of this process.
@@ -54,7 +60,7 @@ impl Nodes {
     /// One of `nodes` nodes; the others live elsewhere, and the endpoint that `network` makes for each channel reaches them.
     ///
     /// Nobody compares the nodes' settings: layout, initial values, channels and system must be the same on all, and it is for
-    /// the transport to refuse a node that does not belong here. A [`Group`] does that.
+    /// the transport to refuse a node that does not belong here. A group of processes does that.
     #[must_use]
     pub fn only<T>(node: NodeId, nodes: usize, mut network: impl FnMut(ChannelId) -> T + 'static) -> Self
     where
@@ -68,7 +74,7 @@ impl Nodes {
     pub(super) fn count(&self) -> usize {
         match &self.0 {
             Place::Here { nodes, .. } | Place::Only { nodes, .. } => *nodes,
-            Place::Group(group) => group.nodes(),
+            Place::Group(bond) => bond.nodes(),
         }
     }
 
@@ -81,7 +87,7 @@ impl Nodes {
     pub(super) fn on_this_host(&self) -> usize {
         match &self.0 {
             Place::Here { nodes, .. } | Place::Only { nodes, .. } => *nodes,
-            Place::Group(group) => group.roster().on_this_host(),
+            Place::Group(bond) => bond.on_this_host(),
         }
     }
 
@@ -90,13 +96,23 @@ impl Nodes {
         match &self.0 {
             Place::Here { .. } => None,
             Place::Only { node, .. } => Some(*node),
-            Place::Group(group) => Some(group.node()),
+            Place::Group(bond) => Some(bond.node()),
         }
     }
 
-    /// The group whose processes are the nodes.
-    pub(super) fn group(&self) -> Option<&Arc<Group>> {
-        if let Place::Group(group) = &self.0 { Some(group) } else { None }
+    /// The bond with the group whose processes are the nodes.
+    pub(super) fn bond(&self) -> Option<&dyn Bond> {
+        if let Place::Group(bond) = &self.0 { Some(&**bond) } else { None }
+    }
+
+    /// The same, to open endpoints.
+    pub(super) fn bond_mut(&mut self) -> Option<&mut Box<dyn Bond>> {
+        if let Place::Group(bond) = &mut self.0 { Some(bond) } else { None }
+    }
+
+    /// The same, for the cluster.
+    pub(super) fn into_bond(self) -> Option<Box<dyn Bond>> {
+        if let Place::Group(bond) = self.0 { Some(bond) } else { None }
     }
 
     /// The endpoints of each node of this process, in channel order; none of a group, which opens its own.
@@ -130,9 +146,10 @@ impl From<usize> for Nodes {
 }
 
 /// The processes of the group, of which this one builds its own node.
+#[cfg(feature = "tcp")]
 impl From<&Arc<Group>> for Nodes {
     fn from(group: &Arc<Group>) -> Self {
-        Self(Place::Group(Arc::clone(group)))
+        Self(Place::Group(Box::new(GroupBond::new(group))))
     }
 }
 
@@ -141,7 +158,7 @@ impl fmt::Debug for Nodes {
         match &self.0 {
             Place::Here { nodes, .. } => write!(f, "{nodes} nodes"),
             Place::Only { node, nodes, .. } => write!(f, "{node} of {nodes} nodes"),
-            Place::Group(group) => group.fmt(f),
+            Place::Group(bond) => write!(f, "{} of a group of {} nodes", bond.node(), bond.nodes()),
         }
     }
 }

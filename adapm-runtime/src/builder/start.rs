@@ -6,15 +6,13 @@ use std::sync::Arc;
 
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, NodeId, Value};
-use adapm_transport::group::{Group, GroupError, PeerLoss};
 
 use super::nodes::NodeEnds;
 use crate::cluster::Cluster;
 use crate::error::{BuildError, RunError};
-
 use crate::manager::{Manager, Plan, Taste};
 use crate::populate::{Populating, populate};
-use crate::processes::{Bond, Deadline};
+use crate::processes::Bond;
 use crate::promise::Promise;
 
 /// The nodes of this process as far as they have started.
@@ -23,7 +21,7 @@ pub(super) struct Starting<V: Value, S: Store<Value = V> + Send + Sync + 'static
     nodes: Vec<Manager<S>>,
     /// All channel threads have links to all peers.
     connected: Arc<Promise<V>>,
-    bond: Option<(Bond, Deadline)>,
+    bond: Option<Box<dyn Bond>>,
 }
 
 impl<V, S> Starting<V, S>
@@ -31,16 +29,15 @@ where
     V: Value,
     S: Store<Value = V> + Send + Sync + 'static,
 {
-    /// Nothing has started; the endpoints that will be, and the group whose process this is.
-    pub(super) fn new(
-        plan: Plan<V>,
-        endpoints: &[NodeEnds],
-        processes: Option<(&Arc<Group>, Deadline)>,
-    ) -> Self {
+    /// Nothing has started; the endpoints that will be, and the bond with other processes.
+    pub(super) fn new(plan: Plan<V>, endpoints: &[NodeEnds], mut bond: Option<Box<dyn Bond>>) -> Self {
         let all = || endpoints.iter().flat_map(|(_, endpoints)| endpoints);
         plan.failure.wakes(all().map(|endpoint| endpoint.wake_fn()).collect());
         let connected = Arc::new(Promise::new(all().count(), None));
-        let bond = processes.map(|(group, deadline)| (Bond::new(group, &plan.failure), deadline));
+        if let Some(bond) = &mut bond {
+            plan.failure.on_loss(bond.reporter());
+            bond.watch(&plan.failure);
+        }
         Self { plan, nodes: Vec::with_capacity(endpoints.len()), connected, bond }
     }
 
@@ -75,18 +72,16 @@ where
     pub(super) fn finish(mut self, mut started: Result<(), BuildError>) -> Result<Cluster<V, S>, BuildError> {
         for (label, waits) in [("copies of a cluster", false), ("links of a cluster", true)] {
             started = started.and_then(|()| self.check(waits));
-            if let Some((bond, deadline)) = &self.bond {
+            if let Some(bond) = &self.bond {
                 started = bond.meet(label, started);
-                deadline.begin();
             }
             if started.is_err() {
                 self.plan.failure.end();
                 break;
             }
         }
-        let bond = self.bond.map(|(bond, _)| bond);
         // Dropped if it is of no use: that waits for its threads.
-        let cluster = Cluster::new(self.nodes, self.plan.layout, self.plan.failure, bond);
+        let cluster = Cluster::new(self.nodes, self.plan.layout, self.plan.failure, self.bond);
         started.map(|()| cluster)
     }
 
@@ -96,9 +91,6 @@ where
         match (connected, self.plan.failure.check()) {
             (Ok(()), Ok(())) => Ok(()),
             (_, Err(RunError::Transport { message, .. })) => Err(BuildError::Network { message }),
-            (_, Err(RunError::PeerLost { node, address, loss })) => {
-                Err(BuildError::Group(GroupError::PeerLost(PeerLoss { node, address, loss })))
-            }
             (_, Err(RunError::ChannelPanicked { node, channel })) => {
                 let message = self.nodes.iter_mut().find_map(Manager::join).unwrap_or_default();
                 let what = format!("the thread of channel {channel} of node {node}");

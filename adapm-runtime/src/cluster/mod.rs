@@ -11,6 +11,7 @@ use adapm_core::layout::{Kind, Layout};
 use adapm_core::slot::State;
 use adapm_core::store::Store;
 use adapm_core::{Key, NodeId, Value};
+#[cfg(feature = "tcp")]
 use adapm_transport::net::NetStats;
 
 use crate::error::RunError;
@@ -32,7 +33,7 @@ pub struct Cluster<V: Value, S: Store<Value = V> + Send + Sync + 'static = Layou
     node_count: usize,
     layout: Layout,
     failure: Arc<Failure>,
-    bond: Option<Bond>,
+    bond: Option<Box<dyn Bond>>,
     /// The workers of this process by (node, worker): whether each was handed out, or never will be.
     taken: Mutex<Vec<bool>>,
     /// All processes have come to the point from which workers work.
@@ -48,7 +49,7 @@ where
         nodes: Vec<Manager<S>>,
         layout: Layout,
         failure: Arc<Failure>,
-        bond: Option<Bond>,
+        bond: Option<Box<dyn Bond>>,
     ) -> Self {
         let node_count = nodes.first().map_or(0, |node| node.shared.nodes);
         let workers = nodes.iter().map(|node| node.shared.workers.len()).sum();
@@ -73,9 +74,9 @@ where
     /// What the links of each channel to other processes have carried, at most about a second ago; empty if all nodes live
     /// in this process.
     #[must_use]
+    #[cfg(feature = "tcp")]
     pub fn link_stats(&self) -> Vec<NetStats> {
-        let ports = self.nodes.iter().flat_map(|node| &node.shared.ports);
-        ports.filter_map(|port| port.published.net()).collect()
+        self.bond.as_ref().map_or(Vec::new(), |bond| bond.link_stats())
     }
 
     /// Number of nodes, of all processes.

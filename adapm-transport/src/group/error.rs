@@ -1,7 +1,6 @@
 //! Why a group of processes cannot start or go on: one line each, with node, address and what to do.
 
 use core::fmt;
-use core::net::SocketAddr;
 use core::time::Duration;
 use std::path::PathBuf;
 
@@ -9,6 +8,7 @@ use adapm_core::NodeId;
 use adapm_core::error::OneLine;
 use adapm_core::transport::Loss;
 
+use crate::error::PeerLoss;
 use crate::net::NetError;
 use crate::threads::Refusal;
 
@@ -105,17 +105,6 @@ pub enum GroupError {
     Ended,
 }
 
-/// A node that is gone for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerLoss {
-    /// The node.
-    pub node: NodeId,
-    /// Where it was reached.
-    pub address: Option<SocketAddr>,
-    /// Why it is lost.
-    pub loss: Loss,
-}
-
 impl GroupError {
     /// The lost node, if that is the reason.
     #[must_use]
@@ -144,14 +133,6 @@ impl From<NetError> for GroupError {
             NetError::System { .. } | NetError::Accept { .. } => Self::System { message },
             _ => Self::Network { message },
         }
-    }
-}
-
-impl fmt::Display for PeerLoss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {}", self.node)?;
-        self.address.map_or(Ok(()), |address| write!(f, " ({address})"))?;
-        write!(f, " was lost: {}; start the cluster again", self.loss)
     }
 }
 
@@ -223,6 +204,8 @@ fn write_nodes(nodes: &[NodeId], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
+    use core::net::SocketAddr;
+
     use super::*;
 
     #[test]

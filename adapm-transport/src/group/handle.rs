@@ -11,10 +11,11 @@ use adapm_core::transport::Farewell;
 
 use super::collective::LABEL_CHARS_MAX;
 use super::control::Control;
-use super::error::{GroupError, PeerLoss};
+use super::error::GroupError;
 use super::mesh::Mesh;
 use super::roster::Roster;
 use super::shared::{LossWatch, Request, Shared};
+use crate::error::PeerLoss;
 use crate::threads;
 
 /// The part of a group that needs no network of its own: made over any [`Mesh`].

@@ -14,11 +14,12 @@ use adapm_core::transport::{Farewell, Loss};
 
 use super::collective::ROOT;
 use super::config::{GroupConfig, Rendezvous};
-use super::error::{GroupError, PeerLoss};
+use super::error::GroupError;
 use super::handle::Handle;
 use super::net_mesh::NetMesh;
 use super::place::{self, Place, RendezvousFile, Secret};
 use super::roster::{Roster, Trouble};
+use crate::error::PeerLoss;
 use crate::net::{Kind, Net, NetConfig, NetError, Token};
 use crate::threads;
 

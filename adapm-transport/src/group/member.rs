@@ -10,12 +10,13 @@ use adapm_core::NodeId;
 use adapm_core::transport::Farewell;
 
 use super::config::GroupConfig;
-use super::error::{GroupError, PeerLoss};
+use super::error::GroupError;
 use super::handle::Handle;
 use super::join::{self, Attempt, Joined};
 use super::place::RendezvousFile;
 use super::roster::Roster;
 use super::shared::LossWatch;
+use crate::error::PeerLoss;
 use crate::net::{Address, Kind, Net, NetError};
 
 /// The processes of one cluster, as one of them sees them; see the [module](crate::group) for an example.

@@ -53,7 +53,7 @@ mod shared;
 pub(crate) mod testing;
 
 pub use config::{GroupConfig, Rendezvous};
-pub use error::{GroupError, PeerLoss};
+pub use error::GroupError;
 pub use member::Group;
 pub use roster::{Member, Roster};
 pub use shared::LossWatch;

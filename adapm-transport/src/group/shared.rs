@@ -8,8 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use adapm_core::NodeId;
 use adapm_core::transport::Farewell;
 
-use super::error::{GroupError, PeerLoss};
+use super::error::GroupError;
 use super::roster::Roster;
+use crate::error::PeerLoss;
 
 /// Ends the wait of the control thread.
 pub(super) type WakeFn = Box<dyn Fn() + Send + Sync>;

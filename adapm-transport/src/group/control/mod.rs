@@ -20,8 +20,9 @@ use std::time::Instant;
 use adapm_core::NodeId;
 use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError};
 
+use crate::error::PeerLoss;
 use crate::group::collective::{Collectives, Fault, ROOT};
-use crate::group::error::{GroupError, PeerLoss};
+use crate::group::error::GroupError;
 use crate::group::losses::{LossReport, Losses, Verdict};
 use crate::group::mesh::Mesh;
 use crate::group::message::{Card, Message};

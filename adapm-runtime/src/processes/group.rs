@@ -16,72 +16,122 @@ use std::time::{Duration, Instant};
 
 use adapm_core::transport::{Farewell, Frame, Loss, Received, Transport, Way};
 use adapm_core::{ChannelId, NodeId};
-use adapm_transport::group::{Group, GroupError, LossWatch, PeerLoss};
+use adapm_transport::group::{Group, GroupError, LossWatch};
 use adapm_transport::net::{Address, Net, NetStats, PeerState, Trouble};
 
+use super::{Bond, Terms};
 use crate::Notice;
-use crate::error::BuildError;
-use crate::failure::{Failure, LostPeer};
+use crate::error::{BuildError, RunError};
+use crate::failure::{Failure, LossFn};
 use crate::link::{Endpoint, WakeFn};
-
-/// Settings that all processes must have alike, each with its name.
-pub(crate) type Terms = Vec<(&'static str, String)>;
-
-/// How many channels a process wants.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Channels {
-    /// As its user has told.
-    Told(usize),
-    /// As fits its machine.
-    Fitting(usize),
-}
+use crate::sync::{Mutex, lock};
 
 /// The bond between a cluster and the group of its processes: each learns what the other has lost.
-pub(crate) struct Bond {
+pub(crate) struct GroupBond {
     group: Arc<Group>,
-    _watch: Arc<LossWatch>,
+    /// When all links must be up, once that counts.
+    until: Arc<OnceLock<Instant>>,
+    /// By channel.
+    link_stats: Vec<Arc<Mutex<NetStats>>>,
+    /// Kept, as the group does not keep it.
+    watch: Option<Arc<LossWatch>>,
 }
 
-impl Bond {
-    pub(crate) fn new(group: &Arc<Group>, failure: &Arc<Failure>) -> Self {
-        let reporter = Arc::downgrade(group);
-        failure.on_loss(Box::new(move |LostPeer { node, address, loss }| {
-            if let Some(group) = reporter.upgrade() {
-                group.report(PeerLoss { node, address, loss });
-            }
-        }));
-        let failure = Arc::clone(failure);
-        let watch: Arc<LossWatch> =
-            Arc::new(move |PeerLoss { node, address, loss }| failure.lose(LostPeer { node, address, loss }));
-        group.on_loss(&watch);
-        group.begin_use();
-        Self { group: Arc::clone(group), _watch: watch }
+impl GroupBond {
+    pub(crate) fn new(group: &Arc<Group>) -> Self {
+        Self { group: Arc::clone(group), until: Arc::default(), link_stats: Vec::new(), watch: None }
+    }
+}
+
+impl Bond for GroupBond {
+    fn node(&self) -> NodeId {
+        self.group.node()
     }
 
-    /// Ends it with a cluster that has ended in order.
-    pub(crate) fn finish(self) {
+    fn nodes(&self) -> usize {
+        self.group.nodes()
+    }
+
+    fn on_this_host(&self) -> usize {
+        self.group.roster().on_this_host()
+    }
+
+    fn run(&self) -> u64 {
+        self.group.run()
+    }
+
+    fn dead_after(&self) -> Duration {
+        self.group.dead_after()
+    }
+
+    fn agree(
+        &self,
+        terms: Result<Terms, BuildError>,
+        told: Option<usize>,
+        fitting: usize,
+    ) -> Result<usize, BuildError> {
+        let wish = told.map_or(format!("fitting {fitting}"), |channels| format!("told {channels}"));
+        agree(&self.group, terms, &wish)
+    }
+
+    fn open(&mut self, channels: usize, layout_digest: u64) -> Result<Vec<Box<dyn Endpoint>>, BuildError> {
+        let nets = open(&self.group, channels, layout_digest)?;
+        let members = self.group.roster();
+        let cards: Arc<[_]> =
+            members.members().map(|(_, member)| member.map(|member| member.address)).collect();
+        self.link_stats = nets.iter().map(|_| Arc::default()).collect();
+        let linked = |(net, stats): (Net, &Arc<Mutex<NetStats>>)| {
+            Box::new(Linked {
+                net,
+                cards: Arc::clone(&cards),
+                until: Arc::clone(&self.until),
+                time: self.group.join_timeout(),
+                given_up: Vec::new(),
+                is_linked: false,
+                stats: Arc::clone(stats),
+            }) as Box<dyn Endpoint>
+        };
+        Ok(nets.into_iter().zip(&self.link_stats).map(linked).collect())
+    }
+
+    fn reporter(&self) -> LossFn {
+        let group = Arc::downgrade(&self.group);
+        Box::new(move |loss| {
+            if let Some(group) = group.upgrade() {
+                group.report(loss);
+            }
+        })
+    }
+
+    fn watch(&mut self, failure: &Arc<Failure>) {
+        let failure = Arc::clone(failure);
+        let watch: Arc<LossWatch> = Arc::new(move |loss| failure.lose(loss));
+        self.group.on_loss(&watch);
+        self.watch = Some(watch);
+        self.group.begin_use();
+    }
+
+    fn meet(&self, label: &str, own: Result<(), BuildError>) -> Result<(), BuildError> {
+        let met = exchange(&self.group, label, own.map(|()| String::new())).map(drop);
+        self.until.get_or_init(|| Instant::now() + self.group.join_timeout());
+        met
+    }
+
+    fn link_stats(&self) -> Vec<NetStats> {
+        self.link_stats.iter().map(|stats| *lock(stats)).collect()
+    }
+
+    fn finish(&self) {
         self.group.end_use();
     }
-
-    /// Waits until all processes have come here; one that has failed says why instead.
-    pub(crate) fn meet(&self, label: &str, own: Result<(), BuildError>) -> Result<(), BuildError> {
-        exchange(&self.group, label, own.map(|()| String::new())).map(drop)
-    }
 }
 
-/// Agrees on the number of channels, and on everything else as it is.
-pub(crate) fn agree(
-    group: &Group,
-    terms: Result<Terms, BuildError>,
-    channels: Channels,
-) -> Result<usize, BuildError> {
+/// Agrees on the number of channels, for which this process has a `wish`, and on everything else as
+/// it is.
+fn agree(group: &Group, terms: Result<Terms, BuildError>, wish: &str) -> Result<usize, BuildError> {
     let text = |terms: &Terms| {
-        let wish = match channels {
-            Channels::Told(channels) => format!("told {channels}"),
-            Channels::Fitting(channels) => format!("fitting {channels}"),
-        };
         let lines = terms.iter().map(|(name, value)| format!("{name}: {}", value.replace('\n', " ")));
-        std::iter::once(wish).chain(lines).collect::<Vec<_>>().join("\n")
+        std::iter::once(wish.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
     };
     let texts = exchange(group, "settings of a cluster", terms.as_ref().map(text).map_err(Clone::clone))?;
     let own: Vec<&str> = texts[group.node().index()].lines().collect();
@@ -109,11 +159,7 @@ pub(crate) fn agree(
 }
 
 /// Opens this process's endpoints and connects them with those of the others.
-pub(crate) fn open(
-    group: &Group,
-    channels: usize,
-    layout_digest: u64,
-) -> Result<(Vec<Box<dyn Endpoint>>, Deadline), BuildError> {
+fn open(group: &Group, channels: usize, layout_digest: u64) -> Result<Vec<Net>, BuildError> {
     let ids = (0..channels).map(|index| u16::try_from(index).expect("the number of channels was checked"));
     let opened: Result<Vec<Net>, BuildError> = ids
         .map(|channel| {
@@ -139,29 +185,7 @@ pub(crate) fn open(
         }
         net.connect(&addresses);
     }
-    let until = Arc::new(OnceLock::new());
-    let members = group.roster();
-    let cards: Arc<[_]> = members.members().map(|(_, member)| member.map(|member| member.address)).collect();
-    let linked = |net| {
-        let (cards, until) = (Arc::clone(&cards), Arc::clone(&until));
-        let time = group.join_timeout();
-        Box::new(Linked { net, cards, until, time, given_up: Vec::new(), is_linked: false })
-            as Box<dyn Endpoint>
-    };
-    Ok((nets.into_iter().map(linked).collect(), Deadline { until, time: group.join_timeout() }))
-}
-
-/// When all links of this process must be up.
-pub(crate) struct Deadline {
-    until: Arc<OnceLock<Instant>>,
-    time: Duration,
-}
-
-impl Deadline {
-    /// From here on it counts: all processes have come to the point of connecting.
-    pub(crate) fn begin(&self) {
-        self.until.get_or_init(|| Instant::now() + self.time);
-    }
+    Ok(nets)
 }
 
 /// An endpoint to nodes in other processes.
@@ -176,6 +200,8 @@ struct Linked {
     given_up: Vec<NodeId>,
     /// There were links to all others at once: from here on the endpoint tells what becomes of them.
     is_linked: bool,
+    /// What the net has carried, for other threads.
+    stats: Arc<Mutex<NetStats>>,
 }
 
 impl Linked {
@@ -184,6 +210,10 @@ impl Linked {
         let is_apart = |state| matches!(state, PeerState::Missing | PeerState::Connecting);
         let mut apart = self.net.peers().filter(|peer| is_apart(peer.state)).map(|peer| peer.node);
         apart.find(|node| !self.given_up.contains(node))
+    }
+
+    fn publish(&self) {
+        *lock(&self.stats) = self.net.stats();
     }
 }
 
@@ -205,6 +235,7 @@ impl Endpoint for Linked {
                 return Ok(Received::Lost(node, Loss::Silent(self.time)));
             }
         }
+        self.publish();
         // Woken at times, so that what is told of the links is never old.
         let wait = wait.map_or(LOOK, |wait| wait.min(LOOK));
         Endpoint::recv(&mut self.net, Some(wait), frame)
@@ -216,6 +247,7 @@ impl Endpoint for Linked {
 
     fn leave(&mut self, farewell: Farewell) {
         Transport::leave(&mut self.net, farewell);
+        self.publish();
     }
 
     fn address(&self, node: NodeId) -> Option<SocketAddr> {
@@ -238,10 +270,6 @@ impl Endpoint for Linked {
             _ => None,
         })
     }
-
-    fn net_stats(&self) -> Option<NetStats> {
-        Some(self.net.stats())
-    }
 }
 
 /// Exchanges texts, or why a process cannot go on: then all end with its reason.
@@ -254,6 +282,7 @@ fn exchange(group: &Group, label: &str, own: Result<String, BuildError>) -> Resu
             BuildError::Listen { .. }
                 | BuildError::Network { .. }
                 | BuildError::Group(GroupError::PeerLost(_))
+                | BuildError::Run(RunError::PeerLost { .. })
         )
     };
     let bytes = match &own {
@@ -287,6 +316,12 @@ fn channels_differ(own: NodeId, first: (NodeId, usize), second: (NodeId, usize))
     let (ours, theirs) = if second.0 == own { (second, first) } else { (first, second) };
     let text = |channels: usize| format!("channels: {channels}");
     BuildError::Differs { node: theirs.0, ours: text(ours.1), theirs: text(theirs.1) }
+}
+
+impl From<GroupError> for BuildError {
+    fn from(error: GroupError) -> Self {
+        Self::Group(error)
+    }
 }
 
 const GOOD: char = '+';
