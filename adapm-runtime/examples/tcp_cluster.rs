@@ -1,12 +1,12 @@
-//! A cluster whose nodes are processes: counts words of a text, each process its share, joined over TCP.
+//! A cluster whose nodes are processes: counts words of a text, each process its share, over TCP.
 //!
-//! `cargo run -p adapm-runtime --example tcp_cluster` starts three processes of itself. By hand, in any order and on any
-//! machines, with a port that is free on the first:
+//! `cargo run -p adapm-runtime --example tcp_cluster` starts three processes of itself. A launcher
+//! of the cluster starts as many as it likes, on any machines:
 //!
 //! ```text
-//! tcp_cluster 0 3 10.0.0.1:4157      # node 0 listens there
-//! tcp_cluster 1 3 10.0.0.1:4157
-//! tcp_cluster 2 3 10.0.0.1:4157
+//! mpirun -n 3 tcp_cluster
+//! srun -N 3 tcp_cluster
+//! ADAPM_NODE=0 ADAPM_NODES=3 ADAPM_RENDEZVOUS=10.0.0.1:4157 tcp_cluster      # by hand, each node
 //! ```
 //!
 //! Beyond one machine all need the same secret of at least 32 bytes in `ADAPM_TOKEN`.
@@ -20,38 +20,26 @@ use adapm_core::error::OpError;
 use adapm_core::transport::Farewell;
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::Builder;
-use adapm_transport::group::{Group, GroupConfig, Rendezvous, Roster};
-use adapm_transport::net::Token;
+use adapm_transport::group::{Group, Roster, launcher};
 
 const WORDS: [&str; 8] = ["the", "cat", "sat", "on", "mat", "and", "a", "dog"];
 const TEXT: &str = "the cat sat on the mat and a dog sat on the cat and the dog and the cat sat on a mat";
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    match &arguments[..] {
-        [] => start_all(3),
-        [node, nodes, rendezvous] => {
-            let rendezvous = match rendezvous.strip_prefix("file:") {
-                Some(path) => Rendezvous::File(path.into()),
-                None => Rendezvous::Address(rendezvous.clone()),
-            };
-            let mut config = GroupConfig::new(NodeId(node.parse()?), nodes.parse()?, rendezvous);
-            if let Ok(secret) = env::var("ADAPM_TOKEN") {
-                config.token = Some(Token::new(secret.as_bytes())?);
-            }
-            if let Err(error) = run(config) {
-                eprintln!("node n{node}: {error}");
-                exit(1);
-            }
-            Ok(())
-        }
-        _ => Err("give a node, the number of nodes and where node 0 listens; or nothing".into()),
+fn main() {
+    // Whoever has started this process says which node it is; if nobody does, it starts three.
+    let done = match launcher::join(&mut show) {
+        Ok(Some(group)) => run(Arc::new(group)),
+        Ok(None) => start_all(3),
+        Err(error) => Err(error.into()),
+    };
+    if let Err(error) = done {
+        eprintln!("{error}");
+        exit(1);
     }
 }
 
-/// One node, from joining to leaving.
-fn run(config: GroupConfig) -> Result<(), Box<dyn Error>> {
-    let group = Arc::new(Group::join(config, &mut show)?);
+/// One node, until it leaves.
+fn run(group: Arc<Group>) -> Result<(), Box<dyn Error>> {
     let layout = Layout::dense(&[(WORDS.len() as u64, 1)])?;
     // Every process builds its own node with the same settings.
     let cluster = Builder::<i64>::new(layout).nodes(&group).workers(2).build()?;
@@ -101,7 +89,8 @@ fn start_all(nodes: usize) -> Result<(), Box<dyn Error>> {
     let rendezvous = format!("file:{}", file.display());
     let program = env::current_exe()?;
     let start = |node: usize| {
-        Command::new(&program).args([&node.to_string(), &nodes.to_string(), &rendezvous]).spawn()
+        let place = [("ADAPM_NODE", node.to_string()), ("ADAPM_NODES", nodes.to_string())];
+        Command::new(&program).envs(place).env("ADAPM_RENDEZVOUS", &rendezvous).spawn()
     };
     let children: Vec<Child> = (0..nodes).map(start).collect::<Result<_, _>>()?;
     for mut child in children {

@@ -93,6 +93,14 @@ impl SystemError {
         self.code.is_some_and(|code| FILE_LIMITS.contains(&code))
     }
 
+    /// Returns the words as they go on a sentence: `no such file or directory`.
+    #[must_use]
+    pub fn reason(self) -> String {
+        let text = self.to_string();
+        let mut chars = text.chars();
+        chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+    }
+
     /// What to do about it, if it is a limit that can be raised.
     #[must_use]
     pub fn advice(self) -> Option<&'static str> {

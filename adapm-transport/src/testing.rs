@@ -8,6 +8,7 @@ mod speaker;
 
 use core::net::SocketAddr;
 
+use crate::group::launcher::hostlist;
 use crate::group::testing as group;
 use crate::net::Token;
 use crate::zmq::Guard;
@@ -55,6 +56,12 @@ impl ZmtpGuard {
 #[must_use]
 pub fn rendezvous(text: &str) -> Option<SocketAddr> {
     group::rendezvous(text)
+}
+
+/// The hosts of one of Slurm's lists; `None` if it is none, or has too many.
+#[must_use]
+pub fn hosts_of(list: &str) -> Option<Vec<String>> {
+    hostlist::expand(list)
 }
 
 /// Whether the text is `host:port`; the error is what a person is told.

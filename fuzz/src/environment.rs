@@ -1,13 +1,15 @@
-//! Target `environment`: whatever variables a launcher leaves, a process has a place that makes sense, or is told in one line
-//! why it has none; a list of hosts expands to hosts, within its bound.
+//! Target `environment`: whatever variables a launcher leaves, a process has a place that makes
+//! sense, or is told in one line why it has none; a list of hosts expands to hosts, within its
+//! bound.
 //!
-//! The input sets some of the variables that launchers set, to values as they set them or to any text. The launcher is part
-//! of the binary `adapm`, which no library offers: its files are read as they are. Not here: the machine's own variables.
+//! The input sets some of the variables that launchers set, to values as they set them or to any
+//! text. Not here: the machine's own variables.
 
 use adapm_verify::arb::Choices;
 
-use crate::launcher::hostlist::expand;
-use crate::launcher::{Asked, Environment, Meeting, Placement, place};
+use adapm_transport::group::Rendezvous;
+use adapm_transport::group::launcher::{Environment, Flags, Placement, place};
+use adapm_transport::testing::hosts_of;
 
 /// Variables of one input at most.
 const VARIABLES_MAX: usize = 12;
@@ -48,27 +50,27 @@ pub fn environment(bytes: &[u8]) -> bool {
             None => variables.push((name, value)),
         }
     }
-    let mut asked = Asked::default();
+    let mut flags = Flags::default();
     if choices.below(8) == 7 {
-        asked.node = Some(choices.number() as usize);
-        asked.nodes = choices.flag().then(|| choices.number() as usize);
-        asked.rendezvous = choices.flag().then(|| text(&mut choices));
+        flags.node = Some(choices.number() as usize);
+        flags.nodes = choices.flag().then(|| choices.number() as usize);
+        flags.rendezvous = choices.flag().then(|| text(&mut choices));
     }
     let variable =
         |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
-    match place(&asked, &Environment::new(&variable, Some("77-1234".to_owned()))) {
+    match place(&flags, &Environment::new(&variable, Some("77-1234".to_owned()))) {
         Ok(Placement::Alone) => false,
-        Ok(Placement::Member(member)) => {
-            let (node, nodes) = (member.node.value, member.nodes.value);
+        Ok(Placement::Among(position)) => {
+            let (node, nodes) = (position.node.value, position.nodes.value);
             assert!(node < nodes && (2..=NODES_MAX).contains(&nodes), "node {node} of {nodes}");
-            if let Meeting::Address(address) = &member.rendezvous.value {
+            if let Rendezvous::Address(address) = &position.rendezvous.value {
                 let (host, port) = address.rsplit_once(':').expect("an address has a port");
                 assert!(!host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0), "{address}");
             }
             true
         }
         Err(error) => {
-            let error = error.to_string();
+            let error = format!("{error}{}", error.with_flags());
             assert!(!error.contains(char::is_control), "an error is one line: {error:?}");
             false
         }
@@ -76,7 +78,7 @@ pub fn environment(bytes: &[u8]) -> bool {
 }
 
 fn hosts(list: &str) -> bool {
-    let Some(hosts) = expand(list) else { return false };
+    let Some(hosts) = hosts_of(list) else { return false };
     assert!((1..=HOSTS_MAX).contains(&hosts.len()), "{list:?} has {} hosts", hosts.len());
     let bytes: usize = hosts.iter().map(String::len).sum();
     assert!(bytes <= HOST_BYTES_MAX, "the hosts of {list:?} take {bytes} bytes");

@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
-mod args;
 mod checkpoint;
 mod cluster;
 mod decode;
@@ -16,10 +15,6 @@ mod environment;
 mod group;
 mod handshake;
 mod inputs;
-// The launcher is part of the binary `adapm`, which no library offers: its sources are read where they are.
-#[path = "../../adapm-tasks/src/bin/adapm/launcher/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the binary uses more of it than the target does")]
-mod launcher;
 mod link;
 mod notes;
 mod packets;

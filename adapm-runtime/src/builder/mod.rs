@@ -112,12 +112,19 @@ impl<V: Value, S> Builder<V, S> {
     /// machine.
     ///
     /// ```no_run
-    /// # use {adapm_core::{Layout, NodeId}, adapm_runtime::Builder, adapm_transport::group::{Group, GroupConfig, Rendezvous}};
-    /// let config = GroupConfig::new(NodeId(0), 2, Rendezvous::Address("10.0.0.1:4157".to_owned()));
-    /// let group = std::sync::Arc::new(Group::join(config, &mut |roster| eprintln!("{:?}", roster.missing()))?);
-    /// let cluster = Builder::<f32>::new(Layout::dense(&[(1_000, 8)])?).nodes(&group).build()?;
+    /// # use {adapm_core::Layout, adapm_runtime::Builder, adapm_transport::group::launcher, std::sync::Arc};
+    /// // Started by srun, mpirun, torchrun, as an indexed job, or by hand with ADAPM_NODE, ...
+    /// let group = launcher::join(&mut |roster| eprintln!("missing: {:?}", roster.missing()))?.map(Arc::new);
+    /// let mut builder = Builder::<f32>::new(Layout::dense(&[(1_000, 8)])?);
+    /// if let Some(group) = &group {
+    ///     builder = builder.nodes(group);
+    /// }
+    /// let cluster = builder.build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// A process that knows its place by other means calls
+    /// [`Group::join`](adapm_transport::group::Group::join) instead.
     #[must_use]
     pub fn nodes(mut self, nodes: impl Into<Nodes>) -> Self {
         self.settings.nodes = nodes.into();

@@ -47,7 +47,7 @@ pub fn reason(error: &std::io::Error) -> String {
     // What is no word of the system's is somebody's own text.
     let text = match error.get_ref() {
         Some(own) => own.to_string(),
-        None => SystemError::from(error).to_string(),
+        None => return SystemError::from(error).reason(),
     };
     lowered(&text)
 }
@@ -70,7 +70,7 @@ pub fn unreadable(path: &Path, flag: Option<&str>, error: SystemError) -> String
         ErrorKind::PermissionDenied => Some("check its permissions"),
         _ => error.advice(),
     };
-    let reason = lowered(&error.to_string());
+    let reason = error.reason();
     match advice {
         Some(advice) => format!("cannot read {name}: {reason}; {advice}"),
         None => format!("cannot read {name}: {reason}"),

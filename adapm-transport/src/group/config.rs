@@ -2,13 +2,14 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use adapm_core::NodeId;
 
 use crate::net::{ClusterId, Kind, Token};
 
-/// Settings of one process of a group. Those of all processes agree in everything but `node`, `bind` and `advertise`.
+/// Settings of one process of a group. Those of all processes agree in everything but `node`,
+/// `bind` and `advertise`.
 ///
 /// ```
 /// use adapm_core::NodeId;
@@ -28,20 +29,24 @@ pub struct GroupConfig {
     pub rendezvous: Rendezvous,
     /// The cluster; processes of different ones refuse each other. Defaults to 0.
     pub cluster: ClusterId,
-    /// The secret that all processes share. Defaults to none: processes that meet by a file find one there, which node 0 makes
-    /// for the run; others have none.
+    /// The secret that all processes share. Defaults to none: processes that meet by a file find
+    /// one there, which node 0 makes for the run; others have none.
     pub token: Option<Token>,
-    /// What carries the links of parameters; those between control threads are always TCP. Defaults to TCP.
+    /// What carries the links of parameters; those between control threads are always TCP. Defaults
+    /// to TCP.
     pub kind: Kind,
-    /// Address or host name of this machine to listen at. Defaults to the address by which node 0 is reached from here; on
-    /// node 0 to that of the rendezvous, or the loopback address if that is a file.
+    /// Address or host name of this machine to listen at. Defaults to the address by which node 0
+    /// is reached from here; on node 0 to that of the rendezvous, or the loopback address if that
+    /// is a file.
     pub bind: Option<String>,
-    /// Address or host name that others are to dial, if it is not the one to listen at. Defaults to that.
+    /// Address or host name that others are to dial, if it is not the one to listen at. Defaults to
+    /// that.
     pub advertise: Option<String>,
-    /// Whether to do without a token: to make none, and to listen beyond this machine all the same. Defaults to no.
+    /// Whether to do without a token: to make none, and to listen beyond this machine all the same.
+    /// Defaults to no.
     pub insecure: bool,
-    /// Silence after which a node is lost; one that sends heartbeats and answers nothing is after six times as long. Defaults to
-    /// 10 s.
+    /// Silence after which a node is lost; one that sends heartbeats and answers nothing is after
+    /// six times as long. Defaults to 10 s.
     pub dead_after: Duration,
     /// Longest wait for all to join. Defaults to 60 s.
     pub join_timeout: Duration,
@@ -52,9 +57,12 @@ pub struct GroupConfig {
 pub enum Rendezvous {
     /// `host:port`: node 0 listens there.
     Address(String),
-    /// A file in which node 0 writes where it listens, and a secret for the run; for processes of one user on one machine or with
-    /// a shared disk.
+    /// A file in which node 0 writes where it listens, and a secret for the run; for processes of
+    /// one user on one machine or with a shared disk.
     File(PathBuf),
+    /// The same in a folder of the run's own: made for this user alone if it is not there, refused
+    /// if others can write to it, removed by the last process. For folders that all users share.
+    JobFile(PathBuf),
 }
 
 impl GroupConfig {
@@ -76,16 +84,27 @@ impl GroupConfig {
         }
     }
 
-    /// Whether nobody but the nodes of the run can join it, or read and change what goes between them: there is a token, or there
-    /// will be one where they meet.
+    /// Whether nobody but the nodes of the run can join it, or read and change what goes between
+    /// them: there is a token, or there will be one where they meet.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.token.is_some() || self.finds_token()
     }
 
-    /// Whether this node was given no token, and is to find one where all meet: in a file that nobody else can read.
+    /// Whether this node was given no token, and is to find one where all meet: in a file that
+    /// nobody else can read.
     pub(super) fn finds_token(&self) -> bool {
-        matches!(self.rendezvous, Rendezvous::File(_)) && self.token.is_none() && !self.insecure
+        self.rendezvous.file().is_some() && self.token.is_none() && !self.insecure
+    }
+}
+
+impl Rendezvous {
+    /// Returns the file, if they meet by one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Address(_) => None,
+            Self::File(path) | Self::JobFile(path) => Some(path),
+        }
     }
 }
 
@@ -93,7 +112,7 @@ impl fmt::Display for Rendezvous {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => f.write_str(address),
-            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::File(path) | Self::JobFile(path) => write!(f, "file:{}", path.display()),
         }
     }
 }

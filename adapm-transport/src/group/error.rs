@@ -8,6 +8,9 @@ use adapm_core::NodeId;
 use adapm_core::error::OneLine;
 use adapm_core::transport::Loss;
 
+use super::folder::FolderError;
+use super::launcher::error::LauncherError;
+use super::launcher::secret::SecretError;
 use crate::error::PeerLoss;
 use crate::net::NetError;
 use crate::threads::Refusal;
@@ -89,6 +92,12 @@ pub enum GroupError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Processes cannot meet in a folder.
+    Folder(FolderError),
+    /// A launcher or a variable does not say which node this is.
+    Launcher(LauncherError),
+    /// The secret of the processes cannot be used.
+    Secret(SecretError),
     /// A link failed or was refused; the message is the transport's.
     Network {
         /// One line.
@@ -123,6 +132,24 @@ impl GroupError {
             Self::GivenUp { by } => by.first().map(|by| first(*by, Loss::GaveUp)),
             _ => None,
         }
+    }
+}
+
+impl From<FolderError> for GroupError {
+    fn from(error: FolderError) -> Self {
+        Self::Folder(error)
+    }
+}
+
+impl From<LauncherError> for GroupError {
+    fn from(error: LauncherError) -> Self {
+        Self::Launcher(error)
+    }
+}
+
+impl From<SecretError> for GroupError {
+    fn from(error: SecretError) -> Self {
+        Self::Secret(error)
     }
 }
 
@@ -185,6 +212,9 @@ impl fmt::Display for GroupError {
                 write!(f, "`{}` cannot be used as an address: {reason}", OneLine(given))
             }
             Self::File { path, reason } => write!(f, "rendezvous file {}: {reason}", path.display()),
+            Self::Folder(error) => error.fmt(f),
+            Self::Launcher(error) => error.fmt(f),
+            Self::Secret(error) => error.fmt(f),
             Self::Network { message } | Self::System { message } => f.write_str(message),
             Self::Thread(refusal) => refusal.fmt(f),
             Self::Ended => f.write_str("this node has left the group"),

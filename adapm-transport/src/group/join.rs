@@ -88,7 +88,7 @@ impl<'a> Attempt<'a> {
         let port = net.address().socket().map_or(0, |socket| socket.port());
         let file = match &config.rendezvous {
             Rendezvous::Address(_) => None,
-            Rendezvous::File(path) => {
+            Rendezvous::File(path) | Rendezvous::JobFile(path) => {
                 let place = Place { address: SocketAddr::new(advertise, port), secret };
                 Some(RendezvousFile::write(path, &place)?)
             }
@@ -111,7 +111,7 @@ impl<'a> Attempt<'a> {
         let advertise = config.advertise.as_deref();
         let told = config.bind.as_deref().map(place::resolve_host).transpose()?;
         let (text, port) = match (&config.rendezvous, told) {
-            (Rendezvous::File(path), told) => {
+            (Rendezvous::File(path) | Rendezvous::JobFile(path), told) => {
                 RendezvousFile::clear(path)?;
                 let listens = told.unwrap_or([127, 0, 0, 1].into());
                 let advertise = place::advertised(advertise, listens, None)?;
@@ -164,7 +164,7 @@ impl<'a> Attempt<'a> {
         loop {
             let (mut way, from) = match &config.rendezvous {
                 Rendezvous::Address(text) => self.find_way(text)?,
-                Rendezvous::File(path) => {
+                Rendezvous::File(path) | Rendezvous::JobFile(path) => {
                     let (meeting, secret) = self.await_file(path)?;
                     if let Some(secret) = &secret {
                         self.token = secret.token();
@@ -313,7 +313,7 @@ impl<'a> Attempt<'a> {
     /// Node 0 may be elsewhere than it was: the file was an earlier run's, or the name means something else since.
     fn look_again(&self, handle: &Handle, way: &mut Way) -> Option<Waited> {
         let found = match (&self.config.rendezvous, &way.names) {
-            (Rendezvous::File(path), _) if !way.meeting.is_empty() => {
+            (Rendezvous::File(path) | Rendezvous::JobFile(path), _) if !way.meeting.is_empty() => {
                 let place = RendezvousFile::read(path).ok()??;
                 if self.config.finds_token() && place.secret != way.secret {
                     return Some(Waited::Apart);

@@ -9,8 +9,9 @@ use std::sync::atomic::AtomicBool;
 use adapm_core::NodeId;
 use adapm_core::transport::Farewell;
 
-use super::config::GroupConfig;
+use super::config::{GroupConfig, Rendezvous};
 use super::error::GroupError;
+use super::folder::JobFolder;
 use super::handle::Handle;
 use super::join::{self, Attempt, Joined};
 use super::place::RendezvousFile;
@@ -32,7 +33,9 @@ pub struct Group {
     handle: Handle,
     listens: IpAddr,
     advertise: IpAddr,
+    // Dropped in this order: a folder goes once it is empty.
     _file: Option<RendezvousFile>,
+    _folder: Option<JobFolder>,
 }
 
 impl Group {
@@ -44,10 +47,14 @@ impl Group {
     /// Who is missing or cannot be reached after [`GroupConfig::join_timeout`], an address that cannot be used, or why one
     /// node has refused another. All nodes that are there learn of it.
     pub fn join(mut config: GroupConfig, watch: &mut dyn FnMut(&Roster)) -> Result<Self, GroupError> {
+        let folder = match &config.rendezvous {
+            Rendezvous::JobFile(path) => Some(JobFolder::of(path)?),
+            _ => None,
+        };
         let joined = Attempt::new(&config, watch)?.run()?;
         let Joined { handle, listens, advertise, file, token } = joined;
         config.token = token;
-        Ok(Self { config, handle, listens, advertise, _file: file })
+        Ok(Self { config, handle, listens, advertise, _file: file, _folder: folder })
     }
 
     /// Gives `bytes` to all and returns what all have given, by node. A collective; any size.

@@ -25,7 +25,8 @@
 //!
 //! | file | subject |
 //! | --- | --- |
-//! | `config`, `place`, `join` | from settings to a process that has joined |
+//! | [`launcher`] | who started the processes: Slurm, MPI, torchrun, Kubernetes |
+//! | `config`, `folder`, `place`, `join` | from settings to a process that has joined |
 //! | `control`, `shared`, `handle` | the control thread, and what calls of other threads ask of it |
 //! | `collective` | bytes of all for all or for node 0, without I/O |
 //! | `losses` | who counts as lost when some cannot reach others, without I/O |
@@ -39,8 +40,10 @@ mod collective;
 mod config;
 mod control;
 mod error;
+mod folder;
 mod handle;
 mod join;
+pub mod launcher;
 mod losses;
 mod member;
 mod mesh;
@@ -54,6 +57,7 @@ pub(crate) mod testing;
 
 pub use config::{GroupConfig, Rendezvous};
 pub use error::GroupError;
+pub use folder::FolderError;
 pub use member::Group;
 pub use roster::{Member, Roster};
 pub use shared::LossWatch;

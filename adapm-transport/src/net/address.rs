@@ -49,6 +49,15 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Tcp, Self::Tokio, Self::Zmq, Self::Unix];
 
+    /// Returns those that this build has.
+    pub fn available() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|kind| match kind {
+            Self::Tcp | Self::Unix => true,
+            Self::Tokio => cfg!(feature = "tokio"),
+            Self::Zmq => cfg!(feature = "zmq"),
+        })
+    }
+
     /// The scheme of its addresses.
     #[must_use]
     pub const fn scheme(self) -> &'static str {

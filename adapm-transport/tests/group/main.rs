@@ -24,7 +24,7 @@ fn file() -> Rendezvous {
 
 fn path(rendezvous: &Rendezvous) -> PathBuf {
     match rendezvous {
-        Rendezvous::File(path) => path.clone(),
+        Rendezvous::File(path) | Rendezvous::JobFile(path) => path.clone(),
         Rendezvous::Address(address) => panic!("{address} is no file"),
     }
 }

@@ -38,7 +38,7 @@ pub(crate) use demo::DemoArgs;
 pub(crate) use export::{ExportArgs, ExportWordsArgs};
 pub(crate) use given::{Given, Settings, deepest};
 pub(crate) use launch::LaunchArgs;
-pub(crate) use processes::{ProcessArgs, SECONDS_WANTED, seconds, transports};
+pub(crate) use processes::ProcessArgs;
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use token::TokenArgs;
 pub(crate) use trace::{TraceArgs, TraceKeysArgs};

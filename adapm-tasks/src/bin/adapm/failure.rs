@@ -20,6 +20,7 @@ use adapm_tasks::run::{CheckpointError, ConfigError, Split, TaskError, Wanted};
 use adapm_tasks::simulate::SimulateError;
 use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
+use adapm_transport::group::launcher::{LauncherError, SecretError};
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -27,8 +28,6 @@ use crate::args::{Cli, Given};
 use crate::bench::error::ChildError;
 use crate::format;
 use crate::launch::error::LaunchError;
-use crate::launcher::LauncherError;
-use crate::processes::folder::FolderError;
 use crate::recipe::UnknownRecipe;
 use crate::terminal::Stream;
 use crate::token::TokenError;
@@ -77,8 +76,6 @@ pub(crate) enum Failure {
     Launch(LaunchError),
     /// Who started this process left half of what is needed.
     Launcher(LauncherError),
-    /// The processes of this host cannot meet.
-    Folder(FolderError),
     /// The other processes did not come, or are gone.
     Group(GroupError),
     /// A verb that measures between processes has no other.
@@ -110,6 +107,12 @@ impl From<LaunchError> for Failure {
 impl From<TokenError> for Failure {
     fn from(error: TokenError) -> Self {
         Self::Token(error)
+    }
+}
+
+impl From<SecretError> for Failure {
+    fn from(error: SecretError) -> Self {
+        Self::Token(error.into())
     }
 }
 
@@ -213,7 +216,6 @@ impl Failure {
             | Self::Odd
             | Self::Stdout(_)
             | Self::Signals(_)
-            | Self::Folder(_)
             | Self::Bench(_)
             | Self::Child(_) => 1,
             Self::Interrupted(code) => *code,
@@ -293,10 +295,9 @@ impl Failure {
                 files::reason(error)
             )),
             Self::Launch(error) => Some(error.to_string()),
-            Self::Launcher(error) => Some(error.to_string()),
+            Self::Launcher(error) => Some(error.with_flags().to_string()),
             Self::Token(error) => Some(error.to_string()),
             Self::Trace(error) => Some(error.to_string()),
-            Self::Folder(error) => Some(error.to_string()),
             Self::Group(error) => Some(error.to_string()),
             Self::Between(_, reason) => Some(reason.clone()),
             Self::Simulate(error) => Some(error.to_string()),

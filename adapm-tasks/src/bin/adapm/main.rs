@@ -27,7 +27,6 @@ mod json;
 mod kge;
 mod launch;
 mod launched;
-mod launcher;
 mod mf;
 mod nearest;
 mod output;

@@ -5,7 +5,7 @@ use adapm_transport::net::Kind;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::processes::{transport, transports};
+use super::processes::transport;
 use crate::bench::subject::Subject;
 
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ impl BenchArgs {
 
     /// The links between nodes to measure.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
-        transports().filter(|kind| self.transport.is_empty() || self.transport.contains(kind)).collect()
+        Kind::available().filter(|kind| self.transport.is_empty() || self.transport.contains(kind)).collect()
     }
 }
 

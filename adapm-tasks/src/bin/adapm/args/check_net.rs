@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use adapm_transport::group::launcher::seconds;
 use clap::Args;
 
 use crate::args::ProcessArgs;
-use crate::args::processes::seconds;
 
 #[derive(Debug, Args)]
 #[command(after_help = CHECK_NET_EXAMPLES, args_override_self = true)]

@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use adapm_transport::group::launcher::seconds;
 use adapm_transport::net::Kind;
 use clap::Args;
 
-use crate::args::processes::{seconds, transport};
+use crate::args::processes::transport;
 
 #[derive(Debug, Args)]
 #[command(after_help = LAUNCH_EXAMPLES, args_override_self = true)]

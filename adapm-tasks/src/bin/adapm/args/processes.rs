@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adapm_transport::group::launcher::seconds;
 use adapm_transport::net::Kind;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -43,44 +44,5 @@ pub(crate) struct ProcessArgs {
 
 /// One of the ways to carry frames.
 pub(super) fn transport() -> impl clap::builder::TypedValueParser<Value = Kind> {
-    PossibleValuesParser::new(transports().map(Kind::scheme)).try_map(|name| name.parse::<Kind>())
-}
-
-/// Those that this build has.
-pub(crate) fn transports() -> impl Iterator<Item = Kind> {
-    Kind::ALL.into_iter().filter(|kind| match kind {
-        Kind::Tokio => cfg!(feature = "tokio"),
-        Kind::Zmq => cfg!(feature = "zmq"),
-        _ => true,
-    })
-}
-
-/// A time that a person can mean: at least a millisecond, at most a day. What is less would be none at all once it is counted in
-/// nanoseconds.
-pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (SECONDS_MIN..=SECONDS_MAX).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or(SECONDS_WANTED)
-}
-
-/// What to give instead of what is no time.
-pub(crate) const SECONDS_WANTED: &str = "give seconds, from 0.001 to 86400";
-
-const SECONDS_MIN: f64 = 0.001;
-const SECONDS_MAX: f64 = 86_400.0;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_too_short_to_count_is_refused_like_none_and_like_what_is_no_time() {
-        for text in
-            ["1e-300", "1e-10", "0", "-0", "-1", "0.000999", "86400.1", "1e300", "inf", "nan", "", "5s"]
-        {
-            assert_eq!(seconds(text), Err(SECONDS_WANTED), "{text}");
-        }
-        for (text, millis) in [("0.001", 1), ("5", 5_000), ("1e2", 100_000), ("86400", 86_400_000)] {
-            assert_eq!(seconds(text), Ok(Duration::from_millis(millis)), "{text}");
-        }
-    }
+    PossibleValuesParser::new(Kind::available().map(Kind::scheme)).try_map(|name| name.parse::<Kind>())
 }

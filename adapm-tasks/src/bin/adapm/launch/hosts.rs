@@ -2,8 +2,9 @@
 
 use std::net::Ipv6Addr;
 
+use adapm_transport::group::launcher::join_host;
+
 use crate::launch::error::LaunchError;
-use crate::launcher::join_host;
 
 /// One host, as it was given: `HOST`, `USER@HOST`, or with an IPv6 address, with or without brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]

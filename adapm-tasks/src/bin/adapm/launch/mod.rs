@@ -20,6 +20,8 @@ use std::time::Duration;
 
 use console::{Color, Style};
 
+use adapm_tasks::files;
+use adapm_transport::group::launcher::read_secret;
 use adapm_transport::net::Token;
 use adapm_transport::threads::Refusal;
 
@@ -33,7 +35,6 @@ use crate::launch::secret::{PrivateFolder, Secret};
 use crate::launch::supervise::Watch;
 use crate::launched;
 use crate::terminal::{PREFIX, Stream};
-use crate::token;
 
 /// Starts the processes, passes on what they print and what is asked of them, and tells how they ended.
 pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
@@ -41,7 +42,11 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     let nodes = args.nodes.unwrap_or(args.hosts.len());
     let inner = inner::check(args, nodes)?;
     let secret = match &args.token_file {
-        Some(path) => Secret::of(token::read_text("--token-file", path)?),
+        Some(path) => {
+            // An input, which nothing written may replace.
+            let _ = files::open(path);
+            Secret::of(read_secret("--token-file", path)?)
+        }
         None => Secret::fresh().map_err(system("random bytes"))?,
     };
     // Before the first process: its end must not be missed.

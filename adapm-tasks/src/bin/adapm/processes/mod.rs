@@ -1,10 +1,8 @@
 //! The other processes of a run: whether there are any, how this one joins them, and how it leaves.
 //!
-//! [`settings`] reads flags and variables, [`folder`] is where processes of one host meet, [`watch`] and [`table`] show who has joined.
-//! The meeting itself is [`adapm_transport::group`]'s.
+//! [`watch`] and [`table`] show who has joined. Where the processes are, and the meeting itself, is
+//! [`adapm_transport::group`]'s.
 
-pub(crate) mod folder;
-mod settings;
 mod table;
 mod watch;
 
@@ -12,13 +10,13 @@ use std::process;
 use std::sync::Arc;
 
 use adapm_core::transport::Farewell;
-use adapm_transport::group::{self, Group, GroupConfig, Roster};
+use adapm_transport::group::launcher::{self, Environment, Flags, Placement};
+use adapm_transport::group::{self, Group, GroupConfig, Rendezvous, Roster};
 
 use crate::args::ProcessArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::launched;
-use crate::launcher::{self, Asked, Environment, Meeting, Placement};
 use crate::output::Output;
 use crate::processes::table::Seat;
 use crate::processes::watch::{View, Watch};
@@ -40,8 +38,8 @@ pub(crate) struct Company {
     pub(crate) config: GroupConfig,
 }
 
-/// Finds the other processes, if there are any, does `work` with them, and takes leave of them as it ended. What several processes
-/// cannot do, `check` refuses before they meet.
+/// Finds the other processes, if there are any, does `work` with them, and takes leave of them as
+/// it ended. What several processes cannot do, `check` refuses before they meet.
 pub(crate) fn with(
     args: &ProcessArgs,
     nodes: Option<usize>,
@@ -49,25 +47,26 @@ pub(crate) fn with(
     check: impl FnOnce() -> Result<(), Failure>,
     work: impl FnOnce(&Processes) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let environment = Environment::new(&launcher::process_variable, launcher::process_parent());
-    let asked = Asked { node: args.node, nodes, rendezvous: args.rendezvous.clone() };
-    let placement = launcher::place(&asked, &environment)?;
+    let environment = Environment::of_process();
+    let flags = Flags {
+        node: args.node,
+        nodes,
+        rendezvous: args.rendezvous.clone(),
+        kind: args.transport,
+        dead_after: args.dead_after,
+    };
+    let placement = launcher::place(&flags, &environment)?;
     // Before the launcher is followed: a secret may come as the first line of what it says.
     let token = token::find(args.token_file.as_deref(), &environment)?;
     launched::follow(interrupt).map_err(Failure::Signals)?;
-    let Placement::Member(member) = placement else { return work(&Processes::Alone) };
+    let Placement::Among(position) = placement else { return work(&Processes::Alone) };
     check()?;
-    interrupt.place(member.node.value, member.nodes.value, settings::dead_after(args, &environment)?);
 
-    let config = settings::group(args, &environment, &member, token)?;
-    let _folder = match &member.rendezvous.value {
-        Meeting::JobFile(path) => Some(folder::JobFolder::of(path).map_err(Failure::Folder)?),
-        // The launcher's own folder, which would stay if the launcher were killed.
-        Meeting::File(path) if launched::is_launched() => folder::JobFolder::of(path).ok(),
-        _ => None,
-    };
-    let heading = table::heading(&member, config.kind.scheme(), config.is_sealed(), Stream::Stderr.width());
-    let mut watch = Watch::new(member.node.value, heading);
+    let mut config = configured(args, position.config(&flags, &environment)?);
+    config.token = token;
+    interrupt.place(position.node.value, position.nodes.value, config.dead_after);
+    let heading = table::heading(&position, config.kind.scheme(), config.is_sealed(), Stream::Stderr.width());
+    let mut watch = Watch::new(position.node.value, heading);
     let group = Group::join(config.clone(), &mut |roster| {
         watch.look(&view(roster));
         if let Some(code) = interrupt.exit_code() {
@@ -88,6 +87,23 @@ pub(crate) fn with(
     let company = Company { group, config };
     let result = work(&Processes::Among(company.clone()));
     company.leave(result, interrupt)
+}
+
+/// What flags say beside who meets where.
+fn configured(args: &ProcessArgs, mut config: GroupConfig) -> GroupConfig {
+    config.bind.clone_from(&args.bind);
+    config.advertise.clone_from(&args.advertise);
+    config.insecure = args.insecure;
+    if let Some(join_timeout) = args.join_timeout {
+        config.join_timeout = join_timeout;
+    }
+    // The launcher's own folder, which would stay if the launcher were killed.
+    if let Rendezvous::File(path) = &config.rendezvous
+        && launched::is_launched()
+    {
+        config.rendezvous = Rendezvous::JobFile(path.clone());
+    }
+    config
 }
 
 impl Processes {
@@ -127,12 +143,14 @@ impl Processes {
 }
 
 impl Company {
-    /// Leaves, and says how the run ended for this process: by whatever ended it for all, if there is such a thing.
+    /// Leaves, and says how the run ended for this process: by whatever ended it for all, if there
+    /// is such a thing.
     fn leave(&self, result: Result<(), Failure>, interrupt: &Interrupt) -> Result<(), Failure> {
         let failure = self.group.failure();
         let stopped = interrupt.exit_code().or_else(|| self.group.stop_code().map(stop_exit_code));
         let result = match (result, failure) {
-            // What an operation says of a lost node is what the group says, with less of where it was.
+            // What an operation says of a lost node is what the group says, with less of where it
+            // was.
             (Err(error), Some(failure)) if error.is_loss() => Err(Failure::Group(failure)),
             (Ok(()), _) => stopped.map_or(Ok(()), |code| Err(Failure::Interrupted(code))),
             (result, _) => result,
@@ -147,7 +165,8 @@ impl Company {
     }
 }
 
-/// The exit code of a process that another one asked to stop: that one's, or that of a SIGTERM if it gave none.
+/// The exit code of a process that another one asked to stop: that one's, or that of a SIGTERM if
+/// it gave none.
 fn stop_exit_code(code: u8) -> u8 {
     if code > 128 { code } else { 128 + 15 }
 }

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use adapm_transport::group::launcher::Position;
+
 use crate::format;
-use crate::launcher::{Meeting, Member};
 use crate::table::Table;
 
 /// What is known of one node that has joined.
@@ -16,15 +17,16 @@ pub(super) struct Seat {
     pub(super) rtt: Option<Duration>,
 }
 
-/// What node 0 says of the whole, and every other node of itself: with the flags and variables that said so.
-pub(super) fn heading(member: &Member, transport: &str, is_sealed: bool, width: usize) -> String {
-    let Member { node, nodes, rendezvous, launcher, .. } = member;
+/// What node 0 says of the whole, and every other node of itself: with the flags and variables that
+/// said so.
+pub(super) fn heading(position: &Position, transport: &str, is_sealed: bool, width: usize) -> String {
+    let Position { node, nodes, rendezvous, launcher, .. } = position;
     let launcher = launcher.map_or_else(String::new, |launcher| format!("{launcher}: "));
     let from = format!(
         "{launcher}node from {}, count from {}, meeting from {}",
         node.origin, nodes.origin, rendezvous.origin
     );
-    let place = place(&rendezvous.value);
+    let place = &rendezvous.value;
     let sealed = if is_sealed { "sealed" } else { "not sealed, for want of a token" };
     let nodes = nodes.value;
     match node.value {
@@ -78,14 +80,6 @@ pub(super) fn waiting(seats: &[Option<Seat>]) -> String {
     )
 }
 
-/// Where nodes meet, as `--rendezvous` takes it.
-pub(super) fn place(meeting: &Meeting) -> String {
-    match meeting {
-        Meeting::Address(address) => address.clone(),
-        Meeting::File(path) | Meeting::JobFile(path) => format!("file:{}", path.display()),
-    }
-}
-
 const CLUSTER: &str = "cluster   ";
 
 /// Names of missing nodes in one line.
@@ -93,8 +87,10 @@ const NAMES_MAX: usize = 12;
 
 #[cfg(test)]
 mod tests {
+    use adapm_transport::group::Rendezvous;
+    use adapm_transport::group::launcher::Sourced;
+
     use super::*;
-    use crate::launcher::Sourced;
 
     fn seat(last: u8, rtt: Option<Duration>) -> Option<Seat> {
         Some(Seat { address: SocketAddr::from(([10, 0, 0, last], 4157)), host: "ann".into(), pid: 7, rtt })
@@ -110,10 +106,10 @@ mod tests {
 
     #[test]
     fn the_heading_says_where_each_value_came_from() {
-        let member = |node| Member {
+        let member = |node| Position {
             node: Sourced { value: node, origin: "SLURM_PROCID" },
             nodes: Sourced { value: 4, origin: "--nodes" },
-            rendezvous: Sourced { value: Meeting::File("x/y".into()), origin: "SLURM_JOB_NODELIST" },
+            rendezvous: Sourced { value: Rendezvous::File("x/y".into()), origin: "SLURM_JOB_NODELIST" },
             job: None,
             launcher: Some("Slurm"),
         };

@@ -1,4 +1,5 @@
-//! What people see while processes join: the table at once or when it is complete, then who comes, then whom all wait for.
+//! What people see while processes join: the table at once or when it is complete, then who comes,
+//! then whom all wait for.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -109,7 +110,8 @@ impl Watch {
 }
 
 impl Refused {
-    /// Says who was refused since it was said last, at most once a second: a flood must not fill a log.
+    /// Says who was refused since it was said last, at most once a second: a flood must not fill a
+    /// log.
     fn tell(&mut self, view: &View<'_>, now: Instant, text: &mut String) {
         let known = view.refused.iter().rposition(|line| Some(line) == self.last.as_ref());
         let news = &view.refused[known.map_or(0, |known| known + 1)..];

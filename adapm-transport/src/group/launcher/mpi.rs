@@ -1,11 +1,16 @@
-//! Launchers of MPI programs: Open MPI's and MVAPICH's own, MPICH's Hydra, and whoever speaks PMIx or PMI.
+//! Launchers of MPI programs: Open MPI's and MVAPICH's own, MPICH's Hydra, and whoever speaks PMIx
+//! or PMI.
 //!
-//! They tell ranks, not hosts. If all ranks are on one host they meet through a file named after the job; else somebody has to say where.
+//! They tell ranks, not hosts. If all ranks are on one host they meet through a file named after
+//! the job; else somebody has to say where.
 
 use std::path::PathBuf;
 
-use crate::launcher::placement::file_name;
-use crate::launcher::{Environment, Found, LauncherError, Meeting, Sourced};
+use super::environment::Environment;
+use super::error::LauncherError;
+use super::found::{Found, Sourced};
+use super::meeting::file_name;
+use crate::group::config::Rendezvous;
 
 /// The variables of one launcher.
 struct Dialect {
@@ -55,7 +60,7 @@ fn find(environment: &Environment<'_>, dialect: &Dialect) -> Result<Option<Found
     let one_host = environment.number(dialect.local_size)? == Some(nodes.value);
     let rendezvous = job.as_deref().filter(|_| one_host).map(|job| {
         let folder = PathBuf::from(environment.temporary_folder());
-        Sourced { value: Meeting::JobFile(folder.join(file_name("mpi", job))), origin: dialect.local_size }
+        Sourced { value: Rendezvous::JobFile(folder.join(file_name("mpi", job))), origin: dialect.local_size }
     });
     Ok(Some(Found {
         launcher: dialect.launcher,

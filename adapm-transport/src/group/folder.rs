@@ -1,22 +1,29 @@
-//! The folder in which the processes of a job meet: nobody else may write there, else a stranger could say where node 0 is.
+//! The folder in which the processes of a job meet: nobody else may write there, else a stranger
+//! could say where node 0 is.
 
-use std::fmt;
+use core::fmt;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use adapm_tasks::files;
+use crate::error::SystemError;
 
 /// A folder that is removed once nothing is left in it.
 #[derive(Debug)]
 pub(super) struct JobFolder(PathBuf);
 
 /// Why the processes cannot meet in a folder.
-#[derive(Debug)]
-pub(crate) enum FolderError {
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FolderError {
     /// It cannot be made or looked at.
-    Unusable { path: PathBuf, error: io::Error },
+    Unusable {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        error: SystemError,
+    },
     /// Somebody else can write to it.
     Foreign(PathBuf),
 }
@@ -27,12 +34,12 @@ impl JobFolder {
         let path = file.parent().unwrap_or(Path::new(".")).to_owned();
         match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(FolderError::Unusable { path, error });
+                return Err(FolderError::Unusable { path, error: error.into() });
             }
             _ => {}
         }
         match fs::symlink_metadata(&path) {
-            Err(error) => Err(FolderError::Unusable { path, error }),
+            Err(error) => Err(FolderError::Unusable { path, error: error.into() }),
             Ok(found) => {
                 let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
                 if own && found.mode() & 0o077 == 0 {
@@ -47,10 +54,13 @@ impl JobFolder {
 
 impl Drop for JobFolder {
     fn drop(&mut self) {
-        // The last process succeeds; what a killed one leaves is an empty folder among temporary ones.
+        // The last process succeeds; what a killed one leaves is an empty folder among temporary
+        // ones.
         let _ = fs::remove_dir(&self.0);
     }
 }
+
+impl core::error::Error for FolderError {}
 
 impl fmt::Display for FolderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,7 +70,7 @@ impl fmt::Display for FolderError {
                     f,
                     "the processes cannot meet in {}: {}; give --rendezvous HOST:PORT",
                     path.display(),
-                    files::reason(error)
+                    error.reason()
                 )
             }
             Self::Foreign(path) => write!(

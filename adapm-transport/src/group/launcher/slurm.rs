@@ -1,13 +1,17 @@
 //! Slurm: processes that `srun` started.
 //!
-//! A shell in an allocation (`salloc`, a batch script) has most of these variables too, and even `SLURM_PROCID=0`, but there is no
-//! step around it, or one of the numbers that Slurm keeps for such shells: a plain `adapm train` there is on its own.
+//! A shell in an allocation (`salloc`, a batch script) has most of these variables too, and even
+//! `SLURM_PROCID=0`, but there is no step around it, or one of the numbers that Slurm keeps for
+//! such shells: a plain `adapm train` there is on its own.
 
 use std::path::PathBuf;
 
-use crate::launcher::hostlist;
-use crate::launcher::placement::{file_name, join_host};
-use crate::launcher::{Environment, Found, LauncherError, Meeting, Sourced};
+use super::environment::Environment;
+use super::error::LauncherError;
+use super::found::{Found, Sourced};
+use super::hostlist;
+use super::meeting::{file_name, join_host};
+use crate::group::config::Rendezvous;
 
 /// Finds a process of a step.
 pub(super) fn find(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
@@ -39,7 +43,7 @@ fn rendezvous(
     environment: &Environment<'_>,
     job: usize,
     step: usize,
-) -> Result<Option<Sourced<Meeting>>, LauncherError> {
+) -> Result<Option<Sourced<Rendezvous>>, LauncherError> {
     let lists = ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"];
     let list = lists.into_iter().find_map(|name| Some((name, environment.text(name)?)));
     let Some((name, list)) = list else { return Ok(None) };
@@ -49,9 +53,9 @@ fn rendezvous(
     let [first, others @ ..] = hosts.as_slice() else { return Ok(None) };
     let value = if others.is_empty() {
         let folder = PathBuf::from(environment.temporary_folder());
-        Meeting::JobFile(folder.join(file_name("slurm", &format!("{job}.{step}"))))
+        Rendezvous::JobFile(folder.join(file_name("slurm", &format!("{job}.{step}"))))
     } else {
-        Meeting::Address(join_host(first, port(job, step)))
+        Rendezvous::Address(join_host(first, port(job, step)))
     };
     Ok(Some(Sourced { value, origin: name }))
 }
@@ -74,7 +78,8 @@ fn first_number(
     Ok(None)
 }
 
-/// Steps from here on are shells and helpers: interactive, batch, external. Slurm counts the others from 0.
+/// Steps from here on are shells and helpers: interactive, batch, external. Slurm counts the others
+/// from 0.
 const STEP_RESERVED: usize = 0xffff_fff0;
 
 /// Below the ports that systems give to those who do not ask for one.

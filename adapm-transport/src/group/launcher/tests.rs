@@ -1,20 +1,21 @@
 //! Environments as launchers leave them, and broken ones, each with the place that follows.
 
 use super::*;
+use crate::group::config::Rendezvous;
 
 /// `2 of 4 at HOST:PORT [node, nodes, rendezvous]`, `alone`, or what is wrong.
-fn told(flags: &Asked, variables: &str) -> String {
+fn told(flags: &Flags, variables: &str) -> String {
     let variable = |name: &str| {
         let mut pairs = variables.split_whitespace().filter_map(|pair| pair.split_once('='));
         pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
     };
     match place(flags, &Environment::new(&variable, Some("77-1234".to_owned()))) {
         Ok(Placement::Alone) => "alone".to_owned(),
-        Ok(Placement::Member(member)) => {
-            let Member { node, nodes, rendezvous, job, launcher } = member;
+        Ok(Placement::Among(member)) => {
+            let Position { node, nodes, rendezvous, job, launcher } = member;
             let place = match rendezvous.value {
-                Meeting::Address(address) => address,
-                Meeting::File(path) | Meeting::JobFile(path) => path.display().to_string(),
+                Rendezvous::Address(address) => address,
+                Rendezvous::File(path) | Rendezvous::JobFile(path) => path.display().to_string(),
             };
             let origins = [node.origin, nodes.origin, rendezvous.origin].join(", ");
             let by = launcher.map_or_else(String::new, |launcher| format!(" by {launcher}"));
@@ -22,7 +23,7 @@ fn told(flags: &Asked, variables: &str) -> String {
             format!("{} of {} at {place} [{origins}]{by}{job}", node.value, nodes.value)
         }
         Err(error) => {
-            let text = error.to_string();
+            let text = error.with_flags().to_string();
             assert!(!text.contains('\n'), "{text}");
             text
         }
@@ -32,19 +33,19 @@ fn told(flags: &Asked, variables: &str) -> String {
 #[track_caller]
 fn table(rows: &[(&str, &str)]) {
     for (variables, expected) in rows {
-        assert_eq!(told(&Asked::default(), variables), *expected, "{variables}");
+        assert_eq!(told(&Flags::default(), variables), *expected, "{variables}");
     }
 }
 
 /// The answer must begin with what names the flag or variable.
 #[track_caller]
-fn refused(flags: &Asked, variables: &str, words: &str) {
+fn refused(flags: &Flags, variables: &str, words: &str) {
     let answer = told(flags, variables);
     assert!(answer.starts_with(words), "{variables}: {answer}");
 }
 
-fn flags(node: Option<usize>, nodes: Option<usize>, rendezvous: Option<&str>) -> Asked {
-    Asked { node, nodes, rendezvous: rendezvous.map(str::to_owned) }
+fn flags(node: Option<usize>, nodes: Option<usize>, rendezvous: Option<&str>) -> Flags {
+    Flags { node, nodes, rendezvous: rendezvous.map(str::to_owned), ..Flags::default() }
 }
 
 const SRUN: &str = "SLURM_JOB_ID=4711 SLURM_STEP_ID=2 SLURM_PROCID=3 SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=4 \
@@ -144,7 +145,7 @@ fn torchrun_leaves_its_port_to_its_store() {
         ("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=http", "MASTER_PORT is 'http'"),
         ("RANK=0 WORLD_SIZE=2", "WORLD_SIZE makes this one of 2 nodes, but does not say where"),
     ] {
-        refused(&Asked::default(), variables, words);
+        refused(&Flags::default(), variables, words);
     }
 }
 
@@ -202,7 +203,7 @@ fn half_of_slurm_names_the_other_half() {
             "SLURM_PROCID is 2, but SLURM_NTASKS is 2",
         ),
     ] {
-        refused(&Asked::default(), variables, words);
+        refused(&Flags::default(), variables, words);
     }
 }
 
@@ -223,7 +224,8 @@ fn ranks_of_mpi_on_one_host_meet_through_a_file() {
         ),
         ("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_LOCAL_SIZE=1", "alone"),
         ("PMI_RANK=0 PMI_SIZE=1", "alone"),
-        // What `mpirun` starts in a Slurm job inherits the variables of Slurm's step for its daemons.
+        // What `mpirun` starts in a Slurm job inherits the variables of Slurm's step for its
+        // daemons.
         (&format!("SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 {OPEN_MPI}"), open_mpi),
         // `srun --mpi=pmi2` counts as Slurm, which knows the hosts.
         (
@@ -249,7 +251,7 @@ fn ranks_of_mpi_on_several_hosts_must_be_told_where_to_meet() {
             "PMIX_RANK is given, but not how many nodes there are: give --nodes",
         ),
     ] {
-        refused(&Asked::default(), variables, words);
+        refused(&Flags::default(), variables, words);
     }
     let pmix = told(&flags(None, Some(2), Some("a:1")), "PMIX_RANK=1 PMIX_NAMESPACE=x@1");
     assert_eq!(pmix, "1 of 2 at a:1 [PMIX_RANK, --nodes, --rendezvous] by PMIx job x@1");
@@ -270,12 +272,12 @@ fn a_pod_is_one_of_several_only_if_it_is_told_of_how_many() {
         "four nodes in each pod"
     );
     refused(
-        &Asked::default(),
+        &Flags::default(),
         "JOB_COMPLETION_INDEX=3 ADAPM_NODES=4",
         "ADAPM_NODES makes this one of 4 nodes, but does not say where they meet: give --rendezvous",
     );
     refused(
-        &Asked::default(),
+        &Flags::default(),
         "JOB_COMPLETION_INDEX=0 ADAPM_RENDEZVOUS=a:1",
         "ADAPM_RENDEZVOUS is given, but not how many",
     );
@@ -301,9 +303,63 @@ fn of_two_launchers_the_first_counts() {
 }
 
 #[test]
+fn without_flags_a_message_advises_variables() {
+    let told = |variables: &[(&str, &str)]| {
+        let variable =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        place(&Flags::default(), &Environment::new(&variable, None)).expect_err("half").to_string()
+    };
+    for (variables, expected) in [
+        (&[("ADAPM_NODES", "2")][..], "ADAPM_NODES is given, but not which node this is: set ADAPM_NODE"),
+        (&[("ADAPM_NODE", "0")], "ADAPM_NODE is given, but not how many nodes there are: set ADAPM_NODES"),
+        (
+            &[("PMI_RANK", "0"), ("PMI_SIZE", "2")],
+            "PMI_SIZE makes this one of 2 nodes, but does not say where they meet: set ADAPM_RENDEZVOUS \
+             to HOST:PORT with the host of node 0, the same on all",
+        ),
+        (
+            &[("RANK", "0")],
+            "RANK is set but WORLD_SIZE is not: torchrun sets both; unset RANK, or set ADAPM_NODE, \
+             ADAPM_NODES and ADAPM_RENDEZVOUS",
+        ),
+    ] {
+        assert_eq!(told(variables), expected);
+    }
+}
+
+#[test]
+fn a_position_has_the_settings_of_its_group() {
+    let settings = |transport: &'static str, dead_after: &'static str| {
+        let variable = |name: &str| {
+            let value = match name {
+                "ADAPM_NODE" | "ADAPM_JOB" => "1",
+                "ADAPM_NODES" => "3",
+                "ADAPM_RENDEZVOUS" => "a:4157",
+                "ADAPM_TRANSPORT" => transport,
+                "ADAPM_DEAD_AFTER" => dead_after,
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        let (flags, environment) = (Flags::default(), Environment::new(&variable, None));
+        let Ok(Placement::Among(position)) = place(&flags, &environment) else { panic!("three nodes") };
+        position.config(&flags, &environment).map_err(|error| error.to_string())
+    };
+    let config = settings("unix", "2.5").expect("all is well");
+    assert_eq!((config.node.index(), config.nodes), (1, 3));
+    assert_eq!(config.rendezvous, Rendezvous::Address("a:4157".to_owned()));
+    assert_eq!((config.kind.scheme(), config.dead_after.as_millis()), ("unix", 2_500));
+    assert_eq!(config.cluster.0, 0xaf63_ac4c_8601_9afc, "the digest of the job's name");
+    let error = settings("pigeon", "").expect_err("no transport");
+    assert!(error.starts_with("ADAPM_TRANSPORT is 'pigeon': give one of tcp, "), "{error}");
+    let error = settings("tcp", "soon").expect_err("no time");
+    assert_eq!(error, "ADAPM_DEAD_AFTER is 'soon': give seconds, from 0.001 to 86400");
+}
+
+#[test]
 fn what_variables_hold_stays_in_one_line() {
     let variable = |name: &str| (name == "PMI_RANK").then(|| "1\n\u{1b}[2J".to_owned());
-    let error = place(&Asked::default(), &Environment::new(&variable, None)).expect_err("no number");
+    let error = place(&Flags::default(), &Environment::new(&variable, None)).expect_err("no number");
     assert_eq!(error.to_string(), "PMI_RANK is '1\\n\\u{1b}[2J': give a whole number, or unset it");
 }
 
@@ -336,7 +392,7 @@ fn half_of_what_is_needed_and_numbers_that_are_none_are_refused() {
         ("SLURM_STEP_ID=x", "SLURM_STEP_ID is 'x'"),
         ("JOB_COMPLETION_INDEX=99999999999999999999999", "JOB_COMPLETION_INDEX is '9999"),
     ] {
-        refused(&Asked::default(), variables, words);
+        refused(&Flags::default(), variables, words);
     }
     refused(
         &flags(Some(5), Some(4), Some("a:1")),
@@ -354,7 +410,7 @@ fn a_meeting_place_is_a_host_and_a_port_or_a_file() {
         let words = format!("--rendezvous is '{text}': give HOST:PORT, or file:PATH");
         refused(&flags(Some(0), Some(2), Some(text)), "", &words);
         refused(
-            &Asked::default(),
+            &Flags::default(),
             &format!("ADAPM_RENDEZVOUS={text}"),
             &format!("ADAPM_RENDEZVOUS is '{text}'"),
         );

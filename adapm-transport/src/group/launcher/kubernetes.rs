@@ -1,9 +1,12 @@
 //! Kubernetes: pods of an indexed job.
 //!
-//! A pod knows its index only. How many there are and where they meet is told by `ADAPM_NODES` and `ADAPM_RENDEZVOUS` in the
-//! job's template; without them an index says nothing about other pods, and the process is on its own.
+//! A pod knows its index only. How many there are and where they meet is told by `ADAPM_NODES` and
+//! `ADAPM_RENDEZVOUS` in the job's template; without them an index says nothing about other pods,
+//! and the process is on its own.
 
-use crate::launcher::{Environment, Found, LauncherError};
+use super::environment::Environment;
+use super::error::LauncherError;
+use super::found::Found;
 
 /// Finds the index of a pod.
 pub(super) fn find(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {

@@ -1,9 +1,11 @@
 //! Slurm's short way to write many hosts: `gpu[01-03,7],cpu1` is gpu01, gpu02, gpu03, gpu7, cpu1.
 //!
-//! A name may have several brackets (`r[1-2]n[1-4]`); numbers keep the leading zeros of where their range begins. Suffixes such as
-//! `[0-6:2]` with steps are not known to Slurm's variables and not read.
+//! A name may have several brackets (`r[1-2]n[1-4]`); numbers keep the leading zeros of where their
+//! range begins. Suffixes such as `[0-6:2]` with steps are not known to Slurm's variables and not
+//! read.
 
-/// The hosts of a list in its order; `None` if it is none, is empty, or has more than [`HOSTS_MAX`].
+/// The hosts of a list in its order; `None` if it is none, is empty, or has more than
+/// [`HOSTS_MAX`].
 pub(crate) fn expand(list: &str) -> Option<Vec<String>> {
     let mut hosts = Vec::new();
     for name in split(list)? {

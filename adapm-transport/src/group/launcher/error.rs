@@ -1,0 +1,231 @@
+//! What can be wrong with what a launcher left. Each message is one line and names the flag or
+//! variable.
+
+use core::fmt;
+
+use adapm_core::error::OneLine;
+
+use crate::net::Kind;
+
+/// Why a process cannot find its place.
+///
+/// A message advises variables, which every program of this library reads; of a program with flags,
+/// [`LauncherError::with_flags`] advises those.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LauncherError {
+    /// A whole number was expected.
+    NotANumber {
+        /// The variable.
+        name: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// A time was expected.
+    NotSeconds {
+        /// The variable.
+        name: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// Nothing that carries frames has this name.
+    Transport {
+        /// What the variable holds.
+        value: String,
+    },
+    /// A launcher sets both or none.
+    HalfSet {
+        /// The launcher.
+        launcher: &'static str,
+        /// The variable that is set.
+        present: &'static str,
+        /// The one that is not.
+        missing: &'static str,
+    },
+    /// Asked to be one of several, but not told which.
+    NoNode {
+        /// The flag or variable that asks.
+        because: &'static str,
+    },
+    /// Asked to be one of several, but not told of how many.
+    NoNodes {
+        /// The flag or variable that asks.
+        because: &'static str,
+    },
+    /// Nobody knows where to meet.
+    NoRendezvous {
+        /// The flag or variable that makes the process one of several.
+        because: &'static str,
+        /// Number of nodes.
+        nodes: usize,
+    },
+    /// A number of nodes that no cluster has.
+    NodeCount {
+        /// The flag or variable.
+        origin: &'static str,
+        /// The number.
+        nodes: usize,
+    },
+    /// Nodes count from 0.
+    NodeBeyond {
+        /// The flag or variable of the node.
+        origin: &'static str,
+        /// The node.
+        node: usize,
+        /// The flag or variable of the number.
+        nodes_origin: &'static str,
+        /// Number of nodes.
+        nodes: usize,
+    },
+    /// No `HOST:PORT` and no `file:PATH`.
+    Rendezvous {
+        /// The flag or variable.
+        origin: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// An address that means another link on each host.
+    Zone {
+        /// The flag or variable.
+        origin: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// No port, or one that leaves no room for ours.
+    Port {
+        /// The variable.
+        name: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// No list of hosts.
+    Hostlist {
+        /// The variable.
+        name: &'static str,
+        /// What it holds.
+        value: String,
+    },
+}
+
+impl LauncherError {
+    /// Returns the message for a program with the flags `--node`, `--nodes` and `--rendezvous`,
+    /// which it then advises.
+    #[must_use]
+    pub fn with_flags(&self) -> impl fmt::Display {
+        WithFlags(self)
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, advice: &Advice) -> fmt::Result {
+        match self {
+            Self::NotANumber { name, value } => {
+                let value = OneLine(value);
+                write!(f, "{name} is '{value}': give a whole number, or unset it")
+            }
+            Self::NotSeconds { name, value } => {
+                let value = OneLine(value);
+                write!(f, "{name} is '{value}': {SECONDS_WANTED}")
+            }
+            Self::Transport { value } => {
+                let names = Kind::available().map(Kind::scheme).collect::<Vec<_>>().join(", ");
+                let value = OneLine(value);
+                write!(f, "ADAPM_TRANSPORT is '{value}': give one of {names}")
+            }
+            Self::HalfSet { launcher, present, missing } => write!(
+                f,
+                "{present} is set but {missing} is not: {launcher} sets both; unset {present}, or {}",
+                advice.place
+            ),
+            Self::NoNode { because } => {
+                write!(f, "{because} is given, but not which node this is: {}", advice.node)
+            }
+            Self::NoNodes { because } => {
+                write!(f, "{because} is given, but not how many nodes there are: {}", advice.nodes)
+            }
+            Self::NoRendezvous { because, nodes } => write!(
+                f,
+                "{because} makes this one of {nodes} nodes, but does not say where they meet: {} with the \
+                 host of node 0, the same on all",
+                advice.rendezvous
+            ),
+            Self::NodeCount { origin, nodes } => {
+                write!(f, "{origin} is {nodes}: a cluster has 1 to {NODES_MAX} nodes")
+            }
+            Self::NodeBeyond { origin, node, nodes_origin, nodes } => write!(
+                f,
+                "{origin} is {node}, but {nodes_origin} is {nodes}: nodes count from 0 to {}",
+                nodes.saturating_sub(1)
+            ),
+            Self::Rendezvous { origin, value } => write!(
+                f,
+                "{origin} is '{}': give HOST:PORT, or file:PATH if all nodes are on one host{}",
+                OneLine(value),
+                if value.matches(':').count() > 1 { BRACKETS } else { "" }
+            ),
+            Self::Zone { origin, value } => write!(
+                f,
+                "{origin} is '{}': its zone means another link on each host; give an address of node 0 that is the same \
+                 everywhere, like [fd00::1]:4157, or a name",
+                OneLine(value)
+            ),
+            Self::Port { name, value } => {
+                write!(f, "{name} is '{}': give a port from 1 to 65534", OneLine(value))
+            }
+            Self::Hostlist { name, value } => {
+                let value = OneLine(value);
+                write!(
+                    f,
+                    "{name} is '{value}', no list of hosts: {} with the host of node 0",
+                    advice.rendezvous
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for LauncherError {
+    /// One line, whatever the variables hold.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &VARIABLES)
+    }
+}
+
+impl core::error::Error for LauncherError {}
+
+struct WithFlags<'a>(&'a LauncherError);
+
+impl fmt::Display for WithFlags<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, &FLAGS)
+    }
+}
+
+/// What to do, in the words of a program.
+struct Advice {
+    place: &'static str,
+    node: &'static str,
+    nodes: &'static str,
+    rendezvous: &'static str,
+}
+
+const VARIABLES: Advice = Advice {
+    place: "set ADAPM_NODE, ADAPM_NODES and ADAPM_RENDEZVOUS",
+    node: "set ADAPM_NODE",
+    nodes: "set ADAPM_NODES",
+    rendezvous: "set ADAPM_RENDEZVOUS to HOST:PORT",
+};
+
+const FLAGS: Advice = Advice {
+    place: "give --node, --nodes and --rendezvous",
+    node: "give --node or set ADAPM_NODE",
+    nodes: "give --nodes or set ADAPM_NODES",
+    rendezvous: "give --rendezvous HOST:PORT",
+};
+
+/// What to give instead of what is no time.
+pub(super) const SECONDS_WANTED: &str = "give seconds, from 0.001 to 86400";
+
+/// More than any cluster has that was ever tried, and far fewer than ids there are.
+pub(super) const NODES_MAX: usize = 4096;
+
+/// What to do where colons do not tell address from port.
+const BRACKETS: &str = "; an IPv6 address needs brackets, as in [fd00::1]:4157";

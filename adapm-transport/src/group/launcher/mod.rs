@@ -1,0 +1,101 @@
+//! Launchers of clusters: Slurm, MPI, torchrun and Kubernetes say which node a process is, of how
+//! many, and where they meet.
+//!
+//! Flags count first, then `ADAPM_*`, then the first launcher that is found, each value for itself:
+//! under `mpirun` on several hosts the ranks are Open MPI's and `--rendezvous` says where they
+//! meet. Every value remembers where it came from.
+//!
+//! | launcher | node | nodes | rendezvous |
+//! |---|---|---|---|
+//! | torchrun | `RANK` | `WORLD_SIZE` | `MASTER_ADDR`, the port after `MASTER_PORT` |
+//! | Open MPI, MVAPICH, MPICH | `..._RANK` | `..._SIZE` | a file if all are on one host |
+//! | Slurm | `SLURM_PROCID` | `SLURM_STEP_NUM_TASKS`, `SLURM_NTASKS` | the first host, a port of the job's number |
+//! | PMIx, PMI | `PMIX_RANK`, `PMI_RANK` | `PMI_SIZE` | none |
+//! | Kubernetes | `JOB_COMPLETION_INDEX` | `ADAPM_NODES` | `ADAPM_RENDEZVOUS` |
+//!
+//! `mpirun` comes before Slurm because it starts its daemons as a Slurm step: what they start
+//! inherits the daemons' `SLURM_PROCID`. A launcher that started one process only leaves it alone,
+//! and so does an allocation in which nothing was started by `srun`.
+//!
+//! Kubernetes counts no pods: `ADAPM_NODES` and `ADAPM_RENDEZVOUS` are in the job's template.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! use adapm_transport::group::launcher;
+//!
+//! // A process of srun, mpirun, torchrun or an indexed job, or one that was started by hand.
+//! let joined = launcher::join(&mut |roster| eprintln!("{} are here", roster.joined()))?;
+//! let group = joined.map(Arc::new);
+//! // With adapm-runtime: `if let Some(group) = &group { builder = builder.nodes(group) }`.
+//! # Ok::<(), adapm_transport::group::GroupError>(())
+//! ```
+//!
+//! A program with flags of its own calls [`place`] and [`Position::config`], and then
+//! [`Group::join`]. Processes of several hosts need a secret, the same for all ([`token`]).
+//!
+//! Nothing here looks at the machine but through [`Environment`], and nothing but [`join`]
+//! connects.
+
+mod environment;
+pub(super) mod error;
+mod found;
+pub(crate) mod hostlist;
+mod kubernetes;
+mod meeting;
+mod mpi;
+mod placement;
+pub(super) mod secret;
+mod settings;
+mod slurm;
+#[cfg(test)]
+mod tests;
+mod torchrun;
+
+use found::Found;
+
+use super::error::GroupError;
+use super::member::Group;
+use super::roster::Roster;
+
+pub use environment::Environment;
+pub use error::LauncherError;
+pub use found::Sourced;
+pub use meeting::join_host;
+pub use placement::{Flags, Placement, Position};
+pub use secret::{SecretError, read_secret, token, token_of};
+pub use settings::seconds;
+
+/// Joins the other processes of a run as whoever started them says, or `ADAPM_*`; `None` if this
+/// process is alone. The secret is that of `ADAPM_TOKEN` or of the file `ADAPM_TOKEN_FILE`.
+///
+/// # Errors
+/// Those of [`place`], [`token`] and [`Group::join`].
+pub fn join(watch: &mut dyn FnMut(&Roster)) -> Result<Option<Group>, GroupError> {
+    let (flags, environment) = (Flags::default(), Environment::of_process());
+    let Placement::Among(position) = place(&flags, &environment)? else { return Ok(None) };
+    let mut config = position.config(&flags, &environment)?;
+    config.token = token(None, &environment)?;
+    Group::join(config, watch).map(Some)
+}
+
+/// Finds this process's place: what flags say, then `ADAPM_*`, then what a launcher has left.
+///
+/// # Errors
+/// Numbers that are none, half of what is needed, a node that there is not; each names the flag or
+/// variable.
+pub fn place(flags: &Flags, environment: &Environment<'_>) -> Result<Placement, LauncherError> {
+    let own = placement::own(flags, environment)?;
+    let found = if own.is_complete() { None } else { find(environment)? };
+    placement::decide(own, found)
+}
+
+/// The first launcher that left its variables.
+fn find(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
+    let launchers = [torchrun::find, mpi::find_mpirun, slurm::find, mpi::find_pmi, kubernetes::find];
+    for launcher in launchers {
+        if let Some(found) = launcher(environment)? {
+            return Ok(Some(found));
+        }
+    }
+    torchrun::refuse_half(environment)
+}
