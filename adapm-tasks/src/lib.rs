@@ -2,27 +2,26 @@
 //!
 //! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`], [`mf`], [`wv`]) holds model,
 //! step and examination of results, [`run`] what every task's run has in common, [`optim`] the update rule that is pushed,
-//! [`metric`] the figures that are reported, [`exchange`] what nodes tell each other if they are processes, [`simulate`] the
-//! paper's workloads on clusters that are not there, [`bench`](mod@bench) what the manager costs on this machine.
+//! [`metric`] the figures that are reported, [`exchange`] what nodes tell each other if they are processes, [`measure`]
+//! the tools that measure.
 //! Tasks use the public API of `adapm-runtime` only and run unchanged under every system, on one node or many.
 //!
 //! Not here: the command line, which is the binary `adapm` of this package.
 //!
 #![doc = include_str!("../../adapm-core/docs/pages.md")]
 
-pub mod bench;
 pub mod data;
 pub mod docs;
 pub mod exchange;
 pub mod files;
 pub mod kge;
 mod matrix;
+pub mod measure;
 pub mod metric;
 pub mod mf;
 pub mod optim;
 pub mod run;
 mod simd;
-pub mod simulate;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;

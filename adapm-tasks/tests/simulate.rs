@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use adapm_core::{Key, Layout, NodeId, WorkerId};
 use adapm_runtime::System;
-use adapm_tasks::simulate::pattern::{Sampled, Work, pattern};
-use adapm_tasks::simulate::{Chance, Contender, Figures, Machine, Run, Task, simulate};
+use adapm_tasks::measure::simulate::pattern::{Sampled, Work, pattern};
+use adapm_tasks::measure::simulate::{Chance, Contender, Figures, Machine, Run, Task, simulate};
 use rand::SeedableRng as _;
 
 const ADAPM: Contender = Contender::System(System::Adapm);

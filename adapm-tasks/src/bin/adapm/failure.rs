@@ -13,11 +13,11 @@ use std::process::ExitCode;
 use adapm_core::NodeId;
 use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
-use adapm_tasks::bench::BenchError;
 use adapm_tasks::data::DataError;
 use adapm_tasks::files::{self, OutputError};
+use adapm_tasks::measure::bench::BenchError;
+use adapm_tasks::measure::simulate::SimulateError;
 use adapm_tasks::run::{CheckpointError, ConfigError, Split, TaskError, Wanted};
-use adapm_tasks::simulate::SimulateError;
 use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
 use adapm_transport::group::launcher::{LauncherError, SecretError};
@@ -25,13 +25,13 @@ use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::{Cli, Given};
-use crate::bench::error::ChildError;
 use crate::format;
 use crate::launch::error::LaunchError;
+use crate::measure::bench::error::ChildError;
+use crate::measure::trace::error::TraceFailure;
 use crate::recipe::UnknownRecipe;
 use crate::terminal::Stream;
 use crate::token::TokenError;
-use crate::trace::error::TraceFailure;
 
 /// Why a verb could not do what it was asked for.
 #[derive(Debug)]

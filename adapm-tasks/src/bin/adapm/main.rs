@@ -1,19 +1,21 @@
-//! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `data`, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`.
+//! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `data`, `launch`,
+//! `token`, `check-net`, `simulate`, `trace`, `bench`.
 //!
-//! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`data`], [`launch`], [`token`], [`check_net`], [`simulate`], [`trace`],
-//! [`bench`](mod@bench)); a folder for what is a task's own ([`kge`], [`mf`], [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is recommended,
-//! [`progress`] what is shown while a run goes, [`painter`] its bar, [`terminal`] who looks at it, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends
-//! badly, [`interrupt`] how it ends early. Plans, epochs and tables go to stdout, bars and errors to stderr; with `--json` stdout holds JSON
-//! lines only.
+//! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`data`], [`launch`], [`token`]),
+//! those that measure in a folder ([`measure`]); a folder for what is a task's own ([`kge`],
+//! [`mf`], [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is
+//! recommended, [`progress`] what is shown while a run goes, [`painter`] its bar, [`terminal`] who
+//! looks at it, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends
+//! badly, [`interrupt`] how it ends early. Plans, epochs and tables go to stdout, bars and errors
+//! to stderr; with `--json` stdout holds JSON lines only.
 
-// Threads free what others have allocated: loaders and workers, engines and transports. Here they do not wait for each other.
+// Threads free what others have allocated: loaders and workers, engines and transports. Here they
+// do not wait for each other.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod args;
-mod bench;
-mod check_net;
 mod data;
 mod demo;
 mod eval;
@@ -27,22 +29,20 @@ mod json;
 mod kge;
 mod launch;
 mod launched;
+mod measure;
 mod mf;
 mod nearest;
 mod output;
 mod painter;
-mod plot;
 mod processes;
 mod progress;
 mod recipe;
 mod report;
 mod signs;
-mod simulate;
 mod spinner;
 mod table;
 mod terminal;
 mod token;
-mod trace;
 mod train;
 mod wv;
 
@@ -73,10 +73,10 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         Some(Verb::Launch(args)) => launch::run(args),
         Some(Verb::Data(args)) => data::run(args, interrupt),
         Some(Verb::Token(args)) => token::run(args),
-        Some(Verb::CheckNet(args)) => check_net::run(args, interrupt),
-        Some(Verb::Simulate(args)) => simulate::run(args, interrupt),
-        Some(Verb::Trace(args)) => trace::run(args, interrupt),
-        Some(Verb::Bench(args)) => bench::run(args, interrupt),
+        Some(Verb::CheckNet(args)) => measure::check_net::run(args, interrupt),
+        Some(Verb::Simulate(args)) => measure::simulate::run(args, interrupt),
+        Some(Verb::Trace(args)) => measure::trace::run(args, interrupt),
+        Some(Verb::Bench(args)) => measure::bench::run(args, interrupt),
         Some(Verb::Export { task }) => export::run(task, interrupt),
         Some(Verb::Train { task: TrainTask::Kge(args) }) => train::run(args.as_ref(), given, interrupt),
         Some(Verb::Train { task: TrainTask::Mf(args) }) => train::run(args.as_ref(), given, interrupt),

@@ -22,12 +22,12 @@ use crate::files::{Files, Outputs};
 use crate::format;
 use crate::interrupt::Interrupt;
 use crate::json;
+use crate::measure::trace::{self, error::TraceFailure};
 use crate::output::Output;
 use crate::processes::{self, Processes};
 use crate::progress::{Labels, Screen};
 use crate::report::{self, Summary};
 use crate::table::Table;
-use crate::trace::{self, error::TraceFailure};
 use crate::{input, recipe};
 
 /// What a task says to be trained from the command line.

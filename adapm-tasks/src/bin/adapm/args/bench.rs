@@ -1,12 +1,12 @@
 //! What can be asked of the verb `bench`.
 
-use adapm_tasks::bench::counts::Operation;
+use adapm_tasks::measure::bench::counts::Operation;
 use adapm_transport::net::Kind;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::processes::transport;
-use crate::bench::subject::Subject;
+use crate::measure::bench::subject::Subject;
 
 #[derive(Debug, Args)]
 #[command(after_help = BENCH_EXAMPLES, args_override_self = true)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use adapm_tasks::simulate::{Contender, Machine, SimulateError, Task};
+use adapm_tasks::measure::simulate::{Contender, Machine, SimulateError, Task};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
 

@@ -1,0 +1,109 @@
+//! The verb `bench`: what the parameter manager costs on this machine, each figure beside its floor.
+//!
+//! [`adapm_tasks::measure::bench`] measures the calls, [`training`] runs `train` as processes of their own, [`table`] shows a figure as soon
+//! as it is known, [`json`] the same for programs. [`counts`] are of what repeats: beside what the library counts itself, instructions,
+//! by [`callgrind`].
+
+mod callgrind;
+mod child;
+mod counts;
+pub(crate) mod error;
+mod job;
+mod json;
+pub(crate) mod subject;
+mod table;
+mod training;
+
+use std::sync::atomic::Ordering;
+
+use adapm_tasks::measure::bench::{BenchError, Figure, Outcome, Plan, measure};
+
+use crate::args::BenchArgs;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use subject::Subject;
+
+/// Measures everything asked for and shows what came out.
+pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(operation) = args.operation {
+        return counts::alone(&operation, args.times, interrupt);
+    }
+    let output = Output::new(args.json);
+    let mut plan = Plan::default();
+    (plan.is_quick, plan.kinds) = (args.quick, args.kinds());
+    output.text(&table::heading(&plan, output))?;
+    let (mut figures, mut is_below_columns) = (Vec::new(), false);
+    for subject in args.subjects() {
+        // Counts have columns of their own.
+        if subject != Subject::Counts && !is_below_columns {
+            output.text(&table::figures_heading(output))?;
+        }
+        is_below_columns = subject != Subject::Counts;
+        output.text(&table::group(subject.name(), output))?;
+        let mut printed = Ok(());
+        let mut tell = |outcome| {
+            let shown = show(subject, &outcome, output);
+            if printed.is_ok() {
+                printed = shown;
+            }
+            if printed.is_err() {
+                // Nobody takes what comes.
+                interrupt.stop().store(true, Ordering::Relaxed);
+            }
+            if let Outcome::Measured(figure) = outcome {
+                figures.push(figure);
+            }
+        };
+        let measured = match subject {
+            Subject::Calls(group) => {
+                measure(group, &plan, interrupt.stop(), &mut tell).map_err(|error| failure(error, interrupt))
+            }
+            Subject::Counts => counts::measure(&plan, interrupt, output),
+            Subject::Training(job) => training::measure(job, plan.is_quick, interrupt, &mut tell),
+        };
+        printed.and(measured)?;
+    }
+    output.text(&table::closing(&figures, output))
+}
+
+fn show(subject: Subject, outcome: &Outcome, output: Output) -> Result<(), Failure> {
+    output.object(&json::Row::new(subject.name(), outcome))?;
+    output.text(&match outcome {
+        Outcome::Measured(figure) => table::line(figure, output),
+        Outcome::Skipped { what, why } => table::skipped(what, why, output),
+    })
+}
+
+fn failure(error: BenchError, interrupt: &Interrupt) -> Failure {
+    match (error, interrupt.exit_code()) {
+        (BenchError::Stopped, Some(code)) => Failure::Interrupted(code),
+        (error, _) => Failure::Bench(error),
+    }
+}
+
+/// Those whose goal was not reached.
+fn missed(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
+    figures.iter().filter(|figure| figure.is_reached() == Some(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::job::{Job, Way};
+    use crate::args::Cli;
+
+    #[test]
+    fn every_way_is_a_command_line_that_is_understood() {
+        for job in Job::ALL {
+            for is_quick in [false, true] {
+                for way in Way::ALL {
+                    let words = way.words(&job.flags(is_quick).0);
+                    let words = ["adapm".to_owned()].into_iter().chain(words);
+                    Cli::try_parse_from(words).expect("it is understood");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Threads that simulate, one run each at a time, and what is shown meanwhile.
+//!
+//! Workloads are done one after another, the largest cluster of each first: a long run at the end would leave cores idle. A
+//! workload is handed on as soon as all its runs are done. Threads that still simulate when the verb ends early end with the
+//! process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use adapm_tasks::measure::simulate::{self, Figures, Run, SimulateError, Task};
+use adapm_tasks::run::TaskError;
+use adapm_transport::threads;
+
+use super::Results;
+use crate::failure::Failure;
+use crate::format;
+use crate::interrupt::Interrupt;
+use crate::painter::{Moment, Painter, Step};
+
+/// What a thread tells: that it begins with the run at this place, or what came of it.
+enum News {
+    Begun(usize),
+    Done(usize, Result<Figures, SimulateError>),
+}
+
+/// Simulates `runs`, and calls `show` for each workload with the figures of its runs.
+pub(super) fn simulate_all(
+    runs: &[Run],
+    interrupt: &Interrupt,
+    mut show: impl FnMut(Task, &Results) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let painter = Painter::new();
+    let (began, mut running) = (Instant::now(), String::new());
+    let news = start(runs)?;
+    let mut figures: Vec<Option<Figures>> = vec![None; runs.len()];
+    let mut left = runs.len();
+    while left > 0 {
+        if let Some(code) = interrupt.exit_code() {
+            painter.show(&Moment::Over);
+            return Err(Failure::Interrupted(code));
+        }
+        match news.recv_timeout(TICK) {
+            Ok(News::Begun(at)) => running = name(&runs[at]),
+            Ok(News::Done(at, outcome)) => {
+                figures[at] = Some(outcome.map_err(Failure::Simulate)?);
+                left -= 1;
+                let task = runs[at].task;
+                let of_task = || runs.iter().zip(&figures).filter(|(run, _)| run.task == task);
+                let results: Results = of_task().filter_map(|(run, done)| Some((*run, (*done)?))).collect();
+                if results.len() == of_task().count() {
+                    painter.aside(|| show(task, &results)).inspect_err(|_| painter.show(&Moment::Over))?;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => unreachable!("threads tell of every run"),
+        }
+        painter.show(&moment(runs.len(), left, began, &running));
+    }
+    painter.show(&Moment::Over);
+    Ok(())
+}
+
+/// Starts as many threads as there are cores, or as the system grants.
+fn start(runs: &[Run]) -> Result<mpsc::Receiver<News>, Failure> {
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    order.sort_by_key(|at| (runs[*at].task, std::cmp::Reverse((runs[*at].nodes, *at))));
+    let order: Arc<[(usize, Run)]> = order.into_iter().map(|at| (at, runs[at])).collect();
+    let next = Arc::new(AtomicUsize::new(0));
+    let (sender, news) = mpsc::channel();
+    for index in 0..thread::available_parallelism().map_or(1, usize::from).min(runs.len()) {
+        let (order, next, sender) = (Arc::clone(&order), Arc::clone(&next), sender.clone());
+        match threads::spawn("adapm simulate", move || work(&order, &next, &sender)) {
+            Err(refusal) if index == 0 => return Err(Failure::Task(TaskError::Thread(refusal))),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(news)
+}
+
+fn work(order: &[(usize, Run)], next: &AtomicUsize, news: &Sender<News>) {
+    while let Some((at, run)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+        // Nobody listens any more if another run has failed.
+        if news.send(News::Begun(*at)).is_err()
+            || news.send(News::Done(*at, simulate::simulate(run))).is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// How far it is.
+fn moment(all: usize, left: usize, began: Instant, running: &str) -> Moment {
+    let elapsed = format::whole_seconds(began.elapsed().as_secs_f64());
+    let beside = vec![format!("{} of {all} runs", all - left), elapsed];
+    let (name, below) = ("simulate".to_owned(), vec![running.to_owned()]);
+    Moment::Step(Step { name, done: (all - left) as u64, all: all as u64, beside, below })
+}
+
+fn name(run: &Run) -> String {
+    format!("{} under {} on {} nodes", run.task, run.contender, run.nodes)
+}
+
+/// How often the display is renewed, and a Ctrl-C noticed.
+const TICK: Duration = Duration::from_millis(200);

@@ -1,0 +1,230 @@
+//! Doing it: a cluster of its own for each operation, buffers grown, everything at rest before and after.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use adapm_core::error::OpError;
+use adapm_core::{Clock, Key, Layout, NodeId};
+use adapm_runtime::{Builder, Cluster, Random, System};
+
+use super::operation::{Action, Operation};
+use crate::measure::bench::error::BenchError;
+use crate::measure::bench::pair::{first, pair, settle};
+use crate::measure::bench::rows::{Access, BATCH, Floats, Rows};
+
+/// What went between nodes while an operation was done so many times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sent {
+    /// Calls or keys, whatever [`Operation::unit`] says.
+    pub units: u64,
+    /// Messages, of all nodes.
+    pub messages: u64,
+    /// Their bytes: heads and values.
+    pub bytes: u64,
+}
+
+impl Operation {
+    /// Does it once to warm up and then so many times, with `mark` before and behind these.
+    ///
+    /// # Errors
+    ///
+    /// What the machine refuses.
+    pub fn perform(&self, times: u64, mark: &(dyn Fn() + Sync)) -> Result<Sent, BenchError> {
+        let course = Course { times, mark };
+        match self.action {
+            Action::Local(access) => self.local(access, course),
+            Action::Intent | Action::Clock => self.signals(course),
+            Action::Remote(access) => self.remote(access, course),
+            Action::Relocation => self.relocation(course),
+            Action::Replicas => self.replicas(course),
+        }
+    }
+
+    fn local(&self, access: Access, course: Course<'_>) -> Result<Sent, BenchError> {
+        let builder = Builder::<f32>::new(self.layout(LOCAL_KEYS)).channels(1);
+        let cluster = builder.initial(|_, value| value.fill(1.0)).build()?;
+        let order = random_keys(LOCAL_KEYS, ACCESSES);
+        let work = |mut worker: Floats| {
+            let mut rows = Rows::new(&order, self.keys, self.len);
+            course.count(&cluster, ACCESSES as u64, || rows.access(access, &mut worker)).map(Some)
+        };
+        first(cluster.run(work)?)
+    }
+
+    fn signals(&self, course: Course<'_>) -> Result<Sent, BenchError> {
+        let cluster = Builder::<f32>::new(self.layout(LOCAL_KEYS)).nodes(2).channels(1).build()?;
+        let order = random_keys(LOCAL_KEYS, ACCESSES);
+        let near = keys_of(NodeId(0), LOCAL_KEYS, 1);
+        // Windows so far ahead that none is acted on.
+        let start = Clock(1_000_000_000);
+        let work = |mut worker: Floats| {
+            if worker.node() == NodeId(1) {
+                return Ok(None);
+            }
+            let mut signal = || {
+                if self.action == Action::Clock {
+                    (0..ACCESSES).for_each(|_| _ = worker.advance_clock());
+                    return Ok(());
+                }
+                let mut calls = order.chunks(self.keys);
+                calls.try_for_each(|keys| worker.intent(keys, start..start + 1))?;
+                // Is answered when the engine has taken all that was posted before.
+                worker.localize(&near)
+            };
+            course.count(&cluster, ACCESSES as u64, &mut signal).map(Some)
+        };
+        first(cluster.run(work)?)
+    }
+
+    fn remote(&self, access: Access, course: Course<'_>) -> Result<Sent, BenchError> {
+        let cluster = pair(self.layout(PAIR_KEYS), self.link)?.system(System::Classic).build()?;
+        let far = keys_of(NodeId(1), PAIR_KEYS, self.keys);
+        let work = |mut worker: Floats| {
+            if worker.node() == NodeId(1) {
+                return Ok(None);
+            }
+            let mut rows = Rows::new(&far, self.keys, self.len);
+            course.count(&cluster, 1, || rows.access(access, &mut worker)).map(Some)
+        };
+        first(cluster.run(work)?)
+    }
+
+    /// One call after the other: how many of those under way at once share a message goes by time.
+    fn relocation(&self, course: Course<'_>) -> Result<Sent, BenchError> {
+        let cluster = pair(self.layout(PAIR_KEYS), self.link)?.system(System::Lapse).build()?;
+        let keys: Vec<Key> = (0..PAIR_KEYS).map(Key).collect();
+        let gate = Barrier::new(2);
+        let work = |mut worker: Floats| {
+            let node = worker.node();
+            let mut to_and_fro = || {
+                for turn in [NodeId(0), NodeId(1)] {
+                    if turn == node {
+                        keys.chunks(self.keys).try_for_each(|keys| worker.localize(keys))?;
+                    }
+                    gate.wait();
+                }
+                Ok(())
+            };
+            course.count_both(node, &gate, &cluster, &mut to_and_fro)
+        };
+        first(cluster.run(work)?)
+    }
+
+    fn replicas(&self, course: Course<'_>) -> Result<Sent, BenchError> {
+        let cluster = pair(self.layout(PAIR_KEYS), self.link)?.build()?;
+        let keys: Vec<Key> = (0..PAIR_KEYS).map(Key).collect();
+        let update = vec![1.0; BATCH * self.len];
+        let gate = Barrier::new(2);
+        let work = |mut worker: Floats| {
+            let node = worker.node();
+            settle(&mut worker, &keys)?;
+            let mut exchange = || {
+                keys.chunks(self.keys).try_for_each(|keys| worker.push(keys, &update))?;
+                gate.wait();
+                worker.wait_sync()?;
+                gate.wait();
+                Ok(())
+            };
+            course.count_both(node, &gate, &cluster, &mut exchange)
+        };
+        first(cluster.run(work)?)
+    }
+
+    fn layout(&self, keys: u64) -> Layout {
+        Layout::dense(&[(keys, self.len)]).expect("few keys, short values")
+    }
+}
+
+/// How often something is done, and who hears of start and end.
+#[derive(Clone, Copy)]
+struct Course<'a> {
+    times: u64,
+    mark: &'a (dyn Fn() + Sync),
+}
+
+impl Course<'_> {
+    /// Warms up by one step, and counts what is sent by so many more, each of so many units.
+    fn count(
+        self,
+        cluster: &Cluster<f32>,
+        units: u64,
+        mut step: impl FnMut() -> Result<(), OpError>,
+    ) -> Result<Sent, OpError> {
+        step()?;
+        let before = at_rest(cluster);
+        (self.mark)();
+        for _ in 0..self.times {
+            step()?;
+        }
+        (self.mark)();
+        let after = at_rest(cluster);
+        Ok(Sent { units: self.times * units, messages: after.0 - before.0, bytes: after.1 - before.1 })
+    }
+
+    /// The same of steps that two workers do together, each with all keys; the first counts for both.
+    fn count_both(
+        self,
+        node: NodeId,
+        gate: &Barrier,
+        cluster: &Cluster<f32>,
+        step: &mut dyn FnMut() -> Result<(), OpError>,
+    ) -> Result<Option<Sent>, OpError> {
+        // Nobody does more before the other has found everything at rest.
+        let mut done = 0;
+        let mut in_step = || {
+            if done == 1 {
+                gate.wait();
+            }
+            done += 1;
+            step()
+        };
+        let counted = if node == NodeId(0) {
+            Some(self.count(cluster, 2 * PAIR_KEYS, in_step)?)
+        } else {
+            (0..=self.times).try_for_each(|_| in_step())?;
+            None
+        };
+        // Whoever leaves earlier says so to the other.
+        gate.wait();
+        Ok(counted)
+    }
+}
+
+/// Messages and bytes sent, once nothing is sent any more.
+fn at_rest(cluster: &Cluster<f32>) -> (u64, u64) {
+    let sent = || {
+        let stats = cluster.stats();
+        (stats.messages_sent, stats.bytes_sent)
+    };
+    let (mut latest, mut quiet) = (sent(), 0);
+    while quiet < QUIET {
+        thread::sleep(LOOK);
+        let now = sent();
+        quiet = if now == latest { quiet + 1 } else { 0 };
+        latest = now;
+    }
+    latest
+}
+
+fn random_keys(keys: u64, count: usize) -> Vec<Key> {
+    let mut random = Random::new(1);
+    (0..count).map(|_| Key(random.below(keys))).collect()
+}
+
+/// Keys whose home is this one of two nodes.
+fn keys_of(node: NodeId, keys: u64, count: usize) -> Vec<Key> {
+    (0..keys).map(Key).filter(|key| Layout::home(*key, 2) == node).take(count).collect()
+}
+
+/// Keys of a cluster whose keys are local, and of two nodes that exchange them.
+const LOCAL_KEYS: u64 = 10_000;
+const PAIR_KEYS: u64 = 4_000;
+
+/// Keys or calls of a step.
+const ACCESSES: usize = 10_000;
+
+/// Looks in a row that must find nothing sent: together far longer than rounds are apart.
+const QUIET: u32 = 10;
+const LOOK: Duration = Duration::from_millis(2);
