@@ -81,7 +81,7 @@ fn a_single_node_is_silent() -> Case {
     let sync = cluster.wait_sync(of(N0))?;
     cluster.settle()?;
     assert!(cluster.is_done(sync));
-    assert_eq!(cluster.air().sent(), 0);
+    assert_eq!(cluster.network().sent(), 0);
     Ok(())
 }
 
@@ -234,10 +234,10 @@ fn a_wrong_location_is_corrected() -> Case {
         let localize = cluster.localize(of(owner), &[key])?;
         cluster.wait(localize)?;
         for hops in [1, 0] {
-            let before = cluster.air().sent();
+            let before = cluster.network().sent();
             let pull = cluster.pull(of(N2), &[key])?;
             cluster.wait(pull)?;
-            assert!(cluster.air().sent() - before <= 2 + hops, "{owner}");
+            assert!(cluster.network().sent() - before <= 2 + hops, "{owner}");
         }
     }
     Ok(())

@@ -12,8 +12,8 @@ use std::thread;
 use adapm_core::layout::Kind as LayoutKind;
 use adapm_core::slot::State;
 use adapm_verify::Setup;
-use adapm_verify::air::{Pairs, STATES};
 use adapm_verify::flight::Kind;
+use adapm_verify::network::{Pairs, STATES};
 use adapm_verify::random::{self, STEPS};
 
 const SEEDS: u64 = 5_000;

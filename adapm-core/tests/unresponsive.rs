@@ -113,7 +113,7 @@ fn who_answers_slowly_is_spared() -> Case {
     }
     cluster.intent(of(N0), &keys[..1], 0..9)?;
     while cluster.deliver(N0, N2)? {}
-    let answers = cluster.air().queue(N2, N0).count();
+    let answers = cluster.network().queue(N2, N0).count();
     assert!(answers >= 5, "each pull has its answer");
     for _ in 0..answers {
         for _ in 1..LOOKS - 1 {
@@ -172,9 +172,9 @@ fn a_cluster_at_rest_stays_silent() -> Case {
     let pull = cluster.pull(of(N0), &[key])?;
     cluster.wait(pull)?;
     cluster.look_around(LOOKS)?;
-    let sent = cluster.air().sent();
+    let sent = cluster.network().sent();
     cluster.look_around(LOOKS)?;
-    assert_eq!(cluster.air().sent(), sent);
+    assert_eq!(cluster.network().sent(), sent);
     let member = cluster.member(N0);
     assert_eq!((member.node.until(), member.node.reason()), (None, Reason::Idle));
     Ok(())

@@ -163,7 +163,7 @@ fn take_back(cluster: &mut Cluster, who: Who) -> Result<(), Violation> {
 
 /// Delivers the first message of one of the pairs that have any.
 fn deliver(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation> {
-    let loaded = cluster.air().loaded();
+    let loaded = cluster.network().loaded();
     let Some(&(from, to)) = loaded.get(choices.below(loaded.len() as u64) as usize) else {
         return cluster.round(node(cluster, choices));
     };

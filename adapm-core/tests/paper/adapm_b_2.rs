@@ -61,7 +61,7 @@ fn the_next_request_waits_for_the_answer() -> Claim {
     for key in keys {
         play.intent(of(N1), &[key], 0..9)?;
         play.round(N1)?;
-        assert_eq!(play.air().queue(N1, N0).count(), 1);
+        assert_eq!(play.network().queue(N1, N0).count(), 1);
     }
     play.run()?;
     Ok(())
@@ -186,7 +186,7 @@ fn handed_over(play: &mut Play) -> Result<usize, adapm_verify::Violation> {
     play.deliver(N1, N2)?;
     play.round(N2)?;
     play.deliver(N2, N1)?;
-    let elements = play.air().first(N1, N2).and_then(|message| message.values.len_as::<i64>());
+    let elements = play.network().first(N1, N2).and_then(|message| message.values.len_as::<i64>());
     play.run()?;
     Ok(elements.expect("the response is on its way"))
 }
@@ -204,7 +204,7 @@ fn a_write_of_the_old_owner_travels_with_the_hand_over() -> Claim {
     play.round(N2)?;
     play.push(of(N1), &[key])?;
     play.deliver(N2, N1)?;
-    let elements = play.air().first(N1, N2).and_then(|message| message.values.len_as::<i64>());
+    let elements = play.network().first(N1, N2).and_then(|message| message.values.len_as::<i64>());
     assert_eq!(elements, Some(2));
     play.run()?;
     let pull = play.pull(of(N2), &[key])?;

@@ -45,7 +45,7 @@ fn the_requester_queues_local_accesses() -> Claim {
     assert_eq!(play.state(N1, key), Requested);
     let push = play.push(of(N1), &[key])?;
     let pull = play.pull(of(N1), &[key])?;
-    assert!(!play.is_done(push) && !play.is_done(pull) && play.air().queue(N1, N0).count() == 1);
+    assert!(!play.is_done(push) && !play.is_done(pull) && play.network().queue(N1, N0).count() == 1);
     play.deliver(N1, N0)?;
     play.deliver(N0, N1)?;
     assert_eq!(play.read(pull)[0].pushes, 1, "done as soon as the parameter is here, the push first");
@@ -63,7 +63,8 @@ fn the_requester_queues_remote_accesses() -> Claim {
     // The home has given the parameter to n1, where it is not yet: the access of n2 gets there first.
     let push = play.push(of(N2), &[key])?;
     play.deliver(N2, N0)?;
-    let [grant, forward] = [play.air().first(N0, N1).is_some(), play.air().queue(N0, N1).count() == 2];
+    let [grant, forward] =
+        [play.network().first(N0, N1).is_some(), play.network().queue(N0, N1).count() == 2];
     assert!(grant && forward);
     play.run()?;
     assert!(play.is_done(push));

@@ -1,7 +1,7 @@
 //! Lapse §3.4: consistency.
 
 use adapm_core::policy::System;
-use adapm_verify::air::Pairs;
+use adapm_verify::network::Pairs;
 use adapm_verify::random::{self, STEPS};
 use adapm_verify::{Checks, Setup};
 
@@ -70,7 +70,7 @@ fn a_changing_location_cache_does_not_reorder() -> Claim {
     play.deliver(N2, N1)?;
     // The home itself would know better: whatever n2 learns, its second operation waits for the first.
     let pull = play.pull(of(N2), &[key])?;
-    assert!(play.air().first(N2, N3).is_none() && play.air().first(N2, N0).is_none());
+    assert!(play.network().first(N2, N3).is_none() && play.network().first(N2, N0).is_none());
     play.run()?;
     assert_eq!(play.read(pull)[0].pushes, 1, "the read is behind the push");
     assert_eq!(play.owner(key), Some(N3));

@@ -6,10 +6,10 @@ use std::sync::Once;
 use std::thread;
 
 use adapm_core::policy::System;
-use adapm_verify::air::Pairs;
 use adapm_verify::lies::{self, Lie};
 use adapm_verify::link::random::Met;
 use adapm_verify::link::{self, Broken, Claim};
+use adapm_verify::network::Pairs;
 use adapm_verify::random::{self, STEPS};
 use adapm_verify::{Bug, Checks, LinkBug, Violation};
 

@@ -6,75 +6,48 @@
 //!
 //! A step that breaks an invariant returns a [`Violation`].
 
-use std::collections::BTreeSet;
+mod operations;
+
+use core::ops::Deref;
 
 use adapm_core::clock::Clock;
-use adapm_core::engine::{Event, Input, Intent, Reason, SignalId};
+use adapm_core::engine::{Event, Input, Intent, OpId, Reason, SignalId};
 use adapm_core::error::InputError;
-use adapm_core::id::{Counter, Key, NodeId};
+use adapm_core::id::{Key, NodeId};
+use adapm_core::slot::State;
 use adapm_core::stats::Stats;
 use adapm_core::time::Instant;
 use adapm_core::wire::Message;
 
-use crate::air::{Air, Pairs};
-use crate::call::Calls;
 use crate::check::Checks;
 use crate::invariants;
-use crate::loss::Losses;
-use crate::member::{Member, Row, Told};
-use crate::oracle::{Oracle, Who};
+use crate::member::{Member, Row};
+use crate::network::Pairs;
+use crate::oracle::Who;
+use crate::picture::Picture;
 use crate::recorder::Recorder;
 use crate::setup::Setup;
 use crate::violation::{Violation, hold};
 
 /// Hears what happens, in words.
-pub(super) type Tell = Box<dyn FnMut(&str)>;
+type Tell = Box<dyn FnMut(&str)>;
 
-/// Nodes in lockstep.
+/// Nodes in lockstep. It can be read as its [`Picture`].
 pub struct Cluster {
-    pub(super) setup: Setup,
-    pub(super) members: Vec<Member>,
-    pub(super) air: Air,
-    pub(super) oracle: Oracle,
-    pub(super) calls: Calls,
-    /// What the engine of the last step told, with its node.
-    pub(super) told: Vec<(NodeId, Told)>,
-    /// Nodes that ever localized a key: for them it may leave an owner with intent.
-    pub(super) localized: BTreeSet<(NodeId, Key)>,
-    /// Intents signalled and perhaps not yet expired: what invariant 10 allows a node to remember.
-    pub(super) signalled: Vec<(NodeId, Intent)>,
-    /// The counter under which each key's home knew its owner after the last step.
-    pub(super) heard: Vec<Counter>,
-    pub(super) losses: Losses,
-    pub(super) step: u64,
+    picture: Picture,
+    step: u64,
     /// Hears every step in words.
-    pub(super) tell: Option<Tell>,
-    pub(super) now: Instant,
-    pub(super) pairs: Pairs,
+    tell: Option<Tell>,
+    now: Instant,
+    pairs: Pairs,
 }
 
 impl Cluster {
     /// A cluster in which nothing has happened.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
-        let keys = setup.layout.keys().end.0;
-        let value_lens: Vec<usize> = (0..keys).map(|key| setup.value_len(Key(key))).collect();
-        Self {
-            members: (0..setup.nodes).map(|node| Member::new(&setup, NodeId(node as u16))).collect(),
-            air: Air::new(&setup.layout, setup.nodes, setup.codec),
-            oracle: Oracle::new(&value_lens).judged_by(setup.checks),
-            calls: Calls::default(),
-            told: Vec::new(),
-            localized: BTreeSet::new(),
-            signalled: Vec::new(),
-            heard: vec![Counter::default(); value_lens.len()],
-            losses: Losses::default(),
-            step: 0,
-            tell: None,
-            now: Instant::ZERO,
-            pairs: Pairs::default(),
-            setup,
-        }
+        let picture = Picture::new(setup);
+        Self { picture, step: 0, tell: None, now: Instant::ZERO, pairs: Pairs::default() }
     }
 
     /// Delivers the first message from `from` to `to`; whether there was one.
@@ -82,8 +55,8 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn deliver(&mut self, from: NodeId, to: NodeId) -> Result<bool, Violation> {
-        let Some((message, entries)) = self.air.take(from, to) else { return Ok(false) };
-        if self.losses.knows(to, from) {
+        let Some((message, entries)) = self.picture.network.take(from, to) else { return Ok(false) };
+        if self.picture.losses.knows(to, from) {
             self.deliver_late(to, from, message)?;
             return Ok(true);
         }
@@ -106,7 +79,7 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn timeout(&mut self, node: NodeId) -> Result<(), Violation> {
-        let clocks = self.members[node.index()].clocks();
+        let clocks = self.picture.members[node.index()].clocks();
         self.feed(node, Input::Timeout(&clocks))?;
         self.finish_step(node)
     }
@@ -117,7 +90,7 @@ impl Cluster {
     /// If that breaks an invariant.
     pub fn round(&mut self, node: NodeId) -> Result<(), Violation> {
         let earliest = self.now.plus_nanos(ROUND_NANOS);
-        let member = &self.members[node.index()];
+        let member = &self.picture.members[node.index()];
         let due = member.node.until().map_or(earliest, |until| until.max(self.now));
         self.now = if member.node.reason() == Reason::NextRound { due } else { due.min(earliest) };
         self.timeout(node)
@@ -153,16 +126,9 @@ impl Cluster {
     ) -> Result<(), Violation> {
         let clocks = Clock(clocks.start)..Clock(clocks.end);
         let intent = Intent { worker: who.1, id, keys: keys.to_vec(), clocks };
-        self.signalled.push((who.0, intent.clone()));
+        self.picture.signalled.push((who.0, intent.clone()));
         self.feed(who.0, Input::Intent(intent))?;
         self.finish_step(who.0)
-    }
-
-    /// What a worker signalled last that may not have expired.
-    #[must_use]
-    pub fn latest_intent(&self, who: Who) -> Option<&Intent> {
-        let of_worker = |(node, intent): &&(NodeId, Intent)| (*node, intent.worker) == who;
-        self.signalled.iter().rev().find(of_worker).map(|(_, intent)| intent)
     }
 
     /// Takes an intent of a worker back.
@@ -184,7 +150,7 @@ impl Cluster {
 
     /// Raises the clock of a worker by `clocks`; its node hears of it with its next timeout.
     pub fn advance_clock(&mut self, who: Who, clocks: u64) {
-        let worker = &mut self.members[who.0.index()].workers[who.1.index()];
+        let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
         worker.clock = worker.clock + clocks;
     }
 
@@ -199,20 +165,20 @@ impl Cluster {
             if self.is_at_rest() {
                 calm += 1;
                 if calm == CALM_ROUNDS {
-                    return invariants::check_at_rest(self);
+                    return self.check_at_rest();
                 }
             } else {
                 calm = 0;
             }
             self.now = self.now.plus_nanos(ROUND_NANOS);
             for node in self.living() {
-                if let Some(until) = self.members[node.index()].node.until() {
+                if let Some(until) = self.picture.members[node.index()].node.until() {
                     self.now = self.now.max(until);
                 }
                 self.timeout(node)?;
             }
         }
-        let waiting: Vec<_> = self.living().filter(|node| !self.engine_is_at_rest(*node)).collect();
+        let waiting: Vec<_> = self.living().filter(|node| !self.member(*node).is_at_rest()).collect();
         hold!(Checks::ALL => ComesToRest, false, "the cluster does not come to rest: {waiting:?} have something waiting");
         Ok(())
     }
@@ -222,7 +188,14 @@ impl Cluster {
     /// # Errors
     /// The invariant that is broken.
     pub fn check_at_rest(&mut self) -> Result<(), Violation> {
-        invariants::check_at_rest(self)
+        if self.picture.setup.checks.contains(10) {
+            let members = &self.picture.members;
+            let lasts = |(node, intent): &(NodeId, Intent)| {
+                members[node.index()].clocks()[intent.worker.index()] < intent.clocks.end
+            };
+            self.picture.signalled.retain(lasts);
+        }
+        invariants::check_at_rest(&self.picture)
     }
 
     /// Delivers every message, and those sent meanwhile, link by link.
@@ -231,7 +204,7 @@ impl Cluster {
     /// If that breaks an invariant, or messages breed messages forever (6).
     pub fn deliver_all(&mut self) -> Result<(), Violation> {
         for _ in 0..DELIVERIES_MAX {
-            let loaded = self.air.loaded();
+            let loaded = self.picture.network.loaded();
             if loaded.is_empty() {
                 return Ok(());
             }
@@ -239,7 +212,7 @@ impl Cluster {
                 self.deliver(from, to)?;
             }
         }
-        hold!(Checks::ALL => ComesToRest, false, "messages go on forever: {:?}", self.air.loaded());
+        hold!(Checks::ALL => ComesToRest, false, "messages go on forever: {:?}", self.picture.network.loaded());
         Ok(())
     }
 
@@ -250,31 +223,31 @@ impl Cluster {
     pub fn feed_bad(&mut self, from: NodeId, node: NodeId, message: Message) -> Result<(), Violation> {
         let text = format!("{:?}", message.body);
         let before = self.memory_of(node);
-        let (result, said) = self.members[node.index()].feed(self.now, Input::Message(from, message));
+        let (result, said) = self.picture.members[node.index()].feed(self.now, Input::Message(from, message));
         let blamed = match &result {
             Err(InputError::Peer(error)) => Some(error.peer),
             Ok(()) | Err(_) => None,
         };
-        hold!(self.setup.checks => BadIsBlamed, blamed == Some(from), "{node} answers {text} of {from} with {result:?}");
+        hold!(self.picture.setup.checks => BadIsBlamed, blamed == Some(from), "{node} answers {text} of {from} with {result:?}");
         let after = self.memory_of(node);
-        hold!(self.setup.checks => BadChangesNothing, before == after, "{node} refuses {text} of {from} and yet is changed by it");
-        hold!(self.setup.checks => BadSaysNothing, said.is_silent(), "{node} refuses {text} of {from} and yet says {said:?}");
+        hold!(self.picture.setup.checks => BadChangesNothing, before == after, "{node} refuses {text} of {from} and yet is changed by it");
+        hold!(self.picture.setup.checks => BadSaysNothing, said.is_silent(), "{node} refuses {text} of {from} and yet says {said:?}");
         Ok(())
     }
 
     /// All that an input without effect must leave as it was.
-    pub(super) fn memory_of(&mut self, node: NodeId) -> (Vec<Row>, usize, Stats) {
-        let member = &mut self.members[node.index()];
+    fn memory_of(&mut self, node: NodeId) -> (Vec<Row>, usize, Stats) {
+        let member = &mut self.picture.members[node.index()];
         member.refresh();
         (member.rows.clone(), member.node.engine().side_entries(), *member.node.engine().stats())
     }
 
     /// Feeds an input to the engine and collects what it says; no invariant is checked yet.
-    pub(super) fn feed(&mut self, node: NodeId, input: Input<'_, i64>) -> Result<(), Violation> {
+    fn feed(&mut self, node: NodeId, input: Input<'_, i64>) -> Result<(), Violation> {
         if !matches!(input, Input::Message(..)) {
             self.note(|cluster| format!("{:?} {node}: {input:?}", cluster.now));
         }
-        let (result, said) = self.members[node.index()].feed(self.now, input);
+        let (result, said) = self.picture.members[node.index()].feed(self.now, input);
         hold!(Checks::ALL => SoundIsTaken, result.is_ok(), "{node} refuses a sound input: {result:?}");
         self.take_said(node, said)
     }
@@ -282,15 +255,15 @@ impl Cluster {
     /// Takes what the engine of `node` says; no invariant is checked yet.
     fn take_said(&mut self, node: NodeId, said: Recorder<i64>) -> Result<(), Violation> {
         for (to, message) in said.sent {
-            hold!(self.setup.checks => NothingToTheLost, !self.losses.knows(node, to), "{node} writes to {to}, which it has lost");
-            self.check_bytes(node, &message)?;
-            self.air.send(node, to, message);
+            hold!(self.picture.setup.checks => NothingToTheLost, !self.picture.losses.knows(node, to), "{node} writes to {to}, which it has lost");
+            invariants::check_bytes(&self.picture, node, &message)?;
+            self.picture.network.send(node, to, message);
         }
-        let told = self.members[node.index()].take_told();
-        self.told.extend(told.into_iter().map(|told| (node, told)));
-        self.members[node.index()].refresh();
-        let dropped = self.air.take_dropped();
-        self.losses.note(&dropped);
+        let told = self.picture.members[node.index()].take_told();
+        self.picture.told.extend(told.into_iter().map(|told| (node, told)));
+        self.picture.members[node.index()].refresh();
+        let dropped = self.picture.network.take_dropped();
+        self.picture.losses.note(&dropped);
         let mut unresponsive = Vec::new();
         for event in said.events {
             match event {
@@ -305,31 +278,200 @@ impl Cluster {
     }
 
     /// Ends a step of `node`: looks at what it has and checks all invariants.
-    pub(super) fn finish_step(&mut self, node: NodeId) -> Result<(), Violation> {
-        self.members[node.index()].refresh_if_outdated();
+    fn finish_step(&mut self, node: NodeId) -> Result<(), Violation> {
+        self.picture.members[node.index()].refresh_if_outdated();
         self.step += 1;
-        let result = invariants::check(self, node);
-        self.told.clear();
-        self.heard = self.all_keys().map(|key| invariants::heard(self, key)).collect();
+        let result = invariants::check(&self.picture, node);
+        self.picture.told.clear();
+        self.picture.heard = self.all_keys().map(|key| self.heard_at_home(key)).collect();
         result
     }
 
-    pub(super) fn drain_quietly(&mut self, node: NodeId) -> Result<(), Violation> {
-        let said = self.members[node.index()].feed_dirty();
+    fn drain_quietly(&mut self, node: NodeId) -> Result<(), Violation> {
+        let said = self.picture.members[node.index()].feed_dirty();
         self.take_said(node, said)
     }
 
-    /// Whether nothing is on its way, no node has anything waiting, and every operation is done.
-    #[must_use]
-    pub fn is_at_rest(&self) -> bool {
-        self.air.is_empty()
-            && self.calls.unfinished() == 0
-            && self.living().all(|node| self.engine_is_at_rest(node))
+    /// `node` vanishes in the middle of everything. Of its messages on their way to each other node, `arriving` says how many
+    /// will still arrive: the first so many. All messages to it are gone.
+    pub fn vanish(&mut self, node: NodeId, mut arriving: impl FnMut(NodeId, usize) -> usize) {
+        self.note(|cluster| format!("{:?} {node} vanishes", cluster.now));
+        for other in self.nodes().filter(|other| *other != node) {
+            let count = self.picture.network.queue(node, other).count();
+            let keep = if self.picture.losses.is_gone(other) { 0 } else { arriving(other, count) };
+            self.picture.network.cut(node, other, keep);
+            self.picture.network.cut(other, node, 0);
+        }
+        self.picture.network.close(node);
+        let untouched = |key: &Key| self.picture.setup.home(*key) == node && self.is_untouched(*key);
+        let owned = self.keys().filter(|key| self.state(node, *key) == State::Main || untouched(key));
+        let owned: Vec<Key> = owned.collect();
+        self.picture.losses.note_gone(node, owned);
+        self.picture.losses.note(&self.picture.network.take_dropped());
+        self.picture.members[node.index()].vanish();
+        self.picture.signalled.retain(|(signaller, _)| *signaller != node);
+        let open: Vec<OpId> =
+            self.picture.calls.open().filter(|(_, who)| who.0 == node).map(|(op, _)| op).collect();
+        for op in open {
+            self.give_up(op);
+        }
     }
 
-    fn engine_is_at_rest(&self, node: NodeId) -> bool {
-        let member = &self.members[node.index()];
-        member.node.engine().is_at_rest() && member.workers.iter().all(|worker| worker.dirty.is_empty())
+    /// Tells `survivor` that `node`, which has vanished, is lost. Whatever of its messages is still on its way is too late.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn tell_lost(&mut self, survivor: NodeId, node: NodeId) -> Result<(), Violation> {
+        self.picture.network.forsake(node, survivor);
+        self.picture.losses.note(&self.picture.network.take_dropped());
+        self.picture.losses.note_told(survivor, node);
+        self.drain_quietly(survivor)?;
+        self.feed(survivor, Input::PeerLost(node))?;
+        self.finish_step(survivor)
+    }
+
+    /// `node` vanishes, if it has not yet, and all survivors are told.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn lose(&mut self, node: NodeId) -> Result<(), Violation> {
+        if !self.picture.losses.is_gone(node) {
+            self.vanish(node, |_, count| count);
+        }
+        for (survivor, gone) in self.untold() {
+            if gone == node {
+                self.tell_lost(survivor, gone)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets time pass until `node` looks at its peers, if it is to; as a driver does, tells it before of the ways on which
+    /// messages still travel.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn look(&mut self, node: NodeId) -> Result<(), Violation> {
+        for peer in self.nodes().filter(|peer| *peer != node) {
+            let travels = |from, to| self.picture.network.queue(from, to).next().is_some();
+            if travels(node, peer) || travels(peer, node) {
+                self.hear(node, peer)?;
+            }
+        }
+        self.look_behind(node)
+    }
+
+    /// Tells `node` that messages still travel between it and `peer`.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn hear(&mut self, node: NodeId, peer: NodeId) -> Result<(), Violation> {
+        self.feed(node, Input::Heard(peer))
+    }
+
+    /// As [`Cluster::look`], of a node that was stopped and has not read what came meanwhile.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn look_behind(&mut self, node: NodeId) -> Result<(), Violation> {
+        if let Some(due) = self.picture.members[node.index()].node.engine().next_look_at() {
+            self.now = self.now.max(due);
+        }
+        self.timeout(node)
+    }
+
+    /// All nodes look at their peers `looks` times, with all messages delivered between.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn look_around(&mut self, looks: usize) -> Result<(), Violation> {
+        for _ in 0..looks {
+            self.deliver_all()?;
+            for node in self.living() {
+                self.look(node)?;
+                self.round(node)?;
+            }
+        }
+        self.deliver_all()
+    }
+
+    /// Whoever waits has noticed that a node has stopped answering.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn check_noticed(&self) -> Result<(), Violation> {
+        invariants::check_noticed(&self.picture)
+    }
+
+    /// A message of a lost node arrives: it must change nothing and blame nobody.
+    fn deliver_late(&mut self, to: NodeId, from: NodeId, message: Message) -> Result<(), Violation> {
+        let text = self.describe(&message);
+        let before = self.memory_of(to);
+        let (result, said) = self.picture.members[to.index()].feed(self.now, Input::Message(from, message));
+        hold!(self.picture.setup.checks => LateBlamesNobody, result.is_ok(), "{to} blames {from}, which it has lost, for {text}: {result:?}");
+        hold!(self.picture.setup.checks => LateSaysNothing, said.is_silent(), "{to} answers {from}, which it has lost: {said:?}");
+        let after = self.memory_of(to);
+        hold!(self.picture.setup.checks => LateChangesNothing, before == after, "{to} has lost {from}, and yet {text} changes it");
+        Ok(())
+    }
+
+    /// `node` calls `peers` unresponsive, and gives them up.
+    fn give_up_unresponsive(&mut self, node: NodeId, peers: Vec<NodeId>) -> Result<(), Violation> {
+        for peer in peers {
+            let is_gone = self.picture.losses.is_gone(peer);
+            hold!(self.picture.setup.checks => AnsweringIsSpared, is_gone, "{node} calls {peer} unresponsive, which answers");
+            if is_gone {
+                self.tell_lost(node, peer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The members, the messages between them, and the account of what went on.
+    #[must_use]
+    pub fn picture(&self) -> &Picture {
+        &self.picture
+    }
+
+    /// The node alone, for inputs that a cluster would not feed.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    #[must_use]
+    pub fn into_member(mut self, node: NodeId) -> Member {
+        self.picture.members.swap_remove(node.index())
+    }
+
+    /// How often which entry met which state.
+    #[must_use]
+    pub fn pairs(&self) -> &Pairs {
+        &self.pairs
+    }
+
+    /// Virtual time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Calls `tell` with every step in words, before it is done.
+    pub fn tell_steps(&mut self, tell: impl FnMut(&str) + 'static) {
+        self.tell = Some(Box::new(tell));
+    }
+
+    fn note(&mut self, line: impl FnOnce(&Self) -> String) {
+        if let Some(mut tell) = self.tell.take() {
+            tell(&line(self));
+            self.tell = Some(tell);
+        }
+    }
+}
+
+impl Deref for Cluster {
+    type Target = Picture;
+
+    fn deref(&self) -> &Picture {
+        &self.picture
     }
 }
 

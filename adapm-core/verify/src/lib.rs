@@ -5,8 +5,8 @@
 //! | [`ReferenceStore`] | the simplest store |
 //! | [`store_suite!`], [`transport_suite!`], [`policy_suite!`] | the contracts of plug-ins, checked in one line |
 //! | [`arb`] | any message, for property tests |
-//! | [`cluster`], [`call`], [`member`], [`air`], [`setup`] | whole clusters in lockstep, one thread, virtual time |
-//! | [`loss`], `unresponsive` | nodes that vanish, and what is gone with them; nodes that stop answering |
+//! | [`cluster`], [`setup`] | whole clusters in lockstep, one thread, virtual time; nodes that vanish or stop answering |
+//! | [`picture`], [`member`], [`network`], [`calls`], [`losses`] | what a cluster consists of, and the account of what went on |
 //! | [`lies`] | a node that lies to the others |
 //! | [`link`] | two link sessions over a pipe that breaks, judged step by step |
 //! | [`oracle`], [`digits`] | values that tell which pushes they contain, and the judge of reads |
@@ -28,13 +28,11 @@
 #[doc(hidden)]
 pub use adapm_core;
 
-#[cfg(feature = "checked")]
-pub mod air;
 pub mod arb;
 #[cfg(feature = "checked")]
 pub mod bug;
 #[cfg(feature = "checked")]
-pub mod call;
+pub mod calls;
 #[cfg(feature = "checked")]
 pub mod check;
 #[cfg(feature = "checked")]
@@ -49,11 +47,15 @@ pub mod lies;
 #[cfg(feature = "checked")]
 pub mod link;
 #[cfg(feature = "checked")]
-pub mod loss;
+pub mod losses;
 #[cfg(feature = "checked")]
 pub mod member;
 #[cfg(feature = "checked")]
+pub mod network;
+#[cfg(feature = "checked")]
 pub mod oracle;
+#[cfg(feature = "checked")]
+pub mod picture;
 #[cfg(feature = "checked")]
 pub mod policy_suite;
 #[cfg(feature = "checked")]
@@ -71,10 +73,6 @@ pub mod silence;
 pub mod sim;
 pub mod store_suite;
 pub mod transport_suite;
-#[cfg(feature = "checked")]
-mod unresponsive;
-#[cfg(feature = "checked")]
-mod view;
 #[cfg(feature = "checked")]
 pub mod violation;
 

@@ -175,7 +175,7 @@ impl Member {
     }
 
     /// Looks at every key again if a worker has changed a value since the last look.
-    pub(super) fn refresh_if_outdated(&mut self) {
+    pub(crate) fn refresh_if_outdated(&mut self) {
         if self.is_outdated {
             self.refresh();
         }
@@ -217,6 +217,12 @@ impl Member {
         let mut around = Around { workers: &mut self.workers, said: Recorder::default() };
         self.node.look_at_dirty_keys(&mut around);
         around.said
+    }
+
+    /// Whether neither the engine nor a worker has anything waiting.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.node.engine().is_at_rest() && self.workers.iter().all(|worker| worker.dirty.is_empty())
     }
 
     /// The fast path of a read: the local value, unless there is none or the worker must not overtake itself.

@@ -165,6 +165,16 @@ impl Oracle {
         self.keys[key.0 as usize].acknowledged
     }
 
+    /// The pushes that workers of `node` have made to `key`.
+    #[must_use]
+    pub fn pushes_of(&self, node: NodeId, key: Key) -> u128 {
+        let of_node = self.accesses(key).iter().filter(|access| access.who.0 == node);
+        of_node.fold(0, |mask, access| match access.what {
+            What::Push(digit) => mask | 1 << digit,
+            What::Pull(_) | What::Set(_) => mask,
+        })
+    }
+
     /// The number of pushes to `key`.
     #[must_use]
     pub fn pushes(&self, key: Key) -> usize {

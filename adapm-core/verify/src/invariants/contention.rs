@@ -5,23 +5,23 @@
 
 use adapm_core::slot::State;
 
-use crate::cluster::Cluster;
 use crate::member::Told;
+use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
-pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
-    if !cluster.setup.adaptive {
+pub(super) fn check(picture: &Picture) -> Result<(), Violation> {
+    if !picture.setup.adaptive {
         return Ok(());
     }
-    for &(owner, told) in &cluster.told {
+    for &(owner, told) in &picture.told {
         let Told::Relocation(key, to, _) = told else { continue };
-        if cluster.localized.contains(&(to, key)) {
+        if picture.localized.contains(&(to, key)) {
             continue;
         }
-        let interested = cluster.row(owner, key).view.intent_count;
-        hold!(cluster.setup.checks => OwnIntentHeeded, interested == 0, "{key} leaves {owner}, which has active intent, for {to}");
-        let holder = cluster.nodes().find(|node| *node != to && cluster.state(*node, key) == State::Replica);
-        hold!(cluster.setup.checks => HoldersHeeded, holder.is_none(), "{key} leaves {owner} for {to} while {holder:?} holds a replica");
+        let interested = picture.row(owner, key).view.intent_count;
+        hold!(picture.setup.checks => OwnIntentHeeded, interested == 0, "{key} leaves {owner}, which has active intent, for {to}");
+        let holder = picture.nodes().find(|node| *node != to && picture.state(*node, key) == State::Replica);
+        hold!(picture.setup.checks => HoldersHeeded, holder.is_none(), "{key} leaves {owner} for {to} while {holder:?} holds a replica");
     }
     Ok(())
 }

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::Cluster;
 use crate::digits::Seen;
 use crate::oracle::{Access, What};
+use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
 /// The longest history that is searched.
@@ -16,12 +16,12 @@ const ACCESSES_MAX: usize = 128;
 /// States after which a search gives up undecided.
 const STATES_MAX: usize = 50_000;
 
-pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
-    for key in cluster.keys().filter(|key| cluster.oracle.was_set(*key)) {
-        if let Some(end) = cluster.judged_main(key)? {
-            let explained = is_linear(cluster.oracle.accesses(key), end);
+pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
+    for key in picture.keys().filter(|key| picture.oracle.was_set(*key)) {
+        if let Some(end) = picture.judged_main(key)? {
+            let explained = is_linear(picture.oracle.accesses(key), end);
             hold!(
-                cluster.setup.checks => Linear,
+                picture.setup.checks => Linear,
                 explained,
                 "no order of the operations on {key} explains what was read and ends in {end}"
             );

@@ -7,8 +7,8 @@ use adapm_core::slot::State;
 use adapm_core::wire::message::Body;
 use adapm_core::wire::{self, Message};
 
-use crate::cluster::Cluster;
 use crate::flight;
+use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
 /// Entries that a node may keep for each of its intents, operations and copies at the same time.
@@ -16,70 +16,64 @@ const PER_ITEM: usize = 4;
 /// Entries that a node may keep per peer whatever it does itself.
 const PER_PEER: usize = 8;
 
-pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
-    let operations = cluster.calls.open_keys().count() + cluster.calls.open().count();
+pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
+    let operations = picture.calls.open_keys().count() + picture.calls.open().count();
     // What is parked here for a peer is an unanswered entry of the peer, of which it has at most one per key.
-    let parked = cluster.keys().count() * (cluster.setup.nodes - 1);
-    let localized = cluster.localized.iter().filter(|(localizer, _)| *localizer == node).count();
-    let items = signalled(cluster, node) + operations + localized;
-    let bound = PER_ITEM * items + 2 * copies(cluster, node) + parked + PER_PEER * cluster.setup.nodes;
-    let entries = cluster.member(node).node.engine().side_entries();
-    hold!(cluster.setup.checks => EntriesBounded, entries <= bound, "{node} keeps {entries} entries where {bound} are allowed");
+    let parked = picture.keys().count() * (picture.setup.nodes - 1);
+    let localized = picture.localized.iter().filter(|(localizer, _)| *localizer == node).count();
+    let items = signalled(picture, node) + operations + localized;
+    let bound = PER_ITEM * items + 2 * copies(picture, node) + parked + PER_PEER * picture.setup.nodes;
+    let entries = picture.member(node).node.engine().side_entries();
+    hold!(picture.setup.checks => EntriesBounded, entries <= bound, "{node} keeps {entries} entries where {bound} are allowed");
     let overfull = |key: &Key| {
-        let view = &cluster.row(node, *key).view;
+        let view = &picture.row(node, *key).view;
         view.stale.len() > view.holders.len()
     };
-    let again = cluster.keys().find(overfull);
-    hold!(cluster.setup.checks => EntriesBounded, again.is_none(), "{node} notes a stale holder of {again:?} twice");
-    let has_copy = |key: &Key| matches!(cluster.state(node, *key), State::Main | State::Replica);
-    let stray = cluster.keys().find(|key| !has_copy(key) && !cluster.row(node, *key).value.is_empty());
+    let again = picture.keys().find(overfull);
+    hold!(picture.setup.checks => EntriesBounded, again.is_none(), "{node} notes a stale holder of {again:?} twice");
+    let has_copy = |key: &Key| matches!(picture.state(node, *key), State::Main | State::Replica);
+    let stray = picture.keys().find(|key| !has_copy(key) && !picture.row(node, *key).value.is_empty());
     if let Some(key) = stray {
-        hold!(cluster.setup.checks => NoStrayValue, false, "{node} keeps a value of {key}, of which it holds no copy");
+        hold!(picture.setup.checks => NoStrayValue, false, "{node} keeps a value of {key}, of which it holds no copy");
     }
     Ok(())
 }
 
-impl Cluster {
-    /// Whatever is sent keeps within the configuration of its sender, at the most bytes that its entries may need.
-    pub(crate) fn check_bytes(&self, node: NodeId, message: &Message) -> Result<(), Violation> {
-        if !self.setup.checks.contains(10) {
-            return Ok(());
-        }
-        let entries = flight::entries(message, |key| self.setup.value_len(key)).len();
-        let head = wire::head_bytes(&message.body);
-        let head_max = NodeConfig::head_bytes_max(entries);
-        let bytes_max = self.member(node).node.engine().config().frame_bytes_max::<i64>(&self.setup.layout);
-        let says_who_is_missing = matches!(*message.body, Body::Barrier(_));
-        hold!(
-            self.setup.checks => MessagesBounded,
-            says_who_is_missing || (head <= head_max && head_max + message.values.len() <= bytes_max),
-            "{node} sends a head of {head} bytes, where {entries} entries need at most {head_max}, and {} of values: more than {bytes_max} in all",
-            message.values.len()
-        );
-        Ok(())
+/// Whatever is sent keeps within the configuration of its sender, at the most bytes that its entries may need.
+pub(crate) fn check_bytes(picture: &Picture, node: NodeId, message: &Message) -> Result<(), Violation> {
+    if !picture.setup.checks.contains(10) {
+        return Ok(());
     }
+    let entries = flight::entries(message, |key| picture.setup.value_len(key)).len();
+    let head = wire::head_bytes(&message.body);
+    let head_max = NodeConfig::head_bytes_max(entries);
+    let bytes_max = picture.member(node).node.engine().config().frame_bytes_max::<i64>(&picture.setup.layout);
+    let says_who_is_missing = matches!(*message.body, Body::Barrier(_));
+    hold!(
+        picture.setup.checks => MessagesBounded,
+        says_who_is_missing || (head <= head_max && head_max + message.values.len() <= bytes_max),
+        "{node} sends a head of {head} bytes, where {entries} entries need at most {head_max}, and {} of values: more than {bytes_max} in all",
+        message.values.len()
+    );
+    Ok(())
 }
 
 /// At rest nothing is kept but for live intents and for copies that have company.
-pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
-    let members = &cluster.members;
-    cluster
-        .signalled
-        .retain(|(node, intent)| members[node.index()].clocks()[intent.worker.index()] < intent.clocks.end);
-    for node in cluster.living() {
-        let is_replica = |key: &Key| cluster.state(node, *key) == State::Replica;
+pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
+    for node in picture.living() {
+        let is_replica = |key: &Key| picture.state(node, *key) == State::Replica;
         let unwanted =
-            cluster.keys().find(|key| is_replica(key) && cluster.row(node, *key).view.intent_count == 0);
+            picture.keys().find(|key| is_replica(key) && picture.row(node, *key).view.intent_count == 0);
         if let Some(key) = unwanted {
-            hold!(cluster.setup.checks => NoUnwantedReplica, false, "{node} is at rest and keeps a replica of {key} without intent");
+            hold!(picture.setup.checks => NoUnwantedReplica, false, "{node} is at rest and keeps a replica of {key} without intent");
         }
         // A localize that ended in a replica counts as intent.
         let localized =
-            cluster.keys().filter(|key| is_replica(key) && cluster.localized.contains(&(node, *key)));
-        let bound = PER_ITEM * (signalled(cluster, node) + localized.count()) + copies(cluster, node);
-        let entries = cluster.member(node).node.engine().side_entries();
+            picture.keys().filter(|key| is_replica(key) && picture.localized.contains(&(node, *key)));
+        let bound = PER_ITEM * (signalled(picture, node) + localized.count()) + copies(picture, node);
+        let entries = picture.member(node).node.engine().side_entries();
         hold!(
-            cluster.setup.checks => EntriesAtRest,
+            picture.setup.checks => EntriesAtRest,
             entries <= bound,
             "{node} is at rest and keeps {entries} entries where {bound} are allowed"
         );
@@ -88,14 +82,14 @@ pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
 }
 
 /// Keys in the intents that the node may remember.
-fn signalled(cluster: &Cluster, node: NodeId) -> usize {
-    let of_node = cluster.signalled.iter().filter(|(signaller, _)| *signaller == node);
+fn signalled(picture: &Picture, node: NodeId) -> usize {
+    let of_node = picture.signalled.iter().filter(|(signaller, _)| *signaller == node);
     of_node.map(|(_, intent)| intent.keys.len()).sum()
 }
 
 /// A main copy with company: itself, each holder, and each holder once more if it is stale. A replica: itself.
-fn copies(cluster: &Cluster, node: NodeId) -> usize {
-    let rows = cluster.keys().map(|key| cluster.row(node, key));
+fn copies(picture: &Picture, node: NodeId) -> usize {
+    let rows = picture.keys().map(|key| picture.row(node, key));
     rows.map(|row| match row.state() {
         State::Main if row.view.holders.is_empty() => 0,
         State::Main => 1 + row.view.holders.len() + row.view.stale.len().min(row.view.holders.len()),

@@ -7,7 +7,7 @@
 //! | 3 | `holders` | after every step |
 //! | 4 | `convergence` | at rest, and when a quiesce or `wait_sync` ends |
 //! | 5 | `contention` | after every step |
-//! | 6 | `completion` | hops after every step, barriers when they end; [`Cluster::settle`] that all operations end |
+//! | 6 | `completion` | hops after every step, barriers when they end; [`crate::cluster::Cluster::settle`] that all operations end |
 //! | 7 | `residence` | that nothing is forgotten after every step, the rest at rest |
 //! | 8 | `session` | after every read |
 //! | 9 | `order`, [`linear`] | after every read and at rest, where replication is off |
@@ -27,70 +27,73 @@ pub mod refusal;
 mod residence;
 mod session;
 
-pub(super) use residence::heard;
-
 use adapm_core::id::NodeId;
 
-use crate::cluster::Cluster;
 use crate::oracle::AccessId;
+use crate::picture::Picture;
 use crate::violation::Violation;
 
+pub(crate) use completion::{check_met, check_noticed};
+pub(crate) use conservation::check_quiet;
+pub(crate) use convergence::check_synced;
+pub(crate) use memory::check_bytes;
+
 /// Everything that must hold after every step, given that `node` took the last one.
-pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
-    let checks = cluster.setup.checks;
+pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
+    let checks = picture.setup.checks;
     if checks.contains(1) {
-        one_owner::check(cluster)?;
+        one_owner::check(picture)?;
     }
     if checks.contains(2) {
-        conservation::check(cluster)?;
+        conservation::check(picture)?;
     }
     if checks.contains(3) {
-        holders::check(cluster)?;
+        holders::check(picture)?;
     }
     if checks.contains(5) {
-        contention::check(cluster)?;
+        contention::check(picture)?;
     }
     if checks.contains(6) {
-        completion::check_hops(cluster)?;
-        cluster.check_bereaved(node)?;
+        completion::check_hops(picture)?;
+        completion::check_bereaved(picture, node)?;
     }
     if checks.contains(7) {
-        residence::check(cluster, node)?;
+        residence::check(picture, node)?;
     }
     if checks.contains(10) {
-        memory::check(cluster, node)?;
+        memory::check(picture, node)?;
     }
     Ok(())
 }
 
 /// Everything that must hold when nothing is left to do.
-pub(super) fn check_at_rest(cluster: &mut Cluster) -> Result<(), Violation> {
-    let checks = cluster.setup.checks;
+pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
+    let checks = picture.setup.checks;
     if checks.contains(2) {
-        conservation::check_at_rest(cluster)?;
+        conservation::check_at_rest(picture)?;
     }
     if checks.contains(4) {
-        convergence::check_at_rest(cluster)?;
+        convergence::check_at_rest(picture)?;
     }
     if checks.contains(7) {
-        residence::check_at_rest(cluster)?;
+        residence::check_at_rest(picture)?;
     }
-    if cluster.setup.sequential && checks.contains(9) && !cluster.losses.any() {
-        linear::check_at_rest(cluster)?;
+    if picture.setup.sequential && checks.contains(9) && !picture.losses.any() {
+        linear::check_at_rest(picture)?;
     }
     if checks.contains(10) {
-        memory::check_at_rest(cluster)?;
+        memory::check_at_rest(picture)?;
     }
     Ok(())
 }
 
 /// Everything that must hold for a read that is done.
-pub(super) fn check_read(cluster: &Cluster, read: AccessId) -> Result<(), Violation> {
-    if cluster.setup.checks.contains(8) {
-        session::check_read(&cluster.oracle, read)?;
+pub(super) fn check_read(picture: &Picture, read: AccessId) -> Result<(), Violation> {
+    if picture.setup.checks.contains(8) {
+        session::check_read(&picture.oracle, read)?;
     }
-    if cluster.setup.sequential && cluster.setup.checks.contains(9) {
-        order::check_read(&cluster.oracle, read)?;
+    if picture.setup.sequential && picture.setup.checks.contains(9) {
+        order::check_read(&picture.oracle, read)?;
     }
     Ok(())
 }

@@ -3,17 +3,18 @@
 
 use adapm_core::slot::State;
 
-use crate::cluster::Cluster;
+use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
-pub(super) fn check(cluster: &Cluster) -> Result<(), Violation> {
-    for key in cluster.keys() {
-        let owners = cluster.nodes().filter(|node| cluster.state(*node, key) == State::Main).count();
-        let grants = cluster.air.about(key).iter().filter(|aloft| aloft.entry.kind.is_ownership()).count();
-        let owners = owners + usize::from(cluster.is_untouched(key));
-        let expected = usize::from(!cluster.losses.is_doomed(key));
+pub(super) fn check(picture: &Picture) -> Result<(), Violation> {
+    for key in picture.keys() {
+        let owners = picture.nodes().filter(|node| picture.state(*node, key) == State::Main).count();
+        let grants =
+            picture.network.about(key).iter().filter(|in_flight| in_flight.entry.kind.is_ownership()).count();
+        let owners = owners + usize::from(picture.is_untouched(key));
+        let expected = usize::from(!picture.losses.is_doomed(key));
         hold!(
-            cluster.setup.checks => OneOwner,
+            picture.setup.checks => OneOwner,
             owners + grants == expected,
             "{key} has {owners} owners and {grants} ownership grants in flight"
         );

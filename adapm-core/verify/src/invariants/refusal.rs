@@ -1,4 +1,4 @@
-//! Invariant 11: messages that cannot be, for [`Cluster::feed_bad`] to be refused.
+//! Invariant 11: messages that cannot be, for [`crate::cluster::Cluster::feed_bad`] to be refused.
 
 use adapm_core::id::{Counter, Key, NodeId, Ticket, Version};
 use adapm_core::slot::State;
@@ -8,15 +8,15 @@ use adapm_core::wire::message::{
     Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Residence, SyncRequest, SyncResponse,
 };
 
-use crate::cluster::Cluster;
+use crate::picture::Picture;
 use crate::rng::Rng;
 
-/// A message that `from` cannot have sent to `to` in the present state of the cluster.
-pub fn bad_message(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -> Message {
-    let keys: Vec<Key> = cluster.keys().collect();
+/// A message that `from` cannot have sent to `to` in the present state of the picture.
+pub fn bad_message(picture: &Picture, rng: &mut Rng, from: NodeId, to: NodeId) -> Message {
+    let keys: Vec<Key> = picture.keys().collect();
     let key = rng.choose(&keys);
-    let known = cluster.setup().value_len(key);
-    let layout = &cluster.setup().layout;
+    let known = picture.setup().value_len(key);
+    let layout = &picture.setup().layout;
     let beyond = layout.keys().end;
     let mut all = (0..beyond.0).map(Key);
     let foreign = all.find(|key| keys.binary_search(key).is_err()).unwrap_or(beyond);
@@ -26,14 +26,14 @@ pub fn bad_message(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -
             Body::SyncRequest(SyncRequest { intents: asked(&[unknown]), ..SyncRequest::default() }),
             0,
         ),
-        1 => foreign_delta(cluster, from, to),
+        1 => foreign_delta(picture, from, to),
         2 => message(Body::Operation(Operation { pushes: asked(&[key]), ..Operation::default() }), known + 1),
         3 => message(
             Body::Operation(Operation { pulls: asked(&[keys[1], keys[0]]), ..Operation::default() }),
             0,
         ),
-        4 => unasked_grant(cluster, from, to, key),
-        5 => foreign_node(cluster, key),
+        4 => unasked_grant(picture, from, to, key),
+        5 => foreign_node(picture, key),
         6 => message(
             Body::Residence(Residence {
                 at: Asked { keys: Keys(vec![key]), counters: vec![Counter(1 << 41)] },
@@ -42,7 +42,7 @@ pub fn bad_message(cluster: &Cluster, rng: &mut Rng, from: NodeId, to: NodeId) -
             0,
         ),
         7 => unproven_forward(key),
-        _ => unasked_response(cluster, from, to),
+        _ => unasked_response(picture, from, to),
     }
 }
 
@@ -57,22 +57,22 @@ fn asked(keys: &[Key]) -> Asked {
 }
 
 /// A delta of a node that holds no replica, or for a key that the receiver does not own.
-fn foreign_delta(cluster: &Cluster, from: NodeId, to: NodeId) -> Message {
+fn foreign_delta(picture: &Picture, from: NodeId, to: NodeId) -> Message {
     let impossible = |key: &Key| {
-        cluster.state(to, *key) != State::Main || !cluster.row(to, *key).view.holders.contains(&from)
+        picture.state(to, *key) != State::Main || !picture.row(to, *key).view.holders.contains(&from)
     };
-    let Some(key) = cluster.keys().find(impossible) else { return foreign_node(cluster, Key(0)) };
+    let Some(key) = picture.keys().find(impossible) else { return foreign_node(picture, Key(0)) };
     let deltas = Keys(vec![key]);
     message(
         Body::SyncRequest(SyncRequest { deltas, ..SyncRequest::default() }),
-        cluster.setup().value_len(key),
+        picture.setup().value_len(key),
     )
 }
 
 /// A replica, by the fact that its key was never relocated, from a node that is not its home.
-fn unasked_grant(cluster: &Cluster, from: NodeId, to: NodeId, key: Key) -> Message {
-    if cluster.setup().home(key) == from {
-        return foreign_delta(cluster, from, to);
+fn unasked_grant(picture: &Picture, from: NodeId, to: NodeId, key: Key) -> Message {
+    if picture.setup().home(key) == from {
+        return foreign_delta(picture, from, to);
     }
     let grants = Grants {
         at: asked(&[key]),
@@ -80,19 +80,19 @@ fn unasked_grant(cluster: &Cluster, from: NodeId, to: NodeId, key: Key) -> Messa
         versions: vec![Version(1)],
         ..Grants::default()
     };
-    message(Body::Grant(grants), cluster.setup().value_len(key))
+    message(Body::Grant(grants), picture.setup().value_len(key))
 }
 
 /// A response without a question.
-fn unasked_response(cluster: &Cluster, from: NodeId, to: NodeId) -> Message {
-    if cluster.air().unanswered(to, from) > 0 {
-        return foreign_delta(cluster, from, to);
+fn unasked_response(picture: &Picture, from: NodeId, to: NodeId) -> Message {
+    if picture.network().unanswered(to, from) > 0 {
+        return foreign_delta(picture, from, to);
     }
     message(Body::SyncResponse(SyncResponse::default()), 0)
 }
 
-fn foreign_node(cluster: &Cluster, key: Key) -> Message {
-    let origin = NodeId(cluster.setup().nodes as u16);
+fn foreign_node(picture: &Picture, key: Key) -> Message {
+    let origin = NodeId(picture.setup().nodes as u16);
     message(Body::Forward(Forward { origin, ..forward(key) }), 0)
 }
 

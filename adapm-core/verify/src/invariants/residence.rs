@@ -1,15 +1,15 @@
 //! Invariant 7: a home forgets nothing that it has heard of an owner, and at rest it knows the owner.
 
-use adapm_core::id::{Counter, Key, NodeId};
+use adapm_core::id::NodeId;
 
-use crate::cluster::Cluster;
+use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
-pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
-    for key in cluster.keys().filter(|key| cluster.setup.home(*key) == node) {
-        let (before, after) = (cluster.heard[key.0 as usize], heard(cluster, key));
+pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
+    for key in picture.keys().filter(|key| picture.setup.home(*key) == node) {
+        let (before, after) = (picture.heard[key.0 as usize], picture.heard_at_home(key));
         hold!(
-            cluster.setup.checks => HomeNeverGoesBack,
+            picture.setup.checks => HomeNeverGoesBack,
             before <= after,
             "home {node} knew {key} at {before}, now at {after}"
         );
@@ -17,28 +17,23 @@ pub(super) fn check(cluster: &Cluster, node: NodeId) -> Result<(), Violation> {
     Ok(())
 }
 
-/// The counter under which the home of `key` knows its owner.
-pub(crate) fn heard(cluster: &Cluster, key: Key) -> Counter {
-    cluster.row(cluster.setup.home(key), key).view.word.counter()
-}
-
-pub(super) fn check_at_rest(cluster: &Cluster) -> Result<(), Violation> {
-    for key in cluster.keys() {
-        let home = cluster.setup.home(key);
-        let Some(owner) = cluster.owner(key) else { continue };
-        if owner == home || cluster.losses.is_gone(home) || cluster.losses.is_unrecorded(key) {
+pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
+    for key in picture.keys() {
+        let home = picture.setup.home(key);
+        let Some(owner) = picture.owner(key) else { continue };
+        if owner == home || picture.losses.is_gone(home) || picture.losses.is_unrecorded(key) {
             continue;
         }
-        let record = cluster.row(home, key).view.word.location();
+        let record = picture.row(home, key).view.word.location();
         let believed: Option<NodeId> = record.map(|location| location.node);
         hold!(
-            cluster.setup.checks => HomeKnowsOwner,
+            picture.setup.checks => HomeKnowsOwner,
             believed == Some(owner),
             "home {home} takes {believed:?} for the owner of {key}, which is {owner}"
         );
-        let counter = cluster.row(owner, key).view.word.counter();
+        let counter = picture.row(owner, key).view.word.counter();
         let known = record.map(|location| location.counter);
-        hold!(cluster.setup.checks => HomeKnowsCounter, known == Some(counter), "home {home} knows {key} at {known:?}, its owner has {counter}");
+        hold!(picture.setup.checks => HomeKnowsCounter, known == Some(counter), "home {home} knows {key} at {known:?}, its owner has {counter}");
     }
     Ok(())
 }

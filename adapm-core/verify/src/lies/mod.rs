@@ -103,7 +103,7 @@ pub(super) struct World {
     liar: NodeId,
     now: Instant,
     clocks: Vec<Clock>,
-    air: BTreeMap<(NodeId, NodeId), VecDeque<Message>>,
+    network: BTreeMap<(NodeId, NodeId), VecDeque<Message>>,
     /// Operations of honest nodes.
     calls: BTreeMap<(NodeId, OpId), Call>,
     ops: u64,
@@ -143,7 +143,7 @@ impl World {
             liar,
             now: Instant::ZERO,
             clocks: vec![Clock(0); NODES],
-            air: BTreeMap::new(),
+            network: BTreeMap::new(),
             calls: BTreeMap::new(),
             ops: 0,
             touched: keys().filter(|key| Layout::home(*key, NODES) == liar).collect(),
@@ -209,7 +209,7 @@ impl World {
     }
 
     fn deliver(&mut self, from: NodeId, to: NodeId) -> Result<bool, Violation> {
-        let queue = self.air.get_mut(&(from, to));
+        let queue = self.network.get_mut(&(from, to));
         let Some(message) = queue.and_then(VecDeque::pop_front) else { return Ok(false) };
         if to == self.liar {
             self.heard.push((from, message.clone()));
@@ -273,14 +273,14 @@ impl World {
         } else if to == self.liar {
             self.touch(&message);
         }
-        self.air.entry((from, to)).or_default().push_back(message);
+        self.network.entry((from, to)).or_default().push_back(message);
     }
 
     /// The liar says `message`.
     fn say(&mut self, to: NodeId, message: Message) {
         self.lies += 1;
         self.said.push((to, message.clone()));
-        self.air.entry((self.liar, to)).or_default().push_back(message);
+        self.network.entry((self.liar, to)).or_default().push_back(message);
     }
 
     /// Notes what an honest node gives the liar.

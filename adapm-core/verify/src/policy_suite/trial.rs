@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::{env, thread};
 
 use super::watched::Log;
-use crate::air::Pairs;
+use crate::network::Pairs;
 use crate::random::{self, STEPS};
 use crate::setup::Setup;
 

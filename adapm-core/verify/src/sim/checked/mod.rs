@@ -110,7 +110,7 @@ impl Checked {
     fn collect(&mut self, node: NodeId) {
         for to in self.cluster.nodes() {
             let way = self.way(node, to);
-            let queue = self.cluster.air().queue(node, to);
+            let queue = self.cluster.network().queue(node, to);
             for message in queue.skip(self.handed[way]) {
                 let mut frame = Frame::default();
                 let asks = matches!(*message.body, Body::SyncRequest(_));
@@ -191,8 +191,8 @@ impl Subject for Checked {
         self.pass(now);
         let message = wire::decode(&mut frame)
             .map_err(|error| Wrong::Delivery(format!("what {from} sent to {to} cannot be read: {error}")))?;
-        if self.cluster.air().first(from, to) != Some(&message) {
-            let due = self.cluster.air().first(from, to).map(|due| self.cluster.describe(due));
+        if self.cluster.network().first(from, to) != Some(&message) {
+            let due = self.cluster.network().first(from, to).map(|due| self.cluster.describe(due));
             let came = self.cluster.describe(&message);
             return Err(Wrong::Delivery(format!("{to} gets {came} of {from}, and {due:?} is due")));
         }
@@ -246,7 +246,7 @@ impl Subject for Checked {
         let busy = busy.map(|node| {
             format!("{node} has something waiting ({:?})", self.cluster.member(node).node.reason())
         });
-        let loaded = self.cluster.air().loaded();
+        let loaded = self.cluster.network().loaded();
         let aloft = (!loaded.is_empty()).then(|| format!("messages on their way: {loaded:?}"));
         open.chain(busy).chain(aloft).collect::<Vec<_>>().join("; ")
     }
@@ -279,7 +279,7 @@ impl Subject for Checked {
         for from in self.cluster.nodes() {
             for to in self.cluster.nodes() {
                 let way = self.way(from, to);
-                self.handed[way] = self.handed[way].min(self.cluster.air().queue(from, to).count());
+                self.handed[way] = self.handed[way].min(self.cluster.network().queue(from, to).count());
             }
         }
         Ok(())
@@ -309,7 +309,7 @@ impl Subject for Checked {
 impl Checked {
     /// What is on its way to and from `node` about `key`.
     fn note_aloft(&self, node: NodeId, key: Key, facts: &mut Facts) {
-        for aloft in self.cluster.air().about(key) {
+        for aloft in self.cluster.network().about(key) {
             let (here, away) = (aloft.to == node, aloft.from == node);
             let is_ownership = aloft.entry.kind.is_ownership();
             facts.note(Fact::RelocationHere, here && is_ownership);

@@ -7,7 +7,7 @@ use adapm_core::link::LinkConfig;
 use adapm_core::{Instant, WorkerId};
 
 use super::{Checked, Costs, Hardship, Wrong};
-use crate::air::Pairs;
+use crate::network::Pairs;
 use crate::sim::coverage::Coverage;
 use crate::sim::dice::Dice;
 use crate::sim::faults::{Fault, Faulty, Plan, When};

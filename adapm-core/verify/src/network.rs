@@ -13,12 +13,12 @@ use crate::flight::{self, Entry, Kind};
 
 /// Everything that is on its way.
 #[derive(Debug)]
-pub struct Air {
+pub struct Network {
     layout: Layout,
     nodes: usize,
     codec: bool,
     links: Vec<VecDeque<Parcel>>,
-    keys: Vec<Vec<Aloft>>,
+    keys: Vec<Vec<InFlight>>,
     /// With which counter the one unanswered entry of a node for a key first left.
     first_left: BTreeMap<(NodeId, Key), Counter>,
     /// Requests whose answer has not arrived, by the link they took.
@@ -38,7 +38,7 @@ struct Parcel {
 
 /// One entry of a message that is on its way.
 #[derive(Clone, Debug)]
-pub struct Aloft {
+pub struct InFlight {
     serial: u64,
     /// Who sent the message.
     pub from: NodeId,
@@ -48,7 +48,7 @@ pub struct Aloft {
     pub entry: Entry,
 }
 
-impl Air {
+impl Network {
     /// Empty links among `nodes` nodes; with `codec` messages travel as bytes.
     #[must_use]
     pub fn new(layout: &Layout, nodes: usize, codec: bool) -> Self {
@@ -82,7 +82,7 @@ impl Air {
                 self.first_left.insert((from, entry.key), counter);
             }
             if arrives {
-                self.keys[entry.key.0 as usize].push(Aloft { serial, from, to, entry });
+                self.keys[entry.key.0 as usize].push(InFlight { serial, from, to, entry });
             } else {
                 self.dropped.push(entry);
             }
@@ -120,7 +120,7 @@ impl Air {
         let link = self.link(from, to);
         for Parcel { serial, message } in self.links[link].iter().skip(keep) {
             for entry in flight::entries(message, |key| len(&self.layout, key)) {
-                self.keys[entry.key.0 as usize].retain(|aloft| aloft.serial != *serial);
+                self.keys[entry.key.0 as usize].retain(|in_flight| in_flight.serial != *serial);
                 self.dropped.push(entry);
             }
         }
@@ -136,7 +136,7 @@ impl Air {
         }
         let entries = flight::entries(&message, |key| self.len(key));
         for entry in &entries {
-            self.keys[entry.key.0 as usize].retain(|aloft| aloft.serial != serial);
+            self.keys[entry.key.0 as usize].retain(|in_flight| in_flight.serial != serial);
         }
         Some((message, entries))
     }
@@ -179,7 +179,7 @@ impl Air {
 
     /// The entries about `key` on their way.
     #[must_use]
-    pub fn about(&self, key: Key) -> &[Aloft] {
+    pub fn about(&self, key: Key) -> &[InFlight] {
         &self.keys[key.0 as usize]
     }
 

@@ -1,5 +1,5 @@
-//! Steps for moments that chance seldom finds: pushes while holders have a copy or a key is between two owners, and facts
-//! that overtake each other.
+//! Steps for moments that chance seldom finds: pushes while holders have a copy or a key is between two owners, facts that
+//! overtake each other, peers that stop answering, slow ways, and nodes that are stopped for a while.
 
 use adapm_core::engine::OpId;
 use adapm_core::id::{Key, NodeId};
@@ -7,6 +7,7 @@ use adapm_core::slot::State;
 
 use super::Schedule;
 use crate::check::Checks;
+use crate::cluster::Cluster;
 use crate::oracle::Who;
 use crate::violation::{Violation, hold};
 
@@ -31,7 +32,7 @@ impl Schedule {
         let asking: Vec<NodeId> = self.cluster.living().filter(asked).collect();
         // Two on each way: the fact where the key went, or what stands before it.
         for _ in 0..2 {
-            let ways = self.cluster.air().loaded();
+            let ways = self.cluster.network().loaded();
             for (from, to) in ways.into_iter().filter(|(_, to)| *to == home) {
                 self.cluster.deliver(from, to)?;
             }
@@ -100,8 +101,8 @@ impl Schedule {
                 self.cluster.round(node)?;
             }
             // All that is on its way now, not what comes of it: else none would wait for the next turn.
-            for (from, to) in self.cluster.air().loaded() {
-                for _ in 0..self.cluster.air().queue(from, to).count() {
+            for (from, to) in self.cluster.network().loaded() {
+                for _ in 0..self.cluster.network().queue(from, to).count() {
                     self.cluster.deliver(from, to)?;
                 }
             }
@@ -154,7 +155,85 @@ impl Schedule {
         }
         self.cluster.round(holder)
     }
+
+    /// Nodes that vanish are not told of here: whoever waits finds out by itself.
+    pub(super) fn find_unresponsive(&mut self) -> Result<(), Violation> {
+        if self.cluster.setup().unresponsive_nanos.is_none() {
+            return Ok(());
+        }
+        while self.cluster.losses().gone().len() < self.cluster.setup().losses {
+            self.vanish();
+        }
+        self.trickle()?;
+        self.keep_busy()?;
+        if self.cluster.losses().any() {
+            self.cluster.look_around(LOOKS)?;
+            self.cluster.check_noticed()?;
+        }
+        Ok(())
+    }
+
+    /// Every way delivers one message between two looks; at some moment a node is stopped for long.
+    fn trickle(&mut self) -> Result<(), Violation> {
+        let stopped_at = self.rng.within(0..LOOKS);
+        for turn in 0..TURNS_MAX {
+            let loaded = self.cluster.network().loaded();
+            if loaded.is_empty() {
+                break;
+            }
+            if turn == stopped_at {
+                let node = self.node();
+                let nanos = self.cluster.setup().unresponsive_nanos.unwrap_or_default();
+                self.cluster.advance_time(10 * nanos);
+                self.cluster.look_behind(node)?;
+            }
+            for (from, to) in loaded {
+                self.cluster.deliver(from, to)?;
+            }
+            for node in self.cluster.living() {
+                self.cluster.look(node)?;
+                self.cluster.round(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All nodes have something to say in each round, so that at each look an answer is owed.
+    fn keep_busy(&mut self) -> Result<(), Violation> {
+        let live = self.live();
+        for who in &live {
+            let clock = self.cluster.member(who.0).workers[who.1.index()].clock.0;
+            self.cluster.intent(*who, &self.keys, clock..clock + 3)?;
+        }
+        for _ in 0..LOOKS {
+            self.cluster.deliver_all()?;
+            for who in &live {
+                self.cluster.touch(*who);
+            }
+            for node in self.cluster.living() {
+                self.cluster.round(node)?;
+                self.cluster.look(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A barrier of all, for whose last callers the first one waits much longer than any peer may take to answer.
+    pub(super) fn meet_late(&mut self) -> Result<(), Violation> {
+        let mut late = self.live().into_iter();
+        if self.cluster.setup().unresponsive_nanos.is_some()
+            && let Some(first) = late.next()
+        {
+            self.cluster.barrier(first)?;
+            self.cluster.look_around(LOOKS)?;
+        }
+        late.try_for_each(|who| Cluster::barrier(&mut self.cluster, who).map(drop))
+    }
 }
 
 /// Rounds after which what has not ended while others go on never will.
 const UNPAUSED_ROUNDS_MAX: usize = 1_000;
+/// Looks within which every unresponsive peer is found: two times as many as it takes.
+const LOOKS: usize = 14;
+/// Turns after which what is still on its way arrives at once.
+const TURNS_MAX: usize = 60;

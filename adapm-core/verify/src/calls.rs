@@ -1,0 +1,152 @@
+//! Account of the operations of workers: what each asked for, what it has read, and whether it has ended.
+
+use core::mem;
+
+use adapm_core::engine::OpId;
+use adapm_core::id::Key;
+
+use crate::digits::Seen;
+use crate::oracle::{AccessId, Who};
+
+/// All operations of all workers.
+#[derive(Default)]
+pub struct Calls {
+    calls: Vec<Call>,
+    unfinished: usize,
+}
+
+/// One operation.
+struct Call {
+    who: Who,
+    kind: CallKind,
+    /// The accesses that the engine does, with their places among the operation's keys.
+    slow: Vec<(AccessId, usize)>,
+    /// What a pull read, in the order of its keys.
+    read: Vec<Option<Seen>>,
+    done: bool,
+    /// It ended without a result.
+    failed: bool,
+}
+
+/// What an operation does, and what is judged when it ends.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    Pull,
+    Write,
+    Localize,
+    /// What each main copy contained when it was called, and which pushes of the node were made.
+    WaitSync {
+        mains: Vec<Option<Seen>>,
+        own: Vec<u128>,
+    },
+    /// Which pushes of the whole cluster were made when it was called.
+    Quiesce {
+        pushes: Vec<u128>,
+    },
+    /// The number of the barrier, counted per worker.
+    Barrier {
+        number: usize,
+    },
+    Control,
+}
+
+impl Calls {
+    /// Operations not yet done.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.unfinished
+    }
+
+    /// Whether the operation has ended.
+    #[must_use]
+    pub fn is_done(&self, op: OpId) -> bool {
+        self.calls[op.0 as usize].done
+    }
+
+    /// Whether the operation has failed.
+    #[must_use]
+    pub fn is_failed(&self, op: OpId) -> bool {
+        self.calls[op.0 as usize].failed
+    }
+
+    /// Whether the operation exists and has not ended.
+    #[must_use]
+    pub fn is_open(&self, op: OpId) -> bool {
+        self.calls.get(op.0 as usize).is_some_and(|call| !call.done)
+    }
+
+    /// The unfinished operations, with their workers.
+    pub fn open(&self) -> impl Iterator<Item = (OpId, Who)> + '_ {
+        let calls = self.calls.iter().enumerate().filter(|(_, call)| !call.done);
+        calls.map(|(id, call)| (OpId(id as u64), call.who))
+    }
+
+    /// Whether the operation waits for other workers.
+    #[must_use]
+    pub fn is_collective(&self, op: OpId) -> bool {
+        matches!(
+            self.calls[op.0 as usize].kind,
+            CallKind::Quiesce { .. } | CallKind::Barrier { .. } | CallKind::Control
+        )
+    }
+
+    /// Keys named by unfinished operations, by worker; a key may occur more than once.
+    pub fn open_keys(&self) -> impl Iterator<Item = (Who, Key)> + '_ {
+        let open = self.calls.iter().filter(|call| !call.done);
+        open.flat_map(|call| call.slow.iter().map(|(access, _)| (call.who, access.key)))
+    }
+
+    /// How many barriers the worker has called.
+    pub(crate) fn barriers(&self, who: Who) -> usize {
+        let is_barrier = |call: &&Call| call.who == who && matches!(call.kind, CallKind::Barrier { .. });
+        self.calls.iter().filter(is_barrier).count()
+    }
+
+    /// What a pull that is done has read, in the order of its keys.
+    ///
+    /// # Panics
+    /// If it is not done.
+    #[must_use]
+    pub fn read(&self, op: OpId) -> Vec<Seen> {
+        let read = &self.calls[op.0 as usize].read;
+        read.iter().map(|seen| seen.expect("only a pull that is done has read")).collect()
+    }
+
+    /// Begins an operation on `places` keys.
+    pub(crate) fn begin(&mut self, who: Who, kind: CallKind, places: usize) -> OpId {
+        let read = vec![None; places];
+        self.calls.push(Call { who, kind, slow: Vec::new(), read, done: false, failed: false });
+        self.unfinished += 1;
+        OpId(self.calls.len() as u64 - 1)
+    }
+
+    /// Notes that the engine does the access of the key at `place`.
+    pub(crate) fn note_slow(&mut self, op: OpId, place: usize, access: AccessId) {
+        self.calls[op.0 as usize].slow.push((access, place));
+    }
+
+    /// The keys of the accesses that the engine does.
+    pub(crate) fn slow_keys(&self, op: OpId) -> Vec<Key> {
+        self.calls[op.0 as usize].slow.iter().map(|(access, _)| access.key).collect()
+    }
+
+    /// Notes what was read of the key at `place`.
+    pub(crate) fn note_read(&mut self, op: OpId, place: usize, seen: Seen) {
+        self.calls[op.0 as usize].read[place] = Some(seen);
+    }
+
+    /// Ends an operation: whose it was, what it did, and what the engine did of it.
+    pub(crate) fn end(&mut self, op: OpId) -> (Who, CallKind, Vec<(AccessId, usize)>) {
+        let call = &mut self.calls[op.0 as usize];
+        call.done = true;
+        self.unfinished -= 1;
+        (call.who, call.kind.clone(), mem::take(&mut call.slow))
+    }
+
+    /// Ends an operation without a result: whose it was, and what the engine had not done.
+    pub(crate) fn give_up(&mut self, op: OpId) -> (Who, Vec<(AccessId, usize)>) {
+        let (who, _, slow) = self.end(op);
+        self.calls[op.0 as usize].failed = true;
+        (who, slow)
+    }
+}

@@ -1,0 +1,251 @@
+//! Operations of workers: fast path first, the rest to the engine, as the runtime does it.
+
+use adapm_core::engine::{Input, Op, OpBody, OpId};
+use adapm_core::error::OpError;
+use adapm_core::id::{Key, NodeId};
+
+use super::Cluster;
+use crate::calls::CallKind;
+use crate::check::Checks;
+use crate::digits;
+use crate::invariants;
+use crate::oracle::{AccessId, Who};
+use crate::violation::{Violation, hold};
+
+impl Cluster {
+    /// Reads `keys`; [`Cluster::read`] has the result once the operation is done.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn pull(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+        let op = self.picture.calls.begin(who, CallKind::Pull, keys.len());
+        let mut slow = Vec::new();
+        for (place, &key) in keys.iter().enumerate() {
+            let access = self.picture.oracle.issue_pull(who, key, self.step);
+            let mut value = vec![0; self.picture.setup.value_len(key)];
+            let fast = self.picture.members[who.0.index()].fast_pull(who.1, key, &mut value);
+            if fast {
+                self.note_read(op, place, access, &value)?;
+            } else {
+                slow.push(key);
+                self.queue(who, op, place, access);
+            }
+        }
+        self.submit(op, who, slow.is_empty(), |_| OpBody::Pull { keys: slow })
+    }
+
+    /// Adds a push of its own to each of `keys`; keys whose digits are used up are left out.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn push(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+        let op = self.picture.calls.begin(who, CallKind::Write, 0);
+        let mut slow = Vec::new();
+        let mut updates = Vec::new();
+        for (place, &key) in keys.iter().enumerate() {
+            let Some((access, digit)) = self.picture.oracle.issue_push(who, key, self.step) else { continue };
+            let update = digits::update(self.picture.setup.value_len(key), digit);
+            if self.picture.members[who.0.index()].fast_push(who.1, key, &update) {
+                self.picture.oracle.complete(access, self.step);
+            } else {
+                slow.push(key);
+                updates.extend_from_slice(&update);
+                self.queue(who, op, place, access);
+            }
+        }
+        self.submit(op, who, slow.is_empty(), |_| OpBody::Push { keys: slow, updates })
+    }
+
+    /// Overwrites `keys`.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn set(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+        let op = self.picture.calls.begin(who, CallKind::Write, 0);
+        let mut values = Vec::new();
+        for (place, &key) in keys.iter().enumerate() {
+            let (access, set) = self.picture.oracle.issue_set(who, key, self.step);
+            values.extend_from_slice(&digits::set_value(self.picture.setup.value_len(key), set));
+            self.queue(who, op, place, access);
+        }
+        self.submit(op, who, keys.is_empty(), |_| OpBody::Set { keys: keys.to_vec(), values })
+    }
+
+    /// Asks for the main copies of `keys`.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn localize(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+        self.picture.localized.extend(keys.iter().map(|key| (who.0, *key)));
+        let op = self.picture.calls.begin(who, CallKind::Localize, 0);
+        self.submit(op, who, keys.is_empty(), |_| OpBody::Localize { keys: keys.to_vec() })
+    }
+
+    /// Waits for all pushes of the node to arrive and its replicas to be refreshed.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn wait_sync(&mut self, who: Who) -> Result<OpId, Violation> {
+        let mains = self.all_keys().map(|key| self.judged_main(key)).collect::<Result<Vec<_>, _>>()?;
+        let own = self.all_keys().map(|key| self.picture.oracle.pushes_of(who.0, key)).collect();
+        let op = self.picture.calls.begin(who, CallKind::WaitSync { mains, own }, 0);
+        self.submit(op, who, false, |_| OpBody::WaitSync)
+    }
+
+    /// Waits for all live workers.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn barrier(&mut self, who: Who) -> Result<OpId, Violation> {
+        let number = self.picture.calls.barriers(who) + 1;
+        let op = self.picture.calls.begin(who, CallKind::Barrier { number }, 0);
+        self.submit(op, who, false, |_| OpBody::Barrier)
+    }
+
+    /// Waits for all live workers, and until everything sent is applied everywhere.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn quiesce(&mut self, who: Who) -> Result<OpId, Violation> {
+        let pushes = self.all_keys().map(|key| (1 << self.picture.oracle.pushes(key)) - 1).collect();
+        let op = self.picture.calls.begin(who, CallKind::Quiesce { pushes }, 0);
+        self.submit(op, who, false, |_| OpBody::Quiesce)
+    }
+
+    /// Ends a worker.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn end(&mut self, who: Who) -> Result<OpId, Violation> {
+        self.picture.members[who.0.index()].workers[who.1.index()].ended = true;
+        let op = self.picture.calls.begin(who, CallKind::Control, 0);
+        self.submit(op, who, false, |_| OpBody::End)
+    }
+
+    /// Announces that no operation follows on the worker's node.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn leave(&mut self, who: Who) -> Result<OpId, Violation> {
+        let op = self.picture.calls.begin(who, CallKind::Control, 0);
+        self.submit(op, who, false, |_| OpBody::Leave)
+    }
+
+    /// Pushes zeros to all copies of the worker's node: they change, though nothing that is counted does. The engine hears of it
+    /// when it is next fed.
+    pub fn touch(&mut self, who: Who) {
+        let keys: Vec<Key> = self.keys().collect();
+        for key in keys {
+            let zeros = vec![0; self.picture.setup.value_len(key)];
+            self.picture.members[who.0.index()].fast_push(who.1, key, &zeros);
+        }
+    }
+
+    /// Lets the worker do nothing until `op` is done.
+    pub fn block(&mut self, who: Who, op: OpId) {
+        if !self.picture.calls.is_done(op) {
+            self.picture.members[who.0.index()].workers[who.1.index()].blocked = Some(op);
+        }
+    }
+
+    /// Runs the whole cluster until `op` is done.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn wait(&mut self, op: OpId) -> Result<(), Violation> {
+        self.settle()?;
+        debug_assert!(self.is_done(op), "a cluster at rest has ended every operation");
+        Ok(())
+    }
+
+    /// Takes the result of an operation from the engine.
+    pub(super) fn done(&mut self, op: OpId, values: &[i64]) -> Result<(), Violation> {
+        hold!(Checks::ALL => EndsOnce, self.picture.calls.is_open(op), "{op:?} ends, but it is none or has ended before");
+        let (who, kind, slow) = self.picture.calls.end(op);
+        let mut rest = values;
+        for (access, place) in slow {
+            if kind == CallKind::Pull {
+                let (value, behind) = rest.split_at(self.picture.setup.value_len(access.key));
+                rest = behind;
+                self.note_read(op, place, access, value)?;
+            } else {
+                self.picture.oracle.complete(access, self.step);
+            }
+        }
+        self.release(who, op);
+        match kind {
+            CallKind::WaitSync { mains, own } => invariants::check_synced(&self.picture, who, &mains, &own),
+            CallKind::Quiesce { pushes } => invariants::check_quiet(&self.picture, op, &pushes),
+            CallKind::Barrier { number } => invariants::check_met(&self.picture, op, number),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the end of an operation that failed: only a loss that the node was told of may be the reason.
+    pub(super) fn failed(&mut self, node: NodeId, op: OpId, error: &OpError) -> Result<(), Violation> {
+        let lost = match error {
+            OpError::PeerLost { node, address: None } => Some(*node),
+            _ => None,
+        };
+        let told = lost.is_some_and(|lost| self.picture.losses.knows(node, lost));
+        hold!(self.picture.setup.checks => FailsForLoss, told, "{node} fails {op:?}: {error}");
+        hold!(Checks::ALL => EndsOnce, self.picture.calls.is_open(op), "{op:?} fails, but it is none or has ended before");
+        self.give_up(op);
+        Ok(())
+    }
+
+    /// The operation ends without a result; whether its writes count nobody knows.
+    pub(super) fn give_up(&mut self, op: OpId) {
+        let (who, accesses) = self.picture.calls.give_up(op);
+        for (access, _) in accesses {
+            self.picture.oracle.fail(access);
+        }
+        self.release(who, op);
+    }
+
+    /// The worker does not wait for the operation any more, nor do others of its own on the same keys.
+    fn release(&mut self, who: Who, op: OpId) {
+        let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
+        worker.order.finish(&op);
+        if worker.blocked == Some(op) {
+            worker.blocked = None;
+        }
+    }
+
+    fn submit(
+        &mut self,
+        op: OpId,
+        who: Who,
+        is_done: bool,
+        body: impl FnOnce(&mut Self) -> OpBody<i64>,
+    ) -> Result<OpId, Violation> {
+        if is_done {
+            self.picture.calls.end(op);
+        } else {
+            let keys = self.picture.calls.slow_keys(op);
+            self.picture.members[who.0.index()].workers[who.1.index()].order.track(op, keys);
+            let body = body(self);
+            self.feed(who.0, Input::Op(Op { id: op, worker: who.1, body }))?;
+        }
+        self.finish_step(who.0)?;
+        Ok(op)
+    }
+
+    fn queue(&mut self, who: Who, op: OpId, place: usize, access: AccessId) {
+        self.picture.calls.note_slow(op, place, access);
+        self.picture.members[who.0.index()].workers[who.1.index()].order.mark(access.key);
+    }
+
+    fn note_read(
+        &mut self,
+        op: OpId,
+        place: usize,
+        access: AccessId,
+        value: &[i64],
+    ) -> Result<(), Violation> {
+        self.picture.oracle.complete_pull(access, value, self.step)?;
+        let seen = self.picture.oracle.judge(access.key, value)?;
+        self.picture.calls.note_read(op, place, seen);
+        invariants::check_read(&self.picture, access)
+    }
+}

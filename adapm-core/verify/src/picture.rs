@@ -1,0 +1,244 @@
+//! What a cluster consists of and what went on in it, as its checkers and tests see it. Nothing here changes it.
+
+use std::collections::BTreeSet;
+
+use adapm_core::engine::{Intent, OpId};
+use adapm_core::id::{Counter, Key, NodeId, WorkerId};
+use adapm_core::layout::Kind;
+use adapm_core::slot::{State, Word};
+use adapm_core::wire::Message;
+
+use crate::calls::Calls;
+use crate::digits::Seen;
+use crate::flight::{self, Entry};
+use crate::losses::Losses;
+use crate::member::{Member, Row, Told};
+use crate::network::Network;
+use crate::oracle::{Oracle, Who};
+use crate::setup::Setup;
+use crate::violation::Violation;
+
+/// The members of a cluster, the messages between them, and the account of what was called, read, lost and told.
+///
+/// Checkers borrow it; only the [`Cluster`](crate::cluster::Cluster) that owns it changes it.
+pub struct Picture {
+    pub(crate) setup: Setup,
+    pub(crate) members: Vec<Member>,
+    pub(crate) network: Network,
+    pub(crate) oracle: Oracle,
+    pub(crate) calls: Calls,
+    pub(crate) losses: Losses,
+    /// What the engine of the last step told, with its node.
+    pub(crate) told: Vec<(NodeId, Told)>,
+    /// Nodes that ever localized a key: for them it may leave an owner with intent.
+    pub(crate) localized: BTreeSet<(NodeId, Key)>,
+    /// Intents signalled and perhaps not yet expired: what invariant 10 allows a node to remember.
+    pub(crate) signalled: Vec<(NodeId, Intent)>,
+    /// The counter under which each key's home knew its owner after the last step.
+    pub(crate) heard: Vec<Counter>,
+}
+
+impl Picture {
+    /// A cluster in which nothing has happened.
+    pub(crate) fn new(setup: Setup) -> Self {
+        let keys = setup.layout.keys().end.0;
+        let value_lens: Vec<usize> = (0..keys).map(|key| setup.value_len(Key(key))).collect();
+        Self {
+            members: (0..setup.nodes).map(|node| Member::new(&setup, NodeId(node as u16))).collect(),
+            network: Network::new(&setup.layout, setup.nodes, setup.codec),
+            oracle: Oracle::new(&value_lens).judged_by(setup.checks),
+            calls: Calls::default(),
+            losses: Losses::default(),
+            told: Vec::new(),
+            localized: BTreeSet::new(),
+            signalled: Vec::new(),
+            heard: vec![Counter::default(); value_lens.len()],
+            setup,
+        }
+    }
+
+    /// All nodes, in order.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.setup.nodes as u16).map(NodeId)
+    }
+
+    /// All keys of the channel, in order.
+    pub fn keys(&self) -> impl Iterator<Item = Key> + use<> {
+        self.setup.keys()
+    }
+
+    /// All keys of the layout, in order.
+    pub(crate) fn all_keys(&self) -> impl Iterator<Item = Key> + use<> {
+        (0..self.setup.layout.keys().end.0).map(Key)
+    }
+
+    /// All workers, in order.
+    pub fn workers(&self) -> impl Iterator<Item = Who> + use<> {
+        let workers = self.setup.workers as u16;
+        self.nodes().flat_map(move |node| (0..workers).map(move |worker| (node, WorkerId(worker))))
+    }
+
+    /// What the cluster consists of.
+    #[must_use]
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// A node with its engine and workers.
+    #[must_use]
+    pub fn member(&self, node: NodeId) -> &Member {
+        &self.members[node.index()]
+    }
+
+    /// What `node` has of `key`.
+    #[must_use]
+    pub fn row(&self, node: NodeId, key: Key) -> &Row {
+        &self.members[node.index()].rows[key.0 as usize]
+    }
+
+    /// The state of `key` at `node`.
+    #[must_use]
+    pub fn state(&self, node: NodeId, key: Key) -> State {
+        self.row(node, key).state()
+    }
+
+    /// The owner of `key`, unless ownership is on its way.
+    #[must_use]
+    pub fn owner(&self, key: Key) -> Option<NodeId> {
+        self.nodes().find(|node| self.state(*node, key) == State::Main)
+    }
+
+    /// The counter under which the home of `key` knows its owner.
+    pub(crate) fn heard_at_home(&self, key: Key) -> Counter {
+        self.row(self.setup.home(key), key).view.word.counter()
+    }
+
+    /// Whether the main copy of `key` has yet to come into being: a sparse layout, and nobody has touched the key at its home.
+    #[must_use]
+    pub fn is_untouched(&self, key: Key) -> bool {
+        let home = self.setup.home(key);
+        let sparse = self.setup.layout.kind() == Kind::Sparse;
+        sparse && !self.losses.is_gone(home) && self.row(home, key).view.word == Word::EMPTY
+    }
+
+    /// The value of the main copy of `key`, be it on its way.
+    #[must_use]
+    pub fn main_value(&self, key: Key) -> Option<Vec<i64>> {
+        if let Some(owner) = self.owner(key) {
+            return Some(self.row(owner, key).value.clone());
+        }
+        let grant = self.network.about(key).iter().find(|in_flight| in_flight.entry.kind.is_ownership())?;
+        Some(self.granted_value(grant.to, &grant.entry))
+    }
+
+    /// What the main copy of `key` contains, `None` if there is none.
+    pub(crate) fn judged_main(&self, key: Key) -> Result<Option<Seen>, Violation> {
+        self.main_value(key).map(|value| self.oracle.judge(key, &value)).transpose()
+    }
+
+    /// The main copy that an ownership entry on its way to `to` stands for: without a value it is the receiver's replica.
+    pub(crate) fn granted_value(&self, to: NodeId, entry: &Entry) -> Vec<i64> {
+        if !entry.value.is_empty() {
+            return entry.value.clone();
+        }
+        let row = self.row(to, entry.key);
+        if row.state() != State::Replica {
+            // The grant of that replica is on its way before it.
+            let grants =
+                self.network.about(entry.key).iter().map(|in_flight| (in_flight.to, &in_flight.entry));
+            let mut grants = grants
+                .filter(|(receiver, grant)| *receiver == to && grant.kind == flight::Kind::GrantReplica);
+            return grants
+                .next()
+                .map_or_else(|| vec![0; self.setup.value_len(entry.key)], |(_, grant)| grant.value.clone());
+        }
+        row.value.iter().zip(&row.delta).map(|(value, delta)| value - delta).collect()
+    }
+
+    /// Nodes that have not vanished, in order.
+    pub fn living(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let gone = self.losses.gone().to_vec();
+        self.nodes().filter(move |node| !gone.contains(node))
+    }
+
+    /// Survivors that have not been told of a loss, with the vanished node.
+    #[must_use]
+    pub fn untold(&self) -> Vec<(NodeId, NodeId)> {
+        let pairs = self.living().flat_map(|node| self.losses.gone().iter().map(move |gone| (node, *gone)));
+        pairs.filter(|(node, gone)| !self.losses.knows(*node, *gone)).collect()
+    }
+
+    /// What is known of losses.
+    #[must_use]
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// What a worker signalled last that may not have expired.
+    #[must_use]
+    pub fn latest_intent(&self, who: Who) -> Option<&Intent> {
+        self.intents_of(who).next()
+    }
+
+    /// What a worker signalled that may not have expired, the latest first.
+    pub(crate) fn intents_of(&self, who: Who) -> impl Iterator<Item = &Intent> {
+        let of_worker = move |(node, intent): &&(NodeId, Intent)| (*node, intent.worker) == who;
+        self.signalled.iter().rev().filter(of_worker).map(|(_, intent)| intent)
+    }
+
+    /// Messages on their way.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// What workers did and saw.
+    #[must_use]
+    pub fn oracle(&self) -> &Oracle {
+        &self.oracle
+    }
+
+    /// Whether an entry of `kind` about `key` is on its way from `from` to `to`.
+    #[must_use]
+    pub fn is_in_flight(&self, kind: flight::Kind, key: Key, from: NodeId, to: NodeId) -> bool {
+        self.network
+            .about(key)
+            .iter()
+            .any(|in_flight| in_flight.entry.kind == kind && in_flight.from == from && in_flight.to == to)
+    }
+
+    /// Whether the operation has ended.
+    #[must_use]
+    pub fn is_done(&self, op: OpId) -> bool {
+        self.calls.is_done(op)
+    }
+
+    /// Whether the operation has failed, because a node was lost.
+    #[must_use]
+    pub fn is_failed(&self, op: OpId) -> bool {
+        self.calls.is_failed(op)
+    }
+
+    /// What a pull that is done has read, in the order of its keys.
+    ///
+    /// # Panics
+    /// If it is not done.
+    #[must_use]
+    pub fn read(&self, op: OpId) -> Vec<Seen> {
+        self.calls.read(op)
+    }
+
+    /// One line about a message for people.
+    #[must_use]
+    pub fn describe(&self, message: &Message) -> String {
+        flight::describe(message, |key| self.setup.value_len(key))
+    }
+
+    /// Whether nothing is on its way, no node has anything waiting, and every operation is done.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.network.is_empty()
+            && self.calls.unfinished() == 0
+            && self.living().all(|node| self.member(node).is_at_rest())
+    }
+}
