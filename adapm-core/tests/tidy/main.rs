@@ -1,7 +1,15 @@
 //! House rules that no compiler checks, over all files of the workspace: sizes of files, functions and inline tests;
 //! an opening `//!` in each file; `unsafe` in its few files only; no ignored or sleeping tests, nothing unfinished;
-//! the words of the glossary in the core; the list of pages; the names at the top level; code and tests for the papers' sections. What is a matter of taste is not here.
+//! the words of the glossary in the core; the list of pages; the names at the top level; code and tests for the papers' sections;
+//! types implemented in two files at most; no circles of files; how far files of the engine reach into each other.
+//! What is a matter of taste is not here.
 
+mod engine;
+#[cfg(test)]
+mod engine_tests;
+mod modules;
+#[cfg(test)]
+mod modules_tests;
 #[cfg(test)]
 mod pages;
 mod rules;
@@ -13,6 +21,9 @@ mod scan_tests;
 mod sections;
 #[cfg(test)]
 mod sections_tests;
+mod spread;
+#[cfg(test)]
+mod spread_tests;
 mod tree;
 
 use std::fs;
@@ -25,6 +36,66 @@ fn every_file_keeps_the_house_rules() {
     assert!(rust > 10, "only {rust} sources found under {}: the walk is broken", tree::root().display());
     let broken: Vec<String> = files.iter().flat_map(rules::check).collect();
     assert!(broken.is_empty(), "{} breaches\n{}", broken.len(), broken.join("\n"));
+}
+
+#[test]
+fn a_type_is_implemented_in_two_files_at_most() {
+    let files = tree::files();
+    let mut found = Vec::new();
+    let mut types = 0;
+    for folder in CRATES {
+        for (item, places) in spread::of(&files, folder) {
+            types += 1;
+            if places.len() > spread::FILES_MAX {
+                let places: Vec<String> = places.into_iter().collect();
+                found.push((format!("{}: {}", item.file, item.name), places.join(", ")));
+            }
+        }
+    }
+    assert!(types > 100, "only {types} types: the walk is broken");
+    println!("{} of {types} types are implemented in more than {} files", found.len(), spread::FILES_MAX);
+    judge("implemented in too many files", found, &SPREAD_ALLOWED);
+}
+
+#[test]
+fn no_files_depend_on_each_other_in_a_circle() {
+    let files = tree::files();
+    let mut found = Vec::new();
+    for folder in CRATES_WITHOUT_CIRCLES {
+        let modules = modules::Modules::of(&files, folder);
+        for circle in modules.circles() {
+            found.push((circle.join(" "), modules.reasons(&circle).join("\n    ")));
+        }
+    }
+    println!("{} circles of files", found.len());
+    judge("a circle of files", found, &CIRCLES_ALLOWED);
+}
+
+#[test]
+fn the_engine_is_no_knot() {
+    let files = tree::files();
+    let fields = engine::fields_reached(&files);
+    let calls = engine::calls_across(&files);
+    println!(
+        "{} fields of the engine beside its context that another file can reach: {fields:?}",
+        fields.len()
+    );
+    println!("{} calls from one file of an object into another", calls.len());
+    assert!(fields.len() <= engine::FIELDS_MAX, "{} at most", engine::FIELDS_MAX);
+    assert!(calls.len() <= engine::CALLS_MAX, "{} at most:\n{}", engine::CALLS_MAX, calls.join("\n"));
+}
+
+/// What was found must be among what is allowed; of this, what is not needed any more is told.
+fn judge(what: &str, found: Vec<(String, String)>, allowed: &[&str]) {
+    for name in allowed.iter().filter(|name| !found.iter().any(|(found, _)| found == *name)) {
+        println!("no exception any more, take it off the list: {name}");
+    }
+    let new: Vec<String> = found
+        .into_iter()
+        .filter(|(name, _)| !allowed.contains(&name.as_str()))
+        .map(|(name, why)| format!("{what}: {name}\n    {why}"))
+        .collect();
+    assert!(new.is_empty(), "{} breaches\n{}", new.len(), new.join("\n"));
 }
 
 #[test]
@@ -73,3 +144,44 @@ fn top_level() -> Vec<String> {
     let entries = fs::read_dir(tree::root()).expect("the workspace can be read");
     entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
+
+/// The sources of each crate.
+const CRATES: [&str; 7] = [
+    "adapm-core/src/",
+    "adapm-core/verify/src/",
+    "adapm-store/src/",
+    "adapm-transport/src/",
+    "adapm-runtime/src/",
+    "adapm-tasks/src/",
+    "fuzz/src/",
+];
+/// The sources of the crates whose files must not depend on each other in circles.
+const CRATES_WITHOUT_CIRCLES: [&str; 5] = [
+    "adapm-core/src/",
+    "adapm-core/verify/src/",
+    "adapm-store/src/",
+    "adapm-transport/src/",
+    "adapm-runtime/src/",
+];
+
+/// Types that are in more files, by the file and the name; the list only shrinks.
+const SPREAD_ALLOWED: [&str; 4] = [
+    "adapm-core/verify/src/link/pair.rs: Pair",
+    "adapm-runtime/src/trace/reader.rs: Trace",
+    "adapm-tasks/src/kge/config.rs: TrainConfig",
+    "adapm-transport/src/net/endpoint/mod.rs: Net",
+];
+/// Circles that there are; the list only shrinks.
+const CIRCLES_ALLOWED: [&str; 8] = [
+    "adapm-core/src/engine/collective/barrier.rs adapm-core/src/engine/collective/mod.rs \
+        adapm-core/src/engine/collective/quiesce.rs",
+    "adapm-core/src/engine/ownership/answer.rs adapm-core/src/engine/ownership/mod.rs",
+    "adapm-core/src/error.rs adapm-core/src/layout.rs",
+    "adapm-core/src/wire/lists.rs adapm-core/src/wire/message.rs",
+    "adapm-core/verify/src/link/pair.rs adapm-core/verify/src/link/pipe.rs",
+    "adapm-core/verify/src/sim/faults/carry.rs adapm-core/verify/src/sim/faults/faulty.rs \
+        adapm-core/verify/src/sim/faults/link.rs",
+    "adapm-transport/src/net/endpoint/drive.rs adapm-transport/src/net/endpoint/open.rs",
+    "adapm-runtime/src/sampling/alias.rs adapm-runtime/src/sampling/error.rs \
+        adapm-runtime/src/sampling/mod.rs adapm-runtime/src/sampling/scheme.rs",
+];

@@ -109,6 +109,36 @@ pub(crate) fn test_modules(tokens: &[Token<'_>]) -> Vec<RangeInclusive<usize>> {
     found
 }
 
+/// The tokens without whatever is behind a `cfg` that asks for `test`: modules, functions, imports.
+pub(crate) fn without_tests<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        match after_test_attribute(tokens, at) {
+            Some(item) => at = behind_item(tokens, item),
+            None => {
+                kept.push(tokens[at]);
+                at += 1;
+            }
+        }
+    }
+    kept
+}
+
+/// The index behind the item, field or statement that begins at `at`, with its attributes.
+fn behind_item(tokens: &[Token<'_>], mut at: usize) -> usize {
+    while let Some(token) = tokens.get(at) {
+        match token.text {
+            ";" | "," => return at + 1,
+            "{" => return closing(tokens, at).map_or(tokens.len(), |close| close + 1),
+            "(" | "[" => at = closing(tokens, at).map_or(tokens.len(), |close| close + 1),
+            "}" => return at,
+            _ => at += 1,
+        }
+    }
+    at
+}
+
 /// The index of the bracket that closes the one at `open`.
 pub(crate) fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
     let mut depth = 0usize;
@@ -162,7 +192,7 @@ fn is_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c == '_' || c.is_alphabetic())
 }
 
