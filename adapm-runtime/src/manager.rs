@@ -11,7 +11,7 @@ use adapm_core::config::NodeConfig;
 use adapm_core::engine::{Engine, Initial, OpBody, SignalId};
 use adapm_core::layout::Layout;
 use adapm_core::observe::Observe;
-use adapm_core::policy::SystemPolicy;
+use adapm_core::policy::{Supply, SystemPolicy};
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Clock, Key, NodeId, WorkerId};
 use adapm_transport::threads;
@@ -42,9 +42,7 @@ pub(crate) struct Plan<V> {
     pub(crate) location_caches: bool,
     pub(crate) initial: Initial<V>,
     pub(crate) sampling: Option<Arc<Sampling>>,
-    pub(crate) heeds_intents: bool,
-    pub(crate) localizes: bool,
-    pub(crate) replicates_fully: bool,
+    pub(crate) supply: Supply,
     /// How long a peer may owe an answer; `None`: forever.
     pub(crate) unresponsive_after: Option<Duration>,
     pub(crate) failure: Arc<Failure>,
@@ -74,9 +72,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             clocks: Arc::new(Clocks::new(plan.workers)),
             workers: (0..plan.workers).map(|_| WorkerShared::default()).collect(),
             sampling: plan.sampling.clone(),
-            heeds_intents: plan.heeds_intents,
-            localizes: plan.localizes,
-            replicates_fully: plan.replicates_fully,
+            supply: plan.supply,
         });
         let mut manager = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         for (index, endpoint) in endpoints.into_iter().enumerate() {

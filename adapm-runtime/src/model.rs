@@ -15,6 +15,7 @@ mod node {
     use std::sync::Arc;
 
     use adapm_core::engine::{Intent, OpBody};
+    use adapm_core::policy::Supply;
     use adapm_core::store::Store;
     use adapm_core::{Key, Layout, NodeId, WorkerId};
 
@@ -54,9 +55,7 @@ mod node {
                 clocks: Arc::new(Clocks::new(workers)),
                 workers: (0..workers).map(|_| WorkerShared::default()).collect(),
                 sampling: None,
-                heeds_intents: true,
-                localizes: false,
-                replicates_fully: false,
+                supply: Supply::Intent,
             }))
         }
 

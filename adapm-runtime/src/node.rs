@@ -7,6 +7,7 @@ use std::sync::Arc;
 use adapm_core::engine::{Intent, OpBody, SignalId};
 use adapm_core::error::OpError;
 use adapm_core::layout::Layout;
+use adapm_core::policy::Supply;
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Clock, Key, NodeId, Value, WorkerId};
 
@@ -29,12 +30,8 @@ pub(crate) struct NodeShared<S: Store> {
     pub(crate) clocks: Arc<Clocks>,
     pub(crate) workers: Vec<WorkerShared>,
     pub(crate) sampling: Option<Arc<Sampling>>,
-    /// Whether the policy of this node's engines acts on intents at all.
-    pub(crate) heeds_intents: bool,
-    /// Whether keys are brought here by localize, as far as anything brings them.
-    pub(crate) localizes: bool,
-    /// Whether this node holds a replica of everything for the whole run.
-    pub(crate) replicates_fully: bool,
+    /// What brings copies to this node.
+    pub(crate) supply: Supply,
 }
 
 /// What others may know of a worker.
@@ -104,6 +101,12 @@ impl<V: Value> Port<V> {
 }
 
 impl<S: Store> NodeShared<S> {
+    /// Returns true if workers' signals reach the engines: where nothing ever acts on them, they would only pile up, and on a single
+    /// node wake an engine that forgets them.
+    fn heeds_intents(&self) -> bool {
+        self.supply == Supply::Intent && self.nodes > 1
+    }
+
     /// The port of `key`'s channel.
     pub(crate) fn port_of(&self, key: Key) -> &Port<S::Value> {
         &self.ports[self.channel(key).index()]
@@ -146,7 +149,7 @@ impl<S: Store> NodeShared<S> {
         self.elements(keys)?;
         check_window(&clocks)?;
         let _alive = self.alive(worker)?;
-        if !self.heeds_intents || keys.is_empty() || clocks.end <= self.clocks.clock(worker) {
+        if !self.heeds_intents() || keys.is_empty() || clocks.end <= self.clocks.clock(worker) {
             return Ok(());
         }
         self.signal(worker, id, keys, clocks)
@@ -270,7 +273,7 @@ impl<S: Store + Send + Sync + 'static> Holder for NodeShared<S> {
     fn take_back(&self, worker: WorkerId, id: SignalId, keys: &[Key], clocks: Range<Clock>) {
         // What ends with the worker's present clock ends soon enough by itself.
         let matters = clocks.end > self.clocks.clock(worker) + 1;
-        if !matters || !self.heeds_intents {
+        if !matters || !self.heeds_intents() {
             return;
         }
         // A worker that has ended has no intent.

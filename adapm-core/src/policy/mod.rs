@@ -3,8 +3,11 @@
 //! A bad policy may be slow, never incorrect: the mechanism relocates only where that is safe (protocol, section 4), and a
 //! random policy keeps every invariant.
 
+mod ablations;
 mod adaptive;
-mod fixed;
+mod classic;
+mod full;
+mod lapse;
 pub mod poisson;
 mod system;
 pub mod timing;
@@ -15,8 +18,11 @@ use crate::clock::Clock;
 use crate::id::{Key, NodeId, WorkerId};
 use crate::node_set::NodeSet;
 
+pub use ablations::{Immediate, NoRelocation, NoReplication};
 pub use adaptive::Adaptive;
-pub use fixed::{Classic, Full, Immediate, Lapse, NoRelocation, NoReplication};
+pub use classic::Classic;
+pub use full::Full;
+pub use lapse::Lapse;
 pub use system::{System, SystemPolicy, UnknownSystem};
 
 /// What an owner knows when an intent for one of its keys reaches it.
@@ -43,6 +49,20 @@ pub enum Placement {
     Replicate,
 }
 
+/// What brings copies to the nodes that use them. Who drives an engine has to do what belongs to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Supply {
+    /// Workers signal intent for what they will access.
+    #[default]
+    Intent,
+    /// Workers localize what they will access; intent is not signalled.
+    Localize,
+    /// Each node signals intent for every key and the whole run, before its workers begin; they signal none.
+    Everything,
+    /// Nothing: accesses of absent keys go to their owners; intent is not signalled.
+    Nothing,
+}
+
 /// Decides technique and timing for one engine.
 pub trait Policy {
     /// Decides for an intent that reached the owner, and again for the single remaining holder once the owner has no active
@@ -58,6 +78,16 @@ pub trait Policy {
     fn relocates_under_intent(&self) -> bool {
         false
     }
+
+    /// What brings copies to the nodes that use them. The same for all engines of a cluster, for the whole run.
+    fn supply(&self) -> Supply {
+        Supply::Intent
+    }
+
+    /// Returns true if two copies of a key may exist while no worker localizes: local keys are then no sign of what was used last.
+    fn replicates(&self) -> bool {
+        true
+    }
 }
 
 impl<P: Policy + ?Sized> Policy for Box<P> {
@@ -71,5 +101,13 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
 
     fn relocates_under_intent(&self) -> bool {
         (**self).relocates_under_intent()
+    }
+
+    fn supply(&self) -> Supply {
+        (**self).supply()
+    }
+
+    fn replicates(&self) -> bool {
+        (**self).replicates()
     }
 }

@@ -6,29 +6,62 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
-use crate::policy::{Adaptive, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy};
+use crate::policy::{Adaptive, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy, Supply};
 
-/// A parameter manager of the papers, printed by its name.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-#[non_exhaustive]
-pub enum System {
+/// Declares the systems: each with its name on the command line, and its policy for a node of so many workers.
+macro_rules! systems {
+    ($($(#[$attribute:meta])* $system:ident $name:literal $workers:pat => $policy:expr;)+) => {
+        /// A parameter manager of the papers, printed by its name.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+        #[non_exhaustive]
+        pub enum System {
+            $($(#[$attribute])* $system,)+
+        }
+
+        impl System {
+            /// All systems.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$system),+];
+
+            /// The name on the command line.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$system => $name,)+
+                }
+            }
+
+            /// A policy for one engine of a node with `workers` workers.
+            #[must_use]
+            pub fn policy(self, workers: usize) -> SystemPolicy {
+                match self {
+                    $(Self::$system => {
+                        let $workers = workers;
+                        Box::new($policy)
+                    })+
+                }
+            }
+        }
+    };
+}
+
+systems! {
     /// Adaptive technique and timing (AdaPM §4).
     #[default]
-    Adapm,
+    Adapm "adapm" workers => Adaptive::new(workers);
     /// Replication only (AdaPM §5.5).
-    AdapmNoRelocation,
+    AdapmNoRelocation "adapm-no-relocation" workers => NoRelocation::new(workers);
     /// Relocation only (AdaPM §5.5).
-    AdapmNoReplication,
+    AdapmNoReplication "adapm-no-replication" workers => NoReplication::new(workers);
     /// Adaptive technique, timing exactly by Algorithm 1 (AdaPM §4.2).
-    AdapmPoisson,
+    AdapmPoisson "adapm-poisson" workers => Adaptive::poisson(workers);
     /// Adaptive technique, no timing (AdaPM §5.8).
-    AdapmImmediate,
+    AdapmImmediate "adapm-immediate" _ => Immediate;
     /// Static partitioning (AdaPM §A.2).
-    Classic,
+    Classic "classic" _ => Classic;
     /// Static full replication (AdaPM §A.1).
-    Full,
+    Full "full" _ => Full;
     /// Relocation by localize (Lapse §3).
-    Lapse,
+    Lapse "lapse" _ => Lapse;
 }
 
 /// The policy of a [`System`].
@@ -39,55 +72,22 @@ pub type SystemPolicy = Box<dyn Policy + Send>;
 pub struct UnknownSystem;
 
 impl System {
-    /// All systems.
-    pub const ALL: [Self; 8] = [
-        Self::Adapm,
-        Self::AdapmNoRelocation,
-        Self::AdapmNoReplication,
-        Self::AdapmPoisson,
-        Self::AdapmImmediate,
-        Self::Classic,
-        Self::Full,
-        Self::Lapse,
-    ];
-
-    /// The name on the command line.
+    /// What brings copies to the nodes that use them.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Adapm => "adapm",
-            Self::AdapmNoRelocation => "adapm-no-relocation",
-            Self::AdapmNoReplication => "adapm-no-replication",
-            Self::AdapmPoisson => "adapm-poisson",
-            Self::AdapmImmediate => "adapm-immediate",
-            Self::Classic => "classic",
-            Self::Full => "full",
-            Self::Lapse => "lapse",
-        }
+    pub fn supply(self) -> Supply {
+        self.policy(1).supply()
     }
 
-    /// Whether a policy of this system ever lets two copies of a key exist while no worker localizes.
+    /// Returns true if workers and loaders localize what will be accessed.
     #[must_use]
-    pub const fn replicates(self) -> bool {
-        matches!(
-            self,
-            Self::Adapm | Self::AdapmNoRelocation | Self::AdapmPoisson | Self::AdapmImmediate | Self::Full
-        )
+    pub fn localizes(self) -> bool {
+        self.supply() == Supply::Localize
     }
 
-    /// A policy for one engine of a node with `workers` workers.
+    /// Returns true if two copies of a key may exist while no worker localizes.
     #[must_use]
-    pub fn policy(self, workers: usize) -> SystemPolicy {
-        match self {
-            Self::Adapm => Box::new(Adaptive::new(workers)),
-            Self::AdapmNoRelocation => Box::new(NoRelocation::new(workers)),
-            Self::AdapmNoReplication => Box::new(NoReplication::new(workers)),
-            Self::AdapmPoisson => Box::new(Adaptive::poisson(workers)),
-            Self::AdapmImmediate => Box::new(Immediate),
-            Self::Classic => Box::new(Classic),
-            Self::Full => Box::new(Full),
-            Self::Lapse => Box::new(Lapse),
-        }
+    pub fn replicates(self) -> bool {
+        self.policy(1).replicates()
     }
 }
 
@@ -164,6 +164,14 @@ mod tests {
                 "{system}"
             );
             assert_eq!(policy.relocates_under_intent(), system == System::AdapmNoReplication, "{system}");
+            let (supply, replicates) = match system {
+                System::Classic => (Supply::Nothing, false),
+                System::Lapse => (Supply::Localize, false),
+                System::Full => (Supply::Everything, true),
+                System::AdapmNoReplication => (Supply::Intent, false),
+                _ => (Supply::Intent, true),
+            };
+            assert_eq!((system.supply(), system.replicates()), (supply, replicates), "{system}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who decides about techniques and timing: a system, or a policy of the user's.
 
-use adapm_core::policy::{Policy, System, SystemPolicy};
+use adapm_core::policy::{Policy, Supply, System, SystemPolicy};
 use adapm_core::{ChannelId, NodeId};
 
 /// Who decides for the engines of a cluster.
@@ -33,23 +33,11 @@ impl Decisions {
         }
     }
 
-    /// Returns true if workers' signals reach the engines of so many nodes: where nothing ever acts on them, they would only pile
-    /// up, and on a single node wake an engine that forgets them.
-    pub(super) fn heeds_intents(&self, nodes: usize) -> bool {
-        let acts = match self {
-            Self::System(system) => !matches!(system, System::Classic | System::Lapse | System::Full),
-            Self::Custom(_) => true,
-        };
-        acts && nodes > 1
-    }
-
-    /// Returns true if keys are brought to where they are needed by localize, as far as anything brings them.
-    pub(super) fn localizes(&self) -> bool {
-        matches!(self, Self::System(System::Lapse))
-    }
-
-    /// Returns true if every node holds a replica of everything for the whole run.
-    pub(super) fn replicates_fully(&self) -> bool {
-        matches!(self, Self::System(System::Full))
+    /// What brings copies to the nodes that use them: a policy of the user's is made once more to be asked.
+    pub(super) fn supply(&self) -> Supply {
+        match self {
+            Self::System(system) => system.supply(),
+            Self::Custom(policy) => policy(NodeId(0), ChannelId(0)).supply(),
+        }
     }
 }

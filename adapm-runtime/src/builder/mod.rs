@@ -17,7 +17,7 @@ use adapm_core::engine::Initial;
 use adapm_core::error::ConfigError;
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Policy, System};
+use adapm_core::policy::{Policy, Supply, System};
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Key, NodeId, Value};
 
@@ -271,7 +271,7 @@ where
         let need =
             if self.in_memory { need.with_stores::<V>(layout, nodes.here(), nodes.count()) } else { need };
         need.check()?;
-        if decisions.replicates_fully() && layout.kind() == Kind::Sparse {
+        if decisions.supply() == Supply::Everything && layout.kind() == Kind::Sparse {
             return Err(BuildError::SparseFull);
         }
         Ok(())
@@ -338,9 +338,7 @@ impl<V: Value> Settings<V> {
             location_caches: self.location_caches,
             initial: Arc::clone(&self.initial),
             sampling: self.sampling.clone().map(Arc::new),
-            heeds_intents: self.decisions.heeds_intents(self.nodes.count()),
-            localizes: self.decisions.localizes(),
-            replicates_fully: self.decisions.replicates_fully(),
+            supply: self.decisions.supply(),
             unresponsive_after: bond.map(|bond| UNRESPONSIVE_DEAD_TIMES * bond.dead_after()),
             failure: Arc::new(Failure::default()),
             report: Arc::clone(&self.report),

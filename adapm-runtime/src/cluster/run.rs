@@ -10,6 +10,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::{fmt, thread};
 
+use adapm_core::policy::Supply;
 use adapm_core::store::Store;
 use adapm_core::{NodeId, Value, WorkerId};
 use adapm_transport::threads::{self, Refusal};
@@ -190,7 +191,7 @@ where
 
     /// Brings replicas of everything to where the system wants them.
     fn replicate(&self) -> Result<(), BuildError> {
-        let all = || self.nodes.iter().filter(|node| node.shared.replicates_fully);
+        let all = || self.nodes.iter().filter(|node| node.shared.supply == Supply::Everything);
         all().for_each(Manager::replicate_everything);
         // Whoever is lost meanwhile is met as a failure.
         all().for_each(Manager::wait_for_replicas);

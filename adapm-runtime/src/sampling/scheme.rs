@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use adapm_core::policy::System;
+use adapm_core::policy::{Supply, System};
 
 /// How the keys of a sample are chosen (NuPS; AdaPM §A.5). Printed by its name, parsed from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,20 +38,20 @@ impl Scheme {
     /// partitioning, where the local keys are always the same ones and make poor samples (AdaPM App. C); `Preloc` where keys only
     /// move, since there the local keys are those that have just been used.
     #[must_use]
-    pub const fn of(system: System) -> Self {
-        match system {
-            System::Classic => Self::Naive,
-            system if system.replicates() => Self::Local,
+    pub fn of(system: System) -> Self {
+        match system.supply() {
+            Supply::Nothing => Self::Naive,
+            _ if system.replicates() => Self::Local,
             _ => Self::Preloc,
         }
     }
 
     /// Why samples are poor on several nodes of `system`, in a few words; `None` if nothing is known against them.
     #[must_use]
-    pub const fn caveat(self, system: System) -> Option<&'static str> {
-        match (self, system) {
-            (Self::Local, System::Classic) => Some("finds only the node's own part of the keys"),
-            (Self::Local, system) if !system.replicates() => Some("finds only what was just used"),
+    pub fn caveat(self, system: System) -> Option<&'static str> {
+        match (self, Self::of(system)) {
+            (Self::Local, Self::Naive) => Some("finds only the node's own part of the keys"),
+            (Self::Local, Self::Preloc) => Some("finds only what was just used"),
             _ => None,
         }
     }

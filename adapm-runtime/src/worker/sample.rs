@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::SignalId;
 use adapm_core::error::OpError;
+use adapm_core::policy::Supply;
 use adapm_core::store::{SLOT_AHEAD, Store};
 use adapm_core::{Clock, Key, Value, WorkerId};
 
@@ -161,7 +162,7 @@ impl<S: Store + Send + Sync + 'static> NodeShared<S> {
             return Ok(sample);
         }
         let keys = sample.announce();
-        if self.localizes && self.clocks.clock(worker) < clocks.end {
+        if self.supply == Supply::Localize && self.clocks.clock(worker) < clocks.end {
             let _alive = self.alive(worker)?;
             // Nobody waits for it: an access waits for a key that is on its way.
             self.localize(worker, &keys, |parts| Arc::new(Promise::new(parts, None)));

@@ -62,7 +62,7 @@ impl Embeddings<'_> {
 
     /// Positives of a chunk, and chunks that are announced ahead.
     fn pace(self) -> (usize, usize) {
-        pace(self.config, self.sizes.chunk, self.config.system == Some(System::Lapse))
+        pace(self.config, self.sizes.chunk, self.config.system.is_some_and(System::localizes))
     }
 }
 

@@ -116,7 +116,7 @@ impl<'a> Task for Factorization<'a> {
     }
 
     fn ahead(&self) -> usize {
-        if self.config.system == Some(System::Lapse) {
+        if self.config.system.is_some_and(System::localizes) {
             return self.config.localize_ahead as usize;
         }
         CELLS_AHEAD.div_ceil(CHUNK_CELLS)

@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::NodeId;
-use adapm_runtime::System;
 
 use crate::run::board::{Board, Verdicts};
 use crate::run::circle::{Place, places};
@@ -84,7 +83,7 @@ pub(crate) fn train_each_and<T: Task>(
         let (number, all) = (node * WORKERS + index, NODES * WORKERS);
         let seat = Seat { number, all, index, here: WORKERS, of_node: WORKERS };
         let handle = worker.intent_handle();
-        let localizes = system == System::Lapse;
+        let localizes = system.localizes();
         let announcer = if localizes { Announcement::Localize(handle) } else { Announcement::Intent(handle) };
         Session::new(&jobs[node], seat, worker).run(announcer)
     });

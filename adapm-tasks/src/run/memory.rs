@@ -10,6 +10,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use adapm_core::policy::Supply;
 use adapm_runtime::System;
 use adapm_transport::threads;
 use serde::{Deserialize, Serialize};
@@ -74,7 +75,9 @@ impl Need {
         let directories = keys.saturating_mul(ENTRY_BYTES).saturating_mul(nodes_here);
         let replicas = match system {
             // Value and delta of what has its home elsewhere.
-            Some(System::Full) => (2 * nodes_here).saturating_mul(values / nodes as u64 * (nodes as u64 - 1)),
+            Some(system) if system.supply() == Supply::Everything => {
+                (2 * nodes_here).saturating_mul(values / nodes as u64 * (nodes as u64 - 1))
+            }
             _ => 0,
         };
         copies.saturating_add(directories).saturating_add(replicas)

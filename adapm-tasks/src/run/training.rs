@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use adapm_runtime::System;
 use adapm_runtime::trace::Tracer;
 
 use crate::run::agreement::Agreed;
@@ -100,7 +99,7 @@ impl<T: Task> Run<'_, T> {
         let job = job(&board);
         let results = cluster.run(|worker| {
             let handle = worker.intent_handle();
-            let localizes = setup.system == System::Lapse;
+            let localizes = setup.system.localizes();
             let announcer =
                 if localizes { Announcement::Localize(handle) } else { Announcement::Intent(handle) };
             Session::new(&job, crew.seat(&worker), worker).run(announcer)

@@ -1,5 +1,6 @@
 //! What can be chosen about training and evaluating word vectors.
 
+use adapm_core::policy::Supply;
 use adapm_runtime::trace::Tracer;
 
 use crate::run::named::named;
@@ -117,9 +118,7 @@ impl TrainConfig {
     #[must_use]
     pub fn sampling(&self) -> Option<Scheme> {
         let usual = |system: System| match Scheme::of(system) {
-            Scheme::Local if self.nodes > 1 && system.replicates() && system != System::Full => {
-                Scheme::Preloc
-            }
+            Scheme::Local if self.nodes > 1 && system.supply() == Supply::Intent => Scheme::Preloc,
             usual => usual,
         };
         self.system.map(|system| self.scheme.unwrap_or_else(|| usual(system)))

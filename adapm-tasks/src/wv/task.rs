@@ -158,7 +158,7 @@ impl<'a> Task for WordVectors<'a> {
     }
 
     fn ahead(&self) -> usize {
-        if self.config.system == Some(System::Lapse) {
+        if self.config.system.is_some_and(System::localizes) {
             usize::try_from(self.config.localize_ahead).unwrap_or(usize::MAX)
         } else {
             self.config.ahead

@@ -3,8 +3,9 @@
 use core::fmt;
 use core::str::FromStr;
 
-use adapm_core::policy::{Policy as _, SystemPolicy};
-use adapm_core::{Clock, WorkerId};
+use adapm_core::node_set::NodeSet;
+use adapm_core::policy::{Placement, Policy as _, Supply, SystemPolicy, View};
+use adapm_core::{Clock, Key, NodeId, WorkerId};
 use adapm_runtime::System;
 
 use super::Task;
@@ -88,7 +89,7 @@ impl Contender {
     #[must_use]
     pub fn signals(self) -> bool {
         match self {
-            Self::System(system) => !matches!(system, System::Classic | System::Lapse | System::Full),
+            Self::System(system) => system.supply() == Supply::Intent,
             Self::StaticMix => false,
         }
     }
@@ -96,19 +97,26 @@ impl Contender {
     /// How many steps before an access a worker localizes, if it does.
     #[must_use]
     pub fn localize_ahead(self) -> Option<u64> {
-        matches!(self, Self::StaticMix | Self::System(System::Lapse)).then_some(8)
+        let localizes = match self {
+            Self::System(system) => system.localizes(),
+            Self::StaticMix => true,
+        };
+        localizes.then_some(8)
     }
 
     /// Whether main copies move to where they are accessed: keys with locality then lie there after the first epoch.
     #[must_use]
     pub fn settles(self) -> bool {
-        !matches!(self, Self::System(System::Classic | System::AdapmNoRelocation | System::Full))
+        let nobody = NodeSet::new();
+        let lone = View { key: Key(0), requester: NodeId(1), holders: &nobody, owner_has_intent: false };
+        let relocates = |system: System| system.policy(1).place(&lone) == Placement::Relocate;
+        self.localize_ahead().is_some() || matches!(self, Self::System(system) if relocates(system))
     }
 
     /// Whether negatives are drawn among local keys; else naively (AdaPM App. C).
     #[must_use]
     pub fn samples_locally(self) -> bool {
-        self != Self::System(System::Classic)
+        !matches!(self, Self::System(system) if system.supply() == Supply::Nothing)
     }
 
     /// The policy of a node whose workers have reached `clock` by steps of `clocks` clocks, at most one a round: what the

@@ -1,16 +1,9 @@
-//! Ablations and classic systems as policies: each changes one choice of [`super::Adaptive`] and keeps the mechanism.
-//!
-//! Setup steps that a system needs besides (signalling intent for everything, localizing ahead) belong to the task.
+//! AdaPM's ablations as policies: each changes one choice of [`super::Adaptive`] and keeps the mechanism (AdaPM §5.5, AdaPM §5.8).
 
 use crate::clock::Clock;
 use crate::id::WorkerId;
 use crate::policy::timing::ActionTimer;
 use crate::policy::{Placement, Policy, View, adaptive};
-
-/// Intents that start before this clock are acted on: none.
-const NEVER: Clock = Clock(0);
-/// Intents that start before this clock are acted on: all.
-const AT_ONCE: Clock = Clock::INFINITY;
 
 /// Selective replication only: main copies stay at home (AdaPM §5.5).
 #[derive(Clone, Debug)]
@@ -62,6 +55,10 @@ impl Policy for NoReplication {
     fn relocates_under_intent(&self) -> bool {
         true
     }
+
+    fn replicates(&self) -> bool {
+        false
+    }
 }
 
 /// AdaPM's choice of technique without its timing: acts on a signal in the next round, however early it comes (AdaPM §5.8).
@@ -74,49 +71,6 @@ impl Policy for Immediate {
     }
 
     fn act_before(&mut self, _worker: WorkerId, _clock: Clock) -> Clock {
-        AT_ONCE
-    }
-}
-
-/// Static partitioning: no copies, nothing moves, intent is ignored (AdaPM §A.2, Lapse §2.1).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Classic;
-
-impl Policy for Classic {
-    fn place(&mut self, _view: &View<'_>) -> Placement {
-        Placement::Keep
-    }
-
-    fn act_before(&mut self, _worker: WorkerId, _clock: Clock) -> Clock {
-        NEVER
-    }
-}
-
-/// Static full replication: the task signals intent for every key and the whole run, and every signal is acted on at once
-/// (AdaPM §A.1).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Full;
-
-impl Policy for Full {
-    fn place(&mut self, _view: &View<'_>) -> Placement {
-        Placement::Replicate
-    }
-
-    fn act_before(&mut self, _worker: WorkerId, _clock: Clock) -> Clock {
-        AT_ONCE
-    }
-}
-
-/// Relocation on request only: intent is ignored, and localize, which asks no policy, does the work (Lapse §3.2).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lapse;
-
-impl Policy for Lapse {
-    fn place(&mut self, _view: &View<'_>) -> Placement {
-        Placement::Keep
-    }
-
-    fn act_before(&mut self, _worker: WorkerId, _clock: Clock) -> Clock {
-        NEVER
+        Clock::INFINITY
     }
 }
