@@ -4,6 +4,9 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use adapm_core::NodeId;
+use adapm_core::link;
+
+use super::pipe::Pipe;
 
 /// How it stands with one peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,4 +72,26 @@ pub struct NetStats {
     pub reads: u64,
     /// Calls of the system to write.
     pub writes: u64,
+}
+
+impl NetStats {
+    /// Adds a packet that was sent.
+    pub(super) fn count_sent(&mut self, kind: link::Kind, bytes: usize) {
+        self.packets_sent += 1;
+        self.bytes_sent += bytes as u64;
+        match kind {
+            link::Kind::Data => self.frames_sent += 1,
+            link::Kind::Heartbeat => self.heartbeats_sent += 1,
+            link::Kind::Ack => self.acks_sent += 1,
+            link::Kind::Part | link::Kind::Bye => {}
+        }
+    }
+
+    /// Adds what a pipe has done.
+    pub(super) fn count_pipe(&mut self, pipe: &Pipe) {
+        let (reads, writes) = pipe.calls();
+        self.bytes_received += pipe.bytes_in();
+        self.reads += reads;
+        self.writes += writes;
+    }
 }

@@ -1,0 +1,307 @@
+//! Handshakes: who may have the link, and what becomes of those who may not; dialing, and taking in
+//! who has dialed.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io;
+
+use adapm_core::NodeId;
+use adapm_core::transport::Loss;
+
+use super::door::random;
+use super::links::Links;
+use crate::net::clock::later;
+use crate::net::config::NetConfig;
+use crate::net::connection::{Role, Slot};
+use crate::net::error::{NetError, Trouble};
+use crate::net::hello::{
+    Dialing, Ending, Identity, Incarnation, Listening, Message, Met, Refusal, Step, Token,
+};
+use crate::net::noise::Recordings;
+use crate::net::packet::{Fault, Greeting, PROTOCOL_VERSION};
+use crate::net::peer::Recognized;
+use crate::net::pipe::Pipe;
+
+/// This node's side of handshakes.
+#[derive(Debug)]
+pub(super) struct Handshakes {
+    own: Identity,
+    token: Option<Token>,
+    recordings: Recordings,
+    greeting_time: Duration,
+}
+
+impl Handshakes {
+    pub(super) fn new(config: &NetConfig, incarnation: Incarnation) -> Self {
+        let own = Identity {
+            cluster: config.cluster,
+            node: config.node,
+            nodes: config.nodes as u32,
+            channel: config.channel,
+            layout_digest: config.layout_digest,
+            incarnation,
+        };
+        Self {
+            own,
+            token: config.token.clone(),
+            recordings: Recordings::default(),
+            greeting_time: config.greeting_time,
+        }
+    }
+
+    /// Takes in who has dialed. Of those who have not proven who they are the one that waits
+    /// longest goes for it: a node that belongs here needs a round trip to do so, and has the place
+    /// for as long as it takes 64 others to come.
+    pub(super) fn admit(&mut self, links: &mut Links, pipe: Pipe, remote: Option<SocketAddr>) {
+        if let Some(oldest) = links.pipes().surplus_stranger() {
+            self.give_up(links, oldest, Trouble::Crowded);
+        }
+        // Without random bytes nobody can be trusted.
+        let Ok(entropy) = random() else { return };
+        let exchange = Listening::new(self.own, self.token.clone(), entropy);
+        let now = links.now();
+        let deadline = later(now, self.greeting_time);
+        links.pipes_mut().insert(pipe, Role::Listening(Box::new(exchange)), remote, now, deadline);
+    }
+
+    /// Dials `node`.
+    pub(super) fn dial(&mut self, links: &mut Links, node: NodeId) {
+        let now = links.now();
+        let peer = links.peer_mut(node);
+        peer.dial_at = None;
+        let (Some(address), None, None) = (peer.address.clone(), peer.pipe, peer.dialing) else { return };
+        let (pipe, entropy) = match (links.pipes_mut().dial(&address), random()) {
+            (Ok(pipe), Ok(entropy)) => (pipe, entropy),
+            (Err(Fault::Io(error)), _) if error.kind() == io::ErrorKind::Unsupported => {
+                return links.told_mut().fail(NetError::KindMissing { kind: address.kind() });
+            }
+            (Err(fault), _) => return links.put_off(node, Trouble::Fault(fault)),
+            (_, Err(_)) => return links.put_off(node, out_of_order()),
+        };
+        let peer = links.peer(node);
+        let (knows, link, expects) = (peer.incarnation, peer.link.clone(), peer.session.expects());
+        let (exchange, message) =
+            Dialing::new(self.own, self.token.as_ref(), (node, knows, link), expects, entropy);
+        // A way that swallows everything may be whole again long before the system tries the next
+        // time by itself.
+        let redial_time = self.greeting_time.min(links.config().suspect_after.max(REDIAL_TIME_MIN));
+        let deadline = later(now, if knows.is_some() { redial_time } else { self.greeting_time });
+        let role = Role::Dialing(node, Box::new(exchange));
+        match links.pipes_mut().insert(pipe, role, address.socket(), now, deadline) {
+            Some(slot) => {
+                links.peer_mut(node).dialing = Some(slot);
+                say(links, slot, message);
+            }
+            None => links.put_off(node, out_of_order()),
+        }
+    }
+
+    /// A message of a handshake has come.
+    pub(super) fn greet(&mut self, links: &mut Links, slot: Slot, greeting: Greeting, bytes: &[u8]) {
+        let now = links.now();
+        let Some(connection) = links.pipes_mut().at(slot) else { return };
+        let rtt = Duration::from_nanos(now.nanos_since(connection.asked));
+        let (step, dialed) = match &mut connection.role {
+            Role::Dialing(node, exchange) => (exchange.handle(greeting, bytes), Some(*node)),
+            Role::Listening(exchange) => (exchange.handle(greeting, bytes, &mut self.recordings), None),
+            Role::Attached(_) | Role::Closing => return,
+        };
+        match (step, dialed) {
+            (Ok(Step::Open { last, channel, first }), _) => {
+                last.into_iter().for_each(|message| say(links, slot, message));
+                if let Some(connection) = links.pipes_mut().at(slot) {
+                    connection.channel = channel;
+                }
+                first.into_iter().for_each(|message| say(links, slot, message));
+            }
+            (Ok(Step::Met(met)), Some(_)) => self.meet_dialed(links, slot, &met, rtt),
+            (Ok(Step::Met(met)), None) => self.meet_caller(links, slot, &met, rtt),
+            (Err(Ending::Ours { refusal, is_sure }), _) => refuse(links, slot, refusal, is_sure),
+            (Err(Ending::Theirs { refusal, is_sure }), Some(node)) => {
+                links.pipes_mut().remove(slot);
+                handle_refused(links, node, refusal, is_sure);
+            }
+            (Err(Ending::Theirs { refusal, .. }), None) => {
+                self.give_up(links, slot, Trouble::Refused(refusal));
+            }
+        }
+    }
+
+    /// A packet has come that has no sense where the handshake is.
+    pub(super) fn refuse_malformed(&mut self, links: &mut Links, slot: Slot) {
+        refuse(links, slot, Refusal::Malformed, self.token.is_none());
+    }
+
+    /// A connection has come to nothing, whatever it was for.
+    pub(super) fn give_up(&mut self, links: &mut Links, slot: Slot, trouble: Trouble) {
+        let Some(connection) = links.pipes().get(slot) else { return };
+        let remote = connection.remote;
+        match (&connection.role, trouble) {
+            (Role::Attached(node), _) => {
+                let (node, is_sealed) = (*node, connection.channel.is_sealed());
+                links.give_up_pipe(node, trouble, is_sealed);
+            }
+            (Role::Dialing(..) | Role::Listening(_), Trouble::Fault(Fault::Version { theirs })) => {
+                let refusal = Refusal::Version { ours: PROTOCOL_VERSION, theirs };
+                refuse(links, slot, refusal, self.token.is_none());
+            }
+            (Role::Dialing(node, _), _) => {
+                let node = *node;
+                links.pipes_mut().remove(slot);
+                links.put_off(node, trouble);
+            }
+            (Role::Listening(_), _) => {
+                // Whoever only looks whether somebody listens is not worth a word.
+                if trouble != Trouble::Fault(Fault::Ended) {
+                    links.told_mut().notices().push(remote, trouble);
+                }
+                links.pipes_mut().remove(slot);
+            }
+            (Role::Closing, _) => links.pipes_mut().remove(slot),
+        }
+    }
+
+    pub(super) fn own(&self) -> &Identity {
+        &self.own
+    }
+
+    /// The peer that was dialed has said who it is.
+    fn meet_dialed(&mut self, links: &mut Links, slot: Slot, met: &Met, rtt: Duration) {
+        let peer = links.peer_mut(met.node);
+        match peer.recognize(met) {
+            Recognized::Unmet | Recognized::Same => {
+                peer.dialing = None;
+                links.attach(slot, met, rtt);
+            }
+            Recognized::Restarted => {
+                peer.dialing = None;
+                links.pipes_mut().remove(slot);
+                links.lose(met.node, Loss::Restarted);
+            }
+            Recognized::Other => {
+                let refusal = Refusal::NodeTaken { node: met.node, address: None };
+                let remote = peer.socket();
+                links.told_mut().notices().push(remote, Trouble::Refused(refusal));
+                // The node that was met may be alive: it is dialed until it is dead.
+                refuse(links, slot, refusal, false);
+            }
+        }
+    }
+
+    /// Somebody who has dialed has said to be a node of this cluster.
+    fn meet_caller(&mut self, links: &mut Links, slot: Slot, met: &Met, rtt: Duration) {
+        let peer = links.peer(met.node);
+        let taken = Refusal::NodeTaken { node: met.node, address: peer.remote };
+        let is_up = peer.pipe.is_some() && !peer.session.is_suspect();
+        match peer.recognize(met) {
+            // Nobody takes the place of one that is lost, either.
+            Recognized::Other if peer.is_lost => return turn_away(links, slot, met, Refusal::Restarted),
+            Recognized::Other => return turn_away(links, slot, met, taken),
+            Recognized::Restarted if is_up => return turn_away(links, slot, met, taken),
+            Recognized::Restarted => {
+                turn_away(links, slot, met, Refusal::Restarted);
+                return links.lose(met.node, Loss::Restarted);
+            }
+            Recognized::Unmet | Recognized::Same => {}
+        }
+        if met.knows.is_some_and(|known| known != self.own.incarnation) {
+            return turn_away(links, slot, met, Refusal::Restarted);
+        }
+        if peer.is_lost && !peer.session.has_left() {
+            return turn_away(links, slot, met, Refusal::GivenUp);
+        }
+        // The old pipe goes first: what it still holds would move the point that the peer is told
+        // to go on from.
+        links.break_pipe(met.node);
+        let peer = links.peer(met.node);
+        let Some(connection) = links.pipes().get(slot) else { return };
+        let Role::Listening(exchange) = &connection.role else { return };
+        let welcome = exchange.accept(peer.session.expects(), peer.common_link(met));
+        links.peer_mut(met.node).remote = connection.remote;
+        say(links, slot, welcome);
+        links.attach(slot, met, rtt);
+    }
+}
+
+/// Refuses somebody who has said who it is.
+fn turn_away(links: &mut Links, slot: Slot, met: &Met, refusal: Refusal) {
+    let Some(connection) = links.pipes().get(slot) else { return };
+    let Role::Listening(exchange) = &connection.role else { return };
+    let message = exchange.refuse(refusal, links.peer(met.node).common_link(met));
+    end(links, slot, message, refusal, true);
+}
+
+/// Ends a handshake for a reason of this node's, tells the other side and whoever uses this one;
+/// `is_sure`: a node of the cluster is to blame, and not somebody on the way.
+fn refuse(links: &mut Links, slot: Slot, refusal: Refusal, is_sure: bool) {
+    end(links, slot, Message::refuse(refusal), refusal, is_sure);
+}
+
+/// Ends a handshake with `message`, which says why.
+fn end(links: &mut Links, slot: Slot, message: Message, refusal: Refusal, is_sure: bool) {
+    let now = links.now();
+    say(links, slot, message);
+    let Some(connection) = links.pipes_mut().at(slot) else { return };
+    let remote = connection.remote;
+    connection.pipe.shutdown();
+    connection.deadline = Some(later(now, CLOSING_TIME));
+    match core::mem::replace(&mut connection.role, Role::Closing) {
+        Role::Dialing(node, _) => {
+            links.peer_mut(node).dialing = None;
+            handle_refused(links, node, refusal, is_sure);
+        }
+        Role::Attached(node) => {
+            // Not a handshake any more: the peer should know better.
+            links.pipes_mut().remove(slot);
+            links.count_fault(node);
+        }
+        Role::Listening(_) => links.told_mut().notices().push(remote, Trouble::Refused(refusal)),
+        Role::Closing => {}
+    }
+}
+
+/// One of both has refused the other, which this node had dialed. What is not sure is no more than
+/// a reason to try again: whoever can change what is on the way must not end a run by a word.
+fn handle_refused(links: &mut Links, node: NodeId, refusal: Refusal, is_sure: bool) {
+    links.put_off(node, Trouble::Refused(refusal));
+    let peer = links.peer_mut(node);
+    let was_met = peer.incarnation.is_some();
+    let is_of_peer = matches!(refusal, Refusal::Restarted | Refusal::NodeTaken { .. });
+    if !is_sure {
+        return;
+    }
+    if peer.is_lost || peer.session.has_left() {
+        // Somebody else listens where a peer was that has ended.
+        peer.dial_at = None;
+    } else if refusal == Refusal::Restarted && was_met {
+        links.lose(node, Loss::Restarted);
+    } else if refusal == Refusal::GivenUp && was_met {
+        links.lose(node, Loss::GaveUp);
+    } else if refusal.is_final() && (is_of_peer || !was_met) {
+        // Of a peer that was met before, only itself can say that it is over: else it is dialed on,
+        // until it is dead.
+        peer.dial_at = None;
+        links.fail(node, refusal);
+    }
+}
+
+/// Sends a message of a handshake.
+fn say(links: &mut Links, slot: Slot, message: Message) {
+    let now = links.now();
+    let Some(connection) = links.pipes_mut().at(slot) else { return };
+    connection.asked = now;
+    connection.pipe.push(connection.channel.protect(message.into_draft()));
+    if connection.pipe.flush() {
+        links.pipes_mut().mark_ready(slot);
+    }
+}
+
+/// The system does not give what a handshake needs.
+fn out_of_order() -> Trouble {
+    Trouble::Fault(Fault::Io(io::ErrorKind::Other.into()))
+}
+
+/// How long a refused peer may take to read why.
+const CLOSING_TIME: Duration = Duration::from_secs(1);
+/// Least time for a handshake with a peer that was met before.
+const REDIAL_TIME_MIN: Duration = Duration::from_secs(1);

@@ -1,0 +1,518 @@
+//! The links of an endpoint with its peers: packets of their sessions, what sessions tell, losses.
+//!
+//! Not here: handshakes ([`super::handshakes`]).
+
+use core::time::Duration;
+
+use adapm_core::link::{self, Arrival, Event, LinkConfig, PACKET_BYTES_MAX, SendRefusal};
+use adapm_core::transport::{Farewell, Frame, Loss, SendError, Way};
+use adapm_core::{Instant, NodeId};
+
+use super::pipes::Pipes;
+use super::told::Told;
+use crate::net::address::Address;
+use crate::net::clock::{Clock, later};
+use crate::net::connection::{Role, Slot};
+use crate::net::error::{NetError, Trouble};
+use crate::net::hello::{Met, Refusal};
+use crate::net::packet::{Draft, Fault, Packet};
+use crate::net::peer::Peer;
+use crate::net::status::{NetStats, PeerStatus};
+
+/// The links of one node.
+#[derive(Debug)]
+pub(super) struct Links {
+    own: NodeId,
+    config: LinkConfig,
+    clock: Clock,
+    /// By node id; this node's own is never used.
+    peers: Vec<Peer>,
+    pipes: Pipes,
+    told: Told,
+    stats: NetStats,
+}
+
+impl Links {
+    /// Those of node `own` of `nodes`, none of which was met.
+    pub(super) fn new(own: NodeId, nodes: u16, config: LinkConfig, pipes: Pipes) -> Self {
+        Self {
+            own,
+            config,
+            clock: Clock::new(config.suspect_after),
+            peers: (0..nodes).map(|id| Peer::new(NodeId(id), id < own.0, config)).collect(),
+            pipes,
+            told: Told::default(),
+            stats: NetStats::default(),
+        }
+    }
+
+    /// Tells where a peer may listen.
+    pub(super) fn connect(&mut self, node: NodeId, addresses: &[Address]) {
+        let now = self.clock.look();
+        let own = self.own;
+        let Some(peer) = self.peers.get_mut(node.index()).filter(|peer| peer.node != own) else { return };
+        if peer.learn_addresses(addresses) {
+            peer.dial_now(now);
+        }
+    }
+
+    /// Sends a frame for the user.
+    pub(super) fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<NetError>> {
+        let nodes = self.peers.len();
+        let own = self.own;
+        let Some(peer) = self.peers.get_mut(to.index()).filter(|peer| peer.node != own) else {
+            return Err(SendError::Transport(NetError::UnknownNode { node: to, nodes }));
+        };
+        if peer.is_lost {
+            return Ok(());
+        }
+        let bytes = frame.len();
+        match peer.session.send(frame) {
+            Ok(()) => {}
+            Err(SendRefusal::Full) => return Err(SendError::Full),
+            // The peer needs nothing any more, or this node has said that it ends.
+            Err(_) => return Ok(()),
+        }
+        // The first frame goes out at once; more of them wait for company until the next `recv`.
+        match &mut peer.batched {
+            Some(batched) if *batched + bytes < BATCH_BYTES => *batched += bytes,
+            _ => {
+                peer.batched = Some(0);
+                self.clock.look();
+                self.pump(to);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the frames that have waited for company; returns the time.
+    pub(super) fn flush_batches(&mut self) -> Instant {
+        let now = self.clock.look();
+        for at in 0..self.peers.len() {
+            if self.peers[at].batched.take().is_some_and(|bytes| bytes > 0) {
+                self.pump(self.peers[at].node);
+            }
+        }
+        now
+    }
+
+    /// Waits until there is news, a time has come, or `wait` is over; returns the time.
+    pub(super) fn wait(&mut self, wait: Option<Duration>) -> Result<Instant, NetError> {
+        let wait = match (wait, self.until_due()) {
+            (Some(wait), Some(due)) => Some(wait.min(due)),
+            (wait, due) => wait.or(due),
+        };
+        let now = self.pipes.wait(wait, &mut self.clock)?;
+        // Pipes that took nothing more may take something again.
+        for at in 0..self.peers.len() {
+            if self.peers[at].pipe.is_some() && self.peers[at].session.wants_to_write() {
+                self.pump(self.peers[at].node);
+            }
+        }
+        Ok(now)
+    }
+
+    /// Does what is due in the link with `node`; returns true if it is to be dialed.
+    pub(super) fn keep_times(&mut self, node: NodeId, now: Instant) -> bool {
+        if node == self.own {
+            return false;
+        }
+        let at = node.index();
+        if !self.is_unread(node) && !self.peers[at].is_lost {
+            self.note_progress(node, now);
+            self.peers[at].session.handle_timeout(now);
+            self.tend(node);
+        }
+        if self.peers[at].session.deadline().is_some_and(|due| due <= now) {
+            self.pump(node);
+        }
+        self.peers[at].dial_at.is_some_and(|due| due <= now)
+    }
+
+    /// Hands a packet of a link to its session; returns the node if it is a frame for the user.
+    pub(super) fn serve(
+        &mut self,
+        node: NodeId,
+        kind: link::Kind,
+        mut packet: Packet,
+        frame: &mut Frame,
+    ) -> Option<NodeId> {
+        let now = self.clock.now();
+        let peer = &mut self.peers[node.index()];
+        peer.note_heard();
+        let Packet { seq, ack, wants_ack, .. } = packet;
+        let header = link::Header { kind, seq, ack, wants_ack };
+        let delivered = match peer.session.handle_packet(now, header, &mut packet.frame, frame) {
+            Ok(Arrival::Deliver) => true,
+            Ok(Arrival::Part) => {
+                peer.faults = 0;
+                false
+            }
+            Ok(Arrival::Duplicate) => {
+                self.stats.duplicates += 1;
+                false
+            }
+            Ok(Arrival::Control) => false,
+            Err(error) if error.blames_peer() => {
+                self.lose(node, Loss::Misbehaved);
+                return None;
+            }
+            Err(_) => {
+                self.count_fault(node);
+                return None;
+            }
+        };
+        if delivered {
+            peer.faults = 0;
+            self.stats.frames_received += 1;
+        }
+        self.pipes.spares().keep(packet.frame);
+        self.tend(node);
+        let session = &self.peers[node.index()].session;
+        if session.wants_to_write() || session.deadline().is_some_and(|due| due <= now) {
+            self.pump(node);
+        }
+        delivered.then_some(node)
+    }
+
+    /// The link with the peer that was met goes on on this pipe.
+    pub(super) fn attach(&mut self, slot: Slot, met: &Met, rtt: Duration) {
+        let now = self.clock.now();
+        let peer = &mut self.peers[met.node.index()];
+        let Some(connection) = self.pipes.at(slot) else { return };
+        connection.role = Role::Attached(met.node);
+        connection.deadline = None;
+        connection.pipe.raise_limit(PACKET_BYTES_MAX);
+        // A handshake is no sign of life: pipes can come up forever over a way on which nothing
+        // else passes.
+        connection.bytes_noted = connection.pipe.bytes_in();
+        peer.pipe = Some(slot);
+        if let Err(error) = peer.session.handle_up(now, met.expects) {
+            if error.blames_peer() {
+                return self.lose(met.node, Loss::Misbehaved);
+            }
+            // Given up meanwhile: its loss is told, this pipe is of no use.
+            return self.break_pipe(met.node);
+        }
+        if peer.note_met(met) {
+            peer.resumed += 1;
+            self.stats.resumes += 1;
+        }
+        self.stats.greetings += 1;
+        peer.rtt = Some(rtt);
+        peer.trouble = None;
+        peer.forget_backoff();
+        self.tend(met.node);
+        self.pump(met.node);
+    }
+
+    /// The pipe in use has come to nothing.
+    pub(super) fn give_up_pipe(&mut self, node: NodeId, trouble: Trouble, is_sealed: bool) {
+        let peer = &mut self.peers[node.index()];
+        peer.trouble = Some(trouble);
+        if trouble == Trouble::Fault(Fault::Ended) && peer.session.has_left() {
+            peer.part();
+        }
+        match trouble {
+            Trouble::Fault(Fault::Ended | Fault::EndedWithin | Fault::Io(_)) => self.break_pipe(node),
+            _ if is_sealed => self.break_spoiled(node),
+            _ => self.count_fault(node),
+        }
+    }
+
+    /// That node will not be heard of again: tells of it and hangs up.
+    pub(super) fn lose(&mut self, node: NodeId, loss: Loss) {
+        self.convict(node, loss);
+        self.hang_up(node);
+    }
+
+    /// The attempt to work with that node has failed for good.
+    pub(super) fn fail(&mut self, node: NodeId, refusal: Refusal) {
+        let address = self.peers[node.index()].address.clone();
+        if self.told.failures() < self.peers.len() {
+            self.told.fail(NetError::Refused { node, address, refusal });
+        }
+    }
+
+    /// Drops the pipe in use, and dials again if that is this node's part.
+    pub(super) fn break_pipe(&mut self, node: NodeId) {
+        let now = self.clock.now();
+        let peer = &mut self.peers[node.index()];
+        peer.session.handle_down();
+        let slot = peer.pipe.take();
+        peer.dial_now(now);
+        if let Some(slot) = slot {
+            self.pipes.remove(slot);
+        }
+    }
+
+    /// The pipe in use has brought what it should not: a new one may help, but not forever.
+    pub(super) fn count_fault(&mut self, node: NodeId) {
+        let peer = &mut self.peers[node.index()];
+        peer.faults += 1;
+        if peer.faults >= FAULTS_MAX {
+            self.lose(node, Loss::Misbehaved);
+        } else {
+            self.break_pipe(node);
+        }
+    }
+
+    /// Dialing has come to nothing: tries again later.
+    pub(super) fn put_off(&mut self, node: NodeId, trouble: Trouble) {
+        let now = self.clock.now();
+        let peer = &mut self.peers[node.index()];
+        peer.dialing = None;
+        peer.trouble = Some(trouble);
+        peer.turn_addresses();
+        peer.dial_later(now);
+    }
+
+    /// Says goodbye to all peers, behind everything sent before.
+    pub(super) fn say_goodbye(&mut self, farewell: Farewell) {
+        self.clock.look();
+        for at in 0..self.peers.len() {
+            let node = self.peers[at].node;
+            if node != self.own {
+                self.peers[at].session.close(farewell);
+                self.tend(node);
+                self.pump(node);
+            }
+        }
+    }
+
+    pub(super) fn peer_mut(&mut self, node: NodeId) -> &mut Peer {
+        &mut self.peers[node.index()]
+    }
+
+    pub(super) fn pipes_mut(&mut self) -> &mut Pipes {
+        &mut self.pipes
+    }
+
+    pub(super) fn told_mut(&mut self) -> &mut Told {
+        &mut self.told
+    }
+
+    /// Looks whether the user was woken.
+    pub(super) fn take_wake(&mut self) -> bool {
+        self.told.take_wake(self.pipes.bell())
+    }
+
+    /// The peer with that id, which is in range.
+    pub(super) fn peer(&self, node: NodeId) -> &Peer {
+        &self.peers[node.index()]
+    }
+
+    /// All nodes, this one included.
+    pub(super) fn peers(&self) -> &[Peer] {
+        &self.peers
+    }
+
+    pub(super) fn pipes(&self) -> &Pipes {
+        &self.pipes
+    }
+
+    pub(super) fn told(&self) -> &Told {
+        &self.told
+    }
+
+    /// The time of the last look.
+    pub(super) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    pub(super) fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    pub(super) fn way(&self, node: NodeId) -> Way {
+        self.peers.get(node.index()).map_or(Way::default(), |peer| peer.session.way())
+    }
+
+    /// Why this node cannot take part in the link with `node`, if its own system refuses.
+    pub(super) fn own_trouble(&self, node: NodeId) -> Option<NetError> {
+        let peer = self.peers.get(node.index()).filter(|peer| peer.pipe.is_none())?;
+        match (peer.is_dialed(), peer.trouble) {
+            (true, Some(Trouble::Fault(Fault::Io(error)))) if error.is_file_limit() => {
+                Some(NetError::System { error })
+            }
+            (true, _) => None,
+            (false, _) => {
+                let time = self.config.suspect_after.min(SHORTAGE_TIME);
+                let error = self.pipes.shortage(time, self.clock.now())?;
+                Some(NetError::Accept { error })
+            }
+        }
+    }
+
+    /// How it stands with a peer.
+    pub(super) fn status_of(&self, peer: &Peer) -> PeerStatus {
+        let own = self.own_trouble(peer.node).map(|error| error.to_string());
+        let status = peer.status();
+        PeerStatus { refused: own.or(status.refused), ..status }
+    }
+
+    /// What was sent and received so far.
+    pub(super) fn stats(&self) -> NetStats {
+        let mut stats = self.stats;
+        self.pipes.add_to(&mut stats);
+        stats
+    }
+
+    /// Returns true if a peer has not got the goodbye; `is_late`: those that were never met do not
+    /// count.
+    pub(super) fn are_waited_for(&self, is_late: bool) -> bool {
+        self.peers.iter().any(|peer| {
+            let is_reachable = peer.incarnation.is_some() || !is_late;
+            let is_own = peer.node == self.own;
+            let owes = peer.session.has_left() && peer.pipe.is_some() && !self.is_written(peer.pipe);
+            !is_own && is_reachable && (owes || !(peer.is_drained || peer.is_lost))
+        })
+    }
+
+    /// Returns true if a peer that has ended has not hung up.
+    pub(super) fn are_lingering(&self) -> bool {
+        // A peer that has not ended itself keeps its side open: only one that has will hang up.
+        self.peers.iter().any(|peer| {
+            let pipe = peer.pipe.and_then(|slot| self.pipes.get(slot));
+            peer.session.has_left()
+                && pipe.is_some_and(|connection| matches!(connection.role, Role::Attached(_)))
+        })
+    }
+
+    /// Writes what the session with `node` has for the pipe, as far as that takes it.
+    fn pump(&mut self, node: NodeId) {
+        let now = self.clock.now();
+        let peer = &mut self.peers[node.index()];
+        let Some(slot) = peer.pipe else { return };
+        let Some(connection) = self.pipes.at(slot) else { return };
+        loop {
+            while connection.pipe.has_room()
+                && let Some((header, content)) = peer.session.poll_packet(now)
+            {
+                let packet = connection.channel.protect(Draft::link(header, content));
+                self.stats.count_sent(header.kind, packet.len());
+                connection.pipe.push(packet);
+            }
+            if connection.pipe.flush() {
+                // What has come is read first; then the reader finds the fault.
+                return self.pipes.mark_ready(slot);
+            }
+            if !peer.session.wants_to_write() || !connection.pipe.is_flushed() {
+                return;
+            }
+        }
+    }
+
+    /// Hears what the session with `node` tells.
+    fn tend(&mut self, node: NodeId) {
+        while let Some(event) = self.peers[node.index()].session.poll_event() {
+            match event {
+                // A new pipe helps if this one is stuck, on either side.
+                Event::Suspect => self.break_pipe(node),
+                Event::Recovered => {}
+                Event::Stuck(stall) => {
+                    let remote = self.peers[node.index()].socket();
+                    self.told.notices().push(remote, Trouble::Stuck(node, stall));
+                }
+                Event::Dead(loss) => match self.own_trouble(node) {
+                    // Nobody else is to blame for the silence.
+                    Some(error) => self.told.fail(error),
+                    None => self.lose(node, loss),
+                },
+                Event::Left(Farewell::Finished) => {}
+                Event::Left(Farewell::Failed) => self.convict(node, Loss::Failed),
+                Event::Left(Farewell::Lost(other)) => {
+                    let is_third = other.index() < self.peers.len() && other != node;
+                    if other == self.own {
+                        self.convict(node, Loss::GaveUp);
+                    } else if is_third {
+                        self.lose(other, Loss::Reported(node));
+                    }
+                    self.convict(node, Loss::Failed);
+                }
+                Event::Room => self.told.note_room(),
+                Event::Drained => self.peers[node.index()].is_drained = true,
+            }
+        }
+    }
+
+    /// Tells that a node is lost, once.
+    fn convict(&mut self, node: NodeId, loss: Loss) {
+        let peer = &mut self.peers[node.index()];
+        if !peer.is_lost && (!peer.session.has_left() || matches!(loss, Loss::Failed | Loss::GaveUp)) {
+            peer.is_lost = true;
+            self.told.lose(node, loss);
+        }
+    }
+
+    /// Drops all pipes to `node` and dials no more.
+    fn hang_up(&mut self, node: NodeId) {
+        let peer = &mut self.peers[node.index()];
+        peer.session.handle_down();
+        peer.dial_at = None;
+        for slot in [peer.pipe.take(), peer.dialing.take()].into_iter().flatten() {
+            self.pipes.remove(slot);
+        }
+    }
+
+    /// What the pipe in use has brought was not sealed by the peer: whoever did that is on the way,
+    /// and the peer is not to blame.
+    fn break_spoiled(&mut self, node: NodeId) {
+        self.break_pipe(node);
+        let now = self.clock.now();
+        // It may do so as often as there are pipes.
+        self.peers[node.index()].dial_later(now);
+    }
+
+    /// Bytes show that their sender lives, be they less than a packet. A sender that claims more
+    /// than it sends is found by the checksum of a packet that is fed by what was sent behind it:
+    /// packets are small.
+    fn note_progress(&mut self, node: NodeId, now: Instant) {
+        let peer = &mut self.peers[node.index()];
+        if let Some(connection) = peer.pipe.and_then(|slot| self.pipes.at(slot)) {
+            let bytes = connection.pipe.bytes_in();
+            if bytes > connection.bytes_noted {
+                connection.bytes_noted = bytes;
+                peer.session.handle_bytes(now);
+            }
+        }
+    }
+
+    /// How long until a time comes; `None`: none will.
+    fn until_due(&self) -> Option<Duration> {
+        let now = self.clock.now();
+        let blocked_until = later(now, BLOCKED_WAIT);
+        let links =
+            self.peers.iter().filter(|peer| !peer.is_lost || peer.session.has_left()).filter_map(|peer| {
+                let due = peer.session.deadline()?;
+                let pipe = peer.pipe.and_then(|slot| self.pipes.get(slot));
+                // What is due and cannot be written waits for the pipe.
+                let is_blocked = pipe.is_some_and(|connection| !connection.pipe.has_room());
+                Some(if is_blocked { due.max(blocked_until) } else { due })
+            });
+        let dials = self.peers.iter().filter_map(|peer| peer.dial_at);
+        let due = links.chain(dials).chain(self.pipes.due()).min()?;
+        Some(Duration::from_nanos(due.nanos_since(now)))
+    }
+
+    /// Returns true if the pipe in use may hold packets of that node: then it is not known how long
+    /// it was silent.
+    fn is_unread(&self, node: NodeId) -> bool {
+        let pipe = self.peers[node.index()].pipe.and_then(|slot| self.pipes.get(slot));
+        pipe.is_some_and(|connection| connection.is_ready)
+    }
+
+    fn is_written(&self, slot: Option<Slot>) -> bool {
+        let connection = slot.and_then(|slot| self.pipes.get(slot));
+        connection.is_none_or(|connection| connection.pipe.is_flushed())
+    }
+}
+
+/// Faults in a row after which the peer is to blame and not the pipe.
+const FAULTS_MAX: u32 = 8;
+/// How long it may be that connections cannot be taken in before that is why a peer has no link.
+const SHORTAGE_TIME: Duration = Duration::from_secs(1);
+/// Bytes that wait for company at most.
+const BATCH_BYTES: usize = 64 << 10;
+/// How long what is due may wait for a pipe that takes nothing, before times are looked at again.
+const BLOCKED_WAIT: Duration = Duration::from_millis(20);

@@ -1,0 +1,366 @@
+//! The pipes of an endpoint: what listens and dials, and what the system tells of them.
+//!
+//! Not here: what pipes are for ([`super::links`], [`super::handshakes`]).
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use adapm_core::Instant;
+use mio::{Events, Poll, Token};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::door::{Door, system};
+use super::shortage::Shortage;
+use crate::error::SystemError;
+use crate::net::address::{Address, Kind};
+use crate::net::bell::Bell;
+use crate::net::carriers;
+use crate::net::clock::{Clock, later};
+use crate::net::config::NetConfig;
+use crate::net::connection::{Connection, Connections, Role, Slot};
+use crate::net::error::NetError;
+use crate::net::hello::Incarnation;
+use crate::net::noise::Channel;
+use crate::net::packet::{Fault, Packet, Spares};
+use crate::net::pipe::{Carrier, Pipe};
+use crate::net::status::NetStats;
+use crate::tcp::{Listener, StreamPipe};
+
+/// All pipes of an endpoint, and where they come from.
+#[derive(Debug)]
+pub(super) struct Pipes {
+    kind: Kind,
+    poll: Poll,
+    events: Events,
+    bell: Arc<Bell>,
+    listener: Option<Listener>,
+    carriers: Vec<(Kind, Box<dyn Carrier>)>,
+    /// When to accept connections, if there may be some.
+    accept_at: Option<Instant>,
+    /// Whether connections that have come cannot be taken in.
+    shortage: Shortage,
+    connections: Connections,
+    /// Connections that may have packets, in the order in which they are served.
+    ready: VecDeque<Slot>,
+    spares: Spares,
+    /// What pipes have done that are gone.
+    ended: NetStats,
+}
+
+/// How far the endpoint is with taking in who has dialed.
+#[derive(Debug, Default)]
+pub(super) struct Accepting {
+    /// 0: the listener; behind it the carriers.
+    source: usize,
+    /// Connections taken in from there.
+    admitted: u32,
+}
+
+impl Pipes {
+    /// Opens what listens, as the settings say, and returns how others dial it.
+    pub(super) fn open(config: &NetConfig, incarnation: Incarnation) -> Result<(Self, Address), NetError> {
+        let poll = Poll::new().map_err(system)?;
+        let bell = Arc::new(Bell::new(poll.registry(), BELL).map_err(system)?);
+        let door = Door::open(config, incarnation, &bell)?;
+        let (address, mut listener, carriers) = match door {
+            Door::Listener(listener) => (listener.address().clone(), Some(listener), Vec::new()),
+            Door::Carrier(address, carrier) => (address, None, vec![(config.kind, carrier)]),
+        };
+        if let Some(listener) = &mut listener {
+            listener.register(poll.registry(), LISTENER).map_err(system)?;
+        }
+        let pipes = Self {
+            kind: config.kind,
+            poll,
+            events: Events::with_capacity(EVENTS),
+            bell,
+            listener,
+            carriers,
+            accept_at: None,
+            shortage: Shortage::default(),
+            connections: Connections::default(),
+            ready: VecDeque::new(),
+            spares: Spares::default(),
+            ended: NetStats::default(),
+        };
+        Ok((pipes, address))
+    }
+
+    /// Waits for news, at most `wait`, and takes note of it; returns the time.
+    ///
+    /// Does not wait while pipes may have packets.
+    pub(super) fn wait(
+        &mut self,
+        mut wait: Option<Duration>,
+        clock: &mut Clock,
+    ) -> Result<Instant, NetError> {
+        if wait != Some(Duration::ZERO) && (!self.ready.is_empty() || !self.bell.start_wait()) {
+            wait = Some(Duration::ZERO);
+        }
+        clock.plan(wait);
+        if let Some(short) = wait.filter(|wait| *wait != Duration::ZERO && *wait < FINE_WAIT_MAX) {
+            self.wait_finely(short);
+            wait = Some(Duration::ZERO);
+        }
+        let polled = self.poll.poll(&mut self.events, wait);
+        self.bell.end_wait();
+        match polled {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(system(error)),
+            Err(_) => self.events.clear(),
+            Ok(()) => {}
+        }
+        let now = clock.look();
+        self.take_news(now);
+        if self.bell.take_ring() {
+            self.answer_ring(now);
+        }
+        Ok(now)
+    }
+
+    /// Begins to take in who has dialed, if there may be somebody.
+    pub(super) fn begin_accepting(&mut self, now: Instant) -> Option<Accepting> {
+        let is_due = self.accept_at.is_some_and(|at| at <= now);
+        is_due.then(|| {
+            self.accept_at = None;
+            Accepting::default()
+        })
+    }
+
+    /// Takes in the next one who has dialed, of a bounded number at a time: peers must not wait for
+    /// a crowd, and of those who come together each is heard before others take its place.
+    pub(super) fn accept(
+        &mut self,
+        accepting: &mut Accepting,
+        now: Instant,
+    ) -> Option<(Pipe, Option<SocketAddr>)> {
+        loop {
+            let came = if accepting.admitted == ACCEPTS_AT_ONCE {
+                self.accept_at = Some(now);
+                None
+            } else if let Some(at) = accepting.source.checked_sub(1) {
+                let (_, carrier) = self.carriers.get_mut(at)?;
+                carrier.accept().map(|(carried, remote)| (Pipe::Carried(carried), remote))
+            } else {
+                self.accept_stream(now)
+            };
+            if came.is_some() {
+                accepting.admitted += 1;
+                return came;
+            }
+            *accepting = Accepting { source: accepting.source + 1, admitted: 0 };
+        }
+    }
+
+    /// Opens a pipe to `address`, by whatever carries it.
+    pub(super) fn dial(&mut self, address: &Address) -> Result<Pipe, Fault> {
+        let kind = match (address.kind(), self.kind) {
+            // Both speak the same bytes: a node of one kind dials with its own.
+            (Kind::Tcp | Kind::Tokio, own @ (Kind::Tcp | Kind::Tokio)) => own,
+            (Kind::Tokio, _) => Kind::Tcp,
+            (other, _) => other,
+        };
+        if matches!(kind, Kind::Tcp | Kind::Unix) {
+            return Ok(Pipe::Stream(Box::new(StreamPipe::dial(address)?)));
+        }
+        let known = self.carriers.iter().position(|(carried, _)| *carried == kind);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                self.carriers.push((kind, carriers::open(kind, None, &self.bell)?));
+                self.carriers.len() - 1
+            }
+        };
+        self.carriers[at].1.dial(address).map(Pipe::Carried)
+    }
+
+    /// Takes a pipe in; `None` if the system does not watch it.
+    pub(super) fn insert(
+        &mut self,
+        mut pipe: Pipe,
+        role: Role,
+        remote: Option<SocketAddr>,
+        since: Instant,
+        deadline: Instant,
+    ) -> Option<Slot> {
+        let slot = self.connections.vacant();
+        if let Pipe::Stream(stream) = &mut pipe {
+            stream.register(self.poll.registry(), Token(FIRST + slot)).ok()?;
+        }
+        let connection = Connection {
+            pipe,
+            channel: Channel::default(),
+            role,
+            remote,
+            since,
+            deadline: Some(deadline),
+            asked: since,
+            is_ready: false,
+            bytes_noted: 0,
+        };
+        self.connections.insert(slot, connection);
+        // Something may have come before the system was asked to watch.
+        self.mark_ready(slot);
+        Some(slot)
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot) {
+        if let Some(connection) = self.connections.remove(slot) {
+            self.ended.count_pipe(&connection.pipe);
+        }
+    }
+
+    /// Lists a connection as one that may have packets.
+    pub(super) fn mark_ready(&mut self, slot: Slot) {
+        if let Some(connection) = self.connections.at(slot)
+            && !core::mem::replace(&mut connection.is_ready, true)
+        {
+            self.ready.push_back(slot);
+        }
+    }
+
+    /// Reads the next packet of the next connection that may have one, which then comes behind the
+    /// others; `None`: no connection may have any.
+    pub(super) fn next_packet(&mut self) -> Option<(Slot, Result<Option<Packet>, Fault>)> {
+        let slot = self.ready.pop_front()?;
+        let Some(connection) = self.connections.at(slot) else { return Some((slot, Ok(None))) };
+        connection.is_ready = false;
+        let read = connection.pipe.read(&mut self.spares);
+        let read =
+            read.and_then(|packet| packet.map(|packet| connection.channel.believe(packet)).transpose());
+        if matches!(read, Ok(Some(_))) {
+            self.mark_ready(slot);
+        }
+        Some((slot, read))
+    }
+
+    pub(super) fn spares(&mut self) -> &mut Spares {
+        &mut self.spares
+    }
+
+    /// Ends what is written on every pipe.
+    pub(super) fn shut_down(&mut self) {
+        for (_, connection) in self.connections.iter_mut() {
+            connection.pipe.shutdown();
+        }
+    }
+
+    pub(super) fn at(&mut self, slot: Slot) -> Option<&mut Connection> {
+        self.connections.at(slot)
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> Option<&Connection> {
+        self.connections.get(slot)
+    }
+
+    /// Of those who have not proven who they are, the one that waits longest, if they are too many.
+    pub(super) fn surplus_stranger(&self) -> Option<Slot> {
+        self.connections.surplus_stranger()
+    }
+
+    /// Connections whose time is over.
+    pub(super) fn late(&self, now: Instant) -> Vec<Slot> {
+        let is_late = |connection: &Connection| connection.deadline.is_some_and(|due| due <= now);
+        let late = |(slot, connection): (Slot, &Connection)| is_late(connection).then_some(slot);
+        self.connections.iter().filter_map(late).collect()
+    }
+
+    /// When something here is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let deadlines = self.connections.iter().filter_map(|(_, connection)| connection.deadline);
+        deadlines.chain(self.accept_at).min()
+    }
+
+    /// Why connections cannot be taken in, if that goes on for `time` or longer.
+    pub(super) fn shortage(&self, time: Duration, now: Instant) -> Option<SystemError> {
+        self.shortage.lasts(time, now)
+    }
+
+    /// Adds what the pipes have done.
+    pub(super) fn add_to(&self, stats: &mut NetStats) {
+        stats.bytes_received += self.ended.bytes_received;
+        stats.reads += self.ended.reads;
+        stats.writes += self.ended.writes;
+        for (_, connection) in self.connections.iter() {
+            stats.count_pipe(&connection.pipe);
+        }
+    }
+
+    pub(super) fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
+    /// Waits for news, at most `wait`: what mio watches with counts in whole milliseconds, and
+    /// rounds of synchronization are shorter than that.
+    fn wait_finely(&self, wait: Duration) {
+        let registry = self.poll.registry();
+        let mut watched = [PollFd::new(registry, PollFlags::IN)];
+        if let Ok(wait) = Timespec::try_from(wait) {
+            // Whatever ends the wait, what has come is looked at next.
+            let _ = poll(&mut watched, Some(&wait));
+        }
+    }
+
+    /// Takes what mio has found.
+    fn take_news(&mut self, now: Instant) {
+        for event in self.events.iter() {
+            let token = event.token();
+            if token == LISTENER {
+                self.accept_at = Some(now);
+            } else if let Some(slot) = token.0.checked_sub(FIRST)
+                && let Some(connection) = self.connections.at(slot)
+                && let Pipe::Stream(stream) = &mut connection.pipe
+            {
+                stream.handle_event(event.is_read_closed() || event.is_write_closed() || event.is_error());
+                if !core::mem::replace(&mut connection.is_ready, true) {
+                    self.ready.push_back(slot);
+                }
+            }
+        }
+    }
+
+    /// Pipes with threads of their own have news.
+    fn answer_ring(&mut self, now: Instant) {
+        if !self.carriers.is_empty() {
+            self.accept_at = Some(now);
+        }
+        let carried = |(slot, connection): (Slot, &Connection)| {
+            matches!(connection.pipe, Pipe::Carried(_)).then_some(slot)
+        };
+        let slots: Vec<Slot> = self.connections.iter().filter_map(carried).collect();
+        for slot in slots {
+            self.mark_ready(slot);
+        }
+    }
+
+    fn accept_stream(&mut self, now: Instant) -> Option<(Pipe, Option<SocketAddr>)> {
+        match self.listener.as_mut()?.accept() {
+            Ok(stream) => stream.map(|stream| {
+                let remote = stream.remote();
+                (Pipe::Stream(Box::new(stream)), remote)
+            }),
+            // Typically, too many open files: connections wait in the system until there is room.
+            Err(error) => {
+                self.shortage.note(error.into(), now);
+                self.accept_at = Some(later(now, ACCEPT_AGAIN));
+                None
+            }
+        }
+    }
+}
+
+/// The source of news that other threads cause.
+const BELL: Token = Token(0);
+/// The listening socket.
+const LISTENER: Token = Token(1);
+/// The connection of slot 0.
+const FIRST: usize = 2;
+/// News taken from the system at once.
+const EVENTS: usize = 256;
+/// Waits below this are worth a second call of the system to end in time.
+const FINE_WAIT_MAX: Duration = Duration::from_millis(5);
+/// Connections that are taken in at once: half of those that may be unknown.
+const ACCEPTS_AT_ONCE: u32 = 32;
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
