@@ -13,7 +13,7 @@ use crate::group::testing as group;
 use crate::net::Token;
 use crate::zmq::Guard;
 
-pub use group::Control;
+pub use group::ControlSide;
 pub use pieces::Pieces;
 pub use speaker::{Heard, Speaker};
 

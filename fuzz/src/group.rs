@@ -6,7 +6,7 @@
 
 use adapm_core::NodeId;
 use adapm_core::transport::Frame;
-use adapm_transport::testing::Control;
+use adapm_transport::testing::ControlSide;
 use adapm_verify::arb::Choices;
 
 /// Messages that may wait for one peer: the newest table, a card, a stop, a goodbye, and one that is encoded.
@@ -17,7 +17,7 @@ pub fn group(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let nodes = 2 + choices.below(3) as usize;
     let node = NodeId(choices.below(nodes as u64) as u16);
-    let mut control = Control::new(node, nodes, choices.below(4) != 3);
+    let mut control = ControlSide::new(node, nodes, choices.below(4) != 3);
     let mut begun = 0_u64;
     let mut is_deep = false;
     let mut is_busy = false;

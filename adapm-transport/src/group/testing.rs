@@ -18,7 +18,7 @@ use super::roster::Roster;
 use super::shared::{Request, Shared};
 
 /// A node's control side.
-pub struct Control {
+pub struct ControlSide {
     control: control::Control<Hand>,
     shared: Arc<Shared>,
 }
@@ -32,7 +32,7 @@ struct Hand {
 #[derive(Clone)]
 struct NoWait;
 
-impl Control {
+impl ControlSide {
     /// Node `node` of `nodes`; links are up if it `is_up`.
     #[must_use]
     pub fn new(node: NodeId, nodes: usize, is_up: bool) -> Self {

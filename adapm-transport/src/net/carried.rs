@@ -20,7 +20,7 @@ use super::packet::{Fault, Incoming, Outgoing};
 /// The endpoint's half. Dropping it ends the pipe: packets that were flushed are still taken by the task.
 #[derive(Debug)]
 pub(crate) struct Carried {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueues>,
     /// Pushed and not flushed.
     batch: Vec<Outgoing>,
     batch_bytes: usize,
@@ -29,13 +29,13 @@ pub(crate) struct Carried {
 /// The task's half; clones serve the same pipe, one for each direction. When the last is dropped, the pipe has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Porter {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueues>,
     /// Ends the pipe with the last of the task's clones.
     _hold: Arc<Hold>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedQueues {
     bell: Arc<Bell>,
     queues: Mutex<Queues>,
 }
@@ -73,7 +73,7 @@ struct Queues {
 }
 
 #[derive(Debug)]
-struct Hold(Arc<Shared>);
+struct Hold(Arc<SharedQueues>);
 
 /// Both halves of a new pipe, for the endpoint that `bell` belongs to.
 pub(crate) fn carried(bell: Arc<Bell>) -> (Carried, Porter) {
@@ -95,7 +95,7 @@ pub(crate) fn carried(bell: Arc<Bell>) -> (Carried, Porter) {
         fault: None,
         is_gone: false,
     };
-    let shared = Arc::new(Shared { bell, queues: Mutex::new(queues) });
+    let shared = Arc::new(SharedQueues { bell, queues: Mutex::new(queues) });
     let porter = Porter { shared: Arc::clone(&shared), _hold: Arc::new(Hold(Arc::clone(&shared))) };
     (Carried { shared, batch: Vec::new(), batch_bytes: 0 }, porter)
 }
@@ -268,7 +268,7 @@ impl Porter {
     }
 }
 
-impl Shared {
+impl SharedQueues {
     fn end(&self, fault: Fault) {
         let mut queues = self.lock();
         queues.fault.get_or_insert(fault);

@@ -35,7 +35,7 @@ use super::peer::{Peer, Recognized};
 use crate::testing::{Pieces, token};
 
 /// One of both nodes, with its side of the connection if there is one.
-struct End {
+struct WireEnd {
     own: Identity,
     peer: Peer,
     recordings: Recordings,
@@ -78,7 +78,7 @@ struct Seen {
 struct Scene {
     rng: Rng,
     now: Instant,
-    ends: [End; 2],
+    ends: [WireEnd; 2],
     /// Packets on their way to node 0 and to node 1.
     ways: [VecDeque<Vec<u8>>; 2],
     /// Everything that was ever on its way, a packet each.
@@ -90,7 +90,7 @@ struct Scene {
     seen: Seen,
 }
 
-impl End {
+impl WireEnd {
     fn new(node: u16) -> Self {
         let own = Identity {
             cluster: ClusterId(CLUSTER),
@@ -130,7 +130,7 @@ impl Scene {
         Self {
             rng,
             now: Instant::ZERO,
-            ends: [End::new(0), End::new(1)],
+            ends: [WireEnd::new(0), WireEnd::new(1)],
             ways: [VecDeque::new(), VecDeque::new()],
             recorded: Vec::new(),
             tricks_left,
@@ -192,7 +192,7 @@ impl Scene {
     /// A side that has hung up is noticed by the other one.
     fn notice_ends(&mut self) {
         if self.ends.iter().any(|end| end.line.is_none()) {
-            self.ends.iter_mut().for_each(End::hang_up);
+            self.ends.iter_mut().for_each(WireEnd::hang_up);
             self.ways.iter_mut().for_each(VecDeque::clear);
         }
     }
@@ -530,7 +530,7 @@ fn whoever_is_on_the_way_costs_time_and_nothing_else() {
 
 #[test]
 fn a_hello_that_comes_late_does_not_lock_its_node_out() {
-    let [mut listener, dialer] = [End::new(0), End::new(1)];
+    let [mut listener, dialer] = [WireEnd::new(0), WireEnd::new(1)];
     let hello = |link, number| introduced(dialer.own, listener.own, link, [[number; 32], [number + 1; 32]]);
     // The node has given up its first attempt, and goes on with its second; then the first one arrives, before anything else.
     let (late, second) = (hello(None, 10), hello(None, 20));

@@ -31,7 +31,7 @@ pub(super) struct Hall {
 }
 
 /// What the tasks of a hall share.
-struct Shared {
+struct HallState {
     bell: Arc<Bell>,
     door: Arc<Door>,
     /// Those who have said their names.
@@ -45,7 +45,7 @@ struct Shared {
 struct Guest {
     number: u64,
     from: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<HallState>,
 }
 
 /// A hall's ROUTER, but for its receiving side.
@@ -69,7 +69,7 @@ impl Hall {
         let door = Arc::new(Door::new(Arc::clone(bell)));
         let path = home.socket();
         let inner = std::os::unix::net::UnixListener::bind(&path)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(HallState {
             bell: Arc::clone(bell),
             door: Arc::clone(&door),
             guests: Mutex::new(HashMap::new()),
@@ -105,7 +105,7 @@ impl Drop for Hall {
     }
 }
 
-async fn receive(mut socket: RouterRecvHalf, shared: &Shared) {
+async fn receive(mut socket: RouterRecvHalf, shared: &HallState) {
     // It waits forever while nobody is there, and fails never.
     while let Ok(message) = socket.recv().await {
         let parts = message.into_vec();
@@ -118,7 +118,7 @@ async fn receive(mut socket: RouterRecvHalf, shared: &Shared) {
     }
 }
 
-async fn accept(listener: TcpListener, shared: &Arc<Shared>, router: Router) {
+async fn accept(listener: TcpListener, shared: &Arc<HallState>, router: Router) {
     for number in 0.. {
         let Some((stream, from)) = next_connection(&listener).await else { continue };
         let guest = Guest { number, from, shared: Arc::clone(shared) };
@@ -179,7 +179,7 @@ impl Drop for Guest {
     }
 }
 
-impl Shared {
+impl HallState {
     fn strangers(&self) -> MutexGuard<'_, BTreeMap<u64, AbortHandle>> {
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
     }
