@@ -68,12 +68,9 @@ impl fmt::Display for ConfigError {
         match self {
             Self::NoKeys => f.write_str("layout has no keys: give at least one extent with a key"),
             Self::KeysOverflow => f.write_str("layout has more than 2^64 - 1 keys: use fewer"),
-            Self::ValueLen { key, value_len } => write!(
-                f,
-                "value length {value_len} at key {} is not in 1..={}",
-                key.0,
-                crate::Layout::VALUE_LEN_MAX
-            ),
+            Self::ValueLen { key, value_len } => {
+                write!(f, "value length {value_len} at key {} is not in 1..={}", key.0, crate::value::LEN_MAX)
+            }
             Self::Nodes { nodes } => write!(f, "{nodes} nodes: use 1 to 65535"),
             Self::Workers { workers } => write!(f, "{workers} workers per node: use 1 to 65535"),
             Self::Channels { channels } => write!(f, "{channels} channels: use at least 1"),

@@ -8,6 +8,7 @@ use core::ops::Range;
 
 use crate::error::ConfigError;
 use crate::id::{ChannelId, Key, NodeId};
+use crate::value;
 use crate::value::Value;
 
 /// Keys of a run with their value lengths in elements.
@@ -46,7 +47,7 @@ pub struct Extent {
 
 impl Layout {
     /// The longest value in elements.
-    pub const VALUE_LEN_MAX: usize = 1 << 20;
+    pub const VALUE_LEN_MAX: usize = value::LEN_MAX;
 
     /// A dense layout: consecutive extents of (number of keys, value length) from key 0.
     ///

@@ -17,6 +17,9 @@ mod sealed {
     impl Element for i64 {}
 }
 
+/// Elements of the longest value.
+pub(crate) const LEN_MAX: usize = 1 << 20;
+
 /// An element of a value: `f32`, `f64` or `i64`.
 pub trait Value: sealed::Element + Copy + Default + Debug + PartialEq + Send + Sync + 'static {
     /// Bytes of one element.

@@ -15,7 +15,26 @@ use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::Key;
-use crate::wire::message::Keys;
+
+/// Strictly ascending keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys(pub Vec<Key>);
+
+impl core::ops::Deref for Keys {
+    type Target = [Key];
+
+    fn deref(&self) -> &[Key] {
+        &self.0
+    }
+}
+
+impl Keys {
+    /// Appends a key, larger than the last.
+    pub fn push(&mut self, key: Key) {
+        debug_assert!(self.0.last().is_none_or(|last| *last < key), "keys of a message ascend");
+        self.0.push(key);
+    }
+}
 
 impl Serialize for Keys {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Counter, Key, NodeId, Ticket, Version};
 use crate::node_set::NodeSet;
 use crate::value::Block;
+pub use crate::wire::lists::Keys;
 use crate::wire::lists::list;
 
 /// One message: control part and values.
@@ -47,18 +48,6 @@ pub enum Body {
     Barrier(Barrier),
     /// Waves that find the cluster at rest; node 0 coordinates.
     Quiesce(Quiesce),
-}
-
-/// Strictly ascending keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keys(pub Vec<Key>);
-
-impl core::ops::Deref for Keys {
-    type Target = [Key];
-
-    fn deref(&self) -> &[Key] {
-        &self.0
-    }
 }
 
 /// Keys with the counter of the fact "the receiver owns the key"; 0 where it is asked because it is the home.
@@ -342,14 +331,6 @@ impl Forward {
 #[must_use]
 pub fn tickets(each: impl Iterator<Item = Ticket> + Clone) -> Vec<Ticket> {
     if each.clone().all(|ticket| ticket == Ticket::NONE) { Vec::new() } else { each.collect() }
-}
-
-impl Keys {
-    /// Appends a key, larger than the last.
-    pub fn push(&mut self, key: Key) {
-        debug_assert!(self.0.last().is_none_or(|last| *last < key), "keys of a message ascend");
-        self.0.push(key);
-    }
 }
 
 /// The nodes of a set as they go on the wire.

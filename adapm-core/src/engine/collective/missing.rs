@@ -5,7 +5,8 @@
 
 use alloc::vec::Vec;
 
-use super::{COORDINATOR, Collectives};
+use super::Collectives;
+use super::presence::COORDINATOR;
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::output::{Absent, Collective};
 use crate::id::{ChannelId, WorkerId};

@@ -5,6 +5,7 @@
 mod barrier;
 mod missing;
 mod patience;
+mod presence;
 mod quiesce;
 mod sync;
 
@@ -22,11 +23,9 @@ use crate::time::Instant;
 use crate::wire::message::{Barrier, Quiesce};
 
 use barrier::Barriers;
+use presence::{COORDINATOR, Presence};
 use quiesce::Quiesces;
 use sync::{Caller, Syncs};
-
-/// The node that coordinates barriers and waves.
-const COORDINATOR: NodeId = NodeId(0);
 
 /// Collective calls of this node, and of all nodes if it coordinates.
 #[derive(Debug)]
@@ -37,25 +36,10 @@ pub(super) struct Collectives {
     syncs: Syncs,
 }
 
-/// Who can still take part.
-#[derive(Debug)]
-struct Presence {
-    /// Workers of this node that have not ended.
-    live: Vec<bool>,
-    /// Coordinator: nodes without live workers.
-    ended: NodeSet,
-}
-
-impl Presence {
-    fn live(&self) -> usize {
-        self.live.iter().filter(|live| **live).count()
-    }
-}
-
 impl Collectives {
     pub(super) fn new(nodes: usize, workers: usize) -> Self {
         Self {
-            presence: Presence { live: alloc::vec![true; workers], ended: NodeSet::new() },
+            presence: Presence::new(workers),
             barriers: Barriers::default(),
             quiesces: Quiesces::new(nodes),
             syncs: Syncs::default(),

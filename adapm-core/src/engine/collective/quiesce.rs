@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::patience::Patience;
-use super::{COORDINATOR, Presence};
+use super::presence::{COORDINATOR, Presence};
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::effect::Effect;
 use crate::engine::input::OpId;

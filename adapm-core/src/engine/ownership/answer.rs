@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Ownership, is_movable};
+use super::{Answering, Ownership, is_movable};
 use crate::engine::budget::Budget;
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::effect::{Effect, PassOn};
@@ -20,19 +20,6 @@ use crate::time::Instant;
 use crate::value::{Block, Value};
 use crate::wire::Message;
 use crate::wire::message::{Body, SyncRequest, SyncResponse};
-
-/// A request whose answer takes shape.
-#[derive(Debug)]
-pub(super) struct Answering {
-    from: NodeId,
-    request: SyncRequest,
-    /// Its intents and localizes in key order; true: a localize.
-    asked: Vec<(Key, Counter, bool)>,
-    /// How many of them are answered.
-    done: usize,
-    /// Keys of which `from` has a replica and asks to become owner.
-    handing: Vec<Key>,
-}
 
 impl Ownership {
     /// Returns true if the answer to a request is not complete.

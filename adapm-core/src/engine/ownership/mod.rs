@@ -33,9 +33,7 @@ use crate::store::{Look, Store};
 use crate::time::Instant;
 use crate::value::{Block, Value};
 use crate::wire::Message;
-use crate::wire::message::{Body, GrantKind, Owners};
-
-use answer::Answering;
+use crate::wire::message::{Body, GrantKind, Owners, SyncRequest};
 
 /// What is known of the holders of keys owned here, and what they are to be told.
 pub(super) struct Ownership {
@@ -46,6 +44,19 @@ pub(super) struct Ownership {
     newsworthy: Vec<NodeId>,
     /// A request whose answer is not complete.
     answering: Option<Box<Answering>>,
+}
+
+/// A request whose answer takes shape.
+#[derive(Debug)]
+struct Answering {
+    from: NodeId,
+    request: SyncRequest,
+    /// Its intents and localizes in key order; true: a localize.
+    asked: Vec<(Key, Counter, bool)>,
+    /// How many of them are answered.
+    done: usize,
+    /// Keys of which `from` has a replica and asks to become owner.
+    handing: Vec<Key>,
 }
 
 /// What the owner of a key knows of its holders.
