@@ -11,7 +11,7 @@
 //! let file = std::env::temp_dir().join(format!("adapm-doc-{}.trace", std::process::id()));
 //! let tracer = Tracer::create(&file, [(Key(7), "the lucky one".to_owned())])?;
 //! let cluster = Builder::<f32>::new(Layout::dense(&[(100, 1)])?).nodes(2).trace(&tracer).build()?;
-//! cluster.run(|mut worker| worker.localize(&[Key(7)]))?;
+//! cluster.try_run(|mut worker| worker.localize(&[Key(7)]))?;
 //! tracer.finish()?;
 //!
 //! let trace = Trace::read(std::io::BufReader::new(std::fs::File::open(&file)?))?;
@@ -54,15 +54,15 @@
 //!
 //! Not here: pictures, which the command `adapm trace` draws.
 
+mod error;
 mod event;
-mod merge;
 mod reader;
 mod spans;
 mod tracer;
 
+pub use error::{MergeError, TraceError, TraceFault};
 pub use event::{Happening, TraceEvent};
-pub use merge::MergeError;
-pub use reader::{Mark, Trace, TraceError, TraceFault};
+pub use reader::{Mark, Trace};
 pub use spans::{Span, Spans};
 pub use tracer::{TraceHead, Tracer};
 
@@ -71,3 +71,9 @@ const FIRST_LINE: &str = "adapm trace 2";
 
 /// Of a line, its end included.
 const LINE_BYTES_MAX: u64 = 4_096;
+
+/// Nodes that a trace may have, and pairs of key and node.
+const NODES_MAX: usize = 1 << 16;
+
+/// Events and marks that a trace may have.
+const EVENTS_MAX: usize = 1 << 24;

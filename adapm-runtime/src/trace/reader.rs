@@ -1,28 +1,28 @@
 //! The side that reads: a file as a whole, checked line by line, so that what is drawn of it is what happened.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::io::{self, BufRead, Read};
+use std::io::{BufRead, Read};
 
 use adapm_core::{Instant, Key, NodeId};
 
+use crate::trace::error::{MergeError, TraceError, TraceFault};
 use crate::trace::event::{Happening, TraceEvent, number};
-use crate::trace::{FIRST_LINE, LINE_BYTES_MAX};
+use crate::trace::{EVENTS_MAX, FIRST_LINE, LINE_BYTES_MAX, NODES_MAX};
 
 /// A trace that was read: events in the order of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    pub(super) nodes: usize,
-    pub(super) parts: Vec<NodeId>,
+    nodes: usize,
+    parts: Vec<NodeId>,
     /// Which run a part is of.
-    pub(super) run: Option<u64>,
-    pub(super) system: String,
-    pub(super) origin: u64,
-    pub(super) keys: Vec<(Key, String)>,
-    pub(super) events: Vec<TraceEvent>,
-    pub(super) marks: Vec<Mark>,
-    pub(super) end: Instant,
-    pub(super) is_complete: bool,
+    run: Option<u64>,
+    system: String,
+    origin: u64,
+    keys: Vec<(Key, String)>,
+    events: Vec<TraceEvent>,
+    marks: Vec<Mark>,
+    end: Instant,
+    is_complete: bool,
 }
 
 /// What the program said of a moment.
@@ -32,49 +32,6 @@ pub struct Mark {
     pub at: Instant,
     /// What it said.
     pub text: String,
-}
-
-/// A file that is no trace. Its text is one line.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum TraceError {
-    /// It cannot be read.
-    Unreadable(io::Error),
-    /// A line makes no sense.
-    Line {
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong with it.
-        fault: TraceFault,
-    },
-}
-
-/// What is wrong with a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TraceFault {
-    /// The first line is not that of a trace of this version.
-    NotATrace,
-    /// Neither a line of the head, nor an event, nor a mark, nor the end.
-    Unknown,
-    /// Something of the head is missing, comes twice, or comes behind the first event.
-    Head,
-    /// More than 65,536 nodes, none, or more than 65,536 pairs of key and node.
-    TooManyNodes,
-    /// An event of a key that the head does not list.
-    UnknownKey(Key),
-    /// An event of a node that the head does not know of.
-    UnknownNode(NodeId),
-    /// Earlier than what happened before to the same key at the same node.
-    Backwards,
-    /// Cannot happen after what happened before to the same key at the same node.
-    Impossible,
-    /// Behind the end.
-    BehindTheEnd,
-    /// Longer than 4,096 bytes, or not UTF-8.
-    NoText,
-    /// More than 2^24 events or marks.
-    TooMany,
 }
 
 impl Trace {
@@ -102,6 +59,41 @@ impl Trace {
         }
         let line = reading.lines + 1;
         reading.finish().map_err(|fault| TraceError::Line { line, fault })
+    }
+
+    /// Puts the parts of one run together, which all began at the same moment; the origin is that of the lowest node. A single
+    /// trace of all nodes stays as it is.
+    ///
+    /// # Errors
+    /// Parts that are not of one run, or not each of another node. Nodes may be missing.
+    pub fn merge(mut parts: Vec<Self>) -> Result<Self, MergeError> {
+        if let Some(index) = parts.iter().position(|part| part.parts.is_empty()) {
+            return if parts.len() == 1 { Ok(parts.remove(0)) } else { Err(MergeError::Whole(index)) };
+        }
+        let mut parts = parts.into_iter();
+        let mut merged = parts.next().ok_or(MergeError::Nothing)?;
+        for part in parts {
+            let node = part.parts[0];
+            if merged.parts.contains(&node) {
+                return Err(MergeError::Twice(node));
+            }
+            let run = |trace: &Self| (trace.run, trace.nodes);
+            if (run(&merged), &merged.system, &merged.keys) != (run(&part), &part.system, &part.keys) {
+                return Err(MergeError::OtherRun(node));
+            }
+            if merged.parts.iter().all(|other| node < *other) {
+                merged.origin = part.origin;
+            }
+            merged.parts.push(node);
+            merged.events.extend(part.events);
+            merged.marks.extend(part.marks);
+            merged.end = merged.end.max(part.end);
+            merged.is_complete &= part.is_complete;
+        }
+        merged.parts.sort_unstable();
+        merged.events.sort_by_key(|event| event.at);
+        merged.marks.sort_by_key(|mark| mark.at);
+        Ok(merged)
     }
 
     /// Nodes of the cluster.
@@ -158,7 +150,7 @@ impl Trace {
         self.end
     }
 
-    /// Whether the run wrote it to its end.
+    /// Returns true if the run wrote it to its end.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
@@ -334,46 +326,3 @@ impl Known {
         if std::mem::replace(&mut self.copy, to) == from { Ok(()) } else { Err(TraceFault::Impossible) }
     }
 }
-
-impl std::error::Error for TraceError {}
-
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
-            Self::Line { line, fault } => write!(f, "line {line}: {fault}"),
-        }
-    }
-}
-
-impl fmt::Display for TraceFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotATrace => write!(
-                f,
-                "the first line is not `{FIRST_LINE}`; give a file that was written by --trace-keys"
-            ),
-            Self::Unknown => {
-                f.write_str("neither of the head nor an event; trace again if the file was edited")
-            }
-            Self::Head => {
-                f.write_str("the head needs nodes, system, origin and keys, of a part its run, each once and before all events")
-            }
-            Self::TooManyNodes => {
-                write!(f, "1 to {NODES_MAX} nodes can be read, and as many pairs of key and node")
-            }
-            Self::UnknownKey(key) => write!(f, "{key} is not among the keys of the head"),
-            Self::UnknownNode(node) => write!(f, "{node} is not among the nodes of this file"),
-            Self::Backwards => f.write_str("earlier than what happened before to this key at this node"),
-            Self::Impossible => {
-                f.write_str("cannot happen after what happened before to this key at this node")
-            }
-            Self::BehindTheEnd => f.write_str("behind the end; put one trace into a file"),
-            Self::NoText => write!(f, "no text of at most {LINE_BYTES_MAX} bytes"),
-            Self::TooMany => write!(f, "more than {EVENTS_MAX} events; trace fewer keys or fewer epochs"),
-        }
-    }
-}
-
-const NODES_MAX: usize = 1 << 16;
-const EVENTS_MAX: usize = 1 << 24;
