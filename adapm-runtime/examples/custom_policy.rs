@@ -4,8 +4,7 @@
 
 use adapm_core::policy::timing::ActionTimer;
 use adapm_core::policy::{Placement, Policy, View};
-use adapm_core::{Clock, Key, Layout, WorkerId};
-use adapm_runtime::{Builder, Random};
+use adapm_runtime::prelude::*;
 
 const WORKERS: usize = 1;
 const HOT: u64 = 10;
@@ -31,20 +30,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .workers(WORKERS)
         .policy(|_node, _channel| HotKeys { timer: ActionTimer::new(WORKERS) })
         .build()?;
-    let outcome: Result<Vec<_>, _> = cluster
-        .run(|mut worker| {
-            let mut random = Random::new(u64::from(worker.node().0));
-            for _ in 0..3_000 {
-                let keys = [Key(random.below(HOT)), Key(HOT + random.below(1_000 - HOT))];
-                let clock = worker.advance_clock();
-                worker.intent(&keys, clock..clock + 10)?;
-                worker.push(&keys, &[1, 1])?;
-            }
-            Ok::<(), adapm_core::error::OpError>(())
-        })?
-        .into_iter()
-        .collect();
-    outcome?;
+    cluster.try_run(|mut worker| {
+        let mut random = Random::new(u64::from(worker.node().0));
+        for _ in 0..3_000 {
+            let keys = [Key(random.below(HOT)), Key(HOT + random.below(1_000 - HOT))];
+            let clock = worker.advance_clock();
+            worker.intent(&keys, clock..clock + 10)?;
+            worker.push(&keys, &[1, 1])?;
+        }
+        Ok::<(), OpError>(())
+    })?;
     let mut sums = [0; 2];
     cluster.visit_main(|key, value| sums[usize::from(key.0 >= HOT)] += value[0])?;
     assert_eq!(sums, [9_000, 9_000], "no policy loses an update");

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use adapm_core::slot::Slot;
 use adapm_core::store::Store;
-use adapm_core::{Key, Layout};
-use adapm_runtime::Builder;
+use adapm_runtime::prelude::*;
 use adapm_store::DenseStore;
 
 /// A dense store with a counter.
@@ -46,10 +45,10 @@ impl Store for Counting {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let entered = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0))];
     let counters = entered.clone();
-    let cluster = Builder::<f32>::new(Layout::dense(&[(100, 8)])?).nodes(2).store(move |layout, node| {
+    let builder = Builder::<f32>::new(Layout::dense(&[(100, 8)])?).nodes(2).store(move |layout, node| {
         Counting { inner: DenseStore::new(layout), entered: Arc::clone(&counters[node.index()]) }
     });
-    cluster.build()?.run(|mut worker| worker.push(&[Key(1), Key(2)], &[1.0; 16]))?;
+    builder.build()?.try_run(|mut worker| worker.push(&[Key(1), Key(2)], &[1.0; 16]))?;
     println!("slots entered, by node: {entered:?}");
     Ok(())
 }

@@ -6,8 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use adapm_core::transport::{Frame, Received, SendError, Transport, Wake};
-use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::{Builder, Nodes};
+use adapm_runtime::prelude::*;
 
 type Post = (Received, Frame);
 
@@ -54,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ends.map(|(node, inbox)| Endpoint { node, inbox, peers: peers.clone() }).collect()
     });
     let cluster = Builder::<i64>::new(Layout::dense(&[(100, 1)])?).nodes(nodes).build()?;
-    cluster.run(|mut worker| worker.push(&[Key(1)], &[1]))?;
+    cluster.try_run(|mut worker| worker.push(&[Key(1)], &[1]))?;
     println!("{} messages through channels", cluster.stats().messages_sent);
     Ok(())
 }

@@ -2,8 +2,7 @@
 //!
 //! `cargo run -p adapm-runtime --example quickstart`
 
-use adapm_core::{Key, Layout};
-use adapm_runtime::{Builder, Random, RunError, System};
+use adapm_runtime::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // 1,000 parameters of 4 elements each; every node is home of half of them.
@@ -15,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
 
     // One thread per worker of every node; results come back in the order of (node, worker).
-    let errors = cluster.run(|mut worker| {
+    let errors = cluster.try_run(|mut worker| {
         let mut random = Random::new(u64::from(worker.node().0 * 2 + worker.id().0));
         let mut batches: Vec<Vec<Key>> = Vec::new();
         let mut values = [0.0; 8 * 4];
@@ -36,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             worker.push(keys, &updates)?;
         }
         worker.quiesce()?;
-        Ok::<f32, adapm_core::error::OpError>(error)
+        Ok::<f32, OpError>(error)
     })?;
     println!("error of the last batch, by worker: {errors:.3?}");
 
@@ -47,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut sum = 0.0;
     cluster.visit_main(|_, value| sum += value[0])?;
     println!("mean of all parameters: {:.3}", sum / 1_000.0);
-    cluster.shutdown().map_err(|error: RunError| error.into())
+    Ok(cluster.shutdown()?)
 }
 
 /// The batch that was announced 200 clocks ago.

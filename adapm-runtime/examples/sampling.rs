@@ -7,9 +7,7 @@
 
 use std::collections::VecDeque;
 
-use adapm_core::error::OpError;
-use adapm_core::{Key, Layout};
-use adapm_runtime::{Builder, Random, Sample, Sampling, Scheme, Stats, System, Worker};
+use adapm_runtime::prelude::*;
 
 const KEYS: u64 = 10_000;
 const NODES: usize = 4;
@@ -50,7 +48,7 @@ fn compare(system: System, scheme: Scheme) -> Result<(), Box<dyn std::error::Err
         .system(system)
         .sampling(sampling)
         .build()?;
-    let counts = cluster.run(train)?.into_iter().collect::<Result<Vec<_>, OpError>>()?;
+    let counts = cluster.try_run(train)?;
     let stats: Stats = cluster.stats();
     cluster.shutdown()?;
 

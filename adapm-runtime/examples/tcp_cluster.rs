@@ -16,11 +16,7 @@ use std::error::Error;
 use std::process::{Child, Command, exit};
 use std::sync::Arc;
 
-use adapm_core::error::OpError;
-use adapm_core::transport::Farewell;
-use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::Builder;
-use adapm_transport::group::{Group, Roster, launcher};
+use adapm_runtime::prelude::*;
 
 const WORDS: [&str; 8] = ["the", "cat", "sat", "on", "mat", "and", "a", "dog"];
 const TEXT: &str = "the cat sat on the mat and a dog sat on the cat and the dog and the cat sat on a mat";
@@ -43,7 +39,7 @@ fn run(group: Arc<Group>) -> Result<(), Box<dyn Error>> {
     let layout = Layout::dense(&[(WORDS.len() as u64, 1)])?;
     // Every process builds its own node with the same settings.
     let cluster = Builder::<i64>::new(layout).nodes(&group).workers(2).build()?;
-    let counts = cluster.run(|mut worker| {
+    let counts = cluster.try_run(|mut worker| {
         let me = worker.node().index() * worker.workers() + worker.id().index();
         let all = worker.nodes() * worker.workers();
         // Each worker of each process counts its share of the words.
@@ -57,12 +53,12 @@ fn run(group: Arc<Group>) -> Result<(), Box<dyn Error>> {
         worker.pull(&keys, &mut counts)?;
         Ok::<_, OpError>(counts)
     })?;
-    let counts = counts.into_iter().next().ok_or("a node has workers")??;
+    let counts = counts.first().ok_or("a node has workers")?;
     // What the cluster does not know is exchanged by the group: here, who has seen which counts.
     let seen = group.all_gather(format!("{counts:?}").as_bytes())?;
     if group.node() == NodeId(0) {
         assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "all see the same counts");
-        for (word, count) in WORDS.iter().zip(&counts) {
+        for (word, count) in WORDS.iter().zip(counts) {
             println!("{word:>4} {count}");
         }
     }

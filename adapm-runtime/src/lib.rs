@@ -1,7 +1,8 @@
 //! Threads, workers and clusters around adapm's protocol core.
 //!
-//! A [`Builder`] makes a [`Cluster`]; [`Cluster::run`] hands each worker thread its [`Worker`], and returns when all workers
-//! have ended and everything they sent is applied everywhere. Main copies can then be read: [`Cluster::visit_main`].
+//! A [`Builder`] makes a [`Cluster`]; [`Cluster::run`] and [`Cluster::try_run`] hand each worker thread its [`Worker`], and return
+//! when all workers have ended and everything they sent is applied everywhere. Main copies can then be read:
+//! [`Cluster::visit_main`]. Threads of your own, which go on from one phase to the next, get theirs from [`Cluster::worker`].
 //!
 //! ```text
 //!   your closure ── Worker ──fast path──> store <──────────────┐
@@ -10,25 +11,29 @@
 //! ```
 //!
 //! ```
-//! use adapm_core::{Key, Layout};
-//! use adapm_runtime::Builder;
+//! use adapm_runtime::prelude::*;
 //!
 //! let cluster = Builder::<i64>::new(Layout::dense(&[(100, 1)])?).nodes(2).workers(2).build()?;
-//! cluster.run(|mut worker| worker.push(&[Key(1), Key(99)], &[1, 10]))?;
+//! cluster.try_run(|mut worker| worker.push(&[Key(1), Key(99)], &[1, 10]))?;
 //! let mut values = [0; 2];
 //! cluster.read(&[Key(1), Key(99)], &mut values)?;
 //! assert_eq!(values, [4, 40]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A program needs no other crate of adapm: the [`prelude`] has what it uses, and a larger example.
+//!
 //! | file | subject | checked by |
 //! | --- | --- | --- |
-//! | `builder`, `cluster`, `manager`, `node` | from settings to threads and back | `tests/{shutdown,bad_input,two_clusters}.rs` |
+//! | `builder`, `manager`, `node` | from settings to threads | `tests/{bad_input,apart,two_clusters}.rs` |
+//! | `cluster` | from the first worker to the last message | `tests/{workers,shutdown}.rs` |
 //! | `worker` | pull, push, set, intent, localize, waiting | `tests/threads` |
+//! | `ticket` | calls that are not waited for at once | `tests/held.rs`, `tests/threads` |
+//! | `error`, `failure` | what goes wrong, and what of it is told | `tests/{peer_lost,workers}.rs` |
 //! | `processes` | nodes in processes of their own | `tests/processes` |
 //! | `channel`, `link` | the loop around an engine; frames | `tests/threads` |
 //! | `order` | the order rule: no access overtakes an operation in flight | `tests/loom_order.rs` |
-//! | `mailbox`, `ticket` | ways to a channel thread and back | `tests/loom_{mailbox,ticket}.rs` |
+//! | `mailbox`, `promise` | ways to a channel thread and back | `tests/loom_{mailbox,ticket}.rs` |
 //! | [`trace`] | what happens to some keys, as a file | `tests/trace` |
 //! | [`sampling`] | keys the manager may choose | `tests/sampling` |
 //! | `stats`, `clocks` | totals; logical time | `tests/threads` |
@@ -69,7 +74,7 @@
 //! channel. Three threads that spin for one latch make no progress under loom. For these there are the tests on real threads.
 //!
 //! Deliberately absent: the protocol (`adapm-core`), recovery from a lost node, an asynchronous
-//! executor ([`Ticket`] is a future and runs on any), pinning of threads to cores.
+//! executor ([`Pull`] and [`Done`] are futures and run on any), pinning of threads to cores.
 //!
 #![doc = include_str!("../../adapm-core/docs/pages.md")]
 #![forbid(unsafe_code)]
@@ -91,6 +96,7 @@ mod notice;
 mod order;
 mod pace;
 mod populate;
+pub mod prelude;
 mod priority;
 mod processes;
 mod promise;
@@ -115,6 +121,7 @@ pub use stats::{Stats, Traffic};
 pub use store::LayoutStore;
 pub use ticket::{Done, Pull};
 pub use worker::{IntentHandle, IntentKind, Worker};
+pub use {adapm_core, adapm_store, adapm_transport};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

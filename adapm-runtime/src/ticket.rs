@@ -5,7 +5,8 @@
 //! | [`Pull`] | a pull | the values `[sum of value_len]`, in the order of the keys |
 //! | [`Done`] | a push, set or localize | nothing but its end |
 //!
-//! A ticket is waited for, for as long as it takes or for a time, awaited on any executor, or dropped. Dropping it cancels nothing.
+//! A ticket is waited for, for as long as it takes or for a time, awaited on any executor, or
+//! dropped. Dropping it cancels nothing.
 //!
 //! Not here: the promise behind a ticket, and who keeps it (`promise.rs`).
 
@@ -22,17 +23,16 @@ use adapm_core::error::OpError;
 
 use crate::promise::Promise;
 
-/// The ticket of an asynchronous pull; yields the values `[sum of value_len]` in the order of the keys, once.
+/// The ticket of an asynchronous pull; yields the values `[sum of value_len]` in the order of the
+/// keys, once.
 ///
 /// ```
 /// use std::time::Duration;
 ///
-/// use adapm_core::error::OpError;
-/// use adapm_core::{Key, Layout};
-/// use adapm_runtime::Builder;
+/// use adapm_runtime::prelude::*;
 ///
 /// let cluster = Builder::<f32>::new(Layout::dense(&[(100, 2)])?).nodes(2).build()?;
-/// let sums = cluster.run(|mut worker| {
+/// let sums = cluster.try_run(|mut worker| {
 ///     let mut pull = worker.pull_async(&[Key(1), Key(2)])?;
 ///     let values = loop {
 ///         // Between two looks something else can be done.
@@ -42,7 +42,7 @@ use crate::promise::Promise;
 ///     };
 ///     Ok::<f32, OpError>(values.iter().sum())
 /// })?;
-/// assert_eq!(sums, [Ok(0.0), Ok(0.0)]);
+/// assert_eq!(sums, [0.0, 0.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -84,7 +84,8 @@ impl<V: Value> Pull<V> {
         self.take(|promise| Some(promise.wait())).expect("the promise is kept")
     }
 
-    /// Blocks until the values are there, for `limit` at most. `None`: they are not, and the ticket can be asked again.
+    /// Blocks until the values are there, for `limit` at most. `None`: they are not, and the ticket
+    /// can be asked again.
     ///
     /// # Errors
     /// Why they could not be had.
@@ -157,9 +158,11 @@ impl<V> fmt::Debug for Pull<V> {
     }
 }
 
-/// The ticket of an asynchronous push, set or localize; tells when and how it has ended, as often as it is asked.
+/// The ticket of an asynchronous push, set or localize; tells when and how it has ended, as often
+/// as it is asked.
 ///
-/// May be dropped: [`crate::Worker::wait_all`] waits for the call all the same, and tells its error.
+/// May be dropped: [`crate::Worker::wait_all`] waits for the call all the same, and tells its
+/// error.
 #[must_use = "an operation that nobody waits for may be unfinished: keep the ticket or call Worker::wait_all"]
 pub struct Done(Option<Arc<dyn Ending>>);
 

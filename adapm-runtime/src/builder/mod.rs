@@ -41,8 +41,7 @@ use watchers::Watchers;
 /// Settings of a cluster; [`Builder::build`] starts it.
 ///
 /// ```
-/// use adapm_core::{Key, Layout};
-/// use adapm_runtime::{Builder, System};
+/// use adapm_runtime::prelude::*;
 ///
 /// let cluster = Builder::<f32>::new(Layout::dense(&[(1_000, 8)])?)
 ///     .nodes(2)
@@ -55,7 +54,7 @@ use watchers::Watchers;
 ///     worker.push(&[Key(7)], &[1.0; 8])?;
 ///     worker.quiesce()?;
 ///     worker.pull(&[Key(7)], &mut value)?;
-///     Ok::<f32, adapm_core::error::OpError>(value[0])
+///     Ok::<f32, OpError>(value[0])
 /// })?;
 /// assert_eq!(sums, [11.0; 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -84,7 +83,8 @@ struct Settings<V> {
 }
 
 impl<V: Value> Builder<V> {
-    /// A cluster of one node with one worker for the keys of `layout`, under [`System::Adapm`], with values of zero.
+    /// A cluster of one node with one worker for the keys of `layout`, under [`System::Adapm`],
+    /// with values of zero.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
         let settings = Settings {
@@ -104,15 +104,15 @@ impl<V: Value> Builder<V> {
 }
 
 impl<V: Value, S> Builder<V, S> {
-    /// Where the nodes are: a number of them in this process, the processes of a group, or what else [`Nodes`] can be.
-    /// Defaults to 1.
+    /// Where the nodes are: a number of them in this process, the processes of a group, or what
+    /// else [`Nodes`] can be. Defaults to 1.
     ///
-    /// In a group building is collective: it returns when every process has built its node and has links to all others. All give
-    /// the same settings, or are told which process has others; where channels are not set, all use as many as suit the largest
-    /// machine.
+    /// In a group building is collective: it returns when every process has built its node and has
+    /// links to all others. All give the same settings, or are told which process has others; where
+    /// channels are not set, all use as many as suit the largest machine.
     ///
     /// ```no_run
-    /// # use {adapm_core::Layout, adapm_runtime::Builder, adapm_transport::group::launcher, std::sync::Arc};
+    /// # use {adapm_runtime::prelude::*, std::sync::Arc};
     /// // Started by srun, mpirun, torchrun, as an indexed job, or by hand with ADAPM_NODE, ...
     /// let group = launcher::join(&mut |roster| eprintln!("missing: {:?}", roster.missing()))?.map(Arc::new);
     /// let mut builder = Builder::<f32>::new(Layout::dense(&[(1_000, 8)])?);
@@ -138,14 +138,16 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
-    /// Number of channels, each with a thread on every node. Defaults to 1 up to 4 cores a node, else 4.
+    /// Number of channels, each with a thread on every node. Defaults to 1 up to 4 cores a node,
+    /// else 4.
     #[must_use]
     pub fn channels(mut self, channels: usize) -> Self {
         self.settings.channels = Some(channels);
         self
     }
 
-    /// Whether nodes keep the locations they learn from answers and grants (AdaPM §B.2.3, Lapse §3.3). Defaults to true.
+    /// Whether nodes keep the locations they learn from answers and grants (AdaPM §B.2.3, Lapse
+    /// §3.3). Defaults to true.
     #[must_use]
     pub fn location_caches(mut self, location_caches: bool) -> Self {
         self.settings.location_caches = location_caches;
@@ -169,7 +171,8 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
-    /// Writes the initial value of a key over zeros: a pure function of the key, whatever node calls it. Defaults to zeros.
+    /// Writes the initial value of a key over zeros: a pure function of the key, whatever node
+    /// calls it. Defaults to zeros.
     #[must_use]
     pub fn initial(mut self, initial: impl Fn(Key, &mut [V]) + Send + Sync + 'static) -> Self {
         self.settings.initial = Arc::new(initial);
@@ -190,8 +193,9 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
-    /// Tells an observer of your own, one for each engine, of single events: on the engine's thread, which it must not hold up.
-    /// Takes the place of an earlier observer and of [`Builder::trace`].
+    /// Tells an observer of your own, one for each engine, of single events: on the engine's
+    /// thread, which it must not hold up. Takes the place of an earlier observer and of
+    /// [`Builder::trace`].
     #[must_use]
     pub fn observe<O>(mut self, observer: impl Fn(NodeId, ChannelId) -> O + 'static) -> Self
     where
@@ -201,8 +205,8 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
-    /// Writes what happens to the keys of `tracer`; end the file with [`Tracer::finish`] when the cluster has run. Takes the
-    /// place of [`Builder::observe`].
+    /// Writes what happens to the keys of `tracer`; end the file with [`Tracer::finish`] when the
+    /// cluster has run. Takes the place of [`Builder::observe`].
     #[must_use]
     pub fn trace(mut self, tracer: &Tracer) -> Self {
         self.settings.watchers = Watchers::tracing(tracer);
@@ -227,17 +231,20 @@ where
     /// Starts the cluster: returns when all main copies exist.
     ///
     /// # Errors
-    /// Numbers that cannot work, a bad range to sample from, a layout or number of nodes for which there is no memory, a sparse
-    /// layout under [`System::Full`], a transport with too few endpoints, a thread that the operating system refuses, or a
-    /// function of initial values or policy that panics in one. In a group also the reason of another process, or its settings
-    /// if they differ.
+    /// Numbers that cannot work, a bad range to sample from, a layout or number of nodes for which
+    /// there is no memory, a sparse layout under [`System::Full`], a transport with too few
+    /// endpoints, a thread that the operating system refuses, or a function of initial values or
+    /// policy that panics in one. In a group also the reason of another process, or its settings if
+    /// they differ.
     pub fn build(self) -> Result<Cluster<V, S>, BuildError> {
         self.build_telling(&mut |_| {})
     }
 
-    /// As [`Builder::build`], and tells a few times a second how far it is with the main copies: large ones take a while.
+    /// As [`Builder::build`], and tells a few times a second how far it is with the main copies:
+    /// large ones take a while.
     ///
-    /// They are made by as many threads as all nodes have workers, or as the operating system grants.
+    /// They are made by as many threads as all nodes have workers, or as the operating system
+    /// grants.
     ///
     /// # Errors
     /// As [`Builder::build`].
@@ -359,5 +366,6 @@ impl<V: Value, S> fmt::Debug for Builder<V, S> {
     }
 }
 
-/// A node whose link lives is lost if it answers nothing for so many of the times after which silent ones are.
+/// A node whose link lives is lost if it answers nothing for so many of the times after which
+/// silent ones are.
 const UNRESPONSIVE_DEAD_TIMES: u32 = 6;

@@ -24,8 +24,9 @@ use crate::sync::{Mutex, lock};
 
 /// A cluster, or this process's node of it ([`crate::Nodes`]); made by [`crate::Builder`].
 ///
-/// Its workers work on threads that [`Cluster::run`] or [`Cluster::try_run`] starts, or on any others ([`Cluster::worker`]). When
-/// they have ended and the cluster has finished, main copies can be read. Dropping it shuts it down.
+/// Its workers work on threads that [`Cluster::run`] or [`Cluster::try_run`] starts, or on any
+/// others ([`Cluster::worker`]). When they have ended and the cluster has finished, main copies can
+/// be read. Dropping it shuts it down.
 pub struct Cluster<V: Value, S: Store<Value = V> + Send + Sync + 'static = LayoutStore<V>> {
     /// Those of this process.
     nodes: Vec<Manager<S>>,
@@ -34,7 +35,8 @@ pub struct Cluster<V: Value, S: Store<Value = V> + Send + Sync + 'static = Layou
     layout: Layout,
     failure: Arc<Failure>,
     bond: Option<Box<dyn Bond>>,
-    /// The workers of this process by (node, worker): whether each was handed out, or never will be.
+    /// The workers of this process by (node, worker): whether each was handed out, or never will
+    /// be.
     taken: Mutex<Vec<bool>>,
     /// All processes have come to the point from which workers work.
     met: OnceLock<()>,
@@ -65,14 +67,15 @@ where
         stats
     }
 
-    /// Totals of one node; also while the cluster runs. `None` if there is no such node in this process.
+    /// Totals of one node; also while the cluster runs. `None` if there is no such node in this
+    /// process.
     #[must_use]
     pub fn node_stats(&self, node: NodeId) -> Option<Stats> {
         self.nodes.iter().find(|manager| manager.shared.node == node).map(|node| node.shared.stats())
     }
 
-    /// What the links of each channel to other processes have carried, at most about a second ago; empty if all nodes live
-    /// in this process.
+    /// What the links of each channel to other processes have carried, at most about a second ago;
+    /// empty if all nodes live in this process.
     #[must_use]
     #[cfg(feature = "tcp")]
     pub fn link_stats(&self) -> Vec<NetStats> {
@@ -97,12 +100,13 @@ where
         &self.layout
     }
 
-    /// Calls `visit` with every main copy of this process, in key order: for checkpoints and evaluation. In a sparse layout
-    /// these are the keys that were ever accessed. The main copies of all processes are all keys, each once.
+    /// Calls `visit` with every main copy of this process, in key order: for checkpoints and
+    /// evaluation. In a sparse layout these are the keys that were ever accessed. The main copies
+    /// of all processes are all keys, each once.
     ///
     /// # Errors
-    /// [`RunError::Running`] from the first worker that is handed out until the cluster has finished, or what made the cluster
-    /// fail: some main copy may be on its way then.
+    /// [`RunError::Running`] from the first worker that is handed out until the cluster has
+    /// finished, or what made the cluster fail: some main copy may be on its way then.
     pub fn visit_main(&self, mut visit: impl FnMut(Key, &[V])) -> Result<(), RunError> {
         self.try_visit_main(|key, value| {
             visit(key, value);
@@ -110,13 +114,13 @@ where
         })
     }
 
-    /// As [`Cluster::visit_main`], until `visit` fails: to write values to a place that may be full.
+    /// As [`Cluster::visit_main`], until `visit` fails: to write values to a place that may be
+    /// full.
     ///
     /// ```
     /// # use std::io::Write;
-    /// # use adapm_runtime::{Builder, RunError};
-    /// # let layout = adapm_core::Layout::dense(&[(3, 1)])?;
-    /// # let cluster = Builder::<i64>::new(layout).build()?;
+    /// # use adapm_runtime::prelude::*;
+    /// # let cluster = Builder::<i64>::new(Layout::dense(&[(3, 1)])?).build()?;
     /// # let mut file = Vec::new();
     /// cluster.try_visit_main(|key, value| -> Result<(), Box<dyn std::error::Error>> {
     ///     writeln!(file, "{key} {value:?}")?;
@@ -158,9 +162,10 @@ where
         Ok(())
     }
 
-    /// Reads the main copies of `keys` into `values` `[sum of value_len]`, and returns the keys whose main copy is not in this
-    /// process, in their order: those that other processes have, and in a sparse layout those that were never accessed. Their
-    /// places in `values` stay as they are.
+    /// Reads the main copies of `keys` into `values` `[sum of value_len]`, and returns the keys
+    /// whose main copy is not in this process, in their order: those that other processes have, and
+    /// in a sparse layout those that were never accessed. Their places in `values` stay as they
+    /// are.
     ///
     /// # Errors
     /// As [`Cluster::visit_main`], and [`RunError::Op`] if a key or the length is wrong.
@@ -183,10 +188,11 @@ where
         Ok(elsewhere)
     }
 
-    /// Ends the cluster in order: everything sent is applied, all threads have ended. Workers that are still in use end with it.
-    /// Dropping does the same, silently.
+    /// Ends the cluster in order: everything sent is applied, all threads have ended. Workers that
+    /// are still in use end with it. Dropping does the same, silently.
     ///
-    /// A group whose last cluster has ended so needs no goodbye: dropping it says that this node has finished.
+    /// A group whose last cluster has ended so needs no goodbye: dropping it says that this node
+    /// has finished.
     ///
     /// # Errors
     /// What made the cluster fail, if it did.

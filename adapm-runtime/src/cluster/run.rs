@@ -30,32 +30,32 @@ where
     V: Value,
     S: Store<Value = V> + Send + Sync + 'static,
 {
-    /// Hands out one worker of a node of this process, for any thread and for as long as it is needed: from one phase of a
-    /// program to the next, with a share of the data moved in beside it. It ends when it is dropped.
+    /// Hands out one worker of a node of this process, for any thread and for as long as it is
+    /// needed: from one phase of a program to the next, with a share of the data moved in beside
+    /// it. It ends when it is dropped.
     ///
-    /// Each exists once. Barriers and quiesces wait for all workers that have not ended, those that nobody took included. The
-    /// first call of a process waits until every other has made one, or calls [`Cluster::run`] or [`Cluster::finish`]; under
-    /// [`crate::System::Full`] also until every node has its replicas. A worker that is dropped by a panic makes the cluster fail.
+    /// Each exists once. Barriers and quiesces wait for all workers that have not ended, those that
+    /// nobody took included. The first call of a process waits until every other has made one, or
+    /// calls [`Cluster::run`] or [`Cluster::finish`]; under [`crate::System::Full`] also until
+    /// every node has its replicas. A worker that is dropped by a panic makes the cluster fail.
     ///
     /// ```
     /// use std::thread;
     ///
-    /// use adapm_core::{Key, Layout, NodeId, WorkerId, error::OpError};
-    /// use adapm_runtime::Builder;
+    /// use adapm_runtime::prelude::*;
     ///
     /// let cluster = Builder::<i64>::new(Layout::dense(&[(10, 1)])?).workers(2).build()?;
-    /// let shards = vec![vec![1, 2, 3], vec![4, 5]];
-    /// let first = shards.into_iter().zip(0..).map(|(shard, id)| {
+    /// let mut threads = Vec::new();
+    /// for (shard, id) in [vec![1, 2, 3], vec![4, 5]].into_iter().zip(0..) {
     ///     let mut worker = cluster.worker(NodeId(0), WorkerId(id))?;
     ///     // The thread owns worker and shard, and gives the worker back.
-    ///     Ok(thread::spawn(move || {
+    ///     threads.push(thread::spawn(move || {
     ///         shard.iter().try_for_each(|update| worker.push(&[Key(7)], &[*update]))?;
     ///         Ok::<_, OpError>(worker)
-    ///     }))
-    /// });
-    /// let first: Vec<_> = first.collect::<Result<_, adapm_runtime::RunError>>()?;
+    ///     }));
+    /// }
     /// // The second phase, here on this thread.
-    /// for thread in first {
+    /// for thread in threads {
     ///     let mut worker = thread.join().expect("no panic")?;
     ///     worker.push(&[Key(8)], &[1])?;
     /// }
@@ -67,7 +67,8 @@ where
     /// ```
     ///
     /// # Errors
-    /// [`RunError::UnknownWorker`], [`RunError::Taken`], [`RunError::Finished`], or what made the cluster fail.
+    /// [`RunError::UnknownWorker`], [`RunError::Taken`], [`RunError::Finished`], or what made the
+    /// cluster fail.
     pub fn worker(&self, node: NodeId, worker: WorkerId) -> Result<Worker<V, S>, RunError> {
         let place = self.places().position(|(shared, id)| (shared.node, id) == (node, worker));
         let place = place.ok_or(RunError::UnknownWorker { node, worker })?;
@@ -78,17 +79,20 @@ where
         Ok(Worker::new(Arc::clone(shared), id, Some(Arc::clone(&self.failure))))
     }
 
-    /// Runs `work` on one thread for each worker of each node of this process, and returns the results by (node, worker) once
-    /// the workers of all nodes have ended and everything they sent is applied everywhere. From then on the work is complete:
-    /// a node that is lost later is an error of neither [`Cluster::visit_main`] nor [`Cluster::shutdown`].
+    /// Runs `work` on one thread for each worker of each node of this process, and returns the
+    /// results by (node, worker) once the workers of all nodes have ended and everything they sent
+    /// is applied everywhere. From then on the work is complete: a node that is lost later is an
+    /// error of neither [`Cluster::visit_main`] nor [`Cluster::shutdown`].
     ///
-    /// Under [`crate::System::Full`] the workers start when every node has its replicas. No worker works before all of all
-    /// processes have a thread. Workers exist once: what is to be done in several runs is done with [`Cluster::worker`].
+    /// Under [`crate::System::Full`] the workers start when every node has its replicas. No worker
+    /// works before all of all processes have a thread. Workers exist once: what is to be done in
+    /// several runs is done with [`Cluster::worker`].
     ///
     /// # Errors
-    /// [`RunError::Finished`] or [`RunError::Taken`], or what made the cluster fail; the operations of workers then answer
-    /// [`OpError::Ended`](adapm_core::error::OpError::Ended), or name the node if one was lost. A worker that panics makes the
-    /// cluster fail at once, with [`RunError::WorkerPanicked`]; one that cannot start does, with [`RunError::Thread`].
+    /// [`RunError::Finished`] or [`RunError::Taken`], or what made the cluster fail; the operations
+    /// of workers then answer [`OpError::Ended`](adapm_core::error::OpError::Ended), or name the
+    /// node if one was lost. A worker that panics makes the cluster fail at once, with
+    /// [`RunError::WorkerPanicked`]; one that cannot start does, with [`RunError::Thread`].
     pub fn run<R, F>(&self, work: F) -> Result<Vec<R>, RunError>
     where
         R: Send,
@@ -101,12 +105,12 @@ where
         }
     }
 
-    /// As [`Cluster::run`], for work that can fail: then the cluster fails at once, so that nobody goes on with a part of the
-    /// work missing, and the first error is returned with node and worker.
+    /// As [`Cluster::run`], for work that can fail: then the cluster fails at once, so that nobody
+    /// goes on with a part of the work missing, and the first error is returned with node and
+    /// worker.
     ///
     /// ```
-    /// use adapm_core::{Key, Layout, error::OpError};
-    /// use adapm_runtime::Builder;
+    /// use adapm_runtime::prelude::*;
     ///
     /// let cluster = Builder::<i64>::new(Layout::dense(&[(10, 1)])?).nodes(2).build()?;
     /// let refused = cluster.try_run(|mut worker| -> Result<(), OpError> {
@@ -119,7 +123,8 @@ where
     /// ```
     ///
     /// # Errors
-    /// [`TryRunError::Worker`], or as [`Cluster::run`]. What workers answer because the cluster has failed is not told, but why.
+    /// [`TryRunError::Worker`], or as [`Cluster::run`]. What workers answer because the cluster has
+    /// failed is not told, but why.
     pub fn try_run<R, E, F>(&self, work: F) -> Result<Vec<R>, TryRunError<E>>
     where
         R: Send,
@@ -143,13 +148,13 @@ where
         results.collect()
     }
 
-    /// Waits until the workers of all nodes have ended and everything they sent is applied everywhere, and ends those that
-    /// nobody took. Main copies can be read then, and the work is complete as after [`Cluster::run`]. A second time does
-    /// nothing.
+    /// Waits until the workers of all nodes have ended and everything they sent is applied
+    /// everywhere, and ends those that nobody took. Main copies can be read then, and the work is
+    /// complete as after [`Cluster::run`]. A second time does nothing.
     ///
     /// # Errors
-    /// [`RunError::InUse`] while a worker of this process has not been dropped; nothing has changed then. Or what made the
-    /// cluster fail.
+    /// [`RunError::InUse`] while a worker of this process has not been dropped; nothing has changed
+    /// then. Or what made the cluster fail.
     pub fn finish(&self) -> Result<(), RunError> {
         self.failure.check()?;
         {
@@ -175,7 +180,8 @@ where
         self.failure.check()
     }
 
-    /// Waits until all processes are about to work, or to end, once each; `prepare` is what this one does before.
+    /// Waits until all processes are about to work, or to end, once each; `prepare` is what this
+    /// one does before.
     pub(super) fn meet(&self, prepare: impl FnOnce() -> Result<(), BuildError>) {
         self.met.get_or_init(|| {
             if self.failure.is_raised() {
@@ -250,7 +256,8 @@ where
         })
     }
 
-    /// Lives through a run as one worker, which begins when the gate opens, unless the cluster has failed by then.
+    /// Lives through a run as one worker, which begins when the gate opens, unless the cluster has
+    /// failed by then.
     fn run_worker<R, E: fmt::Display>(
         &self,
         shared: &Arc<NodeShared<S>>,
