@@ -1,7 +1,8 @@
 //! Why building or running a cluster fails; operations have [`adapm_core::error::OpError`].
 //!
-//! The variant says who is to blame: the caller, the system, another process, a peer. A lost node is never the caller's fault,
-//! whatever call has noticed it. Texts are one line: what, where, what to do. What lies behind an error is its source.
+//! The variant says who is to blame: the caller, the system, another process, a peer. A lost node
+//! is never the caller's fault, whatever call has noticed it. Texts are one line: what, where, what
+//! to do. What lies behind an error is its source.
 
 use std::any::Any;
 use std::error::Error;
@@ -42,7 +43,8 @@ pub enum BuildError {
     },
     /// A cluster that cannot be kept in this process's memory.
     Memory {
-        /// Bytes needed by main copies, directories, engines and stacks of the nodes in this process.
+        /// Bytes needed by main copies, directories, engines and stacks of the nodes in this
+        /// process.
         bytes: u128,
     },
     /// The group of processes cannot go on.
@@ -79,7 +81,8 @@ pub enum BuildError {
     },
     /// The operating system refused a thread.
     Thread(Refusal),
-    /// A function that the builder was given panicked in a thread of its own; the panic's message went to standard error.
+    /// A function that the builder was given panicked in a thread of its own; the panic's message
+    /// went to standard error.
     Panicked {
         /// Which, or whose.
         what: String,

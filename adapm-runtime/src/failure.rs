@@ -1,11 +1,14 @@
-//! What went wrong in a cluster: its first error, which ends all channel threads, and the peers that were lost.
+//! What went wrong in a cluster: its first error, which ends all channel threads, and the peers
+//! that were lost.
 //!
-//! A lost peer does not end the threads at once: they tell their engines ([`adapm_core::engine::Input::PeerLost`]), which fail what
-//! can no longer be done, so that workers learn who is missing. The threads end when the workers have.
+//! A lost peer does not end the threads at once: they tell their engines
+//! ([`adapm_core::engine::Input::PeerLost`]), which fail what can no longer be done, so that
+//! workers learn who is missing. The threads end when the workers have.
 //!
-//! The work of a cluster is complete here when the last operation of every channel thread, its leave, has ended well: the
-//! workers of all nodes have ended, and all that they sent is in the main copies. A loss that a thread noticed before its
-//! leave had ended fails that leave, and so the cluster; a later one takes nothing away, and is none of the cluster's errors.
+//! The work of a cluster is complete here when the last operation of every channel thread, its
+//! leave, has ended well: the workers of all nodes have ended, and all that they sent is in the
+//! main copies. A loss that a thread noticed before its leave had ended fails that leave, and so
+//! the cluster; a later one takes nothing away, and is none of the cluster's errors.
 
 use std::sync::OnceLock;
 
@@ -58,8 +61,8 @@ impl Failure {
         }
     }
 
-    /// Does so in any case, with an error that is nobody's consequence: it stands for a loss, too, which it may have brought about, as peers
-    /// that have heard of it leave.
+    /// Does so in any case, with an error that is nobody's consequence: it stands for a loss, too,
+    /// which it may have brought about, as peers that have heard of it leave.
     pub(crate) fn explain(&self, error: RunError) {
         *lock(&self.first) = Some(error);
         self.end();
@@ -71,7 +74,8 @@ impl Failure {
         self.wake();
     }
 
-    /// Notes a lost peer, unless it is known, and wakes all channel threads, which tell their engines.
+    /// Notes a lost peer, unless it is known, and wakes all channel threads, which tell their
+    /// engines.
     pub(crate) fn lose(&self, peer: PeerLoss) {
         let PeerLoss { node, address, loss } = peer;
         let mut lost = lock(&self.lost);
@@ -81,7 +85,8 @@ impl Failure {
         lock(&self.first).get_or_insert(RunError::PeerLost { node, address, loss });
         lost.push(peer);
         self.lost_count.store(lost.len() as u64, Ordering::Release);
-        // Threads get past this point in any order, but a survivor that ends because of a loss must not be blamed for it.
+        // Threads get past this point in any order, but a survivor that ends because of a loss must
+        // not be blamed for it.
         let first = lost[0];
         drop(lost);
         self.wake();
@@ -90,8 +95,8 @@ impl Failure {
         }
     }
 
-    /// Notes that the work of the cluster is complete, unless something has ended the channel threads: lost peers, known or
-    /// yet to be noticed, do not make it fail any more.
+    /// Notes that the work of the cluster is complete, unless something has ended the channel
+    /// threads: lost peers, known or yet to be noticed, do not make it fail any more.
     pub(crate) fn complete(&self) {
         let _lost = lock(&self.lost);
         let mut first = lock(&self.first);

@@ -48,7 +48,8 @@ impl<V> Promise<V> {
         Self { state: Mutex::new(state), kept: Condvar::new(), report }
     }
 
-    /// Ends part `part`, exactly once. The last part wakes who waits, after the worker's record has been told.
+    /// Ends part `part`, exactly once. The last part wakes who waits, after the worker's record has
+    /// been told.
     pub fn finish(&self, part: usize, outcome: Result<Vec<V>, OpError>) {
         let mut state = lock(&self.state);
         match outcome {
@@ -85,7 +86,8 @@ impl<V> Promise<V> {
         state.outcome()
     }
 
-    /// Blocks until all parts are done, for `limit` at most. `None`: some are not, and the promise is as it was.
+    /// Blocks until all parts are done, for `limit` at most. `None`: some are not, and the promise
+    /// is as it was.
     pub fn wait_timeout(&self, limit: Duration) -> Option<Result<Vec<Vec<V>>, OpError>> {
         // A limit beyond the end of time is none.
         let Some(end) = Instant::now().checked_add(limit) else { return Some(self.wait()) };
@@ -126,7 +128,8 @@ impl<V> State<V> {
     }
 }
 
-/// The duty to end one part of a promise: told once, or dropped, which says that the cluster has ended.
+/// The duty to end one part of a promise: told once, or dropped, which says that the cluster has
+/// ended.
 #[derive(Debug)]
 pub struct Waiter<V> {
     promise: Option<Arc<Promise<V>>>,

@@ -1,8 +1,9 @@
-//! Primitives of the crate: those of std, or loom's under `--cfg adapm_loom`, whose models then run the very code that is
-//! shipped.
+//! Primitives of the crate: those of std, or loom's under `--cfg adapm_loom`, whose models then run
+//! the very code that is shipped.
 //!
-//! Not here: threads, which are started in [`crate::cluster`], [`crate::manager`] and [`crate::populate`] only and never inside a
-//! model, and `Arc`, which is std's in both cases: loom's knows no unsized contents.
+//! Not here: threads, which are started in [`crate::cluster`], [`crate::manager`] and
+//! [`crate::populate`] only and never inside a model, and `Arc`, which is std's in both cases:
+//! loom's knows no unsized contents.
 
 #[cfg(adapm_loom)]
 pub(crate) use loom::sync::{
@@ -17,7 +18,8 @@ pub(crate) use std::sync::{
 };
 use std::time::Duration;
 
-/// Locks `mutex`. A panic of another holder is its own affair: everything guarded in this crate is whole between statements.
+/// Locks `mutex`. A panic of another holder is its own affair: everything guarded in this crate is
+/// whole between statements.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! Calls that are held up: waits with a limit end in time and take nothing away, tasks are woken once, failures reach all.
+//! Calls that are held up: waits with a limit end in time and take nothing away, tasks are woken
+//! once, failures reach all.
 //!
 //! The links here pass nothing on until the test opens them, so that nothing depends on time.
 

@@ -1,4 +1,5 @@
-//! Workers that outlive a closure: handed out once, moved to any thread, used in one phase after another, ended in order.
+//! Workers that outlive a closure: handed out once, moved to any thread, used in one phase after
+//! another, ended in order.
 
 use std::error::Error;
 use std::fmt;
@@ -164,7 +165,8 @@ impl fmt::Display for Diverged {
 
 impl Error for Diverged {}
 
-/// Others would go on for as long as they can; they end, and what they answer then is not what is told.
+/// Others would go on for as long as they can; they end, and what they answer then is not what is
+/// told.
 #[test]
 fn the_first_error_ends_the_work_and_names_node_and_worker() {
     let cluster = cluster(System::Adapm, 2, 2);

@@ -33,7 +33,8 @@ impl Decisions {
         }
     }
 
-    /// What brings copies to the nodes that use them: a policy of the user's is made once more to be asked.
+    /// What brings copies to the nodes that use them: a policy of the user's is made once more to
+    /// be asked.
     pub(super) fn supply(&self) -> Supply {
         match self {
             Self::System(system) => system.supply(),

@@ -1,5 +1,5 @@
-//! Memory of a cluster, as far as it is known before: asked for and given back before anything starts, as who has started cannot
-//! be refused any more.
+//! Memory of a cluster, as far as it is known before: asked for and given back before anything
+//! starts, as who has started cannot be refused any more.
 
 use adapm_core::Value;
 use adapm_core::layout::{Kind, Layout};
@@ -16,7 +16,8 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// The need of `here` of `nodes` nodes with so many channels and workers each, apart from their stores.
+    /// The need of `here` of `nodes` nodes with so many channels and workers each, apart from their
+    /// stores.
     pub(super) fn new(here: usize, nodes: usize, channels: usize, workers: usize) -> Self {
         let engines = here as u128 * channels as u128;
         Self {

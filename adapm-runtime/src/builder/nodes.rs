@@ -1,4 +1,5 @@
-//! Where the nodes of a cluster are, and what joins them: one setting, so that its parts cannot disagree.
+//! Where the nodes of a cluster are, and what joins them: one setting, so that its parts cannot
+//! disagree.
 //!
 //! Not here: links between the processes of a group ([`crate::processes`]).
 
@@ -18,8 +19,8 @@ use crate::processes::Bond;
 #[cfg(feature = "tcp")]
 use crate::processes::group::GroupBond;
 
-/// The nodes of a cluster: how many there are, which of them this process builds, and what carries frames between them; passed to
-/// [`crate::Builder::nodes`].
+/// The nodes of a cluster: how many there are, which of them this process builds, and what carries
+/// frames between them; passed to [`crate::Builder::nodes`].
 ///
 /// | made from | builds | joined by |
 /// | --- | --- | --- |
@@ -46,8 +47,8 @@ type Network = Box<dyn FnMut(ChannelId) -> Vec<Box<dyn Endpoint>>>;
 pub(super) type NodeEnds = (NodeId, Vec<Box<dyn Endpoint>>);
 
 impl Nodes {
-    /// So many nodes in this process, joined by a transport of your own: given a channel and the number of nodes, `network` makes
-    /// the endpoints in node order.
+    /// So many nodes in this process, joined by a transport of your own: given a channel and the
+    /// number of nodes, `network` makes the endpoints in node order.
     #[must_use]
     pub fn over<T>(nodes: usize, mut network: impl FnMut(ChannelId, usize) -> Vec<T> + 'static) -> Self
     where
@@ -57,10 +58,12 @@ impl Nodes {
         Self(Place::Here { nodes, network })
     }
 
-    /// One of `nodes` nodes; the others live elsewhere, and the endpoint that `network` makes for each channel reaches them.
+    /// One of `nodes` nodes; the others live elsewhere, and the endpoint that `network` makes for
+    /// each channel reaches them.
     ///
-    /// Nobody compares the nodes' settings: layout, initial values, channels and system must be the same on all, and it is for
-    /// the transport to refuse a node that does not belong here. A group of processes does that.
+    /// Nobody compares the nodes' settings: layout, initial values, channels and system must be the
+    /// same on all, and it is for the transport to refuse a node that does not belong here. A group
+    /// of processes does that.
     #[must_use]
     pub fn only<T>(node: NodeId, nodes: usize, mut network: impl FnMut(ChannelId) -> T + 'static) -> Self
     where
@@ -115,7 +118,8 @@ impl Nodes {
         if let Place::Group(bond) = self.0 { Some(bond) } else { None }
     }
 
-    /// The endpoints of each node of this process, in channel order; none of a group, which opens its own.
+    /// The endpoints of each node of this process, in channel order; none of a group, which opens
+    /// its own.
     pub(super) fn endpoints(&mut self, channels: usize) -> Result<Vec<NodeEnds>, BuildError> {
         let here = self.here();
         let first = self.own().unwrap_or_default().0;

@@ -68,7 +68,8 @@ where
         Ok(())
     }
 
-    /// The cluster, once all processes have come so far, and have links to each other; unless one of them, or this one, has failed.
+    /// The cluster, once all processes have come so far, and have links to each other; unless one
+    /// of them, or this one, has failed.
     pub(super) fn finish(mut self, mut started: Result<(), BuildError>) -> Result<Cluster<V, S>, BuildError> {
         for (label, waits) in [("copies of a cluster", false), ("links of a cluster", true)] {
             started = started.and_then(|()| self.check(waits));

@@ -1,10 +1,13 @@
-//! How a worker's accesses are served: one pass over the local keys, then the rest goes to the engines.
+//! How a worker's accesses are served: one pass over the local keys, then the rest goes to the
+//! engines.
 //!
-//! A processor runs ahead of a value that it waits for by some hundred instructions. The fewer of them a call has, the more calls
-//! of a loop wait for their values together: of a million keys that is most of their time. So a call with one local key has a way
-//! of its own, as short as can be, and whatever is not simple goes the way of several keys, from the start.
+//! A processor runs ahead of a value that it waits for by some hundred instructions. The fewer of
+//! them a call has, the more calls of a loop wait for their values together: of a million keys that
+//! is most of their time. So a call with one local key has a way of its own, as short as can be,
+//! and whatever is not simple goes the way of several keys, from the start.
 //!
-//! Prefetching and the order of the steps are the business of this file; what an access means is the slot's.
+//! Prefetching and the order of the steps are the business of this file; what an access means is
+//! the slot's.
 
 use std::iter;
 use std::sync::Arc;
@@ -142,7 +145,8 @@ impl<S: Store> Access<S> {
         Ok(local)
     }
 
-    /// Blocks until no call is in flight; the first error of an asynchronous one since this was last called.
+    /// Blocks until no call is in flight; the first error of an asynchronous one since this was
+    /// last called.
     pub(super) fn wait_all(&mut self) -> Result<(), OpError> {
         self.order.wait_until_at_most(0);
         self.order.take_error().map_or(Ok(()), Err)
@@ -174,7 +178,8 @@ impl<S: Store> Access<S> {
         self.counters().add_local((keys.len() - self.slow.len()) as u64);
     }
 
-    /// Copies the value of one key if it is local and no operation of this worker on it is in flight.
+    /// Copies the value of one key if it is local and no operation of this worker on it is in
+    /// flight.
     #[inline(always)] // A call costs as much as the access to a short value.
     pub(super) fn try_pull(&mut self, key: Key, value: &mut [S::Value]) -> bool {
         !self.order.blocks(key) && self.store.with_slot(key, |slot| slot.pull(value))
@@ -192,7 +197,8 @@ impl<S: Store> Access<S> {
         self.slow.len()
     }
 
-    /// Hands over what was refused, blocks until it is done, and puts the values of a pull into place.
+    /// Hands over what was refused, blocks until it is done, and puts the values of a pull into
+    /// place.
     pub(super) fn finish_pull(&mut self, values: &mut [S::Value]) -> Result<(), OpError> {
         let start = Instant::now();
         let (promise, places) = self.submit(Call::Pull, &[], Waits::Here);
@@ -293,7 +299,8 @@ impl<S: Store> Access<S> {
         }
     }
 
-    /// Adds to the value of one key if it is local and no operation of this worker on it is in flight.
+    /// Adds to the value of one key if it is local and no operation of this worker on it is in
+    /// flight.
     #[inline(always)] // A call costs as much as the access to a short value.
     fn try_push(&mut self, key: Key, update: &[S::Value]) -> Pushed {
         if self.order.blocks(key) {

@@ -1,4 +1,5 @@
-//! A worker's handle for its loader thread: signals and localizes ahead of the worker (AdaPM §3, Lapse §3.2).
+//! A worker's handle for its loader thread: signals and localizes ahead of the worker (AdaPM §3,
+//! Lapse §3.2).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use crate::sampling::{Sample, Sampler};
 use crate::store::LayoutStore;
 use crate::ticket::Done;
 
-/// Kinds of access a worker can announce (AdaPM §3). The shipped policies ignore them, as the paper does (AdaPM §4.1).
+/// Kinds of access a worker can announce (AdaPM §3). The shipped policies ignore them, as the paper
+/// does (AdaPM §4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IntentKind {
@@ -41,10 +43,11 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
         Self { shared, worker, sampler }
     }
 
-    /// Signals that the worker will pull and push `keys` while its clock is in `clocks`. Returns at once.
+    /// Signals that the worker will pull and push `keys` while its clock is in `clocks`. Returns at
+    /// once.
     ///
-    /// Late (the window has begun): acted on in the next round. After the window: ignored. Twice: windows of one worker on
-    /// one key merge by the later end.
+    /// Late (the window has begun): acted on in the next round. After the window: ignored. Twice:
+    /// windows of one worker on one key merge by the later end.
     ///
     /// # Errors
     /// An unknown key, or an empty or reversed window; nothing has been signalled then.
@@ -66,8 +69,8 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
         self.shared.intend(self.worker, SignalId::default(), keys, clocks)
     }
 
-    /// Brings the main copies of `keys` to this node, or replicas where others hold replicas (Lapse §3.2); blocks until they
-    /// are here.
+    /// Brings the main copies of `keys` to this node, or replicas where others hold replicas (Lapse
+    /// §3.2); blocks until they are here.
     ///
     /// # Errors
     /// An unknown key, or the worker has ended.
@@ -98,7 +101,8 @@ where
     V: Value,
     S: Store<Value = V> + Send + Sync + 'static,
 {
-    /// Prepares a sample of `n` keys that the worker will pull in `clocks`; see [`crate::Worker::prepare_sample`].
+    /// Prepares a sample of `n` keys that the worker will pull in `clocks`; see
+    /// [`crate::Worker::prepare_sample`].
     ///
     /// # Errors
     /// As [`crate::Worker::prepare_sample`], or the worker has ended.

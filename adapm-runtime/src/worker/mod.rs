@@ -1,12 +1,16 @@
-//! The handle of one worker: pull, push and set, intent, localize, waiting (architecture, "Worker API").
+//! The handle of one worker: pull, push and set, intent, localize, waiting (architecture, "Worker
+//! API").
 //!
-//! Local keys are served by the worker's own thread under their latches, in one pass, without allocation and without a
-//! shared counter. What is not local, or closed by the order rule ([`crate::order`]), is handed to the engines, one operation per
-//! channel, and its values are put into place by position (`access.rs`).
+//! Local keys are served by the worker's own thread under their latches, in one pass, without
+//! allocation and without a shared counter. What is not local, or closed by the order rule
+//! ([`crate::order`]), is handed to the engines, one operation per channel, and its values are put
+//! into place by position (`access.rs`).
 //!
-//! Duplicate keys in one call are legal: each place of a pull gets the key's value, each update of a push is added.
+//! Duplicate keys in one call are legal: each place of a pull gets the key's value, each update of
+//! a push is added.
 //!
-//! Not here: samples (`sample.rs`), the protocol, which is `adapm-core`'s, and the channel threads (`channel.rs`).
+//! Not here: samples (`sample.rs`), the protocol, which is `adapm-core`'s, and the channel threads
+//! (`channel.rs`).
 
 mod access;
 mod handle;
@@ -33,12 +37,14 @@ use crate::sync::Ordering;
 use crate::ticket::{Done, Pull};
 use access::Access;
 
-/// A worker: the one that makes the accesses of a training thread. Handed out by [`crate::Cluster`], moves to any thread, ends
-/// when it is dropped. Values are of type `V`, kept in stores of type `S`.
+/// A worker: the one that makes the accesses of a training thread. Handed out by
+/// [`crate::Cluster`], moves to any thread, ends when it is dropped. Values are of type `V`, kept
+/// in stores of type `S`.
 ///
-/// Errors are synchronous and leave everything as it was: an unknown key, a wrong value length, an empty window. A worker whose
-/// cluster has shut down, or whose [`crate::Cluster::run`] has returned, has ended: it reads and writes nothing, and answers
-/// [`OpError::Ended`]. After the cluster has failed, whatever needs an engine answers that; if a node was lost, it answers
+/// Errors are synchronous and leave everything as it was: an unknown key, a wrong value length, an
+/// empty window. A worker whose cluster has shut down, or whose [`crate::Cluster::run`] has
+/// returned, has ended: it reads and writes nothing, and answers [`OpError::Ended`]. After the
+/// cluster has failed, whatever needs an engine answers that; if a node was lost, it answers
 /// [`OpError::PeerLost`] with that node's id and address.
 pub struct Worker<V: Value, S: Store<Value = V> = LayoutStore<V>> {
     access: Access<S>,
@@ -65,7 +71,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.advance_clock_by(1)
     }
 
-    /// Raises the clock by `clocks` at once and returns it: for steps that have several batches, or were left out.
+    /// Raises the clock by `clocks` at once and returns it: for steps that have several batches, or
+    /// were left out.
     pub fn advance_clock_by(&mut self, clocks: u64) -> Clock {
         self.clock = self.clock + clocks;
         self.shared().clocks.set(self.id(), self.clock);
@@ -74,7 +81,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
 
     /// Reads the values of `keys` into `values` `[sum of value_len]`, in the order of the keys.
     ///
-    /// Sees every earlier push and set of this worker. Blocks while a key is neither here nor answered by its owner.
+    /// Sees every earlier push and set of this worker. Blocks while a key is neither here nor
+    /// answered by its owner.
     ///
     /// # Errors
     /// An unknown key, a wrong length, or the cluster has failed.
@@ -83,8 +91,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.pull(keys, values)
     }
 
-    /// Adds `updates` `[sum of value_len]` to the values of `keys`. Returns when they are applied: to the local copy, or by
-    /// the owner.
+    /// Adds `updates` `[sum of value_len]` to the values of `keys`. Returns when they are applied:
+    /// to the local copy, or by the owner.
     ///
     /// # Errors
     /// As [`Worker::pull`].
@@ -93,9 +101,11 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.push(keys, updates)
     }
 
-    /// Overwrites the values of `keys` with `values` `[sum of value_len]`. Returns when this node sees them.
+    /// Overwrites the values of `keys` with `values` `[sum of value_len]`. Returns when this node
+    /// sees them.
     ///
-    /// Linearizable without replicas; with them all copies converge to the last set in the owner's order.
+    /// Linearizable without replicas; with them all copies converge to the last set in the owner's
+    /// order.
     ///
     /// # Errors
     /// As [`Worker::pull`].
@@ -111,7 +121,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.pull_async(keys)
     }
 
-    /// As [`Worker::push`], without blocking. Later operations of this worker on the keys stay behind it.
+    /// As [`Worker::push`], without blocking. Later operations of this worker on the keys stay
+    /// behind it.
     ///
     /// # Errors
     /// An unknown key or a wrong length.
@@ -119,7 +130,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.push_async(keys, updates)
     }
 
-    /// As [`Worker::set`], without blocking. Later operations of this worker on the keys stay behind it.
+    /// As [`Worker::set`], without blocking. Later operations of this worker on the keys stay
+    /// behind it.
     ///
     /// # Errors
     /// An unknown key or a wrong length.
@@ -127,8 +139,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.set_async(keys, values)
     }
 
-    /// Reads the value of `key` into `value` `[value_len]` if it is local; else returns false and leaves `value` alone.
-    /// Never blocks, never sends.
+    /// Reads the value of `key` into `value` `[value_len]` if it is local; else returns false and
+    /// leaves `value` alone. Never blocks, never sends.
     ///
     /// # Errors
     /// An unknown key or a wrong length.
@@ -136,8 +148,9 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.pull_if_local(key, value)
     }
 
-    /// Brings the main copies of `keys` to this node, or replicas where others hold replicas (Lapse §3.2); blocks until they
-    /// are here. Costs 3 messages a key and nothing for a key that is owned here.
+    /// Brings the main copies of `keys` to this node, or replicas where others hold replicas (Lapse
+    /// §3.2); blocks until they are here. Costs 3 messages a key and nothing for a key that is
+    /// owned here.
     ///
     /// # Errors
     /// An unknown key, or the cluster has failed.
@@ -153,10 +166,12 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.localize_async(keys)
     }
 
-    /// Signals that this worker will pull and push `keys` while its clock is in `clocks`. Returns at once.
+    /// Signals that this worker will pull and push `keys` while its clock is in `clocks`. Returns
+    /// at once.
     ///
-    /// Late (the window has begun): acted on in the next round. After the window: ignored. Twice: windows of one worker on
-    /// one key merge by the later end. Never: accesses are right, and remote where the key is not here.
+    /// Late (the window has begun): acted on in the next round. After the window: ignored. Twice:
+    /// windows of one worker on one key merge by the later end. Never: accesses are right, and
+    /// remote where the key is not here.
     ///
     /// # Errors
     /// An unknown key, or an empty or reversed window; nothing has been signalled then.
@@ -178,16 +193,18 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.shared().intend(self.id(), SignalId::default(), keys, clocks)
     }
 
-    /// Blocks until all asynchronous calls of this worker are done, also those whose tickets were dropped.
+    /// Blocks until all asynchronous calls of this worker are done, also those whose tickets were
+    /// dropped.
     ///
     /// # Errors
-    /// The first error of an asynchronous call since `wait_all` was last called, also if its ticket has told it.
+    /// The first error of an asynchronous call since `wait_all` was last called, also if its ticket
+    /// has told it.
     pub fn wait_all(&mut self) -> Result<(), OpError> {
         self.access.wait_all()
     }
 
-    /// Blocks until every push made before by this node is in the main copies, and every replica here has been refreshed
-    /// since the call. First waits for this worker's asynchronous calls.
+    /// Blocks until every push made before by this node is in the main copies, and every replica
+    /// here has been refreshed since the call. First waits for this worker's asynchronous calls.
     ///
     /// # Errors
     /// The cluster has failed.
@@ -196,9 +213,11 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.on_channels(self.shared().ports.len(), &OpBody::WaitSync)
     }
 
-    /// Blocks until all workers of all nodes that have not ended have called this, and everything pushed and set before is applied
-    /// everywhere: all copies of a key are equal then, but for what anybody goes on doing, which is not waited for. First waits for
-    /// this worker's asynchronous calls. Does not wait until intents are acted on: that is the action timer's to choose.
+    /// Blocks until all workers of all nodes that have not ended have called this, and everything
+    /// pushed and set before is applied everywhere: all copies of a key are equal then, but for
+    /// what anybody goes on doing, which is not waited for. First waits for this worker's
+    /// asynchronous calls. Does not wait until intents are acted on: that is the action timer's to
+    /// choose.
     ///
     /// # Errors
     /// The cluster has failed.
@@ -207,7 +226,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.on_channels(self.shared().ports.len(), &OpBody::Quiesce)
     }
 
-    /// Blocks until all workers of all nodes that have not ended have called this. Makes nothing visible by itself.
+    /// Blocks until all workers of all nodes that have not ended have called this. Makes nothing
+    /// visible by itself.
     ///
     /// # Errors
     /// The cluster has failed.
@@ -245,7 +265,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.clock
     }
 
-    /// A handle for the loader thread of this worker. Each has random numbers of its own, in the order of these calls.
+    /// A handle for the loader thread of this worker. Each has random numbers of its own, in the
+    /// order of these calls.
     #[must_use]
     pub fn intent_handle(&self) -> IntentHandle<V, S> {
         let (shared, id) = (self.shared(), self.id());

@@ -1,4 +1,5 @@
-//! Samples: keys that the parameter manager may choose, prepared, chosen and pulled ([`crate::sampling`]).
+//! Samples: keys that the parameter manager may choose, prepared, chosen and pulled
+//! ([`crate::sampling`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,24 +23,28 @@ where
     V: Value,
     S: Store<Value = V> + Send + Sync + 'static,
 {
-    /// Prepares a sample of `n` keys that will be pulled while the clock is in `clocks`. Schemes `Preloc` and `Pool` signal
-    /// intent for its keys in that window, or localize them under [`crate::System::Lapse`]; the others send nothing.
+    /// Prepares a sample of `n` keys that will be pulled while the clock is in `clocks`. Schemes
+    /// `Preloc` and `Pool` signal intent for its keys in that window, or localize them under
+    /// [`crate::System::Lapse`]; the others send nothing.
     ///
     /// # Errors
-    /// [`OpError::NoSampling`] if the cluster was built without, [`OpError::SampleSize`] above [`Sample::KEYS_MAX`] keys, an empty
-    /// window, or more keys than there are when sampling without replacement.
+    /// [`OpError::NoSampling`] if the cluster was built without, [`OpError::SampleSize`] above
+    /// [`Sample::KEYS_MAX`] keys, an empty window, or more keys than there are when sampling
+    /// without replacement.
     pub fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
         let (shared, id) = (Arc::clone(self.shared()), self.id());
         shared.prepare_sample(&mut self.sampler, id, n, clocks)
     }
 
-    /// Chooses the keys of a sample that will be pulled in the next step, and signals intent for them until the sample's
-    /// window ends, unless steps are so short that it lasts less than an engine's round. Sends nothing by itself. Early: more
-    /// keys have left again by the pull. Never: the pull does it. Nothing happens under schemes other than `Local`: their keys
-    /// are chosen when the sample is prepared.
+    /// Chooses the keys of a sample that will be pulled in the next step, and signals intent for
+    /// them until the sample's window ends, unless steps are so short that it lasts less than an
+    /// engine's round. Sends nothing by itself. Early: more keys have left again by the pull.
+    /// Never: the pull does it. Nothing happens under schemes other than `Local`: their keys are
+    /// chosen when the sample is prepared.
     ///
     /// # Errors
-    /// [`OpError::ForeignSample`] if another worker or cluster prepared it, or the cluster has failed.
+    /// [`OpError::ForeignSample`] if another worker or cluster prepared it, or the cluster has
+    /// failed.
     pub fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
         self.check_owner(sample)?;
         if sample.scheme() != Scheme::Local {
@@ -55,15 +60,18 @@ where
         Ok(())
     }
 
-    /// Pulls the next `keys.len()` keys of a sample into `keys`, their values into `values` `[keys.len() × value_len]`.
+    /// Pulls the next `keys.len()` keys of a sample into `keys`, their values into `values`
+    /// `[keys.len() × value_len]`.
     ///
-    /// Under scheme `Local`, also signals intent until the clock is raised for keys that [`Worker::choose_sample`] did not: keys that
-    /// happen to be here stay for the push of their updates. Not where steps are shorter than an engine's round: it would hear of
-    /// it too late. After the window, or before it, pulls are right and signal nothing for what has passed.
+    /// Under scheme `Local`, also signals intent until the clock is raised for keys that
+    /// [`Worker::choose_sample`] did not: keys that happen to be here stay for the push of their
+    /// updates. Not where steps are shorter than an engine's round: it would hear of it too late.
+    /// After the window, or before it, pulls are right and signal nothing for what has passed.
     ///
     /// # Errors
-    /// [`OpError::SampleExhausted`] if fewer keys are left, [`OpError::ForeignSample`] if another worker or cluster prepared
-    /// the sample, a wrong length, or the cluster has failed. Nothing was taken off the sample then, but by a failed cluster.
+    /// [`OpError::SampleExhausted`] if fewer keys are left, [`OpError::ForeignSample`] if another
+    /// worker or cluster prepared the sample, a wrong length, or the cluster has failed. Nothing
+    /// was taken off the sample then, but by a failed cluster.
     pub fn pull_sample(
         &mut self,
         sample: &mut Sample,
@@ -97,7 +105,8 @@ where
         held
     }
 
-    /// Chooses and copies what is local; the rest is refused. Returns keys that were not the chosen ones.
+    /// Chooses and copies what is local; the rest is refused. Returns keys that were not the chosen
+    /// ones.
     fn pull_local_sample(
         &mut self,
         sample: &mut Sample,
@@ -134,8 +143,8 @@ where
         sample.check_owner(self.shared().sampling.as_ref(), self.node(), self.id())
     }
 
-    /// Returns true if the engines will look at the worker's clock within `window`. Where steps are shorter than that, a signal
-    /// costs more than a key that leaves.
+    /// Returns true if the engines will look at the worker's clock within `window`. Where steps are
+    /// shorter than that, a signal costs more than a key that leaves.
     fn is_heard(&mut self, window: &Range<Clock>) -> bool {
         let steps = window.end.0.saturating_sub(window.start.0);
         self.nodes() > 1 && self.pace.lasts(steps, ROUND, self.clock, Instant::now)

@@ -8,7 +8,8 @@ use adapm_runtime::{RunError, System};
 
 use super::{KEYS, builder, each, keys};
 
-/// One process runs a closure, one has a worker of its own in two phases, one takes none and finishes, one only ends.
+/// One process runs a closure, one has a worker of its own in two phases, one takes none and
+/// finishes, one only ends.
 #[test]
 fn processes_that_use_their_workers_in_different_ways_work_together() {
     for system in [System::Adapm, System::Full] {

@@ -1,4 +1,5 @@
-//! Tickets of calls of every kind, waited for in every way, whatever number of channels their keys span.
+//! Tickets of calls of every kind, waited for in every way, whatever number of channels their keys
+//! span.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
