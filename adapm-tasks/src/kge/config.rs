@@ -174,6 +174,14 @@ impl TrainConfig {
         self.valid_every.unwrap_or(usual as u32)
     }
 
+    /// Triples that are held back of `train` to select on, if they can be spared: a twentieth, at most 10,000; none where there are
+    /// `valid` ones, nothing is evaluated, or train has fewer than twenty.
+    #[must_use]
+    pub fn held_back_of(&self, train: usize, valid: usize) -> usize {
+        let is_whole = !self.evaluate || valid > 0 || train < PART;
+        if is_whole { 0 } else { train.div_ceil(PART).min(HELD_MAX) }
+    }
+
     /// The scheme by which negatives are sampled; `None` without a manager.
     #[must_use]
     pub fn sampling(&self) -> Option<Scheme> {
@@ -190,6 +198,10 @@ const CHUNK_MAX: usize = 256;
 /// Evaluations take a part of the time of training, one in so many.
 const RANKED_PER_TRAINED: f64 = 10.0;
 const VALID_EVERY_MAX: f64 = 5.0;
+
+/// One in so many is held back.
+const PART: usize = 20;
+const HELD_MAX: usize = 10_000;
 
 /// Choices of an evaluation. Start from [`EvalConfig::default`] and set fields.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,16 +8,6 @@ use crate::kge::config::TrainConfig;
 use crate::kge::graph::Graph;
 use crate::kge::split::Uses;
 
-impl TrainConfig {
-    /// Triples that are held back of `train` to select on, if they can be spared: a twentieth, at most 10,000; none where there are
-    /// `valid` ones, nothing is evaluated, or train has fewer than twenty.
-    #[must_use]
-    pub fn held_back_of(&self, train: usize, valid: usize) -> usize {
-        let is_whole = !self.evaluate || valid > 0 || train < PART;
-        if is_whole { 0 } else { train.div_ceil(PART).min(HELD_MAX) }
-    }
-}
-
 /// The graph with some of its training triples as valid, a pure function of the seed: as many as are to be held back, never the last one
 /// of an entity or relation. `None` if none is, or none can be spared.
 pub(crate) fn hold_back(graph: &Graph, config: &TrainConfig) -> Option<Graph> {
@@ -48,10 +38,6 @@ pub(crate) fn hold_back(graph: &Graph, config: &TrainConfig) -> Option<Graph> {
     };
     (held > 0).then(|| Graph { train: part(false), valid: part(true), ..graph.clone() })
 }
-
-/// One in so many is held back.
-const PART: usize = 20;
-const HELD_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
