@@ -3,6 +3,7 @@
 //! | file | subject |
 //! | --- | --- |
 //! | `pipe` | what is on its way, and what a cut leaves of it |
+//! | [`End`] | the two ends |
 //! | `pair` | both ends, step by step |
 //! | `judge` | what must hold after every step |
 //! | `lie` | packets that no sound peer sends |
@@ -10,6 +11,7 @@
 //!
 //! A step that breaks a claim of [`adapm_core::link::Session`] returns a [`Broken`].
 
+mod end;
 mod judge;
 mod lie;
 mod pair;
@@ -20,8 +22,9 @@ use core::fmt;
 
 use adapm_core::planted::LinkBug;
 
+pub use end::End;
 pub use lie::Lie;
-pub use pair::{End, Pair, Side};
+pub use pair::{Pair, Side};
 
 /// What a session promises.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -3,36 +3,14 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use crate::bug::link_bug_from_environment;
-use crate::link::pipe::{Item, Pipe};
-use crate::link::{Broken, claim};
 use adapm_core::link::{Arrival, Content, Kind, LinkConfig, Packet, SendRefusal, Seq, Session};
 use adapm_core::planted::LinkBug;
 use adapm_core::time::Instant;
 use adapm_core::transport::{Farewell, Frame};
 
-/// One of the two ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
-    /// Makes new pipes.
-    Dialer = 0,
-    /// Answers.
-    Listener = 1,
-}
-
-impl End {
-    /// Both ends.
-    pub const BOTH: [Self; 2] = [Self::Dialer, Self::Listener];
-
-    /// The other end.
-    #[must_use]
-    pub fn other(self) -> Self {
-        match self {
-            Self::Dialer => Self::Listener,
-            Self::Listener => Self::Dialer,
-        }
-    }
-}
+use crate::bug::link_bug_from_environment;
+use crate::link::pipe::{Item, Pipe};
+use crate::link::{Broken, End, claim};
 
 /// An end and the truth about it.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::link::End;
 use adapm_core::link::{Packet, Seq};
+
+use crate::link::End;
 
 /// What an end reads next.
 #[derive(Debug)]

@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use crate::link::{Broken, End, Lie, Pair};
 use adapm_core::id::NodeId;
 use adapm_core::link::{Kind, LinkConfig};
 use adapm_core::planted::LinkBug;
 use adapm_core::transport::Farewell;
 
+use crate::link::{Broken, End, Lie, Pair};
 use crate::rng::Rng;
 
 /// Steps of the first phase of a run that counts.

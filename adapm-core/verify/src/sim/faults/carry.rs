@@ -6,9 +6,9 @@ use adapm_core::Instant;
 use adapm_core::link::{Arrival, Content, Event, Header, LinkError, Seq};
 use adapm_core::transport::Frame;
 
-use super::faulty::{Around, LinkEvent, What};
-use super::link::{Link, Side};
-use super::way::{Item, Parcel};
+use super::event::{Around, LinkEvent, Side, What};
+use super::link::Link;
+use super::way::{HEADER_BYTES, Item, Parcel};
 use crate::sim::links::{Broken, Effects};
 
 impl Link {
@@ -227,7 +227,5 @@ impl Link {
     }
 }
 
-/// Bytes of a packet without its frame.
-pub(super) const HEADER_BYTES: usize = 24;
 /// How long a dialer waits before it makes a new pipe, in nanoseconds.
 const REDIAL_NANOS: core::ops::Range<u64> = 10_000..2_000_000;

@@ -9,7 +9,8 @@ use adapm_core::link::LinkConfig;
 use adapm_core::{Instant, NodeId};
 
 use super::Fault;
-use super::link::{Link, Side};
+use super::event::{Around, LinkEvent, Pair, Side, What};
+use super::link::Link;
 use crate::sim::dice::Dice;
 use crate::sim::links::{Broken, Effects, Links};
 use crate::sim::subject::Sent;
@@ -21,38 +22,6 @@ pub struct Faulty {
     links: BTreeMap<Pair, Link>,
     around: Around,
     is_connected: bool,
-}
-
-/// What all links share.
-#[derive(Debug)]
-pub(super) struct Around {
-    pub(super) wire: Wire,
-    pub(super) dice: Dice,
-    /// When each node goes on after a pause.
-    pub(super) paused_until: Vec<Instant>,
-}
-
-/// The two nodes of a link, the lower one first: it dials.
-pub(super) type Pair = (NodeId, NodeId);
-
-/// Something that a link does later.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LinkEvent {
-    pub(super) pair: Pair,
-    pub(super) what: What,
-}
-
-/// What it does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum What {
-    /// This side reads what has arrived.
-    Arrive(Side),
-    /// This side's node has finished a frame.
-    Depart(Side),
-    /// This side's session wants to be called.
-    Alarm(Side),
-    /// The dialer replaces that pipe, if it does not work.
-    Dial(u32),
 }
 
 impl Faulty {

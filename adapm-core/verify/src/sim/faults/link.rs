@@ -5,32 +5,11 @@ use core::time::Duration;
 use adapm_core::link::LinkConfig;
 use adapm_core::{Instant, NodeId};
 
-use super::carry::HEADER_BYTES;
 use super::end::End;
-use super::faulty::{Around, LinkEvent, Pair, What};
-use super::way::{Item, Way};
+use super::event::{Around, LinkEvent, Pair, Side, What};
+use super::way::{HEADER_BYTES, Item, Way};
 use crate::sim::links::{Broken, Effects};
 use crate::sim::subject::Sent;
-
-/// An end of a link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Side {
-    /// The node with the lower id: it makes the pipes.
-    Dialer,
-    /// The other one.
-    Listener,
-}
-
-impl Side {
-    const BOTH: [Self; 2] = [Self::Dialer, Self::Listener];
-
-    pub(super) fn other(self) -> Self {
-        match self {
-            Self::Dialer => Self::Listener,
-            Self::Listener => Self::Dialer,
-        }
-    }
-}
 
 /// One link.
 #[derive(Debug)]

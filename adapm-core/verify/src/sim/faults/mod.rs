@@ -2,10 +2,12 @@
 
 mod carry;
 mod end;
+mod event;
 mod faulty;
 mod link;
 mod plan;
 mod way;
 
-pub use faulty::{Faulty, LinkEvent};
+pub use event::LinkEvent;
+pub use faulty::Faulty;
 pub use plan::{Fault, Plan, When};

@@ -115,3 +115,6 @@ impl Way {
         if has_arrived { self.parcels.pop_front() } else { None }
     }
 }
+
+/// Bytes of a packet without its frame.
+pub(super) const HEADER_BYTES: usize = 24;
