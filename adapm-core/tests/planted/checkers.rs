@@ -5,7 +5,7 @@ use adapm_verify::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The others say again what a stronger one says ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 58] = [
+pub(crate) const WITNESSES: [(Check, Bug); 57] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -15,12 +15,11 @@ pub(crate) const WITNESSES: [(Check, Bug); 58] = [
     (Check::KeptBehindSet, Bug::DropDeltaOnRelease),
     (Check::ValueSound, Bug::SendDeltaTwice),
     (Check::QuiesceKept, Bug::DropDeltaOnRelease),
-    (Check::LostHolderForgotten, Bug::KeepLostHolder),
+    (Check::LostHolderForgotten, Bug::TellOneLoss),
     (Check::HolderKnown, Bug::ForgetHolder),
     (Check::HolderReal, Bug::KeepReleased),
     (Check::ReleaseHeeded, Bug::KeepReleased),
-    (Check::StaleIsHolder, Bug::KeepStale),
-    (Check::WatchedHasHolders, Bug::ForgetHolder),
+    (Check::WatchedHasHolders, Bug::ForgetWatch),
     (Check::NoOrphan, Bug::KeepOrphan),
     (Check::NoHolderLeftBehind, Bug::RelocateUnderHolders),
     (Check::ReplicasEqual, Bug::SkipStale),
@@ -38,8 +37,8 @@ pub(crate) const WITNESSES: [(Check, Bug); 58] = [
     (Check::EndsOnce, Bug::EndTwice),
     (Check::FailsForLoss, Bug::NameHopAsLost),
     (Check::BereavedEnds, Bug::ForgetForwarded),
-    (Check::BereavedRound, Bug::AwaitLost),
-    (Check::UnresponsiveNoticed, Bug::NeverAskIdle),
+    (Check::BereavedRound, Bug::DeafAfterLoss),
+    (Check::UnresponsiveNoticed, Bug::IgnoreIdle),
     (Check::AnsweringIsSpared, Bug::BlameUnasked),
     (Check::HomeNeverGoesBack, Bug::TrustLatestFact),
     (Check::HomeKnowsOwner, Bug::OlderResidence),
@@ -50,11 +49,11 @@ pub(crate) const WITNESSES: [(Check, Bug); 58] = [
     (Check::RealTime, Bug::AcknowledgeEarly),
     (Check::WritersInOrder, Bug::ApplyAtStaleOwner),
     (Check::Linear, Bug::AcknowledgeSetEarly),
-    (Check::EntriesBounded, Bug::MarkStaleAgain),
+    (Check::EntriesBounded, Bug::HandDirtyAgain),
     (Check::NoStrayValue, Bug::LeakCopy),
-    (Check::NoUnwantedReplica, Bug::ForgetRelease),
-    (Check::MessagesBounded, Bug::HandOversUncounted),
-    (Check::EntriesAtRest, Bug::LeakSideEntry),
+    (Check::NoUnwantedReplica, Bug::TakeForMain),
+    (Check::MessagesBounded, Bug::JoinPieces),
+    (Check::EntriesAtRest, Bug::KeepClock),
     (Check::BadIsBlamed, Bug::SkipForeignDelta),
     (Check::BadSaysNothing, Bug::SkipForeignDelta),
     (Check::BadChangesNothing, Bug::CountRefused),
@@ -67,7 +66,8 @@ pub(crate) const WITNESSES: [(Check, Bug); 58] = [
 ];
 
 /// Checkers for which no planted bug is known that they find alone; the page says why they are kept.
-pub(crate) const ECHOES: [Check; 6] = [
+pub(crate) const ECHOES: [Check; 7] = [
+    Check::StaleIsHolder,
     Check::QuiesceEnded,
     Check::NotTheFuture,
     Check::MonotonicReads,

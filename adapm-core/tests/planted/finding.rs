@@ -21,6 +21,8 @@ pub(crate) struct Row {
     pub(crate) bug: String,
     /// What the mistake is.
     pub(crate) mistake: &'static str,
+    /// Where it is planted.
+    pub(crate) place: String,
     /// The invariant or claim that it breaks.
     pub(crate) breaks: String,
     /// Which random schedules.
@@ -43,6 +45,7 @@ pub(crate) fn protocol_rows(bugs: &[Bug], checks: impl Fn(Bug) -> Checks + Sync)
         Row {
             bug: bug.to_string(),
             mistake: bug.mistake(),
+            place: bug.place().to_string(),
             breaks: bug.invariant().to_string(),
             suite: if bug.invariant() == 12 {
                 "lies"
@@ -68,6 +71,7 @@ pub(crate) fn link_rows() -> Vec<Row> {
         Row {
             bug: bug.to_string(),
             mistake: bug.mistake(),
+            place: String::from("link session"),
             breaks: format!("{:?}", Claim::broken_by(bug)),
             suite: "link",
             seeds,

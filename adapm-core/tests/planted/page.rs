@@ -31,17 +31,17 @@ pub(crate) fn compare(name: &str, table: &str) {
 /// The table of the planted bugs.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut table = String::from(
-        "\n| bug | the mistake | breaks | found by | after schedules | stories that fail |\n\
-         | --- | --- | --- | --- | ---: | --- |\n",
+        "\n| bug | the mistake | place | breaks | found by | after schedules | stories that fail |\n\
+         | --- | --- | --- | --- | --- | ---: | --- |\n",
     );
-    for Row { bug, mistake, breaks, suite, seeds, stories, .. } in rows {
+    for Row { bug, mistake, place, breaks, suite, seeds, stories, .. } in rows {
         let seeds = seeds.map_or_else(|| String::from("never"), |seeds| seeds.to_string());
         let stories = match stories.as_slice() {
             [] => String::from("none"),
             [story] => format!("`{story}`"),
             [first, rest @ ..] => format!("`{first}` and {} more", rest.len()),
         };
-        table += &format!("| {bug} | {mistake} | {breaks} | {suite} | {seeds} | {stories} |\n");
+        table += &format!("| {bug} | {mistake} | {place} | {breaks} | {suite} | {seeds} | {stories} |\n");
     }
     let (Ok(line) | Err(line)) = finding::verdict(rows);
     table + &format!("\n{line}, half of them within {} schedules.\n\n", crate::median(rows))

@@ -16,7 +16,7 @@
 //! | [`sim`] | whole clusters in virtual time, over links with delay and faults |
 //! | [`silence`] | how long a test waits |
 //! | [`flight`] | what a message says, entry by entry |
-//! | [`bug`] | planted mistakes |
+//! | [`planted`] | planted mistakes |
 //!
 //! Without the feature `checked` there are only the parts that look into no engine and plant no mistake: those that
 //! `adapm simulate` is built of.
@@ -29,8 +29,6 @@
 pub use adapm_core;
 
 pub mod arb;
-#[cfg(feature = "checked")]
-pub mod bug;
 #[cfg(feature = "checked")]
 pub mod calls;
 #[cfg(feature = "checked")]
@@ -57,6 +55,8 @@ pub mod oracle;
 #[cfg(feature = "checked")]
 pub mod picture;
 #[cfg(feature = "checked")]
+pub mod planted;
+#[cfg(feature = "checked")]
 pub mod policy_suite;
 #[cfg(feature = "checked")]
 pub mod random;
@@ -77,11 +77,11 @@ pub mod transport_suite;
 pub mod violation;
 
 #[cfg(feature = "checked")]
-pub use bug::{Bug, LinkBug, bug_from_environment};
-#[cfg(feature = "checked")]
 pub use check::{Check, Checks};
 #[cfg(feature = "checked")]
 pub use cluster::Cluster;
+#[cfg(feature = "checked")]
+pub use planted::{Bug, LinkBug, bug_from_environment};
 pub use recorder::Recorder;
 pub use reference_store::ReferenceStore;
 #[cfg(feature = "checked")]

@@ -11,19 +11,15 @@ use adapm_core::engine::{Event, Input, KeyView, OpId};
 use adapm_core::error::InputError;
 use adapm_core::id::{Counter, Key, NodeId, WorkerId};
 use adapm_core::observe::Observe;
-use adapm_core::policy::SystemPolicy;
 use adapm_core::slot::{Pushed, State};
 use adapm_core::store::Store;
 use adapm_core::time::Instant;
 use adapm_core::wire::Message;
 
-use crate::{Bug, Recorder, ReferenceStore, digits, setup::Setup};
+use crate::planted::{self, Fault};
+use crate::{Recorder, digits, setup::Setup};
 
-/// An engine under test.
-pub type Engine = adapm_core::engine::Engine<ReferenceStore<i64>, SystemPolicy>;
-
-/// The driver of one.
-pub type Driver = adapm_core::driver::Driver<ReferenceStore<i64>, SystemPolicy>;
+pub use crate::planted::{Driver, Engine};
 
 /// One node of a cluster.
 pub struct Member {
@@ -33,8 +29,8 @@ pub struct Member {
     pub workers: Vec<Worker>,
     /// What it has of every key, as of its last step.
     pub rows: Vec<Row>,
-    /// The mistake planted in the workers' fast path.
-    bug: Option<Bug>,
+    /// The mistake planted around the engine.
+    fault: Option<Fault>,
     told: Arc<Mutex<Vec<Told>>>,
     /// Whether a worker has changed a value since the rows were written.
     is_outdated: bool,
@@ -143,24 +139,18 @@ impl Member {
         config.requests_max = setup.requests_max;
         config.parked_max = setup.parked_max;
         config.unresponsive_nanos = setup.unresponsive_nanos;
-        let store = ReferenceStore::new(&setup.layout);
         let policy = (setup.policy)(node);
         let initial = Arc::new(|key, value: &mut [i64]| digits::initial(key, value));
-        let mut engine =
-            Engine::new(config, setup.layout.clone(), store, policy, initial).expect("the setup is valid");
-        engine.populate();
+        let (mut engine, fault) = planted::engine(config, &setup.layout, policy, initial, setup.bug);
         let told = Arc::new(Mutex::new(Vec::new()));
         engine.set_observer(Box::new(Listener(told.clone())));
-        if let Some(bug) = setup.bug {
-            engine.plant(bug);
-        }
         let keys = setup.layout.keys().end.0;
         let rows = (0..keys).map(|key| Row::of(&engine, Key(key))).collect();
         Self {
             node: Driver::new(engine),
             workers: vec![Worker::default(); setup.workers],
             rows,
-            bug: setup.bug,
+            fault,
             told,
             is_outdated: false,
         }
@@ -208,7 +198,10 @@ impl Member {
     /// Feeds an input, and the dirty keys of the workers where that is due; what the engine says of it.
     pub fn feed(&mut self, now: Instant, input: Input<'_, i64>) -> (Result<(), InputError>, Recorder<i64>) {
         let mut around = Around { workers: &mut self.workers, said: Recorder::default() };
-        let verdict = self.node.feed(now, input, &mut around);
+        let verdict = match &mut self.fault {
+            Some(fault) => fault.feed(&mut self.node, now, input, &mut around),
+            None => self.node.feed(now, input, &mut around),
+        };
         (verdict, around.said)
     }
 
@@ -238,21 +231,11 @@ impl Member {
         if worker.order.blocks(key) {
             return false;
         }
-        let (unmarked, unlisted) =
-            (self.bug == Some(Bug::LoseDirtyMark), self.bug == Some(Bug::LoseDirtyEntry));
-        let pushed = self.node.engine().store().with_slot(key, |mut slot| {
-            let before = *slot.word;
-            let pushed = slot.push(update);
-            if unmarked {
-                *slot.word = before;
-            }
-            pushed
-        });
-        match pushed {
+        match self.node.engine().store().push(key, update) {
             Pushed::Refused => false,
             Pushed::Done => true,
             Pushed::Dirtied => {
-                worker.dirty.extend(Some(key).filter(|_| !unlisted));
+                worker.dirty.push(key);
                 true
             }
         }

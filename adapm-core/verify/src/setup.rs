@@ -6,8 +6,8 @@ use adapm_core::id::{ChannelId, Key, NodeId};
 use adapm_core::layout::Layout;
 use adapm_core::policy::{System, SystemPolicy};
 
-use crate::bug::{Bug, bug_from_environment};
 use crate::check::Checks;
+use crate::planted::{Bug, bug_from_environment};
 
 /// Makes the policy of a node.
 pub type MakePolicy = Arc<dyn Fn(NodeId) -> SystemPolicy + Send + Sync>;

@@ -19,7 +19,7 @@ use adapm_core::engine::{Event, Input, Intent, Op, OpBody, OpId, SignalId};
 use adapm_core::error::{InputError, OpError};
 use adapm_core::id::{Key, NodeId, WorkerId};
 use adapm_core::layout::Layout;
-use adapm_core::policy::{System, SystemPolicy};
+use adapm_core::policy::System;
 use adapm_core::slot::State;
 use adapm_core::store::Store;
 use adapm_core::time::Instant;
@@ -27,9 +27,10 @@ use adapm_core::transport::Frame;
 use adapm_core::wire::message::{Body, GrantKind, Grants};
 use adapm_core::wire::{self, Message};
 
+use crate::planted::{self, Driver, Fault};
 use crate::rng::Rng;
 use crate::violation::{Violation, hold};
-use crate::{Bug, Checks, Recorder, ReferenceStore};
+use crate::{Bug, Checks, Recorder};
 
 pub use lie::Lie;
 
@@ -84,9 +85,6 @@ pub fn run(
     world.judge()
 }
 
-type Engine = adapm_core::engine::Engine<ReferenceStore<i64>, SystemPolicy>;
-type Driver = adapm_core::driver::Driver<ReferenceStore<i64>, SystemPolicy>;
-
 /// An operation of an honest node.
 struct Call {
     keys: Vec<Key>,
@@ -100,6 +98,8 @@ pub(super) struct World {
     rng: Rng,
     checks: Checks,
     engines: Vec<Driver>,
+    /// The mistake planted around each engine.
+    faults: Vec<Option<Fault>>,
     liar: NodeId,
     now: Instant,
     clocks: Vec<Clock>,
@@ -129,15 +129,14 @@ impl World {
             let mut config = NodeConfig::new(node, NODES, 1);
             (config.parked_max, config.location_caches) = (parked_max, location_caches);
             config.secret = [seed, u64::from(node.0)];
-            let (store, policy) = (ReferenceStore::new(&layout), system.policy(1));
             let zero = Arc::new(|_: Key, _: &mut [i64]| {});
-            let mut engine = Engine::new(config, layout.clone(), store, policy, zero).expect("a sound place");
-            bug.into_iter().for_each(|bug| engine.plant(bug));
-            engine.populate();
-            engine
+            let (engine, fault) = planted::engine(config, &layout, system.policy(1), zero, bug);
+            (Driver::new(engine), fault)
         };
+        let (engines, faults) = nodes().map(engine).unzip();
         Self {
-            engines: nodes().map(engine).map(Driver::new).collect(),
+            engines,
+            faults,
             rng,
             checks,
             liar,
@@ -228,7 +227,12 @@ impl World {
         let honest = node != self.liar;
         let text = if honest { format!("{input:?}") } else { String::new() };
         let mut said = Recorder::default();
-        match self.engines[node.index()].feed(self.now, input, &mut said) {
+        let engine = &mut self.engines[node.index()];
+        let verdict = match &mut self.faults[node.index()] {
+            Some(fault) => fault.feed(engine, self.now, input, &mut said),
+            None => engine.feed(self.now, input, &mut said),
+        };
+        match verdict {
             Err(InputError::Peer(error)) if honest => {
                 let text: String = text.chars().take(TEXT_MAX).collect();
                 hold!(self.checks => HonestIsSpared, error.peer == self.liar, "{node} says that {error}, {} lies: {text}", self.liar);

@@ -20,7 +20,7 @@ pub mod random;
 
 use core::fmt;
 
-use adapm_core::planted::LinkBug;
+use crate::planted::LinkBug;
 
 pub use end::End;
 pub use lie::Lie;
@@ -55,13 +55,12 @@ impl Claim {
     pub fn broken_by(bug: LinkBug) -> Self {
         match bug {
             LinkBug::RepeatDelivery | LinkBug::ForgetParts => Self::Once,
-            LinkBug::ForgetUnacknowledged => Self::Refusal,
-            LinkBug::AcknowledgeAhead => Self::Acknowledged,
+            LinkBug::ForgetUnacknowledged | LinkBug::AcknowledgeAhead => Self::Acknowledged,
             LinkBug::IgnoreWindow => Self::Memory,
             LinkBug::ForgetRoom => Self::Room,
             LinkBug::DrainEarly => Self::Farewell,
             LinkBug::ResumeCountsAsLife | LinkBug::DeafToBytes | LinkBug::IgnoreStall => Self::Vigil,
-            LinkBug::IgnorePace => Self::Pace,
+            LinkBug::WriteAgain => Self::Pace,
         }
     }
 }

@@ -3,20 +3,19 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use adapm_core::link::{Arrival, Content, Kind, LinkConfig, Packet, SendRefusal, Seq, Session};
-use adapm_core::planted::LinkBug;
+use adapm_core::link::{Arrival, Content, Kind, LinkConfig, Packet, SendRefusal, Seq};
 use adapm_core::time::Instant;
 use adapm_core::transport::{Farewell, Frame};
 
-use crate::bug::link_bug_from_environment;
 use crate::link::pipe::{Item, Pipe};
 use crate::link::{Broken, End, claim};
+use crate::planted::{LinkBug, PlantedSession, link_bug_from_environment};
 
 /// An end and the truth about it.
 #[derive(Debug)]
 pub struct Side {
     /// The session.
-    pub session: Session,
+    pub session: PlantedSession,
     /// Frames accepted for sending.
     pub sent: u64,
     /// Frames of the other end that were handed on.
@@ -67,12 +66,8 @@ pub struct Side {
 
 impl Side {
     fn new(config: LinkConfig, bug: Option<LinkBug>) -> Self {
-        let mut session = Session::new(config);
-        if let Some(bug) = bug {
-            session.plant(bug);
-        }
         Self {
-            session,
+            session: PlantedSession::with_bug(config, bug),
             sent: 0,
             delivered: 0,
             is_up: false,

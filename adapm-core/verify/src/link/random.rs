@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use adapm_core::id::NodeId;
 use adapm_core::link::{Kind, LinkConfig};
-use adapm_core::planted::LinkBug;
 use adapm_core::transport::Farewell;
 
 use crate::link::{Broken, End, Lie, Pair};
+use crate::planted::LinkBug;
 use crate::rng::Rng;
 
 /// Steps of the first phase of a run that counts.

@@ -4,7 +4,6 @@ use core::fmt;
 use core::time::Duration;
 
 use adapm_core::link::LinkConfig;
-use adapm_core::planted::LinkBug;
 use adapm_core::{Instant, WorkerId};
 
 use super::{Checked, Costs, Hardship, Wrong};
@@ -15,7 +14,7 @@ use crate::sim::faults::{Fault, Faulty, Plan, When};
 use crate::sim::program::{Program, Step, Who};
 use crate::sim::simulator::{Failure, Simulator};
 use crate::sim::wire::WireConfig;
-use crate::{Bug, Checks, Setup, random};
+use crate::{Bug, Checks, LinkBug, Setup, random};
 
 /// Operations of the first phase of a run that counts.
 pub const OPERATIONS: u64 = 500;

@@ -3,8 +3,13 @@
 use std::collections::VecDeque;
 
 use adapm_core::Instant;
-use adapm_core::link::{LinkConfig, SendRefusal, Seq, Session};
+#[cfg(not(feature = "checked"))]
+use adapm_core::link::Session;
+use adapm_core::link::{LinkConfig, SendRefusal, Seq};
 use adapm_core::transport::{Farewell, Frame, LastRequest};
+
+#[cfg(feature = "checked")]
+use crate::planted::PlantedSession as Session;
 
 /// One end of a link.
 #[derive(Debug)]

@@ -42,9 +42,9 @@ impl Faulty {
         }
     }
 
-    /// Plants a mistake in every session.
+    /// Plants a mistake in every session; nothing may have happened yet.
     #[cfg(feature = "checked")]
-    pub fn plant(&mut self, bug: adapm_core::planted::LinkBug) {
+    pub fn plant(&mut self, bug: crate::LinkBug) {
         for link in self.links.values_mut() {
             link.plant(bug);
         }

@@ -28,9 +28,9 @@ impl Link {
     }
 
     #[cfg(feature = "checked")]
-    pub(super) fn plant(&mut self, bug: adapm_core::planted::LinkBug) {
+    pub(super) fn plant(&mut self, bug: crate::LinkBug) {
         for end in &mut self.ends {
-            end.session.plant(bug);
+            end.session = crate::planted::PlantedSession::with_bug(self.config, Some(bug));
         }
     }
 

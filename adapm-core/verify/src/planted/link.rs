@@ -1,0 +1,294 @@
+//! Mistakes of a link session: what it is told of packets, bytes and time, and what it says.
+
+use core::fmt;
+use core::ops::Deref;
+use std::collections::VecDeque;
+use std::env;
+
+use adapm_core::link::{
+    Arrival, Event, Header, Kind, LinkConfig, LinkError, Packet, SendRefusal, Seq, Session,
+};
+use adapm_core::time::Instant;
+use adapm_core::transport::{Farewell, Frame};
+
+/// Declares the bugs of a link session: each with what the mistake is.
+macro_rules! link_bugs {
+    ($($bug:ident: $mistake:literal;)+) => {
+        /// A mistake planted in a link session.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum LinkBug {
+            $(#[doc = $mistake] $bug,)+
+        }
+
+        impl LinkBug {
+            /// All bugs.
+            pub const ALL: [Self; [$(Self::$bug),+].len()] = [$(Self::$bug),+];
+
+            /// Returns what the mistake is, in one sentence.
+            #[must_use]
+            pub fn mistake(self) -> &'static str {
+                match self {
+                    $(Self::$bug => $mistake,)+
+                }
+            }
+        }
+    };
+}
+
+link_bugs! {
+    RepeatDelivery: "A packet that comes again is handed on again.";
+    ForgetUnacknowledged: "On a new pipe all that was written to the old one counts as arrived.";
+    AcknowledgeAhead: "Packets acknowledge one more than has arrived, as if the next were as good as here.";
+    IgnoreWindow: "The window is not looked at.";
+    ForgetRoom: "Nobody is told that there is room again.";
+    DrainEarly: "A goodbye counts as received when it is said.";
+    ResumeCountsAsLife: "A new pipe counts as a sign of life.";
+    DeafToBytes: "Bytes do not count as life, only whole packets.";
+    IgnoreStall: "A peer lives as long as it is heard of, whether or not it acknowledges.";
+    ForgetParts: "On a new pipe the parts of a frame that had come are forgotten.";
+    WriteAgain: "What is not acknowledged is written again on the same pipe when time has passed.";
+}
+
+impl fmt::Display for LinkBug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Returns the bug of a link session that `ADAPM_BUG` names: what a [`crate::link::Pair`] without another one has.
+#[must_use]
+pub fn link_bug_from_environment() -> Option<LinkBug> {
+    let name = env::var("ADAPM_BUG").ok()?;
+    LinkBug::ALL.into_iter().find(|bug| bug.to_string() == name)
+}
+
+/// A [`Session`], with a mistake or without.
+#[derive(Debug)]
+pub struct PlantedSession {
+    session: Session,
+    bug: Option<LinkBug>,
+    config: LinkConfig,
+    /// Events of the mistake's own.
+    events: VecDeque<Event>,
+    has_closed: bool,
+    /// Where the peer stood when the pipe in use came up; `None`: there is none.
+    stands: Option<Seq>,
+    /// The number behind the last numbered packet that was written.
+    written: Seq,
+    /// Bytes of the frame that is coming in parts, and of those of them that are forgotten.
+    parts: usize,
+    forgotten: usize,
+    /// When bytes of the peer came last.
+    heard: Option<Instant>,
+    /// When time was passed over last, and how often in a row when something was due.
+    passed_over: (Instant, u32),
+    /// True if time has passed since packets were written again.
+    may_repeat: bool,
+}
+
+impl Deref for PlantedSession {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl PlantedSession {
+    /// As [`Session::new`], without a mistake.
+    #[must_use]
+    pub fn new(config: LinkConfig) -> Self {
+        Self::with_bug(config, None)
+    }
+
+    /// A session with a peer that was not met yet, with the mistake `bug`.
+    #[must_use]
+    pub fn with_bug(config: LinkConfig, bug: Option<LinkBug>) -> Self {
+        let mut given = config;
+        if bug == Some(LinkBug::IgnoreWindow) {
+            (given.window_packets, given.window_bytes) = (usize::MAX / 4, usize::MAX / 4);
+        }
+        Self {
+            session: Session::new(given),
+            bug,
+            config,
+            events: VecDeque::new(),
+            has_closed: false,
+            stands: None,
+            written: Seq::default(),
+            parts: 0,
+            forgotten: 0,
+            heard: None,
+            passed_over: (Instant::ZERO, 0),
+            may_repeat: false,
+        }
+    }
+
+    fn has(&self, bug: LinkBug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    /// As [`Session::send`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send(&mut self, frame: &mut Frame) -> Result<(), SendRefusal> {
+        self.session.send(frame)
+    }
+
+    /// As [`Session::close`].
+    pub fn close(&mut self, farewell: Farewell) {
+        self.session.close(farewell);
+        if !core::mem::replace(&mut self.has_closed, true) && self.has(LinkBug::DrainEarly) {
+            self.events.push_back(Event::Drained);
+        }
+    }
+
+    /// As [`Session::handle_up`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn handle_up(&mut self, now: Instant, peer_expects: Seq) -> Result<(), LinkError> {
+        let forgets = self.has(LinkBug::ForgetUnacknowledged) && peer_expects < self.written;
+        let stands = if forgets { self.written } else { peer_expects };
+        self.session.handle_up(now, stands)?;
+        self.stands = Some(stands);
+        if self.has(LinkBug::ResumeCountsAsLife) {
+            self.session.handle_bytes(now);
+        }
+        if self.has(LinkBug::ForgetParts) {
+            self.forgotten = self.parts;
+        }
+        Ok(())
+    }
+
+    /// As [`Session::handle_down`].
+    pub fn handle_down(&mut self) {
+        self.stands = None;
+        self.session.handle_down();
+    }
+
+    /// As [`Session::handle_packet`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn handle_packet(
+        &mut self,
+        now: Instant,
+        header: Header,
+        packet: &mut Frame,
+        frame: &mut Frame,
+    ) -> Result<Arrival, LinkError> {
+        let bytes = packet.len();
+        let arrival = self.session.handle_packet(now, header, packet, frame)?;
+        self.heard = Some(now);
+        self.stands = self.stands.map(|stands| stands.max(header.ack));
+        match arrival {
+            Arrival::Part => self.parts += bytes,
+            Arrival::Deliver => {
+                let forgotten = core::mem::take(&mut self.forgotten);
+                self.parts = 0;
+                if forgotten > 0 {
+                    cut_front(frame, forgotten);
+                }
+            }
+            Arrival::Duplicate if header.kind == Kind::Data && self.has(LinkBug::RepeatDelivery) => {
+                core::mem::swap(packet, frame);
+                return Ok(Arrival::Deliver);
+            }
+            Arrival::Duplicate | Arrival::Control => {}
+        }
+        Ok(arrival)
+    }
+
+    /// As [`Session::handle_bytes`].
+    pub fn handle_bytes(&mut self, now: Instant) {
+        if !self.has(LinkBug::DeafToBytes) {
+            self.heard = Some(now);
+            self.session.handle_bytes(now);
+        }
+    }
+
+    /// As [`Session::handle_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.may_repeat = true;
+        let silence = self.heard.map_or(u64::MAX, |heard| now.nanos_since(heard));
+        if self.has(LinkBug::IgnoreStall) && u128::from(silence) < self.config.suspect_after.as_nanos() {
+            let is_due = self.session.deadline().is_some_and(|deadline| deadline <= now);
+            self.passed_over = (now, if is_due { self.passed_over.1 + 1 } else { 0 });
+            return;
+        }
+        self.session.handle_timeout(now);
+    }
+
+    /// As [`Session::poll_packet`].
+    pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
+        if self.repeats()
+            && let Some(stands) = self.stands
+        {
+            self.may_repeat = false;
+            // It may be refused once the peer is dead.
+            let _ = self.session.handle_up(now, stands);
+        }
+        let (mut header, content) = self.session.poll_packet(now)?;
+        if content.is_some() {
+            self.written = self.written.max(header.seq.next());
+        }
+        if self.has(LinkBug::AcknowledgeAhead) {
+            header.ack = header.ack.next();
+        }
+        Some((header, content))
+    }
+
+    /// As [`Session::poll_event`].
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        loop {
+            let event = self.session.poll_event()?;
+            let is_untold = match event {
+                Event::Room => self.has(LinkBug::ForgetRoom),
+                Event::Drained => self.has(LinkBug::DrainEarly),
+                _ => false,
+            };
+            if !is_untold {
+                return Some(event);
+            }
+        }
+    }
+
+    /// As [`Session::deadline`].
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let deadline = self.session.deadline()?;
+        let (now, times) = self.passed_over;
+        // Else whoever calls when something is due would call forever.
+        Some(if times > 1 && deadline <= now { now.plus_nanos(1_000_000) } else { deadline })
+    }
+
+    /// As [`Session::wants_to_write`].
+    #[must_use]
+    pub fn wants_to_write(&self) -> bool {
+        self.session.wants_to_write() || self.repeats()
+    }
+
+    /// Returns true if everything that is not acknowledged is to be written again.
+    fn repeats(&self) -> bool {
+        self.has(LinkBug::WriteAgain)
+            && self.may_repeat
+            && self.stands.is_some()
+            && !self.session.has_ended()
+            && !self.session.wants_to_write()
+            && self.session.unacknowledged().0 > 0
+    }
+}
+
+/// Takes the first `bytes` bytes of a frame away.
+fn cut_front(frame: &mut Frame, bytes: usize) {
+    let of_head = bytes.min(frame.head.len());
+    frame.head.drain(..of_head);
+    let values = frame.values.bytes()[(bytes - of_head).min(frame.values.len())..].to_vec();
+    frame.values.clear();
+    frame.values.push_bytes(&values);
+}

@@ -1,0 +1,218 @@
+//! Mistakes planted on purpose, at least one per invariant of the protocol (section 8), to prove that the suites find them.
+//!
+//! No product file knows of them: a mistake changes what passes between an engine and what is around it. So each is one that
+//! somebody could make when changing the engine, a driver, a store or a policy: it does one small thing wrong and all else right,
+//! and trips no assertion before the checker of its invariant has seen the damage.
+//!
+//! | file | place of the mistakes |
+//! | --- | --- |
+//! | `store` | what a store does under the latch, or tells |
+//! | `policy` | what the policy is told, or says |
+//! | `fault`, `mistake` | where the others are asked: what is fed to an engine, and what it says |
+//! | `requests`, `entries`, `collective` | messages: of rounds, of entries, of barriers and quiesces |
+//! | `belief` | messages: whose they are taken to be |
+//! | `driver` | the duties of a driver |
+//! | `events` | what workers are told |
+//! | `edit` | messages taken apart and put together |
+//! | `link` | a link session: packets, events, time |
+//!
+//! To run any suite with one: `ADAPM_BUG=SkipStale cargo test -p adapm-core --test paper`.
+
+mod belief;
+mod collective;
+mod driver;
+mod edit;
+mod entries;
+mod events;
+mod fault;
+mod link;
+mod mistake;
+mod policy;
+mod requests;
+mod store;
+
+use core::fmt;
+use std::env;
+
+pub use fault::{Driver, Fault, engine};
+pub use link::{LinkBug, PlantedSession, link_bug_from_environment};
+pub use mistake::Engine;
+pub use store::PlantedStore;
+
+/// Where a mistake is planted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Place {
+    /// Messages that reach an engine, or leave it.
+    Messages,
+    /// The store.
+    Store,
+    /// The policy.
+    Policy,
+    /// The duties of a driver: what is fed, when, and what a refusal means.
+    Driver,
+    /// What workers are told.
+    Events,
+}
+
+/// Declares the bugs in the order of [`Bug::ALL`]: each with the invariant that it breaks, its place and what the mistake is.
+macro_rules! bugs {
+    ($($bug:ident breaks $invariant:literal in $place:ident: $mistake:literal;)+) => {
+        /// A planted mistake. The number of the invariant that it breaks is [`Bug::invariant`].
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Bug {
+            $(#[doc = $mistake] $bug,)+
+        }
+
+        impl Bug {
+            /// All bugs: one for each invariant, in their order, then more.
+            pub const ALL: [Self; [$(Self::$bug),+].len()] = [$(Self::$bug),+];
+
+            /// Returns the invariant that the bug breaks: 1 to 12.
+            #[must_use]
+            pub fn invariant(self) -> u8 {
+                match self {
+                    $(Self::$bug => $invariant,)+
+                }
+            }
+
+            /// Returns where it is planted.
+            #[must_use]
+            pub fn place(self) -> Place {
+                match self {
+                    $(Self::$bug => Place::$place,)+
+                }
+            }
+
+            /// Returns what the mistake is, in one sentence.
+            #[must_use]
+            pub fn mistake(self) -> &'static str {
+                match self {
+                    $(Self::$bug => $mistake,)+
+                }
+            }
+        }
+    };
+}
+
+bugs! {
+    KeepMainCopy breaks 1 in Store: "The old owner grants ownership but leaves its own main copy in place.";
+    DropDeltaOnRelease breaks 2 in Messages: "A release leaves without the delta taken with it.";
+    ForgetHolder breaks 3 in Policy: "An owner grants a replica without noting the holder.";
+    SkipStale breaks 4 in Messages: "A response leaves out the refresh of a key that another holder has changed.";
+    HideOwnIntent breaks 5 in Policy: "An owner hides its own active intent from the policy, so a key leaves a node that needs it.";
+    ForgetParked breaks 6 in Driver: "Own operations on a key that is on its way here are dropped.";
+    OlderResidence breaks 7 in Messages: "An old owner tells the home the counter before the relocation.";
+    RefreshOverPending breaks 8 in Store: "A refresh overwrites a replica without adding what it has not sent yet.";
+    ReverseParked breaks 9 in Driver: "Parked operations of own workers run newest first.";
+    KeepClock breaks 10 in Driver: "The clock of a worker that has ended stays where it was, so that its intents never expire.";
+    SkipForeignDelta breaks 11 in Messages: "A delta for a key that is not owned here is skipped in silence instead of refused.";
+    BelieveAnyForward breaks 12 in Messages: "Whoever passes an intent or localize on is believed that its origin has asked.";
+    RelocateUnderHolders breaks 3 in Messages: "A localize moves a main copy although another node holds a replica of it.";
+    ReleaseForAll breaks 3 in Messages: "A release by one holder ends the holding of another one, too.";
+    KeepReleased breaks 3 in Messages: "An owner that reads a release keeps the holder.";
+    ForgetWatch breaks 3 in Store: "A main copy that gets its first holder is not marked as watched.";
+    HandOverUnread breaks 2 in Messages: "A hand-over takes the replica for current although the main copy has changed.";
+    SendDeltaTwice breaks 2 in Store: "A delta stays in its replica when it is sent, and so is sent again.";
+    ApplyAtStaleOwner breaks 2 in Messages: "A node that is not the owner any more acknowledges another node's push to what it has given away.";
+    ParkAndTurnAway breaks 2 in Messages: "At the bound of parking a push is parked, and its sender is asked to try again all the same.";
+    DropSet breaks 2 in Messages: "The set of a holder is answered but not installed.";
+    IgnoreSyncMark breaks 4 in Driver: "Dirty keys are not taken before a marked request, so a `wait_sync` ends too early.";
+    QuiesceWhileBusy breaks 4 in Messages: "A node reports to a quiesce that nothing waits there, so the quiesce ends too early.";
+    LoseDirtyMark breaks 4 in Store: "A push leaves no dirty mark in the word of its copy.";
+    LoseDirtyEntry breaks 4 in Store: "A copy becomes dirty by a push, and the worker is not told to queue the key.";
+    SettleOnce breaks 4 in Messages: "Nodes report to the second wave of a quiesce at once, when pushes are not in all replicas yet.";
+    MarkPastDue breaks 4 in Messages: "An owner answers a mark as if all were told, though some of what was due then waits for room.";
+    SkipDirtyRefresh breaks 4 in Messages: "A replica passes over a refresh while it has changes of its own.";
+    WaitForLaterChanges breaks 6 in Messages: "An owner answers a mark only when nothing is due any more, so a `wait_sync` waits for as long as others write.";
+    IgnoreRetry breaks 6 in Messages: "Entries that were turned away are not sent again.";
+    ForgetForwardCounter breaks 6 in Messages: "An entry is forwarded without the counter of the fact by which it is forwarded.";
+    HideHolders breaks 5 in Messages: "An owner forgets the holders of a key before the policy decides about it.";
+    ForgetParkedEntries breaks 6 in Messages: "Entries of other nodes that would be parked for a grant are dropped.";
+    BarrierEarly breaks 6 in Messages: "The coordinator lets a barrier pass while one node is still missing.";
+    EndTwice breaks 6 in Events: "A set on a replica is reported twice when it is installed.";
+    TrustLatestFact breaks 7 in Messages: "A home believes the fact that arrived last instead of the one with the higher counter.";
+    AnswerFromReplica breaks 8 in Messages: "A holder answers another node's pull from its replica.";
+    SkipSetter breaks 8 in Messages: "A holder that has set a key is not told the value.";
+    AcknowledgeEarly breaks 9 in Events: "A push is acknowledged when its message leaves, not when it is applied.";
+    AcknowledgeSetEarly breaks 9 in Events: "A set is acknowledged when its message leaves, not when it is applied.";
+    TakeForMain breaks 10 in Store: "A store that is asked without the latch tells nothing of the delta of a replica, which stays when its intent has expired.";
+    LeakCopy breaks 10 in Store: "The memory of a main copy is kept after it has left.";
+    HandDirtyAgain breaks 10 in Driver: "Dirty keys are handed over again with every input that needs them, as the list is never emptied.";
+    JoinPieces breaks 10 in Messages: "The pieces of an operation that is too large for one message leave in one.";
+    BelieveAnyGrant breaks 12 in Messages: "A grant is taken from any node, whoever can have been reached.";
+    BelieveAnyRetry breaks 12 in Messages: "A Retry is believed of any node, whether the entry can have reached it or not.";
+    BelieveAnyResidence breaks 12 in Messages: "A home believes any node that says where a key went, not its recorded owner alone.";
+    BelieveAnyAnswer breaks 12 in Messages: "An answer is taken from any node, whoever can have been reached.";
+    CountRefused breaks 11 in Driver: "A message that is refused counts as applied all the same.";
+    AnswerRefused breaks 11 in Driver: "A request that is refused is answered all the same.";
+    BlameUnasked breaks 6 in Events: "A peer that owes no answer counts as unresponsive at the first look at which nothing of it has come.";
+    DeafToAnswers breaks 6 in Events: "What a peer sends is no sign that it answers.";
+    CountAbsence breaks 6 in Events: "A node that was stopped counts the pause as silence of its peers.";
+    ForgetForwarded breaks 6 in Events: "After a loss, operations whose message left for a survivor are not failed, although it may have forwarded them to the lost node.";
+    DeafAfterLoss breaks 6 in Messages: "A node that has heard of a loss passes over the responses of survivors.";
+    WriteToLost breaks 6 in Driver: "What may not have reached a peer is written once more when the peer is lost.";
+    NameHopAsLost breaks 6 in Events: "An operation that cannot be done after a loss names the node it would have asked, lost or not.";
+    KeepOrphan breaks 3 in Store: "A replica is kept although its owner is lost.";
+    TellOneLoss breaks 3 in Driver: "An engine is told of the first loss alone, and keeps the next lost peer as a holder.";
+    HeedLost breaks 11 in Messages: "A late message of a lost peer is applied.";
+    BlameLateAnswer breaks 11 in Driver: "An answer that nobody waits for, as that of a survivor to what has failed already, is called a breach of the protocol.";
+    IgnoreIdle breaks 6 in Events: "A peer that leaves a request unanswered which asked for nothing is not called unresponsive.";
+}
+
+impl Bug {
+    /// Number of invariants; that many bugs stand first in [`Bug::ALL`], one for each.
+    pub const INVARIANTS: usize = 12;
+
+    /// Returns true if it needs a lost peer to show.
+    #[must_use]
+    pub fn needs_loss(self) -> bool {
+        self >= Self::ForgetForwarded
+    }
+}
+
+impl fmt::Display for Bug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Messages => "messages",
+            Self::Store => "store",
+            Self::Policy => "policy",
+            Self::Driver => "driver",
+            Self::Events => "events",
+        })
+    }
+}
+
+/// Returns the bug that the environment variable `ADAPM_BUG` names: what [`crate::Setup::new`] plants in every node.
+///
+/// # Panics
+/// If the variable names neither a bug nor a [`LinkBug`].
+#[must_use]
+pub fn bug_from_environment() -> Option<Bug> {
+    let name = env::var("ADAPM_BUG").ok().filter(|name| !name.is_empty())?;
+    let named = Bug::ALL.into_iter().find(|bug| bug.to_string() == name);
+    let known = named.is_some() || LinkBug::ALL.iter().any(|bug| bug.to_string() == name);
+    assert!(known, "ADAPM_BUG={name}: no such bug; there are {:?} and {:?}", Bug::ALL, LinkBug::ALL);
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_bug_per_invariant() {
+        assert!(Bug::ALL[..12].iter().map(|bug| bug.invariant()).eq(1..=12));
+    }
+
+    #[test]
+    fn bugs_that_need_a_loss_stand_last() {
+        let losses: Vec<Bug> = Bug::ALL.into_iter().filter(|bug| bug.needs_loss()).collect();
+        assert_eq!(losses, Bug::ALL[Bug::ALL.len() - 9..]);
+    }
+}

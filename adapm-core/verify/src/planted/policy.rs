@@ -1,0 +1,73 @@
+//! Mistakes with a policy: of what it is told, or of what becomes of its answer.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use adapm_core::clock::Clock;
+use adapm_core::id::{Key, NodeId, WorkerId};
+use adapm_core::policy::{Placement, Policy, Supply, SystemPolicy, View};
+
+use super::Bug;
+
+/// Replicas that a policy wanted and that an owner grants without noting it: the key and the holder.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unnoted(Arc<Mutex<BTreeSet<(Key, NodeId)>>>);
+
+impl Unnoted {
+    /// Takes one out. Returns true if it was there.
+    pub(super) fn take(&self, key: Key, holder: NodeId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(key, holder))
+    }
+
+    fn add(&self, key: Key, holder: NodeId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((key, holder));
+    }
+}
+
+/// A policy with a mistake.
+struct PlantedPolicy {
+    sound: SystemPolicy,
+    /// The owner's own intent is hidden from it, and its answer is believed.
+    hides_intent: bool,
+    /// Keys that are to be replicated are kept, and noted here.
+    unnoted: Option<Unnoted>,
+}
+
+/// Returns `policy`, with the mistake `bug` if that is one of policies.
+pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted) -> SystemPolicy {
+    let (hides_intent, unnoted) = match bug {
+        Some(Bug::HideOwnIntent) => (true, None),
+        Some(Bug::ForgetHolder) => (false, Some(unnoted.clone())),
+        _ => return policy,
+    };
+    Box::new(PlantedPolicy { sound: policy, hides_intent, unnoted })
+}
+
+impl Policy for PlantedPolicy {
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        let owner_has_intent = view.owner_has_intent && !self.hides_intent;
+        match (self.sound.place(&View { owner_has_intent, ..*view }), &self.unnoted) {
+            (Placement::Replicate, Some(unnoted)) => {
+                unnoted.add(view.key, view.requester);
+                Placement::Keep
+            }
+            (placement, _) => placement,
+        }
+    }
+
+    fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock {
+        self.sound.act_before(worker, clock)
+    }
+
+    fn relocates_under_intent(&self) -> bool {
+        self.hides_intent || self.sound.relocates_under_intent()
+    }
+
+    fn supply(&self) -> Supply {
+        self.sound.supply()
+    }
+
+    fn replicates(&self) -> bool {
+        self.sound.replicates()
+    }
+}
