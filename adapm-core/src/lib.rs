@@ -43,8 +43,6 @@ pub mod layout;
 pub mod link;
 pub mod node_set;
 pub mod observe;
-#[cfg(feature = "planted")]
-pub mod planted;
 pub mod policy;
 pub mod route;
 pub mod slot;

@@ -71,8 +71,6 @@ pub(super) struct Ctx<E: Env> {
     pub(super) lost: NodeSet,
     /// The first of them: from then on nothing is asked of other nodes.
     pub(super) first_lost: Option<NodeId>,
-    #[cfg(feature = "planted")]
-    pub(super) bug: Option<crate::planted::Bug>,
 }
 
 impl<E: Env> Ctx<E> {
@@ -95,8 +93,6 @@ impl<E: Env> Ctx<E> {
             stats: Stats::default(),
             lost: NodeSet::new(),
             first_lost: None,
-            #[cfg(feature = "planted")]
-            bug: None,
             config,
             layout,
             store,
@@ -122,7 +118,7 @@ impl<E: Env> Ctx<E> {
 
     pub(super) fn send(&mut self, to: NodeId, message: Message) {
         debug_assert_ne!(to, self.config.node, "no message is sent to oneself");
-        if self.is_lost(to) && !planted!(self, WriteToLost) {
+        if self.is_lost(to) {
             return;
         }
         if !message.is_control() {
@@ -325,13 +321,7 @@ impl<E: Env> Ctx<E> {
 
     /// Refreshes a replica.
     pub(super) fn refresh(&self, key: Key, version: Version, value: &[E::Value]) {
-        let over = planted!(self, RefreshOverPending);
-        self.store.with_slot(key, |mut slot| {
-            slot.refresh(version, value);
-            if over {
-                slot.value.copy_from_slice(value);
-            }
-        });
+        self.store.with_slot(key, |mut slot| slot.refresh(version, value));
     }
 
     /// A replica is gone with its owner, and with it what it had not sent.
@@ -363,7 +353,7 @@ impl<E: Env> Ctx<E> {
         };
         let far = keys.iter().find(|key| !local(key))?;
         let hop = self.first_hop(*far, self.peek(*far)).node;
-        Some(if self.is_lost(hop) || planted!(self, NameHopAsLost) { hop } else { first })
+        Some(if self.is_lost(hop) { hop } else { first })
     }
 
     /// Learns where a key is, if this node keeps such facts.

@@ -20,20 +20,6 @@
 //! need; what they ask of another machine they say as an `effect`, which the engine follows in the same input. No machine calls
 //! another one: in which order several of them act stands in `steps`.
 
-/// Whether a mistake is planted: a run-time value of the feature `planted`, `false` without it.
-macro_rules! planted {
-    ($ctx:expr, $bug:ident) => {{
-        #[cfg(feature = "planted")]
-        let planted = $ctx.bug == Some(crate::planted::Bug::$bug);
-        #[cfg(not(feature = "planted"))]
-        let planted = {
-            let _ = &$ctx;
-            false
-        };
-        planted
-    }};
-}
-
 mod budget;
 mod collective;
 mod ctx;
@@ -242,9 +228,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 }
                 Effect::Unpark(key) => {
                     for entry in self.operations.take_parked(key) {
-                        if !planted!(self.ctx, ForgetParkedEntries) {
-                            self.serve(entry.borrowed());
-                        }
+                        self.serve(entry.borrowed());
                     }
                 }
                 Effect::AskedBefore { key, asked } => self.intents.note_asked_before(key, asked),
@@ -262,15 +246,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.collectives.start_due_wave(&mut self.ctx);
         while let Some((wave, settles)) = self.collectives.take_probe() {
             if settles {
-                let is_meant = !planted!(self.ctx, QuiesceWhileBusy);
-                let begun = self.begun(|_| is_meant);
+                let begun = self.begun(|_| true);
                 self.collectives.settle(wave, begun);
                 self.progress_syncs();
                 continue;
             }
             // Intents of workers that have ended still have replicas to release.
             let unretired = self.collectives.is_leaving() && self.intents.has_signals();
-            let busy = (unretired || !self.is_at_rest()) && !planted!(self.ctx, QuiesceWhileBusy);
+            let busy = unretired || !self.is_at_rest();
             self.collectives.report(&mut self.ctx, wave, busy);
         }
     }
@@ -298,21 +281,15 @@ impl<S: Store, P: Policy> Engine<S, P> {
         if from == config.node || from.index() >= config.nodes {
             return Err(blame(Fault::UnknownNode(from)));
         }
-        if self.ctx.is_lost(from) && !planted!(self.ctx, HeedLost) {
+        if self.ctx.is_lost(from) {
             return Ok(());
         }
         shape::check::<S::Value>(&message, &self.ctx.layout, config.nodes, config.channel, config.channels)
             .map_err(blame)?;
-        if !planted!(self.ctx, DeafToAnswers) {
-            self.watch.hear(from);
-        }
+        self.watch.hear(from);
         let control = message.is_control();
-        let answers = planted!(self.ctx, AnswerRefused) && matches!(*message.body, Body::SyncRequest(_));
         let Message { body, values } = message;
         let values = values.values::<S::Value>();
-        if planted!(self.ctx, CountRefused) && !control {
-            self.ctx.stats.messages_applied += 1;
-        }
         let verdict = match *body {
             Body::SyncRequest(request) => {
                 let (dirty, asked) = (self.round.dirty(), (from, request));
@@ -327,7 +304,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
             Body::Forward(forward) => self.handle_forward(from, forward, values),
             Body::Operation(operation) => self.handle_operation(from, operation, values),
             Body::Answer(answer) => {
-                self.operations.handle_answer(&mut self.ctx, &self.intents, from, answer, values)
+                self.operations.handle_answer(&mut self.ctx, &self.intents, from, answer, values);
+                Ok(())
             }
             Body::Retry(retry) => self.handle_retry(from, retry),
             Body::Residence(residence) => self.residences.handle_residence(&mut self.ctx, from, residence),
@@ -335,13 +313,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
             Body::Barrier(barrier) => self.collectives.handle_barrier(&mut self.ctx, from, barrier),
             Body::Quiesce(quiesce) => self.collectives.handle_quiesce(&mut self.ctx, from, quiesce),
         };
-        if answers && verdict.is_err() {
-            self.ctx.send(from, Message::bare(Body::SyncResponse(Default::default())));
-        }
         verdict.map_err(blame)?;
         if !control {
             self.collectives.note_applied(from);
-            self.ctx.stats.messages_applied += u64::from(!planted!(self.ctx, CountRefused));
+            self.ctx.stats.messages_applied += 1;
         }
         Ok(())
     }
@@ -413,11 +388,5 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let (unanswered, waiting, parked) = self.operations.view(key);
         let intent_count = self.intents.count(key);
         KeyView { word, version, holders, stale, intent_count, parked, unanswered, waiting }
-    }
-
-    /// Plants a mistake, to prove that the suites find it.
-    #[cfg(feature = "planted")]
-    pub fn plant(&mut self, bug: crate::planted::Bug) {
-        self.ctx.bug = Some(bug);
     }
 }

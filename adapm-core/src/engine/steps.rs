@@ -248,7 +248,6 @@ impl<S: Store, P: Policy> Engine<S, P> {
             if !is_awaited(self, key, ticket) {
                 continue;
             }
-            self.operations.spoil(&self.ctx, key);
             let there = Location { node: from, counter };
             match kind {
                 GrantKind::Owner => self.arrive(key, State::Requested, there, version, Some(value)),
@@ -328,7 +327,6 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return;
         }
         match self.ctx.state(key) {
-            State::Replica if planted!(self.ctx, ForgetRelease) => {}
             State::Replica => self.round.release_later(key),
             State::Main => self.ownership.reconsider(&mut self.ctx, &self.intents, key),
             State::None => self.operations.advance(&mut self.ctx, &self.intents, key),
@@ -356,7 +354,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             }
         }
         for (&key, ticket) in retry.operations.iter().zip(tickets) {
-            self.operations.handle_retry(&self.ctx, from, (key, ticket));
+            self.operations.handle_retry(from, (key, ticket));
         }
         Ok(())
     }
@@ -417,9 +415,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 let payload = take(&mut rest, if is_pull { 0 } else { self.ctx.value_len(key) });
                 let asker = next();
                 let by = (asker.by, asker.reply());
-                if asker.origin == self.ctx.config.node
-                    && !self.operations.awaits_answer(&self.ctx, by, key, is_pull)
-                {
+                if asker.origin == self.ctx.config.node && !self.operations.awaits_answer(by, key, is_pull) {
                     continue;
                 }
                 let asked = match access {
@@ -455,7 +451,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return Ok(());
         }
         self.ctx.first_lost.get_or_insert(node);
-        let mut ops = self.operations.give_up(&self.ctx, node);
+        let mut ops = self.operations.give_up();
         ops.extend(self.collectives.give_up());
         for op in ops {
             self.ctx.fail(op, OpError::lost(node));
@@ -463,8 +459,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         // Requests to survivors stay: they are answered.
         self.round.forget_peer(&self.ctx, node);
         self.intents.give_up(&mut self.ctx);
-        let orphans = if planted!(self.ctx, KeepOrphan) { Vec::new() } else { self.ctx.replicas_of(node) };
-        for key in orphans {
+        for key in self.ctx.replicas_of(node) {
             self.ctx.abandon_replica(key);
         }
         self.residences.forget_peer(&mut self.ctx, node);

@@ -43,11 +43,7 @@ impl Watch {
 
     /// Returns true if the peers are to be looked at now.
     pub(super) fn is_due(&self, ctx: &Ctx<impl Env>) -> bool {
-        self.due(ctx).is_some()
-    }
-
-    fn due(&self, ctx: &Ctx<impl Env>) -> Option<Instant> {
-        self.next_look_at(ctx).filter(|due| *due <= ctx.now)
+        self.next_look_at(ctx).is_some_and(|due| due <= ctx.now)
     }
 
     /// Returns true if nobody looks at the peers yet, and somebody would if something were waited for.
@@ -64,23 +60,21 @@ impl Watch {
     /// Looks at the peers, if that is due: at those of which `owes` says that they owe an answer. The others are asked for one where
     /// something is waited for.
     pub(super) fn look(&mut self, ctx: &mut Ctx<impl Env>, waits: bool, owes: impl Fn(NodeId) -> bool) {
-        let Some(due) = self.due(ctx) else { return };
+        if !self.is_due(ctx) {
+            return;
+        }
         self.next = None;
-        let looks = if planted!(ctx, CountAbsence) { looks_since(ctx, due) } else { 1 };
-        let counts_all = planted!(ctx, BlameUnasked);
-        let asks = waits && !planted!(ctx, NeverAskIdle);
         for node in ctx.peers() {
             let unheard = &mut self.unheard[node.index()];
-            if !owes(node) && !counts_all {
+            if !owes(node) {
                 *unheard = 0;
-                if asks {
+                if waits {
                     ctx.ask(Effect::Ask(node));
                 }
                 continue;
             }
-            let before = *unheard;
-            *unheard = before.saturating_add(looks);
-            if before < LOOKS && *unheard >= LOOKS {
+            *unheard = unheard.saturating_add(1);
+            if *unheard == LOOKS {
                 ctx.tell(Event::Unresponsive { node });
             }
         }
@@ -91,9 +85,7 @@ impl Watch {
         if node.index() >= ctx.config.nodes || node == ctx.config.node {
             return Err(OpError::NotAPeer { node });
         }
-        if !planted!(ctx, DeafToAnswers) {
-            self.hear(node);
-        }
+        self.hear(node);
         Ok(())
     }
 
@@ -101,12 +93,6 @@ impl Watch {
     pub(super) fn hear(&mut self, node: NodeId) {
         self.unheard[node.index()] = 0;
     }
-}
-
-/// The planted mistake: the looks that there would have been until now.
-fn looks_since(ctx: &Ctx<impl Env>, due: Instant) -> u8 {
-    let interval = ctx.config.unresponsive_nanos.unwrap_or_default() / u64::from(LOOKS);
-    u8::try_from(1 + ctx.now.nanos_since(due) / interval.max(1)).unwrap_or(u8::MAX)
 }
 
 /// Looks in a row without a word of a peer that owes an answer, after which it is unresponsive.

@@ -29,17 +29,6 @@
 //! Deliberately absent: retransmission on a pipe that is up (pipes do not lose packets without breaking), encryption, the
 //! handshake that says who the peer is, and reconnecting, which are the transport's.
 
-/// Whether a mistake is planted: a run-time value of the feature `planted`, `false` without it.
-macro_rules! planted {
-    ($session:expr, $bug:ident) => {{
-        #[cfg(feature = "planted")]
-        let planted = $session.bug == Some(crate::planted::LinkBug::$bug);
-        #[cfg(not(feature = "planted"))]
-        let planted = false;
-        planted
-    }};
-}
-
 mod assembly;
 mod config;
 mod error;

@@ -103,8 +103,6 @@ pub struct Session {
     is_drained: bool,
     has_left: bool,
     events: VecDeque<Event>,
-    #[cfg(feature = "planted")]
-    bug: Option<crate::planted::LinkBug>,
 }
 
 impl Session {
@@ -128,8 +126,6 @@ impl Session {
             is_drained: false,
             has_left: false,
             events: VecDeque::new(),
-            #[cfg(feature = "planted")]
-            bug: None,
         }
     }
 
@@ -146,7 +142,7 @@ impl Session {
         let bytes = self.outbox.bytes() + frame.len();
         let is_full = self.outbox.packets() > 0
             && (packets > self.config.window_packets || bytes > self.config.window_bytes);
-        if is_full && !planted!(self, IgnoreWindow) {
+        if is_full {
             self.is_refusing = true;
             return Err(SendRefusal::Full);
         }
@@ -164,9 +160,6 @@ impl Session {
         } else {
             let mut frame = Frame { head: goodbye::bytes_of(farewell), ..Frame::default() };
             self.outbox.push(Kind::Bye, &mut frame, self.config.cut_bytes());
-            if planted!(self, DrainEarly) {
-                self.end();
-            }
         }
     }
 
@@ -185,20 +178,11 @@ impl Session {
         (self.is_up, self.wrote) = (true, now);
         // Something is said at once: what came before a pause, or a pipe that carries nothing, must not count for long.
         self.owes = Some(now);
-        if !planted!(self, ForgetUnacknowledged) {
-            self.outbox.rewind();
-        }
+        self.outbox.rewind();
         self.acknowledge(now, peer_expects);
         self.vigil.renew(now);
         self.note_resume(now);
         self.pace.restart(self.stalls >= STALLS_CAREFUL, &self.config);
-        if planted!(self, ResumeCountsAsLife) {
-            self.hear(now);
-            self.vigil.progress(now, self.outbox.packets() > 0);
-        }
-        if planted!(self, ForgetParts) {
-            self.assembly.clear();
-        }
         Ok(())
     }
 
@@ -231,14 +215,7 @@ impl Session {
         let is_next = header.seq == self.expects;
         let arrival = match header.kind {
             Kind::Ack | Kind::Heartbeat => Arrival::Control,
-            _ if !is_next => {
-                if header.kind == Kind::Data && planted!(self, RepeatDelivery) {
-                    core::mem::swap(packet, frame);
-                    Arrival::Deliver
-                } else {
-                    Arrival::Duplicate
-                }
-            }
+            _ if !is_next => Arrival::Duplicate,
             _ if self.has_left => return Err(LinkError::BehindBye),
             Kind::Part => {
                 self.assembly.check(packet)?;
@@ -278,7 +255,7 @@ impl Session {
     /// Bytes came on the pipe, be they less than a packet: a large one on a slow pipe shows that the peer lives long before
     /// it is whole.
     pub fn handle_bytes(&mut self, now: Instant) {
-        if self.is_up && !planted!(self, DeafToBytes) {
+        if self.is_up {
             self.hear(now);
         }
     }
@@ -322,8 +299,7 @@ impl Session {
         };
         self.owes = None;
         self.wrote = now;
-        let ack = if planted!(self, AcknowledgeAhead) { self.expects.next() } else { self.expects };
-        Some((Header { kind, seq, ack, wants_ack }, content))
+        Some((Header { kind, seq, ack: self.expects, wants_ack }, content))
     }
 
     /// What happened since the last call, in order.
@@ -383,12 +359,6 @@ impl Session {
         (self.outbox.packets(), self.outbox.bytes())
     }
 
-    /// Plants a mistake, to prove that the suites find it.
-    #[cfg(feature = "planted")]
-    pub fn plant(&mut self, bug: crate::planted::LinkBug) {
-        self.bug = Some(bug);
-    }
-
     fn hear(&mut self, now: Instant) {
         if self.vigil.hear(now) {
             self.events.push_back(Event::Recovered);
@@ -397,14 +367,12 @@ impl Session {
 
     /// The next numbered packet, if the pace admits one.
     fn write_numbered(&mut self, now: Instant) -> Option<(Kind, Seq, Content)> {
-        if !self.pace.admits(self.outbox.under_way()) && !planted!(self, IgnorePace) {
+        if !self.pace.admits(self.outbox.under_way()) {
             self.pace.note_limiting();
             return None;
         }
         let numbered = self.outbox.write_next(now)?;
-        if !planted!(self, IgnoreStall) {
-            self.vigil.wait(now);
-        }
+        self.vigil.wait(now);
         Some(numbered)
     }
 
@@ -415,8 +383,7 @@ impl Session {
 
     fn acknowledge(&mut self, now: Instant, ack: Seq) {
         if let Some(acknowledged) = self.outbox.acknowledge(ack) {
-            let is_waiting = self.outbox.packets() > 0 && !planted!(self, IgnoreStall);
-            self.vigil.progress(now, is_waiting);
+            self.vigil.progress(now, self.outbox.packets() > 0);
             self.pace.acknowledged(now, acknowledged, !self.outbox.is_written(), &self.config);
             self.passed = self.passed.max(acknowledged.largest);
             self.stalls = 0;
@@ -425,9 +392,7 @@ impl Session {
             && 2 * self.outbox.bytes() <= self.config.window_bytes;
         if self.is_refusing && (has_room || self.outbox.packets() == 0) {
             self.is_refusing = false;
-            if !planted!(self, ForgetRoom) {
-                self.events.push_back(Event::Room);
-            }
+            self.events.push_back(Event::Room);
         }
         if self.has_closed && self.outbox.packets() == 0 {
             self.end();
@@ -452,7 +417,7 @@ impl Session {
     /// Nothing more has to reach the peer.
     fn end(&mut self) {
         // Whoever waits for room learns that there is nobody to send to.
-        if core::mem::take(&mut self.is_refusing) && !planted!(self, ForgetRoom) {
+        if core::mem::take(&mut self.is_refusing) {
             self.events.push_back(Event::Room);
         }
         if self.has_closed && !core::mem::replace(&mut self.is_drained, true) {

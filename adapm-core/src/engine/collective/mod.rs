@@ -187,8 +187,7 @@ impl Collectives {
         is_unfinished: impl Fn(OpId) -> bool,
         concerned: impl Fn() -> I,
     ) {
-        let ignores_marks = planted!(ctx, QuiesceWhileBusy);
-        for caller in self.syncs.progress(is_unfinished, concerned, ignores_marks) {
+        for caller in self.syncs.progress(is_unfinished, concerned) {
             match caller {
                 Caller::Worker(op) => ctx.done(op, Vec::new()),
                 Caller::Wave(wave) => self.report(ctx, wave, false),

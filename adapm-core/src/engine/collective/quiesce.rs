@@ -264,7 +264,7 @@ impl Quiesces {
         let rest = !busy && total.sent == total.applied;
         self.wave = None;
         match kind {
-            WaveKind::Settle { is_second: false } if !planted!(ctx, SettleOnce) => {
+            WaveKind::Settle { is_second: false } => {
                 self.start_wave(ctx, WaveKind::Settle { is_second: true });
             }
             WaveKind::Settle { .. } => self.announce_rest(ctx, presence),

@@ -100,7 +100,6 @@ impl Syncs {
         &mut self,
         is_unfinished: impl Fn(OpId) -> bool,
         concerned: impl Fn() -> I,
-        ignores_marks: bool,
     ) -> Vec<Caller> {
         let mut done = Vec::new();
         for SyncWait { caller, begun, peers } in &mut self.waits {
@@ -110,8 +109,7 @@ impl Syncs {
             if begun.ops.is_empty() && begun.requests == 0 && peers.is_none() {
                 *peers = Some(concerned().map(|node| Awaited { node, is_covered: false }).collect());
             }
-            let hurries = ignores_marks && matches!(caller, Caller::Wave(_));
-            if hurries || peers.as_ref().is_some_and(Vec::is_empty) {
+            if peers.as_ref().is_some_and(Vec::is_empty) {
                 done.push(*caller);
             }
         }

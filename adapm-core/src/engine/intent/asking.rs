@@ -32,9 +32,6 @@ impl Intents {
         let mut keys = Vec::new();
         let free = ctx.nodes().zip(&mut self.deferred).filter(|(node, _)| !owes(*node));
         for (_, deferred) in free {
-            if planted!(ctx, ForgetLate) {
-                deferred.clear();
-            }
             keys.extend(deferred.take(most));
         }
         keys.extend(self.listed.drain(..most.min(self.listed.len())));
@@ -166,7 +163,7 @@ impl Intents {
         if word.state() != State::Requested {
             return false;
         }
-        if ctx.first_lost.is_some() || planted!(ctx, BelieveAnyGrant) {
+        if ctx.first_lost.is_some() {
             return true;
         }
         let Some((to, round)) = self.asked_for(ctx, key, word) else { return false };

@@ -23,8 +23,7 @@ use crate::engine::entry::{Access, Activity, Entry};
 use crate::engine::input::OpId;
 use crate::engine::intent::Intents;
 use crate::engine::outgoing;
-use crate::error::Fault;
-use crate::id::{Counter, Key, NodeId, Ticket};
+use crate::id::{Key, NodeId, Ticket};
 use crate::route::Hop;
 use crate::slot::{Location, Pushed, State};
 use crate::store::{self, Store};
@@ -140,8 +139,7 @@ impl<V: Value> Operations<V> {
     fn submit(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, intents: &Intents, key: Key, item: Item) {
         let word = ctx.word(key);
         let asked = ctx.first_hop(key, word);
-        let may_leave =
-            word.state() == State::None && !intents.is_wanted(key) && !acknowledges_early(ctx, item.access);
+        let may_leave = word.state() == State::None && !intents.is_wanted(key);
         let queue = match self.queues.entry(key) {
             MapEntry::Vacant(place) if may_leave => {
                 let payload = payload_of(&self.ops, item, ctx.value_len(key));
@@ -255,17 +253,11 @@ impl<V: Value> Operations<V> {
             }
             items.push(item);
         }
-        let Some(first) = items.first() else { return false };
-        let early = acknowledges_early(ctx, access);
-        if early && payload.is_empty() {
-            payload.extend_from_slice(part(first).expect("just seen"));
+        if items.is_empty() {
+            return false;
         }
-        let acknowledged = if early { mem::take(&mut items) } else { SmallVec::new() };
         queue.unanswered = Some(Unanswered { access, items, payload, asked, secret: Ticket::NONE });
         self.transmit(ctx, key, asked);
-        for item in acknowledged {
-            self.finish(ctx, item.op);
-        }
         true
     }
 
@@ -295,17 +287,10 @@ impl<V: Value> Operations<V> {
     }
 
     /// Returns true if an operation on `key`, a pull or not, is unanswered, and has reached `from` to judge by the ticket.
-    pub(super) fn awaits_answer(
-        &self,
-        ctx: &Ctx<impl Env<Value = V>>,
-        (from, ticket): (NodeId, Ticket),
-        key: Key,
-        is_pull: bool,
-    ) -> bool {
+    pub(super) fn awaits_answer(&self, (from, ticket): (NodeId, Ticket), key: Key, is_pull: bool) -> bool {
         let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
         unanswered.is_some_and(|unanswered| {
-            (unanswered.access == Access::Pull) == is_pull
-                && (planted!(ctx, BelieveAnyAnswer) || unanswered.has_reached(from, key, ticket))
+            (unanswered.access == Access::Pull) == is_pull && unanswered.has_reached(from, key, ticket)
         })
     }
 
@@ -318,15 +303,9 @@ impl<V: Value> Operations<V> {
         from: NodeId,
         answer: Answer,
         values: &[V],
-    ) -> Result<(), Fault> {
-        if ctx.first_lost.is_some() && !planted!(ctx, BlameLateAnswer) {
-            return Ok(());
-        }
-        if planted!(ctx, BlameLateAnswer) {
-            let mut keys = answer.pulls.keys.iter().chain(answer.done.keys.iter());
-            if let Some(key) = keys.find(|key| self.activity(**key) != Activity::Unanswered) {
-                return Err(Fault::Impossible(*key));
-            }
+    ) {
+        if ctx.first_lost.is_some() {
+            return;
         }
         let mut tickets = answer.tickets.iter().copied().chain(core::iter::repeat(Ticket::NONE));
         let mut rest = values;
@@ -336,13 +315,12 @@ impl<V: Value> Operations<V> {
                 let (value, behind) = rest.split_at(if is_pull { ctx.value_len(key) } else { 0 });
                 rest = behind;
                 let ticket = tickets.next().expect("tickets do not end");
-                if self.awaits_answer(ctx, (from, ticket), key, is_pull) {
+                if self.awaits_answer((from, ticket), key, is_pull) {
                     ctx.learn(key, Location { node: from, counter });
                     self.note_executed(ctx, intents, key, value);
                 }
             }
         }
-        Ok(())
     }
 
     /// The owner has executed the unanswered operation on `key`; `value` is what a pull read.
@@ -397,15 +375,9 @@ impl<V: Value> Operations<V> {
     }
 
     /// `from` has turned entries away. What has not reached it it cannot: to ask again meanwhile would be to ask twice.
-    pub(super) fn handle_retry(
-        &mut self,
-        ctx: &Ctx<impl Env<Value = V>>,
-        from: NodeId,
-        (key, ticket): (Key, Ticket),
-    ) {
+    pub(super) fn handle_retry(&mut self, from: NodeId, (key, ticket): (Key, Ticket)) {
         let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
-        let believes = planted!(ctx, BelieveAnyRetry);
-        if unanswered.is_some_and(|unanswered| believes || unanswered.has_reached(from, key, ticket)) {
+        if unanswered.is_some_and(|unanswered| unanswered.has_reached(from, key, ticket)) {
             self.resend.push(key);
         }
     }
@@ -435,9 +407,6 @@ impl<V: Value> Operations<V> {
         let Some(queue) = self.queues.get_mut(&key) else { return };
         debug_assert!(queue.set_sent, "only a set that was sent is installed");
         let item = queue.pop().expect("a sent set stays at the front");
-        if planted!(ctx, EndTwice) {
-            ctx.done(item.op, Vec::new());
-        }
         self.finish(ctx, item.op);
         self.advance(ctx, intents, key);
     }
@@ -448,22 +417,15 @@ impl<V: Value> Operations<V> {
         match hop {
             Hop::Here => unreachable!("an owner serves what reaches it"),
             Hop::Next(location) => {
-                let forgetful = planted!(ctx, ForgetForwardCounter);
-                let counter = if forgetful { Counter(0) } else { location.counter };
                 let ticket = asker.onward(key);
                 let asked = asked.map(<[V]>::to_vec);
-                let passed = outgoing::Passed { key, counter, ticket, asked };
+                let passed = outgoing::Passed { key, counter: location.counter, ticket, asked };
                 ctx.outgoing.add_forward(location.node, asker.origin, asker.hops.saturating_add(1), passed);
             }
             // The grant that would let it go on may be gone, and its origin will fail it.
             Hop::Park if ctx.first_lost.is_some() => {}
             Hop::Park if self.parked.has_room(asker.origin, ctx.config.parked_max) => self.parked.park(entry),
-            Hop::Park => {
-                if planted!(ctx, ParkAndTurnAway) && matches!(asked, super::entry::AskedFor::Push(_)) {
-                    self.parked.park(entry);
-                }
-                self.turn_away(ctx, entry);
-            }
+            Hop::Park => self.turn_away(ctx, entry),
         }
     }
 
@@ -493,45 +455,14 @@ impl<V: Value> Operations<V> {
     }
 
     /// A peer is lost: gives up everything that waits. Returns the operations that fail, ascending.
-    pub(super) fn give_up(&mut self, ctx: &Ctx<impl Env<Value = V>>, lost: NodeId) -> Vec<OpId> {
-        let spared = if planted!(ctx, ForgetForwarded) { self.sent_elsewhere(ctx, lost) } else { Vec::new() };
-        let mut ops = self.unfinished(|_| true);
-        ops.retain(|op| !spared.contains(op));
+    pub(super) fn give_up(&mut self) -> Vec<OpId> {
+        let ops = self.unfinished(|_| true);
         self.ops.clear();
         self.queues = KeyMap::default();
         self.sets = Vec::new();
         self.resend = Vec::new();
         self.parked.clear();
         ops
-    }
-
-    /// The planted mistake: operations whose message left for a survivor, who may have forwarded it to the lost node.
-    fn sent_elsewhere(&self, ctx: &Ctx<impl Env<Value = V>>, lost: NodeId) -> Vec<OpId> {
-        let away = |key: &Key| ctx.first_hop(*key, ctx.word(*key)).node != lost;
-        let queues = self.queues.iter().filter(|(key, _)| away(key));
-        let unanswered = queues.filter_map(|(_, queue)| queue.unanswered.as_ref());
-        unanswered.flat_map(|unanswered| unanswered.items.iter().map(|item| item.op)).collect()
-    }
-
-    /// The planted mistakes with operations that wait for a grant.
-    pub(super) fn spoil(&mut self, ctx: &Ctx<impl Env<Value = V>>, key: Key) {
-        if planted!(ctx, ForgetParked) {
-            self.queues.remove(&key);
-        }
-        if planted!(ctx, ReverseParked)
-            && let Some(queue) = self.queues.get_mut(&key)
-        {
-            queue.waiting.make_contiguous().reverse();
-        }
-    }
-}
-
-/// The planted mistakes of a node that says an operation is done when it leaves.
-fn acknowledges_early(ctx: &Ctx<impl Env>, access: Access) -> bool {
-    match access {
-        Access::Pull => false,
-        Access::Push => planted!(ctx, AcknowledgeEarly),
-        Access::Set => planted!(ctx, AcknowledgeSetEarly),
     }
 }
 

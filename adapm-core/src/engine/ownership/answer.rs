@@ -14,7 +14,6 @@ use crate::engine::outgoing::GrantDraft;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::route::{self, Hop};
-use crate::slot::State;
 use crate::store::{self, Store};
 use crate::time::Instant;
 use crate::value::{Block, Value};
@@ -36,7 +35,7 @@ impl Ownership {
         (from, request): (NodeId, SyncRequest),
         values: &[V],
     ) -> Result<(), Fault> {
-        self.check_request(from, &request, planted!(ctx, SkipForeignDelta))?;
+        self.check_request(from, &request)?;
         let holder = &mut self.holders[from.index()];
         let since = holder.answered.replace(ctx.now);
         holder.told = false;
@@ -44,7 +43,7 @@ impl Ownership {
         if let Some(since) = since {
             ctx.stats.check_age.record(ctx.now.nanos_since(since));
         }
-        if request.sync && !planted!(ctx, IgnoreSyncMark) {
+        if request.sync {
             self.fold_for(ctx, from, dirty);
         }
         self.apply_changes(ctx, intents, from, &request, values);
@@ -99,10 +98,10 @@ impl Ownership {
     }
 
     /// Whatever a request says must be possible: a delta, set or release meets its owner, who knows the holder.
-    fn check_request(&self, from: NodeId, request: &SyncRequest, skips_foreign: bool) -> Result<(), Fault> {
+    fn check_request(&self, from: NodeId, request: &SyncRequest) -> Result<(), Fault> {
         for key in request.deltas.iter().chain(request.sets.iter()).chain(request.releases.iter()) {
             // Whoever knows the holders of a key owns it.
-            if !self.is_holder(*key, from) && !skips_foreign {
+            if !self.is_holder(*key, from) {
                 return Err(Fault::Impossible(*key));
             }
         }
@@ -145,38 +144,26 @@ impl Ownership {
             store::prefetch_ahead(&ctx.store, at, |at| request.deltas.get(at).copied());
             let (delta, behind) = rest.split_at(ctx.value_len(key));
             rest = behind;
-            if planted!(ctx, SkipForeignDelta) && ctx.state(key) != State::Main {
-                continue;
-            }
             let is_changed = ctx.store.with_slot(key, |mut slot| {
                 let is_changed = slot.fold();
                 slot.apply(delta);
                 is_changed
             });
-            if is_changed {
-                self.mark_stale(ctx, key, None);
-            } else if !planted!(ctx, SkipStale) {
-                self.mark_stale(ctx, key, Some(from));
-            }
+            self.mark_stale(ctx, key, if is_changed { None } else { Some(from) });
         }
         for &key in request.sets.iter() {
             let (value, behind) = rest.split_at(ctx.value_len(key));
             rest = behind;
-            let drops = planted!(ctx, DropSet);
             ctx.store.with_slot(key, |mut slot| {
                 // All holders are told of the set, and with it of what workers changed before.
                 let _ = slot.fold();
-                if !drops {
-                    slot.set(value);
-                }
+                slot.set(value);
             });
-            self.mark_stale(ctx, key, Some(from).filter(|_| planted!(ctx, SkipSetter)));
+            self.mark_stale(ctx, key, None);
         }
-        if !planted!(ctx, KeepReleased) {
-            for &key in request.releases.iter() {
-                self.fold(ctx, key);
-                self.drop_holder(ctx, intents, key, from);
-            }
+        for &key in request.releases.iter() {
+            self.fold(ctx, key);
+            self.drop_holder(ctx, intents, key, from);
         }
     }
 
@@ -213,11 +200,9 @@ impl Ownership {
                 self.decide_hand_over(key, to);
             }
         }
-        let (early, unfair) = (planted!(ctx, MarkPastDue), planted!(ctx, WaitForLaterChanges));
         let holder = &mut self.holders[to.index()];
         response.more = !holder.due.is_empty();
-        let is_told = |marked: u64| early || (marked <= holder.due_told && (!unfair || !response.more));
-        response.synced = holder.due_marked.is_some_and(is_told);
+        response.synced = holder.due_marked.is_some_and(|marked| marked <= holder.due_told);
         if response.synced {
             holder.due_marked = None;
         }
@@ -249,8 +234,7 @@ impl Ownership {
             };
             let hands_over = matches!(saying, Some(Saying::HandOver { .. }));
             let waits = hands_over && request.sets.binary_search(&key).is_ok();
-            let uncounted = hands_over && planted!(ctx, HandOversUncounted);
-            let is_free = saying.is_none() || waits || uncounted;
+            let is_free = saying.is_none() || waits;
             if !is_free && !room.take(values, ctx.config.block_bytes_max) {
                 break;
             }
@@ -281,11 +265,9 @@ impl Ownership {
         let holding = self.holdings.get_mut(&key)?;
         let is_stale = holding.stale.binary_search_by_key(&to, |(node, _)| *node).is_ok();
         // A decision for another node, which has become the only holder since, stays.
-        let only = holding.nodes.as_slice() == [to] || planted!(ctx, HandOverUnderHolders);
-        if only && holding.hand_over {
+        if holding.nodes.as_slice() == [to] && holding.hand_over {
             if !interested {
-                let reads = !planted!(ctx, HandOverUnread);
-                let with_value = is_stale || (reads && ctx.store.with_slot(key, |slot| slot.word.is_dirty()));
+                let with_value = is_stale || ctx.store.with_slot(key, |slot| slot.word.is_dirty());
                 return Some(Saying::HandOver { with_value });
             }
             holding.hand_over = false;

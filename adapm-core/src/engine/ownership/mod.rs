@@ -150,16 +150,14 @@ impl Ownership {
         localize: bool,
         draft: &mut GrantDraft,
     ) {
-        let owner_has_intent = intents.is_interested(key) && !planted!(ctx, HideOwnIntent);
+        let owner_has_intent = intents.is_interested(key);
         let movable = counter < Counter::MAX;
         let none = NodeSet::new();
         let holders = self.holdings.get(&key).map_or(&none, |holding| &holding.nodes);
         let placement = if localize {
             // The worker's own decision, under every policy (Lapse §3.2).
-            let alone = holders.is_empty() || planted!(ctx, RelocateUnderHolders);
-            if alone && movable { Placement::Relocate } else { Placement::Replicate }
+            if holders.is_empty() && movable { Placement::Relocate } else { Placement::Replicate }
         } else {
-            let holders = if planted!(ctx, HideHolders) { &none } else { holders };
             let wanted = ctx.policy.place(&View { key, requester: origin, holders, owner_has_intent });
             let safe =
                 movable && holders.is_empty() && (!owner_has_intent || ctx.policy.relocates_under_intent());
@@ -201,7 +199,7 @@ impl Ownership {
             return Served::Refused;
         }
         if hop != Hop::Here {
-            return if answers_wrongly(ctx, entry, word) { Served::Done } else { Served::Elsewhere(hop) };
+            return Served::Elsewhere(hop);
         }
         if !moves {
             return self.execute(ctx, asker, key, asked);
@@ -265,22 +263,17 @@ impl Ownership {
         draft: &mut GrantDraft,
     ) {
         let there = Location { node: to, counter: counter.next() };
-        let keep = planted!(ctx, KeepMainCopy);
         draft.add(key, there.counter, GrantKind::Owner, |block| {
             ctx.store.with_slot(key, |mut slot| {
                 block.push(slot.value);
-                if !keep {
-                    slot.hand_over(there);
-                }
+                slot.hand_over(there);
                 (*slot.version, ())
             })
         });
-        if !keep {
-            self.leave(ctx, key, there);
-            // Most keys leave a node that has no intent for them.
-            if intents.knows(key) {
-                ctx.ask(Effect::Left { key, is_turn: ctx.policy.relocates_under_intent() });
-            }
+        self.leave(ctx, key, there);
+        // Most keys leave a node that has no intent for them.
+        if intents.knows(key) {
+            ctx.ask(Effect::Left { key, is_turn: ctx.policy.relocates_under_intent() });
         }
     }
 
@@ -300,11 +293,9 @@ impl Ownership {
                 (*slot.version, ())
             })
         });
-        if !planted!(ctx, ForgetHolder) {
-            let holding = self.holdings.entry(key).or_default();
-            holding.nodes.insert(to);
-            holding.hand_over &= planted!(ctx, HandOverUnderHolders);
-        }
+        let holding = self.holdings.entry(key).or_default();
+        holding.nodes.insert(to);
+        holding.hand_over = false;
         ctx.observe(|observer, now| observer.on_replica_set_up(now, key, to));
     }
 
@@ -322,7 +313,7 @@ impl Ownership {
         let bytes_max = ctx.config.block_bytes_max;
         let there = Location { node: to, counter: ctx.word(key).counter().next() };
         let handed_over = ctx.store.with_slot(key, |mut slot| {
-            let with_value = is_stale || (slot.word.is_dirty() && !planted!(ctx, HandOverUnread));
+            let with_value = is_stale || slot.word.is_dirty();
             let bytes = if with_value { size_of_val(slot.value) } else { 0 };
             if room.is_some_and(|room| !room.widen(bytes, bytes_max)) {
                 return None;
@@ -345,17 +336,13 @@ impl Ownership {
 
     /// The main copy of `key` has left.
     fn leave(&mut self, ctx: &mut Ctx<impl Env>, key: Key, there: Location) {
-        if !planted!(ctx, LeakCopy) {
-            ctx.store.release(key);
-        }
+        ctx.store.release(key);
         if !self.holdings.is_empty() {
             self.holdings.remove(&key);
         }
         let home = Layout::home(key, ctx.config.nodes);
         if home != ctx.config.node && home != there.node {
-            let older = Location { counter: Counter(there.counter.0 - 1), ..there };
-            let owner = if planted!(ctx, OlderResidence) { older } else { there };
-            ctx.outgoing.add_residence(home, key, owner);
+            ctx.outgoing.add_residence(home, key, there);
         }
         ctx.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
     }
@@ -388,9 +375,8 @@ impl Ownership {
     /// Notes that every holder of `key` but `except` lacks a change.
     pub(super) fn mark_stale(&mut self, ctx: &Ctx<impl Env>, key: Key, except: Option<NodeId>) {
         let Some(holding) = self.holdings.get_mut(&key) else { return };
-        let again = planted!(ctx, MarkStaleAgain);
         // Of many holders most are stale already when the next change comes.
-        if holding.stale.len() == holding.nodes.len() && !again {
+        if holding.stale.len() == holding.nodes.len() {
             return;
         }
         let mut at = 0;
@@ -398,7 +384,7 @@ impl Ownership {
             while holding.stale.get(at).is_some_and(|(stale, _)| *stale < node) {
                 at += 1;
             }
-            if again || holding.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
+            if holding.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
                 holding.stale.insert(at, (node, ctx.now));
                 self.holders[node.index()].due.push_back(key);
                 self.newsworthy.push(node);
@@ -432,14 +418,10 @@ impl Ownership {
     fn drop_holder(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, key: Key, node: NodeId) {
         let Some(holding) = self.holdings.get_mut(&key) else { return };
         holding.nodes.remove(node);
-        if !planted!(ctx, KeepStale) {
-            holding.stale.retain(|(stale, _)| *stale != node);
-        }
+        holding.stale.retain(|(stale, _)| *stale != node);
         holding.hand_over = false;
         if holding.nodes.is_empty() {
-            if !planted!(ctx, LeakSideEntry) {
-                self.holdings.remove(&key);
-            }
+            self.holdings.remove(&key);
             ctx.store.with_slot(key, |mut slot| slot.watch(false));
         }
         ctx.observe(|observer, now| observer.on_replica_dropped(now, key, node));
@@ -449,9 +431,6 @@ impl Ownership {
     /// A peer is lost: it is no holder any more.
     pub(super) fn forget_peer(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, node: NodeId) {
         self.holders[node.index()] = Holder::default();
-        if planted!(ctx, KeepLostHolder) {
-            return;
-        }
         let held = self.holdings.iter().filter(|(_, holding)| holding.nodes.contains(node));
         let mut keys: Vec<Key> = held.map(|(key, _)| *key).collect();
         keys.sort_unstable();
@@ -490,24 +469,4 @@ fn may_have_passed(ctx: &Ctx<impl Env>, asker: Asker, key: Key, word: Word) -> b
         || asker.origin == ctx.config.node
         || asker.by == Layout::home(key, ctx.config.nodes)
         || former.is_some_and(|former| former.node == asker.by)
-        || planted!(ctx, BelieveAnyForward)
-}
-
-/// The planted mistakes of a node that is not the owner and answers all the same.
-fn answers_wrongly<V: Value>(ctx: &mut Ctx<impl Env<Value = V>>, entry: &Entry<&[V]>, word: Word) -> bool {
-    let Entry { asker, key, counter, asked } = *entry;
-    let origin = asker.origin;
-    let (pull, push) = (asked == AskedFor::Pull, matches!(asked, AskedFor::Push(_)));
-    let reads = planted!(ctx, AnswerFromReplica) && pull && word.state() == State::Replica;
-    let gone = word.state() == State::None && word.location().is_some();
-    let absorbs = planted!(ctx, ApplyAtStaleOwner) && push && gone;
-    if origin == ctx.config.node || !(reads || absorbs) {
-        return false;
-    }
-    if reads {
-        ctx.outgoing.answer_pull(&ctx.store, origin, key, asker.reply());
-    } else {
-        ctx.outgoing.answer_done(origin, key, counter, asker.reply());
-    }
-    true
 }

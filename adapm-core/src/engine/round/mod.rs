@@ -223,9 +223,6 @@ impl Round {
     fn take_changed(&mut self, ctx: &Ctx<impl Env>, sets: Vec<Key>) -> Vec<Key> {
         let mut keys = sets;
         for peer in self.peers.iter_mut().filter(|peer| peer.outstanding.is_none()) {
-            if planted!(ctx, ForgetLate) {
-                peer.deferred.clear();
-            }
             keys.extend(peer.deferred.take(ctx.config.requests_max.max(1)));
         }
         keys.append(&mut self.dirty);
@@ -312,26 +309,17 @@ impl Round {
         set: Option<&[V]>,
         drafts: &mut Drafts,
     ) {
-        let Candidate { key, to, goes, is_sealed, says: Change { is_dirty, release, len, .. }, .. } =
-            *candidate;
+        let Candidate { key, to, goes, is_sealed, says: Change { is_dirty, release, .. }, .. } = *candidate;
         if !goes {
             return self.peers[to.index()].deferred.put_off(key, is_sealed);
         }
         let draft = drafts.of(to);
-        let lost = release && planted!(ctx, DropDeltaOnRelease);
-        let twice = planted!(ctx, SendDeltaTwice);
-        if is_dirty && !lost {
+        if is_dirty {
             draft.request.deltas.push(key);
         }
         let take = |mut slot: Slot<'_, V>| {
-            if is_dirty && lost {
-                slot.take_delta(&mut alloc::vec![V::default(); len]);
-            } else if is_dirty {
-                let kept = twice.then(|| slot.delta.to_vec());
+            if is_dirty {
                 slot.take_delta_with(|delta| draft.values.push(delta));
-                if let Some(kept) = kept {
-                    slot.delta.copy_from_slice(&kept);
-                }
             }
             // A worker that pushed since the word was read keeps the replica for one more round.
             let released = release && !slot.word.is_dirty();
@@ -357,16 +345,14 @@ impl Round {
 
     /// Returns true if the request to `node` that leaves now carries a mark; what is put off for it now stays behind a mark that
     /// begins. `begin_mark` tells whether a call waits for one.
-    fn takes_mark(&mut self, ctx: &Ctx<impl Env>, node: NodeId, begin_mark: impl FnOnce() -> bool) -> bool {
+    fn takes_mark(&mut self, node: NodeId, begin_mark: impl FnOnce() -> bool) -> bool {
         let peer = &mut self.peers[node.index()];
         if peer.outstanding.is_some() {
             return false;
         }
         if peer.mark == SyncMark::Absent && begin_mark() {
             peer.mark = SyncMark::Sealed;
-            if !planted!(ctx, MarkPastLate) {
-                peer.deferred.seal();
-            }
+            peer.deferred.seal();
         }
         let leaves = peer.mark == SyncMark::Sealed && !peer.deferred.has_sealed();
         if leaves {
@@ -383,7 +369,7 @@ impl Round {
         draft: Option<Box<Draft>>,
         begin_mark: impl FnOnce() -> bool,
     ) {
-        let sync = self.takes_mark(ctx, node, begin_mark);
+        let sync = self.takes_mark(node, begin_mark);
         let peer = &mut self.peers[node.index()];
         let is_empty = draft.as_ref().is_none_or(|draft| draft.is_empty());
         if ctx.is_lost(node) || peer.outstanding.is_some() || (is_empty && !peer.news && !sync) {
@@ -475,9 +461,7 @@ impl Round {
         let peer = mem::take(&mut self.peers[node.index()]);
         // Replicas that have become main copies here may be among them.
         self.dirty.extend(peer.deferred.take_all());
-        if let Some(outstanding) = peer.outstanding
-            && !planted!(ctx, AwaitLost)
-        {
+        if let Some(outstanding) = peer.outstanding {
             self.pace.close(outstanding.round, 1, 0, ctx.now);
         }
     }
