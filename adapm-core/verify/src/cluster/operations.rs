@@ -13,7 +13,8 @@ use crate::oracle::{AccessId, Who};
 use crate::violation::{Violation, hold};
 
 impl Cluster {
-    /// Reads `keys`; [`Cluster::read`] has the result once the operation is done.
+    /// Reads `keys`; [`Calls::read`](crate::calls::Calls::read) has the result once the operation
+    /// is done.
     ///
     /// # Errors
     /// If that breaks an invariant.

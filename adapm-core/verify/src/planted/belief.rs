@@ -1,4 +1,5 @@
-//! Mistakes of a node that believes whoever says something: what comes is given the proof, or the sender, that would be believed.
+//! Mistakes of a node that believes whoever says something: what comes is given the proof, or the
+//! sender, that would be believed.
 
 use std::collections::BTreeMap;
 
@@ -44,8 +45,9 @@ impl Mistake for BelieveAnyForward {
     }
 }
 
-/// What tells of an unanswered entry carries its ticket, whoever says it. With the kinds of messages that are believed, and the
-/// secrets of this node's last requests and operations on each key.
+/// What tells of an unanswered entry carries its ticket, whoever says it. With the kinds of
+/// messages that are believed, and the secrets of this node's last requests and operations on each
+/// key.
 struct BelieveAny {
     believes: fn(&Body) -> bool,
     requests: BTreeMap<Key, Ticket>,

@@ -1,4 +1,5 @@
-//! Mistakes of a driver: which inputs it feeds and when, which dirty keys it hands over, what it makes of a refusal.
+//! Mistakes of a driver: which inputs it feeds and when, which dirty keys it hands over, what it
+//! makes of a refusal.
 
 use std::collections::BTreeMap;
 

@@ -17,8 +17,8 @@ pub(super) struct Taken {
     pub(super) ticket: Ticket,
 }
 
-/// Takes the entries that `drops` names out of `message`. Only of those kinds that mistakes drop: grants, hand-overs and facts about
-/// residences stay.
+/// Takes the entries that `drops` names out of `message`. Only of those kinds that mistakes drop:
+/// grants, hand-overs and facts about residences stay.
 pub(super) fn take(
     message: &mut Message,
     layout: &Layout,

@@ -1,4 +1,5 @@
-//! Mistakes with entries on their way to an owner: operations, forwards, what is turned away, and where keys went.
+//! Mistakes with entries on their way to an owner: operations, forwards, what is turned away, and
+//! where keys went.
 
 use adapm_core::engine::Input;
 use adapm_core::id::{Counter, Key, NodeId};
@@ -174,7 +175,8 @@ impl Mistake for JoinPieces {
     }
 }
 
-/// Appends the entries of `next` to those of `piece`, if both are pieces of one operation. Returns true if they are.
+/// Appends the entries of `next` to those of `piece`, if both are pieces of one operation. Returns
+/// true if they are.
 fn joins(piece: &mut Message, next: &Message) -> bool {
     let (Body::Operation(operation), Body::Operation(more)) = (&mut *piece.body, &*next.body) else {
         return false;

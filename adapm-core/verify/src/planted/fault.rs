@@ -1,5 +1,5 @@
-//! Where a mistake is asked: it changes what is fed to an engine, which dirty keys the engine gets, what it says, and what its
-//! refusals mean.
+//! Where a mistake is asked: it changes what is fed to an engine, which dirty keys the engine gets,
+//! what it says, and what its refusals mean.
 
 use adapm_core::config::NodeConfig;
 use adapm_core::driver::Host;
@@ -25,7 +25,8 @@ pub struct Fault {
     mistake: Box<dyn Mistake>,
 }
 
-/// The engine of `config` that has fed nothing yet, and the mistake around it, with `bug` planted in store or policy if it belongs there.
+/// An engine that has been fed nothing, its main copies in place, and the mistake around it; `bug`
+/// is planted in the store or the policy instead if it belongs there.
 ///
 /// # Panics
 /// If the configuration does not fit the layout.

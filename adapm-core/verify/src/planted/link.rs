@@ -55,7 +55,8 @@ impl fmt::Display for LinkBug {
     }
 }
 
-/// Returns the bug of a link session that `ADAPM_BUG` names: what a [`crate::link::Pair`] without another one has.
+/// Returns the bug of a link session that `ADAPM_BUG` names: what a [`crate::link::Pair`] without
+/// another one has.
 #[must_use]
 pub fn link_bug_from_environment() -> Option<LinkBug> {
     let name = env::var("ADAPM_BUG").ok()?;

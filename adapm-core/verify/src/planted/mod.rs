@@ -1,15 +1,17 @@
-//! Mistakes planted on purpose, at least one per invariant of the protocol (section 8), to prove that the suites find them.
+//! Mistakes planted on purpose, at least one per invariant of the protocol (section 8), to prove
+//! that the suites find them.
 //!
-//! No product file knows of them: a mistake changes what passes between an engine and what is around it. So each is one that
-//! somebody could make when changing the engine, a driver, a store or a policy: it does one small thing wrong and all else right,
-//! and trips no assertion before the checker of its invariant has seen the damage.
+//! No product file knows of them: a mistake changes what passes between an engine and what is
+//! around it. So each is one that somebody could make when changing the engine, a driver, a store
+//! or a policy: it does one small thing wrong and all else right, and trips no assertion before the
+//! checker of its invariant has seen the damage.
 //!
 //! | file | place of the mistakes |
 //! | --- | --- |
 //! | `store` | what a store does under the latch, or tells |
 //! | `policy` | what the policy is told, or says |
-//! | `fault`, `mistake` | where the others are asked: what is fed to an engine, and what it says |
-//! | `requests`, `entries`, `collective` | messages: of rounds, of entries, of barriers and quiesces |
+//! | `fault`, `mistake` | where others are asked: what is fed to an engine, and what it says |
+//! | `requests`, `entries`, `collective` | messages: rounds, entries, barriers and quiesces |
 //! | `belief` | messages: whose they are taken to be |
 //! | `driver` | the duties of a driver |
 //! | `events` | what workers are told |
@@ -54,7 +56,8 @@ pub enum Place {
     Events,
 }
 
-/// Declares the bugs in the order of [`Bug::ALL`]: each with the invariant that it breaks, its place and what the mistake is.
+/// Declares the bugs in the order of [`Bug::ALL`]: each with the invariant that it breaks, its
+/// place and what the mistake is.
 macro_rules! bugs {
     ($($bug:ident breaks $invariant:literal in $place:ident: $mistake:literal;)+) => {
         /// A planted mistake. The number of the invariant that it breaks is [`Bug::invariant`].
@@ -188,7 +191,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// Returns the bug that the environment variable `ADAPM_BUG` names: what [`crate::Setup::new`] plants in every node.
+/// Returns the bug that the environment variable `ADAPM_BUG` names: what [`crate::Setup::new`]
+/// plants in every node.
 ///
 /// # Panics
 /// If the variable names neither a bug nor a [`LinkBug`].

@@ -9,7 +9,8 @@ use adapm_core::policy::{Placement, Policy, Supply, SystemPolicy, View};
 
 use super::Bug;
 
-/// Replicas that a policy wanted and that an owner grants without noting it: the key and the holder.
+/// Replicas that a policy wanted and that an owner grants without noting it: the key and the
+/// holder.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unnoted(Arc<Mutex<BTreeSet<(Key, NodeId)>>>);
 

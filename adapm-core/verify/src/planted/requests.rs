@@ -59,7 +59,8 @@ impl Mistake for DropDeltaOnRelease {
     }
 }
 
-/// The policy wanted to replicate, the engine was told to keep the key, and its refusal becomes a replica.
+/// The policy wanted to replicate, the engine was told to keep the key, and its refusal becomes a
+/// replica.
 struct ForgetHolder(Unnoted);
 
 impl Mistake for ForgetHolder {
@@ -180,8 +181,8 @@ impl Mistake for HandOverUnread {
     }
 }
 
-/// Holders that are forgotten right before a request: the engine reads a release that they have not sent. `picks` tells which, of a
-/// key that is owned here, for an entry of a node.
+/// Holders that are forgotten right before a request: the engine reads a release that they have not
+/// sent. `picks` tells which, of a key that is owned here, for an entry of a node.
 struct Forgotten {
     picks: Picks,
     /// To whom nothing is answered, as they have asked nothing.

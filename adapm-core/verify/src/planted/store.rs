@@ -25,7 +25,8 @@ struct Before {
 }
 
 impl PlantedStore {
-    /// A store for the keys of `layout` that holds nothing, with the mistake `bug` if that is one of stores.
+    /// A store for the keys of `layout` that holds nothing, with the mistake `bug` if that is one
+    /// of stores.
     #[must_use]
     pub fn new(layout: &Layout, bug: Option<Bug>) -> Self {
         let bug = bug.filter(|bug| bug.place() == super::Place::Store);
