@@ -119,6 +119,11 @@ impl Listing<'_> {
             }
             _ => false,
         };
+        self.implemented(place, name, &path);
+    }
+
+    /// Lists what is implemented for a type that users call `path`.
+    fn implemented(&mut self, place: &Place, name: &str, path: &str) {
         for block in self.impls.get(&(place.clone(), name.to_owned())).into_iter().flatten() {
             if let Some((_, of, _)) = &block.trait_ {
                 self.lines.insert(format!(
