@@ -45,7 +45,7 @@ use pipes::Pipes;
 
 /// One node's endpoint of one channel, in its own process or not.
 ///
-/// Memory: what the links keep for retransmission ([`LinkConfig`]), up to 32 MiB of recycled
+/// Memory: what the links keep for retransmission ([`adapm_core::link::LinkConfig`]), up to 32 MiB of recycled
 /// frames, and per pipe 64 KiB, up to 1 MiB that waits to be written, and the packet that arrives.
 ///
 /// ```
