@@ -180,7 +180,9 @@ fn after_test_attribute(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     }
     let close = closing(tokens, at + 1)?;
     let inside = &tokens[at + 2..close];
-    let asks = inside.iter().any(|t| t.text == "test") && !inside.iter().any(|t| t.text == "not");
+    // `not(adapm_loom)` beside it takes nothing away, `not(test)` does.
+    let is_denied = |at: usize| at >= 2 && inside[at - 2].text == "not";
+    let asks = inside.iter().enumerate().any(|(at, token)| token.text == "test" && !is_denied(at));
     asks.then_some(close + 1)
 }
 

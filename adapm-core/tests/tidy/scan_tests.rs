@@ -79,6 +79,7 @@ fn nested_and_macro_written_functions_are_found() {
 fn test_modules_are_found_behind_attributes() {
     let of = |source: &str| test_modules(&tokens(&blank(source)));
     assert_eq!(of("#[cfg(test)]\nmod tests {\n}\n"), [1..=3]);
+    assert_eq!(of("#[cfg(all(test, not(adapm_loom)))]\nmod tests {\n}\n"), [1..=3]);
     assert_eq!(
         of("\n#[cfg(all(test, feature = \"x\"))]\n#[expect(y, reason = \"]\")]\npub(crate) mod t {\n}"),
         [2..=5]
