@@ -52,14 +52,14 @@ pub enum Placement {
 /// What brings copies to the nodes that use them. Who drives an engine has to do what belongs to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Supply {
-    /// Workers signal intent for what they will access.
+    /// Workers signal intent for what they will access (AdaPM §3).
     #[default]
     Intent,
-    /// Workers localize what they will access; intent is not signalled.
+    /// Workers localize what they will access; intent is not signalled (Lapse §3.2).
     Localize,
-    /// Each node signals intent for every key and the whole run, before its workers begin; they signal none.
+    /// Each node signals intent for every key and the whole run, before its workers begin; they signal none (AdaPM §A.1).
     Everything,
-    /// Nothing: accesses of absent keys go to their owners; intent is not signalled.
+    /// Nothing: accesses of absent keys go to their owners; intent is not signalled (AdaPM §A.2).
     Nothing,
 }
 

@@ -63,7 +63,7 @@ fn what_can_be_named_is_listed_and_nothing_else() {
                 ) -> Self { Self { field, secret } }
                 fn own(&self) {}
             }
-            impl Clone for Seen<u8> { fn clone(&self) -> Self { todo!() } }
+            impl Clone for Seen<u8> { fn clone(&self) -> Self { loop {} } }
             pub struct Unseen;
         }
         pub use hidden::Seen;

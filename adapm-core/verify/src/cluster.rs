@@ -124,8 +124,7 @@ impl Cluster {
         keys: &[Key],
         clocks: core::ops::Range<u64>,
     ) -> Result<(), Violation> {
-        let clocks = Clock(clocks.start)..Clock(clocks.end);
-        let intent = Intent { worker: who.1, id, keys: keys.to_vec(), clocks };
+        let intent = intent_of(who, id, keys, clocks);
         self.picture.signalled.push((who.0, intent.clone()));
         self.feed(who.0, Input::Intent(intent))?;
         self.finish_step(who.0)
@@ -142,8 +141,7 @@ impl Cluster {
         keys: &[Key],
         clocks: core::ops::Range<u64>,
     ) -> Result<(), Violation> {
-        let clocks = Clock(clocks.start)..Clock(clocks.end);
-        let intent = Intent { worker: who.1, id, keys: keys.to_vec(), clocks };
+        let intent = intent_of(who, id, keys, clocks);
         self.feed(who.0, Input::TakeBack(intent))?;
         self.finish_step(who.0)
     }
@@ -473,6 +471,12 @@ impl Deref for Cluster {
     fn deref(&self) -> &Picture {
         &self.picture
     }
+}
+
+/// The signal of a worker.
+fn intent_of(who: Who, id: SignalId, keys: &[Key], clocks: core::ops::Range<u64>) -> Intent {
+    let clocks = Clock(clocks.start)..Clock(clocks.end);
+    Intent { worker: who.1, id, keys: keys.to_vec(), clocks }
 }
 
 /// The least time between two rounds of a node.
