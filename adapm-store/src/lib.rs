@@ -136,7 +136,4 @@ pub use sparse::SparseStore;
 
 #[cfg(adapm_loom)]
 #[doc(hidden)]
-pub mod model {
-    //! What the loom suites plant.
-    pub use crate::sync::Mistake;
-}
+pub use sync::primitives as model;

@@ -1,4 +1,4 @@
-//! Both sides of a handshake as machines that eat messages and return messages.
+//! Handshake state machines (dialing and listening side), sans-I/O.
 
 use core::cmp::Ordering;
 
@@ -8,9 +8,7 @@ use adapm_core::link::Seq;
 use super::message::{Hello, Identity, Incarnation, Message, Refuse, Welcome, decode};
 use super::refusal::{Refusal, TokenFault};
 use super::token::Token;
-use crate::net::noise::{
-    Channel, Entropy, Initiator, LinkSecret, Mark, Recordings, Secured, Side, planted, respond,
-};
+use crate::net::noise::{Channel, Entropy, Initiator, LinkSecret, Mark, Recordings, Secured, Side, respond};
 use crate::net::packet::Greeting;
 
 /// What a handshake has come to.
@@ -179,9 +177,6 @@ impl Dialing {
         };
         self.stage = DialStage::Hello(handshake);
         let hello = Some(Message::new(Greeting::Hello, &hello));
-        if planted!(IdentityFirst) {
-            return Ok(Step::Open { last: hello, channel, first: None });
-        }
         Ok(Step::Open { last: None, channel, first: hello })
     }
 
@@ -215,7 +210,7 @@ impl Dialing {
                 refuse.mark.is_some_and(|mark| link.knows(&mark, Side::Listener, &handshake.hash))
             }
             (DialStage::Hello(_), _) => true,
-            _ => !self.has_token || planted!(RumoursBelieved),
+            _ => !self.has_token,
         };
         Ending::Theirs { refusal: refuse.refusal.flipped(), is_sure }
     }
@@ -327,7 +322,7 @@ impl Claim {
     /// Whether the peer knows the secret of that link.
     #[must_use]
     pub fn knows(&self, link: &LinkSecret) -> bool {
-        planted!(LinkUnproved) || self.mark.is_some_and(|mark| link.knows(&mark, self.side, &self.hash))
+        self.mark.is_some_and(|mark| link.knows(&mark, self.side, &self.hash))
     }
 
     /// The secret of a link that begins with this handshake, if that is what the peer means.

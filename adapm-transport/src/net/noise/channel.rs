@@ -51,11 +51,11 @@ impl Channel {
         let Some(ways) = &mut self.0 else { return draft.check() };
         let (key, number) = ways.out.next();
         draft.seal(|clear, head, values| {
-            let first = seal(key, 2 * number, bound_to_head(clear), head);
+            let first = seal(key, 2 * number, clear, head);
             if values.is_empty() {
                 return [first, [0; TAG_BYTES]];
             }
-            [first, seal(key, 2 * number + 1, bound_to_values(&first), values)]
+            [first, seal(key, 2 * number + 1, &first, values)]
         })
     }
 
@@ -70,11 +70,11 @@ impl Channel {
         }
         let (key, number) = ways.back.next();
         let opened = packet.open(|clear: &[u8; CLEAR_BYTES], [first, second], head, values| {
-            open(key, 2 * number, bound_to_head(clear), first, head)
+            open(key, 2 * number, clear, first, head)
                 && if values.is_empty() {
                     second == [0; TAG_BYTES]
                 } else {
-                    open(key, 2 * number + 1, bound_to_values(&first), second, values)
+                    open(key, 2 * number + 1, &first, second, values)
                 }
         });
         ways.is_broken = opened.is_err();
@@ -106,16 +106,6 @@ impl Way {
         self.packets += 1;
         (&self.key, number)
     }
-}
-
-/// What is associated with the head of a packet: all of its header that is not a tag.
-fn bound_to_head(clear: &[u8; CLEAR_BYTES]) -> &[u8] {
-    if planted!(HeaderUnbound) { &[] } else { clear }
-}
-
-/// What is associated with the values of a packet: by the tag of its head, everything else of it.
-fn bound_to_values(first: &[u8; TAG_BYTES]) -> &[u8] {
-    if planted!(ValuesUnbound) { &[] } else { first }
 }
 
 impl fmt::Debug for Way {

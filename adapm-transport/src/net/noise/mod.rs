@@ -16,24 +16,9 @@
 //!
 //! Not here: who the peer is ([`crate::net::hello`]), pipes and time.
 
-/// Whether a mistake is planted, by a test of this crate; `false` in all other builds.
-macro_rules! planted {
-    ($mistake:ident) => {{
-        #[cfg(test)]
-        let planted = $crate::net::noise::mistake::is_planted($crate::net::noise::mistake::Mistake::$mistake);
-        #[cfg(not(test))]
-        let planted = false;
-        planted
-    }};
-}
-
-pub(in crate::net) use planted;
-
 mod channel;
 mod handshake;
 mod link;
-#[cfg(test)]
-pub(in crate::net) mod mistake;
 mod primitives;
 mod recordings;
 #[cfg(test)]

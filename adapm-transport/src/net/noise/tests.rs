@@ -8,7 +8,7 @@ use snow::Builder;
 use super::handshake::PATTERN;
 use super::primitives::Primitives;
 use super::*;
-use crate::net::packet::{Draft, Fault, Incoming, Kind, Outgoing, SEALED_HEADER_BYTES};
+use crate::net::packet::{Draft, Fault, Incoming, Kind, Outgoing, Packet, SEALED_HEADER_BYTES};
 use crate::testing::token;
 
 const LIMIT: usize = 1 << 20;
@@ -215,17 +215,43 @@ fn parts_of_two_packets_do_not_make_one() {
 /// Two connections with the same keys, as there must never be: even then a head does not go with the values of another packet.
 #[test]
 fn values_belong_to_their_head_and_to_no_other() {
-    let is_believed = |mistake| {
-        mistake::with(mistake, || {
-            let ((mut here, mut there), (mut again, _)) = (channels(), channels());
-            let (one, other) = (here.protect(draft(0, 8, 4)), again.protect(draft(0, 7, 4)));
-            let header = [&one.parts()[0][..48], &other.parts()[0][48..]].concat();
-            let mixed = arrived([&header, one.parts()[1], other.parts()[2]]).expect("the header is sound");
-            there.believe(mixed).is_ok()
-        })
-    };
-    assert!(!is_believed(None));
-    assert!(is_believed(Some(mistake::Mistake::ValuesUnbound)), "the test finds nothing");
+    let (mut here, mut there) = channels();
+    let (mut again, _) = channels();
+    let [one, other] = [here.protect(draft(0, 8, 4)), again.protect(draft(0, 7, 4))];
+    assert_eq!(there.believe(head_of_one_and_values_of_the_other(&one, &other)), Err(Fault::Unopened));
+
+    // The same with channels of this test, of which one does not bind values to heads: it believes what was mixed.
+    for binds_values in [true, false] {
+        let [one, other] = [draft(0, 8, 4), draft(0, 7, 4)].map(|draft| seal_first(draft, binds_values));
+        let mixed = head_of_one_and_values_of_the_other(&one, &other);
+        assert_eq!(open_first(mixed, binds_values).is_ok(), !binds_values);
+    }
+    // It is the product's channel but for that.
+    let (mut here, _) = channels();
+    assert_eq!(here.protect(draft(0, 8, 4)).parts(), seal_first(draft(0, 8, 4), true).parts());
+}
+
+fn head_of_one_and_values_of_the_other(one: &Outgoing, other: &Outgoing) -> Incoming {
+    let header = [&one.parts()[0][..48], &other.parts()[0][48..]].concat();
+    arrived([&header, one.parts()[1], other.parts()[2]]).expect("the header is sound")
+}
+
+/// The first packet of a channel, whose values are associated with the tag of their head, or with nothing.
+fn seal_first(draft: Draft, binds_values: bool) -> Outgoing {
+    let key = primitives::key(&[1; 32]);
+    draft.seal(|clear, head, values| {
+        let first = primitives::seal(&key, 0, clear, head);
+        [first, primitives::seal(&key, 1, if binds_values { &first } else { &[] }, values)]
+    })
+}
+
+/// Opens what [`seal_first`] makes.
+fn open_first(packet: Incoming, binds_values: bool) -> Result<Packet, Fault> {
+    let key = primitives::key(&[1; 32]);
+    packet.open(|clear, [first, second], head, values| {
+        let bound: &[u8] = if binds_values { &first } else { &[] };
+        primitives::open(&key, 0, clear, first, head) && primitives::open(&key, 1, bound, second, values)
+    })
 }
 
 #[test]
