@@ -1,4 +1,4 @@
-//! Figures of the engine: how far its files reach into each other.
+//! Figures of the engine: how far its files reach into each other, where it holds what its node wants, who drives it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,10 @@ const FOLDER: &str = "adapm-core/src/engine/";
 pub(crate) const FIELDS_MAX: usize = 7;
 /// Calls from one file of an object into another of its files.
 pub(crate) const CALLS_MAX: usize = 45;
+/// Machines that hold what this node wants: the one of intent, and that of the requests on their way.
+pub(crate) const PLACES_OF_WANTS_MAX: usize = 2;
+/// Files that drive an engine.
+pub(crate) const DRIVERS_MAX: usize = 1;
 
 /// The fields of the engine, its context aside, if a file beside its own implements it: each of these can reach all of them.
 pub(crate) fn fields_reached(files: &[File]) -> Vec<String> {
@@ -27,8 +31,41 @@ pub(crate) fn fields_reached(files: &[File]) -> Vec<String> {
         return Vec::new();
     }
     let code = scan::blank(&own.text);
-    let tokens = scan::without_tests(&scan::tokens(&code));
-    fields(&tokens, "Engine").into_iter().filter(|field| field != "ctx").collect()
+    let fields = fields(&scan::without_tests(&scan::tokens(&code)));
+    let of_engine = fields.into_iter().filter(|field| field.structure == "Engine" && field.name != "ctx");
+    of_engine.map(|field| field.name).collect()
+}
+
+/// The machines that hold, by key, what this node wants: each with its fields of collections that speak of intent, interest,
+/// localizes or wants.
+pub(crate) fn places_of_wants(files: &[File]) -> BTreeMap<String, Vec<String>> {
+    let mut found = BTreeMap::<String, Vec<String>>::new();
+    for file in sources(files) {
+        let machine = file.path[FOLDER.len()..].split(['/', '.']).next().unwrap_or_default();
+        let code = scan::blank(&file.text);
+        for field in fields(&scan::without_tests(&scan::tokens(&code))) {
+            let said = format!("{} {}", field.name, field.kind).to_lowercase();
+            let is_of_wants =
+                ["intent", "interest", "localize", "want", "wish"].iter().any(|word| said.contains(word));
+            if is_of_wants && field.kind.contains('<') {
+                let name = format!("{}.{}", field.structure, field.name);
+                found.entry(machine.to_owned()).or_default().push(name);
+            }
+        }
+    }
+    found
+}
+
+/// The files that drive an engine, which are those that poll its outputs, tests aside.
+pub(crate) fn drivers(files: &[File]) -> Vec<String> {
+    let product =
+        files.iter().filter(|file| file.is_rust() && !file.is_test() && !file.path.starts_with(FOLDER));
+    let polls = product.filter(|file| {
+        let code = scan::blank(&file.text);
+        let tokens = scan::without_tests(&scan::tokens(&code));
+        tokens.windows(2).any(|two| two[0].text == "." && two[1].text == "poll_output")
+    });
+    polls.map(|file| file.path.clone()).collect()
 }
 
 /// Calls of a method of an object in another file than its own, as `path:line: type.method`.
@@ -66,23 +103,37 @@ fn sources(files: &[File]) -> impl Iterator<Item = &File> {
     files.iter().filter(|file| file.path.starts_with(FOLDER) && file.is_rust() && !file.is_test())
 }
 
-/// The names of the fields of the structure `name`.
-fn fields(tokens: &[Token<'_>], name: &str) -> Vec<String> {
+/// A field of a structure: the structure, its name, its type.
+struct Field {
+    structure: String,
+    name: String,
+    kind: String,
+}
+
+/// The named fields of all structures.
+fn fields(tokens: &[Token<'_>]) -> Vec<Field> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
-    let Some(at) = (0..tokens.len()).find(|at| text(*at) == "struct" && text(at + 1) == name) else {
-        return Vec::new();
-    };
-    let Some(open) = (at..tokens.len()).find(|at| text(*at) == "{") else { return Vec::new() };
-    let Some(close) = scan::closing(tokens, open) else { return Vec::new() };
-    let (mut found, mut depth) = (Vec::new(), 0_usize);
-    for at in open + 1..close {
-        match text(at) {
-            "<" | "(" | "[" => depth += 1,
-            ">" | ")" | "]" => depth = depth.saturating_sub(1),
-            ":" if depth == 0 && text(at + 1) != ":" && text(at - 1) != ":" => {
-                found.push(text(at - 1).to_owned());
+    let mut found: Vec<Field> = Vec::new();
+    for start in (0..tokens.len()).filter(|at| text(*at) == "struct") {
+        let Some(open) = (start..tokens.len()).find(|at| matches!(text(*at), "{" | ";" | "(")) else { break };
+        let Some(close) = scan::closing(tokens, open).filter(|_| text(open) == "{") else { continue };
+        let (mut depth, mut is_type) = (0_usize, false);
+        for at in open + 1..close {
+            match text(at) {
+                "<" | "(" | "[" => depth += 1,
+                ">" | ")" | "]" => depth = depth.saturating_sub(1),
+                "," if depth == 0 => is_type = false,
+                ":" if depth == 0 && !is_type => {
+                    let (structure, name) = (text(start + 1).to_owned(), text(at - 1).to_owned());
+                    found.push(Field { structure, name, kind: String::new() });
+                    is_type = true;
+                    continue;
+                }
+                _ => {}
             }
-            _ => {}
+            if is_type && let Some(field) = found.last_mut() {
+                field.kind.push_str(text(at));
+            }
         }
     }
     found

@@ -1,6 +1,6 @@
 //! The figures of a small engine.
 
-use crate::engine::{calls_across, fields_reached};
+use crate::engine::{calls_across, drivers, fields_reached, places_of_wants};
 use crate::tree::File;
 
 fn engine(texts: &[(&str, &str)]) -> Vec<File> {
@@ -31,4 +31,28 @@ fn calls_count_if_they_lead_into_another_file() {
     let found = calls_across(&engine(&[OWN, steps, other]));
     let expected = ["adapm-core/src/engine/mod.rs:2: Engine.g", "adapm-core/src/engine/steps.rs:1: Engine.f"];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn a_machine_holds_wants_if_a_collection_of_it_speaks_of_them() {
+    let intent = (
+        "intent/mod.rs",
+        "struct A { all: KeyMap<Interest>, localize: bool } struct B; struct C(Vec<Want>);",
+    );
+    let round = ("round.rs", "struct D<T: Any> { n: usize, wanted: Vec<(Key, [T; 2])>, late: Vec<Key> }");
+    let found = places_of_wants(&engine(&[intent, round, ("x.rs", "struct E { intents: usize }")]));
+    assert_eq!(format!("{found:?}"), r#"{"intent": ["A.all"], "round": ["D.wanted"]}"#);
+}
+
+#[test]
+fn whoever_polls_outputs_outside_the_engine_drives_one() {
+    let polls = "fn f(e: &mut Engine) { while let Some(o) = e.poll_output() {} }";
+    let file = |path: &str| File { path: path.to_owned(), text: polls.to_owned() };
+    let paths = [
+        "adapm-core/src/engine/mod.rs",
+        "adapm-core/tests/a.rs",
+        "adapm-core/src/driver.rs",
+        "b/examples/c.rs",
+    ];
+    assert_eq!(drivers(&paths.map(file)), ["adapm-core/src/driver.rs", "b/examples/c.rs"]);
 }

@@ -81,6 +81,15 @@ fn the_engine_is_no_knot() {
         fields.len()
     );
     println!("{} calls from one file of an object into another", calls.len());
+    let (places, drivers) = (engine::places_of_wants(&files), engine::drivers(&files));
+    println!("{} machines hold that this node wants a key: {places:?}", places.len());
+    println!("{} files drive an engine: {drivers:?}", drivers.len());
+    assert!(
+        (1..=engine::PLACES_OF_WANTS_MAX).contains(&places.len()),
+        "{} at most",
+        engine::PLACES_OF_WANTS_MAX
+    );
+    assert!((1..=engine::DRIVERS_MAX).contains(&drivers.len()), "{} at most", engine::DRIVERS_MAX);
     assert!(fields.len() <= engine::FIELDS_MAX, "{} at most", engine::FIELDS_MAX);
     assert!(calls.len() <= engine::CALLS_MAX, "{} at most:\n{}", engine::CALLS_MAX, calls.join("\n"));
 }

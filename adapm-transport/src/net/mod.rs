@@ -30,7 +30,7 @@ pub(crate) mod folder;
 pub mod hello;
 mod mesh;
 #[cfg(test)]
-mod middleman;
+mod middleman_tests;
 pub mod noise;
 pub mod packet;
 mod peer;
