@@ -277,6 +277,36 @@ fn a_quiesce_brings_every_replica_up_to_date() -> Case {
     Ok(())
 }
 
+/// Also where the `wait_sync` needs another round, and the quiesce nothing.
+#[test]
+fn a_wait_sync_ends_before_a_quiesce_that_is_called_later() -> Case {
+    let mut cluster = cluster(System::Adapm);
+    let [pushed, wanted] = homed(&cluster, N0)[..2] else { unreachable!("it is home of many") };
+    let push = cluster.push(of(N1), &[pushed])?;
+    let sync = cluster.wait_sync(of(N1))?;
+    cluster.intent(of(N1), &[wanted], 0..9)?;
+    cluster.round(N1)?;
+    // The answer finds a request on its way, so the call has to wait for a mark in a later one.
+    while !cluster.is_done(push) {
+        cluster.deliver(N1, N0)?;
+        cluster.deliver(N0, N1)?;
+    }
+    while cluster.deliver(N1, N0)? {}
+    while cluster.deliver(N0, N1)? {}
+    assert_eq!((is_local(&cluster, N1, wanted), cluster.is_done(sync)), (true, false));
+    let quiesces: Vec<OpId> = cluster
+        .workers()
+        .collect::<Vec<_>>()
+        .into_iter()
+        .map(|who| cluster.quiesce(who))
+        .collect::<Result<_, _>>()?;
+    // No node has a reason of its own for a round; that the quiesce is not the first to end is checked with each step.
+    cluster.deliver_all()?;
+    cluster.settle()?;
+    assert!(cluster.is_done(sync) && quiesces.iter().all(|op| cluster.is_done(*op)));
+    Ok(())
+}
+
 /// A barrier holds everybody back until the last worker comes; a worker that has ended is not waited for.
 #[test]
 fn a_barrier_waits_for_all_that_live() -> Case {

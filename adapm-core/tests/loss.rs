@@ -1,4 +1,4 @@
-//! What survives the loss of a node, each a story of its own (protocol, section 9; `node/lost.rs`).
+//! What survives the loss of a node, each a story of its own (protocol, section 9).
 //!
 //! Random orders are in `tests/properties.rs`.
 
@@ -220,6 +220,36 @@ fn a_grant_between_survivors_arrives() -> Case {
     assert_eq!(cluster.owner(key), Some(N1));
     let pull = cluster.pull(of(N1), &[key])?;
     assert!(!cluster.is_failed(pull));
+    Ok(())
+}
+
+/// A node passes a key on and is lost, and the home hears that before it hears how the node got the key: it finds the owner all
+/// the same, who is alive.
+#[test]
+fn a_home_finds_the_owner_of_whom_a_lost_node_has_told_early() -> Case {
+    let mut cluster = cluster(System::Lapse);
+    let key = homed(&cluster, N0, 0);
+    move_to(&mut cluster, N1, key)?;
+    cluster.settle()?;
+    for (from, to) in [(N2, N1), (N1, N2)] {
+        cluster.localize(of(from), &[key])?;
+        cluster.round(from)?;
+        // By the home the first time; what n1 tells the home stays on its way.
+        if from == N2 {
+            cluster.deliver(N2, N0)?;
+            cluster.deliver(N0, N1)?;
+        } else {
+            cluster.deliver(from, to)?;
+        }
+        cluster.deliver(to, from)?;
+        assert_eq!(cluster.owner(key), Some(from));
+    }
+    while cluster.deliver(N2, N0)? {}
+    cluster.lose(N2)?;
+    cluster.settle()?;
+    let pull = cluster.pull(of(N0), &[key])?;
+    assert!(cluster.is_failed(pull), "after a loss only what is local can be had");
+    assert_eq!(cluster.owner(key), Some(N1));
     Ok(())
 }
 

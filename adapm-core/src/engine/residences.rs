@@ -102,7 +102,7 @@ impl Residences {
             let known = route::believed(word, key, ctx.config.nodes);
             let is_held = matches!(word.state(), State::Main | State::Replica);
             let is_news = fact.to.counter > known.counter;
-            let is_believed = is_news && !is_held && (any || fact.follows(known));
+            let is_believed = is_news && !is_held && (fact.follows(known) || (any && !ctx.is_lost(fact.by)));
             if is_believed {
                 record(ctx, key, word, fact.to);
             }
@@ -117,12 +117,9 @@ impl Residences {
         }
     }
 
-    /// A node is lost, and perhaps a fact between two others: all that is left is believed.
-    pub(super) fn forget_peer(&mut self, ctx: &mut Ctx<impl Env>, lost: NodeId) {
-        for facts in self.early.values_mut() {
-            facts.retain(|fact| fact.by != lost);
-        }
-        self.told[lost.index()] = 0;
+    /// A node is lost, and perhaps a fact between two others: all that survivors have told is believed. What the lost node has
+    /// told still waits for what it follows on, which may be on its way from a survivor.
+    pub(super) fn believe_survivors(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut keys: Vec<Key> = self.early.keys().copied().collect();
         keys.sort_unstable();
         for key in keys {

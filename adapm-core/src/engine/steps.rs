@@ -462,7 +462,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         for key in self.ctx.replicas_of(node) {
             self.ctx.abandon_replica(key);
         }
-        self.residences.forget_peer(&mut self.ctx, node);
+        self.residences.believe_survivors(&mut self.ctx);
         self.intents.forget_asked_before();
         self.ownership.forget_peer(&mut self.ctx, &self.intents, node);
         Ok(())

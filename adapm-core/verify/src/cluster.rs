@@ -404,6 +404,9 @@ impl Cluster {
     /// A message of a lost node arrives: it must change nothing and blame nobody.
     fn deliver_late(&mut self, to: NodeId, from: NodeId, message: Message) -> Result<(), Violation> {
         let text = self.describe(&message);
+        // Before some messages a driver hands over what workers have made dirty, whoever has sent them.
+        let said = self.picture.members[to.index()].feed_dirty();
+        self.take_said(to, said)?;
         let before = self.memory_of(to);
         let (result, said) = self.picture.members[to.index()].feed(self.now, Input::Message(from, message));
         hold!(self.picture.setup.checks => LateBlamesNobody, result.is_ok(), "{to} blames {from}, which it has lost, for {text}: {result:?}");

@@ -95,13 +95,14 @@ impl Syncs {
         }
     }
 
-    /// Moves calls on. Returns the callers of those that are done.
+    /// Moves calls on. Returns the callers of those that are done; a wave is not before the calls of workers that were there when it
+    /// came, since what was called before a quiesce ends before it.
     pub(super) fn progress<I: Iterator<Item = NodeId>>(
         &mut self,
         is_unfinished: impl Fn(OpId) -> bool,
         concerned: impl Fn() -> I,
     ) -> Vec<Caller> {
-        let mut done = Vec::new();
+        let (mut done, mut worker_waits) = (Vec::new(), false);
         for SyncWait { caller, begun, peers } in &mut self.waits {
             while begun.ops.last().is_some_and(|op| !is_unfinished(*op)) {
                 begun.ops.pop();
@@ -109,8 +110,11 @@ impl Syncs {
             if begun.ops.is_empty() && begun.requests == 0 && peers.is_none() {
                 *peers = Some(concerned().map(|node| Awaited { node, is_covered: false }).collect());
             }
-            if peers.as_ref().is_some_and(Vec::is_empty) {
+            let is_of_wave = matches!(caller, Caller::Wave(_));
+            if peers.as_ref().is_some_and(Vec::is_empty) && !(is_of_wave && worker_waits) {
                 done.push(*caller);
+            } else {
+                worker_waits |= !is_of_wave;
             }
         }
         if !done.is_empty() {

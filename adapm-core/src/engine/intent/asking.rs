@@ -141,7 +141,7 @@ impl Intents {
     fn unask(&mut self, key: Key, to: NodeId, localize: bool) {
         self.deferred[to.index()].put_off(key, false);
         let Some(interest) = self.interests.get_mut(&key) else { return };
-        if interest.take_request().is_some() {
+        if interest.unask() {
             self.unanswered -= 1;
         }
         interest.put(Mark::Listed);

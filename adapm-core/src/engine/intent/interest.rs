@@ -84,9 +84,15 @@ impl Interest {
     pub(crate) fn take_request(&mut self) -> Option<Request> {
         let [low, middle, high] = self.round;
         let round = u32::from_le_bytes([low, middle, high, 0]);
-        let localize = self.take(Mark::AskedToLocalize);
+        let localize = self.is(Mark::AskedToLocalize);
         self.take(Mark::AskHome);
-        self.take(Mark::Asked).then_some(Request { round, localize })
+        self.unask().then_some(Request { round, localize })
+    }
+
+    /// The entry does not leave after all: whom to ask stays as it is. Returns true if there was one.
+    pub(super) fn unask(&mut self) -> bool {
+        self.take(Mark::AskedToLocalize);
+        self.take(Mark::Asked)
     }
 
     /// Forgets what belongs to intent that has ended; whether nothing is left to be remembered.
@@ -116,6 +122,18 @@ mod tests {
             assert_eq!(interest.take_request(), None);
             assert!(interest.end());
         }
+    }
+
+    #[test]
+    fn what_does_not_leave_after_all_leaves_it_at_whom_to_ask() {
+        let mut interest = Interest::default();
+        interest.put(Mark::AskHome);
+        interest.ask(Request { round: 7, localize: true });
+        assert!(interest.unask() && !interest.unask());
+        assert!(interest.is(Mark::AskHome) && interest.asked_in().is_none());
+        interest.ask(Request { round: 8, localize: false });
+        assert_eq!(interest.take_request(), Some(Request { round: 8, localize: false }));
+        assert!(!interest.is(Mark::AskHome), "it is answered");
     }
 
     #[test]
