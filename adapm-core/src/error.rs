@@ -2,25 +2,28 @@
 //!
 //! State is unchanged on every error. The text is one line: what, where, what to do.
 
-mod one_line;
-
-use core::fmt;
+use alloc::format;
+use alloc::string::String;
+use core::fmt::{self, Display, Write};
 use core::net::SocketAddr;
 
 use crate::clock::Clock;
 use crate::id::{ChannelId, Key, NodeId, WorkerId};
-
-pub use one_line::OneLine;
+use crate::value::LEN_MAX;
+use crate::wire::{FRAME_BYTES_MAX, PROTOCOL_VERSION};
 
 /// A configuration that cannot work: the caller is to blame.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The layout has no key.
+    #[error("layout has no keys: give at least one extent with a key")]
     NoKeys,
     /// The number of keys exceeds `u64`.
+    #[error("layout has more than 2^64 - 1 keys: use fewer")]
     KeysOverflow,
     /// A value length of 0, or above [`crate::Layout::VALUE_LEN_MAX`].
+    #[error("value length {value_len} at key {} is not in 1..={LEN_MAX}", key.0)]
     ValueLen {
         /// First key with that length.
         key: Key,
@@ -28,21 +31,25 @@ pub enum ConfigError {
         value_len: usize,
     },
     /// No node, or more than 65,535.
+    #[error("{nodes} nodes: use 1 to 65535")]
     Nodes {
         /// The number asked for.
         nodes: usize,
     },
     /// No worker, or more than 65,535.
+    #[error("{workers} workers per node: use 1 to 65535")]
     Workers {
         /// The number asked for, per node.
         workers: usize,
     },
     /// No channel, or a channel out of range.
+    #[error("{channels} channels: use at least 1")]
     Channels {
         /// The number asked for.
         channels: usize,
     },
     /// A node id that the cluster does not have.
+    #[error("node {node} is not in a cluster of {nodes} nodes")]
     NodeOutOfRange {
         /// The id.
         node: NodeId,
@@ -50,6 +57,7 @@ pub enum ConfigError {
         nodes: usize,
     },
     /// Some node could not be home of any key.
+    #[error("{nodes} nodes for {keys} keys: use at most as many nodes as keys")]
     MoreNodesThanKeys {
         /// The number of nodes.
         nodes: usize,
@@ -57,47 +65,21 @@ pub enum ConfigError {
         keys: u64,
     },
     /// Messages could be larger than the largest frame.
+    #[error(
+        "messages would have up to {bytes} bytes, frames take {FRAME_BYTES_MAX}: lower `block_bytes_max`"
+    )]
     FrameBytes {
         /// Bytes of the largest message.
         bytes: usize,
     },
 }
 
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoKeys => f.write_str("layout has no keys: give at least one extent with a key"),
-            Self::KeysOverflow => f.write_str("layout has more than 2^64 - 1 keys: use fewer"),
-            Self::ValueLen { key, value_len } => {
-                write!(f, "value length {value_len} at key {} is not in 1..={}", key.0, crate::value::LEN_MAX)
-            }
-            Self::Nodes { nodes } => write!(f, "{nodes} nodes: use 1 to 65535"),
-            Self::Workers { workers } => write!(f, "{workers} workers per node: use 1 to 65535"),
-            Self::Channels { channels } => write!(f, "{channels} channels: use at least 1"),
-            Self::NodeOutOfRange { node, nodes } => {
-                write!(f, "node {node} is not in a cluster of {nodes} nodes")
-            }
-            Self::MoreNodesThanKeys { nodes, keys } => {
-                write!(f, "{nodes} nodes for {keys} keys: use at most as many nodes as keys")
-            }
-            Self::FrameBytes { bytes } => {
-                write!(
-                    f,
-                    "messages would have up to {bytes} bytes, frames take {}: lower `block_bytes_max`",
-                    crate::wire::FRAME_BYTES_MAX
-                )
-            }
-        }
-    }
-}
-
-impl core::error::Error for ConfigError {}
-
 /// An operation or intent that cannot be done: the caller is to blame, or a peer was lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpError {
     /// The layout has no such key.
+    #[error("key {} is out of range: the layout has keys 0 to {}", key.0, end.0.saturating_sub(1))]
     UnknownKey {
         /// The key.
         key: Key,
@@ -105,6 +87,7 @@ pub enum OpError {
         end: Key,
     },
     /// The key belongs to another channel's engine.
+    #[error("key {} does not belong to channel {channel}: route it by Layout::channel", key.0)]
     OtherChannel {
         /// The key.
         key: Key,
@@ -112,6 +95,7 @@ pub enum OpError {
         channel: ChannelId,
     },
     /// The values do not have the length of the keys' values together.
+    #[error("wrong value length: the keys need {expected} elements, {given} given")]
     ValueLen {
         /// Elements that the keys need.
         expected: usize,
@@ -119,6 +103,7 @@ pub enum OpError {
         given: usize,
     },
     /// An intent window that is empty or reversed.
+    #[error("intent window {}..{} is empty or reversed: end must be after start", start.0, end.0)]
     Window {
         /// First clock of the window.
         start: Clock,
@@ -126,11 +111,13 @@ pub enum OpError {
         end: Clock,
     },
     /// The node has no such worker.
+    #[error("worker {worker} does not exist on this node")]
     UnknownWorker {
         /// The worker.
         worker: WorkerId,
     },
     /// A sample has fewer keys left than asked for.
+    #[error("sample has {left} keys left, {asked} asked for: prepare a larger sample")]
     SampleExhausted {
         /// Keys left.
         left: usize,
@@ -138,6 +125,7 @@ pub enum OpError {
         asked: usize,
     },
     /// A sample of more keys than one may have.
+    #[error("a sample of {asked} keys: prepare at most {max} at a time")]
     SampleSize {
         /// Keys asked for.
         asked: usize,
@@ -145,6 +133,9 @@ pub enum OpError {
         max: usize,
     },
     /// A sample was handed to a worker that did not prepare it.
+    #[error(
+        "sample was prepared by worker {} of node {} of this or another cluster: pull it there", worker.0, node.0
+    )]
     ForeignSample {
         /// The node of the worker that did.
         node: NodeId,
@@ -152,8 +143,10 @@ pub enum OpError {
         worker: WorkerId,
     },
     /// The sampling API was used on a cluster that was built without `sampling`.
+    #[error("no sampling was configured: call Builder::sampling")]
     NoSampling,
     /// A node that was needed is gone.
+    #[error("node {node}{} was lost: start the cluster again", in_brackets(*address))]
     PeerLost {
         /// The node.
         node: NodeId,
@@ -161,11 +154,13 @@ pub enum OpError {
         address: Option<SocketAddr>,
     },
     /// A node that is no other node of the cluster was said to be lost.
+    #[error("node {node} is no peer: it is no other node of this cluster")]
     NotAPeer {
         /// The node.
         node: NodeId,
     },
     /// The cluster has been shut down.
+    #[error("the cluster has been shut down")]
     Ended,
 }
 
@@ -177,63 +172,10 @@ impl OpError {
     }
 }
 
-impl fmt::Display for OpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownKey { key, end } => {
-                write!(
-                    f,
-                    "key {} is out of range: the layout has keys 0 to {}",
-                    key.0,
-                    end.0.saturating_sub(1)
-                )
-            }
-            Self::OtherChannel { key, channel } => {
-                write!(f, "key {} does not belong to channel {channel}: route it by Layout::channel", key.0)
-            }
-            Self::ValueLen { expected, given } => {
-                write!(f, "wrong value length: the keys need {expected} elements, {given} given")
-            }
-            Self::Window { start, end } => {
-                write!(
-                    f,
-                    "intent window {}..{} is empty or reversed: end must be after start",
-                    start.0, end.0
-                )
-            }
-            Self::UnknownWorker { worker } => write!(f, "worker {worker} does not exist on this node"),
-            Self::SampleSize { asked, max } => {
-                write!(f, "a sample of {asked} keys: prepare at most {max} at a time")
-            }
-            Self::SampleExhausted { left, asked } => {
-                write!(f, "sample has {left} keys left, {asked} asked for: prepare a larger sample")
-            }
-            Self::ForeignSample { node, worker } => {
-                write!(
-                    f,
-                    "sample was prepared by worker {} of node {} of this or another cluster: pull it there",
-                    worker.0, node.0
-                )
-            }
-            Self::NoSampling => f.write_str("no sampling was configured: call Builder::sampling"),
-            Self::PeerLost { node, address } => {
-                write!(f, "node {node}")?;
-                address.map_or(Ok(()), |address| write!(f, " ({address})"))?;
-                f.write_str(" was lost: start the cluster again")
-            }
-            Self::NotAPeer { node } => {
-                write!(f, "node {node} is no peer: it is no other node of this cluster")
-            }
-            Self::Ended => f.write_str("the cluster has been shut down"),
-        }
-    }
-}
-
-impl core::error::Error for OpError {}
-
 /// A message that breaks the protocol: the peer is to blame. Nothing of the message has been applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[error("node {peer} broke the protocol: {fault}")]
 pub struct ProtocolError {
     /// The peer that sent the message.
     pub peer: NodeId,
@@ -242,16 +184,20 @@ pub struct ProtocolError {
 }
 
 /// What is wrong with a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// The cluster has no such node, or a node wrote to itself.
+    #[error("it names node {0}, which cannot be meant")]
     UnknownNode(NodeId),
     /// The layout has no such key, or it belongs to another channel.
+    #[error("it names key {}, which is not of this layout and channel", .0.0)]
     UnknownKey(Key),
     /// A key list is not strictly ascending, or lists that belong together differ in length.
+    #[error("its key lists are not in order")]
     Malformed,
     /// The value block does not have the length that the key lists need.
+    #[error("its values have {given} bytes where its keys need {expected}")]
     BlockLen {
         /// Bytes needed.
         expected: usize,
@@ -259,55 +205,40 @@ pub enum Fault {
         given: usize,
     },
     /// The message cannot occur in the state this node is in for that key.
+    #[error("its message is impossible for key {} in its state here", .0.0)]
     Impossible(Key),
     /// The message cannot occur in the state this node is in.
+    #[error("its message is impossible in the state of this node")]
     Unexpected,
     /// A counter or version above its bound.
+    #[error("it gives key {} a counter out of range", .0.0)]
     Counter(Key),
 }
 
-impl fmt::Display for ProtocolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {} broke the protocol: ", self.peer)?;
-        match &self.fault {
-            Fault::UnknownNode(node) => write!(f, "it names node {node}, which cannot be meant"),
-            Fault::UnknownKey(key) => {
-                write!(f, "it names key {}, which is not of this layout and channel", key.0)
-            }
-            Fault::Malformed => f.write_str("its key lists are not in order"),
-            Fault::BlockLen { expected, given } => {
-                write!(f, "its values have {given} bytes where its keys need {expected}")
-            }
-            Fault::Impossible(key) => {
-                write!(f, "its message is impossible for key {} in its state here", key.0)
-            }
-            Fault::Unexpected => f.write_str("its message is impossible in the state of this node"),
-            Fault::Counter(key) => write!(f, "it gives key {} a counter out of range", key.0),
-        }
-    }
-}
-
-impl core::error::Error for ProtocolError {}
-
 /// Bytes that are no frame: whoever wrote them is to blame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The head ends too early, or holds something that is no message.
+    #[error("frame head is cut short or holds no message")]
     Head,
     /// Bytes are left behind the head.
+    #[error("frame head has bytes behind its message")]
     Trailing,
     /// A frame of another protocol version.
+    #[error("frame has protocol version {given}, this node speaks {PROTOCOL_VERSION}")]
     Version {
         /// The version received.
         given: u8,
     },
     /// A frame larger than the bound.
+    #[error("frame of {bytes} bytes is larger than the bound")]
     TooLarge {
         /// Bytes received or announced.
         bytes: usize,
     },
     /// A frame full of entries so small that they would take more than twice its bytes of memory.
+    #[error("frame of {bytes} bytes would take {needed} bytes of memory, more than the bound")]
     TooDense {
         /// Bytes received.
         bytes: usize,
@@ -316,57 +247,47 @@ pub enum DecodeError {
     },
 }
 
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Head => f.write_str("frame head is cut short or holds no message"),
-            Self::Trailing => f.write_str("frame head has bytes behind its message"),
-            Self::Version { given } => {
-                write!(
-                    f,
-                    "frame has protocol version {given}, this node speaks {}",
-                    crate::wire::PROTOCOL_VERSION
-                )
-            }
-            Self::TooLarge { bytes } => write!(f, "frame of {bytes} bytes is larger than the bound"),
-            Self::TooDense { bytes, needed } => {
-                write!(f, "frame of {bytes} bytes would take {needed} bytes of memory, more than the bound")
-            }
-        }
-    }
-}
-
-impl core::error::Error for DecodeError {}
-
 /// What [`crate::engine::Engine::handle_input`] refuses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
     /// The caller is to blame.
-    Caller(OpError),
+    #[error(transparent)]
+    Caller(#[from] OpError),
     /// A peer is to blame.
-    Peer(ProtocolError),
+    #[error(transparent)]
+    Peer(#[from] ProtocolError),
 }
 
-impl fmt::Display for InputError {
+/// Shows `T`, a text of others, in one line: control characters as their escapes, everything else as
+/// it is. In a terminal a line end or an escape sequence would be obeyed.
+///
+/// ```
+/// use adapm_core::error::OneLine;
+/// assert_eq!(OneLine("a\nb\u{1b}[2J").to_string(), "a\\nb\\u{1b}[2J");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct OneLine<T>(pub T);
+
+impl<T: Display> Display for OneLine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Caller(error) => error.fmt(f),
-            Self::Peer(error) => error.fmt(f),
-        }
+        write!(Escaping(f), "{}", self.0)
     }
 }
 
-impl core::error::Error for InputError {}
+struct Escaping<'a, 'f>(&'a mut fmt::Formatter<'f>);
 
-impl From<OpError> for InputError {
-    fn from(error: OpError) -> Self {
-        Self::Caller(error)
+impl Write for Escaping<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|c| self.write_char(c))
+    }
+
+    fn write_char(&mut self, c: char) -> fmt::Result {
+        if c.is_control() { write!(self.0, "{}", c.escape_default()) } else { self.0.write_char(c) }
     }
 }
 
-impl From<ProtocolError> for InputError {
-    fn from(error: ProtocolError) -> Self {
-        Self::Peer(error)
-    }
+/// ` (10.0.0.7:4157)`, or nothing.
+fn in_brackets(address: Option<SocketAddr>) -> String {
+    address.map(|address| format!(" ({address})")).unwrap_or_default()
 }

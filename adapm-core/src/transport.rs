@@ -50,21 +50,14 @@ pub trait Wake: Clone + Send + Sync + 'static {
 }
 
 /// Why a frame was not sent; it is unchanged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError<E> {
     /// The way to that node is full: keep the frame and try again after the next `recv`.
+    #[error("the queue to that node is full: try again")]
     Full,
     /// The transport has failed.
+    #[error("{0}")]
     Transport(E),
-}
-
-impl<E: fmt::Display> fmt::Display for SendError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full => f.write_str("the queue to that node is full: try again"),
-            Self::Transport(error) => error.fmt(f),
-        }
-    }
 }
 
 /// Why `recv` returned.
@@ -81,23 +74,31 @@ pub enum Received {
 }
 
 /// Why a peer is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// Nothing was heard of it for this long.
+    #[error("nothing was heard of it for {:.1} s", .0.as_secs_f64())]
     Silent(Duration),
     /// It lives, or seems to, and what is sent to it does not arrive.
+    #[error("{0}")]
     Stuck(Stall),
     /// Its link lives, and it has answered nothing for this long.
+    #[error("its link lives, but it has answered nothing for {:.1} s", .0.as_secs_f64())]
     Unresponsive(Duration),
     /// It said that it ends because something failed there; its own error tells what.
+    #[error("it ended with an error of its own")]
     Failed,
     /// It was started anew and has forgotten everything.
+    #[error("it was restarted and has lost its state")]
     Restarted,
     /// It sent what no sound node sends.
+    #[error("it sent what no sound node sends")]
     Misbehaved,
     /// That other node has lost it.
+    #[error("node {0} has lost it")]
     Reported(NodeId),
     /// It has given this node up as lost, and ends.
+    #[error("it has given this node up as lost")]
     GaveUp,
 }
 
@@ -134,23 +135,6 @@ impl fmt::Display for Stall {
              on both sides",
             *stuck as f64 / 1e3
         )
-    }
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Silent(time) => write!(f, "nothing was heard of it for {:.1} s", time.as_secs_f64()),
-            Self::Stuck(stall) => stall.fmt(f),
-            Self::Unresponsive(time) => {
-                write!(f, "its link lives, but it has answered nothing for {:.1} s", time.as_secs_f64())
-            }
-            Self::Failed => f.write_str("it ended with an error of its own"),
-            Self::Restarted => f.write_str("it was restarted and has lost its state"),
-            Self::Misbehaved => f.write_str("it sent what no sound node sends"),
-            Self::Reported(by) => write!(f, "node {by} has lost it"),
-            Self::GaveUp => f.write_str("it has given this node up as lost"),
-        }
     }
 }
 

@@ -5,14 +5,11 @@
 //! to do. What lies behind an error is its source.
 
 use std::any::Any;
-use std::error::Error;
-use std::fmt;
 use std::net::SocketAddr;
 
 use adapm_core::error::{ConfigError, DecodeError, OneLine, OpError, ProtocolError};
 use adapm_core::transport::Loss;
 use adapm_core::{ChannelId, NodeId, WorkerId};
-#[cfg(feature = "tcp")]
 use adapm_transport::error::PeerLoss;
 #[cfg(feature = "tcp")]
 use adapm_transport::group::GroupError;
@@ -23,16 +20,22 @@ use adapm_transport::threads::Refusal;
 use crate::sampling::SamplingError;
 
 /// Why a cluster cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Numbers that cannot work.
-    Config(ConfigError),
+    #[error("{0}")]
+    Config(#[from] ConfigError),
     /// Keys that cannot be sampled so.
-    Sampling(SamplingError),
+    #[error("{0}")]
+    Sampling(#[from] SamplingError),
     /// A sparse layout cannot be replicated in full: nobody knows which keys will exist.
+    #[error("system full needs a dense layout: use Layout::dense")]
     SparseFull,
     /// A transport did not come with one endpoint per node of this process.
+    #[error(
+        "transport of channel {channel} has {given} endpoints: give one for each of {nodes} nodes of this process"
+    )]
     Endpoints {
         /// The channel.
         channel: ChannelId,
@@ -42,6 +45,11 @@ pub enum BuildError {
         nodes: usize,
     },
     /// A cluster that cannot be kept in this process's memory.
+    #[error(
+        "the cluster needs {:.1} GiB of memory here, which cannot be had: use fewer nodes or workers, fewer keys, \
+         shorter values, more processes, or Layout::sparse",
+        *bytes as f64 / f64::from(1 << 30)
+    )]
     Memory {
         /// Bytes needed by main copies, directories, engines and stacks of the nodes in this
         /// process.
@@ -49,21 +57,26 @@ pub enum BuildError {
     },
     /// The group of processes cannot go on.
     #[cfg(feature = "tcp")]
-    Group(GroupError),
+    #[error("{0}")]
+    Group(#[source] GroupError),
     /// This process cannot open an endpoint for others.
     #[cfg(feature = "tcp")]
+    #[error("channel {channel}: {error}")]
     Listen {
         /// Of which channel.
         channel: ChannelId,
         /// Why.
+        #[source]
         error: NetError,
     },
     /// This process has no link to a peer; the message is the transport's.
+    #[error("{message}")]
     Network {
         /// One line.
         message: String,
     },
     /// Another process of the group cannot go on.
+    #[error("node {node} cannot go on: {message}")]
     Process {
         /// Its node.
         node: NodeId,
@@ -71,6 +84,7 @@ pub enum BuildError {
         message: String,
     },
     /// Another process of the group has other settings.
+    #[error("node {node} has {theirs}, this node has {ours}: give all nodes the same settings")]
     Differs {
         /// Its node.
         node: NodeId,
@@ -80,9 +94,11 @@ pub enum BuildError {
         theirs: String,
     },
     /// The operating system refused a thread.
-    Thread(Refusal),
+    #[error("{0}")]
+    Thread(#[source] Refusal),
     /// A function that the builder was given panicked in a thread of its own; the panic's message
     /// went to standard error.
+    #[error("{what} panicked: {}", OneLine(message))]
     Panicked {
         /// Which, or whose.
         what: String,
@@ -90,88 +106,22 @@ pub enum BuildError {
         message: String,
     },
     /// The cluster failed before it was built.
-    Run(RunError),
-}
-
-impl Error for BuildError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Config(error) => Some(error),
-            Self::Sampling(error) => Some(error),
-            #[cfg(feature = "tcp")]
-            Self::Group(error) => Some(error),
-            #[cfg(feature = "tcp")]
-            Self::Listen { error, .. } => Some(error),
-            Self::Thread(refusal) => Some(refusal),
-            Self::Run(error) => Some(error),
-            Self::SparseFull
-            | Self::Endpoints { .. }
-            | Self::Memory { .. }
-            | Self::Network { .. }
-            | Self::Process { .. }
-            | Self::Differs { .. }
-            | Self::Panicked { .. } => None,
-        }
-    }
-}
-
-impl From<ConfigError> for BuildError {
-    fn from(error: ConfigError) -> Self {
-        Self::Config(error)
-    }
-}
-
-impl From<SamplingError> for BuildError {
-    fn from(error: SamplingError) -> Self {
-        Self::Sampling(error)
-    }
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(error) => error.fmt(f),
-            Self::Sampling(error) => error.fmt(f),
-            Self::SparseFull => f.write_str("system full needs a dense layout: use Layout::dense"),
-            Self::Endpoints { channel, given, nodes } => {
-                write!(
-                    f,
-                    "transport of channel {channel} has {given} endpoints: give one for each of {nodes} nodes of this process"
-                )
-            }
-            Self::Memory { bytes } => {
-                write!(
-                    f,
-                    "the cluster needs {:.1} GiB of memory here, which cannot be had: use fewer nodes or workers, fewer keys, \
-                     shorter values, more processes, or Layout::sparse",
-                    *bytes as f64 / f64::from(1 << 30)
-                )
-            }
-            #[cfg(feature = "tcp")]
-            Self::Group(error) => error.fmt(f),
-            #[cfg(feature = "tcp")]
-            Self::Listen { channel, error } => write!(f, "channel {channel}: {error}"),
-            Self::Network { message } => f.write_str(message),
-            Self::Process { node, message } => write!(f, "node {node} cannot go on: {message}"),
-            Self::Differs { node, ours, theirs } => {
-                write!(f, "node {node} has {theirs}, this node has {ours}: give all nodes the same settings")
-            }
-            Self::Thread(refusal) => refusal.fmt(f),
-            Self::Panicked { what, message } => write!(f, "{what} panicked: {}", OneLine(message)),
-            Self::Run(error) => error.fmt(f),
-        }
-    }
+    #[error("{0}")]
+    Run(#[source] RunError),
 }
 
 /// Why a cluster did not run to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The cluster has finished; its workers existed once.
+    #[error("the cluster has finished: build another one")]
     Finished,
     /// The cluster has not finished: values are on their way.
+    #[error("the cluster is running: wait until run or finish has returned")]
     Running,
     /// This process has no such worker.
+    #[error("this process has no worker {worker} of node {node}: ask for one of its own nodes")]
     UnknownWorker {
         /// The node asked for.
         node: NodeId,
@@ -179,6 +129,7 @@ pub enum RunError {
         worker: WorkerId,
     },
     /// A worker was handed out before: it exists once.
+    #[error("worker {worker} of node {node} was handed out before: it exists once, so keep it")]
     Taken {
         /// Its node.
         node: NodeId,
@@ -186,6 +137,7 @@ pub enum RunError {
         worker: WorkerId,
     },
     /// A worker that must end first has not.
+    #[error("worker {worker} of node {node} is in use: drop it before the cluster finishes")]
     InUse {
         /// Its node.
         node: NodeId,
@@ -193,10 +145,13 @@ pub enum RunError {
         worker: WorkerId,
     },
     /// An operation could not be done; its error says who is to blame.
-    Op(OpError),
+    #[error("{0}")]
+    Op(#[from] OpError),
     /// The operating system refused a worker thread; no worker of this process has worked.
-    Thread(Refusal),
+    #[error("{0}")]
+    Thread(#[source] Refusal),
     /// Another process of the group cannot go on.
+    #[error("node {node} cannot go on: {}", OneLine(message))]
     Process {
         /// Its node.
         node: NodeId,
@@ -205,8 +160,10 @@ pub enum RunError {
     },
     /// The group of processes cannot go on.
     #[cfg(feature = "tcp")]
-    Group(GroupError),
+    #[error("{0}")]
+    Group(#[source] GroupError),
     /// A worker panicked; the panic's message went to standard error.
+    #[error("worker {worker} of node {node} panicked: {}", OneLine(message))]
     WorkerPanicked {
         /// The worker's node.
         node: NodeId,
@@ -216,6 +173,7 @@ pub enum RunError {
         message: String,
     },
     /// The work of a worker answered an error ([`crate::Cluster::try_run`]).
+    #[error("worker {worker} of node {node} failed: {}", OneLine(message))]
     WorkerFailed {
         /// The worker's node.
         node: NodeId,
@@ -225,22 +183,27 @@ pub enum RunError {
         message: String,
     },
     /// A peer broke the protocol, as seen by `node`.
+    #[error("node {node}: {error}")]
     Protocol {
         /// Who noticed.
         node: NodeId,
         /// What happened.
+        #[source]
         error: ProtocolError,
     },
     /// A frame could not be decoded.
+    #[error("node {node}, frame of node {from}: {error}")]
     Frame {
         /// Who received it.
         node: NodeId,
         /// Who sent it.
         from: NodeId,
         /// What is wrong with it.
+        #[source]
         error: DecodeError,
     },
     /// A transport failed; the message is the transport's.
+    #[error("transport of node {node}, channel {channel}: {message}")]
     Transport {
         /// Whose endpoint.
         node: NodeId,
@@ -250,6 +213,7 @@ pub enum RunError {
         message: String,
     },
     /// A node that is needed is gone; the operations of workers answer [`OpError::PeerLost`].
+    #[error("{}", PeerLoss { node: *node, address: *address, loss: *loss })]
     PeerLost {
         /// The node that was noticed first to be gone.
         node: NodeId,
@@ -259,6 +223,7 @@ pub enum RunError {
         loss: Loss,
     },
     /// A channel thread panicked; its message went to standard error.
+    #[error("the thread of channel {channel} of node {node} panicked: see its message above")]
     ChannelPanicked {
         /// Whose.
         node: NodeId,
@@ -285,117 +250,24 @@ impl RunError {
     }
 }
 
-impl Error for RunError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Op(error) => Some(error),
-            Self::Thread(refusal) => Some(refusal),
-            #[cfg(feature = "tcp")]
-            Self::Group(error) => Some(error),
-            Self::Protocol { error, .. } => Some(error),
-            Self::Frame { error, .. } => Some(error),
-            Self::Finished
-            | Self::Running
-            | Self::UnknownWorker { .. }
-            | Self::Taken { .. }
-            | Self::InUse { .. }
-            | Self::Process { .. }
-            | Self::WorkerPanicked { .. }
-            | Self::WorkerFailed { .. }
-            | Self::Transport { .. }
-            | Self::PeerLost { .. }
-            | Self::ChannelPanicked { .. } => None,
-        }
-    }
-}
-
-impl From<OpError> for RunError {
-    fn from(error: OpError) -> Self {
-        Self::Op(error)
-    }
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Finished => f.write_str("the cluster has finished: build another one"),
-            Self::Running => f.write_str("the cluster is running: wait until run or finish has returned"),
-            Self::UnknownWorker { node, worker } => {
-                write!(f, "this process has no worker {worker} of node {node}: ask for one of its own nodes")
-            }
-            Self::Taken { node, worker } => {
-                write!(f, "worker {worker} of node {node} was handed out before: it exists once, so keep it")
-            }
-            Self::InUse { node, worker } => {
-                write!(f, "worker {worker} of node {node} is in use: drop it before the cluster finishes")
-            }
-            Self::Op(error) => error.fmt(f),
-            Self::Thread(refusal) => refusal.fmt(f),
-            Self::Process { node, message } => write!(f, "node {node} cannot go on: {}", OneLine(message)),
-            #[cfg(feature = "tcp")]
-            Self::Group(error) => error.fmt(f),
-            Self::WorkerPanicked { node, worker, message } => {
-                write!(f, "worker {worker} of node {node} panicked: {}", OneLine(message))
-            }
-            Self::WorkerFailed { node, worker, message } => {
-                write!(f, "worker {worker} of node {node} failed: {}", OneLine(message))
-            }
-            Self::Protocol { node, error } => write!(f, "node {node}: {error}"),
-            Self::Frame { node, from, error } => write!(f, "node {node}, frame of node {from}: {error}"),
-            Self::Transport { node, channel, message } => {
-                write!(f, "transport of node {node}, channel {channel}: {message}")
-            }
-            Self::PeerLost { node, address, loss } => {
-                write!(f, "node {node}")?;
-                address.map_or(Ok(()), |address| write!(f, " ({address})"))?;
-                write!(f, " was lost: {loss}; start the cluster again")
-            }
-            Self::ChannelPanicked { node, channel } => {
-                write!(f, "the thread of channel {channel} of node {node} panicked: see its message above")
-            }
-        }
-    }
-}
-
 /// Why a cluster's work has no result ([`crate::Cluster::try_run`]).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TryRunError<E> {
     /// The work of a worker answered an error, before anything else went wrong.
+    #[error("worker {worker} of node {node}: {error}")]
     Worker {
         /// The worker's node.
         node: NodeId,
         /// The worker.
         worker: WorkerId,
         /// The error.
+        #[source]
         error: E,
     },
     /// The cluster failed: a worker panicked, a node was lost, or another of its reasons.
-    Cluster(RunError),
-}
-
-impl<E: Error + 'static> Error for TryRunError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Worker { error, .. } => Some(error),
-            Self::Cluster(error) => Some(error),
-        }
-    }
-}
-
-impl<E> From<RunError> for TryRunError<E> {
-    fn from(error: RunError) -> Self {
-        Self::Cluster(error)
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for TryRunError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Worker { node, worker, error } => write!(f, "worker {worker} of node {node}: {error}"),
-            Self::Cluster(error) => error.fmt(f),
-        }
-    }
+    #[error("{0}")]
+    Cluster(#[from] RunError),
 }
 
 /// What a panic says.

@@ -1,6 +1,5 @@
 //! What can go wrong between nodes, as one line: which node, what, what to do; and what the system says.
 
-use core::fmt;
 use core::net::SocketAddr;
 use std::io;
 
@@ -8,15 +7,17 @@ use adapm_core::NodeId;
 use adapm_core::transport::Loss;
 
 /// Why a transport of this crate failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The endpoint of that node was dropped; what it had sent before still arrives.
+    #[error("node {node} has left the network: send nothing more to it")]
     PeerGone {
         /// The node.
         node: NodeId,
     },
     /// The network has no such node.
+    #[error("node {node} is not in a network of {nodes} nodes: nodes are numbered from 0")]
     UnknownNode {
         /// The node.
         node: NodeId,
@@ -25,23 +26,9 @@ pub enum Error {
     },
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PeerGone { node } => {
-                write!(f, "node {node} has left the network: send nothing more to it")
-            }
-            Self::UnknownNode { node, nodes } => {
-                write!(f, "node {node} is not in a network of {nodes} nodes: nodes are numbered from 0")
-            }
-        }
-    }
-}
-
-impl core::error::Error for Error {}
-
 /// A node that is gone for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("node {node}{} was lost: {loss}; start the cluster again", in_brackets(*address))]
 pub struct PeerLoss {
     /// The node.
     pub node: NodeId,
@@ -50,16 +37,6 @@ pub struct PeerLoss {
     /// Why it is lost.
     pub loss: Loss,
 }
-
-impl fmt::Display for PeerLoss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {}", self.node)?;
-        self.address.map_or(Ok(()), |address| write!(f, " ({address})"))?;
-        write!(f, " was lost: {}; start the cluster again", self.loss)
-    }
-}
-
-impl core::error::Error for PeerLoss {}
 
 /// Why the operating system has refused something, in its own words: an [`io::Error`] that can be kept and compared.
 ///
@@ -74,7 +51,8 @@ impl core::error::Error for PeerLoss {}
 /// # #[cfg(target_os = "linux")]
 /// assert_eq!(SystemError::from(&error).to_string(), "No such file or directory");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{}", words_of(*kind, *code))]
 pub struct SystemError {
     kind: io::ErrorKind,
     code: Option<i32>,
@@ -126,18 +104,17 @@ impl From<io::ErrorKind> for SystemError {
     }
 }
 
-impl fmt::Display for SystemError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(code) = self.code else { return f.write_str(&words_of(self.kind)) };
-        let text = io::Error::from_raw_os_error(code).to_string();
-        f.write_str(text.split(" (os error").next().unwrap_or_default())
-    }
+/// ` (10.0.0.7:4157)`, or nothing.
+fn in_brackets(address: Option<SocketAddr>) -> String {
+    address.map(|address| format!(" ({address})")).unwrap_or_default()
 }
 
-impl core::error::Error for SystemError {}
-
-/// A kind as the system says it: by itself `NotFound` is an "entity", which in data is something else.
-fn words_of(kind: io::ErrorKind) -> String {
+/// An error as the system says it: by itself the kind `NotFound` is an "entity", which in data is something else.
+fn words_of(kind: io::ErrorKind, code: Option<i32>) -> String {
+    if let Some(code) = code {
+        let text = io::Error::from_raw_os_error(code).to_string();
+        return text.split(" (os error").next().unwrap_or_default().to_owned();
+    }
     match kind {
         io::ErrorKind::NotFound => "No such file or directory".to_owned(),
         io::ErrorKind::AlreadyExists => "File exists".to_owned(),

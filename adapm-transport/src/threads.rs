@@ -3,7 +3,6 @@
 //! `std::thread::spawn` and `Scope::spawn` panic where no thread can be had, which happens on machines that allow a process
 //! few of them. So all crates start theirs here; Clippy refuses the others.
 
-use core::fmt;
 use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 use std::{io, panic};
 
@@ -72,7 +71,8 @@ where
 }
 
 /// A thread or process that the system refuses. Its text is one line: which, the system's words, the limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot start {what}: {reason}; {}", allowed(limits))]
 pub struct Refusal {
     what: String,
     /// The system's words.
@@ -100,17 +100,12 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot start {}: {}", self.what, self.reason)?;
-        match self.limits.as_slice() {
-            [] => f.write_str("; this machine allows no more processes and threads: end some"),
-            limits => write!(f, "; allowed are {}: raise that, or use fewer workers", limits.join(", ")),
-        }
+fn allowed(limits: &[String]) -> String {
+    if limits.is_empty() {
+        return "this machine allows no more processes and threads: end some".to_owned();
     }
+    format!("allowed are {}: raise that, or use fewer workers", limits.join(", "))
 }
-
-impl core::error::Error for Refusal {}
 
 /// The limit of processes and threads that is reached, else those that may be.
 fn limits() -> Vec<String> {

@@ -1,7 +1,5 @@
 //! What a link session refuses: from its own side a full way, from the peer what a sound one cannot say.
 
-use core::fmt;
-
 use crate::link::header::Seq;
 
 /// Why a frame was not accepted for sending; it is unchanged.
@@ -15,10 +13,11 @@ pub enum SendRefusal {
 }
 
 /// A packet or a resumption that cannot be. The session is unchanged; the pipe is to be dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
     /// Packets are missing in between: the pipe has lost them, or the peer never sent them.
+    #[error("packets are missing: {expected} was to come, {given} came")]
     Gap {
         /// The number that was to come.
         expected: Seq,
@@ -26,6 +25,7 @@ pub enum LinkError {
         given: Seq,
     },
     /// An acknowledgement of what was never sent.
+    #[error("packets before {given} are acknowledged, but none from {next} on was sent")]
     Unsent {
         /// The number that the next packet will have.
         next: Seq,
@@ -33,6 +33,7 @@ pub enum LinkError {
         given: Seq,
     },
     /// The peer wants to go on where it cannot: what it asks for was acknowledged before, or was never sent.
+    #[error("the peer asks to go on at {given}, which is not in {from}..={to}")]
     Resume {
         /// The first number that is still kept.
         from: Seq,
@@ -42,17 +43,22 @@ pub enum LinkError {
         given: Seq,
     },
     /// A numbered packet behind a bye.
+    #[error("a packet came behind the last one")]
     BehindBye,
     /// A bye without a reason that can be understood.
+    #[error("a bye gives no reason that can be understood")]
     Farewell,
     /// A part of a frame that is empty, or makes it too long, or a bye within a frame.
+    #[error("a part of a frame came that cannot be one ({bytes} bytes)")]
     Part {
         /// Bytes that the frame would have.
         bytes: usize,
     },
     /// A packet on a pipe that is not up.
+    #[error("a packet came on a pipe that is not up")]
     Down,
     /// A pipe to a peer that is dead: it was given up for good, however it may have fared.
+    #[error("a pipe came up to a peer that was given up before")]
     GivenUp,
 }
 
@@ -63,26 +69,3 @@ impl LinkError {
         !matches!(self, Self::Gap { .. } | Self::Down | Self::GivenUp)
     }
 }
-
-impl fmt::Display for LinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gap { expected, given } => {
-                write!(f, "packets are missing: {expected} was to come, {given} came")
-            }
-            Self::Unsent { next, given } => {
-                write!(f, "packets before {given} are acknowledged, but none from {next} on was sent")
-            }
-            Self::Resume { from, to, given } => {
-                write!(f, "the peer asks to go on at {given}, which is not in {from}..={to}")
-            }
-            Self::BehindBye => f.write_str("a packet came behind the last one"),
-            Self::Farewell => f.write_str("a bye gives no reason that can be understood"),
-            Self::Part { bytes } => write!(f, "a part of a frame came that cannot be one ({bytes} bytes)"),
-            Self::Down => f.write_str("a packet came on a pipe that is not up"),
-            Self::GivenUp => f.write_str("a pipe came up to a peer that was given up before"),
-        }
-    }
-}
-
-impl core::error::Error for LinkError {}

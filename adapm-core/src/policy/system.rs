@@ -68,7 +68,8 @@ systems! {
 pub type SystemPolicy = Box<dyn Policy + Send>;
 
 /// A name that no system has; compare [`System::ALL`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no such system: use one of {}", System::ALL.map(System::name).join(", "))]
 pub struct UnknownSystem;
 
 impl System {
@@ -104,18 +105,6 @@ impl FromStr for System {
         Self::ALL.into_iter().find(|system| system.name() == name).ok_or(UnknownSystem)
     }
 }
-
-impl fmt::Display for UnknownSystem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no such system: use one of")?;
-        for (index, system) in System::ALL.into_iter().enumerate() {
-            write!(f, "{} {system}", if index == 0 { "" } else { "," })?;
-        }
-        Ok(())
-    }
-}
-
-impl core::error::Error for UnknownSystem {}
 
 #[cfg(test)]
 mod tests {

@@ -209,10 +209,11 @@ fn columns(mut shares: Vec<u64>) -> Vec<Column> {
 const FULL: u64 = 1 << 32;
 
 /// Weights that nothing can be drawn by.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightError {
     /// There are not as many weights as keys.
+    #[error("{weights} weights for {keys} keys: give one weight for each key")]
     Count {
         /// Weights given.
         weights: usize,
@@ -220,11 +221,13 @@ pub enum WeightError {
         keys: u64,
     },
     /// There are more weights than a table has room for.
+    #[error("{weights} weights: use at most {}", u32::MAX)]
     Many {
         /// Weights given.
         weights: usize,
     },
     /// A weight is negative, infinite or not a number.
+    #[error("weight {weight} at place {index}: weights must be finite and not negative")]
     Bad {
         /// Its place.
         index: usize,
@@ -232,25 +235,9 @@ pub enum WeightError {
         weight: String,
     },
     /// There is no weight above 0.
+    #[error("no weight is above 0: nothing could be drawn")]
     Zero,
 }
-
-impl fmt::Display for WeightError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Count { weights, keys } => {
-                write!(f, "{weights} weights for {keys} keys: give one weight for each key")
-            }
-            Self::Many { weights } => write!(f, "{weights} weights: use at most {}", u32::MAX),
-            Self::Bad { index, weight } => {
-                write!(f, "weight {weight} at place {index}: weights must be finite and not negative")
-            }
-            Self::Zero => f.write_str("no weight is above 0: nothing could be drawn"),
-        }
-    }
-}
-
-impl std::error::Error for WeightError {}
 
 #[cfg(all(test, not(adapm_loom)))]
 mod tests {

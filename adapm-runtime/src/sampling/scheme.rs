@@ -80,7 +80,8 @@ impl fmt::Display for Scheme {
 }
 
 /// A name that no scheme has; compare [`Scheme::ALL`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such sampling scheme: use one of {}", Scheme::ALL.map(Scheme::name).join(", "))]
 pub struct UnknownScheme;
 
 impl FromStr for Scheme {
@@ -90,14 +91,6 @@ impl FromStr for Scheme {
         Self::ALL.into_iter().find(|scheme| scheme.name() == name).ok_or(UnknownScheme)
     }
 }
-
-impl fmt::Display for UnknownScheme {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no such sampling scheme: use one of naive, preloc, pool, local")
-    }
-}
-
-impl std::error::Error for UnknownScheme {}
 
 #[cfg(all(test, not(adapm_loom)))]
 mod tests {

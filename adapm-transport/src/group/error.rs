@@ -1,6 +1,5 @@
 //! Why a group of processes cannot start or go on: one line each, with node, address and what to do.
 
-use core::fmt;
 use core::time::Duration;
 use std::path::PathBuf;
 
@@ -16,10 +15,18 @@ use crate::net::NetError;
 use crate::threads::Refusal;
 
 /// Why a group cannot start or go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
     /// Not all nodes have joined in time.
+    #[error(
+        "{joined} of {} nodes joined within {:.0} s; missing: {}; start {} with --rendezvous {rendezvous}{}",
+        joined + missing.len(),
+        waited.as_secs_f64(),
+        list(missing),
+        if missing.len() == 1 { "it" } else { "them" },
+        hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default()
+    )]
     Missing {
         /// How many have.
         joined: usize,
@@ -33,6 +40,7 @@ pub enum GroupError {
         hint: Option<String>,
     },
     /// A node could not be reached in time.
+    #[error("node {node} could not be reached at {address} within {:.0} s: {reason}", waited.as_secs_f64())]
     Unreached {
         /// The node.
         node: NodeId,
@@ -44,13 +52,22 @@ pub enum GroupError {
         reason: String,
     },
     /// A node is gone.
+    #[error(transparent)]
     PeerLost(PeerLoss),
     /// Other nodes have lost this one, or it has come out as the one that is cut off.
+    #[error(
+        "this node was given up by {}: check the network between them; start the cluster again",
+        list(by)
+    )]
     GivenUp {
         /// Those that have lost it.
         by: Vec<NodeId>,
     },
     /// Nothing is heard of any other node.
+    #[error(
+        "this node has lost contact with all {} others ({loss}): check its network; start the cluster again",
+        nodes - 1
+    )]
     Isolated {
         /// Number of nodes.
         nodes: usize,
@@ -58,11 +75,17 @@ pub enum GroupError {
         loss: Loss,
     },
     /// A node has left the group in order, and is needed.
+    #[error("node {node} has ended and is still needed: run the same program on all nodes")]
     Left {
         /// The node.
         node: NodeId,
     },
     /// A node calls other collectives than this one, or in another order.
+    #[error(
+        "node {node} is at `{}` while this node is at `{}`: run the same program on all nodes",
+        OneLine(theirs),
+        OneLine(ours)
+    )]
     Differs {
         /// The node.
         node: NodeId,
@@ -72,6 +95,7 @@ pub enum GroupError {
         theirs: String,
     },
     /// The node id is not one of the cluster's.
+    #[error("node {node} is not in a cluster of {nodes} nodes: node ids are 0 to {}", nodes.max(&1) - 1)]
     NodeOutOfRange {
         /// The id.
         node: NodeId,
@@ -79,6 +103,7 @@ pub enum GroupError {
         nodes: usize,
     },
     /// An address or host name of this node's own configuration cannot be used.
+    #[error("`{}` cannot be used as an address: {reason}", OneLine(given))]
     Address {
         /// What was given.
         given: String,
@@ -86,6 +111,7 @@ pub enum GroupError {
         reason: String,
     },
     /// The rendezvous file cannot be written or read.
+    #[error("rendezvous file {}: {reason}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -93,24 +119,31 @@ pub enum GroupError {
         reason: String,
     },
     /// Processes cannot meet in a folder.
-    Folder(FolderError),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// A launcher or a variable does not say which node this is.
-    Launcher(LauncherError),
+    #[error(transparent)]
+    Launcher(#[from] LauncherError),
     /// The secret of the processes cannot be used.
-    Secret(SecretError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// A link failed or was refused; the message is the transport's.
+    #[error("{message}")]
     Network {
         /// One line.
         message: String,
     },
     /// The operating system refuses what this node needs; the message is the transport's.
+    #[error("{message}")]
     System {
         /// One line.
         message: String,
     },
     /// The operating system refused the control thread.
+    #[error(transparent)]
     Thread(Refusal),
     /// This node has left the group.
+    #[error("this node has left the group")]
     Ended,
 }
 
@@ -135,24 +168,6 @@ impl GroupError {
     }
 }
 
-impl From<FolderError> for GroupError {
-    fn from(error: FolderError) -> Self {
-        Self::Folder(error)
-    }
-}
-
-impl From<LauncherError> for GroupError {
-    fn from(error: LauncherError) -> Self {
-        Self::Launcher(error)
-    }
-}
-
-impl From<SecretError> for GroupError {
-    fn from(error: SecretError) -> Self {
-        Self::Secret(error)
-    }
-}
-
 impl From<NetError> for GroupError {
     fn from(error: NetError) -> Self {
         let message = error.to_string();
@@ -163,73 +178,9 @@ impl From<NetError> for GroupError {
     }
 }
 
-impl fmt::Display for GroupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { joined, missing, waited, rendezvous, hint } => {
-                let nodes = joined + missing.len();
-                let seconds = waited.as_secs_f64();
-                write!(f, "{joined} of {nodes} nodes joined within {seconds:.0} s; missing:")?;
-                write_nodes(missing, f)?;
-                let them = if missing.len() == 1 { "it" } else { "them" };
-                write!(f, "; start {them} with --rendezvous {rendezvous}")?;
-                hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
-            }
-            Self::Unreached { node, address, waited, reason } => {
-                let seconds = waited.as_secs_f64();
-                write!(f, "node {node} could not be reached at {address} within {seconds:.0} s: {reason}")
-            }
-            Self::PeerLost(loss) => loss.fmt(f),
-            Self::GivenUp { by } => {
-                f.write_str("this node was given up by")?;
-                write_nodes(by, f)?;
-                f.write_str(": check the network between them; start the cluster again")
-            }
-            Self::Isolated { nodes, loss } => write!(
-                f,
-                "this node has lost contact with all {} others ({loss}): check its network; start the cluster again",
-                nodes - 1
-            ),
-            Self::Left { node } => {
-                write!(f, "node {node} has ended and is still needed: run the same program on all nodes")
-            }
-            Self::Differs { node, ours, theirs } => {
-                write!(
-                    f,
-                    "node {node} is at `{}` while this node is at `{}`: run the same program on all nodes",
-                    OneLine(theirs),
-                    OneLine(ours)
-                )
-            }
-            Self::NodeOutOfRange { node, nodes } => {
-                write!(
-                    f,
-                    "node {node} is not in a cluster of {nodes} nodes: node ids are 0 to {}",
-                    nodes.max(&1) - 1
-                )
-            }
-            Self::Address { given, reason } => {
-                write!(f, "`{}` cannot be used as an address: {reason}", OneLine(given))
-            }
-            Self::File { path, reason } => write!(f, "rendezvous file {}: {reason}", path.display()),
-            Self::Folder(error) => error.fmt(f),
-            Self::Launcher(error) => error.fmt(f),
-            Self::Secret(error) => error.fmt(f),
-            Self::Network { message } | Self::System { message } => f.write_str(message),
-            Self::Thread(refusal) => refusal.fmt(f),
-            Self::Ended => f.write_str("this node has left the group"),
-        }
-    }
-}
-
-impl core::error::Error for GroupError {}
-
-/// Writes ` n1, n2`.
-fn write_nodes(nodes: &[NodeId], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for (index, node) in nodes.iter().enumerate() {
-        write!(f, "{} {node}", if index == 0 { "" } else { "," })?;
-    }
-    Ok(())
+/// `n1, n2`
+fn list(nodes: &[NodeId]) -> String {
+    nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The folder in which the processes of a job meet: nobody else may write there, else a stranger
 //! could say where node 0 is.
 
-use core::fmt;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -14,10 +13,13 @@ use crate::error::SystemError;
 pub(super) struct JobFolder(PathBuf);
 
 /// Why the processes cannot meet in a folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
     /// It cannot be made or looked at.
+    #[error(
+        "the processes cannot meet in {}: {}; give --rendezvous HOST:PORT", path.display(), error.reason()
+    )]
     Unusable {
         /// The folder.
         path: PathBuf,
@@ -25,6 +27,10 @@ pub enum FolderError {
         error: SystemError,
     },
     /// Somebody else can write to it.
+    #[error(
+        "the processes cannot meet in {}: somebody else can write there; remove it, or give --rendezvous HOST:PORT",
+        .0.display()
+    )]
     Foreign(PathBuf),
 }
 
@@ -57,28 +63,6 @@ impl Drop for JobFolder {
         // The last process succeeds; what a killed one leaves is an empty folder among temporary
         // ones.
         let _ = fs::remove_dir(&self.0);
-    }
-}
-
-impl core::error::Error for FolderError {}
-
-impl fmt::Display for FolderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unusable { path, error } => {
-                write!(
-                    f,
-                    "the processes cannot meet in {}: {}; give --rendezvous HOST:PORT",
-                    path.display(),
-                    error.reason()
-                )
-            }
-            Self::Foreign(path) => write!(
-                f,
-                "the processes cannot meet in {}: somebody else can write there; remove it, or give --rendezvous HOST:PORT",
-                path.display()
-            ),
-        }
     }
 }
 

@@ -39,7 +39,8 @@ pub enum Address {
 }
 
 /// A text that is no address.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is no address: write it like tcp://10.0.0.7:4157 or unix:///path", OneLine(given))]
 pub struct AddressError {
     /// The text.
     pub given: String,
@@ -144,18 +145,6 @@ impl FromStr for Address {
         parse().ok_or_else(|| AddressError { given: text.to_owned() })
     }
 }
-
-impl fmt::Display for AddressError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` is no address: write it like tcp://10.0.0.7:4157 or unix:///path",
-            OneLine(&self.given)
-        )
-    }
-}
-
-impl core::error::Error for AddressError {}
 
 #[cfg(test)]
 mod tests {

@@ -14,10 +14,11 @@ use super::packet::Fault;
 use crate::error::SystemError;
 
 /// Why an endpoint could not be opened, or has failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
     /// The node id is not below the number of nodes, or there are more nodes than ids.
+    #[error("there is no node {node} in a cluster of {nodes}: ids are 0 to {}", nodes.saturating_sub(1))]
     Nodes {
         /// The node.
         node: NodeId,
@@ -25,11 +26,13 @@ pub enum NetError {
         nodes: usize,
     },
     /// The place to listen at cannot be understood.
+    #[error("cannot listen at `{given}`: give an address of this machine like 10.0.0.7 or 10.0.0.7:4157")]
     BindText {
         /// What was given.
         given: String,
     },
     /// The system does not let this process listen there.
+    #[error("cannot listen at {at}: {}", unbound(*error))]
     Bind {
         /// Where.
         at: String,
@@ -37,26 +40,34 @@ pub enum NetError {
         error: SystemError,
     },
     /// Listening there would let anybody in.
+    #[error(
+        "listening at {at} without a token lets anybody join: give all nodes --token-file, or --insecure in a \
+         network that you trust"
+    )]
     Exposed {
         /// Where.
         at: SocketAddr,
     },
     /// This build has no such transport.
+    #[error("this build has no transport {kind}: build it with feature `{kind}`")]
     KindMissing {
         /// The kind.
         kind: Kind,
     },
     /// The system has not given what an endpoint needs.
+    #[error("the system refuses what a network endpoint needs: {}", advised(*error))]
     System {
         /// Why.
         error: SystemError,
     },
     /// The system does not let this process take in connections that have come.
+    #[error("this node cannot accept connections: {}", advised(*error))]
     Accept {
         /// Why.
         error: SystemError,
     },
     /// Two nodes do not belong together; the handshake is not tried again.
+    #[error("node {node}{}: {refusal}", at(address.as_ref()))]
     Refused {
         /// The peer.
         node: NodeId,
@@ -66,6 +77,7 @@ pub enum NetError {
         refusal: Refusal,
     },
     /// There is no such peer.
+    #[error("node {node} is no peer of this node in a cluster of {nodes}")]
     UnknownNode {
         /// The node.
         node: NodeId,
@@ -75,18 +87,23 @@ pub enum NetError {
 }
 
 /// Why a connection came to nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Trouble {
     /// It broke, or what it carried made no sense.
+    #[error("{0}")]
     Fault(Fault),
     /// One side refused the other.
+    #[error("{0}")]
     Refused(Refusal),
     /// The handshake took too long.
+    #[error("the handshake took too long")]
     Slow,
     /// Too many were waiting to be greeted.
+    #[error("too many connections were waiting to be greeted")]
     Crowded,
     /// Connections with that peer come up, and what is sent to it does not arrive.
+    #[error("{1}")]
     Stuck(NodeId, Stall),
 }
 
@@ -122,93 +139,37 @@ impl Notices {
     }
 }
 
-impl fmt::Display for NetError {
+impl fmt::Display for NetNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nodes { node, nodes } => {
-                write!(
-                    f,
-                    "there is no node {node} in a cluster of {nodes}: ids are 0 to {}",
-                    nodes.saturating_sub(1)
-                )
+        let Self { remote, trouble, .. } = self;
+        match (trouble, remote) {
+            (Trouble::Stuck(node, stall), _) => {
+                return write!(f, "link to {node}{}: {stall}", at(remote.as_ref()));
             }
-            Self::BindText { given } => {
-                write!(
-                    f,
-                    "cannot listen at `{given}`: give an address of this machine like 10.0.0.7 or 10.0.0.7:4157"
-                )
-            }
-            Self::Bind { at, error } if error.kind() == io::ErrorKind::AddrInUse => {
-                write!(f, "cannot listen at {at}: it is in use; give another port, or none for any free one")
-            }
-            Self::Bind { at, error } if error.kind() == io::ErrorKind::AddrNotAvailable => {
-                write!(f, "cannot listen at {at}: this machine has no such address")
-            }
-            Self::Bind { at, error } => write!(f, "cannot listen at {at}: {}", Advised(*error)),
-            Self::Exposed { at } => write!(
-                f,
-                "listening at {at} without a token lets anybody join: give all nodes --token-file, or --insecure in a \
-                 network that you trust"
-            ),
-            Self::KindMissing { kind } => {
-                write!(f, "this build has no transport {kind}: build it with feature `{kind}`")
-            }
-            Self::System { error } => {
-                write!(f, "the system refuses what a network endpoint needs: {}", Advised(*error))
-            }
-            Self::Accept { error } => {
-                write!(f, "this node cannot accept connections: {}", Advised(*error))
-            }
-            Self::Refused { node, address: Some(address), refusal } => {
-                write!(f, "node {node} at {address}: {refusal}")
-            }
-            Self::Refused { node, address: None, refusal } => write!(f, "node {node}: {refusal}"),
-            Self::UnknownNode { node, nodes } => {
-                write!(f, "node {node} is no peer of this node in a cluster of {nodes}")
-            }
+            (_, Some(remote)) => write!(f, "refused {remote}: {trouble}")?,
+            (_, None) => write!(f, "refused a connection: {trouble}")?,
         }
+        if self.times > 1 { write!(f, " ({} times)", self.times) } else { Ok(()) }
+    }
+}
+
+/// Why the system does not let this process listen somewhere.
+fn unbound(error: SystemError) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "it is in use; give another port, or none for any free one".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
+        _ => advised(error),
     }
 }
 
 /// A system error with what to do about it, if that is known.
-struct Advised(SystemError);
-
-impl fmt::Display for Advised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)?;
-        self.0.advice().map_or(Ok(()), |advice| write!(f, "; {advice}"))
-    }
+fn advised(error: SystemError) -> String {
+    error.advice().map_or_else(|| error.to_string(), |advice| format!("{error}; {advice}"))
 }
 
-impl core::error::Error for NetError {}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fault(fault) => fault.fmt(f),
-            Self::Refused(refusal) => refusal.fmt(f),
-            Self::Slow => f.write_str("the handshake took too long"),
-            Self::Stuck(_, stall) => stall.fmt(f),
-            Self::Crowded => f.write_str("too many connections were waiting to be greeted"),
-        }
-    }
-}
-
-impl fmt::Display for NetNotice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Trouble::Stuck(node, stall) = self.trouble {
-            write!(f, "link to {node}")?;
-            return match self.remote {
-                Some(remote) => write!(f, " at {remote}: {stall}"),
-                None => write!(f, ": {stall}"),
-            };
-        }
-        match self.remote {
-            Some(remote) => write!(f, "refused {remote}: {}", self.trouble)?,
-            None => write!(f, "refused a connection: {}", self.trouble)?,
-        }
-        if self.times > 1 { write!(f, " ({} times)", self.times) } else { Ok(()) }
-    }
+/// ` at 10.0.0.7:4157`, or nothing.
+fn at<A: fmt::Display>(address: Option<&A>) -> String {
+    address.map(|address| format!(" at {address}")).unwrap_or_default()
 }
 
 const NOTICES_MAX: usize = 32;

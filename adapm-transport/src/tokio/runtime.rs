@@ -2,7 +2,6 @@
 //!
 //! Not here: what runs on it.
 
-use core::fmt;
 use core::future::pending;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,16 +34,9 @@ pub fn lend(handle: Handle) -> Result<(), AlreadyLent> {
 }
 
 /// A runtime was lent before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a runtime was lent before: lend one, once, before the first endpoint is opened")]
 pub struct AlreadyLent;
-
-impl fmt::Display for AlreadyLent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a runtime was lent before: lend one, once, before the first endpoint is opened")
-    }
-}
-
-impl core::error::Error for AlreadyLent {}
 
 /// What was lent, else the runtime of the process.
 pub(super) fn shared() -> io::Result<Handle> {

@@ -9,8 +9,6 @@
 //!
 //! Not here: what frames say, which the socket and the packet check know better, and relaying the bytes.
 
-use core::fmt;
-
 use adapm_core::wire::FRAME_BYTES_MAX;
 
 use crate::net::packet::SEALED_HEADER_BYTES;
@@ -45,17 +43,22 @@ pub(crate) struct Passed {
 }
 
 /// A stream that no sound peer sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
     /// It does not begin like ZMTP.
+    #[error("what came is not ZMTP")]
     Greeting,
     /// Flags that do not exist.
+    #[error("a ZMTP frame with unknown flags {0:#04x}")]
     Flags(u8),
     /// A command above its bound.
+    #[error("a ZMTP command claims {0} bytes")]
     Command(u64),
     /// A message above the bound for all messages.
+    #[error("a ZeroMQ message claims {0} bytes")]
     Message(u64),
     /// A message of more parts than a packet has.
+    #[error("a ZeroMQ message has more than {PARTS_MAX} parts")]
     Parts,
 }
 
@@ -176,18 +179,6 @@ fn identity_of(command: &[u8]) -> Option<&[u8]> {
         rest = behind;
     }
     None
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Greeting => f.write_str("what came is not ZMTP"),
-            Self::Flags(flags) => write!(f, "a ZMTP frame with unknown flags {flags:#04x}"),
-            Self::Command(bytes) => write!(f, "a ZMTP command claims {bytes} bytes"),
-            Self::Message(bytes) => write!(f, "a ZeroMQ message claims {bytes} bytes"),
-            Self::Parts => write!(f, "a ZeroMQ message has more than {PARTS_MAX} parts"),
-        }
-    }
 }
 
 /// Most bytes of a message: a header and the largest frame.

@@ -3,7 +3,6 @@
 //! In this order: a flag that names a file, `ADAPM_TOKEN`, `ADAPM_TOKEN_FILE`. Never a command
 //! line: everybody on the host can read it.
 
-use core::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -16,10 +15,11 @@ use crate::error::SystemError;
 use crate::net::{Token, WeakToken};
 
 /// Why a secret cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
     /// The file cannot be read.
+    #[error("cannot read the secret in {} ({origin}): {}", path.display(), unread(path, *error))]
     Unreadable {
         /// The flag or variable that names the file.
         origin: &'static str,
@@ -29,6 +29,9 @@ pub enum SecretError {
         error: SystemError,
     },
     /// Others may read or write the file.
+    #[error(
+        "others may read the secret in {file} (mode {mode:o}): run chmod 600 {file}", file = path.display()
+    )]
     Shared {
         /// The file.
         path: PathBuf,
@@ -36,6 +39,7 @@ pub enum SecretError {
         mode: u32,
     },
     /// A text that is no secret.
+    #[error("the secret in {origin} {}", weakness(*fault))]
     Weak {
         /// The file or variable that holds it.
         origin: String,
@@ -91,40 +95,25 @@ pub fn read_secret(origin: &'static str, path: &Path) -> Result<String, SecretEr
     token_of(&path.display().to_string(), &text).map(|_| text)
 }
 
-impl fmt::Display for SecretError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable { origin, path, error } if error.kind() == io::ErrorKind::NotFound => {
-                let path = path.display();
-                write!(
-                    f,
-                    "cannot read the secret in {path} ({origin}): no such file; create it with: adapm token {path}"
-                )
-            }
-            Self::Unreadable { origin, path, error } => {
-                let reason = error.reason();
-                write!(f, "cannot read the secret in {} ({origin}): {reason}", path.display())
-            }
-            Self::Shared { path, mode } => {
-                let path = path.display();
-                write!(f, "others may read the secret in {path} (mode {mode:o}): run chmod 600 {path}")
-            }
-            Self::Weak { origin, fault: WeakToken::Length { bytes } } => write!(
-                f,
-                "the secret in {origin} has {bytes} bytes: give {} to {}, as `adapm token FILE` makes them",
-                Token::BYTES_MIN,
-                Token::BYTES_MAX,
-            ),
-            Self::Weak { origin, fault: WeakToken::Repeats { different } } => write!(
-                f,
-                "the secret in {origin} can be guessed, it is made of {different} different characters: take one that \
-                 `adapm token FILE` makes"
-            ),
-        }
+fn unread(path: &Path, error: SystemError) -> String {
+    if error.kind() == io::ErrorKind::NotFound {
+        return format!("no such file; create it with: adapm token {}", path.display());
     }
+    error.reason()
 }
 
-impl core::error::Error for SecretError {}
+fn weakness(fault: WeakToken) -> String {
+    match fault {
+        WeakToken::Length { bytes } => format!(
+            "has {bytes} bytes: give {} to {}, as `adapm token FILE` makes them",
+            Token::BYTES_MIN,
+            Token::BYTES_MAX
+        ),
+        WeakToken::Repeats { different } => format!(
+            "can be guessed, it is made of {different} different characters: take one that `adapm token FILE` makes"
+        ),
+    }
+}
 
 /// Whether a file with these permissions may hold a secret. What nobody can write to and a group
 /// can read was made so on purpose, as orchestrators do it: it is private if the process is of that

@@ -1,6 +1,5 @@
 //! Why one node does not talk with another.
 
-use core::fmt;
 use core::net::SocketAddr;
 
 use adapm_core::NodeId;
@@ -9,10 +8,11 @@ use serde::{Deserialize, Serialize};
 /// Why a handshake ended; both sides hold the same reason, each from its own point of view.
 ///
 /// The order of the variants is part of the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// Two versions of the protocol.
+    #[error("protocol versions differ ({ours} here, {theirs} there): run the same build on all nodes")]
     Version {
         /// This node's.
         ours: u8,
@@ -20,10 +20,13 @@ pub enum Refusal {
         theirs: u8,
     },
     /// Two clusters.
+    #[error("it belongs to another cluster: check the rendezvous and the cluster id")]
     Cluster,
     /// The shared secret.
+    #[error("{0}: give all nodes the same token")]
     Token(TokenFault),
     /// Two ideas of how many nodes there are.
+    #[error("node counts differ ({ours} here, {theirs} there): start all nodes with the same count")]
     Nodes {
         /// This node's.
         ours: u32,
@@ -31,6 +34,7 @@ pub enum Refusal {
         theirs: u32,
     },
     /// A node id that the cluster does not have.
+    #[error("there is no node {node} in a cluster of {nodes}: node ids are 0 to {}", nodes.saturating_sub(1))]
     NodeOutOfRange {
         /// The id.
         node: NodeId,
@@ -38,6 +42,11 @@ pub enum Refusal {
         nodes: u32,
     },
     /// Another process has that node id already.
+    #[error(
+        "node id {node} is taken by {}: give each process its own, or start the whole cluster again if that one \
+         has ended",
+        process_at(*address)
+    )]
     NodeTaken {
         /// The id.
         node: NodeId,
@@ -45,6 +54,7 @@ pub enum Refusal {
         address: Option<SocketAddr>,
     },
     /// The address leads to another node than the one meant.
+    #[error("node {found} is where node {meant} was to be: check the addresses")]
     WrongNode {
         /// The node that was to be there.
         meant: NodeId,
@@ -52,6 +62,7 @@ pub enum Refusal {
         found: NodeId,
     },
     /// The address leads to another channel.
+    #[error("channels differ ({ours} here, {theirs} there): check the addresses")]
     Channel {
         /// This node's.
         ours: u16,
@@ -59,25 +70,33 @@ pub enum Refusal {
         theirs: u16,
     },
     /// Two layouts of keys and values.
+    #[error("the layouts differ: give all nodes the same keys, lengths and value type")]
     Layout,
     /// One of both was started anew, which the other cannot go on with.
+    #[error("a node was started anew and has lost its state: start the whole cluster again")]
     Restarted,
     /// One of both has given the other up as lost.
+    #[error("it was silent for too long and counts as lost: start the whole cluster again")]
     GivenUp,
     /// A message of the handshake that makes no sense.
+    #[error("the handshake makes no sense: is that an adapm node?")]
     Malformed,
     /// The first message of a handshake that was there before.
+    #[error("it repeats an earlier handshake: somebody may have recorded it")]
     Repeated,
 }
 
 /// What is wrong with the shared secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 pub enum TokenFault {
     /// Both have one, and they differ.
+    #[error("the tokens differ")]
     Differs,
     /// Only this node has one.
+    #[error("the peer has no token, this node has one")]
     OnlyOurs,
     /// Only the peer has one.
+    #[error("the peer has a token, this node has none")]
     OnlyTheirs,
 }
 
@@ -104,73 +123,6 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Version { ours, theirs } => {
-                write!(
-                    f,
-                    "protocol versions differ ({ours} here, {theirs} there): run the same build on all nodes"
-                )
-            }
-            Self::Cluster => {
-                f.write_str("it belongs to another cluster: check the rendezvous and the cluster id")
-            }
-            Self::Token(TokenFault::Differs) => {
-                f.write_str("the tokens differ: give all nodes the same token")
-            }
-            Self::Token(TokenFault::OnlyOurs) => {
-                f.write_str("the peer has no token, this node has one: give all nodes the same token")
-            }
-            Self::Token(TokenFault::OnlyTheirs) => {
-                f.write_str("the peer has a token, this node has none: give all nodes the same token")
-            }
-            Self::Nodes { ours, theirs } => {
-                write!(
-                    f,
-                    "node counts differ ({ours} here, {theirs} there): start all nodes with the same count"
-                )
-            }
-            Self::NodeOutOfRange { node, nodes } => {
-                write!(
-                    f,
-                    "there is no node {node} in a cluster of {nodes}: node ids are 0 to {}",
-                    nodes.saturating_sub(1)
-                )
-            }
-            Self::NodeTaken { node, address: Some(address) } => {
-                write!(
-                    f,
-                    "node id {node} is taken by the process at {address}: give each process its own, or start the whole \
-                     cluster again if that one has ended"
-                )
-            }
-            Self::NodeTaken { node, address: None } => {
-                write!(
-                    f,
-                    "node id {node} is taken by another process: give each process its own, or start the whole cluster \
-                     again if that one has ended"
-                )
-            }
-            Self::WrongNode { meant, found } => {
-                write!(f, "node {found} is where node {meant} was to be: check the addresses")
-            }
-            Self::Channel { ours, theirs } => {
-                write!(f, "channels differ ({ours} here, {theirs} there): check the addresses")
-            }
-            Self::Layout => {
-                f.write_str("the layouts differ: give all nodes the same keys, lengths and value type")
-            }
-            Self::Restarted => {
-                f.write_str("a node was started anew and has lost its state: start the whole cluster again")
-            }
-            Self::GivenUp => {
-                f.write_str("it was silent for too long and counts as lost: start the whole cluster again")
-            }
-            Self::Malformed => f.write_str("the handshake makes no sense: is that an adapm node?"),
-            Self::Repeated => f.write_str("it repeats an earlier handshake: somebody may have recorded it"),
-        }
-    }
+fn process_at(address: Option<SocketAddr>) -> String {
+    address.map_or("another process".to_owned(), |address| format!("the process at {address}"))
 }
-
-impl core::error::Error for Refusal {}

@@ -16,14 +16,16 @@ use crate::net::noise::hmac;
 pub struct Token(Arc<[u8]>);
 
 /// Bytes that are no token, as they could be guessed by whoever has recorded a handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeakToken {
     /// Fewer than [`Token::BYTES_MIN`], or more than [`Token::BYTES_MAX`].
+    #[error("a token of {bytes} bytes: {}", needed())]
     Length {
         /// Their number.
         bytes: usize,
     },
     /// Fewer than [`Token::DIFFERENT_MIN`] different ones.
+    #[error("a token of {different} different bytes: {}", needed())]
     Repeats {
         /// The number of different ones.
         different: usize,
@@ -76,15 +78,6 @@ impl fmt::Debug for Token {
     }
 }
 
-impl fmt::Display for WeakToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length { bytes } => write!(f, "a token of {bytes} bytes")?,
-            Self::Repeats { different } => write!(f, "a token of {different} different bytes")?,
-        }
-        let (least, most) = (Token::BYTES_MIN, Token::BYTES_MAX);
-        write!(f, ": it needs {least} to {most} bytes, all of them random")
-    }
+fn needed() -> String {
+    format!("it needs {} to {} bytes, all of them random", Token::BYTES_MIN, Token::BYTES_MAX)
 }
-
-impl core::error::Error for WeakToken {}

@@ -24,7 +24,6 @@ mod reader;
 mod tests;
 mod writer;
 
-use core::fmt;
 use std::io;
 
 use adapm_core::link::{self, Seq};
@@ -123,19 +122,23 @@ pub struct Packet {
 }
 
 /// Why a pipe gives no more packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// The bytes are not those of a node.
+    #[error("what came is not from an adapm node")]
     Magic,
     /// The peer speaks another version.
+    #[error("the peer speaks version {theirs} of the protocol, this node {PROTOCOL_VERSION}")]
     Version {
         /// What it speaks.
         theirs: u8,
     },
     /// A kind of packet that does not exist.
+    #[error("a packet of unknown kind {0}")]
     Kind(u8),
     /// A packet above the bound; nothing was allocated for it.
+    #[error("a packet claims {bytes} bytes, {limit} are allowed")]
     Oversize {
         /// Bytes of head and values that were claimed.
         bytes: u64,
@@ -143,16 +146,24 @@ pub enum Fault {
         limit: usize,
     },
     /// The checksum is wrong.
+    #[error("a packet arrived corrupt (wrong checksum)")]
     Checksum,
     /// It is not the packet that the other end of the link has sealed here.
+    #[error(
+        "a packet is not what the peer has sealed: something on the way changes, repeats or drops packets"
+    )]
     Unopened,
     /// The pipe ended between two packets.
+    #[error("the connection was closed")]
     Ended,
     /// The pipe ended in the middle of a packet.
+    #[error("the connection was closed within a packet")]
     EndedWithin,
     /// The pipe leads back to itself: TCP connects a port that nobody listens at with the same port, by chance.
+    #[error("nobody listens there (the connection led back to itself)")]
     Itself,
     /// The system reports an error.
+    #[error("{0}")]
     Io(SystemError),
 }
 
@@ -322,31 +333,6 @@ impl Spares {
         }
     }
 }
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Magic => f.write_str("what came is not from an adapm node"),
-            Self::Version { theirs } => {
-                write!(f, "the peer speaks version {theirs} of the protocol, this node {PROTOCOL_VERSION}")
-            }
-            Self::Kind(byte) => write!(f, "a packet of unknown kind {byte}"),
-            Self::Oversize { bytes, limit } => {
-                write!(f, "a packet claims {bytes} bytes, {limit} are allowed")
-            }
-            Self::Checksum => f.write_str("a packet arrived corrupt (wrong checksum)"),
-            Self::Unopened => f.write_str(
-                "a packet is not what the peer has sealed: something on the way changes, repeats or drops packets",
-            ),
-            Self::Ended => f.write_str("the connection was closed"),
-            Self::EndedWithin => f.write_str("the connection was closed within a packet"),
-            Self::Itself => f.write_str("nobody listens there (the connection led back to itself)"),
-            Self::Io(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for Fault {}
 
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
