@@ -1,9 +1,23 @@
-//! The environment variables of a process, read through a closure, so that tests need not set any.
+//! The environment variables of a process, read through a closure, so that tests need not set any;
+//! and how the texts of variables and flags are read: places where processes meet, and settings of
+//! the links between them.
 
+use core::time::Duration;
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
-use super::error::LauncherError;
-use super::found::Sourced;
+use super::error::{LauncherError, SECONDS_WANTED};
+use crate::group::config::Rendezvous;
+use crate::net::Kind;
+
+/// A value and the flag or variable that it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// The name of the flag or variable.
+    pub origin: &'static str,
+}
 
 /// The environment variables of a process, by name, and who started it.
 pub struct Environment<'a> {
@@ -74,4 +88,111 @@ fn process_parent() -> Option<String> {
     // name is 2.
     let started = stat.as_deref().and_then(|stat| stat.rsplit_once(')')?.1.split_whitespace().nth(19));
     Some(started.map_or_else(|| parent.to_string(), |started| format!("{parent}-{started}")))
+}
+
+/// Reads `HOST:PORT` or `file:PATH`.
+pub(super) fn read_rendezvous(
+    origin: &'static str,
+    text: String,
+) -> Result<Sourced<Rendezvous>, LauncherError> {
+    if let Some(path) = text.strip_prefix("file:").filter(|path| !path.is_empty()) {
+        return Ok(Sourced { value: Rendezvous::File(PathBuf::from(path)), origin });
+    }
+    let well_formed = text.rsplit_once(':').is_some_and(|(host, port)| {
+        let bracketed = host.starts_with('[') && host.ends_with(']') && host.len() > 2;
+        let named = !host.is_empty() && !host.contains([':', '/', '[', ']']);
+        let plain = !host.contains(|character: char| character.is_whitespace() || character.is_control());
+        (bracketed || named) && plain && port.parse::<u16>().is_ok_and(|port| port > 0)
+    });
+    if well_formed && text.contains('%') {
+        return Err(LauncherError::Zone { origin, value: text });
+    }
+    if !well_formed {
+        return Err(LauncherError::Rendezvous { origin, value: text });
+    }
+    Ok(Sourced { value: Rendezvous::Address(text), origin })
+}
+
+/// Returns `host:port`, with the brackets that an IPv6 address needs.
+#[must_use]
+pub fn join_host(host: &str, port: u16) -> String {
+    if host.contains(':') && !host.starts_with('[') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
+
+/// The path below the temporary folder of the file by which the processes of a job meet.
+pub(super) fn file_name(launcher: &str, job: &str) -> PathBuf {
+    let kept = |character: char| character.is_ascii_alphanumeric() || "._-@".contains(character);
+    let job: String = job.chars().take(NAME_MAX).map(|c| if kept(c) { c } else { '_' }).collect();
+    PathBuf::from(format!("adapm-{launcher}-{job}")).join("rendezvous")
+}
+
+/// Returns the time after which a node counts as lost, if anybody says.
+pub(super) fn dead_after(
+    flag: Option<Duration>,
+    environment: &Environment<'_>,
+) -> Result<Option<Duration>, LauncherError> {
+    match (flag, environment.text("ADAPM_DEAD_AFTER")) {
+        (None, Some(value)) => {
+            let time = seconds(&value);
+            time.map(Some).map_err(|_| LauncherError::NotSeconds { name: "ADAPM_DEAD_AFTER", value })
+        }
+        (flag, _) => Ok(flag),
+    }
+}
+
+/// Returns what carries frames.
+pub(super) fn link_kind(flag: Option<Kind>, environment: &Environment<'_>) -> Result<Kind, LauncherError> {
+    match (flag, environment.text("ADAPM_TRANSPORT")) {
+        (Some(kind), _) => Ok(kind),
+        (None, None) => Ok(Kind::default()),
+        (None, Some(value)) => {
+            let known = Kind::available().find(|kind| kind.scheme() == value);
+            known.ok_or(LauncherError::Transport { value })
+        }
+    }
+}
+
+/// Reads a time that a person can mean: at least a millisecond, at most a day. What is less would
+/// be none at all once it is counted in nanoseconds.
+///
+/// # Errors
+/// What to give instead.
+pub fn seconds(text: &str) -> Result<Duration, &'static str> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (SECONDS_MIN..=SECONDS_MAX).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or(SECONDS_WANTED)
+}
+
+/// Returns a number for a name, the same everywhere (FNV-1a): it keeps runs apart, and nothing
+/// else.
+pub(super) fn digest(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Characters of a job's name that fit into that of a file.
+const NAME_MAX: usize = 100;
+
+const SECONDS_MIN: f64 = 0.001;
+const SECONDS_MAX: f64 = 86_400.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_too_short_to_count_is_refused_like_none_and_like_what_is_no_time() {
+        for text in
+            ["1e-300", "1e-10", "0", "-0", "-1", "0.000999", "86400.1", "1e300", "inf", "nan", "", "5s"]
+        {
+            assert_eq!(seconds(text), Err(SECONDS_WANTED), "{text}");
+        }
+        for (text, millis) in [("0.001", 1), ("5", 5_000), ("1e2", 100_000), ("86400", 86_400_000)] {
+            assert_eq!(seconds(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+    }
 }

@@ -40,30 +40,21 @@ mod environment;
 pub(super) mod error;
 mod found;
 pub(crate) mod hostlist;
-mod kubernetes;
-mod meeting;
-mod mpi;
 mod placement;
 pub(super) mod secret;
-mod settings;
-mod slurm;
 #[cfg(test)]
 mod tests;
-mod torchrun;
 
-use found::Found;
+use found::{Found, find_kubernetes, find_mpirun, find_pmi, find_slurm, find_torchrun};
 
 use super::error::GroupError;
 use super::member::Group;
 use super::roster::Roster;
 
-pub use environment::Environment;
+pub use environment::{Environment, Sourced, join_host, seconds};
 pub use error::LauncherError;
-pub use found::Sourced;
-pub use meeting::join_host;
 pub use placement::{Flags, Placement, Position};
 pub use secret::{SecretError, read_secret, token, token_of};
-pub use settings::seconds;
 
 /// Joins the other processes of a run as whoever started them says, or `ADAPM_*`; `None` if this
 /// process is alone. The secret is that of `ADAPM_TOKEN` or of the file `ADAPM_TOKEN_FILE`.
@@ -91,11 +82,11 @@ pub fn place(flags: &Flags, environment: &Environment<'_>) -> Result<Placement, 
 
 /// The first launcher that left its variables.
 fn find(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
-    let launchers = [torchrun::find, mpi::find_mpirun, slurm::find, mpi::find_pmi, kubernetes::find];
+    let launchers = [find_torchrun, find_mpirun, find_slurm, find_pmi, find_kubernetes];
     for launcher in launchers {
         if let Some(found) = launcher(environment)? {
             return Ok(Some(found));
         }
     }
-    torchrun::refuse_half(environment)
+    found::refuse_half(environment)
 }

@@ -4,10 +4,9 @@ use core::time::Duration;
 
 use adapm_core::NodeId;
 
-use super::environment::Environment;
+use super::environment::{Environment, Sourced, dead_after, digest, link_kind, read_rendezvous};
 use super::error::{LauncherError, NODES_MAX};
-use super::found::{Found, Sourced};
-use super::{meeting, settings};
+use super::found::Found;
 use crate::group::config::{GroupConfig, Rendezvous};
 use crate::net::{ClusterId, Kind};
 
@@ -61,11 +60,11 @@ impl Position {
         // A place has fewer nodes than there are ids.
         let node = NodeId(u16::try_from(self.node.value).unwrap_or(u16::MAX));
         let mut config = GroupConfig::new(node, self.nodes.value, self.rendezvous.value.clone());
-        config.cluster = ClusterId(self.job.as_deref().map_or(0, settings::digest));
-        if let Some(dead_after) = settings::dead_after(flags.dead_after, environment)? {
+        config.cluster = ClusterId(self.job.as_deref().map_or(0, digest));
+        if let Some(dead_after) = dead_after(flags.dead_after, environment)? {
             config.dead_after = dead_after;
         }
-        config.kind = settings::kind(flags.kind, environment)?;
+        config.kind = link_kind(flags.kind, environment)?;
         Ok(config)
     }
 }
@@ -150,7 +149,7 @@ pub(super) fn own(flags: &Flags, environment: &Environment<'_>) -> Result<Own, L
     Ok(Own {
         node: number(flags.node, "--node", "ADAPM_NODE")?,
         nodes: number(flags.nodes, "--nodes", "ADAPM_NODES")?,
-        rendezvous: rendezvous.map(|(origin, text)| meeting::read(origin, text)).transpose()?,
+        rendezvous: rendezvous.map(|(origin, text)| read_rendezvous(origin, text)).transpose()?,
         job: environment.text("ADAPM_JOB"),
     })
 }
