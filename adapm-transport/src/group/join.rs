@@ -16,7 +16,7 @@ use super::collective::ROOT;
 use super::config::{GroupConfig, Rendezvous};
 use super::error::GroupError;
 use super::handle::Handle;
-use super::net_mesh::NetMesh;
+use super::mesh::NetMesh;
 use super::place::{self, Place, RendezvousFile, Secret};
 use super::roster::{Roster, Trouble};
 use crate::error::PeerLoss;

@@ -30,7 +30,7 @@
 //! | `control`, `shared`, `handle` | the control thread, and what calls of other threads ask of it |
 //! | `collective` | bytes of all for all or for node 0, without I/O |
 //! | `losses` | who counts as lost when some cannot reach others, without I/O |
-//! | `message`, `mesh`, `net_mesh` | frames, and the endpoint that carries them |
+//! | `message`, `mesh` | frames, and the endpoint that carries them |
 //! | `roster`, `error` | who is there, and what went wrong |
 //!
 //! Not here: parameters, which go over endpoints of their own, one for each channel ([`Group::listen`]); a group that goes on
@@ -48,7 +48,6 @@ mod losses;
 mod member;
 mod mesh;
 mod message;
-mod net_mesh;
 mod place;
 mod roster;
 mod shared;
