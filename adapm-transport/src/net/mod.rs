@@ -20,27 +20,22 @@ pub(crate) mod bell;
     expect(dead_code, reason = "the halves of tasks belong to carriers, which are behind features")
 )]
 pub(crate) mod carried;
-mod carriers;
 mod clock;
 mod config;
 mod connection;
 mod endpoint;
 mod error;
-pub(crate) mod folder;
 pub mod hello;
-mod mesh;
 #[cfg(test)]
 mod middleman_tests;
 pub mod noise;
 pub mod packet;
 mod peer;
 pub(crate) mod pipe;
-mod status;
 
 pub use address::{Address, AddressError, Kind};
 pub use config::NetConfig;
-pub use endpoint::{Net, NetWaker};
+pub use endpoint::{Net, NetWaker, network, network_with};
 pub use error::{NetError, NetNotice, Trouble};
 pub use hello::{ClusterId, Refusal, Token, TokenFault, WeakToken};
-pub use mesh::{network, network_with};
-pub use status::{NetStats, PeerState, PeerStatus};
+pub use peer::{NetStats, PeerState, PeerStatus};

@@ -3,19 +3,22 @@
 //! A [`StreamPipe`] is one connection with what was read and not yet understood, and what is to be written. Its I/O happens
 //! in calls of the endpoint that owns it. Not here: who is at the other end, and what happens when a connection breaks.
 
-mod listener;
 mod stream;
 
 use core::net::SocketAddr;
-use std::io;
+use std::fs::{self, DirBuilder};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::{env, io};
 
-use mio::{Registry, Token};
+use mio::event::Source;
+use mio::net::{TcpListener, UnixListener};
+use mio::{Interest, Registry, Token};
 
 use crate::net::address::Address;
 use crate::net::hello::GREETING_BYTES_MAX;
 use crate::net::packet::{Fault, Incoming, Outgoing, PacketReader, PacketWriter, Spares};
-
-pub(crate) use listener::Listener;
 use stream::Stream;
 
 /// A connection that carries packets.
@@ -141,7 +144,119 @@ impl StreamPipe {
     }
 }
 
+/// A listening socket of either family.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: Socket,
+    address: Address,
+    /// Removed in the end, in this order.
+    litter: Vec<PathBuf>,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// Listens at a network address; port 0 is any free one.
+    pub(crate) fn tcp(socket: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(socket)?;
+        let address = Address::Tcp(listener.local_addr()?);
+        Ok(Self { socket: Socket::Tcp(listener), address, litter: Vec::new() })
+    }
+
+    /// Listens at `path`, where nothing may be yet; `None`: in a new folder that only this user can enter. `unique` is a
+    /// number that no other endpoint has.
+    pub(crate) fn unix(path: Option<PathBuf>, unique: u64) -> io::Result<Self> {
+        let mut litter = Vec::new();
+        let path = match path {
+            Some(path) => path,
+            None => {
+                let folder = private_folder(&format!("adapm-{unique:016x}"))?;
+                litter.push(folder.clone());
+                folder.join("link")
+            }
+        };
+        let listener = UnixListener::bind(&path).inspect_err(|_| remove(&litter))?;
+        litter.insert(0, path.clone());
+        Ok(Self { socket: Socket::Unix(listener), address: Address::Unix(path), litter })
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        match &mut self.socket {
+            Socket::Tcp(listener) => listener.register(registry, token, Interest::READABLE),
+            Socket::Unix(listener) => listener.register(registry, token, Interest::READABLE),
+        }
+    }
+
+    /// The next connection, `None` if there is none.
+    pub(crate) fn accept(&mut self) -> io::Result<Option<StreamPipe>> {
+        let accepted = match &self.socket {
+            Socket::Tcp(listener) => listener.accept().and_then(|(stream, _)| {
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }),
+            Socket::Unix(listener) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+        };
+        match accepted {
+            Ok(stream) => Ok(Some(StreamPipe::new(stream, false))),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        remove(&self.litter);
+    }
+}
+
+fn remove(litter: &[PathBuf]) {
+    for path in litter {
+        // Somebody else may have cleaned up.
+        let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
+    }
+}
+
+/// Makes a folder for Unix sockets that only this user can enter, called `name`: among the temporary
+/// files, or in `/tmp` if their folder has a name too long for sockets.
+pub(crate) fn private_folder(name: &str) -> io::Result<PathBuf> {
+    let path = folder_path(&env::temp_dir(), name);
+    DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}
+
+fn folder_path(temporary: &Path, name: &str) -> PathBuf {
+    let path = temporary.join(name);
+    let fits = path.as_os_str().as_bytes().len() + SOCKET_NAME_MAX <= SOCKET_PATH_MAX;
+    if fits { path } else { Path::new("/tmp").join(name) }
+}
+
 /// Packets that wait to be written at most.
 const PACKETS_MAX: usize = 128;
 /// Bytes from which on no further packet is taken; the last one may go beyond.
 const BYTES_MAX: usize = 1 << 20;
+
+/// A slash and what the sockets in these folders are called.
+const SOCKET_NAME_MAX: usize = 21;
+/// Bytes of a socket's path that every system takes; Linux has four more.
+const SOCKET_PATH_MAX: usize = 103;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_fits_wherever_temporary_files_are() {
+        assert_eq!(folder_path(Path::new("/var/tmp"), "adapm-1"), Path::new("/var/tmp/adapm-1"));
+        let long = format!("/{}", "job/".repeat(30));
+        assert_eq!(folder_path(Path::new(&long), "adapm-1"), Path::new("/tmp/adapm-1"));
+    }
+}

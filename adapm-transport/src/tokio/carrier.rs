@@ -1,17 +1,16 @@
-//! Dials and accepts connections for one endpoint.
+//! Dials and accepts connections for one endpoint; [`Door`] is where accepted ones wait for it.
 
 use core::net::SocketAddr;
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use super::door::Door;
-use super::runtime;
-use super::stream;
+use super::{runtime, stream};
 use crate::net::address::Address;
 use crate::net::bell::Bell;
 use crate::net::carried::{Carried, carried};
@@ -112,4 +111,35 @@ pub(crate) async fn next_connection(listener: &TcpListener) -> Option<(TcpStream
     }
 }
 
+/// A bounded queue between the task that accepts and the endpoint that takes.
+#[derive(Debug)]
+pub(crate) struct Door {
+    bell: Arc<Bell>,
+    waiting: Mutex<VecDeque<(Carried, Option<SocketAddr>)>>,
+}
+
+impl Door {
+    pub(crate) fn new(bell: Arc<Bell>) -> Self {
+        Self { bell, waiting: Mutex::new(VecDeque::new()) }
+    }
+
+    /// Hands over a pipe. If too many wait, the one that waits longest ends for it.
+    pub(crate) fn offer(&self, pipe: Carried, from: Option<SocketAddr>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let surplus = if waiting.len() >= WAITING_MAX { waiting.pop_front() } else { None };
+        waiting.push_back((pipe, from));
+        drop(waiting);
+        drop(surplus);
+        self.bell.ring();
+    }
+
+    /// The pipe that has waited longest.
+    pub(crate) fn take(&self) -> Option<(Carried, Option<SocketAddr>)> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Connections that wait to be taken, at most.
+pub(crate) const WAITING_MAX: usize = 64;

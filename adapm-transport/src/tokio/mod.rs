@@ -14,15 +14,14 @@
 //! the endpoint's.
 
 mod carrier;
-mod door;
 mod runtime;
 mod stream;
 
 pub(crate) use carrier::TokioCarrier;
 #[cfg(feature = "zmq")]
-pub(crate) use carrier::{listen, next_connection};
+pub(crate) use carrier::{Door, WAITING_MAX, listen, next_connection};
 #[cfg(feature = "zmq")]
-pub(crate) use door::{Door, WAITING_MAX};
+pub(crate) use runtime::started;
 pub use runtime::{AlreadyLent, lend};
 #[cfg(feature = "zmq")]
 pub(crate) use stream::{close_after, drain, ended, unless};

@@ -41,19 +41,22 @@ pub struct AlreadyLent;
 /// What was lent, else the runtime of the process.
 pub(super) fn shared() -> io::Result<Handle> {
     let lent = lock(&LENT).clone();
-    lent.map_or_else(own, Ok)
+    lent.map_or_else(|| started(&OWN, "adapm-link"), Ok)
 }
 
-/// The runtime of the process; the first call starts it.
-fn own() -> io::Result<Handle> {
-    let mut own = lock(&OWN);
+/// The runtime of the process that is kept in `own`; the first call starts it, with one thread.
+///
+/// # Errors
+/// If the system refuses a thread or what a runtime needs.
+pub(crate) fn started(own: &Mutex<Option<Handle>>, thread: &str) -> io::Result<Handle> {
+    let mut own = lock(own);
     if let Some(handle) = &*own {
         return Ok(handle.clone());
     }
     // One of many threads would start them itself, and panic if it cannot.
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let handle = runtime.handle().clone();
-    threads::spawn("adapm-link", move || runtime.block_on(pending::<()>())).map_err(io::Error::other)?;
+    threads::spawn(thread, move || runtime.block_on(pending::<()>())).map_err(io::Error::other)?;
     Ok(own.insert(handle).clone())
 }
 

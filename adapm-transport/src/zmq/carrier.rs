@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::net::{TcpStream, UnixListener};
@@ -11,17 +11,14 @@ use tokio::runtime::Handle;
 use zeromq::util::PeerIdentity;
 use zeromq::{DealerRecvHalf, DealerSocket, Socket, SocketOptions, SocketRecv};
 
-use super::courier;
-use super::hall::Hall;
-use super::home::Home;
-use super::relay;
-use super::runtime;
+use super::hall::{Hall, Home};
+use super::{courier, relay};
 use crate::net::address::Address;
 use crate::net::bell::Bell;
 use crate::net::carried::{Carried, Porter, carried};
 use crate::net::packet::Fault;
 use crate::net::pipe::Carrier;
-use crate::tokio::{ended, unless};
+use crate::tokio::{ended, started, unless};
 
 /// Carries the pipes of one endpoint over ZeroMQ.
 #[derive(Debug)]
@@ -41,7 +38,7 @@ impl ZmqCarrier {
     /// # Errors
     /// If the system refuses a runtime, a directory for sockets, or to listen.
     pub(crate) fn new(bind: Option<SocketAddr>, bell: Arc<Bell>) -> io::Result<Self> {
-        let runtime = runtime::shared()?;
+        let runtime = started(&RUNTIME, "adapm-zmq")?;
         let mut incarnation = [0; 16];
         getrandom::fill(&mut incarnation).map_err(io::Error::other)?;
         let home = Arc::new(Home::new()?);
@@ -133,3 +130,12 @@ async fn receive(mut socket: DealerRecvHalf, porter: Porter) {
 
 /// Above the time that the relay gives a connection to become one of ZeroMQ.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// The runtime of all ZeroMQ sockets of the process, with one thread of its own.
+///
+/// The sockets of zeromq 0.7 keep their peers in a map whose locks some tasks await and others block
+/// for. With several threads a lock can be handed to a task that waits for a thread while every
+/// thread blocks for that lock: when many connections broke at once, the process stood still. On one
+/// thread no lock is ever contended, as none is kept across an await while there is room in the
+/// socket's queue, which the credit sees to. So a runtime that the program lends is not used.
+static RUNTIME: Mutex<Option<Handle>> = Mutex::new(None);

@@ -1,11 +1,12 @@
-//! The listening side: one ROUTER, and in front of it everybody who has dialed.
+//! The listening side: one ROUTER, and in front of it everybody who has dialed; and the directory for its sockets.
 
 use core::net::SocketAddr;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{io, process};
 
 use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
@@ -14,12 +15,11 @@ use tokio::task::AbortHandle;
 use zeromq::util::PeerIdentity;
 use zeromq::{MultiPeerBackend, RouterRecvHalf, RouterSendHalf, RouterSocket, Socket, SocketRecv};
 
-use super::courier;
-use super::home::Home;
-use super::relay;
+use super::{courier, relay};
 use crate::net::bell::Bell;
 use crate::net::carried::{Carried, Porter, carried};
 use crate::net::packet::Fault;
+use crate::tcp::private_folder;
 use crate::tokio::{Door, WAITING_MAX, listen, next_connection};
 
 /// Accepts for one endpoint. Dropping it closes the listener; pipes end by themselves.
@@ -186,5 +186,56 @@ impl HallState {
 
     fn guests(&self) -> MutexGuard<'_, HashMap<Bytes, Porter>> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Exists until it is removed. A process that is killed leaves it behind, with a socket that nobody listens to.
+#[derive(Debug)]
+pub(super) struct Home {
+    path: PathBuf,
+    sockets: AtomicU64,
+}
+
+impl Home {
+    /// A new one, in the directory for temporary files.
+    pub(super) fn new() -> io::Result<Self> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let name = format!("adapm-zmq-{}-{:016x}", process::id(), u64::from_le_bytes(random));
+        Ok(Self { path: private_folder(&name)?, sockets: AtomicU64::new(0) })
+    }
+
+    /// A path that nothing has.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.path.join(self.sockets.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// Removes it: connections that stand stay, new ones fail.
+    pub(super) fn remove(&self) {
+        // If the system refuses, what stays behind is empty.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn nobody_else_may_enter_and_nothing_is_left() {
+        let (home, other) = (Home::new().expect("a directory"), Home::new().expect("another"));
+        assert_ne!(home.path, other.path);
+        let mode = home.path.metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let _sockets =
+            [home.socket(), home.socket()].map(|path| UnixListener::bind(path).expect("two paths"));
+        for home in [home, other] {
+            home.remove();
+            assert!(!home.path.exists());
+            home.remove();
+        }
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use crate::net::address::{Address, Kind};
 use crate::net::bell::Bell;
-use crate::net::carriers;
 use crate::net::config::NetConfig;
 use crate::net::error::NetError;
 use crate::net::hello::Incarnation;
@@ -40,11 +39,10 @@ impl Door {
         if config.kind == Kind::Tcp {
             return tcp(socket).map(Self::Listener).map_err(bind(socket.to_string()));
         }
-        let carrier =
-            carriers::open(config.kind, Some(socket), bell).map_err(|error| match error.kind() {
-                io::ErrorKind::Unsupported => NetError::KindMissing { kind: config.kind },
-                _ => bind(socket.to_string())(error),
-            })?;
+        let carrier = open_carrier(config.kind, Some(socket), bell).map_err(|error| match error.kind() {
+            io::ErrorKind::Unsupported => NetError::KindMissing { kind: config.kind },
+            _ => bind(socket.to_string())(error),
+        })?;
         let address = carrier.address().ok_or(NetError::KindMissing { kind: config.kind })?;
         Ok(Self::Carrier(address, carrier))
     }
@@ -81,6 +79,28 @@ fn socket_of(bind: &str) -> Result<SocketAddr, NetError> {
 
 pub(super) fn system(error: io::Error) -> NetError {
     NetError::System { error: error.into() }
+}
+
+/// A carrier of `kind`, which listens if `bind` says where. Streams of the system need none: the
+/// endpoint serves them itself.
+///
+/// # Errors
+/// `Unsupported` if this build has none, else what the system says.
+pub(super) fn open_carrier(
+    kind: Kind,
+    bind: Option<SocketAddr>,
+    bell: &Arc<Bell>,
+) -> io::Result<Box<dyn Carrier>> {
+    match kind {
+        #[cfg(feature = "tokio")]
+        Kind::Tokio => Ok(Box::new(crate::tokio::TokioCarrier::new(bind, Arc::clone(bell))?)),
+        #[cfg(feature = "zmq")]
+        Kind::Zmq => Ok(Box::new(crate::zmq::ZmqCarrier::new(bind, Arc::clone(bell))?)),
+        _ => {
+            let _ = (bind, bell);
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
 }
 
 /// Ports at which to listen if the system has none to give.

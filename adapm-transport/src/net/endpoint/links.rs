@@ -17,7 +17,7 @@ use crate::net::error::{NetError, Trouble};
 use crate::net::hello::{Met, Refusal};
 use crate::net::packet::{Draft, Fault, Packet};
 use crate::net::peer::Peer;
-use crate::net::status::{NetStats, PeerStatus};
+use crate::net::peer::{NetStats, PeerStatus};
 
 /// The links of one node.
 #[derive(Debug)]

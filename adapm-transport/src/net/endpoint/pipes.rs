@@ -12,12 +12,10 @@ use adapm_core::Instant;
 use mio::{Events, Poll, Token};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::door::{Door, system};
-use super::shortage::Shortage;
+use super::door::{Door, open_carrier, system};
 use crate::error::SystemError;
 use crate::net::address::{Address, Kind};
 use crate::net::bell::Bell;
-use crate::net::carriers;
 use crate::net::clock::{Clock, later};
 use crate::net::config::NetConfig;
 use crate::net::connection::{Connection, Connections, Role, Slot};
@@ -25,8 +23,8 @@ use crate::net::error::NetError;
 use crate::net::hello::Incarnation;
 use crate::net::noise::Channel;
 use crate::net::packet::{Fault, Packet, Spares};
+use crate::net::peer::NetStats;
 use crate::net::pipe::{Carrier, Pipe};
-use crate::net::status::NetStats;
 use crate::tcp::{Listener, StreamPipe};
 
 /// All pipes of an endpoint, and where they come from.
@@ -169,7 +167,7 @@ impl Pipes {
         let at = match known {
             Some(at) => at,
             None => {
-                self.carriers.push((kind, carriers::open(kind, None, &self.bell)?));
+                self.carriers.push((kind, open_carrier(kind, None, &self.bell)?));
                 self.carriers.len() - 1
             }
         };
@@ -351,6 +349,33 @@ impl Pipes {
     }
 }
 
+/// What the system has refused, most often for too many open files.
+///
+/// A connection that is let in between two refusals does not end the shortage: it may have got the place of one that was dropped.
+#[derive(Debug, Default)]
+struct Shortage(Option<Refusals>);
+
+#[derive(Clone, Copy, Debug)]
+struct Refusals {
+    error: SystemError,
+    first: Instant,
+    last: Instant,
+}
+
+impl Shortage {
+    /// The system has refused a connection.
+    fn note(&mut self, error: SystemError, now: Instant) {
+        let going_on = self.0.filter(|known| now < later(known.last, OVER_AFTER));
+        self.0 = Some(Refusals { error, first: going_on.map_or(now, |known| known.first), last: now });
+    }
+
+    /// Why connections cannot be taken in, if that goes on for `time` or longer.
+    fn lasts(&self, time: Duration, now: Instant) -> Option<SystemError> {
+        let known = self.0.filter(|known| now < later(known.last, OVER_AFTER))?;
+        (later(known.first, time) <= now).then_some(known.error)
+    }
+}
+
 /// The source of news that other threads cause.
 const BELL: Token = Token(0);
 /// The listening socket.
@@ -364,3 +389,35 @@ const FINE_WAIT_MAX: Duration = Duration::from_millis(5);
 /// Connections that are taken in at once: half of those that may be unknown.
 const ACCEPTS_AT_ONCE: u32 = 32;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// After this time without a refusal there is room again.
+const OVER_AFTER: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn a_shortage_goes_on_while_something_is_refused_now_and_then() {
+        let error = SystemError::from(io::Error::from_raw_os_error(24));
+        let second = Duration::from_secs(1);
+        let mut shortage = Shortage::default();
+        assert!(shortage.lasts(Duration::ZERO, at(0)).is_none());
+        shortage.note(error, at(100));
+        assert!(shortage.lasts(second, at(1_099)).is_none());
+        assert!(shortage.lasts(second, at(1_100)).is_some());
+        // Another one 2.9 s later is the same shortage, which is over 3 s after it.
+        shortage.note(error, at(3_000));
+        assert!(shortage.lasts(second, at(5_999)).is_some());
+        assert!(shortage.lasts(second, at(6_000)).is_none());
+        shortage.note(error, at(6_000));
+        assert!(shortage.lasts(second, at(6_999)).is_none());
+        assert!(shortage.lasts(second, at(7_000)).is_some());
+    }
+}
