@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::clock::Clock;
@@ -11,7 +12,6 @@ use crate::engine::entry::Access;
 use crate::engine::input::OpId;
 use crate::engine::outgoing::Outgoing;
 use crate::engine::output::{Absent, Collective, Event, Output};
-use crate::engine::populate::{Initial, found};
 use crate::error::OpError;
 use crate::id::{Key, NodeId, Ticket, Version};
 use crate::layout::{Kind, Layout};
@@ -368,4 +368,22 @@ impl<E: Env> Ctx<E> {
             self.store.with_slot(key, |mut slot| slot.learn(location));
         }
     }
+}
+
+/// Writes the initial value of a key, `[value_len]` zeros before: a pure function of the key, the same on every node.
+pub type Initial<V> = Arc<dyn Fn(Key, &mut [V]) + Send + Sync>;
+
+/// Creates the main copies of `keys` in the store of the node that is their home, before the first input of any of its channels;
+/// `initial` writes the value `[value_len]` of each. No message is sent: costs the memory of the values, and a latch a key.
+///
+/// What [`crate::engine::Engine::populate`] does for the keys of its channel, for a driver that has several threads do it: each calls this for
+/// keys of its own, and the engines see what it did if their threads start later.
+///
+/// # Panics
+/// In debug builds, for a key that has a copy or a known location.
+pub fn found<S: Store>(store: &S, keys: &[Key], initial: &Initial<S::Value>) {
+    store.reserve_each(keys, |key, mut slot| {
+        slot.found();
+        initial(key, slot.value);
+    });
 }

@@ -14,7 +14,7 @@
 //! | `ctx`, `effect` | what machines share, and ask of each other |
 //! | `entry`, `outgoing` | entries that nodes send to each other, and those that leave at the end of an input |
 //! | `budget`, `deferred` | room in messages, and what waits for lack of it |
-//! | `populate`, `inspect` | where main copies come from, what tests see |
+//! | `inspect` | what tests see |
 //!
 //! A machine's fields are private to it. Its handlers get what all share (`ctx`) and, to read, the machines whose facts they
 //! need; what they ask of another machine they say as an `effect`, which the engine follows in the same input. No machine calls
@@ -34,7 +34,6 @@ mod operations;
 mod outgoing;
 pub mod output;
 mod ownership;
-mod populate;
 mod residences;
 mod round;
 mod steps;
@@ -42,11 +41,11 @@ mod watch;
 
 use alloc::boxed::Box;
 
+pub use ctx::{Initial, found};
 pub use input::{Input, Intent, Op, OpBody, OpId, SignalId};
 #[cfg(feature = "inspect")]
 pub use inspect::KeyView;
 pub use output::{Absent, Collective, Event, Output, Reason};
-pub use populate::{Initial, found};
 
 use crate::clock::Clock;
 use crate::config::NodeConfig;

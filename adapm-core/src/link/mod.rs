@@ -29,17 +29,13 @@
 //! Deliberately absent: retransmission on a pipe that is up (pipes do not lose packets without breaking), encryption, the
 //! handshake that says who the peer is, and reconnecting, which are the transport's.
 
-mod assembly;
 mod config;
-mod error;
-mod goodbye;
-mod header;
 mod outbox;
 mod pace;
+mod packet;
 mod session;
 mod vigil;
 
 pub use config::{LinkConfig, PACKET_BYTES_MAX};
-pub use error::{LinkError, SendRefusal};
-pub use header::{Content, Header, Kind, Seq};
+pub use packet::{Content, Header, Kind, LinkError, SendRefusal, Seq};
 pub use session::{Arrival, Event, Packet, Session};

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem;
 
-use crate::link::header::{Content, Kind, Seq};
+use crate::link::packet::{Content, Kind, Seq};
 use crate::time::Instant;
 use crate::transport::Frame;
 

@@ -3,13 +3,12 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use crate::link::assembly::Assembly;
 use crate::link::config::LinkConfig;
-use crate::link::error::{LinkError, SendRefusal};
-use crate::link::goodbye;
-use crate::link::header::{Content, Header, Kind, Seq};
 use crate::link::outbox::{Outbox, packets_of};
 use crate::link::pace::Pace;
+use crate::link::packet::{
+    Assembly, Content, Header, Kind, LinkError, SendRefusal, Seq, goodbye_bytes, read_goodbye,
+};
 use crate::link::vigil::{Verdict, Vigil, later};
 use crate::time::Instant;
 use crate::transport::{Farewell, Frame, Loss, Stall, Way};
@@ -158,7 +157,7 @@ impl Session {
         if self.has_ended() {
             self.end();
         } else {
-            let mut frame = Frame { head: goodbye::bytes_of(farewell), ..Frame::default() };
+            let mut frame = Frame { head: goodbye_bytes(farewell), ..Frame::default() };
             self.outbox.push(Kind::Bye, &mut frame, self.config.cut_bytes());
         }
     }
@@ -233,7 +232,7 @@ impl Session {
             }
             Kind::Bye if !self.assembly.is_empty() => return Err(LinkError::Part { bytes: 0 }),
             Kind::Bye => {
-                let farewell = goodbye::read(&packet.head).ok_or(LinkError::Farewell)?;
+                let farewell = read_goodbye(&packet.head).ok_or(LinkError::Farewell)?;
                 self.has_left = true;
                 self.events.push_back(Event::Left(farewell));
                 Arrival::Control

@@ -3,11 +3,8 @@
 //! A bad policy may be slow, never incorrect: the mechanism relocates only where that is safe (protocol, section 4), and a
 //! random policy keeps every invariant.
 
-mod ablations;
 mod adaptive;
-mod classic;
-mod full;
-mod lapse;
+mod fixed;
 pub mod poisson;
 mod system;
 pub mod timing;
@@ -18,11 +15,8 @@ use crate::clock::Clock;
 use crate::id::{Key, NodeId, WorkerId};
 use crate::node_set::NodeSet;
 
-pub use ablations::{Immediate, NoRelocation, NoReplication};
-pub use adaptive::Adaptive;
-pub use classic::Classic;
-pub use full::Full;
-pub use lapse::Lapse;
+pub use adaptive::{Adaptive, Immediate, NoRelocation, NoReplication};
+pub use fixed::{Classic, Full, Lapse};
 pub use system::{System, SystemPolicy, UnknownSystem};
 
 /// What an owner knows when an intent for one of its keys reaches it.

@@ -1,13 +1,11 @@
 //! Messages between nodes and their frames: a postcard head and a raw value block (protocol, sections 3 and 9).
 
-mod decode;
-mod encode;
+mod codec;
 mod lists;
 pub mod message;
 pub mod shape;
 
-pub use decode::decode;
-pub use encode::{encode, head_bytes};
+pub use codec::{decode, encode, head_bytes};
 pub use lists::list;
 pub use message::Message;
 

@@ -18,8 +18,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::patience::Patience;
-use super::presence::{COORDINATOR, Presence};
+use super::presence::{COORDINATOR, Patience, Presence};
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::effect::Effect;
 use crate::engine::input::OpId;

@@ -8,8 +8,7 @@
 //! In Lapse the home starts a relocation, so the home's order is the order of execution. Here the owner moves first and
 //! tells the home afterwards; without this rule even Theorem 2 would be lost.
 
-mod parked;
-mod queue;
+mod waiting;
 
 use alloc::vec::Vec;
 use core::mem;
@@ -30,8 +29,8 @@ use crate::store::{self, Store};
 use crate::value::{Value, accumulate};
 use crate::wire::message::Answer;
 
-use parked::Parked;
-use queue::{Item, OpState, Queue, Unanswered};
+use waiting::Parked;
+use waiting::{Item, OpState, Queue, Unanswered};
 
 /// What waits for keys here.
 #[derive(Debug)]

@@ -1,16 +1,97 @@
-//! A frame to a message, whatever bytes it holds: no panic, and memory in proportion to the bytes received.
+//! A message to a frame and back: version byte, control part in postcard, value block as it is (protocol, section 9).
 //!
-//! The bound: twice the bytes of the frame and [`SPARE_BYTES`]. An entry may take 8 times its bytes, so the lists are weighed
-//! before any is given room, where there are enough to matter. Not here: whether the message makes sense
-//! ([`crate::wire::shape`]).
+//! A frame becomes a message whatever bytes it holds: no panic, and memory in proportion to the bytes received. The bound: twice
+//! the bytes of the frame and [`SPARE_BYTES`]. An entry may take 8 times its bytes, so the lists are weighed before any is given
+//! room, where there are enough to matter.
+//!
+//! Not here: whether the message makes sense ([`crate::wire::shape`]), and how a transport delimits frames.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::mem;
+
+use postcard::ser_flavors::Flavor;
 
 use crate::error::DecodeError;
 use crate::transport::Frame;
 use crate::wire::message::{Body, Message};
 use crate::wire::{FRAME_BYTES_MAX, PROTOCOL_VERSION, SPARE_BYTES};
+
+/// Overwrites `frame` with `message`. The value block is moved, not copied; the head reuses the frame's memory.
+///
+/// A frame above [`FRAME_BYTES_MAX`] is refused by its receiver: whoever composes messages bounds them.
+///
+/// ```
+/// use adapm_core::transport::Frame;
+/// use adapm_core::wire::{self, Message, message::Body};
+/// let mut frame = Frame::default();
+/// wire::encode(Message::bare(Body::News), &mut frame);
+/// assert_eq!(wire::decode(&mut frame), Ok(Message::bare(Body::News)));
+/// ```
+pub fn encode(message: Message, frame: &mut Frame) {
+    let mut head = mem::take(&mut frame.head);
+    head.clear();
+    head.push(PROTOCOL_VERSION);
+    frame.head = postcard::serialize_with_flavor(&*message.body, Head(head))
+        .expect("a control part is made of integers, booleans and lists of known length");
+    frame.values = message.values;
+    debug_assert!(frame.len() <= FRAME_BYTES_MAX, "composers of messages keep within the frame bound");
+}
+
+/// Bytes of the head of a frame with this control part, without writing it.
+#[must_use]
+pub fn head_bytes(body: &Body) -> usize {
+    let weight = postcard::serialize_with_flavor(body, Weight(0));
+    1 + weight.expect("a control part is made of integers, booleans and lists of known length")
+}
+
+/// Counts what would be written.
+struct Weight(usize);
+
+impl Flavor for Weight {
+    type Output = usize;
+
+    fn try_extend(&mut self, data: &[u8]) -> postcard::Result<()> {
+        self.0 += data.len();
+        Ok(())
+    }
+
+    fn try_push(&mut self, _data: u8) -> postcard::Result<()> {
+        self.0 += 1;
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<usize> {
+        Ok(self.0)
+    }
+}
+
+/// Appends to memory that is reused; postcard's own flavour allocates anew.
+struct Head(Vec<u8>);
+
+impl Flavor for Head {
+    type Output = Vec<u8>;
+
+    #[inline]
+    fn try_extend(&mut self, data: &[u8]) -> postcard::Result<()> {
+        // Most numbers are small, and copies of few bytes cost more than the bytes.
+        match *data {
+            [one] => self.0.push(one),
+            [one, two] => self.0.extend([one, two]),
+            _ => self.0.extend_from_slice(data),
+        }
+        Ok(())
+    }
+
+    fn try_push(&mut self, data: u8) -> postcard::Result<()> {
+        self.0.push(data);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
+}
 
 /// The message in `frame`. The value block is moved out of it, not copied; the head's memory stays.
 ///
@@ -40,20 +121,6 @@ pub fn decode(frame: &mut Frame) -> Result<Message, DecodeError> {
     frame.head.clear();
     Ok(Message { body: Box::new(body), values: mem::take(&mut frame.values) })
 }
-
-/// The fields of each kind of message that has lists of entries, in the order of [`Body`] and of their bytes in a head: the bytes
-/// of memory that an element of a list takes, or 0 for a number, a mark or a node.
-const FIELDS: [&[u8]; 9] = [
-    &[8, 8, 8, 8, 8, 8, 8, 0, 0],
-    &[8, 8, 1, 8, 8, 8, 8, 8, 8, 8, 1, 0, 0],
-    &[8, 8, 1, 8, 8],
-    &[],
-    &[0, 0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 0, 8],
-    &[8, 8, 8, 8, 8, 8, 0],
-    &[8, 8, 8, 8, 8],
-    &[8, 8, 8],
-    &[8, 8, 2],
-];
 
 /// Bytes of memory that the lists of a message take; `None` if the bytes end before it does.
 fn weight(mut control: &[u8]) -> Option<usize> {
@@ -93,11 +160,25 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// The fields of each kind of message that has lists of entries, in the order of [`Body`] and of their bytes in a head: the bytes
+/// of memory that an element of a list takes, or 0 for a number, a mark or a node.
+const FIELDS: [&[u8]; 9] = [
+    &[8, 8, 8, 8, 8, 8, 8, 0, 0],
+    &[8, 8, 1, 8, 8, 8, 8, 8, 8, 8, 1, 0, 0],
+    &[8, 8, 1, 8, 8],
+    &[],
+    &[0, 0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 0, 8],
+    &[8, 8, 8, 8, 8, 8, 0],
+    &[8, 8, 8, 8, 8],
+    &[8, 8, 8],
+    &[8, 8, 2],
+];
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use alloc::vec::Vec;
 
+    use super::*;
     use crate::layout::mix;
     use crate::wire::message::{Asked, Keys};
 
