@@ -36,7 +36,7 @@
 //! | `mailbox`, `promise` | ways to a channel thread and back | `tests/loom_{mailbox,ticket}.rs` |
 //! | [`trace`] | what happens to some keys, as a file | `tests/trace` |
 //! | [`sampling`] | keys the manager may choose | `tests/sampling` |
-//! | `stats`, `clocks` | totals; logical time | `tests/threads` |
+//! | `stats` | totals | `tests/threads` |
 //!
 //! What it costs, beside what is possible: [`docs::performance`]. Plug in a policy, a store or a transport: [`docs::plug_in`],
 //! and in short `examples/custom_{policy,store,transport}.rs`.
@@ -81,7 +81,6 @@
 
 mod builder;
 mod channel;
-mod clocks;
 mod cluster;
 pub mod docs;
 mod error;
@@ -97,7 +96,6 @@ mod order;
 mod pace;
 mod populate;
 pub mod prelude;
-mod priority;
 mod processes;
 mod promise;
 pub mod sampling;

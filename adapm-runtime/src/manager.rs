@@ -17,10 +17,10 @@ use adapm_core::{ChannelId, Clock, Key, NodeId, WorkerId};
 use adapm_transport::threads;
 
 use crate::channel::{Beginning, Channel, Report};
-use crate::clocks::Clocks;
 use crate::error::{BuildError, RunError, message_of};
 use crate::failure::Failure;
 use crate::link::{Endpoint, Link};
+use crate::node::Clocks;
 use crate::node::{NodeShared, Port, WorkerShared};
 use crate::promise::{Promise, Waiter};
 use crate::sampling::Sampling;

@@ -2,8 +2,8 @@
 //!
 //! Hidden, and no part of the interface: it may change with every version.
 
-pub use crate::clocks::Clocks;
 pub use crate::mailbox::{Mailbox, Urgency};
+pub use crate::node::Clocks;
 pub use crate::order::{CallId, Completions, InFlight};
 pub use crate::promise::{Promise, Report, Waiter};
 
@@ -19,7 +19,7 @@ mod node {
     use adapm_core::store::Store;
     use adapm_core::{Key, Layout, NodeId, WorkerId};
 
-    use crate::clocks::Clocks;
+    use crate::node::Clocks;
     use crate::node::{self, NodeShared, Port, WorkerShared};
     use crate::promise::Waiter;
     use crate::worker::Worker;

@@ -1,12 +1,7 @@
 //! From a layout to a running cluster.
 
-mod decisions;
-mod memory;
 mod nodes;
 mod start;
-mod watchers;
-
-pub use nodes::Nodes;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +12,7 @@ use adapm_core::engine::Initial;
 use adapm_core::error::ConfigError;
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Policy, Supply, System};
+use adapm_core::policy::{Policy, Supply, System, SystemPolicy};
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Key, NodeId, Value};
 
@@ -32,11 +27,10 @@ use crate::processes::Terms;
 use crate::sampling::Sampling;
 use crate::store::LayoutStore;
 use crate::trace::{TraceHead, Tracer};
-use decisions::Decisions;
-use memory::Need;
 use nodes::NodeEnds;
-use start::Starting;
-use watchers::Watchers;
+use start::{Need, Starting};
+
+pub use nodes::Nodes;
 
 /// Settings of a cluster; [`Builder::build`] starts it.
 ///
@@ -363,6 +357,83 @@ impl<V: Value, S> fmt::Debug for Builder<V, S> {
             .field("workers", workers)
             .field("channels", channels)
             .finish_non_exhaustive()
+    }
+}
+
+/// Who decides for the engines of a cluster.
+enum Decisions {
+    System(System),
+    Custom(Box<dyn Fn(NodeId, ChannelId) -> SystemPolicy>),
+}
+
+impl Decisions {
+    /// A policy of the user's for each engine.
+    fn custom<P>(policy: impl Fn(NodeId, ChannelId) -> P + 'static) -> Self
+    where
+        P: Policy + Send + 'static,
+    {
+        Self::Custom(Box::new(move |node, channel| Box::new(policy(node, channel)) as SystemPolicy))
+    }
+
+    /// The policy of one engine, for nodes of so many workers.
+    fn policy(&self, node: NodeId, channel: ChannelId, workers: usize) -> SystemPolicy {
+        match self {
+            Self::System(system) => system.policy(workers),
+            Self::Custom(policy) => policy(node, channel),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::System(system) => system.name(),
+            Self::Custom(_) => "custom",
+        }
+    }
+
+    /// What brings copies to the nodes that use them: a policy of the user's is made once more to
+    /// be asked.
+    fn supply(&self) -> Supply {
+        match self {
+            Self::System(system) => system.supply(),
+            Self::Custom(policy) => policy(NodeId(0), ChannelId(0)).supply(),
+        }
+    }
+}
+
+type MakeObserver = Box<dyn Fn(NodeId, ChannelId) -> Box<dyn Observe + Send>>;
+
+/// At most one kind of observer, with one for each engine.
+#[derive(Default)]
+struct Watchers {
+    observer: Option<MakeObserver>,
+    tracer: Option<Tracer>,
+}
+
+impl Watchers {
+    /// An observer of the user's for each engine.
+    fn observers<O>(observer: impl Fn(NodeId, ChannelId) -> O + 'static) -> Self
+    where
+        O: Observe + Send + 'static,
+    {
+        Self {
+            observer: Some(Box::new(move |node, channel| Box::new(observer(node, channel)))),
+            tracer: None,
+        }
+    }
+
+    /// Those that write a trace.
+    fn tracing(tracer: &Tracer) -> Self {
+        let writer = tracer.clone();
+        Self { observer: Some(Box::new(move |node, _| writer.observer(node))), tracer: Some(tracer.clone()) }
+    }
+
+    fn observer_of(&self, node: NodeId, channel: ChannelId) -> Option<Box<dyn Observe + Send>> {
+        self.observer.as_ref().map(|observer| observer(node, channel))
+    }
+
+    /// Begins the trace, if there is one.
+    fn begin(&self, head: &TraceHead) {
+        self.tracer.iter().for_each(|tracer| tracer.begin(head));
     }
 }
 

@@ -1,4 +1,5 @@
-//! Draws by given weights in constant time: the alias method of Walker (1977), built as Vose (1991) does.
+//! Random numbers with a reproducible sequence, and draws by given weights in constant time: the alias method of Walker (1977),
+//! built as Vose (1991) does.
 //!
 //! # Departure
 //! A small table of its own instead of `rand_distr`'s `WeightedAliasIndex`: that adds floats while it pairs columns, so that
@@ -7,7 +8,45 @@
 
 use std::fmt;
 
-use super::Random;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// A source of random numbers with a reproducible sequence, for samples and for whoever needs some beside them.
+#[derive(Clone, Debug)]
+pub struct Random(Xoshiro256PlusPlus);
+
+impl Random {
+    /// The sequence of `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// 64 uniform bits.
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A uniform number below `end`, 0 if `end` is 0. Exact: draws again rather than favour some numbers.
+    #[inline]
+    pub fn below(&mut self, end: u64) -> u64 {
+        loop {
+            let product = u128::from(self.bits()) * u128::from(end);
+            // Of 2^64 draws, `2^64 mod end` would fall twice: those are the lowest low halves. They are below `end`, as hardly any
+            // is, and few are divided.
+            let low = product as u64;
+            if low >= end || low >= end.wrapping_neg() % end {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    /// A uniform number in 0..1.
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
 
 /// A weight: `u32` and `u64` count, `f32` and `f64` weigh.
 pub trait Weight: sealed::Amount {}
@@ -205,9 +244,6 @@ fn columns(mut shares: Vec<u64>) -> Vec<Column> {
     columns
 }
 
-/// Draws of a column.
-const FULL: u64 = 1 << 32;
-
 /// Weights that nothing can be drawn by.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -238,6 +274,9 @@ pub enum WeightError {
     #[error("no weight is above 0: nothing could be drawn")]
     Zero,
 }
+
+/// Draws of a column.
+const FULL: u64 = 1 << 32;
 
 #[cfg(all(test, not(adapm_loom)))]
 mod tests {

@@ -63,26 +63,20 @@
 //!
 //! | file | subject |
 //! | --- | --- |
-//! | `scheme`, `error` | names of schemes; what cannot be sampled |
-//! | `alias`, `random` | weighted draws; random numbers |
-//! | `pool` | draws that are used several times |
-//! | `sampler`, `sample` | preparing; what is left to pull |
+//! | `scheme` | names of schemes; what cannot be sampled |
+//! | `alias` | random numbers; weighted draws |
+//! | `sampler`, `sample` | preparing, draws that are used several times; what is left to pull |
 //!
 //! Not here: the pull itself, which is `worker/sample.rs`.
 
 mod alias;
-mod error;
-mod pool;
-mod random;
 mod sample;
 mod sampler;
 mod scheme;
 
-pub use alias::{AliasTable, Weight, WeightError};
-pub use error::SamplingError;
-pub use random::Random;
+pub use alias::{AliasTable, Random, Weight, WeightError};
 pub use sample::Sample;
-pub use scheme::{Scheme, UnknownScheme};
+pub use scheme::{SamplingError, Scheme, UnknownScheme};
 
 pub(crate) use sample::{Holder, Owner};
 pub(crate) use sampler::Sampler;

@@ -1,8 +1,9 @@
-//! The names of the sampling schemes, and which one goes with which system.
+//! The names of the sampling schemes, which one goes with which system, and what cannot be sampled from.
 
 use std::fmt;
 use std::str::FromStr;
 
+use adapm_core::Key;
 use adapm_core::policy::{Supply, System};
 
 /// How the keys of a sample are chosen (NuPS; AdaPM §A.5). Printed by its name, parsed from it.
@@ -90,6 +91,41 @@ impl FromStr for Scheme {
     fn from_str(name: &str) -> Result<Self, UnknownScheme> {
         Self::ALL.into_iter().find(|scheme| scheme.name() == name).ok_or(UnknownScheme)
     }
+}
+
+/// Keys that cannot be sampled so: the caller is to blame.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SamplingError {
+    /// The keys to sample from are no keys of the layout, or none.
+    #[error(
+        "cannot sample from keys {}..{}: use a range that is not empty within 0..{}", start.0, end.0, keys_end.0
+    )]
+    Keys {
+        /// First key of the range.
+        start: Key,
+        /// Key behind the range.
+        end: Key,
+        /// The layout's keys are `0..keys_end`.
+        keys_end: Key,
+    },
+    /// The keys to sample from differ in value length.
+    #[error("cannot sample from keys of several value lengths: key {} differs", key.0)]
+    Lens {
+        /// The first key with another length than the range's first.
+        key: Key,
+    },
+    /// A pool that cannot be drawn.
+    #[error(
+        "cannot sample from pools of {size} keys used {reuse} times: use 1 to {} keys, once or more",
+        Scheme::POOL_SIZE_MAX
+    )]
+    Pool {
+        /// Draws of a pool.
+        size: u32,
+        /// Uses of each.
+        reuse: u32,
+    },
 }
 
 #[cfg(all(test, not(adapm_loom)))]

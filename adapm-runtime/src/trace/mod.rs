@@ -54,16 +54,12 @@
 //!
 //! Not here: pictures, which the command `adapm trace` draws.
 
-mod error;
 mod event;
 mod reader;
-mod spans;
 mod tracer;
 
-pub use error::{MergeError, TraceError, TraceFault};
 pub use event::{Happening, TraceEvent};
-pub use reader::{Mark, Trace};
-pub use spans::{Span, Spans};
+pub use reader::{Mark, MergeError, Span, Spans, Trace, TraceError, TraceFault};
 pub use tracer::{TraceHead, Tracer};
 
 /// The first line of a file that this version writes and reads.

@@ -1,11 +1,11 @@
-//! The side that reads: a file as a whole, checked line by line, so that what is drawn of it is what happened.
+//! The side that reads: a file as a whole, checked line by line, so that what is drawn of it is what happened; and from events to
+//! stretches of time, which a picture shows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 
 use adapm_core::{Instant, Key, NodeId};
 
-use crate::trace::error::{MergeError, TraceError, TraceFault};
 use crate::trace::event::{Happening, TraceEvent, number};
 use crate::trace::{EVENTS_MAX, FIRST_LINE, LINE_BYTES_MAX, NODES_MAX};
 
@@ -154,6 +154,34 @@ impl Trace {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
+    }
+
+    /// What each node had of `key`, by node. What lasts at the end of the trace ends with it.
+    #[must_use]
+    pub fn spans(&self, key: Key) -> Vec<Spans> {
+        let mut all = vec![Spans::default(); self.nodes()];
+        let mut open = vec![Open::default(); self.nodes()];
+        for event in self.events().iter().filter(|event| event.key == key) {
+            let index = event.node.index();
+            let (spans, open) = (&mut all[index], &mut open[index]);
+            match event.what {
+                Happening::MainArrived => {
+                    close(&mut spans.replica, &mut open.replica, event.at);
+                    open.main = Some(event.at);
+                }
+                Happening::MainLeft { .. } => close(&mut spans.main, &mut open.main, event.at),
+                Happening::ReplicaSetUp { .. } => open.replica = Some(event.at),
+                Happening::ReplicaDropped => close(&mut spans.replica, &mut open.replica, event.at),
+                Happening::IntentActive => open.intent = Some(event.at),
+                Happening::IntentExpired => close(&mut spans.intent, &mut open.intent, event.at),
+            }
+        }
+        for (spans, mut open) in all.iter_mut().zip(open) {
+            close(&mut spans.main, &mut open.main, self.end());
+            close(&mut spans.replica, &mut open.replica, self.end());
+            close(&mut spans.intent, &mut open.intent, self.end());
+        }
+        all
     }
 }
 
@@ -325,4 +353,120 @@ impl Known {
         };
         if std::mem::replace(&mut self.copy, to) == from { Ok(()) } else { Err(TraceFault::Impossible) }
     }
+}
+
+/// A stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When it begins.
+    pub start: Instant,
+    /// When it ends.
+    pub end: Instant,
+}
+
+impl Span {
+    /// Its length in nanoseconds.
+    #[must_use]
+    pub fn nanos(self) -> u64 {
+        self.end.nanos_since(self.start)
+    }
+}
+
+/// What one node had of one key; each list in the order of time, without overlaps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spans {
+    /// Where the main copy was here.
+    pub main: Vec<Span>,
+    /// Where a replica was here.
+    pub replica: Vec<Span>,
+    /// Where acted-on intent was active here.
+    pub intent: Vec<Span>,
+}
+
+/// What has begun and not ended.
+#[derive(Clone, Copy, Default)]
+struct Open {
+    main: Option<Instant>,
+    replica: Option<Instant>,
+    intent: Option<Instant>,
+}
+
+fn close(spans: &mut Vec<Span>, open: &mut Option<Instant>, end: Instant) {
+    spans.extend(open.take().map(|start| Span { start, end }));
+}
+
+/// A file that is no trace. Its text is one line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// It cannot be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(#[source] io::Error),
+    /// A line makes no sense.
+    #[error("line {line}: {fault}")]
+    Line {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        fault: TraceFault,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceFault {
+    /// The first line is not that of a trace of this version.
+    #[error("the first line is not `{FIRST_LINE}`; give a file that was written by --trace-keys")]
+    NotATrace,
+    /// Neither a line of the head, nor an event, nor a mark, nor the end.
+    #[error("neither of the head nor an event; trace again if the file was edited")]
+    Unknown,
+    /// Something of the head is missing, comes twice, or comes behind the first event.
+    #[error(
+        "the head needs nodes, system, origin and keys, of a part its run, each once and before all events"
+    )]
+    Head,
+    /// More than 65,536 nodes, none, or more than 65,536 pairs of key and node.
+    #[error("1 to {NODES_MAX} nodes can be read, and as many pairs of key and node")]
+    TooManyNodes,
+    /// An event of a key that the head does not list.
+    #[error("{0} is not among the keys of the head")]
+    UnknownKey(Key),
+    /// An event of a node that the head does not know of.
+    #[error("{0} is not among the nodes of this file")]
+    UnknownNode(NodeId),
+    /// Earlier than what happened before to the same key at the same node.
+    #[error("earlier than what happened before to this key at this node")]
+    Backwards,
+    /// Cannot happen after what happened before to the same key at the same node.
+    #[error("cannot happen after what happened before to this key at this node")]
+    Impossible,
+    /// Behind the end.
+    #[error("behind the end; put one trace into a file")]
+    BehindTheEnd,
+    /// Longer than 4,096 bytes, or not UTF-8.
+    #[error("no text of at most {LINE_BYTES_MAX} bytes")]
+    NoText,
+    /// More than 2^24 events or marks.
+    #[error("more than {EVENTS_MAX} events; trace fewer keys or fewer epochs")]
+    TooMany,
+}
+
+/// Parts that do not belong together. Its text is one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// There is no part.
+    #[error("there is no part; give at least one file")]
+    Nothing,
+    /// This one, counted from 0, is of all nodes already.
+    #[error("one of the files is of all nodes; give it alone")]
+    Whole(usize),
+    /// Two of them are of this node.
+    #[error("two of the files are of {0}; give one for each node")]
+    Twice(NodeId),
+    /// This one is of another run than the first, or differs from it in nodes, system or keys.
+    #[error("the part of {0} is of another run than the first; give the parts of one run")]
+    OtherRun(NodeId),
 }
