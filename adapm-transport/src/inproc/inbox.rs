@@ -33,7 +33,7 @@ pub(super) enum Offer {
 }
 
 /// The frames that wait for one endpoint.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Inbox {
     queue: Batch,
     loads: Vec<Load>,
@@ -54,14 +54,7 @@ struct Load {
 
 impl Inbox {
     pub(super) fn new(nodes: usize) -> Self {
-        Self {
-            queue: Batch::new(),
-            loads: vec![Load::default(); nodes],
-            refused: Vec::new(),
-            spares: Vec::new(),
-            gone: false,
-            waiting: false,
-        }
+        Self { loads: vec![Load::default(); nodes], ..Self::default() }
     }
 
     /// Moves the content of `frame` in and leaves an empty frame, with the memory of an earlier one if there is any.

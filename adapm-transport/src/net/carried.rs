@@ -40,7 +40,7 @@ struct SharedQueues {
     queues: Mutex<Queues>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Queues {
     outward: VecDeque<Outgoing>,
     outward_bytes: usize,
@@ -77,24 +77,7 @@ struct Hold(Arc<SharedQueues>);
 
 /// Both halves of a new pipe, for the endpoint that `bell` belongs to.
 pub(crate) fn carried(bell: Arc<Bell>) -> (Carried, Porter) {
-    let queues = Queues {
-        outward: VecDeque::new(),
-        outward_bytes: 0,
-        inward: VecDeque::new(),
-        inward_bytes: 0,
-        taker: None,
-        deliverer: None,
-        watcher: None,
-        limit: GREETING_BYTES_MAX,
-        wants_room: false,
-        wants_flush: false,
-        has_looked: true,
-        bytes_in: 0,
-        is_shut: false,
-        is_dropped: false,
-        fault: None,
-        is_gone: false,
-    };
+    let queues = Queues { limit: GREETING_BYTES_MAX, has_looked: true, ..Queues::default() };
     let shared = Arc::new(SharedQueues { bell, queues: Mutex::new(queues) });
     let porter = Porter { shared: Arc::clone(&shared), _hold: Arc::new(Hold(Arc::clone(&shared))) };
     (Carried { shared, batch: Vec::new(), batch_bytes: 0 }, porter)

@@ -16,8 +16,7 @@ use crate::net::connection::{Role, Slot};
 use crate::net::error::{NetError, Trouble};
 use crate::net::hello::{Met, Refusal};
 use crate::net::packet::{Draft, Fault, Packet};
-use crate::net::peer::Peer;
-use crate::net::peer::{NetStats, PeerStatus};
+use crate::net::peer::{NetStats, Peer, PeerStatus};
 
 /// The links of one node.
 #[derive(Debug)]
