@@ -13,7 +13,7 @@
 //! | `watch` | machine: peers that do not answer |
 //! | `ctx`, `effect` | what machines share, and ask of each other |
 //! | `entry`, `outgoing` | entries that nodes send to each other, and those that leave at the end of an input |
-//! | `budget`, `deferred` | room in messages, and what waits for lack of it |
+//! | `budget` | room in messages, and what waits for lack of it |
 //! | `inspect` | what tests see |
 //!
 //! A machine's fields are private to it. Its handlers get what all share (`ctx`) and, to read, the machines whose facts they
@@ -23,7 +23,6 @@
 mod budget;
 mod collective;
 mod ctx;
-mod deferred;
 mod effect;
 mod entry;
 pub mod input;

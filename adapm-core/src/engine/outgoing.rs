@@ -22,7 +22,7 @@ use crate::wire::message::{
 };
 
 /// Entries that leave at the end of the input. Ordered maps: their order reaches the outputs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Outgoing<V> {
     operations: BTreeMap<NodeId, OperationDraft>,
     forwards: BTreeMap<(NodeId, NodeId, u32), Vec<Passed<V>>>,
@@ -32,20 +32,6 @@ pub(super) struct Outgoing<V> {
     residences: BTreeMap<NodeId, Vec<(Key, Counter, NodeId)>>,
     /// Room for messages.
     spare: Vec<(NodeId, Message)>,
-}
-
-impl<V> Default for Outgoing<V> {
-    fn default() -> Self {
-        Self {
-            operations: BTreeMap::new(),
-            forwards: BTreeMap::new(),
-            answers: BTreeMap::new(),
-            grants: BTreeMap::new(),
-            retries: BTreeMap::new(),
-            residences: BTreeMap::new(),
-            spare: Vec::new(),
-        }
-    }
 }
 
 /// One key of another node's message that is passed on or turned away.

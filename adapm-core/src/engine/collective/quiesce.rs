@@ -30,7 +30,7 @@ use crate::wire::Message;
 use crate::wire::message::{Body, Quiesce};
 
 /// Quiesces of this node, and of all nodes if it coordinates.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Quiesces {
     calls: Vec<(WorkerId, OpId)>,
     told: bool,
@@ -82,20 +82,9 @@ enum WaveKind {
 impl Quiesces {
     pub(super) fn new(nodes: usize) -> Self {
         Self {
-            calls: Vec::new(),
-            told: false,
-            number: 0,
-            leave: Vec::new(),
-            probe: None,
-            arrived: NodeSet::new(),
-            leaving: NodeSet::new(),
-            wave: None,
-            waves: 0,
-            next_wave: None,
             applied: alloc::vec![0; nodes],
             reported: alloc::vec![Totals::default(); nodes],
-            own: Patience::default(),
-            all: Patience::default(),
+            ..Self::default()
         }
     }
 

@@ -7,7 +7,6 @@
 
 mod asking;
 mod interest;
-mod localizes;
 mod signals;
 
 use alloc::collections::VecDeque;
@@ -15,8 +14,8 @@ use alloc::vec::Vec;
 
 use hashbrown::hash_map::Entry;
 
+use crate::engine::budget::Deferred;
 use crate::engine::ctx::{Ctx, Env, KeyMap};
-use crate::engine::deferred::Deferred;
 use crate::engine::effect::Effect;
 use crate::engine::entry::Request;
 use crate::engine::input::{Intent, OpId};
@@ -26,8 +25,7 @@ use crate::policy::Policy;
 use crate::slot::State;
 use crate::store::{self, Look, Store};
 
-use interest::{Interest, Mark};
-use localizes::Localizes;
+use interest::{Interest, Localizes, Mark};
 use signals::Signals;
 
 /// Rounds after which a localize that brought a replica instead of ownership ends, if the node has no other intent. Counted
@@ -36,7 +34,7 @@ use signals::Signals;
 const LOCALIZE_ROUNDS: u64 = 1_024;
 
 /// What this node wants.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Intents {
     signals: Signals,
     /// The last round has left something that was due to the next one.
@@ -59,13 +57,8 @@ impl Intents {
     pub(super) fn new(nodes: usize, workers: usize) -> Self {
         Self {
             signals: Signals::new(workers),
-            is_behind: false,
-            interests: KeyMap::default(),
-            localizes: Localizes::default(),
-            listed: VecDeque::new(),
             deferred: (0..nodes).map(|_| Deferred::default()).collect(),
-            unanswered: 0,
-            asked_before: KeyMap::default(),
+            ..Self::default()
         }
     }
 

@@ -8,7 +8,7 @@ use crate::engine::input::{Intent, SignalId};
 use crate::id::{Key, WorkerId};
 
 /// Signals of all workers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Signals {
     workers: Vec<WorkerSignals>,
     arrivals: u64,
@@ -36,11 +36,7 @@ pub(super) struct Batch {
 
 impl Signals {
     pub(super) fn new(workers: usize) -> Self {
-        Self {
-            workers: (0..workers).map(|_| WorkerSignals::default()).collect(),
-            arrivals: 0,
-            taken_back: VecDeque::new(),
-        }
+        Self { workers: (0..workers).map(|_| WorkerSignals::default()).collect(), ..Self::default() }
     }
 
     /// Returns true if an intent is not yet let through, retired or forgotten.

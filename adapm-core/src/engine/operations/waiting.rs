@@ -32,7 +32,7 @@ pub(super) struct Item {
 }
 
 /// Operations of this node on one key, in program order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Queue<V> {
     /// The one operation message sent and not answered.
     pub(super) unanswered: Option<Unanswered<V>>,
@@ -41,16 +41,10 @@ pub(super) struct Queue<V> {
     pub(super) set_sent: bool,
 }
 
-impl<V> Default for Queue<V> {
-    fn default() -> Self {
-        Self { unanswered: None, waiting: VecDeque::new(), set_sent: false }
-    }
-}
-
 impl<V> Queue<V> {
     /// A queue in which nothing waits behind an operation message.
     pub(super) fn sent(unanswered: Unanswered<V>) -> Self {
-        Self { unanswered: Some(unanswered), ..Self::default() }
+        Self { unanswered: Some(unanswered), waiting: VecDeque::new(), set_sent: false }
     }
 
     pub(super) fn pop(&mut self) -> Option<Item> {
