@@ -43,6 +43,16 @@ pub(crate) trait Carrier: fmt::Debug + Send {
     fn accept(&mut self) -> Option<(Carried, Option<SocketAddr>)>;
 }
 
+/// Does the same with a pipe of either kind.
+macro_rules! either {
+    ($self:ident, $pipe:ident => $call:expr) => {
+        match $self {
+            Self::Stream($pipe) => $call,
+            Self::Carried($pipe) => $call,
+        }
+    };
+}
+
 impl Pipe {
     /// The next packet, `None` if none has come.
     ///
@@ -57,18 +67,12 @@ impl Pipe {
 
     /// Whether another packet may be pushed.
     pub(super) fn has_room(&self) -> bool {
-        match self {
-            Self::Stream(stream) => stream.has_room(),
-            Self::Carried(carried) => carried.has_room(),
-        }
+        either!(self, pipe => pipe.has_room())
     }
 
     /// Appends a packet; it goes out with the next flush.
     pub(super) fn push(&mut self, packet: Outgoing) {
-        match self {
-            Self::Stream(stream) => stream.push(packet),
-            Self::Carried(carried) => carried.push(packet),
-        }
+        either!(self, pipe => pipe.push(packet));
     }
 
     /// Writes as much as goes without waiting. Returns whether the pipe is broken: then read until the fault shows.
@@ -84,34 +88,22 @@ impl Pipe {
 
     /// Whether everything pushed was handed to the system.
     pub(super) fn is_flushed(&self) -> bool {
-        match self {
-            Self::Stream(stream) => stream.is_flushed(),
-            Self::Carried(carried) => carried.is_flushed(),
-        }
+        either!(self, pipe => pipe.is_flushed())
     }
 
     /// Tells the other side that nothing more comes, where the kind can.
     pub(super) fn shutdown(&mut self) {
-        match self {
-            Self::Stream(stream) => stream.shutdown(),
-            Self::Carried(carried) => carried.shutdown(),
-        }
+        either!(self, pipe => pipe.shutdown());
     }
 
     /// Allows packets of `limit` bytes from the next one on: the peer is known.
     pub(super) fn raise_limit(&mut self, limit: usize) {
-        match self {
-            Self::Stream(stream) => stream.raise_limit(limit),
-            Self::Carried(carried) => carried.raise_limit(limit),
-        }
+        either!(self, pipe => pipe.raise_limit(limit));
     }
 
     /// Bytes that have come so far, those of packets in part included.
     pub(super) fn bytes_in(&self) -> u64 {
-        match self {
-            Self::Stream(stream) => stream.bytes_in(),
-            Self::Carried(carried) => carried.bytes_in(),
-        }
+        either!(self, pipe => pipe.bytes_in())
     }
 
     /// Calls of the system for reading and writing.

@@ -3,23 +3,32 @@
 //! A [`StreamPipe`] is one connection with what was read and not yet understood, and what is to be written. Its I/O happens
 //! in calls of the endpoint that owns it. Not here: who is at the other end, and what happens when a connection breaks.
 
-mod stream;
-
 use core::net::SocketAddr;
+use std::env;
 use std::fs::{self, DirBuilder};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::{env, io};
 
 use mio::event::Source;
-use mio::net::{TcpListener, UnixListener};
+use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
 
 use crate::net::address::Address;
 use crate::net::hello::GREETING_BYTES_MAX;
 use crate::net::packet::{Fault, Incoming, Outgoing, PacketReader, PacketWriter, Spares};
-use stream::Stream;
+
+/// Does the same with a socket of either family.
+macro_rules! either {
+    ($self:expr, $family:ident, $socket:ident => $call:expr) => {
+        match $self {
+            $family::Tcp($socket) => $call,
+            $family::Unix($socket) => $call,
+        }
+    };
+}
 
 /// A connection that carries packets.
 #[derive(Debug)]
@@ -189,10 +198,7 @@ impl Listener {
     }
 
     pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        match &mut self.socket {
-            Socket::Tcp(listener) => listener.register(registry, token, Interest::READABLE),
-            Socket::Unix(listener) => listener.register(registry, token, Interest::READABLE),
-        }
+        either!(&mut self.socket, Socket, listener => listener.register(registry, token, Interest::READABLE))
     }
 
     /// The next connection, `None` if there is none.
@@ -239,6 +245,92 @@ fn folder_path(temporary: &Path, name: &str) -> PathBuf {
     if fits { path } else { Path::new("/tmp").join(name) }
 }
 
+/// A connection that is up or about to be.
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn dial(to: &Address) -> io::Result<Self> {
+        match to {
+            Address::Tcp(socket) | Address::Tokio(socket) => {
+                let stream = TcpStream::connect(*socket)?;
+                // Without it small frames wait for the acknowledgement of earlier ones.
+                stream.set_nodelay(true)?;
+                Ok(Self::Tcp(stream))
+            }
+            Address::Unix(path) => Ok(Self::Unix(UnixStream::connect(path)?)),
+            Address::Zmq(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        either!(self, Self, stream => stream.register(registry, token, interest))
+    }
+
+    /// Whether the connection is up; false: not yet.
+    fn is_connected(&self) -> io::Result<bool> {
+        let (error, peer) =
+            either!(self, Self, stream => (stream.take_error()?, stream.peer_addr().map(drop)));
+        match (error, peer) {
+            (Some(error), _) => Err(error),
+            (None, Ok(())) => Ok(true),
+            (None, Err(error)) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+            (None, Err(error)) => Err(error),
+        }
+    }
+
+    /// Returns true if both ends of the connection are this one.
+    fn leads_to_itself(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => match (stream.local_addr(), stream.peer_addr()) {
+                (Ok(local), Ok(peer)) => local == peer,
+                _ => false,
+            },
+            Self::Unix(_) => false,
+        }
+    }
+
+    fn remote(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().ok(),
+            Self::Unix(_) => None,
+        }
+    }
+
+    fn shutdown(&self) {
+        // Whoever is not connected has nothing to be told.
+        let _ = either!(self, Self, stream => stream.shutdown(Shutdown::Write));
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        either!(self, Self, stream => stream.read(room))
+    }
+
+    fn read_vectored(&mut self, rooms: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        either!(self, Self, stream => stream.read_vectored(rooms))
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        either!(self, Self, stream => stream.write(bytes))
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        either!(self, Self, stream => stream.write_vectored(slices))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Packets that wait to be written at most.
 const PACKETS_MAX: usize = 128;
 /// Bytes from which on no further packet is taken; the last one may go beyond.
@@ -251,6 +343,8 @@ const SOCKET_PATH_MAX: usize = 103;
 
 #[cfg(test)]
 mod tests {
+    use socket2::{Domain, Socket, Type};
+
     use super::*;
 
     #[test]
@@ -258,5 +352,26 @@ mod tests {
         assert_eq!(folder_path(Path::new("/var/tmp"), "adapm-1"), Path::new("/var/tmp/adapm-1"));
         let long = format!("/{}", "job/".repeat(30));
         assert_eq!(folder_path(Path::new(&long), "adapm-1"), Path::new("/tmp/adapm-1"));
+    }
+
+    fn socket() -> Socket {
+        Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket")
+    }
+
+    #[test]
+    fn a_connection_with_itself_is_told_from_others() {
+        let own = socket();
+        own.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
+        let address = own.local_addr().expect("it is bound");
+        // Nobody listens there: both ends open at once, and both are this one.
+        own.connect(&address).expect("TCP allows it");
+        own.set_nonblocking(true).expect("a socket");
+        assert!(Stream::Tcp(TcpStream::from_std(own.into())).leads_to_itself());
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let other =
+            std::net::TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        other.set_nonblocking(true).expect("a socket");
+        assert!(!Stream::Tcp(TcpStream::from_std(other)).leads_to_itself());
     }
 }
