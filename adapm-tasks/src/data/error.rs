@@ -10,10 +10,11 @@ use crate::data::{DATA_VARIABLE, Foreign, Looks, foreign};
 use crate::files;
 
 /// Data that cannot be used. Its text is one line: what, where, what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
     /// A name that is no path and no entry of the data folder.
+    #[error(fmt = unknown_name)]
     UnknownName {
         /// What was asked for.
         name: PathBuf,
@@ -21,6 +22,10 @@ pub enum DataError {
         searched: Option<PathBuf>,
     },
     /// A folder lacks the file of a required split.
+    #[error(
+        "no {split}.txt, {split}.tsv, {split}.csv or {split}.del, nor one of them with .gz, in \
+         {folder}; give the folder that holds them, or one file of triples"
+    )]
     MissingSplit {
         /// The folder.
         folder: PathBuf,
@@ -28,16 +33,19 @@ pub enum DataError {
         split: &'static str,
     },
     /// A folder has the files of OpenKE, whose columns are in another order than those of other files.
+    #[error("{path} is OpenKE's, its columns are h t r; read it in the column order htr")]
     OpenKe {
         /// The file of train.
         path: PathBuf,
     },
     /// The columns of a file are `h t r`, by what they hold.
+    #[error("the columns of {path} look like h t r; give the column order, htr or hrt")]
     OtherOrder {
         /// The file.
         path: PathBuf,
     },
     /// One part of a folder was given in place of the folder.
+    #[error(fmt = one_split)]
     OneSplit {
         /// The file that was given.
         path: PathBuf,
@@ -45,6 +53,7 @@ pub enum DataError {
         other: PathBuf,
     },
     /// The operating system refused.
+    #[error("{}", files::unreadable(path, None, *error))]
     Unreadable {
         /// File or folder.
         path: PathBuf,
@@ -52,6 +61,7 @@ pub enum DataError {
         error: SystemError,
     },
     /// A file that is no text.
+    #[error(fmt = not_text)]
     NotText {
         /// The file.
         path: PathBuf,
@@ -61,21 +71,25 @@ pub enum DataError {
         is_compressed: bool,
     },
     /// A compressed file ends before its data does.
+    #[error("{path} is cut short; compress or copy it again")]
     CutShort {
         /// The file.
         path: PathBuf,
     },
     /// A compressed file contradicts itself.
+    #[error("{path} is damaged; compress or copy it again")]
     Damaged {
         /// The file.
         path: PathBuf,
     },
     /// A file became shorter while it was read.
+    #[error("{path} became shorter while it was read; leave it as it is during a run")]
     Shrunk {
         /// The file.
         path: PathBuf,
     },
     /// A line that does not have the form of the format.
+    #[error(fmt = malformed)]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -87,6 +101,7 @@ pub enum DataError {
         reason: Malformation,
     },
     /// A first line that names the columns of ratings, but not which one is which.
+    #[error("{path}:{line}: {columns}")]
     UnknownColumns {
         /// The file.
         path: PathBuf,
@@ -96,6 +111,7 @@ pub enum DataError {
         columns: UnknownColumns,
     },
     /// Data of another task, by what its lines look like.
+    #[error(fmt = other_task)]
     OtherTask {
         /// The file or folder.
         path: PathBuf,
@@ -103,16 +119,22 @@ pub enum DataError {
         looks: Looks,
     },
     /// A file without a single example.
+    #[error("no triple in {path}; give data with at least one")]
     Empty {
         /// The file.
         path: PathBuf,
     },
     /// A folder without ratings to train on.
+    #[error(
+        "no train.txt, ratings.dat, ratings.csv or u.data in {folder}; give the folder or the file that \
+         holds ratings"
+    )]
     MissingRatings {
         /// The folder.
         folder: PathBuf,
     },
     /// A file without a single rating.
+    #[error("no rating in {path}; give data with at least one")]
     NoRating {
         /// The file.
         path: PathBuf,
@@ -120,29 +142,38 @@ pub enum DataError {
 }
 
 /// What is wrong with a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformation {
     /// Fewer than three fields: how many.
+    #[error("a triple has three fields, this line has {0}; separate them by tabs, spaces or commas")]
     TooFewFields(usize),
     /// A fourth field begins.
+    #[error("a triple has three fields, a fourth begins here; use tabs if names contain spaces")]
     TooManyFields,
     /// A field is empty.
+    #[error("this field is empty; put a name between the separators")]
     EmptyField,
     /// A field of an integer file is not a decimal number.
+    #[error("not a decimal id; name the file .txt or .tsv if it holds names")]
     NotAnInteger,
     /// An integer is above the largest id that is supported, or names nothing in the list of names.
+    #[error("this id is too large; ids count from 0 and are in the list of names")]
     IdOutOfRange,
     /// An id is listed a second time.
+    #[error("this id has a name already; list every id once")]
     DuplicateId,
     /// A byte that is part of no character of UTF-8.
+    #[error("the byte {byte:02X} is not UTF-8; convert the file from its encoding, ")]
     NotUtf8 {
         /// The byte.
         byte: u8,
     },
     /// A zero byte, which no text has.
+    #[error("a zero byte, which no text has; remove it, or give a text file")]
     Zero,
     /// A row has not as many fields as the first line names.
+    #[error("the first line names {expected} columns, this line has {found}; give it as many")]
     OtherFields {
         /// Its fields.
         found: usize,
@@ -150,10 +181,13 @@ pub enum Malformation {
         expected: usize,
     },
     /// A name holds a tab or the end of a line, as behind a quote that is not closed.
+    #[error("a name holds a tab or the end of a line; close the quote before it, or remove it")]
     BrokenName,
     /// The first line is not the number of those below.
+    #[error("this is not the number of the lines below, with which files of OpenKE begin; write it here")]
     NotACount,
     /// There are not as many lines as the first one says.
+    #[error("{said} lines should follow, {found} do; copy the file again")]
     OtherCount {
         /// What it says.
         said: u64,
@@ -161,149 +195,58 @@ pub enum Malformation {
         found: u64,
     },
     /// What is wrong with a line of ratings.
+    #[error("{0}")]
     Rating(RatingFault),
 }
 
-impl DataError {
-    /// What is wrong with the parts of a graph.
-    fn of_parts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MissingSplit { folder, split } => {
-                write!(
-                    f,
-                    "no {split}.txt, {split}.tsv, {split}.csv or {split}.del, nor one of them with .gz, "
-                )?;
-                write!(f, "in {}; give the folder that holds them, or one file of triples", folder.display())
-            }
-            Self::OpenKe { path } => {
-                write!(
-                    f,
-                    "{} is OpenKE's, its columns are h t r; read it in the column order htr",
-                    path.display()
-                )
-            }
-            Self::OtherOrder { path } => {
-                write!(
-                    f,
-                    "the columns of {} look like h t r; give the column order, htr or hrt",
-                    path.display()
-                )
-            }
-            Self::OneSplit { path, other } => {
-                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-                let folder = folder.unwrap_or(Path::new("."));
-                let name = other.file_name().unwrap_or_default();
-                write!(f, "{} is one part of a graph, {} is another", path.display(), name.display())?;
-                write!(f, "; give the folder {}", folder.display())
-            }
-            _ => Ok(()),
+fn unknown_name(name: &Path, searched: &Option<PathBuf>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let name = name.display();
+    match searched.as_deref().map(Path::display) {
+        Some(folder) => {
+            write!(
+                f,
+                "no data {name}: neither a path nor a folder in {folder}; give a path, or a name that is there"
+            )
         }
+        None => write!(
+            f,
+            "no data {name}: the path does not exist; give a path that does, or set {DATA_VARIABLE} to look up names"
+        ),
     }
 }
 
-impl std::error::Error for DataError {}
+fn one_split(path: &Path, other: &Path, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).display();
+    let (path, name) = (path.display(), other.file_name().unwrap_or_default().display());
+    write!(f, "{path} is one part of a graph, {name} is another; give the folder {folder}")
+}
 
-impl fmt::Display for DataError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownName { name, searched: Some(folder) } => {
-                write!(f, "no data {}: neither a path nor a folder in {}", name.display(), folder.display())?;
-                f.write_str("; give a path, or a name that is there")
-            }
-            Self::UnknownName { name, searched: None } => {
-                write!(f, "no data {}: the path does not exist", name.display())?;
-                write!(f, "; give a path that does, or set {DATA_VARIABLE} to look up names")
-            }
-            Self::MissingSplit { .. }
-            | Self::OpenKe { .. }
-            | Self::OtherOrder { .. }
-            | Self::OneSplit { .. } => self.of_parts(f),
-            Self::Unreadable { path, error } => f.write_str(&files::unreadable(path, None, *error)),
-            Self::NotText { path, kind, is_compressed } => {
-                write!(f, "{} ", path.display())?;
-                kind.describe(path, *is_compressed, f)
-            }
-            Self::CutShort { path } => {
-                write!(f, "{} is cut short; compress or copy it again", path.display())
-            }
-            Self::Damaged { path } => {
-                write!(f, "{} is damaged; compress or copy it again", path.display())
-            }
-            Self::Shrunk { path } => {
-                write!(
-                    f,
-                    "{} became shorter while it was read; leave it as it is during a run",
-                    path.display()
-                )
-            }
-            Self::Malformed { path, line, column, reason } => {
-                write!(f, "{}:{line}:{column}: {reason}", path.display())?;
-                match reason {
-                    Malformation::NotUtf8 { .. } | Malformation::Rating(RatingFault::NotUtf8 { .. }) => {
-                        write!(f, "such as: {}", foreign::conversion(path, "WINDOWS-1252"))
-                    }
-                    _ => Ok(()),
-                }
-            }
-            Self::UnknownColumns { path, line, columns } => {
-                write!(f, "{}:{line}: {columns}", path.display())
-            }
-            Self::OtherTask { path, looks } => {
-                write!(f, "{} looks like {looks}; use it with ", path.display())?;
-                match looks {
-                    Looks::Vectors => f.write_str("adapm eval wv --load"),
-                    _ => write!(f, "adapm train {}", looks.task()),
-                }
-            }
-            Self::Empty { path } => write!(f, "no triple in {}; give data with at least one", path.display()),
-            Self::MissingRatings { folder } => {
-                write!(f, "no train.txt, ratings.dat, ratings.csv or u.data in {}", folder.display())?;
-                f.write_str("; give the folder or the file that holds ratings")
-            }
-            Self::NoRating { path } => {
-                write!(f, "no rating in {}; give data with at least one", path.display())
-            }
+fn not_text(path: &Path, kind: &Foreign, is_compressed: &bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{} ", path.display())?;
+    kind.describe(path, *is_compressed, f)
+}
+
+fn malformed(
+    path: &Path,
+    line: &u64,
+    column: &u64,
+    reason: &Malformation,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "{}:{line}:{column}: {reason}", path.display())?;
+    match reason {
+        Malformation::NotUtf8 { .. } | Malformation::Rating(RatingFault::NotUtf8 { .. }) => {
+            write!(f, "such as: {}", foreign::conversion(path, "WINDOWS-1252"))
         }
+        _ => Ok(()),
     }
 }
 
-impl fmt::Display for Malformation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooFewFields(fields) => {
-                write!(
-                    f,
-                    "a triple has three fields, this line has {fields}; separate them by tabs, spaces or commas"
-                )
-            }
-            Self::TooManyFields => f.write_str(
-                "a triple has three fields, a fourth begins here; use tabs if names contain spaces",
-            ),
-            Self::EmptyField => f.write_str("this field is empty; put a name between the separators"),
-            Self::NotAnInteger => {
-                f.write_str("not a decimal id; name the file .txt or .tsv if it holds names")
-            }
-            Self::IdOutOfRange => {
-                f.write_str("this id is too large; ids count from 0 and are in the list of names")
-            }
-            Self::DuplicateId => f.write_str("this id has a name already; list every id once"),
-            Self::NotUtf8 { byte } => {
-                write!(f, "the byte {byte:02X} is not UTF-8; convert the file from its encoding, ")
-            }
-            Self::Zero => f.write_str("a zero byte, which no text has; remove it, or give a text file"),
-            Self::OtherFields { found, expected } => {
-                write!(f, "the first line names {expected} columns, this line has {found}; give it as many")
-            }
-            Self::BrokenName => f.write_str(
-                "a name holds a tab or the end of a line; close the quote before it, or remove it",
-            ),
-            Self::NotACount => f.write_str(
-                "this is not the number of the lines below, with which files of OpenKE begin; write it here",
-            ),
-            Self::OtherCount { said, found } => {
-                write!(f, "{said} lines should follow, {found} do; copy the file again")
-            }
-            Self::Rating(fault) => fault.fmt(f),
-        }
+fn other_task(path: &Path, looks: &Looks, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{} looks like {looks}; use it with ", path.display())?;
+    match looks {
+        Looks::Vectors => f.write_str("adapm eval wv --load"),
+        _ => write!(f, "adapm train {}", looks.task()),
     }
 }

@@ -35,14 +35,17 @@ pub enum Split {
 }
 
 /// A choice that makes no sense. Its text is one line: what, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// Zero nodes.
+    #[error("0 nodes cannot train; give at least 1")]
     NoNodes,
     /// Zero workers.
+    #[error("0 workers cannot train; give at least 1 per node")]
     NoWorkers,
     /// More nodes than keys.
+    #[error("{nodes} nodes for {keys} keys: some would own nothing; give at most {keys} nodes")]
     MoreNodesThanKeys {
         /// Nodes asked for.
         nodes: usize,
@@ -50,6 +53,7 @@ pub enum ConfigError {
         keys: u64,
     },
     /// A field of the configuration has a value that it cannot have.
+    #[error("{field} {value}: {wanted}")]
     Value {
         /// Name of the field.
         field: &'static str,
@@ -59,8 +63,10 @@ pub enum ConfigError {
         wanted: Wanted,
     },
     /// Nodes are processes and there is no manager that joins them.
+    #[error("plain arrays are in one process; choose a system, or start one process")]
     NoSystem,
     /// There is no example to train on.
+    #[error("the data has no example to train on; give data with at least one")]
     NothingToTrain,
 }
 
@@ -83,27 +89,6 @@ pub enum Wanted {
     },
     /// An even number, as half of a vector are real parts and half imaginary ones.
     Even,
-}
-
-impl std::error::Error for ConfigError {}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoNodes => f.write_str("0 nodes cannot train; give at least 1"),
-            Self::NoWorkers => f.write_str("0 workers cannot train; give at least 1 per node"),
-            Self::MoreNodesThanKeys { nodes, keys } => {
-                write!(f, "{nodes} nodes for {keys} keys: some would own nothing; give at most {keys} nodes")
-            }
-            Self::Value { field, value, wanted } => write!(f, "{field} {value}: {wanted}"),
-            Self::NoSystem => {
-                f.write_str("plain arrays are in one process; choose a system, or start one process")
-            }
-            Self::NothingToTrain => {
-                f.write_str("the data has no example to train on; give data with at least one")
-            }
-        }
-    }
 }
 
 impl fmt::Display for Wanted {

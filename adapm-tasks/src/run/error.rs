@@ -1,8 +1,6 @@
 //! Why a training or an evaluation failed: who is to blame, where, what to do.
 
 use std::convert::Infallible;
-use std::error::Error;
-use std::fmt;
 
 use adapm_core::NodeId;
 use adapm_core::error::{OneLine, OpError};
@@ -17,24 +15,36 @@ use crate::run::file::CheckpointError;
 use crate::run::memory::Shortage;
 
 /// Why a run failed. Its text is one line: what, where, what to do.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
     /// The caller asked for something impossible.
-    Config(ConfigError),
+    #[error("{0}")]
+    Config(#[from] ConfigError),
     /// The data cannot be used.
-    Data(DataError),
+    #[error("{0}")]
+    Data(#[from] DataError),
     /// The checkpoint cannot be used.
-    Checkpoint(CheckpointError),
+    #[error("{0}")]
+    Checkpoint(#[from] CheckpointError),
     /// More memory is needed than there is.
-    Memory(Shortage),
+    #[error("{0}")]
+    Memory(#[source] Shortage),
     /// The cluster cannot be built.
-    Build(BuildError),
+    #[error("{0}")]
+    Build(#[from] BuildError),
     /// The cluster failed while it ran.
-    Run(RunError),
+    #[error("{0}")]
+    Run(#[from] RunError),
     /// An operation of a worker failed.
-    Access(OpError),
+    #[error("{0}")]
+    Access(#[from] OpError),
     /// Training produced a number that is none.
+    #[error(
+        "training diverged: the update of {} at step {step} is not a finite number with learning rate \
+         {learning_rate:?}; lower it",
+        OneLine(name)
+    )]
     NotFinite {
         /// Key whose update, or whose example's loss, was not finite.
         key: u64,
@@ -47,12 +57,16 @@ pub enum TaskError {
         learning_rate: f32,
     },
     /// A worker thread panicked; its message went to standard error.
+    #[error("a worker thread panicked; see its message above")]
     Panicked,
     /// The operating system refused a thread.
-    Thread(Refusal),
+    #[error("{0}")]
+    Thread(#[source] Refusal),
     /// The processes of the run cannot go on together.
-    Group(GroupError),
+    #[error("{0}")]
+    Group(#[from] GroupError),
     /// The processes of the run do not mean the same run.
+    #[error("node {node} {what}")]
     Disagreement {
         /// The node that differs from the others.
         node: NodeId,
@@ -60,6 +74,7 @@ pub enum TaskError {
         what: Disagreement,
     },
     /// Another process of the run failed.
+    #[error("node {node} failed: {}", OneLine(reason))]
     Elsewhere {
         /// The node it is.
         node: NodeId,
@@ -67,100 +82,11 @@ pub enum TaskError {
         reason: String,
     },
     /// Another process of the run sent a note that makes no sense.
+    #[error("node {node} sent a note that makes no sense; run the same program on all nodes")]
     Unintelligible {
         /// The node it is.
         node: NodeId,
     },
-}
-
-impl Error for TaskError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Config(error) => Some(error),
-            Self::Data(error) => Some(error),
-            Self::Checkpoint(error) => Some(error),
-            Self::Memory(shortage) => Some(shortage),
-            Self::Build(error) => Some(error),
-            Self::Run(error) => Some(error),
-            Self::Access(error) => Some(error),
-            Self::Group(error) => Some(error),
-            Self::Thread(refusal) => Some(refusal),
-            Self::Disagreement { .. }
-            | Self::NotFinite { .. }
-            | Self::Panicked
-            | Self::Elsewhere { .. }
-            | Self::Unintelligible { .. } => None,
-        }
-    }
-}
-
-impl fmt::Display for TaskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(error) => error.fmt(f),
-            Self::Data(error) => error.fmt(f),
-            Self::Checkpoint(error) => error.fmt(f),
-            Self::Memory(shortage) => shortage.fmt(f),
-            Self::Build(error) => error.fmt(f),
-            Self::Run(error) => error.fmt(f),
-            Self::Access(error) => error.fmt(f),
-            Self::NotFinite { name, step, learning_rate, .. } => {
-                let name = OneLine(name);
-                write!(f, "training diverged: the update of {name} at step {step} is not a finite number")?;
-                write!(f, " with learning rate {learning_rate:?}; lower it")
-            }
-            Self::Panicked => f.write_str("a worker thread panicked; see its message above"),
-            Self::Group(error) => error.fmt(f),
-            Self::Thread(refusal) => refusal.fmt(f),
-            Self::Disagreement { node, what } => write!(f, "node {node} {what}"),
-            Self::Elsewhere { node, reason } => write!(f, "node {node} failed: {}", OneLine(reason)),
-            Self::Unintelligible { node } => {
-                write!(f, "node {node} sent a note that makes no sense; run the same program on all nodes")
-            }
-        }
-    }
-}
-
-impl From<ConfigError> for TaskError {
-    fn from(error: ConfigError) -> Self {
-        Self::Config(error)
-    }
-}
-
-impl From<DataError> for TaskError {
-    fn from(error: DataError) -> Self {
-        Self::Data(error)
-    }
-}
-
-impl From<CheckpointError> for TaskError {
-    fn from(error: CheckpointError) -> Self {
-        Self::Checkpoint(error)
-    }
-}
-
-impl From<BuildError> for TaskError {
-    fn from(error: BuildError) -> Self {
-        Self::Build(error)
-    }
-}
-
-impl From<RunError> for TaskError {
-    fn from(error: RunError) -> Self {
-        Self::Run(error)
-    }
-}
-
-impl From<OpError> for TaskError {
-    fn from(error: OpError) -> Self {
-        Self::Access(error)
-    }
-}
-
-impl From<GroupError> for TaskError {
-    fn from(error: GroupError) -> Self {
-        Self::Group(error)
-    }
 }
 
 impl From<Infallible> for TaskError {

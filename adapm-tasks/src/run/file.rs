@@ -7,7 +7,6 @@
 //! All numbers are little-endian; a text is its length `u32` and its bytes; the checksum is that of all bytes before. The
 //! bytes do not depend on how many nodes held the values.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,10 +16,11 @@ use crate::data::{DataError, bytes};
 use crate::files::{self, Output, OutputError};
 
 /// A checkpoint file that cannot be written, read or used. Its text is one line: what, where, what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The operating system refused.
+    #[error("{}", files::unreadable(path, None, *error))]
     Io {
         /// The file.
         path: PathBuf,
@@ -28,6 +28,7 @@ pub enum CheckpointError {
         error: SystemError,
     },
     /// The file cannot be written.
+    #[error("cannot write {path}: {reason}")]
     Unwritable {
         /// The file.
         path: PathBuf,
@@ -37,11 +38,13 @@ pub enum CheckpointError {
         reason: String,
     },
     /// The file is none of ours.
+    #[error("{path} is no checkpoint of adapm; give a file written by --save")]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// The file has another format version.
+    #[error("{path} has format version {found}, this program reads {read}; save it again")]
     Version {
         /// The file.
         path: PathBuf,
@@ -51,6 +54,7 @@ pub enum CheckpointError {
         read: u32,
     },
     /// The file is of another task.
+    #[error("{path} is a checkpoint of task {task}; give one of the task asked for")]
     OtherTask {
         /// The file.
         path: PathBuf,
@@ -58,16 +62,23 @@ pub enum CheckpointError {
         task: String,
     },
     /// The file ends early.
+    #[error("{path} ends early; save it again")]
     Truncated {
         /// The file.
         path: PathBuf,
     },
     /// The bytes of the file contradict each other or their checksum.
+    #[error("{path} is damaged; save it again")]
     Corrupt {
         /// The file.
         path: PathBuf,
     },
     /// The parameters belong to other entities or relations than those of the graph.
+    #[error(
+        "the checkpoint is of other data ({} entities, {} relations) than the graph ({}, {}); give the \
+         data it was trained on",
+        checkpoint.0, checkpoint.1, graph.0, graph.1
+    )]
     OtherData {
         /// Entities and relations of the checkpoint.
         checkpoint: (usize, usize),
@@ -75,61 +86,26 @@ pub enum CheckpointError {
         graph: (usize, usize),
     },
     /// The parameters were trained on other facts or ratings, of the same names.
+    #[error(
+        "the checkpoint was trained on other {of} than these; give the data it was trained on, with the \
+         same --data-seed and other flags of the data"
+    )]
     OtherTraining {
         /// What was trained on: `triples` or `ratings`.
         of: &'static str,
     },
     /// The factors belong to other rows or columns than those of the ratings.
+    #[error(
+        "the checkpoint is of other data ({} rows, {} columns) than the ratings ({}, {}); give the data \
+         it was trained on",
+        checkpoint.0, checkpoint.1, ratings.0, ratings.1
+    )]
     OtherRatings {
         /// Rows and columns of the checkpoint.
         checkpoint: (u64, u64),
         /// Rows and columns of the ratings.
         ratings: (u64, u64),
     },
-}
-
-impl std::error::Error for CheckpointError {}
-
-impl fmt::Display for CheckpointError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { path, error } => f.write_str(&files::unreadable(path, None, *error)),
-            Self::Unwritable { path, reason, .. } => write!(f, "cannot write {}: {reason}", path.display()),
-            Self::Foreign { path } => {
-                write!(f, "{} is no checkpoint of adapm; give a file written by --save", path.display())
-            }
-            Self::Version { path, found, read } => {
-                let path = path.display();
-                write!(f, "{path} has format version {found}, this program reads {read}; save it again")
-            }
-            Self::OtherTask { path, task } => {
-                write!(f, "{} is a checkpoint of task {task}; give one of the task asked for", path.display())
-            }
-            Self::Truncated { path } => write!(f, "{} ends early; save it again", path.display()),
-            Self::Corrupt { path } => write!(f, "{} is damaged; save it again", path.display()),
-            Self::OtherData { checkpoint, graph } => {
-                write!(
-                    f,
-                    "the checkpoint is of other data ({} entities, {} relations)",
-                    checkpoint.0, checkpoint.1
-                )?;
-                write!(f, " than the graph ({}, {}); give the data it was trained on", graph.0, graph.1)
-            }
-            Self::OtherTraining { of } => {
-                write!(f, "the checkpoint was trained on other {of} than these; ")?;
-                f.write_str(
-                    "give the data it was trained on, with the same --data-seed and other flags of the data",
-                )
-            }
-            Self::OtherRatings { checkpoint: (rows, columns), ratings } => {
-                write!(
-                    f,
-                    "the checkpoint is of other data ({rows} rows, {columns} columns) than the ratings "
-                )?;
-                write!(f, "({}, {}); give the data it was trained on", ratings.0, ratings.1)
-            }
-        }
-    }
 }
 
 /// The bytes of the file at `path`, decompressed if it is gzip.

@@ -1,19 +1,10 @@
 //! Choices that have names on the command line.
 
-use std::fmt;
-
 /// A name that is none of the choices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a known choice; known are {choices}")]
 pub struct UnknownChoice {
     pub(crate) choices: &'static str,
-}
-
-impl std::error::Error for UnknownChoice {}
-
-impl fmt::Display for UnknownChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a known choice; known are {}", self.choices)
-    }
 }
 
 /// Gives the variants of an enum their names: `name`, `FromStr` and `Display`.

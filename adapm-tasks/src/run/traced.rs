@@ -4,7 +4,6 @@
 //! Not here: which names a task has, and which key each of them is.
 
 use std::cmp::Reverse;
-use std::fmt;
 
 use adapm_core::Key;
 
@@ -58,39 +57,32 @@ impl KeyChoice {
 }
 
 /// Text that is no [`KeyChoice`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' chooses no keys; give {} or key:NUMBER, several separated by commas", forms(kinds))]
 pub struct UnknownKeyChoice {
     text: String,
     kinds: &'static [&'static str],
 }
 
-impl std::error::Error for UnknownKeyChoice {}
-
-impl fmt::Display for UnknownKeyChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds = self.kinds.iter().map(|kind| format!("{kind}:NAME")).collect::<Vec<_>>().join(", ");
-        write!(f, "'{}' chooses no keys; give {kinds} or key:NUMBER, several separated by commas", self.text)
-    }
-}
-
 /// A choice that the data does not have. Its text is one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", no_such_key(choice, *keys))]
 pub struct UnknownKey {
     pub(crate) choice: KeyChoice,
     /// Keys there are, at least one.
     pub(crate) keys: u64,
 }
 
-impl std::error::Error for UnknownKey {}
+fn forms(kinds: &[&str]) -> String {
+    kinds.iter().map(|kind| format!("{kind}:NAME")).collect::<Vec<_>>().join(", ")
+}
 
-impl fmt::Display for UnknownKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.choice {
-            KeyChoice::Named { kind, name } => {
-                write!(f, "no {kind} {name} in the data; give a name as in its files")
-            }
-            KeyChoice::Key(number) => write!(f, "no key {number}; keys are 0 to {}", self.keys - 1),
+fn no_such_key(choice: &KeyChoice, keys: u64) -> String {
+    match choice {
+        KeyChoice::Named { kind, name } => {
+            format!("no {kind} {name} in the data; give a name as in its files")
         }
+        KeyChoice::Key(number) => format!("no key {number}; keys are 0 to {}", keys - 1),
     }
 }
 

@@ -1,38 +1,49 @@
 //! What can be wrong with a corpus and the files beside it: where, and what to do.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use crate::data::DataError;
 
 /// A corpus, vocabulary, question or vector file that cannot be used. Its text is one line: what, where, what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CorpusError {
     /// A file that cannot be read, or not to its end, or is no text.
-    Text(DataError),
+    #[error(transparent)]
+    Text(#[from] DataError),
     /// Too few words to learn anything from.
+    #[error(
+        "nothing to train on: {words} word{} of {source} occur {min_count} times or more, 2 are needed; \
+         give more text, or a lower minimum count",
+        if *words == 1 { "" } else { "s" }
+    )]
     TooFewWords {
         /// Where the text came from.
-        source: String,
+        r#source: String,
         /// Words that occur often enough.
         words: usize,
         /// Times a word has to occur to count.
         min_count: u64,
     },
     /// No word has another one beside it.
+    #[error(
+        "nothing to train on: no line of {source} has two words that occur {min_count} times or more; \
+         write a sentence a line, or give a lower minimum count"
+    )]
     NoContext {
         /// Where the text came from.
-        source: String,
+        r#source: String,
         /// Times a word has to occur to count.
         min_count: u64,
     },
     /// More words than have numbers.
+    #[error("{source} has more than 2147483647 different words; raise the minimum count")]
     TooManyWords {
         /// Where the words came from.
-        source: String,
+        r#source: String,
     },
     /// A line that does not have the form of the format.
+    #[error("{path}:{line}:{column}: {reason}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -44,6 +55,7 @@ pub enum CorpusError {
         reason: LineFault,
     },
     /// A file of vectors that contradicts its header.
+    #[error("{}{}: {reason}", path.display(), of_vector(*vector))]
     Vectors {
         /// The file.
         path: PathBuf,
@@ -55,113 +67,60 @@ pub enum CorpusError {
 }
 
 /// What is wrong with a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineFault {
     /// Not a word and how often it occurs.
+    #[error("not a word and its count; write them with a space between")]
     NotAWordAndCount,
     /// Not a positive whole number.
+    #[error("not a count; write a whole number from 1")]
     NotACount,
     /// A word that an earlier line has.
+    #[error("this word has a line already; list every word once")]
     DuplicateWord,
     /// Not four words, and no heading either.
+    #[error("a question has four words; write them on one line, or a heading behind a colon")]
     NotFourWords,
     /// Not two words and a number.
+    #[error("not two words and a number; separate them by a tab, spaces or commas")]
     NotAPair,
     /// Not a finite number.
+    #[error("not a number; write how similar the two words are")]
     NotANumber,
 }
 
 /// What is wrong with a file of vectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VectorFault {
     /// The first line is not two positive numbers.
+    #[error(
+        "the first line is neither `words dimension` (word2vec) nor a word and its numbers (GloVe); \
+         give a file of vectors"
+    )]
     Header,
     /// The file ends early.
+    #[error("the file ends early; write it again")]
     Missing,
     /// Something stands where the next number should be.
+    #[error("not a number; give the form, text or binary, that the file has")]
     NotANumber,
     /// A number is NaN or infinite.
+    #[error("a number is NaN or infinite; train again with a lower learning rate")]
     NotFinite,
     /// A word that an earlier vector has.
+    #[error("this word has a vector already; list every word once")]
     DuplicateWord,
     /// Not as many numbers as in the first line, where no header says how many.
+    #[error("not as many numbers as in the first line; copy the file again")]
     OtherLength,
     /// Something follows the last vector.
+    #[error("more bytes than the first line says; give the form, text or binary, that the file has")]
     Surplus,
 }
 
-impl std::error::Error for CorpusError {}
-
-impl From<DataError> for CorpusError {
-    fn from(error: DataError) -> Self {
-        Self::Text(error)
-    }
-}
-
-impl fmt::Display for CorpusError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(error) => error.fmt(f),
-            Self::TooFewWords { source, words, min_count } => {
-                let plural = if *words == 1 { "" } else { "s" };
-                write!(
-                    f,
-                    "nothing to train on: {words} word{plural} of {source} occur {min_count} times or more, "
-                )?;
-                f.write_str("2 are needed; give more text, or a lower minimum count")
-            }
-            Self::NoContext { source, min_count } => {
-                write!(
-                    f,
-                    "nothing to train on: no line of {source} has two words that occur {min_count} times or "
-                )?;
-                f.write_str("more; write a sentence a line, or give a lower minimum count")
-            }
-            Self::TooManyWords { source } => {
-                write!(f, "{source} has more than 2147483647 different words; raise the minimum count")
-            }
-            Self::Malformed { path, line, column, reason } => {
-                write!(f, "{}:{line}:{column}: {reason}", path.display())
-            }
-            Self::Vectors { path, vector: 0, reason } => write!(f, "{}: {reason}", path.display()),
-            Self::Vectors { path, vector, reason } => {
-                write!(f, "{}, vector {vector}: {reason}", path.display())
-            }
-        }
-    }
-}
-
-impl fmt::Display for LineFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotAWordAndCount => "not a word and its count; write them with a space between",
-            Self::NotACount => "not a count; write a whole number from 1",
-            Self::DuplicateWord => "this word has a line already; list every word once",
-            Self::NotFourWords => {
-                "a question has four words; write them on one line, or a heading behind a colon"
-            }
-            Self::NotAPair => "not two words and a number; separate them by a tab, spaces or commas",
-            Self::NotANumber => "not a number; write how similar the two words are",
-        })
-    }
-}
-
-impl fmt::Display for VectorFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Header => {
-                "the first line is neither `words dimension` (word2vec) nor a word and its numbers (GloVe); give a file of vectors"
-            }
-            Self::Missing => "the file ends early; write it again",
-            Self::NotANumber => "not a number; give the form, text or binary, that the file has",
-            Self::NotFinite => "a number is NaN or infinite; train again with a lower learning rate",
-            Self::DuplicateWord => "this word has a vector already; list every word once",
-            Self::OtherLength => "not as many numbers as in the first line; copy the file again",
-            Self::Surplus => {
-                "more bytes than the first line says; give the form, text or binary, that the file has"
-            }
-        })
-    }
+/// The part of a message that names a vector; empty for the first line of the file.
+fn of_vector(vector: u64) -> String {
+    if vector == 0 { String::new() } else { format!(", vector {vector}") }
 }

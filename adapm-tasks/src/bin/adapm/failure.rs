@@ -7,7 +7,7 @@ use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use adapm_core::NodeId;
@@ -34,103 +34,106 @@ use crate::terminal::Stream;
 use crate::token::TokenError;
 
 /// Why a verb could not do what it was asked for.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The library's reason.
-    Task(TaskError),
+    #[error("{}", of_task(.0))]
+    Task(#[from] TaskError),
     /// A flag has a value that it cannot have: the flag with the value as it was typed, and what to give instead.
+    #[error("{choice}: {wanted}")]
     Choice { choice: String, wanted: Wanted },
     /// Data cannot be used.
+    #[error("{}", of_data(.0))]
     Data(DataError),
     /// A text, or a file beside it, cannot be used.
-    Corpus(CorpusError),
+    #[error("{}", of_corpus(.0))]
+    Corpus(#[from] CorpusError),
     /// There is no such recipe.
+    #[error("{0}")]
     Recipe(UnknownRecipe),
     /// Several nodes or workers without a manager.
+    #[error("--system none is one node with one worker: leave out --nodes and --workers, or choose a system")]
     NoManager,
     /// The data has nothing in this part.
+    #[error("the data has no {0} part to evaluate (--split); give another part, or data with one")]
     NoPart(Split),
     /// Data is of no task that can be told.
+    #[error("no telling which task {0} is data of; give --task kge, mf or wv")]
     UnknownTask(PathBuf),
     /// A folder has its parts, so no seed splits it.
+    #[error("{0} is a folder, whose parts no seed chooses; leave --data-seed out, or give one file")]
     SeedOfFolder(PathBuf),
     /// Two flags name one file that is to be written.
+    #[error("cannot write {path} ({}): it is the file of {}, too; give another file", flags[0], flags[1])]
     SameFile { path: PathBuf, flags: [&'static str; 2] },
     /// Data of this name is unknown: the library's reason, what may have been meant, and what there is.
+    #[error("{error}{}", meant(near.as_deref(), names))]
     UnknownData { error: DataError, near: Option<String>, names: Vec<String> },
     /// A file that was to be written cannot be.
+    #[error("cannot write {path} ({flag}): {error}")]
     Unwritable { flag: &'static str, path: PathBuf, error: OutputError },
     /// A file that was to be written is one that was read.
+    #[error("cannot write {path} ({flag}): it was read as {input}; give another file")]
     Overwrites { flag: &'static str, path: PathBuf, input: PathBuf },
     /// A file could not be written in the end, and is elsewhere, or nowhere.
+    #[error("{}; {}", .0, elsewhere(.1.as_deref()))]
     Elsewhere(Box<Failure>, Option<PathBuf>),
     /// A pipe cannot be the data of several processes.
+    #[error("{path} ({flag}) cannot be the data of several processes: give a file that each can read")]
     SharedPipe { flag: &'static str, path: PathBuf },
     /// Nobody takes what is printed.
+    #[error("cannot write to stdout: {}", files::reason(.0))]
     Stdout(io::Error),
     /// Signals cannot be handled.
+    #[error("cannot handle Ctrl-C: {}; check the limits of this process", files::reason(.0))]
     Signals(io::Error),
     /// The command after `--` of a launch is wrong; the command.
+    #[error("{error}")]
     Usage { error: clap::Error, words: Vec<OsString> },
     /// Several processes could not be launched, or one of them failed.
-    Launch(LaunchError),
+    #[error("{0}")]
+    Launch(#[from] LaunchError),
     /// Who started this process left half of what is needed.
-    Launcher(LauncherError),
+    #[error("{}", .0.with_flags())]
+    Launcher(#[from] LauncherError),
     /// The other processes did not come, or are gone.
+    #[error("{0}")]
     Group(GroupError),
     /// A verb that measures between processes has no other.
+    #[error(
+        "there is no other process to measure the way to: run adapm launch --nodes 2 -- check-net, or \
+         give --node, --nodes and --rendezvous to each"
+    )]
     NoProcesses,
     /// Something failed between the processes; the exit code and the reason.
+    #[error("{1}")]
     Between(u8, String),
     /// The secret cannot be used.
-    Token(TokenError),
+    #[error("{0}")]
+    Token(#[from] TokenError),
     /// A cluster could not be simulated.
+    #[error("{0}")]
     Simulate(SimulateError),
     /// A trace cannot be shown, or begun.
-    Trace(TraceFailure),
+    #[error("{0}")]
+    Trace(#[from] TraceFailure),
     /// What calls cost could not be measured.
+    #[error("{0}")]
     Bench(BenchError),
     /// A program that was started to be measured told nothing.
+    #[error("{0}")]
     Child(ChildError),
     /// Data is odd, as was told.
+    #[error("data is odd")]
     Odd,
     /// A signal ended the run; the exit code it asks for.
+    #[error("interrupted")]
     Interrupted(u8),
-}
-
-impl From<LaunchError> for Failure {
-    fn from(error: LaunchError) -> Self {
-        Self::Launch(error)
-    }
-}
-
-impl From<TokenError> for Failure {
-    fn from(error: TokenError) -> Self {
-        Self::Token(error)
-    }
 }
 
 impl From<SecretError> for Failure {
     fn from(error: SecretError) -> Self {
         Self::Token(error.into())
-    }
-}
-
-impl From<LauncherError> for Failure {
-    fn from(error: LauncherError) -> Self {
-        Self::Launcher(error)
-    }
-}
-
-impl From<TraceFailure> for Failure {
-    fn from(error: TraceFailure) -> Self {
-        Self::Trace(error)
-    }
-}
-
-impl From<CorpusError> for Failure {
-    fn from(error: CorpusError) -> Self {
-        Self::Corpus(error)
     }
 }
 
@@ -140,20 +143,14 @@ impl From<ConfigError> for Failure {
     }
 }
 
-impl From<TaskError> for Failure {
-    fn from(error: TaskError) -> Self {
-        Self::Task(error)
-    }
-}
-
 impl Failure {
     /// Prints the line, if there is one to print, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         if let Self::Usage { error, words } = self {
             return usage(error, words.iter().map(|word| word.to_string_lossy().into_owned()));
         }
-        if let Some(text) = self.text() {
-            print_line(&text);
+        if !self.is_silent() {
+            print_line(&self.to_string());
         }
         ExitCode::from(self.exit_code())
     }
@@ -222,94 +219,40 @@ impl Failure {
         }
     }
 
-    /// What is wrong with the choice of data.
-    fn of_choice_of_data(&self) -> String {
+    /// Whether all has been told, or nobody is left to be told.
+    fn is_silent(&self) -> bool {
         match self {
-            Self::NoPart(split) => {
-                format!(
-                    "the data has no {split} part to evaluate (--split); give another part, or data with one"
-                )
-            }
-            Self::UnknownTask(path) => {
-                let path = path.display();
-                format!("no telling which task {path} is data of; give --task kge, mf or wv")
-            }
-            Self::SeedOfFolder(path) => {
-                let path = path.display();
-                format!(
-                    "{path} is a folder, whose parts no seed chooses; leave --data-seed out, or give one file"
-                )
-            }
-            _ => String::new(),
+            // As of other tools: who reads no further, as `head`, has what it wants.
+            Self::Stdout(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            other => matches!(other, Self::Odd | Self::Interrupted(_)),
         }
     }
+}
 
-    fn text(&self) -> Option<String> {
-        match self {
-            // Parameters are read for this flag alone.
-            Self::Task(TaskError::Checkpoint(CheckpointError::Io { path, error })) => {
-                Some(files::unreadable(path, Some("--load"), *error))
-            }
-            Self::Task(error) => Some(error.to_string()),
-            Self::Choice { choice, wanted } => Some(format!("{choice}: {wanted}")),
-            Self::Data(error) => Some(of_data(error)),
-            Self::Corpus(error) => Some(of_corpus(error)),
-            Self::Recipe(error) => Some(error.to_string()),
-            Self::NoManager => Some(
-                "--system none is one node with one worker: leave out --nodes and --workers, or choose a system".to_owned(),
-            ),
-            Self::NoPart(_) | Self::UnknownTask(_) | Self::SeedOfFolder(_) => Some(self.of_choice_of_data()),
-            Self::SameFile { path, flags: [written, other] } => {
-                let path = path.display();
-                Some(format!("cannot write {path} ({written}): it is the file of {other}, too; give another file"))
-            }
-            Self::UnknownData { error, near, names } => Some(match (near, names.as_slice()) {
-                (Some(near), _) => format!("{error}; did you mean {near}?"),
-                (None, []) => error.to_string(),
-                (None, names) => format!("{error}: {}", names.join(", ")),
-            }),
-            Self::Unwritable { flag, path, error } => {
-                let path = path.display();
-                Some(format!("cannot write {path} ({flag}): {error}"))
-            }
-            Self::Overwrites { flag, path, input } => {
-                let (path, input) = (path.display(), input.display());
-                Some(format!("cannot write {path} ({flag}): it was read as {input}; give another file"))
-            }
-            Self::Elsewhere(failure, elsewhere) => {
-                let reason = failure.text().unwrap_or_default();
-                Some(match elsewhere {
-                    Some(path) => format!("{reason}; it is in {} instead", path.display()),
-                    None => format!("{reason}; nor could it be written to the working folder, $HOME or /tmp"),
-                })
-            }
-            Self::SharedPipe { flag, path } => {
-                let path = path.display();
-                Some(format!("{path} ({flag}) cannot be the data of several processes: give a file that each can read"))
-            }
-            // As of other tools: who reads no further, as `head`, has what it wants.
-            Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => None,
-            Self::Stdout(error) => Some(format!("cannot write to stdout: {}", files::reason(error))),
-            Self::Signals(error) => Some(format!(
-                "cannot handle Ctrl-C: {}; check the limits of this process",
-                files::reason(error)
-            )),
-            Self::Launch(error) => Some(error.to_string()),
-            Self::Launcher(error) => Some(error.with_flags().to_string()),
-            Self::Token(error) => Some(error.to_string()),
-            Self::Trace(error) => Some(error.to_string()),
-            Self::Group(error) => Some(error.to_string()),
-            Self::Between(_, reason) => Some(reason.clone()),
-            Self::Simulate(error) => Some(error.to_string()),
-            Self::Bench(error) => Some(error.to_string()),
-            Self::Child(error) => Some(error.to_string()),
-            Self::NoProcesses => Some(
-                "there is no other process to measure the way to: run adapm launch --nodes 2 -- check-net, or give --node, \
-                 --nodes and --rendezvous to each"
-                    .to_owned(),
-            ),
-            Self::Usage { .. } | Self::Odd | Self::Interrupted(_) => None,
+/// What the library says of a run, with the flag that its parameters are read for.
+fn of_task(error: &TaskError) -> String {
+    match error {
+        TaskError::Checkpoint(CheckpointError::Io { path, error }) => {
+            files::unreadable(path, Some("--load"), *error)
         }
+        error => error.to_string(),
+    }
+}
+
+/// The data that may have been meant by a name, else all there is.
+fn meant(near: Option<&str>, names: &[String]) -> String {
+    match (near, names) {
+        (Some(near), _) => format!("; did you mean {near}?"),
+        (None, []) => String::new(),
+        (None, names) => format!(": {}", names.join(", ")),
+    }
+}
+
+/// Where a file is that could not be written to its place.
+fn elsewhere(path: Option<&Path>) -> String {
+    match path {
+        Some(path) => format!("it is in {} instead", path.display()),
+        None => "nor could it be written to the working folder, $HOME or /tmp".to_owned(),
     }
 }
 

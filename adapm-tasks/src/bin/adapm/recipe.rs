@@ -4,7 +4,6 @@
 //! flags are put in front of those given by hand, which win; its data is taken unless other data is given.
 
 use std::ffi::OsString;
-use std::fmt;
 
 use clap::ArgMatches;
 use serde::{Deserialize, Serialize};
@@ -44,7 +43,8 @@ struct Figure {
 }
 
 /// A name of no recipe. Its text is one line.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("no recipe {name} of {task}{}", instead_of(name, task))]
 pub(crate) struct UnknownRecipe {
     task: String,
     name: String,
@@ -119,6 +119,16 @@ fn all(task: &str) -> Vec<Recipe> {
     serde_json::from_str(file).expect("what is part of the program was checked by a test")
 }
 
+/// The recipe that may have been meant by a name, else all there are.
+fn instead_of(name: &str, task: &str) -> String {
+    let names = all(task).into_iter().map(|recipe| recipe.name).collect();
+    match nearest::first(name, names) {
+        (Some(near), _) => format!("; did you mean {near}?"),
+        (None, names) if names.is_empty() => ": there is none yet; leave out --recipe".to_owned(),
+        (None, names) => format!(": there are {}", names.join(", ")),
+    }
+}
+
 /// For each task the names of the data that its recipes are for.
 #[cfg(test)]
 pub(crate) fn names_of_data() -> Vec<(&'static str, Vec<String>)> {
@@ -131,19 +141,6 @@ const FILES: [(&str, &str); 3] = [
     ("mf", include_str!("../../../recipes/mf.json")),
     ("wv", include_str!("../../../recipes/wv.json")),
 ];
-
-impl fmt::Display for UnknownRecipe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { task, name } = self;
-        let names = all(task).into_iter().map(|recipe| recipe.name).collect();
-        write!(f, "no recipe {name} of {task}")?;
-        match nearest::first(name, names) {
-            (Some(near), _) => write!(f, "; did you mean {near}?"),
-            (None, names) if names.is_empty() => f.write_str(": there is none yet; leave out --recipe"),
-            (None, names) => write!(f, ": there are {}", names.join(", ")),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,6 @@
 //! From where every program has it ([`launcher::token`]), and with `ADAPM_TOKEN_STDIN` from the
 //! first line of stdin.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,13 +18,16 @@ use crate::launched;
 use crate::output::Output;
 
 /// Why a secret cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenError {
     /// It cannot be read, or is none.
-    Secret(SecretError),
+    #[error("{0}")]
+    Secret(#[from] SecretError),
     /// No file with a secret can be made there.
+    #[error("{}", unwritable(path, error))]
     Unwritable { path: PathBuf, error: io::Error },
     /// Nothing came on stdin.
+    #[error("ADAPM_TOKEN_STDIN is set, but stdin holds no line with the secret")]
     NoLine,
 }
 
@@ -60,27 +62,12 @@ pub(crate) fn find(flag: Option<&Path>, environment: &Environment<'_>) -> Result
     }
 }
 
-impl From<SecretError> for TokenError {
-    fn from(error: SecretError) -> Self {
-        Self::Secret(error)
-    }
-}
-
-impl fmt::Display for TokenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Secret(error) => error.fmt(f),
-            Self::Unwritable { path, error } if error.kind() == io::ErrorKind::AlreadyExists => {
-                write!(
-                    f,
-                    "{} is there already: name another file, or remove it if no run needs it",
-                    path.display()
-                )
-            }
-            Self::Unwritable { path, error } => {
-                write!(f, "cannot make a secret in {}: {}", path.display(), files::reason(error))
-            }
-            Self::NoLine => f.write_str("ADAPM_TOKEN_STDIN is set, but stdin holds no line with the secret"),
+fn unwritable(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            format!("{path} is there already: name another file, or remove it if no run needs it")
         }
+        _ => format!("cannot make a secret in {path}: {}", files::reason(error)),
     }
 }

@@ -24,7 +24,8 @@ pub enum Contender {
 }
 
 /// A name that no modelled system has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such modelled system: use one of {}", Contender::ALL.map(Contender::name).join(", "))]
 pub struct UnknownContender;
 
 impl Contender {
@@ -151,15 +152,3 @@ impl FromStr for Contender {
         Self::ALL.into_iter().find(|contender| contender.name() == name).ok_or(UnknownContender)
     }
 }
-
-impl fmt::Display for UnknownContender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no such modelled system: use one of")?;
-        for (index, contender) in Contender::ALL.into_iter().enumerate() {
-            write!(f, "{} {contender}", if index == 0 { "" } else { "," })?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for UnknownContender {}

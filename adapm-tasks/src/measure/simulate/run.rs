@@ -1,6 +1,5 @@
 //! One workload under one system on one cluster, measured over a slice of an epoch.
 
-use core::fmt;
 use core::time::Duration;
 
 use adapm_core::Clock;
@@ -72,33 +71,19 @@ pub struct Figures {
 }
 
 /// Why there are no figures.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
     /// The cluster cannot be.
+    #[error("{0}")]
     Config(ConfigError),
     /// The paper runs no such system on this workload.
+    #[error("{1} is not modelled for {0}: its static choice is known for kge, wv and mf")]
     NotModelled(Task, Contender),
     /// A defect of the model or of an engine.
+    #[error("{0}")]
     Failed(Failure<EngineError>),
 }
-
-impl fmt::Display for SimulateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(error) => error.fmt(f),
-            Self::NotModelled(task, contender) => {
-                write!(
-                    f,
-                    "{contender} is not modelled for {task}: its static choice is known for kge, wv and mf"
-                )
-            }
-            Self::Failed(failure) => failure.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SimulateError {}
 
 /// Runs the slice.
 ///

@@ -39,7 +39,8 @@ pub(super) enum Action {
 }
 
 /// No operation has this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no operation of this name is counted")]
 pub struct UnknownOperation;
 
 impl Operation {
@@ -142,14 +143,6 @@ impl FromStr for Operation {
             .ok_or(UnknownOperation)
     }
 }
-
-impl fmt::Display for UnknownOperation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no operation of this name is counted")
-    }
-}
-
-impl std::error::Error for UnknownOperation {}
 
 /// Elements of local values.
 const LENS: [usize; 2] = [25, 100];

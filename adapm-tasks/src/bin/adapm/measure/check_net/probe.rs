@@ -14,7 +14,6 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -35,25 +34,20 @@ pub(super) struct Measured {
 }
 
 /// Why nothing was measured.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum ProbeError<E> {
+    #[error("{0}")]
     Transport(E),
-    Lost {
-        node: NodeId,
-        address: Option<SocketAddr>,
-        loss: Loss,
-    },
+    #[error("node {node}{} was lost: {loss}; start again", at(*address))]
+    Lost { node: NodeId, address: Option<SocketAddr>, loss: Loss },
     /// It lives but does not answer.
-    Silent {
-        node: NodeId,
-        address: Option<SocketAddr>,
-        waited: Duration,
-    },
+    #[error("node {node}{} has not answered for {:.0} s; start again", at(*address), waited.as_secs_f64())]
+    Silent { node: NodeId, address: Option<SocketAddr>, waited: Duration },
     /// It says what no node says here.
-    Odd {
-        node: NodeId,
-    },
+    #[error("node {node} does not run check-net; run the same command on all nodes")]
+    Odd { node: NodeId },
     /// The run was asked to stop.
+    #[error("stopped")]
     Stopped,
 }
 
@@ -287,27 +281,9 @@ impl<'a, T: Transport> Probe<'a, T> {
     }
 }
 
-impl<E: fmt::Display> fmt::Display for ProbeError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = |address: &Option<SocketAddr>| match address {
-            Some(address) => format!(" at {address}"),
-            None => String::new(),
-        };
-        match self {
-            Self::Transport(error) => error.fmt(f),
-            Self::Lost { node, address, loss } => {
-                write!(f, "node {node}{} was lost: {loss}; start again", named(address))
-            }
-            Self::Silent { node, address, waited } => {
-                let seconds = waited.as_secs_f64();
-                write!(f, "node {node}{} has not answered for {seconds:.0} s; start again", named(address))
-            }
-            Self::Odd { node } => {
-                write!(f, "node {node} does not run check-net; run the same command on all nodes")
-            }
-            Self::Stopped => f.write_str("stopped"),
-        }
-    }
+/// The part of a message that says where a node is.
+fn at(address: Option<SocketAddr>) -> String {
+    address.map_or_else(String::new, |address| format!(" at {address}"))
 }
 
 /// Pings that do not count.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use adapm_core::NodeId;
 use adapm_runtime::trace::{MergeError, TraceError, TraceFault};
@@ -11,58 +11,44 @@ use adapm_tasks::run::{UnknownKey, UnknownKeyChoice};
 use adapm_transport::error::SystemError;
 
 /// Why a trace cannot be shown, or begun. Its text is one line.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum TraceFailure {
     /// There is no such file, nor parts of it.
+    #[error("{}", files::unreadable(path, None, SystemError::from(error)))]
     Unreadable { path: PathBuf, error: io::Error },
     /// A file is no trace.
+    #[error(fmt = malformed)]
     Malformed { path: PathBuf, error: TraceError },
     /// The part of a node is not beside the others.
+    #[error("no part of {node}: copy {path} from the host of {node}, or name the parts there are one by one")]
     Missing { path: PathBuf, node: NodeId },
     /// The files are not of one run.
+    #[error("{0}")]
     Parts(MergeError),
     /// The stretch to show is empty; the seconds there are.
+    #[error("nothing lies between --from and --until; the trace ends at {seconds:.3} s")]
     Nothing { seconds: f64 },
     /// Words that choose no key.
+    #[error("{0} (--trace)")]
     Choice(UnknownKeyChoice),
     /// A key that the data does not have.
+    #[error("{0} (--trace)")]
     Key(UnknownKey),
     /// A picture of so many rows.
+    #[error("{rows} rows are too many for a picture, at most {most}; trace fewer keys")]
     Rows { rows: usize, most: usize },
     /// Something failed while drawing.
+    #[error("cannot draw: {0}; show the trace without --svg")]
     Drawing(String),
 }
 
-impl fmt::Display for TraceFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable { path, error } => {
-                f.write_str(&files::unreadable(path, None, SystemError::from(error)))
-            }
-            Self::Malformed {
-                path,
-                error: TraceError::Line { line: 1, fault: TraceFault::NotATrace | TraceFault::NoText },
-            } => {
-                write!(f, "{} is not a trace; give a file written by --trace-keys", path.display())
-            }
-            Self::Malformed { path, error: TraceError::Line { line, fault } } => {
-                write!(f, "{}:{line}: {fault}", path.display())
-            }
-            Self::Malformed { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Missing { path, node } => {
-                write!(f, "no part of {node}: copy {} from the host of {node}", path.display())?;
-                f.write_str(", or name the parts there are one by one")
-            }
-            Self::Parts(error) => error.fmt(f),
-            Self::Nothing { seconds } => {
-                write!(f, "nothing lies between --from and --until; the trace ends at {seconds:.3} s")
-            }
-            Self::Choice(error) => write!(f, "{error} (--trace)"),
-            Self::Key(error) => write!(f, "{error} (--trace)"),
-            Self::Rows { rows, most } => {
-                write!(f, "{rows} rows are too many for a picture, at most {most}; trace fewer keys")
-            }
-            Self::Drawing(reason) => write!(f, "cannot draw: {reason}; show the trace without --svg"),
+fn malformed(path: &Path, error: &TraceError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let path = path.display();
+    match error {
+        TraceError::Line { line: 1, fault: TraceFault::NotATrace | TraceFault::NoText } => {
+            write!(f, "{path} is not a trace; give a file written by --trace-keys")
         }
+        TraceError::Line { line, fault } => write!(f, "{path}:{line}: {fault}"),
+        error => write!(f, "{path}: {error}"),
     }
 }
