@@ -1,4 +1,4 @@
-//! Parameters of a trained model in a file.
+//! Parameters of a trained model in a file, and as text that people and other programs read.
 //!
 //! ```text
 //!   "adapmckp" | version u32 | task, model: text | dim u64 | kind u8 | layout digest u64
@@ -12,17 +12,25 @@
 //! All numbers are little-endian; a text or name is its length `u32` and its bytes; the checksum is that of all bytes
 //! before. Only parameters are kept, no accumulators. The bytes do not depend on how many nodes held the values. Files of version 1
 //! did not tell what they were trained on, and are refused: by the names alone, parts drawn by another seed look the same.
+//!
+//! As text:
+//!
+//! ```text
+//!   entity    tab name tab number tab number ...     dim numbers; complex: real parts, then imaginary parts
+//!   relation  tab name tab number tab number ...     as many; rescal: dim x dim numbers, row by row
+//!   inverse   tab name tab number tab number ...     of relations, if they have inverses
+//! ```
 
+use std::fmt;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::{fmt, io};
 
 use crate::kge::config::ModelKind;
-use crate::kge::digest;
-use crate::kge::graph::{Graph, Names};
-use crate::kge::model::Model;
+use crate::kge::graph::{Graph, Names, Triple};
+use crate::kge::model::{Model, Shape};
 use crate::kge::prior::Weight;
-use crate::kge::shape::Shape;
+use crate::run::agreement::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
 
 /// Parameters of a trained model, in key order, with what is needed to use them.
@@ -119,7 +127,7 @@ impl Checkpoint {
                 graph: (graph.entities.len(), graph.relations.len()),
             });
         }
-        if self.trained_on == digest::of_train(graph) {
+        if self.trained_on == digest_of_train(graph) {
             Ok(())
         } else {
             Err(CheckpointError::OtherTraining { of: "triples" })
@@ -194,4 +202,149 @@ fn names(reader: &mut Reader<'_>) -> Result<Names, Fault> {
     Ok(names)
 }
 
+/// The digest of all facts and names of a graph, in order.
+pub(crate) fn digest_of_graph(graph: &Graph) -> u64 {
+    let mut digest = Digest::new();
+    for triples in [&graph.train, &graph.valid, &graph.test] {
+        add_triples(&mut digest, triples);
+    }
+    add_names(&mut digest, &graph.entities);
+    add_names(&mut digest, &graph.relations);
+    digest.sum()
+}
+
+/// The digest of the facts of train, in order.
+pub(crate) fn digest_of_train(graph: &Graph) -> u64 {
+    let mut digest = Digest::new();
+    add_triples(&mut digest, &graph.train);
+    digest.sum()
+}
+
+/// The digest of all values of a checkpoint.
+pub(crate) fn digest_of_values(checkpoint: &Checkpoint) -> u64 {
+    let mut digest = Digest::new();
+    digest.values(&checkpoint.values);
+    digest.sum()
+}
+
+fn add_names(digest: &mut Digest, names: &Names) {
+    digest.word(names.len() as u64);
+    for index in 0..names.len() {
+        digest.bytes(names.bytes(index).unwrap_or_default());
+    }
+}
+
+fn add_triples(digest: &mut Digest, triples: &[Triple]) {
+    digest.word(triples.len() as u64);
+    for triple in triples {
+        digest.word(u64::from(triple.subject) << 32 | u64::from(triple.object));
+        digest.word(u64::from(triple.relation));
+    }
+}
+
+impl Checkpoint {
+    /// Writes all parameters as lines of fields between tabs: what it is, its name, its numbers, as short as they can be and
+    /// still read as the same bits. An older file of that name stays as it is until the new one is complete.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses.
+    pub fn export(&self, path: &Path) -> Result<(), CheckpointError> {
+        file::save(path, |file| self.export_to(file))
+    }
+
+    /// Writes what [`export`](Self::export) does.
+    ///
+    /// # Errors
+    ///
+    /// What `out` refuses.
+    pub fn export_to(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        let relation_len = Model { kind: self.model, dim: self.dim }.relation_len();
+        let rest = write_lines(out, "entity", &self.entities, &self.values, self.dim)?;
+        let rest = write_lines(out, "relation", &self.relations, rest, relation_len)?;
+        if self.reciprocal {
+            write_lines(out, "inverse", &self.relations, rest, relation_len)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a line for each name with the first of `values`, and gives those behind.
+fn write_lines<'a>(
+    out: &mut (impl Write + ?Sized),
+    kind: &str,
+    names: &Names,
+    values: &'a [f32],
+    len: usize,
+) -> io::Result<&'a [f32]> {
+    let (own, rest) = values.split_at(names.len() * len);
+    for (index, value) in own.chunks_exact(len).enumerate() {
+        write!(out, "{kind}\t")?;
+        out.write_all(names.bytes(index).unwrap_or_default())?;
+        value.iter().try_for_each(|number| write!(out, "\t{number}"))?;
+        out.write_all(b"\n")?;
+    }
+    Ok(rest)
+}
+
 const TASK: &[u8] = b"kge";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::kge::ModelKind;
+    use crate::kge::prior::Weight;
+
+    #[test]
+    fn graphs_that_differ_anywhere_have_other_digests() {
+        let graph = Graph::families(1, 2);
+        let same = digest_of_graph(&graph);
+        assert_eq!(same, digest_of_graph(&Graph::families(1, 2)));
+        assert_ne!(same, digest_of_graph(&Graph::families(2, 2)));
+
+        let mut changed = graph.clone();
+        changed.test.last_mut().expect("has facts").object ^= 1;
+        assert_ne!(same, digest_of_graph(&changed));
+        let mut swapped = graph.clone();
+        swapped.train.swap(0, 1);
+        assert_ne!(same, digest_of_graph(&swapped));
+        let mut moved = graph.clone();
+        moved.test.extend(moved.valid.pop());
+        assert_ne!(same, digest_of_graph(&moved));
+        let mut renamed = graph.clone();
+        renamed.entities.push(b"one more");
+        assert_ne!(same, digest_of_graph(&renamed));
+    }
+
+    #[test]
+    fn every_vector_has_a_line_with_its_name() {
+        let names = |of: &[&str]| {
+            let mut names = Names::default();
+            of.iter().for_each(|name| names.push(name.as_bytes()));
+            names
+        };
+        let written = |model, reciprocal, floats: u8| {
+            let values = Arc::new((0..floats).map(f32::from).collect());
+            let (entities, relations) = (names(&["Oslo", "New York"]), names(&["in"]));
+            let checkpoint = Checkpoint {
+                model,
+                dim: 2,
+                reciprocal,
+                weight: Weight::default(),
+                entities,
+                relations,
+                trained_on: 0,
+                values,
+            };
+            let mut out = Vec::new();
+            checkpoint.export_to(&mut out).expect("memory takes every byte");
+            String::from_utf8(out).expect("text")
+        };
+        let complex = "entity\tOslo\t0\t1\nentity\tNew York\t2\t3\nrelation\tin\t4\t5\ninverse\tin\t6\t7\n";
+        assert_eq!(written(ModelKind::Complex, true, 8), complex);
+        let rescal = "entity\tOslo\t0\t1\nentity\tNew York\t2\t3\nrelation\tin\t4\t5\t6\t7\n";
+        assert_eq!(written(ModelKind::Rescal, false, 8), rescal);
+    }
+}

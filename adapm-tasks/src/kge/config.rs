@@ -1,9 +1,13 @@
-//! What can be chosen about a training or an evaluation. Which choices make sense is checked in [`crate::kge::check`].
+//! What can be chosen about a training or an evaluation, which choices make sense, and which sizes of a step follow from them.
 
 use adapm_runtime::trace::Tracer;
 
-use crate::run::config::Split;
-use crate::run::named::named;
+use crate::kge::graph::Graph;
+use crate::run::config::{
+    ConfigError, Split, Wanted, dimension, ensure, named, not_negative, positive, whole,
+};
+use crate::run::crew;
+use crate::run::peers::Peers;
 use crate::{Scheme, System};
 
 /// Which function scores a triple.
@@ -228,6 +232,78 @@ named!(ModelKind, "complex rescal", ModelKind::Complex => "complex", ModelKind::
 named!(Negatives, "shared independent", Negatives::Shared => "shared", Negatives::Independent => "independent");
 named!(LossKind, "softmax logistic", LossKind::Softmax => "softmax", LossKind::Logistic => "logistic");
 
+/// Checks the choices of a training run.
+pub(crate) fn training(graph: &Graph, config: &TrainConfig, peers: &Peers<'_>) -> Result<(), ConfigError> {
+    crew::check(config.system, config.nodes, config.workers, peers)?;
+    if graph.train.is_empty() {
+        return Err(ConfigError::NothingToTrain);
+    }
+    config.check_values()
+}
+
+impl TrainConfig {
+    /// Checks that each field has a value that it can have, whatever the data.
+    ///
+    /// # Errors
+    ///
+    /// The first field that has not.
+    pub fn check_values(&self) -> Result<(), ConfigError> {
+        dimension(self.dim)?;
+        let is_even = self.model != ModelKind::Complex || self.dim.is_multiple_of(2);
+        ensure(is_even, "dim", self.dim, Wanted::Even)?;
+        positive("learning_rate", self.learning_rate)?;
+        positive("initial_deviation", self.initial_deviation)?;
+        let chunk = self.chunk_of(usize::MAX, 1) as u64;
+        whole("chunk", chunk, 1, SUPPORTED_MAX)?;
+        let is_shared = self.negatives == Negatives::Shared;
+        let count_max = if is_shared { SCORES_MAX / chunk } else { SUPPORTED_MAX };
+        whole("negative_count", self.negative_count.unwrap_or(1) as u64, 1, count_max)?;
+        whole("valid_every", self.valid_every.unwrap_or(1).into(), 1, u64::MAX)?;
+        whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
+        not_negative("l2_entity", self.l2_entity)?;
+        not_negative("l2_relation", self.l2_relation)?;
+        not_negative("n3", self.n3)
+    }
+}
+
+/// Sizes of the steps of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sizes {
+    /// Positives of a step.
+    pub(crate) chunk: usize,
+    /// Negatives of a step, or of each side of its positive.
+    pub(crate) negatives: usize,
+    /// Steps on the row of an entity, and on that of a relation, that start from the same value, on average.
+    pub(crate) at_once: [f32; 2],
+}
+
+impl Sizes {
+    /// The sizes where `workers` of all nodes train on `graph`.
+    pub(crate) fn new(graph: &Graph, config: &TrainConfig, workers: usize) -> Self {
+        let chunk = config.chunk_of(graph.train.len(), workers);
+        let (entities, relations) = (graph.entities.len(), graph.relations.len());
+        let negatives = config.negatives_of(entities);
+        let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
+        let at_once = [(2 * chunk + sides * negatives, entities), (chunk, relations)];
+        let at_once = at_once.map(|(rows, all)| at_once_of(workers, rows as f32 / all.max(1) as f32));
+        Self { chunk, negatives, at_once }
+    }
+}
+
+/// Steps on a row at once, itself counted, where each of `workers` touches this share of all rows in a step.
+///
+/// Of steps that are taken at once each is, one after the other, behind half of the others on average. So one worker is as if alone,
+/// and all are where rows are many.
+fn at_once_of(workers: usize, share: f32) -> f32 {
+    let others = workers.saturating_sub(1) as f32;
+    1.0 + others / 2.0 * share.min(1.0)
+}
+
+/// Triples of a chunk, and negatives of a triple, that are supported.
+const SUPPORTED_MAX: u64 = 1 << 16;
+/// Scores of a chunk that are supported: a gigabyte of each worker.
+const SCORES_MAX: u64 = 1 << 28;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,5 +333,21 @@ mod tests {
         assert_eq!((given.chunk_of(1 << 20, 1), given.negatives_of(1 << 20)), (7, 3));
         let independent = TrainConfig { negatives: Negatives::Independent, ..config };
         assert_eq!((independent.chunk_of(1 << 20, 4), independent.negatives_of(10)), (1, 50));
+    }
+
+    #[test]
+    fn the_more_workers_share_rows_the_more_steps_are_at_once_and_one_worker_is_alone() {
+        // A family is 44 people, and relations are few: a chunk of 16 touches them all.
+        let graph = Graph::families(1, 1);
+        let config = TrainConfig { chunk: Some(64), ..TrainConfig::default() };
+        let at_once = |config: &TrainConfig, workers| Sizes::new(&graph, config, workers).at_once;
+        let expected = [(1, 1.0), (2, 1.5), (4, 2.5), (8, 4.5)];
+        assert!(expected.iter().all(|(workers, steps)| at_once(&config, *workers) == [*steps; 2]));
+        // Two entities and two negatives of each side in a step, of all there are.
+        let few = TrainConfig { negatives: Negatives::Independent, negative_count: Some(2), ..config };
+        let [entity, relation] = at_once(&few, 3);
+        assert!((entity - (1.0 + 6.0 / graph.entities.len() as f32)).abs() < 1e-6, "{entity}");
+        assert!((relation - (1.0 + 1.0 / graph.relations.len() as f32)).abs() < 1e-6, "{relation}");
+        assert_eq!(at_once(&few, 1), [1.0; 2]);
     }
 }

@@ -38,57 +38,32 @@
 //!
 #![doc = include_str!("../../docs/kge.md")]
 
-mod baseline;
-mod check;
 mod checkpoint;
 mod complex;
-mod config;
-mod counts;
-mod digest;
-mod evaluation;
-mod export;
-mod facts;
-mod filter;
-mod frequency;
+pub(crate) mod config;
 mod graph;
-mod group;
-mod held_back;
-mod independent;
-mod initial;
 mod loader;
 mod loss;
 mod model;
-mod observed;
-mod opening;
 mod order;
-mod partition;
-mod plan;
 pub(crate) mod prior;
-mod rank;
 mod ranking;
 mod reader;
-mod recipe;
 mod report;
 mod rescal;
-mod shape;
-pub(crate) mod sizes;
-mod split;
 mod step;
 pub(crate) mod task;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
-mod traced;
 mod training;
 
-pub use baseline::frequency_baseline;
 pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, LossKind, ModelKind, Negatives, TrainConfig};
-pub use evaluation::evaluate;
 pub use graph::{Graph, GraphCounts, GraphFiles, GraphForm, GraphOptions, GraphSource, Names, Triple};
-pub use group::{evaluate_in_group, train_in_group};
+pub use ranking::frequency_baseline;
 pub use report::{EpochReport, EvalReport, Progress, Stage, TrainReport};
-pub use traced::{KEY_KINDS, traced_keys};
-pub use training::train;
+pub use task::{KEY_KINDS, traced_keys};
+pub use training::{evaluate, evaluate_in_group, train, train_in_group};
 
 pub use crate::data::triples::ColumnOrder;
 pub use crate::run::{

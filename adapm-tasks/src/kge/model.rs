@@ -1,10 +1,18 @@
-//! The score functions behind one interface: pure functions on slices.
+//! The score functions behind one interface, which key has which vector, and what a vector is at first: pure functions on slices.
 //!
 //! Both models score a candidate by the inner product of its vector and a query, made of the relation and the entity
 //! that is given. A step and an evaluation need no more than the query and what a query's gradient means for its parts.
 
+use adapm_core::Key;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
 use crate::kge::config::ModelKind;
+use crate::kge::graph::Graph;
 use crate::kge::{complex, rescal};
+use crate::optim::AdaGrad;
+use crate::run;
+use crate::run::parameters::Draws;
 
 /// Which end of a triple is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +85,58 @@ impl Model {
                 }
             }
         }
+    }
+}
+
+/// Fills a value `[parameter | accumulator]`: uniform parameters of mean 0 and the given standard deviation, AdaGrad's
+/// initial accumulator. Uniform, since it needs no function whose last bit depends on the machine.
+pub(crate) fn initial_value(seed: u64, deviation: f32, key: Key, value: &mut [f32]) {
+    // Keys are spread over the seeds by a multiplication; the generator mixes its seed itself.
+    let mut random =
+        Xoshiro256PlusPlus::seed_from_u64(seed ^ key.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let half = value.len() / 2;
+    let (parameter, accumulator) = value.split_at_mut(half);
+    let bound = deviation * 3f32.sqrt();
+    parameter.fill_with(|| bound * (2.0 * random.random::<f32>() - 1.0));
+    accumulator.fill(AdaGrad::INITIAL);
+}
+
+/// The lengths of values: of entities, which come first, and of relations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) entities: u64,
+    pub(crate) relations: u64,
+    /// Floats of an entity's value.
+    pub(crate) entity_len: usize,
+    /// Floats of a relation's value.
+    pub(crate) relation_len: usize,
+}
+
+impl Shape {
+    /// The shape of a graph's parameters; `halves` is 2 with accumulators, else 1.
+    pub(crate) fn of(graph: &Graph, model: Model, reciprocal: bool, halves: usize) -> Self {
+        let relations = graph.relations.len() as u64;
+        Self {
+            entities: graph.entities.len() as u64,
+            relations: if reciprocal { 2 * relations } else { relations },
+            entity_len: halves * model.dim,
+            relation_len: halves * model.relation_len(),
+        }
+    }
+
+    /// Floats of the value of `key`.
+    pub(crate) fn len_of(self, key: Key) -> usize {
+        if key.0 < self.entities { self.entity_len } else { self.relation_len }
+    }
+
+    /// As a run sees it.
+    pub(crate) fn groups(self) -> run::shape::Shape {
+        run::shape::Shape::new(&[(self.entities, self.entity_len), (self.relations, self.relation_len)])
+    }
+
+    /// Negatives are drawn from the entities.
+    pub(crate) fn draws(self) -> Draws {
+        Draws::Uniform(Key(0)..Key(self.entities))
     }
 }
 
@@ -181,5 +241,21 @@ mod tests {
                 assert!((f64::from(gradient[i]) - expected).abs() < 1e-3, "{kind} {i}");
             }
         }
+    }
+
+    #[test]
+    fn values_depend_on_seed_and_key_alone_and_have_the_deviation() {
+        let of = |seed, key| {
+            let mut cells = vec![0.0; 2000];
+            initial_value(seed, 0.1, Key(key), &mut cells);
+            cells
+        };
+        assert_eq!(of(1, 2), of(1, 2));
+        assert_ne!(of(1, 2), of(1, 3));
+        assert_ne!(of(1, 2), of(2, 2));
+        let cells = of(1, 2);
+        let square = cells[..1000].iter().map(|x| x * x).sum::<f32>() / 1000.0;
+        assert!((square.sqrt() - 0.1).abs() < 0.01, "{}", square.sqrt());
+        assert!(cells[1000..].iter().all(|x| *x == AdaGrad::INITIAL));
     }
 }

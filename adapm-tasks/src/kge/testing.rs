@@ -9,27 +9,25 @@ use adapm_core::Key;
 use crate::data::DataError;
 use crate::data::triples::{ColumnOrder, Folder};
 use crate::exchange::Exchange;
-use crate::kge::checkpoint::Checkpoint;
+use crate::kge::checkpoint::{self, Checkpoint};
 use crate::kge::config::{ModelKind, TrainConfig};
-use crate::kge::digest;
 use crate::kge::graph::{Graph, GraphCounts, GraphOptions, GraphSource, Names, Triple};
-use crate::kge::model::Model;
-use crate::kge::observed::Observed;
-use crate::kge::opening;
+use crate::kge::model::{Model, Shape};
 use crate::kge::prior::Weight;
 use crate::kge::ranking::Ranking;
 use crate::kge::reader;
-use crate::kge::shape::Shape;
+use crate::kge::report::Observed;
+use crate::kge::training;
 use crate::metric::RankMetrics;
 use crate::run::agreement;
 use crate::run::board::Board;
 use crate::run::config::Split;
+use crate::run::crew::is_here;
 use crate::run::error::TaskError;
 use crate::run::file::CheckpointError;
 use crate::run::kept::Kept;
 use crate::run::observer::NoProgress;
 use crate::run::peers::Peers;
-use crate::run::seat::is_here;
 use crate::run::share::Answers;
 use crate::run::stats::ManagerStats;
 use crate::run::task::Examination;
@@ -78,7 +76,7 @@ pub fn checkpoint_of(graph: &Graph, kind: ModelKind, dim: usize, reciprocal: boo
         weight: Weight::default(),
         entities: graph.entities.clone(),
         relations: graph.relations.clone(),
-        trained_on: digest::of_train(graph),
+        trained_on: checkpoint::digest_of_train(graph),
         values: Arc::new(vec![value; shape.groups().total()]),
     }
 }
@@ -89,7 +87,7 @@ pub fn checkpoint_of(graph: &Graph, kind: ModelKind, dim: usize, reciprocal: boo
 ///
 /// If they do not mean the same, or make no sense.
 pub fn agree(exchange: &dyn Exchange, graph: &Graph, config: &TrainConfig) -> Result<bool, TaskError> {
-    let agreed = agreement::agree(&Peers::among(exchange), Ok(opening::training(graph, config)))?;
+    let agreed = agreement::agree(&Peers::among(exchange), Ok(training::train_opening(graph, config)))?;
     Ok(agreed.checkpoint)
 }
 

@@ -1,27 +1,35 @@
-//! Training, with all nodes in this process or as one of several.
+//! Training, and the ranks of a split with a checkpoint: with all nodes in this process, or as one node of a group of processes.
+//!
+//! Every process of the group makes the same calls with the same data and the same choices, or all end with the name of the
+//! node that differs. What a process needs is what it owns: only `TrainReport::checkpoint` brings a model together.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
-use crate::kge::baseline::frequency_baseline;
-use crate::kge::check;
-use crate::kge::checkpoint::Checkpoint;
-use crate::kge::config::TrainConfig;
-use crate::kge::digest;
+use adapm_transport::group::Group;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::kge::checkpoint::{self, Checkpoint};
+use crate::kge::config::{self, EvalConfig, Sizes, TrainConfig};
 use crate::kge::graph::Graph;
-use crate::kge::held_back;
-use crate::kge::observed::Observed;
-use crate::kge::opening;
-use crate::kge::partition::Parts;
-use crate::kge::prior::{Chosen, Prior};
-use crate::kge::report::{Progress, TrainReport};
-use crate::kge::sizes::Sizes;
+use crate::kge::model::{Model, Shape};
+use crate::kge::order::Parts;
+use crate::kge::prior::{Chosen, Prior, Weighing};
+use crate::kge::ranking::{Ranking, frequency_baseline};
+use crate::kge::reader::Uses;
+use crate::kge::report::{EvalReport, Observed, Progress, TrainReport};
 use crate::kge::task::Embeddings;
-use crate::run::agreement;
+use crate::metric::RankMetrics;
+use crate::run::agreement::{self, Opening, or_default};
 use crate::run::config::{Settings, Split};
-use crate::run::crew::Crew;
+use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
+use crate::run::kept::Kept;
 use crate::run::peers::Peers;
-use crate::run::training::Run;
+use crate::run::training::{Evaluation, Run};
 
 /// Trains embeddings of `graph`. Raising `stop` ends the run within a chunk, with the results so far.
 ///
@@ -34,11 +42,11 @@ pub fn train(
     progress: &dyn Progress,
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
-    run(graph, config, &Peers::alone(), progress, stop)
+    train_as(graph, config, &Peers::alone(), progress, stop)
 }
 
 /// Trains with all nodes in this process, or as the node that `peers` say.
-pub(crate) fn run(
+pub(crate) fn train_as(
     graph: &Graph,
     config: &TrainConfig,
     peers: &Peers<'_>,
@@ -46,9 +54,9 @@ pub(crate) fn run(
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let config = &TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
-    let own = check::training(graph, config, peers).map(|()| opening::training(graph, config));
+    let own = config::training(graph, config, peers).map(|()| train_opening(graph, config));
     let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
-    let held = held_back::hold_back(graph, config);
+    let held = hold_back(graph, config);
     let whole = graph;
     let graph = held.as_ref().unwrap_or(graph);
     let settings = settings(config, graph);
@@ -81,7 +89,7 @@ pub(crate) fn run(
             weight: chosen.weight(),
             entities: graph.entities.clone(),
             relations: graph.relations.clone(),
-            trained_on: digest::of_train(whole),
+            trained_on: checkpoint::digest_of_train(whole),
             values,
         }),
         stopped: trained.stopped,
@@ -97,6 +105,205 @@ fn settings<'a>(config: &'a TrainConfig, graph: &Graph) -> Settings<'a> {
     let TrainConfig { system, nodes, workers, seed, epochs, evaluate, ref trace, .. } = *config;
     let valid_every = config.valid_every_of(graph.train.len(), graph.valid.len(), graph.entities.len());
     Settings { system, nodes, workers, seed, epochs, evaluate, valid_every, trace: trace.as_ref() }
+}
+
+/// Computes the filtered ranks of a split with the parameters of `checkpoint`. The ranks do not depend on the number of
+/// nodes and workers. Raising `stop` ends it early, without figures.
+///
+/// # Errors
+///
+/// A configuration that makes no sense, a checkpoint of other data, or a cluster that fails.
+pub fn evaluate(
+    graph: &Graph,
+    checkpoint: &Checkpoint,
+    config: &EvalConfig,
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    evaluate_as(graph, checkpoint, config, &Peers::alone(), progress, stop)
+}
+
+/// Evaluates with all nodes in this process, or as the node that `peers` say.
+pub(crate) fn evaluate_as(
+    graph: &Graph,
+    checkpoint: &Checkpoint,
+    config: &EvalConfig,
+    peers: &Peers<'_>,
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    let config = EvalConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
+    let EvalConfig { system, nodes, workers, split } = config;
+    let checked = crew::check(system, nodes, workers, peers).map_err(TaskError::from);
+    let checked = checked.and_then(|()| Ok(checkpoint.check_data(graph)?));
+    agreement::agree(peers, checked.map(|()| evaluate_opening(graph, &config, checkpoint)))?;
+    let crew = Crew::new(system, nodes, workers, peers)?;
+
+    let began = Instant::now();
+    let (model, reciprocal) = (Model { kind: checkpoint.model, dim: checkpoint.dim }, checkpoint.reciprocal);
+    let shape = Shape::of(graph, model, reciprocal, 1);
+    let kept = Kept::all(shape.groups(), Arc::clone(&checkpoint.values));
+    let (prior, weight) = (Prior::new(graph), checkpoint.weight);
+    let examination = Ranking::new(graph, split, model, shape, reciprocal);
+    let examination = &examination.weighing(Weighing::by(&prior, weight));
+    let evaluation =
+        Evaluation { examination, shape: shape.groups(), crew, observer: &Observed(progress), stop };
+    let evaluated = evaluation.run(kept.initial())?;
+    let ranks = Ranking::ranks(&evaluated.answers, 0);
+    Ok(EvalReport {
+        metrics: RankMetrics::of(&ranks),
+        baseline: frequency_baseline(graph, split),
+        frequency_weight: weight.factor(),
+        ranks,
+        seconds: began.elapsed().as_secs_f64(),
+        stats: evaluated.stats,
+        stopped: evaluated.stopped,
+        nodes: crew.nodes,
+        workers: crew.workers,
+    })
+}
+
+/// [`train`](crate::kge::train) as one node of `group`; collective. The report is the same on all nodes, but for the
+/// checkpoint, which is on node 0.
+///
+/// Raising `stop` in one process ends the run in all, in this one within a chunk, in the others at the end of their epoch;
+/// [`Group::on_stop`] raises it everywhere at once.
+///
+/// # Errors
+///
+/// As [`train`](crate::kge::train), on all nodes if on one; data or choices that differ between nodes; a node that is lost.
+pub fn train_in_group(
+    graph: &Graph,
+    config: &TrainConfig,
+    group: &Arc<Group>,
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<TrainReport, TaskError> {
+    let peers = Peers::of(group);
+    peers.told_of(|| train_as(graph, config, &peers, progress, stop))
+}
+
+/// [`evaluate`](crate::kge::evaluate) as one node of `group`; collective. The report is the same on all nodes.
+///
+/// # Errors
+///
+/// As [`evaluate`](crate::kge::evaluate), on all nodes if on one; data, parameters or choices that differ between nodes; a
+/// node that is lost.
+pub fn evaluate_in_group(
+    graph: &Graph,
+    checkpoint: &Checkpoint,
+    config: &EvalConfig,
+    group: &Arc<Group>,
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    let peers = Peers::of(group);
+    peers.told_of(|| evaluate_as(graph, checkpoint, config, &peers, progress, stop))
+}
+
+/// The graph with some of its training triples as valid, a pure function of the seed: as many as are to be held back, never the last one
+/// of an entity or relation. `None` if none is, or none can be spared.
+pub(crate) fn hold_back(graph: &Graph, config: &TrainConfig) -> Option<Graph> {
+    let wanted = config.held_back_of(graph.train.len(), graph.valid.len());
+    if wanted == 0 {
+        return None;
+    }
+    // Another stream than that of who trains on which facts.
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(config.seed);
+    (0..2).for_each(|_| random.long_jump());
+    let mut positions: Vec<u32> = (0..graph.train.len() as u32).collect();
+    positions.shuffle(&mut random);
+    let mut uses = Uses::new(&graph.train, graph.entities.len(), graph.relations.len());
+    let mut is_held = vec![false; graph.train.len()];
+    let mut held = 0;
+    for position in positions {
+        if held == wanted {
+            break;
+        }
+        if uses.give_up(&graph.train[position as usize]) {
+            is_held[position as usize] = true;
+            held += 1;
+        }
+    }
+    let part = |wanted: bool| {
+        let triples = graph.train.iter().zip(&is_held).filter(|(_, is_held)| **is_held == wanted);
+        triples.map(|(triple, _)| *triple).collect()
+    };
+    (held > 0).then(|| Graph { train: part(false), valid: part(true), ..graph.clone() })
+}
+
+/// A training run.
+pub(crate) fn train_opening(graph: &Graph, config: &TrainConfig) -> Opening {
+    // Field by field, so that a field that is new cannot be forgotten.
+    let TrainConfig {
+        system,
+        nodes,
+        workers,
+        seed,
+        model,
+        dim,
+        epochs,
+        negatives,
+        negative_count,
+        scheme,
+        chunk,
+        loss,
+        learning_rate,
+        l2_entity,
+        l2_relation,
+        n3,
+        prior,
+        initial_deviation,
+        reciprocal,
+        localize_ahead,
+        evaluate,
+        valid_every,
+        checkpoint,
+        // Whether a process traces is its own affair.
+        trace: _,
+    } = config;
+    let settings = [
+        ("seed", seed.to_string()),
+        ("model", model.to_string()),
+        ("dim", dim.to_string()),
+        ("epochs", epochs.to_string()),
+        ("negatives", negatives.to_string()),
+        ("negative_count", or_default(*negative_count)),
+        ("scheme", or_default(scheme.map(|scheme| format!("{scheme:?}")))),
+        ("chunk", or_default(*chunk)),
+        ("loss", loss.to_string()),
+        ("learning_rate", learning_rate.to_string()),
+        ("l2_entity", l2_entity.to_string()),
+        ("l2_relation", l2_relation.to_string()),
+        ("n3", n3.to_string()),
+        ("prior", prior.to_string()),
+        ("initial_deviation", initial_deviation.to_string()),
+        ("reciprocal", reciprocal.to_string()),
+        ("localize_ahead", localize_ahead.to_string()),
+        ("evaluate", evaluate.to_string()),
+        ("valid_every", or_default(*valid_every)),
+    ];
+    Opening::new("train kge", describe(graph), *checkpoint, (*system, *nodes, *workers), settings)
+}
+
+/// An evaluation of `checkpoint`.
+pub(crate) fn evaluate_opening(graph: &Graph, config: &EvalConfig, checkpoint: &Checkpoint) -> Opening {
+    let EvalConfig { system, nodes, workers, split } = config;
+    let kind = if checkpoint.reciprocal { "reciprocal " } else { "" };
+    let weight = checkpoint.weight.factor();
+    let digest = checkpoint::digest_of_values(checkpoint);
+    let parameters = format!("{kind}{} {} {weight} {digest:016x}", checkpoint.model, checkpoint.dim);
+    let settings = [("split", split.to_string()), ("parameters", parameters)];
+    Opening::new("evaluate kge", describe(graph), false, (*system, *nodes, *workers), settings)
+}
+
+fn describe(graph: &Graph) -> String {
+    let [train, valid, test] = [&graph.train, &graph.valid, &graph.test].map(Vec::len);
+    let (entities, relations) = (graph.entities.len(), graph.relations.len());
+    let digest = checkpoint::digest_of_graph(graph);
+    format!(
+        "{train} + {valid} + {test} triples of {entities} entities and {relations} relations ({digest:016x})"
+    )
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Factors of a trained model in a file.
+//! Factors of a trained model in a file, and as text that people and other programs read.
 //!
 //! ```text
 //!   "adapmckp" | version u32 | task: text | dim u64 | rows u64 | columns u64
@@ -11,17 +11,29 @@
 //! No effects are written where rows or columns have none. Only factors are kept, no accumulators: rows first, then columns. The
 //! bytes do not depend on how many nodes held the values. Files of version 1 had no means; what they predict is not what this program
 //! does, so they are refused.
+//!
+//! As text:
+//!
+//! ```text
+//!   mean    tab mean
+//!   row     tab id tab effect tab number tab number ...     dim numbers
+//!   column  tab id tab effect tab number tab number ...
+//! ```
+//!
+//! The prediction for a row and a column is `mean + effect of the row + effect of the column + sum of the products of their numbers`; of one
+//! that is not known nothing is added.
 
+use std::fmt;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::{fmt, io};
 
 use crate::data::RatingId;
 use crate::matrix::dot;
 use crate::mf::ids::Ids;
 use crate::mf::means::Means;
 use crate::mf::ratings::Ratings;
-use crate::run::digest::Digest;
+use crate::run::agreement::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
 
 /// A trained model: the means, the factors, rows first, then columns, and what is needed to use them. The prediction for a row and a
@@ -262,6 +274,44 @@ fn counts(reader: &mut Reader<'_>, len: u64) -> Result<Vec<u64>, Fault> {
     (0..count).map(|_| reader.count()).collect()
 }
 
+impl Checkpoint {
+    /// Writes the model as lines of fields between tabs: the mean; then `row` or `column`, its id in the data, its effect, its numbers,
+    /// which are its factors times the root of the [scale](Self::scale); all as short as they can be and still read as the same
+    /// bits. An older file of that name stays as it is until the new one is complete.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses.
+    pub fn export(&self, path: &Path) -> Result<(), CheckpointError> {
+        file::save(path, |file| self.export_to(file))
+    }
+
+    /// Writes what [`export`](Self::export) does.
+    ///
+    /// # Errors
+    ///
+    /// What `out` refuses.
+    pub fn export_to(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        writeln!(out, "mean\t{}", self.mean())?;
+        let root = self.scale.sqrt() as f32;
+        for key in 0..self.rows() + self.columns() {
+            let (kind, id, effect, factors) = match key.checked_sub(self.rows()) {
+                None => ("row", self.row_id(key), self.row_effect(key), self.row(key)),
+                Some(column) => {
+                    let (id, effect) = (self.column_id(column), self.column_effect(column));
+                    ("column", id, effect, self.column(column))
+                }
+            };
+            let id = id.map(|id| id.to_string()).unwrap_or_default();
+            write!(out, "{kind}\t{id}\t{}", effect.unwrap_or_default())?;
+            let mut numbers = factors.unwrap_or_default().iter().map(|factor| root * factor);
+            numbers.try_for_each(|number| write!(out, "\t{number}"))?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+}
+
 /// The name of the task in its files.
 const TASK: &[u8] = b"mf";
 
@@ -333,5 +383,13 @@ pub(super) mod tests {
                 let _ = decode(&[&head[..start], &tail].concat());
             }
         }
+    }
+
+    #[test]
+    fn every_vector_has_a_line_with_its_id() {
+        let mut out = Vec::new();
+        checkpoint().export_to(&mut out).expect("memory takes every byte");
+        let expected = "mean\t3.5\nrow\t7\t0.25\t0.5\t1\nrow\t18446744073709551615\t-0.5\t1.5\t2\ncolumn\t3\t0\t2.5\t-3\n";
+        assert_eq!(String::from_utf8(out).as_deref(), Ok(expected));
     }
 }

@@ -5,9 +5,8 @@ use adapm_runtime::trace::Tracer;
 use crate::System;
 use crate::mf::ratings::Ratings;
 use crate::mf::selection::Selection;
-use crate::run::config::{ConfigError, Split, dimension, not_negative, positive, whole};
+use crate::run::config::{ConfigError, Split, dimension, named, not_negative, positive, whole};
 use crate::run::crew;
-use crate::run::named::named;
 use crate::run::peers::Peers;
 
 /// In which order workers visit cells.

@@ -10,6 +10,8 @@
 //!
 //! What is trained then has all cells, as many epochs, and the same penalties. Of a hundred cells five held back would tell
 //! next to nothing, and a fifth held back would be missed. Runs on plain arrays, in one thread: every node finds the same bits.
+//!
+//! How a run goes on behind each look at such cells, by which penalty and whether at all, is a [`Descent`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,19 +19,16 @@ use adapm_core::Key;
 
 use crate::matrix::dot;
 use crate::mf::config::TrainConfig;
-use crate::mf::descent::Descent;
-use crate::mf::gain::{Products, gain};
-use crate::mf::initial::Start;
 use crate::mf::kernel::Rule;
-use crate::mf::metrics::RatingMetrics;
-use crate::mf::order::Visits;
-use crate::mf::part::Division;
+use crate::mf::means::{Products, gain};
+use crate::mf::order::{Division, Visits};
+use crate::mf::prediction::RatingMetrics;
 use crate::mf::ratings::{Ratings, Train};
 use crate::mf::residuals::{Residuals, divide};
 use crate::mf::selection::Selection;
-use crate::mf::step::{Learner, Weights};
+use crate::mf::step::{Learner, Start, Weights};
 use crate::mf::task;
-use crate::run::arrays::Arrays;
+use crate::run::managed::Arrays;
 use crate::run::observer::{Observer, Work};
 use crate::run::parameters::Parameters;
 
@@ -162,6 +161,47 @@ impl<'a> Fit<'a> {
     }
 }
 
+/// The penalty of the next epoch, and the epochs without progress, by the errors so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Descent {
+    penalty: f32,
+    last: f64,
+    best: f64,
+    /// Errors behind the best.
+    idle: u32,
+}
+
+impl Descent {
+    /// Begins with a penalty.
+    pub(crate) fn new(penalty: f32) -> Self {
+        Self { penalty, last: f64::INFINITY, best: f64::INFINITY, idle: 0 }
+    }
+
+    /// Goes on behind an error: halves the penalty if the error has not fallen by half a percent.
+    #[must_use]
+    pub(crate) fn after(self, error: f64) -> Self {
+        let falls = error <= FALL * self.last;
+        // Not even an error of 0 goes on for ever.
+        let progresses = error < PROGRESS * self.best;
+        Self {
+            penalty: if falls { self.penalty } else { 0.5 * self.penalty },
+            last: error,
+            best: if progresses { error } else { self.best },
+            idle: if progresses { 0 } else { self.idle + 1 },
+        }
+    }
+
+    /// The penalty of the next epoch.
+    pub(crate) fn penalty(&self) -> f32 {
+        self.penalty
+    }
+
+    /// Returns true if five errors in a row were not a thousandth below the best before them.
+    pub(crate) fn is_over(&self) -> bool {
+        self.idle >= PATIENCE
+    }
+}
+
 /// What this is called.
 const SELECTION: Selection = Selection::CrossFitted { cells: 0 };
 /// Parts that are left out in turn.
@@ -170,6 +210,10 @@ const PARTS: usize = 5;
 const DRAWS: u64 = 4;
 /// Epochs, at most.
 const EPOCHS_MAX: u32 = 100;
+
+const FALL: f64 = 0.995;
+const PROGRESS: f64 = 0.999;
+const PATIENCE: u32 = 5;
 
 #[cfg(test)]
 mod tests {
@@ -186,5 +230,25 @@ mod tests {
             assert_eq!(choice.penalties.len(), 1, "{seed}");
             assert!(choice.figures.is_some_and(|figures| figures.rmse.is_finite()), "{seed}");
         }
+    }
+
+    fn after(errors: &[f64]) -> Descent {
+        errors.iter().fold(Descent::new(0.12), |descent, error| descent.after(*error))
+    }
+
+    #[test]
+    fn the_penalty_is_halved_where_the_error_hardly_falls() {
+        assert_eq!(after(&[]).penalty(), 0.12);
+        assert_eq!(after(&[1.0, 0.9, 0.8]).penalty(), 0.12);
+        assert_eq!(after(&[1.0, 0.996, 0.9]).penalty(), 0.06);
+        assert_eq!(after(&[1.0, 1.1, f64::NAN]).penalty(), 0.03);
+    }
+
+    #[test]
+    fn five_errors_without_progress_are_the_end() {
+        assert!(!after(&[1.0, 1.0, 1.0, 1.0, 1.0]).is_over());
+        assert!(after(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0]).is_over());
+        assert!(!after(&[1.0, 1.0, 1.0, 1.0, 1.0, 0.998]).is_over());
+        assert!(after(&[0.0; 6]).is_over() && after(&[f64::NAN; 6]).is_over());
     }
 }

@@ -1,18 +1,18 @@
-//! Ids of rows or columns as files have them, and the dense indices of those that occur.
+//! Ids of rows or columns as files have them, and the dense indices of those that occur, which cells are of.
 //!
 //! While files are read an id gets its index by first appearance; in the end indices are put into the order of the ids, so
 //! that they do not depend on the order of the lines. Ids are held as numbers as long as all of them are; one that is a name
 //! makes names of all, which loses nothing: a number has one way to be written.
 
+use std::hash::BuildHasher as _;
 use std::io;
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
-use std::hash::BuildHasher as _;
 
 use crate::data::RatingId;
 use crate::kge::Names;
-use crate::run::digest::Digest;
+use crate::run::agreement::Digest;
 use crate::run::file::{Fault, Reader, Writer};
 
 /// The ids of rows or columns by index, ascending.
@@ -252,14 +252,26 @@ fn text(name: &[u8]) -> &str {
     str::from_utf8(name).unwrap_or_default()
 }
 
+/// A data point: the value of the matrix at a row and column. 12 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// Index of the row.
+    pub row: u32,
+    /// Index of the column.
+    pub column: u32,
+    /// What was observed there.
+    pub value: f32,
+}
+
 const INDICES: u64 = 0;
 const NUMBERS: u64 = 1;
 const NAMES: u64 = 2;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use RatingId::{Name, Number};
+
+    use super::*;
 
     #[test]
     fn indices_are_in_the_order_of_the_ids_whatever_the_order_of_the_lines() {

@@ -59,51 +59,35 @@
 //!
 #![doc = include_str!("../../docs/mf.md")]
 
-mod cell;
 mod checkpoint;
 mod config;
 mod cross;
-mod descent;
-mod evaluation;
-mod export;
-mod gain;
-mod held_out;
 mod ids;
-mod initial;
 pub(crate) mod kernel;
 mod means;
-mod metrics;
-mod opening;
 mod order;
-mod part;
 mod planted;
 mod prediction;
 mod ratings;
 mod reader;
-mod report;
 mod residuals;
 pub(crate) mod selection;
-mod skew;
 mod step;
-mod sweep;
 pub(crate) mod task;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 mod tiles;
-mod traced;
 mod training;
 
-pub use cell::Cell;
 pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, Optimizer, Order, Penalty, TrainConfig};
-pub use evaluation::{evaluate, evaluate_in_group};
-pub use metrics::RatingMetrics;
+pub use ids::Cell;
 pub use planted::PlantedConfig;
+pub use prediction::RatingMetrics;
 pub use ratings::{RatingCounts, Ratings, RatingsSource};
-pub use report::{EvalReport, TrainReport};
 pub use selection::Selection;
-pub use traced::{KEY_KINDS, traced_keys};
-pub use training::{train, train_in_group};
+pub use task::{KEY_KINDS, traced_keys};
+pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, train_in_group};
 
 pub use crate::data::{RatingFormat, RatingId};
 pub use crate::run::NoProgress;

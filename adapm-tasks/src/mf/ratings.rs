@@ -5,13 +5,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::data::{DataError, RatingFormat, RatingId};
-use crate::mf::cell::Cell;
 use crate::mf::checkpoint::Checkpoint;
-use crate::mf::ids::Ids;
+use crate::mf::ids::{Cell, Ids};
 use crate::mf::planted::{Planted, PlantedConfig};
 use crate::mf::reader;
+use crate::run::agreement::Digest;
 use crate::run::config::{ConfigError, Split};
-use crate::run::digest::Digest;
 
 /// Where ratings came from.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,10 @@
 //! Reads ratings from a file, or from the files of a folder.
+//!
+//! # Held out
+//! Where there is no file for it, cells are held out as test.
+//!
+//! Which ones follows from the ids of row and column alone: one cell in ten, the same ones in each run and whatever the order of
+//! the lines, and repeats of a cell are on one side.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Cursor};
@@ -8,11 +14,10 @@ use std::sync::Arc;
 use crate::data::ratings::{Found, Rating, RatingFault, read};
 use crate::data::{DataError, Looks, RatingId, bytes, looks_like};
 use crate::files;
-use crate::mf::cell::Cell;
 use crate::mf::checkpoint::Checkpoint;
-use crate::mf::held_out::{self, HeldOut};
-use crate::mf::ids::{IdMap, Ids};
+use crate::mf::ids::{Cell, IdMap, Ids};
 use crate::mf::ratings::{Held, RatingCounts, Ratings, RatingsSource, Train, Unseen, sort_by_column};
+use crate::run::agreement::Digest;
 use crate::run::config::Split;
 
 /// The files of a data set.
@@ -175,7 +180,7 @@ fn assemble(files: &Files, kept: &Kept) -> Result<Ratings, DataError> {
     let mut held_out = HeldOut::default();
     let is_held_out = files.test.is_none();
     let Found { format, mut comments } = kept.read(&files.train, &mut |rating| {
-        if is_held_out && held_out::is_held_out(rating.row, rating.column) {
+        if is_held_out && is_in_test(rating.row, rating.column) {
             let HeldOut { cells, rows, columns } = &mut held_out;
             cells.push(cell(rating, rows, columns)?);
         } else {
@@ -308,11 +313,54 @@ impl Kept {
     }
 }
 
+/// Data points that are held out while train is read, with indices of their own: train's are not yet known.
+#[derive(Default)]
+pub(crate) struct HeldOut {
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) rows: IdMap,
+    pub(crate) columns: IdMap,
+}
+
+impl HeldOut {
+    /// The data points with the indices of train.
+    pub(crate) fn among(self, rows: &IdMap, columns: &IdMap) -> Held {
+        let (rows, columns) = (self.rows.among(rows), self.columns.among(columns));
+        let mut held = Held::default();
+        for cell in self.cells {
+            held.take(cell.value, rows[cell.row as usize], columns[cell.column as usize]);
+        }
+        held
+    }
+
+    /// The data points with the indices of their own.
+    pub(crate) fn into_parts(self) -> (Vec<Cell>, IdMap, IdMap) {
+        (self.cells, self.rows, self.columns)
+    }
+}
+
+/// Returns true if the cell of this row and column is held out.
+fn is_in_test(row: RatingId<'_>, column: RatingId<'_>) -> bool {
+    let mut digest = Digest::new();
+    for id in [row, column] {
+        match id {
+            RatingId::Number(number) => digest.word(number),
+            RatingId::Name(name) => digest.bytes(name.as_bytes()),
+        }
+    }
+    // The digest alone keeps patterns of the ids; the finalizer of SplitMix64 spreads them over all bits.
+    let mixed = (digest.sum() ^ digest.sum() >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ mixed >> 31).is_multiple_of(ONE_IN)
+}
+
 /// Endings of the files of splits, in the order in which they are looked for.
 const ENDINGS: [&str; 6] = ["txt", "tsv", "csv", "dat", "mmc", "mtx"];
 /// Files of all ratings, in the order in which they are looked for.
 const MOVIE_LENS: [&str; 3] = ["ratings.dat", "ratings.csv", "u.data"];
 const BUFFER_BYTES: usize = 1 << 18;
+
+/// One of so many cells is held out.
+const ONE_IN: u64 = 10;
 
 #[cfg(test)]
 mod tests;

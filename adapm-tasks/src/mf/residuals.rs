@@ -11,7 +11,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::mf::cell::Cell;
+use crate::mf::ids::Cell;
 use crate::mf::means::Means;
 use crate::mf::ratings::{Held, Ratings, Train, sort_by_column};
 

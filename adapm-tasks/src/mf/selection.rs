@@ -12,9 +12,8 @@ use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 
 use crate::mf::config::TrainConfig;
-use crate::mf::cross::{self, Choice};
-use crate::mf::descent::Descent;
-use crate::mf::metrics::RatingMetrics;
+use crate::mf::cross::{self, Choice, Descent};
+use crate::mf::prediction::RatingMetrics;
 use crate::mf::ratings::{Held, Ratings};
 use crate::mf::residuals::{Residuals, draw};
 use crate::run::observer::Observer;

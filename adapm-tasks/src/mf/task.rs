@@ -8,26 +8,23 @@ use std::sync::Arc;
 use adapm_core::{Clock, Key};
 use adapm_runtime::System;
 
+use crate::data::RatingId;
 use crate::mf::config::TrainConfig;
-use crate::mf::initial::Start;
 use crate::mf::kernel::Rule;
-use crate::mf::metrics::RatingMetrics;
-use crate::mf::order::Visits;
-use crate::mf::part::Division;
-use crate::mf::prediction::{Prediction, Scale};
+use crate::mf::order::{Division, Visits};
+use crate::mf::prediction::{Prediction, RatingMetrics, Scale};
 use crate::mf::ratings::Ratings;
 use crate::mf::selection::Prepared;
-use crate::mf::step::{Learner, Load, Weights};
+use crate::mf::step::{Learner, Load, Start, Weights};
 use crate::mf::tiles::CHUNK_CELLS;
-use crate::mf::traced;
 use crate::run::config::Split;
-use crate::run::draws::Draws;
+use crate::run::crew::Seat;
 use crate::run::observer::Epoch;
-use crate::run::parameters::{Announcer, Parameters};
+use crate::run::parameters::{Announcer, Draws, Parameters};
 use crate::run::queue::{Over, Queue};
-use crate::run::seat::Seat;
 use crate::run::shape::Shape;
 use crate::run::task::{Course, Form, Initial, Round, StepError, Task, Tell};
+use crate::run::traced::{self, KeyChoice, UnknownKey};
 
 /// Ratings that are to be factorized.
 pub(crate) struct Factorization<'a> {
@@ -100,7 +97,7 @@ impl<'a> Task for Factorization<'a> {
     }
 
     fn name_of(&self, key: Key) -> String {
-        traced::name_of(self.ratings, key.0 as usize)
+        name_of(self.ratings, key.0 as usize)
     }
 
     fn draws(&self) -> Option<Draws> {
@@ -217,6 +214,41 @@ fn bold_driver(first: f32, losses: &[f64]) -> f32 {
     losses.windows(2).fold(first, |rate, two| if two[1] < two[0] { 1.05 * rate } else { 0.5 * rate })
 }
 
+/// What keys can be asked for by name, which is the id in the data.
+pub const KEY_KINDS: &[&str] = &["row", "column"];
+
+/// The keys that `choices` name, each with what it is; without choices five between the most frequent and a typical one. Goes
+/// over all of the training data.
+///
+/// # Errors
+///
+/// The first choice that the ratings do not have.
+pub fn traced_keys(ratings: &Ratings, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
+    let rows = ratings.rows();
+    let counts: Vec<u64> = ratings.counts_by_vector().into_iter().flatten().map(u64::from).collect();
+    let named = |kind: &'static str, name: &str| {
+        let id = RatingId::of(name);
+        let key = match kind {
+            "row" => ratings.row_ids.find(id),
+            _ => ratings.column_ids.find(id).map(|column| rows + column),
+        };
+        key.map(|key| vec![key])
+    };
+    let title = |key: usize| {
+        format!("{}, in {} of {} ratings", name_of(ratings, key), counts[key], ratings.train_len())
+    };
+    traced::chosen(choices, counts.len(), &counts, named, title)
+}
+
+/// What a key is of: `row 17`, `column 3`, by the ids of the data.
+pub(crate) fn name_of(ratings: &Ratings, key: usize) -> String {
+    let (kind, id) = match key.checked_sub(ratings.rows()) {
+        None => ("row", ratings.row_id(key)),
+        Some(column) => ("column", ratings.column_id(column)),
+    };
+    format!("{kind} {}", id.map(|id| id.to_string()).unwrap_or_default())
+}
+
 /// Cells between the announcement of a column and its use: 20 ms of a fast worker, 60 where four processes share two cores, whose
 /// engines may have to wait for a core for 10. When to act on it is the engines' decision. AdaPM announces 10,000 ahead (App. C), with
 /// a slower kernel.
@@ -227,6 +259,7 @@ const ROWS_AT_ONCE: usize = 1 << 16;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mf::PlantedConfig;
 
     #[test]
     fn the_bold_driver_speeds_up_while_the_loss_falls() {
@@ -234,5 +267,25 @@ mod tests {
         assert_eq!(bold_driver(0.1, &[3.0]), 0.1);
         assert_eq!(bold_driver(0.1, &[3.0, 2.0, 2.5, 1.0]), 0.1 * 1.05 * 0.5 * 1.05);
         assert_eq!(bold_driver(0.1, &[3.0, f64::NAN]), 0.05);
+    }
+
+    #[test]
+    fn rows_and_columns_are_found_by_id_and_what_is_not_there_is_told() {
+        let config = PlantedConfig { rows: 50, columns: 30, cells: 300, ..PlantedConfig::default() };
+        let ratings = Ratings::planted(config).expect("there is such a matrix");
+        let keys = |text: &str| {
+            let choices = KeyChoice::list(text, KEY_KINDS).expect("choices");
+            traced_keys(&ratings, &choices).map(|keys| keys.iter().map(|(key, _)| key.0).collect::<Vec<_>>())
+        };
+        assert_eq!(keys("row:0,row:49,column:0,column:29,key:3"), Ok(vec![0, 49, 50, 79, 3]));
+        for text in ["row:50", "column:30", "row:x", "key:80"] {
+            assert!(keys(text).is_err(), "{text}");
+        }
+        assert_eq!(
+            keys("row:50").unwrap_err().to_string(),
+            "no row 50 in the data; give a name as in its files"
+        );
+        let chosen = traced_keys(&ratings, &[]).expect("needs no names");
+        assert!(chosen[0].1.ends_with(" of 300 ratings (the most frequent)"), "{chosen:?}");
     }
 }

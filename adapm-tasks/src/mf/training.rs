@@ -1,26 +1,28 @@
-//! Training, with all nodes in this process or as one node of a group.
+//! Training, and how far the predictions of a checkpoint are off: with all nodes in this process, or as one node of a group. How it
+//! fails is told by [`TaskError`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use adapm_transport::group::Group;
 
 use crate::mf::checkpoint::Checkpoint;
-use crate::mf::config::TrainConfig;
-use crate::mf::metrics::RatingMetrics;
-use crate::mf::opening;
-use crate::mf::prediction;
+use crate::mf::config::{EvalConfig, TrainConfig};
+use crate::mf::prediction::{self, Prediction, RatingMetrics, Scale};
 use crate::mf::ratings::Ratings;
-use crate::mf::report::TrainReport;
-use crate::mf::selection::Prepared;
-use crate::mf::task::Factorization;
-use crate::run::agreement;
-use crate::run::config::Settings;
-use crate::run::crew::Crew;
+use crate::mf::selection::{Prepared, Selection};
+use crate::mf::task::{self, Factorization};
+use crate::run::agreement::{self, Opening, or_default};
+use crate::run::config::{Settings, Split};
+use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
-use crate::run::observer::Observer;
+use crate::run::kept::Kept;
+use crate::run::observer::{Epoch, Observer};
 use crate::run::peers::Peers;
-use crate::run::training::Run;
+use crate::run::stats::ManagerStats;
+use crate::run::task::Examination;
+use crate::run::training::{Evaluation, Run};
 
 /// Trains factors of `ratings`. Raising `stop` ends the run within a chunk, with the results so far.
 ///
@@ -33,7 +35,7 @@ pub fn train(
     observer: &dyn Observer<RatingMetrics>,
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
-    run(ratings, config, &Peers::alone(), observer, stop)
+    train_as(ratings, config, &Peers::alone(), observer, stop)
 }
 
 /// [`train`] as one node of `group`; collective: every process makes the same call with the same ratings and choices, or
@@ -54,10 +56,10 @@ pub fn train_in_group(
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let peers = Peers::of(group);
-    peers.told_of(|| run(ratings, config, &peers, observer, stop))
+    peers.told_of(|| train_as(ratings, config, &peers, observer, stop))
 }
 
-fn run(
+fn train_as(
     ratings: &Ratings,
     config: &TrainConfig,
     peers: &Peers<'_>,
@@ -67,7 +69,7 @@ fn run(
     let config = TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
     let prepared = config.check(ratings, peers).map(|()| Prepared::new(ratings, &config, observer, stop));
     let stopped = stop.load(Ordering::Relaxed);
-    let own = prepared.as_ref().map(|prepared| opening::training(ratings, &config, prepared, stopped));
+    let own = prepared.as_ref().map(|prepared| train_opening(ratings, &config, prepared, stopped));
     let agreed = agreement::agree(peers, own.map_err(|error| TaskError::from(error.clone())))?;
     let prepared = prepared?;
     let prepared = &if agreed.stopped { prepared.without_choice(&config) } else { prepared };
@@ -108,4 +110,206 @@ fn run(
         nodes: trained.nodes,
         workers: trained.workers,
     })
+}
+
+/// Predicts a split with the parameters of `checkpoint`. The figures do not depend on the number of nodes and workers.
+/// Raising `stop` ends it early, without figures.
+///
+/// # Errors
+///
+/// A configuration that makes no sense, a checkpoint of other data, or a cluster that fails.
+pub fn evaluate(
+    ratings: &Ratings,
+    checkpoint: &Checkpoint,
+    config: &EvalConfig,
+    observer: &dyn Observer<RatingMetrics>,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    evaluate_as(ratings, checkpoint, config, &Peers::alone(), observer, stop)
+}
+
+/// [`evaluate`] as one node of `group`; collective. The report is the same on all nodes.
+///
+/// # Errors
+///
+/// As [`evaluate`], on all nodes if on one; ratings, parameters or choices that differ between nodes; a node that is lost.
+pub fn evaluate_in_group(
+    ratings: &Ratings,
+    checkpoint: &Checkpoint,
+    config: &EvalConfig,
+    group: &Arc<Group>,
+    observer: &dyn Observer<RatingMetrics>,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    let peers = Peers::of(group);
+    peers.told_of(|| evaluate_as(ratings, checkpoint, config, &peers, observer, stop))
+}
+
+fn evaluate_as(
+    ratings: &Ratings,
+    checkpoint: &Checkpoint,
+    config: &EvalConfig,
+    peers: &Peers<'_>,
+    observer: &dyn Observer<RatingMetrics>,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    let config = EvalConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
+    let EvalConfig { system, nodes, workers, split, clip } = config;
+    let checked = crew::check(system, nodes, workers, peers).map_err(TaskError::from);
+    let checked = checked.and_then(|()| Ok(checkpoint.check_data(ratings)?));
+    agreement::agree(peers, checked.map(|()| evaluate_opening(ratings, &config, checkpoint)))?;
+    let crew = Crew::new(system, nodes, workers, peers)?;
+
+    let began = Instant::now();
+    let (dim, shape) = (checkpoint.dim(), task::shape(ratings, checkpoint.dim()));
+    let kept = Kept::all(shape.clone(), Arc::clone(&checkpoint.values));
+    let held = match split {
+        Split::Valid => &ratings.valid,
+        Split::Test => &ratings.test,
+    };
+    let (means, range) = (&checkpoint.means, clip.then_some(ratings.range));
+    let (scale, rows) = (Scale::Known(checkpoint.scale), ratings.rows);
+    let examination = &Prediction { split, held, means, scale, rows, dim, value_len: dim, range };
+    let evaluated = Evaluation { examination, shape, crew, observer, stop }.run(kept.initial())?;
+    let metrics = (!evaluated.stopped).then(|| examination.figures(&evaluated.answers));
+    Ok(EvalReport {
+        metrics,
+        means: metrics.map(|_| prediction::figures(held, means, 0.0, &[], range)),
+        seconds: began.elapsed().as_secs_f64(),
+        stats: evaluated.stats,
+        stopped: evaluated.stopped,
+        nodes: crew.nodes,
+        workers: crew.workers,
+    })
+}
+
+/// A training run, which may have been stopped while it was prepared.
+pub(crate) fn train_opening(
+    ratings: &Ratings,
+    config: &TrainConfig,
+    prepared: &Prepared<'_>,
+    stopped: bool,
+) -> Opening {
+    // Field by field, so that a field that is new cannot be forgotten.
+    let TrainConfig {
+        system,
+        nodes,
+        workers,
+        seed,
+        order: _,
+        optimizer,
+        dim,
+        epochs,
+        learning_rate: _,
+        bold_driver,
+        l2: _,
+        penalty,
+        initial_deviation,
+        clip,
+        localize_ahead,
+        evaluate,
+        holds_back,
+        valid_every,
+        checkpoint,
+        // Whether a process traces is its own affair.
+        trace: _,
+    } = config;
+    let settings = [
+        ("seed", seed.to_string()),
+        ("order", config.order(prepared.selection).to_string()),
+        ("optimizer", optimizer.to_string()),
+        ("dim", dim.to_string()),
+        ("epochs", or_default(*epochs)),
+        ("learning_rate", config.rate().to_string()),
+        ("bold_driver", bold_driver.to_string()),
+        ("l2", penalty_of(config, prepared)),
+        ("penalty", penalty.to_string()),
+        ("initial_deviation", initial_deviation.to_string()),
+        ("clip", clip.to_string()),
+        ("localize_ahead", localize_ahead.to_string()),
+        ("evaluate", evaluate.to_string()),
+        ("holds_back", holds_back.to_string()),
+        ("valid_every", valid_every.to_string()),
+    ];
+    Opening::new("train mf", describe(ratings), *checkpoint, (*system, *nodes, *workers), settings)
+        .found(prepared.found(), stopped)
+}
+
+/// The penalty, and that it falls unless it was given.
+fn penalty_of(config: &TrainConfig, prepared: &Prepared<'_>) -> String {
+    let falls = if config.l2.is_none() { ", falling" } else { "" };
+    format!("{}{falls}", config.penalty_first(prepared.selection))
+}
+
+/// An evaluation of `checkpoint`.
+pub(crate) fn evaluate_opening(ratings: &Ratings, config: &EvalConfig, checkpoint: &Checkpoint) -> Opening {
+    let EvalConfig { system, nodes, workers, split, clip } = config;
+    let settings = [
+        ("split", split.to_string()),
+        ("clip", clip.to_string()),
+        ("parameters", format!("{} {:016x}", checkpoint.dim(), checkpoint.digest())),
+    ];
+    Opening::new("evaluate mf", describe(ratings), false, (*system, *nodes, *workers), settings)
+}
+
+fn describe(ratings: &Ratings) -> String {
+    let (train, valid, test) = (ratings.train_len(), ratings.valid_len(), ratings.test_len());
+    let (rows, columns, digest) = (ratings.rows, ratings.columns, ratings.digest());
+    format!("{train} + {valid} + {test} ratings of {rows} rows and {columns} columns ({digest:016x})")
+}
+
+/// Result of a training run, complete or stopped: the same on all nodes if they are processes, but for `checkpoint`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TrainReport {
+    /// Every finished epoch.
+    pub epochs: Vec<Epoch<RatingMetrics>>,
+    /// Epochs that there were to be, at most.
+    pub epochs_max: u32,
+    /// The epoch whose parameters are in `checkpoint`: best on what is selected on between epochs, else the last; 0 = none, the means
+    /// alone.
+    pub chosen_epoch: u32,
+    /// What it was selected on.
+    pub selection: Selection,
+    /// Figures there of the chosen epoch, or of the predictions of cross-fitting.
+    pub selected: Option<RatingMetrics>,
+    /// The share of the products that is predicted: 0 if the factors did not predict better than the means what they were selected on.
+    pub gain: f64,
+    /// Figures of the means alone on test, if that was evaluated: the baseline.
+    pub means: Option<RatingMetrics>,
+    /// Figures on test with the chosen parameters; `None` without evaluation, without test data, or if stopped.
+    pub test: Option<RatingMetrics>,
+    /// Seconds of the evaluation of test.
+    pub test_seconds: f64,
+    /// The manager's counts of training, evaluation not counted.
+    pub stats: ManagerStats,
+    /// Parameters of the chosen epoch, if [`TrainConfig::checkpoint`](crate::mf::TrainConfig::checkpoint) asks for them; on
+    /// node 0 only if nodes are processes.
+    pub checkpoint: Option<Checkpoint>,
+    /// The stop flag ended the run early.
+    pub stopped: bool,
+    /// Nodes that took part.
+    pub nodes: usize,
+    /// Workers per node that took part.
+    pub workers: usize,
+}
+
+/// Result of an evaluation, the same on all nodes if they are processes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EvalReport {
+    /// The figures; `None` if stopped.
+    pub metrics: Option<RatingMetrics>,
+    /// Figures of the means alone: the baseline; `None` if stopped.
+    pub means: Option<RatingMetrics>,
+    /// Seconds it took.
+    pub seconds: f64,
+    /// The manager's counts.
+    pub stats: ManagerStats,
+    /// The stop flag ended the evaluation early: no figures.
+    pub stopped: bool,
+    /// Nodes that took part.
+    pub nodes: usize,
+    /// Workers per node that took part.
+    pub workers: usize,
 }

@@ -1,6 +1,10 @@
 //! Before the first step: that all processes mean the same run.
 //!
 //! Everything that has to be equal crosses once, as text where it is short, so that the one that differs can be named.
+//!
+//! Data cross as a [`Digest`], a number that differs between data that differ.
+//!
+//! FNV-1a over words of 64 bits: finds differences, not malice. Not here: the checksum of a file ([`crate::run::file`]), which is over bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +13,9 @@ use adapm_core::NodeId;
 use adapm_core::error::OneLine;
 use serde::{Deserialize, Serialize};
 
-use crate::System;
-use crate::exchange;
 use crate::run::error::TaskError;
 use crate::run::peers::Peers;
+use crate::{System, exchange};
 
 /// In what a node differs from the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,6 +167,47 @@ fn odd_one(values: impl Iterator<Item = String>) -> Option<(NodeId, String, Stri
     let usual = values.iter().find(|value| counts.get(value.as_str()) == Some(most))?;
     let odd = values.iter().position(|value| value != usual)?;
     Some((NodeId(u16::try_from(odd).unwrap_or(u16::MAX)), values[odd].clone(), usual.clone()))
+}
+
+/// A sum over what was added, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Digest(u64);
+
+impl Digest {
+    /// Over nothing.
+    pub(crate) fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// Adds a number.
+    pub(crate) fn word(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3);
+    }
+
+    /// Adds bytes, and how many they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.word(bytes.len() as u64);
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.word(u64::from_le_bytes(*word));
+        }
+        for byte in rest {
+            self.word(u64::from(*byte));
+        }
+    }
+
+    /// Adds values, and how many they are.
+    pub(crate) fn values(&mut self, values: &[f32]) {
+        self.word(values.len() as u64);
+        for value in values {
+            self.word(u64::from(value.to_bits()));
+        }
+    }
+
+    /// The number.
+    pub(crate) fn sum(&self) -> u64 {
+        self.0
+    }
 }
 
 /// The setting that says what is done.

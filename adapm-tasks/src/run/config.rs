@@ -5,7 +5,6 @@ use std::fmt;
 use adapm_runtime::trace::Tracer;
 
 use crate::System;
-use crate::run::named::named;
 
 /// What is chosen about a training run whatever is trained.
 #[derive(Clone, Copy, Debug)]
@@ -151,3 +150,38 @@ pub(crate) fn ensure(
 const DIM_MAX: u64 = 1 << 16;
 
 named!(Split, "valid test", Split::Valid => "valid", Split::Test => "test");
+
+/// A name that is none of the choices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a known choice; known are {choices}")]
+pub struct UnknownChoice {
+    pub(crate) choices: &'static str,
+}
+
+/// Gives the variants of an enum their names: `name`, `FromStr` and `Display`.
+macro_rules! named {
+    ($kind:ty, $choices:literal, $($variant:path => $name:literal),+) => {
+        impl $kind {
+            /// The name on the command line.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $($variant => $name),+ }
+            }
+        }
+
+        impl std::str::FromStr for $kind {
+            type Err = $crate::run::config::UnknownChoice;
+
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                match name { $($name => Ok($variant),)+ _ => Err($crate::run::config::UnknownChoice { choices: $choices }) }
+            }
+        }
+
+        impl std::fmt::Display for $kind {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+pub(crate) use named;

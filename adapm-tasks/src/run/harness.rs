@@ -8,12 +8,11 @@ use adapm_core::NodeId;
 use crate::run::board::{Board, Verdicts};
 use crate::run::circle::{Place, places};
 use crate::run::config::{Settings, Split};
-use crate::run::crew;
+use crate::run::crew::{self, Seat};
 use crate::run::error::TaskError;
 use crate::run::managed::{Announcement, Setup};
 use crate::run::observer::{Epoch, Observer};
 use crate::run::peers::Peers;
-use crate::run::seat::Seat;
 use crate::run::session::{Job, Session};
 use crate::run::task::{FiguresOf, Form, Task};
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use adapm_core::{Key, NodeId};
 
+use crate::run::crew::{home, is_here};
 use crate::run::error::TaskError;
 use crate::run::peers::Peers;
-use crate::run::seat::{home, is_here};
 use crate::run::shape::Shape;
 use crate::run::task::Tell;
 

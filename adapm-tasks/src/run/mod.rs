@@ -29,29 +29,22 @@
 //! Not here: anything that knows what a key means.
 
 pub(crate) mod agreement;
-pub(crate) mod arrays;
 pub(crate) mod board;
 #[cfg(test)]
 pub(crate) mod circle;
 pub(crate) mod config;
 pub(crate) mod crew;
-pub(crate) mod digest;
-pub(crate) mod draws;
 pub(crate) mod error;
-pub(crate) mod evaluation;
 pub(crate) mod file;
 #[cfg(test)]
 pub(crate) mod harness;
 pub(crate) mod kept;
 pub(crate) mod managed;
 pub(crate) mod memory;
-pub(crate) mod named;
-pub(crate) mod note;
 pub(crate) mod observer;
 pub(crate) mod parameters;
 pub(crate) mod peers;
 pub(crate) mod queue;
-pub(crate) mod seat;
 pub(crate) mod session;
 pub(crate) mod shape;
 pub(crate) mod share;
@@ -63,11 +56,10 @@ pub(crate) mod traced;
 pub(crate) mod training;
 
 pub use agreement::Disagreement;
-pub use config::{ConfigError, Split, Wanted};
+pub use config::{ConfigError, Split, UnknownChoice, Wanted};
 pub use error::TaskError;
 pub use file::CheckpointError;
 pub use memory::Shortage;
-pub use named::UnknownChoice;
 pub use observer::{Epoch, NoProgress, Observer, Training, Work};
 pub use stats::ManagerStats;
 pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice};

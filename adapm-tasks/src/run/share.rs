@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::run::board::Board;
+use crate::run::crew::Seat;
 use crate::run::parameters::Parameters;
-use crate::run::seat::Seat;
 use crate::run::task::Examination;
 
 /// What is found out about each item, in order.

@@ -20,11 +20,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::run::config::Split;
-use crate::run::draws::Draws;
+use crate::run::crew::Seat;
 use crate::run::observer::Epoch;
-use crate::run::parameters::{Announcer, Parameters};
+use crate::run::parameters::{Announcer, Draws, Parameters};
 use crate::run::queue::{Over, Queue};
-use crate::run::seat::Seat;
 use crate::run::shape::Shape;
 
 /// Something that can be trained.

@@ -1,25 +1,25 @@
-//! Training, on a cluster or on plain arrays, with the figures on test in the end.
+//! Training, on a cluster or on plain arrays, with the figures on test in the end; and evaluation, with parameters that stand still.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use adapm_core::Key;
 use adapm_runtime::trace::Tracer;
 
 use crate::run::agreement::Agreed;
-use crate::run::arrays::Arrays;
 use crate::run::board::{Board, Verdicts};
 use crate::run::config::{Settings, Split};
-use crate::run::crew::{self, Crew};
+use crate::run::crew::{self, Crew, Seat};
 use crate::run::error::TaskError;
-use crate::run::evaluation::Evaluation;
 use crate::run::kept::{Kept, PIECE_FLOATS};
-use crate::run::managed::{Announcement, Setup};
+use crate::run::managed::{Announcement, Arrays, Setup};
 use crate::run::memory::{self, Need};
 use crate::run::observer::{Epoch, Observer, Work};
 use crate::run::parameters::Unannounced;
-use crate::run::seat::Seat;
 use crate::run::session::{Job, Session};
+use crate::run::shape::Shape;
+use crate::run::share::{Answers, Share};
 use crate::run::stats::ManagerStats;
 use crate::run::task::{Examination, FiguresOf, Form, Task, Tell};
 
@@ -159,5 +159,69 @@ impl<T: Task> Run<'_, T> {
                 .gather(crew.peers, PIECE_FLOATS, &|done, all| observer.working(Work::Copying, done, all))?;
         }
         Ok(trained)
+    }
+}
+
+/// Parameters that are to be judged: how, of which shape, by whom.
+pub(crate) struct Evaluation<'a, E: Examination> {
+    pub(crate) examination: &'a E,
+    pub(crate) shape: Shape,
+    pub(crate) crew: Crew<'a>,
+    pub(crate) observer: &'a dyn Observer<E::Figures>,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// Result of an evaluation, the same in all processes.
+pub(crate) struct Evaluated<A> {
+    /// Of all items, in order; none if stopped.
+    pub(crate) answers: Vec<A>,
+    /// The manager's counts.
+    pub(crate) stats: ManagerStats,
+    /// The stop flag ended the evaluation early.
+    pub(crate) stopped: bool,
+}
+
+impl<E: Examination> Evaluation<'_, E> {
+    /// Judges the parameters that `initial` writes: on every node those that have their home there. Collective if nodes are
+    /// processes.
+    ///
+    /// # Errors
+    ///
+    /// Parameters that cannot be laid out over the nodes, or a cluster that fails: in all processes if in one.
+    pub(crate) fn run(
+        self,
+        initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
+    ) -> Result<Evaluated<E::Answer>, TaskError> {
+        let Self { examination, shape, crew, observer, stop } = self;
+        crew.check(&shape)?;
+        memory::check(crew, Need::of(crew, &shape, &shape, false))?;
+        let share = |seat| Share { examination, seat, phase: 0 };
+        let answers = Answers::to(examination);
+        let tell = &|done, all| observer.working(Work::Initializing, done, all);
+
+        let (verdicts, stopped, stats) = if let Some(setup) = crew.setup(0) {
+            let cluster = setup.start(&shape, None, initial, tell)?;
+            let stats = || cluster.stats().into();
+            let board = Board::new(crew.here(), crew.peers, observer, stop, &stats);
+            board.verdicts().answers = answers;
+            let results = cluster.run(|mut worker| {
+                share(crew.seat(&worker)).examine(&mut examination.examiner(), &mut worker, &board)?;
+                // Each stays until all are done: what it owns is asked for.
+                Ok(worker.quiesce()?)
+            })?;
+            crew::first_error(results)?;
+            let totals = board.conclude(0, board.stats(), true)?;
+            let is_cut = board.is_cut(0);
+            (board.into_verdicts(), is_cut, totals.stats)
+        } else {
+            let board = Board::new(1, crew.peers, observer, stop, &ManagerStats::default);
+            board.verdicts().answers = answers;
+            let mut arrays = Arrays::fill(shape, None, 0, initial, tell);
+            let Ok(()) = share(Seat::ONLY).examine(&mut examination.examiner(), &mut arrays, &board);
+            let is_cut = board.is_cut(0);
+            (board.into_verdicts(), is_cut, ManagerStats::default())
+        };
+        let answers = if stopped { Vec::new() } else { verdicts.answers.into_items() };
+        Ok(Evaluated { answers, stats, stopped })
     }
 }

@@ -3,7 +3,7 @@
 use adapm_core::policy::Supply;
 use adapm_runtime::trace::Tracer;
 
-use crate::run::named::named;
+use crate::run::config::named;
 use crate::{Scheme, System};
 
 /// Which pairs share their negatives.

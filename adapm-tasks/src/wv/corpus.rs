@@ -2,10 +2,9 @@
 
 use adapm_transport::threads;
 
-use crate::run::digest::Digest;
+use crate::run::agreement::Digest;
 use crate::wv::error::CorpusError;
-use crate::wv::text::Text;
-use crate::wv::tokens::Token;
+use crate::wv::text::{Text, Token};
 use crate::wv::vocabulary::Vocabulary;
 
 /// A text with its vocabulary.

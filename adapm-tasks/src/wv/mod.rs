@@ -34,18 +34,13 @@
 #![doc = include_str!("../../docs/wv.md")]
 
 mod analogy;
-mod answering;
 pub(crate) mod blocks;
 mod checkpoint;
 mod config;
 mod corpus;
 mod error;
-mod evaluation;
-mod initial;
 mod judged;
 pub(crate) mod kernel;
-mod opening;
-mod report;
 mod search;
 mod sentence;
 mod similarity;
@@ -54,10 +49,7 @@ pub(crate) mod task;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 mod text;
-mod tokens;
-mod traced;
 mod training;
-mod unigram;
 mod vectors;
 mod vocabulary;
 
@@ -66,11 +58,12 @@ pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, Negatives, Optimizer, TrainConfig};
 pub use corpus::Corpus;
 pub use error::{CorpusError, LineFault, VectorFault};
-pub use evaluation::{evaluate, evaluate_in_group, evaluate_vectors, evaluate_vectors_in_group};
-pub use report::{EvalReport, TrainReport};
 pub use similarity::{Similarities, SimilarityReport};
+pub use task::{KEY_KINDS, traced_keys};
 pub use text::{Text, TextSource};
-pub use traced::{KEY_KINDS, traced_keys};
-pub use training::{train, train_in_group};
+pub use training::{
+    EvalReport, TrainReport, evaluate, evaluate_in_group, evaluate_vectors, evaluate_vectors_in_group, train,
+    train_in_group,
+};
 pub use vectors::{Format, VectorForm, Vectors};
 pub use vocabulary::Vocabulary;

@@ -12,8 +12,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::data::DataError;
-use crate::wv::text::{Pieces, Share};
-use crate::wv::tokens::{Token, Tokens};
+use crate::wv::text::{Pieces, Share, Token, Tokens};
 use crate::wv::vocabulary::Vocabulary;
 
 /// The keys of `words` words: the input vector of word `w` is key `w`, its output vector is key `words + w`.

@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use adapm_core::{Clock, Key};
 use adapm_runtime::{AliasTable, Random, Scheme, System};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::optim::AdaGrad;
 use crate::run::config::Split;
-use crate::run::draws::Draws;
+use crate::run::crew::Seat;
 use crate::run::error::TaskError;
-use crate::run::parameters::{Announcer, Parameters};
+use crate::run::parameters::{Announcer, Draws, Parameters};
 use crate::run::queue::{Over, Queue};
-use crate::run::seat::Seat;
 use crate::run::shape::Shape;
 use crate::run::task::{Course, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit};
-use crate::wv::analogy::Analogies;
-use crate::wv::answering::Answering;
+use crate::run::traced::{self, KeyChoice, UnknownKey};
+use crate::wv::analogy::{Analogies, Answering};
 use crate::wv::config::{Optimizer, TrainConfig};
 use crate::wv::corpus::Corpus;
-use crate::wv::initial;
 use crate::wv::judged::Judged;
 use crate::wv::sentence::{Keys, Plan, Sentence, Sentences, kept};
 use crate::wv::step::{Recipe, Step};
 use crate::wv::text::Text;
-use crate::wv::traced;
-use crate::wv::unigram;
+use crate::wv::vocabulary::{self, Vocabulary};
 
 /// Vectors of a corpus that are trained.
 pub(crate) struct WordVectors<'a> {
@@ -90,7 +90,7 @@ impl<'a> WordVectors<'a> {
     ) -> Result<Self, TaskError> {
         let vocabulary = corpus.vocabulary();
         let kept = kept(vocabulary, config.sample);
-        let negatives = Arc::new(unigram::table(vocabulary.counts()));
+        let negatives = Arc::new(vocabulary::negative_table(vocabulary.counts()));
         let judged = Judged::draw(corpus, &plan(corpus, config, &kept), &negatives)?;
         Ok(Self { corpus, questions, config, kept, negatives, judged })
     }
@@ -126,11 +126,11 @@ impl<'a> Task for WordVectors<'a> {
 
     fn initial(&self) -> Initial {
         let (seed, dim, keys) = (self.config.seed, self.config.dim, self.keys());
-        Arc::new(move |key, value| initial::value(seed, keys, dim, key, value))
+        Arc::new(move |key, value| initial_value(seed, keys, dim, key, value))
     }
 
     fn name_of(&self, key: Key) -> String {
-        traced::name_of(self.corpus.vocabulary(), key.0 as usize)
+        name_of(self.corpus.vocabulary(), key.0 as usize)
     }
 
     fn draws(&self) -> Option<Draws> {
@@ -250,6 +250,48 @@ impl<'a> Task for WordVectors<'a> {
     }
 }
 
+/// What keys can be asked for by name: the input vector of a word, and its output vector.
+pub const KEY_KINDS: &[&str] = &["word", "output"];
+
+/// The keys that `choices` name, each with what it is; without choices the input vectors of five words between the most
+/// frequent and a typical one.
+///
+/// # Errors
+///
+/// The first choice that the vocabulary does not have.
+pub fn traced_keys(vocabulary: &Vocabulary, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
+    let (words, counts) = (vocabulary.len(), vocabulary.counts());
+    let named = |kind: &'static str, name: &str| {
+        let behind = if kind == "output" { words } else { 0 };
+        vocabulary.find(name.as_bytes()).map(|word| vec![word as usize + behind])
+    };
+    let title = |key: usize| {
+        format!("{}, {} of {} words", name_of(vocabulary, key), counts[key % words], vocabulary.total())
+    };
+    traced::chosen(choices, 2 * words, counts, named, title)
+}
+
+/// What a key is of: `word sun`, `output vector of word sun`.
+pub(crate) fn name_of(vocabulary: &Vocabulary, key: usize) -> String {
+    let words = vocabulary.len();
+    let kind = if key < words { "word" } else { "output vector of word" };
+    format!("{kind} {}", vocabulary.words().text(key % words.max(1)).unwrap_or_default())
+}
+
+/// Fills a value: an input vector uniform in -0.5 / dim to 0.5 / dim, an output vector 0, AdaGrad's accumulator behind it if
+/// the value is twice as long as a vector.
+pub(crate) fn initial_value(seed: u64, keys: Keys, dim: usize, key: Key, value: &mut [f32]) {
+    let (vector, accumulator) = value.split_at_mut(dim);
+    accumulator.fill(AdaGrad::INITIAL);
+    vector.fill(0.0);
+    if key.0 < keys.words {
+        // Keys are spread over the seeds by a multiplication; the generator mixes its seed itself.
+        let place = key.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ place);
+        vector.fill_with(|| (random.random::<f32>() - 0.5) / dim as f32);
+    }
+}
+
 /// The share of the learning rate that is left in the end, word2vec's.
 const RATE_LEFT_MIN: f32 = 1e-4;
 
@@ -282,5 +324,40 @@ mod tests {
         let mut seen = [0; 3];
         (0..1000).for_each(|_| seen[draws.draw(&mut random).0 as usize - 3] += 1);
         assert!(seen[0] > seen[1] && seen[1] > seen[2] && seen[2] > 0, "{seen:?}");
+    }
+
+    #[test]
+    fn a_word_has_a_key_for_each_of_its_vectors() {
+        let vocabulary = Vocabulary::count(&Text::of_bytes(b"b a a a b c"), 1, 1).unwrap();
+        let keys = |text: &str| {
+            let choices = KeyChoice::list(text, KEY_KINDS).expect("choices");
+            traced_keys(&vocabulary, &choices)
+        };
+        let found = keys("word:b,output:a,key:5").unwrap();
+        let expected = ["word b, 2 of 6 words", "output vector of word a, 3 of 6 words"];
+        assert_eq!(found.iter().map(|(key, _)| key.0).collect::<Vec<_>>(), [1, 3, 5]);
+        assert_eq!([&found[0].1, &found[1].1], expected);
+        let refused = ["word:d", "key:6"].map(|text| keys(text).unwrap_err().to_string());
+        assert_eq!(
+            refused,
+            ["no word d in the data; give a name as in its files", "no key 6; keys are 0 to 5"]
+        );
+        assert_eq!(traced_keys(&vocabulary, &[]).unwrap()[0].1, "word a, 3 of 6 words (the most frequent)");
+    }
+
+    #[test]
+    fn inputs_are_small_and_different_and_outputs_are_zero() {
+        let of = |seed, key| {
+            let mut cells = vec![9.0; 200];
+            initial_value(seed, Keys { words: 10 }, 100, Key(key), &mut cells);
+            cells
+        };
+        assert_eq!(of(1, 3), of(1, 3));
+        assert_ne!(of(1, 3), of(1, 4));
+        assert_ne!(of(1, 3), of(2, 3));
+        assert!(of(1, 9)[..100].iter().all(|x| x.abs() <= 0.005));
+        assert!(of(1, 9)[..100].iter().any(|x| x.abs() > 0.004));
+        assert_eq!(of(1, 10)[..100], [0.0; 100]);
+        assert_eq!(of(1, 10)[100..], [AdaGrad::INITIAL; 100]);
     }
 }

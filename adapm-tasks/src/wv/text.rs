@@ -20,7 +20,6 @@ use crate::data::bytes::{self, HEAD_BYTES, Head};
 use crate::data::{DataError, Looks, grammar, looks_like};
 use crate::files;
 use crate::wv::error::CorpusError;
-use crate::wv::tokens::{Source, Token, Tokens};
 
 /// A text, and where it came from.
 pub struct Text {
@@ -318,6 +317,69 @@ fn first_of(file: &File) -> io::Result<Vec<u8>> {
 /// A place in memory; what is held there has no larger ones.
 fn index(at: u64) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
+}
+
+/// What a text consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token<'a> {
+    Word(&'a [u8]),
+    LineEnd,
+}
+
+/// Bytes that come in pieces of whole words.
+pub(crate) trait Source {
+    /// The running piece.
+    fn piece(&self) -> &[u8];
+
+    /// Reads the next piece. Returns false at the end.
+    fn advance(&mut self) -> Result<bool, DataError>;
+}
+
+/// The tokens of a text. `\r` is white space, so `\r\n` is one end of a line.
+#[derive(Debug)]
+pub(crate) struct Tokens<S> {
+    source: S,
+    at: usize,
+}
+
+impl<S: Source> Tokens<S> {
+    pub(crate) fn new(source: S) -> Self {
+        Self { source, at: 0 }
+    }
+
+    /// The next token; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// What the source says.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<Token<'_>>, DataError> {
+        loop {
+            let Some(&byte) = self.source.piece().get(self.at) else {
+                if !self.source.advance()? {
+                    return Ok(None);
+                }
+                self.at = 0;
+                continue;
+            };
+            if !byte.is_ascii_whitespace() {
+                break;
+            }
+            self.at += 1;
+            if byte == b'\n' {
+                return Ok(Some(Token::LineEnd));
+            }
+        }
+        let (start, piece) = (self.at, self.source.piece());
+        let len = piece[start..].iter().position(u8::is_ascii_whitespace);
+        self.at = len.map_or(piece.len(), |len| start + len);
+        Ok(Some(Token::Word(&piece[start..self.at])))
+    }
+}
+
+/// The words of a text, without its lines.
+pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
 /// Bytes that a share may grow by for the sake of a whole line.

@@ -1,24 +1,29 @@
-//! Training, with all nodes in this process or as one of several.
+//! Training, and answers to analogy questions with trained vectors: with all nodes in this process, or as one of several. While it
+//! goes, an [`Observer`] is told.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use adapm_transport::group::Group;
 
-use crate::run::agreement;
+use crate::run::agreement::{self, Digest, Opening, or_default};
 use crate::run::config::{ConfigError, Settings, dimension, positive, share, whole};
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
-use crate::run::observer::Observer;
+use crate::run::kept::Kept;
+use crate::run::observer::{Epoch, Observer};
 use crate::run::peers::Peers;
-use crate::run::training::Run;
-use crate::wv::analogy::{Analogies, AnalogyReport};
+use crate::run::shape::Shape;
+use crate::run::stats::ManagerStats;
+use crate::run::task::Examination as _;
+use crate::run::training::{Evaluation, Run};
+use crate::wv::analogy::{Analogies, AnalogyReport, Answering};
 use crate::wv::checkpoint::Checkpoint;
-use crate::wv::config::TrainConfig;
+use crate::wv::config::{EvalConfig, TrainConfig};
 use crate::wv::corpus::Corpus;
-use crate::wv::opening;
-use crate::wv::report::TrainReport;
 use crate::wv::task::WordVectors;
+use crate::wv::vectors::Vectors;
 
 /// Trains vectors for the words of `corpus`, and answers `questions` with them in the end. Raising `stop` ends the run within
 /// a sentence, with the results so far.
@@ -33,7 +38,7 @@ pub fn train(
     observer: &dyn Observer<AnalogyReport>,
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
-    run(corpus, questions, config, &Peers::alone(), observer, stop)
+    train_as(corpus, questions, config, &Peers::alone(), observer, stop)
 }
 
 /// [`train`] as one node of `group`; collective. The report is the same on all nodes, but for the checkpoint, which is on
@@ -54,11 +59,11 @@ pub fn train_in_group(
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let peers = Peers::of(group);
-    peers.told_of(|| run(corpus, questions, config, &peers, observer, stop))
+    peers.told_of(|| train_as(corpus, questions, config, &peers, observer, stop))
 }
 
 /// Trains with all nodes in this process, or as the node that `peers` say.
-fn run(
+fn train_as(
     corpus: &Corpus,
     questions: Option<&Analogies>,
     config: &TrainConfig,
@@ -67,7 +72,7 @@ fn run(
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let config = &TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
-    let own = check(config, peers).map(|()| opening::training(corpus, questions, config));
+    let own = check(config, peers).map(|()| train_opening(corpus, questions, config));
     let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
     let TrainConfig { system, nodes, workers, seed, ref trace, .. } = *config;
     let epochs = config.epochs_for(corpus.words(), corpus.vocabulary().len());
@@ -111,6 +116,198 @@ impl TrainConfig {
         share("sample", self.sample)?;
         whole("negatives", self.negatives as u64, 0, NEGATIVES_MAX)
     }
+}
+
+/// Answers `questions` with the vectors of `checkpoint`. The answers do not depend on the number of nodes and workers.
+/// Raising `stop` ends it early, without figures.
+///
+/// # Errors
+///
+/// A configuration that makes no sense, or a cluster that fails.
+pub fn evaluate(
+    checkpoint: &Checkpoint,
+    questions: &Analogies,
+    config: &EvalConfig,
+    observer: &dyn Observer<AnalogyReport>,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    evaluate_vectors(&checkpoint.vectors(), questions, config, observer, stop)
+}
+
+/// [`evaluate`] as one node of `group`; collective. The report is the same on all nodes.
+///
+/// # Errors
+///
+/// As [`evaluate`], on all nodes if on one; questions, vectors or choices that differ between nodes; a node that is lost.
+pub fn evaluate_in_group(
+    checkpoint: &Checkpoint,
+    questions: &Analogies,
+    config: &EvalConfig,
+    group: &Arc<Group>,
+    observer: &dyn Observer<AnalogyReport>,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    evaluate_vectors_in_group(&checkpoint.vectors(), questions, config, group, observer, stop)
+}
+
+/// [`evaluate`] with vectors of whatever origin.
+///
+/// # Errors
+///
+/// A configuration that makes no sense, or a cluster that fails.
+pub fn evaluate_vectors(
+    vectors: &Vectors,
+    questions: &Analogies,
+    config: &EvalConfig,
+    observer: &dyn Observer<AnalogyReport>,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    evaluate_as(vectors, questions, config, &Peers::alone(), observer, stop)
+}
+
+/// [`evaluate_vectors`] as one node of `group`; collective. The report is the same on all nodes.
+///
+/// # Errors
+///
+/// As [`evaluate_in_group`].
+pub fn evaluate_vectors_in_group(
+    vectors: &Vectors,
+    questions: &Analogies,
+    config: &EvalConfig,
+    group: &Arc<Group>,
+    observer: &dyn Observer<AnalogyReport>,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    let peers = Peers::of(group);
+    peers.told_of(|| evaluate_as(vectors, questions, config, &peers, observer, stop))
+}
+
+/// Evaluates with all nodes in this process, or as the node that `peers` say.
+fn evaluate_as(
+    vectors: &Vectors,
+    questions: &Analogies,
+    config: &EvalConfig,
+    peers: &Peers<'_>,
+    observer: &dyn Observer<AnalogyReport>,
+    stop: &AtomicBool,
+) -> Result<EvalReport, TaskError> {
+    let config = EvalConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
+    let EvalConfig { system, nodes, workers, words } = config;
+    let checked = crew::check(system, nodes, workers, peers).map_err(TaskError::from);
+    agreement::agree(peers, checked.map(|()| evaluate_opening(vectors, questions, &config)))?;
+    let crew = Crew::new(system, nodes, workers, peers)?;
+
+    let began = Instant::now();
+    let (dim, limit) = (vectors.dim(), words.unwrap_or(usize::MAX));
+    // Only input vectors take part: the vector of word `w` is key `w`, as in training.
+    let shape = Shape::new(&[(vectors.words().len() as u64, dim)]);
+    let kept = Kept::all(shape.clone(), Arc::clone(&vectors.values));
+    let examination = &Answering::new(questions, vectors.words(), dim, limit);
+    let evaluated = Evaluation { examination, shape, crew, observer, stop }.run(kept.initial())?;
+    Ok(EvalReport {
+        analogies: (!evaluated.stopped).then(|| examination.figures(&evaluated.answers)),
+        seconds: began.elapsed().as_secs_f64(),
+        stats: evaluated.stats,
+        stopped: evaluated.stopped,
+        nodes: crew.nodes,
+        workers: crew.workers,
+    })
+}
+
+/// A training run.
+pub(crate) fn train_opening(corpus: &Corpus, questions: Option<&Analogies>, config: &TrainConfig) -> Opening {
+    // Field by field, so that a field that is new cannot be forgotten.
+    let TrainConfig {
+        system,
+        nodes,
+        workers,
+        seed,
+        dim,
+        epochs,
+        window,
+        negatives,
+        drawn,
+        scheme,
+        sample,
+        optimizer,
+        learning_rate,
+        ahead,
+        localize_ahead,
+        checkpoint,
+        // Whether a process traces is its own affair.
+        trace: _,
+    } = config;
+    let settings = [
+        ("seed", seed.to_string()),
+        ("dim", dim.to_string()),
+        ("epochs", or_default(*epochs)),
+        ("window", window.to_string()),
+        ("negatives", negatives.to_string()),
+        ("drawn", drawn.to_string()),
+        ("scheme", or_default(scheme.map(|scheme| format!("{scheme:?}")))),
+        ("sample", sample.to_string()),
+        ("optimizer", optimizer.to_string()),
+        ("learning_rate", learning_rate.to_string()),
+        ("ahead", ahead.to_string()),
+        ("localize_ahead", localize_ahead.to_string()),
+        ("questions", questions.map_or("none".to_owned(), Analogies::describe)),
+    ];
+    Opening::new("train wv", corpus.describe(), *checkpoint, (*system, *nodes, *workers), settings)
+}
+
+/// An evaluation of `vectors`.
+pub(crate) fn evaluate_opening(vectors: &Vectors, questions: &Analogies, config: &EvalConfig) -> Opening {
+    let EvalConfig { system, nodes, workers, words } = config;
+    let (names, mut digest) = (vectors.words(), Digest::new());
+    (0..names.len()).for_each(|n| digest.bytes(names.bytes(n).unwrap_or_default()));
+    digest.values(vectors.values());
+    let settings = [
+        ("words", words.map_or("all".to_owned(), |words| words.to_string())),
+        ("parameters", format!("{vectors:?} {:016x}", digest.sum())),
+    ];
+    Opening::new("evaluate wv", questions.describe(), false, (*system, *nodes, *workers), settings)
+}
+
+/// Result of a training run, complete or stopped: the same on all nodes if they are processes, but for `checkpoint`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TrainReport {
+    /// Every finished epoch. Examples are words of the vocabulary, also those that were thinned; the loss is the mean over the
+    /// pairs of a sample of the text that is the same for all epochs.
+    pub epochs: Vec<Epoch<AnalogyReport>>,
+    /// Answers with the vectors of the last epoch; `None` without questions, or if stopped.
+    pub analogies: Option<AnalogyReport>,
+    /// Seconds that answering took.
+    pub analogies_seconds: f64,
+    /// The manager's counts of training.
+    pub stats: ManagerStats,
+    /// The vectors of the last epoch, if [`TrainConfig::checkpoint`](crate::wv::TrainConfig::checkpoint) asks for them; on
+    /// node 0 only if nodes are processes.
+    pub checkpoint: Option<Checkpoint>,
+    /// The stop flag ended the run early.
+    pub stopped: bool,
+    /// Nodes that took part.
+    pub nodes: usize,
+    /// Workers per node that took part.
+    pub workers: usize,
+}
+
+/// Result of an evaluation, the same on all nodes if they are processes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EvalReport {
+    /// The answers; `None` if stopped.
+    pub analogies: Option<AnalogyReport>,
+    /// Seconds it took.
+    pub seconds: f64,
+    /// The manager's counts.
+    pub stats: ManagerStats,
+    /// The stop flag ended the evaluation early.
+    pub stopped: bool,
+    /// Nodes that took part.
+    pub nodes: usize,
+    /// Workers per node that took part.
+    pub workers: usize,
 }
 
 /// Far more than helps: word2vec advises 5 to 20.

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use crate::data::bytes;
 use crate::data::lines::lines;
 use crate::kge::Names;
+use crate::run::config::named;
 use crate::run::file::{self, CheckpointError};
-use crate::run::named::named;
 use crate::wv::error::{CorpusError, VectorFault};
 
 /// A vector for each word, the most frequent first.

@@ -2,6 +2,11 @@
 //!
 //! Words that are equally frequent are in the order of their bytes, so the same text gives the same vocabulary however many
 //! threads count it.
+//!
+//! Negatives are drawn in proportion to their frequency to the power 3/4 (Mikolov et al., NIPS 2013, §2.2).
+//!
+//! # Departure
+//! word2vec draws from a list of 10^8 places, in which a rare word may have none; here every word has its chance.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,18 +14,17 @@ use std::hash::BuildHasher as _;
 use std::io::{self, Write};
 use std::path::Path;
 
+use adapm_runtime::AliasTable;
+use adapm_transport::threads;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-
-use adapm_transport::threads;
 
 use crate::data::bytes;
 use crate::data::lines::lines;
 use crate::kge::Names;
 use crate::run::file::{self, CheckpointError};
 use crate::wv::error::{CorpusError, LineFault};
-use crate::wv::text::Text;
-use crate::wv::tokens::words;
+use crate::wv::text::{Text, words};
 
 /// Words by number, from 0, with how often they occur.
 #[derive(Clone)]
@@ -192,12 +196,20 @@ impl Vocabulary {
     }
 }
 
+/// A table that draws words of these counts, of which there are some, none of them 0.
+pub(crate) fn negative_table(counts: &[u64]) -> AliasTable {
+    let weights: Vec<f64> = counts.iter().map(|count| (*count as f64).powf(0.75)).collect();
+    AliasTable::new(&weights).expect("a vocabulary has words, and each of them occurs")
+}
+
 /// What word2vec counts as the word at the end of a line.
 const LINE_END: &[u8] = b"</s>";
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use adapm_runtime::Random;
 
     use super::*;
 
@@ -268,4 +280,28 @@ mod tests {
         let huge = format!("a {}\nb {}", u64::MAX, u64::MAX);
         assert_eq!(Vocabulary::of_bytes(huge.as_bytes(), Path::new("list"), 1).unwrap().total(), u64::MAX);
     }
+
+    /// Chi-square of a million draws of words of these counts against a law.
+    fn chi_square(counts: &[u64], law: impl Fn(u64) -> f64) -> f64 {
+        let (table, mut random) = (negative_table(counts), Random::new(1));
+        let mut seen = vec![0.0_f64; counts.len()];
+        (0..DRAWS).for_each(|_| seen[table.draw(&mut random)] += 1.0);
+        let total: f64 = counts.iter().map(|count| law(*count)).sum();
+        let term = |(seen, count): (&f64, &u64)| {
+            let expected = law(*count) / total * DRAWS as f64;
+            (seen - expected).powi(2) / expected
+        };
+        seen.iter().zip(counts).map(term).sum()
+    }
+
+    #[test]
+    fn words_are_drawn_by_their_frequency_to_the_power_three_quarters() {
+        let counts: Vec<u64> = (1..=100).map(|rank| 1_000_000 / rank).collect();
+        // With 99 degrees of freedom, 161 is exceeded once in 10^4.
+        let found = chi_square(&counts, |count| (count as f64).powf(0.75));
+        assert!(found < 161.0, "{found}");
+        assert!(chi_square(&counts, |count| count as f64) > 1e4, "another distribution shows");
+    }
+
+    const DRAWS: usize = 1_000_000;
 }

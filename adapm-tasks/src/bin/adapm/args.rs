@@ -4,20 +4,13 @@
 //! configurations, read from them. Whether values make sense together is the library's to say; here are only words that are no
 //! value at all. Of a flag given twice the last counts, as scripts expect, and so do flags given by hand behind those of a recipe.
 
-mod bench;
-mod check_net;
 mod common;
 mod data;
-mod demo;
-mod export;
 mod given;
 pub(crate) mod kge;
 mod launch;
+mod measure;
 pub(crate) mod mf;
-mod processes;
-mod simulate;
-mod token;
-mod trace;
 pub(crate) mod wv;
 
 use std::ffi::OsString;
@@ -30,18 +23,11 @@ use crate::failure::Failure;
 use crate::recipe;
 use crate::terminal::Stream;
 
-pub(crate) use bench::BenchArgs;
-pub(crate) use check_net::CheckNetArgs;
 pub(crate) use common::{ClusterArgs, Manager, RecipeArgs, TrainOutputArgs};
-pub(crate) use data::{CheckArgs, DataArgs, DataVerb};
-pub(crate) use demo::DemoArgs;
-pub(crate) use export::{ExportArgs, ExportWordsArgs};
+pub(crate) use data::{CheckArgs, DataArgs, DataVerb, ExportArgs, ExportWordsArgs};
 pub(crate) use given::{Given, Settings, deepest};
-pub(crate) use launch::LaunchArgs;
-pub(crate) use processes::ProcessArgs;
-pub(crate) use simulate::SimulateArgs;
-pub(crate) use token::TokenArgs;
-pub(crate) use trace::{TraceArgs, TraceKeysArgs};
+pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};
+pub(crate) use measure::{BenchArgs, CheckNetArgs, DemoArgs, SimulateArgs, TraceArgs, TraceKeysArgs};
 
 /// Trains models with sparse access on an adaptive parameter manager.
 #[derive(Debug, Parser)]
@@ -131,13 +117,13 @@ pub(crate) enum EvalTask {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExportTask {
     /// Knowledge graph embeddings, as lines of numbers
-    #[command(after_help = export::KGE)]
+    #[command(after_help = data::EXPORT_KGE)]
     Kge(ExportArgs),
     /// Matrix factorization, as lines of numbers
-    #[command(after_help = export::MF)]
+    #[command(after_help = data::EXPORT_MF)]
     Mf(ExportArgs),
     /// Word vectors, in word2vec's forms
-    #[command(after_help = export::WV)]
+    #[command(after_help = data::EXPORT_WV)]
     Wv(ExportWordsArgs),
 }
 

@@ -27,7 +27,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::args::{Cli, Given};
 use crate::format;
 use crate::launch::error::LaunchError;
-use crate::measure::bench::error::ChildError;
+use crate::measure::bench::child::ChildError;
 use crate::measure::trace::error::TraceFailure;
 use crate::recipe::UnknownRecipe;
 use crate::terminal::Stream;

@@ -39,7 +39,6 @@ mod progress;
 mod recipe;
 mod report;
 mod signs;
-mod spinner;
 mod table;
 mod terminal;
 mod token;

@@ -3,18 +3,24 @@
 //! A process draws it itself, or, if `adapm launch` started it, tells the launcher what to draw: a line of stderr that begins with
 //! [`MARK`] and holds a [`Moment`] as JSON. All that is printed meanwhile goes through [`Painter::aside`], so that no line and bar
 //! mix. Without a terminal nothing is drawn.
+//!
+//! # Spinner
+//! A bar turns a sign while nobody reports progress.
+//!
+//! indicatif turns one itself by a thread whose start panics where no thread can be had, and starts it for hidden bars too.
 
 use std::io::{self, Write as _};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use adapm_transport::threads;
 use console::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
-use crate::format;
-use crate::launched;
-use crate::spinner::Spinner;
 use crate::terminal::Stream;
+use crate::{format, launched};
 
 /// What a run does at a moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,11 +182,38 @@ fn lock(here: &Mutex<Here>) -> MutexGuard<'_, Here> {
     here.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Turns until it is dropped, as long as its bar can be seen.
+pub(crate) struct Spinner {
+    _end: Sender<()>,
+}
+
+impl Spinner {
+    /// Turns the spinner of `bar`. Without a thread, or if nobody sees the bar, it stands still.
+    pub(crate) fn turn(bar: &ProgressBar) -> Self {
+        let (end, ended) = mpsc::channel();
+        if !bar.is_hidden() {
+            let bar = bar.downgrade();
+            let turn = move || {
+                while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                    let Some(bar) = bar.upgrade() else { return };
+                    bar.tick();
+                }
+            };
+            // A bar that stands still is no reason not to go on.
+            let _ = threads::spawn("adapm spinner", turn);
+        }
+        Self { _end: end }
+    }
+}
+
 /// What a line to the launcher begins with that is not to be printed: ASCII's record separator, as in RFC 7464.
 pub(crate) const MARK: char = '\u{1e}';
 
 const BAR_MIN: usize = 10;
 const BAR_MAX: usize = 40;
+
+/// The time of a step of the spinner.
+const TICK: Duration = Duration::from_millis(120);
 
 #[cfg(test)]
 mod tests {

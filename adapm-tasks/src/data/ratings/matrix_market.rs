@@ -5,10 +5,10 @@
 
 use std::io::BufRead;
 
-use super::id::RatingId;
 use super::records::{Field, Record, Records as _, Split};
 use super::text::number;
 use super::{Fault, Rating, RatingFault, RatingFormat, Stop, Take};
+use crate::data::ratings::text::RatingId;
 
 /// Whether a line is the first of such a file, well formed or not.
 pub(super) fn is_banner(line: &[u8]) -> bool {

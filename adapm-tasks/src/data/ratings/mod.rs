@@ -22,23 +22,19 @@ use crate::data::bytes::{self, HEAD_BYTES};
 use crate::data::{DataError, Malformation};
 
 mod columns;
-mod fault;
-mod id;
-mod lines;
 mod matrix_market;
 mod opening;
 mod records;
 mod text;
 
+pub use crate::data::error::RatingFault;
 pub use columns::UnknownColumns;
-pub use fault::RatingFault;
-pub use id::RatingId;
-use lines::Lines;
 pub use opening::Separator;
 pub(crate) use opening::names_ratings;
-use opening::{Form, Opening};
+use opening::{Form, Lines, Opening};
 use records::Split;
 pub(crate) use records::{Records, Separated};
+pub use text::RatingId;
 
 /// A value with the ids of its row and column.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -14,13 +14,11 @@ use std::path::{Path, PathBuf};
 
 use crate::data::lines::{Field, fields, id, lines};
 use crate::data::{DataError, Malformation, bytes};
-use crate::run::named::named;
+use crate::run::config::named;
 
-mod header;
 mod rows;
-mod vocabulary;
 
-pub(crate) use vocabulary::Vocabulary;
+pub(crate) use rows::Vocabulary;
 
 /// A triple as read: indices into the names, of head, relation and tail.
 pub(crate) type RawTriple = [u32; 3];

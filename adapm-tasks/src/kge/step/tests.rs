@@ -7,14 +7,12 @@ use adapm_core::{Clock, Key};
 
 use super::*;
 use crate::Scheme;
-use crate::kge::config::{LossKind, ModelKind, Negatives, TrainConfig};
+use crate::kge::config::{LossKind, ModelKind, Negatives, Sizes, TrainConfig};
 use crate::kge::graph::Triple;
-use crate::kge::independent::IndependentStep;
-use crate::kge::initial;
-use crate::kge::plan::Planner;
-use crate::kge::shape::Shape;
-use crate::kge::sizes::Sizes;
-use crate::run::arrays::Arrays;
+use crate::kge::loader::Planner;
+use crate::kge::model::{self, Shape};
+use crate::kge::step::IndependentStep;
+use crate::run::managed::Arrays;
 
 const ENTITIES: u64 = 12;
 const RELATIONS: u64 = 2;
@@ -99,7 +97,7 @@ fn train(config: &TrainConfig, moved: Option<(Key, usize, f32)>) -> (Result<f64,
         Shape { entities: ENTITIES, relations, entity_len: 2 * config.dim, relation_len: 2 * relation_len };
     // The same seed each time: the same negatives.
     let mut arrays = Arrays::new(shape.groups(), Some(shape.draws()), 7, |key, value| {
-        initial::value(3, config.initial_deviation, key, value)
+        model::initial_value(3, config.initial_deviation, key, value)
     });
     if let Some((key, place, step)) = moved {
         let mut update = vec![0.0; shape.len_of(key)];
@@ -223,4 +221,19 @@ fn corrections_reach_the_scores_when_samples_prefer_local_keys() {
     let (plain, corrected) = (losses(&alone), losses(&together));
     assert_eq!(plain[0], corrected[0]);
     assert_ne!(plain[1], corrected[1]);
+}
+
+#[test]
+fn entities_sampled_twice_as_often_as_average_lose_the_logarithm_of_two() {
+    let mut frequencies = Frequencies::new(4);
+    let mut corrections = Vec::new();
+    let sample = [0, 0, 0, 0, 1, 1, 2, 3].map(Key);
+    frequencies.correct(&sample, &mut corrections);
+    assert_eq!(corrections, [0.0; 8], "nothing is known yet");
+    for _ in 0..10_000 {
+        frequencies.correct(&sample, &mut corrections);
+    }
+    assert!((corrections[0] + 2f32.ln()).abs() < 1e-2, "{corrections:?}");
+    assert!(corrections[4].abs() < 1e-2);
+    assert!((corrections[7] - 2f32.ln()).abs() < 1e-2);
 }

@@ -8,15 +8,19 @@ use adapm_core::Key;
 use adapm_runtime::System;
 
 use super::*;
-use crate::kge::initial;
-use crate::kge::model::Model;
+use crate::kge::graph::Triple;
+use crate::kge::model::{self, Model, Shape};
+use crate::kge::prior::Weight;
 use crate::kge::report::{EpochReport, Stage};
-use crate::kge::shape::Shape;
 use crate::metric::RankMetrics;
+use crate::run::agreement::{Agreed, agree};
 use crate::run::circle::places;
+use crate::run::config::ConfigError;
+use crate::run::error::TaskError;
 use crate::run::harness::{self, Ended, NODES, WORKERS, flags};
 use crate::run::kept::Kept;
 use crate::run::observer::{NoProgress, Observer};
+use crate::run::peers::Peers;
 
 fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig {
@@ -100,7 +104,7 @@ fn parts_of_processes_make_up_the_parameters_of_one() {
     let mut expected = Vec::new();
     for key in (0..with.keys()).map(Key) {
         let mut value = vec![0.0; with.len_of(key)];
-        initial::value(config.seed, config.initial_deviation, key, &mut value);
+        model::initial_value(config.seed, config.initial_deviation, key, &mut value);
         expected.extend_from_slice(&value[..value.len() / 2]);
     }
 
@@ -215,4 +219,124 @@ fn a_panic_in_one_process_leaves_no_other_waiting() {
     // As the error of the run that says which worker it was.
     let told = payload.downcast_ref::<String>().expect("a text");
     assert!(told.contains("WorkerPanicked") && told.contains("of the test"), "{told}");
+}
+
+fn of_seed(seed: u64) -> TrainConfig {
+    TrainConfig { seed, ..TrainConfig::default() }
+}
+
+#[test]
+fn a_twentieth_is_held_back_and_every_name_stays_in_train() {
+    let mut graph = Graph::families(1, 4);
+    assert!(hold_back(&graph, &of_seed(1)).is_none(), "it has a valid set");
+    graph.valid.clear();
+    let divided = hold_back(&graph, &of_seed(1)).expect("there are triples to spare");
+    assert_eq!(divided.train.len() + divided.valid.len(), graph.train.len());
+    assert_eq!(divided.valid.len(), graph.train.len().div_ceil(20));
+    let mut all = [divided.train.clone(), divided.valid.clone()].concat();
+    let mut before = graph.train.clone();
+    all.sort_unstable();
+    before.sort_unstable();
+    assert_eq!(all, before);
+    let names = |graph: &Graph| {
+        let mut names: Vec<u32> = graph.train.iter().flat_map(|fact| [fact.subject, fact.object]).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    assert_eq!(names(&divided), names(&graph));
+    assert_eq!(hold_back(&graph, &of_seed(1)).expect("as before").valid, divided.valid);
+    assert_ne!(hold_back(&graph, &of_seed(2)).expect("as before").valid, divided.valid);
+}
+
+#[test]
+fn a_chain_and_a_few_triples_spare_nothing() {
+    let mut graph = Graph::families(1, 1);
+    (graph.valid, graph.train) = (Vec::new(), graph.train[..10].to_vec());
+    assert!(hold_back(&graph, &of_seed(1)).is_none(), "too few");
+    let fact = |index: u32| Triple { subject: 2 * index, relation: 0, object: 2 * index + 1 };
+    graph.train = (0..40).map(fact).collect();
+    graph.entities = Default::default();
+    (0..80).for_each(|index: u32| graph.entities.push(index.to_string().as_bytes()));
+    assert!(hold_back(&graph, &of_seed(1)).is_none(), "each entity has one triple");
+}
+
+/// What each process ends with that opens as it is told.
+fn agree_all(openings: Vec<Result<Opening, TaskError>>) -> Vec<Result<Agreed, String>> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = places(openings.len())
+            .into_iter()
+            .zip(openings)
+            .map(|(place, own)| {
+                let agree = move || agree(&Peers::among(&place), own).map_err(|error| error.to_string());
+                scope.spawn(agree)
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("does not panic")).collect()
+    })
+}
+
+#[test]
+fn processes_that_mean_the_same_agree_and_node_0_chooses_the_checkpoint() {
+    let graph = Graph::families(1, 1);
+    let opening = |checkpoint| {
+        let config = TrainConfig { checkpoint, ..TrainConfig::default() };
+        Ok(train_opening(&graph, &config))
+    };
+    let agreed = agree_all(vec![opening(true), opening(false), opening(false)]);
+    assert_eq!(agreed, vec![Ok(Agreed { checkpoint: true, stopped: false }); 3]);
+}
+
+#[test]
+fn the_node_with_other_data_is_named_by_all() {
+    let config = TrainConfig::default();
+    let graphs = [1, 1, 1].map(|seed| Graph::families(seed, 1));
+    let mut openings: Vec<_> = graphs.iter().map(|graph| Ok(train_opening(graph, &config))).collect();
+    let mut changed = graphs[0].clone();
+    changed.train.swap(0, 1);
+    openings[0] = Ok(train_opening(&changed, &config));
+    for text in agree_all(openings) {
+        let text = text.expect_err("n0 differs");
+        assert!(text.starts_with("node n0 has other data: ") && text.contains("triples"), "{text}");
+        assert!(!text.contains('\n'), "{text}");
+    }
+}
+
+#[test]
+fn the_node_with_another_choice_is_named_with_it_by_all() {
+    let graph = Graph::families(1, 1);
+    let opening =
+        |learning_rate| Ok(train_opening(&graph, &TrainConfig { learning_rate, ..TrainConfig::default() }));
+    let expected = "node n1 has learning_rate 0.2, others have 0.1; start all nodes alike";
+    for text in agree_all(vec![opening(0.1), opening(0.2)]) {
+        assert_eq!(text, Err(expected.to_owned()));
+    }
+    let chunked = |chunk| Ok(train_opening(&graph, &TrainConfig { chunk, ..TrainConfig::default() }));
+    let expected = "node n1 has chunk by default, others have 16; start all nodes alike";
+    for text in agree_all(vec![chunked(Some(16)), chunked(None), chunked(Some(16))]) {
+        assert_eq!(text, Err(expected.to_owned()));
+    }
+    let checkpoint = Checkpoint {
+        model: crate::kge::ModelKind::Complex,
+        dim: 2,
+        reciprocal: false,
+        weight: Weight::default(),
+        entities: graph.entities.clone(),
+        relations: graph.relations.clone(),
+        trained_on: checkpoint::digest_of_train(&graph),
+        values: std::sync::Arc::default(),
+    };
+    let other = evaluate_opening(&graph, &EvalConfig::default(), &checkpoint);
+    for text in agree_all(vec![opening(0.1), opening(0.1), Ok(other)]) {
+        let expected = "node n2 runs evaluate kge, the others train kge; start all nodes with the same task";
+        assert_eq!(text, Err(expected.to_owned()));
+    }
+}
+
+#[test]
+fn a_process_that_cannot_start_is_named_by_the_others() {
+    let opening = train_opening(&Graph::families(1, 1), &TrainConfig::default());
+    let ended = agree_all(vec![Ok(opening), Err(ConfigError::NoWorkers.into())]);
+    let own = ConfigError::NoWorkers.to_string();
+    assert_eq!(ended, [Err(format!("node n1 failed: {own}")), Err(own)]);
 }

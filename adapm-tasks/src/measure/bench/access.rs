@@ -5,11 +5,9 @@ use std::sync::Mutex;
 use adapm_core::{Key, Layout};
 use adapm_runtime::{Builder, Random};
 
-use super::desk::Desk;
-use super::error::BenchError;
 use super::figure::{Figure, Goal};
 use super::rows::{Access, BATCH, Floats, Rows};
-use super::turns;
+use crate::measure::bench::figure::{self, BenchError, Desk};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     for size in SIZES.iter().take(if desk.plan.is_quick { 1 } else { SIZES.len() }) {
@@ -72,7 +70,7 @@ fn in_turns(
         Access::Pull => bare.copy(flat),
         Access::Push => bare.add(flat),
     };
-    turns::medians(rows.accesses(), floor, || rows.access(access, worker).expect("all keys are local"))
+    figure::medians(rows.accesses(), floor, || rows.access(access, worker).expect("all keys are local"))
 }
 
 /// Keys of a cluster, and nanoseconds per key of the predecessor for each length: pull, push.

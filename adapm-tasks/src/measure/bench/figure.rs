@@ -1,4 +1,15 @@
-//! What is told of a measurement: a figure with its floor and its goal, or why there is none.
+//! What is told of a measurement: a figure with its floor and its goal, or why there is none; what is asked of it, and what the host
+//! tells.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use adapm_core::error::OpError;
+use adapm_runtime::{BuildError, RunError};
+use adapm_transport::net::{Kind, NetError};
+
+use crate::files;
 
 /// What was measured, in its unit.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +106,143 @@ pub enum Outcome {
     },
 }
 
+/// How much to measure.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Plan {
+    /// Small sizes only. Defaults to false.
+    pub is_quick: bool,
+    /// Links between nodes, besides those within a process. Defaults to all that are built in.
+    pub kinds: Vec<Kind>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { is_quick: false, kinds: Kind::ALL.to_vec() }
+    }
+}
+
+/// Where measurements of a group hand in their figures.
+pub(super) struct Desk<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) tell: &'a mut dyn FnMut(Outcome),
+}
+
+impl Desk<'_> {
+    /// A figure, told at once.
+    pub(super) fn add(&mut self, figure: Figure) -> Result<(), BenchError> {
+        (self.tell)(Outcome::Measured(figure));
+        self.check()
+    }
+
+    /// Whether there is memory for a measurement that needs `bytes`; if not, tells that it is skipped.
+    pub(super) fn has_room(&mut self, what: &str, bytes: usize) -> bool {
+        let Some(room) = memory_available() else { return true };
+        // Half is left to everybody else.
+        let fits = bytes <= room / 2;
+        if !fits {
+            let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+            let why = format!(
+                "needs {:.1} GiB and at most half of the {:.1} GiB available are taken",
+                gib(bytes),
+                gib(room)
+            );
+            (self.tell)(Outcome::Skipped { what: what.to_owned(), why });
+        }
+        fits
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
+    }
+}
+
+/// Why measuring ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// It was stopped.
+    #[error("stopped")]
+    Stopped,
+    /// A cluster could not be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A cluster failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// An operation failed.
+    #[error(transparent)]
+    Op(#[from] OpError),
+    /// There are no links of a kind.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The operating system refused a socket.
+    #[error("cannot open a socket on this host to compare with: {}", files::reason(.0))]
+    Socket(#[from] std::io::Error),
+}
+
+/// Turns of each measurement that count.
+pub(super) const TURNS: usize = 9;
+
+/// Medians of nanoseconds per unit of work of `floor` and `ours`, which take turns; each does `units` of it.
+pub(super) fn medians(units: usize, mut floor: impl FnMut(), mut ours: impl FnMut()) -> (f64, f64) {
+    let mut times = [Vec::new(), Vec::new()];
+    // The first turn warms up.
+    for turn in 0..=TURNS {
+        let taken = [nanos_per(units, &mut floor), nanos_per(units, &mut ours)];
+        if turn > 0 {
+            times.iter_mut().zip(taken).for_each(|(times, taken)| times.push(taken));
+        }
+    }
+    let [floor, ours] = times.map(median);
+    (floor, ours)
+}
+
+/// Nanoseconds that a unit of `work` takes.
+pub(super) fn nanos_per(units: usize, work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_nanos() as f64 / units as f64
+}
+
+/// The median of some numbers.
+pub(super) fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+/// Bytes that can be taken without pushing others out.
+pub(super) fn memory_available() -> Option<usize> {
+    field("/proc/meminfo", "MemAvailable:")
+}
+
+/// Bytes of memory that this process has.
+pub(super) fn memory_resident() -> Option<usize> {
+    field("/proc/self/status", "VmRSS:")
+}
+
+/// Seconds of processors that this process has had so far, to a hundredth.
+pub(super) fn processor_seconds() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program, in brackets, may hold anything; then come `utime` and `stime` as numbers 14 and 15.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11).map(str::parse::<u32>);
+    let ticks = fields.next()?.ok()? + fields.next()?.ok()?;
+    Some(f64::from(ticks) / TICKS_PER_SECOND)
+}
+
+/// A size in a file of lines `name: number kB`, in bytes.
+fn field(path: &str, name: &str) -> Option<usize> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Of the times that Linux tells, whatever its own clock does.
+const TICKS_PER_SECOND: f64 = 100.0;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +253,17 @@ mod tests {
         assert_eq!((figure.ratio(), figure.is_reached()), (Some(0.9), Some(true)));
         let figure = Figure { ratio_of_turns: Some(0.75), ..figure };
         assert_eq!((figure.ratio(), figure.is_reached()), (Some(0.75), Some(false)));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_host_tells() {
+        let (all, own) = (memory_available(), memory_resident());
+        assert!(
+            own.is_some_and(|own| own > 100_000) && all.is_some_and(|all| all > 1_000_000),
+            "{own:?} {all:?}"
+        );
+        let before = processor_seconds().expect("there is a file");
+        while processor_seconds().expect("there is a file") < before + 0.02 {}
     }
 }

@@ -6,11 +6,9 @@ use adapm_core::store::Store;
 use adapm_core::{Key, Layout};
 use adapm_runtime::{Builder, LayoutStore, System};
 
-use super::desk::Desk;
-use super::error::BenchError;
 use super::figure::{Figure, Goal};
-use super::host;
 use super::rows::Floats;
+use crate::measure::bench::figure::{self, BenchError, Desk};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let keys = if desk.plan.is_quick { KEYS / 4 } else { KEYS };
@@ -72,7 +70,7 @@ fn resident_with(nodes: usize, system: System, keys: u64) -> Result<Option<f64>,
     // Replicas are there when workers start, and until the last one ends.
     let seen = cluster.run(|mut worker: Floats| -> Result<Option<usize>, OpError> {
         worker.barrier()?;
-        let bytes = host::memory_resident();
+        let bytes = figure::memory_resident();
         worker.barrier()?;
         Ok(bytes)
     })?;

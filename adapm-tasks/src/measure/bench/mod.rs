@@ -23,29 +23,21 @@
 
 mod access;
 pub mod counts;
-mod desk;
-mod echo;
-mod error;
 mod figure;
-mod host;
 mod memory;
 mod moves;
-mod pair;
 mod remote;
 mod rest;
 mod rows;
 mod signals;
-mod turns;
 mod workers;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-use desk::Desk;
+use figure::Desk;
 
-pub use desk::Plan;
-pub use error::BenchError;
-pub use figure::{Figure, Goal, Outcome};
+pub use figure::{BenchError, Figure, Goal, Outcome, Plan};
 
 /// Measurements that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

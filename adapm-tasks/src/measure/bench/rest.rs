@@ -7,12 +7,10 @@ use std::time::{Duration, Instant};
 use adapm_core::error::OpError;
 use adapm_core::{Key, Layout};
 
-use super::desk::Desk;
-use super::error::BenchError;
 use super::figure::{Figure, Goal};
-use super::host;
-use super::pair::{LEN, REPLICAS, first, pair, settle};
 use super::rows::Floats;
+use crate::measure::bench::figure::{self, BenchError, Desk};
+use crate::measure::bench::rows::{LEN, REPLICAS, first, pair, settle};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let (messages, processor) = idle()?;
@@ -37,11 +35,11 @@ fn idle() -> Result<(f64, Option<f64>), BenchError> {
         if worker.node().index() == 0 {
             thread::sleep(SETTLING);
             let (sent, spent, start) =
-                (cluster.stats().messages_sent, host::processor_seconds(), Instant::now());
+                (cluster.stats().messages_sent, figure::processor_seconds(), Instant::now());
             thread::sleep(WATCHED);
             let seconds = start.elapsed().as_secs_f64();
             let messages = (cluster.stats().messages_sent - sent) as f64 / seconds;
-            let share = host::processor_seconds().zip(spent).map(|(now, before)| (now - before) / seconds);
+            let share = figure::processor_seconds().zip(spent).map(|(now, before)| (now - before) / seconds);
             found = Some((messages, share.map(|share| 100.0 * share)));
         }
         gate.wait();

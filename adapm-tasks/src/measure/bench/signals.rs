@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{Builder, Random};
 
-use super::desk::Desk;
-use super::error::BenchError;
 use super::figure::{Figure, Goal};
 use super::rows::{BATCH, Floats};
-use super::turns;
+use crate::measure::bench::figure::{self, BenchError, Desk};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let [intent, clock] = figures()?;
@@ -30,7 +28,7 @@ fn figures() -> Result<[(f64, f64); 2], BenchError> {
         if worker.node() == NodeId(1) {
             return None;
         }
-        let clock = turns::medians(
+        let clock = figure::medians(
             TICKS,
             || {
                 let counter = AtomicU64::new(0);
@@ -50,7 +48,7 @@ fn figures() -> Result<[(f64, f64); 2], BenchError> {
                 worker.intent(keys, start..start + 1).expect("a window");
             }
         };
-        let intent = turns::medians(order.len(), floor, signal);
+        let intent = figure::medians(order.len(), floor, signal);
         Some([intent, clock])
     };
     Ok(cluster.run(work)?.into_iter().flatten().next().expect("the first node measures"))

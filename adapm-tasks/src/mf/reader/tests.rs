@@ -196,3 +196,16 @@ fn real_data_is_read_where_it_is() {
         assert_eq!((ratings.train_len(), ratings.test_len()), (5_000, 794));
     }
 }
+
+#[test]
+fn one_cell_in_ten_is_held_out_in_each_row_and_column() {
+    let held = |row: u64, column: u64| is_in_test(RatingId::Number(row), RatingId::Number(column));
+    for row in (0..50).map(|row| row * 1_000) {
+        let of_row = (0..1_000).filter(|column| held(row, *column)).count();
+        let of_column = (0..1_000).filter(|other| held(*other, row)).count();
+        assert!((60..150).contains(&of_row) && (60..150).contains(&of_column), "{of_row} {of_column}");
+    }
+    let names =
+        (0..1_000).filter(|name| is_in_test(RatingId::Name(&format!("user {name}")), RatingId::Number(3)));
+    assert!((60..150).contains(&names.count()));
+}

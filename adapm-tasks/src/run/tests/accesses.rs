@@ -9,11 +9,10 @@ use adapm_core::error::OpError;
 use adapm_core::{Clock, Key};
 use adapm_runtime::Random;
 
-use crate::run::arrays::Arrays;
-use crate::run::draws::Draws;
-use crate::run::parameters::{Announcer, Parameters};
+use crate::run::crew::Seat;
+use crate::run::managed::Arrays;
+use crate::run::parameters::{Announcer, Draws, Parameters};
 use crate::run::queue;
-use crate::run::seat::Seat;
 use crate::run::task::{Course, Round, Task};
 
 /// What one worker does, in order, and what its loader announces, in order.

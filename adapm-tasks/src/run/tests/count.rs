@@ -10,10 +10,9 @@ use adapm_core::{Clock, Key};
 use adapm_runtime::Random;
 
 use crate::run::config::{ConfigError, Split};
-use crate::run::draws::Draws;
-use crate::run::parameters::{Announcer, Parameters};
+use crate::run::crew::Seat;
+use crate::run::parameters::{Announcer, Draws, Parameters};
 use crate::run::queue::{Over, Queue};
-use crate::run::seat::Seat;
 use crate::run::shape::Shape;
 use crate::run::task::{Course, Examination, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit};
 

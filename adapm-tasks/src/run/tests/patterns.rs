@@ -14,15 +14,15 @@ use adapm_verify::sim::checked::{Report, Run};
 use adapm_verify::sim::{Script, Step, Then};
 
 use super::accesses::{self, Access, Accesses};
+use crate::kge::config::Sizes;
 use crate::kge::prior::Chosen;
-use crate::kge::sizes::Sizes;
 use crate::kge::task::Embeddings;
 use crate::kge::{self, Graph};
 use crate::mf::selection::Prepared;
 use crate::mf::task::Factorization;
 use crate::mf::{self, Order, PlantedConfig, Ratings};
+use crate::run::crew::Seat;
 use crate::run::observer::NoProgress;
-use crate::run::seat::Seat;
 use crate::run::task::Task;
 use crate::wv::task::WordVectors;
 use crate::wv::{self, Corpus, Text};

@@ -6,7 +6,7 @@ use adapm_runtime::{AliasTable, Random};
 
 use super::*;
 use crate::optim::AdaGrad;
-use crate::wv::{initial, unigram};
+use crate::wv::{task, vocabulary};
 
 /// All values behind each other, negatives by an alias table; writes down what is accessed.
 struct Plain {
@@ -24,9 +24,9 @@ impl Plain {
         let len = recipe.value_len();
         let mut values = vec![0.0; 2 * counts.len() * len];
         for (key, value) in (0..).map(Key).zip(values.chunks_exact_mut(len)) {
-            initial::value(1, recipe.keys, recipe.dim, key, value);
+            task::initial_value(1, recipe.keys, recipe.dim, key, value);
         }
-        let (negatives, random) = (unigram::table(counts), Random::new(2));
+        let (negatives, random) = (vocabulary::negative_table(counts), Random::new(2));
         Self { len, values, negatives, random, sampled: Vec::new(), pushed: Vec::new(), clock: 0 }
     }
 
@@ -278,7 +278,7 @@ fn a_recipe_counts_floats_and_negatives() {
     };
     assert_eq!([2, 32, 33, 64, 1000].map(of), [4, 4, 8, 8, 32 * 4]);
     let mut value = [0.0; 10];
-    initial::value(1, Keys { words: 6 }, 5, Key(7), &mut value);
+    task::initial_value(1, Keys { words: 6 }, 5, Key(7), &mut value);
     assert_eq!(value[5..], [AdaGrad::INITIAL; 5]);
 }
 

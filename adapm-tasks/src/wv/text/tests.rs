@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 
 use super::*;
 use crate::wv::Vocabulary;
-use crate::wv::tokens::words;
+use crate::wv::text::words;
 
 fn file(name: &str, bytes: &[u8]) -> PathBuf {
     let path = std::env::temp_dir().join(format!("adapm-text-{}-{name}", std::process::id()));
@@ -153,4 +153,25 @@ fn lines_that_end_with_a_return_alone_are_lines_and_what_is_no_text_is_refused()
         "{error}"
     );
     fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn white_space_separates_and_newlines_end_lines() {
+    let (a, b, end) = ("a", "\u{fffd}b", "END");
+    let tokens = |bytes: &[u8]| {
+        let text = Text::of_bytes(bytes);
+        let mut tokens = text.share(0, 1).unwrap().tokens();
+        let mut found = Vec::new();
+        while let Some(token) = tokens.next().unwrap() {
+            found.push(match token {
+                Token::Word(word) => String::from_utf8_lossy(word).into_owned(),
+                Token::LineEnd => end.to_owned(),
+            });
+        }
+        found
+    };
+    assert_eq!(tokens(b" a\t \x0c\xffb\r\n\na"), [a, b, end, end, a]);
+    assert_eq!(tokens(b""), [""; 0]);
+    assert_eq!(tokens(b"\r\n "), [end]);
+    assert_eq!(words(b"a\n\n \xffb").collect::<Vec<_>>(), [b"a".as_slice(), b"\xffb"]);
 }

@@ -13,7 +13,7 @@ use crate::eval::{Evaluating, Shared, Summary};
 use crate::failure::Failure;
 use crate::files::{Files, Outputs};
 use crate::format;
-use crate::kge::figures::{self, Quality};
+use crate::kge::Quality;
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
 use crate::train::{Common, Plan};
@@ -88,7 +88,7 @@ impl Evaluating for EvalArgs {
 
     fn quality(&self, (_, graph): &Self::Subject, report: &EvalReport) -> String {
         let splits = [(self.split.name(), Some(&report.metrics))];
-        figures::table(&splits, Some((&report.baseline, report.frequency_weight)), graph.is_generated())
+        super::table(&splits, Some((&report.baseline, report.frequency_weight)), graph.is_generated())
     }
 
     fn keep(&self, report: &EvalReport, outputs: &mut Outputs) {

@@ -13,7 +13,7 @@ use crate::args::kge::TrainArgs;
 use crate::failure::Failure;
 use crate::files::{Files, Outputs};
 use crate::format;
-use crate::kge::figures::{self, Quality};
+use crate::kge::Quality;
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
 use crate::report::Summary;
@@ -161,7 +161,7 @@ impl Training for TrainArgs {
         let valid = if report.held_back > 0 { "held back" } else { "valid" };
         let splits = [(valid, chosen_valid(report)), ("test", report.test.as_ref())];
         let baseline = report.baseline.as_ref().map(|baseline| (baseline, report.frequency_weight));
-        figures::table(&splits, baseline, graph.is_generated())
+        super::table(&splits, baseline, graph.is_generated())
     }
 
     fn is_judged(&self, graph: &Graph, (report, _): &Self::Report) -> bool {

@@ -4,7 +4,6 @@
 //! who was to blame, [`error`] how it is told, [`secret`] what they share. Not here: how the processes find each other, which is theirs to do, nor what a
 //! process does once its launcher is gone (`crate::launched`).
 
-mod ending;
 pub(crate) mod error;
 mod hosts;
 mod inner;

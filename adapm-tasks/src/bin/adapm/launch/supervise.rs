@@ -18,7 +18,7 @@ use signal_hook::iterator::Signals;
 use adapm_transport::threads;
 
 use crate::interrupt;
-use crate::launch::ending::{End, Ending};
+use crate::launch::error::{End, Ending};
 use crate::launch::node::Node;
 use crate::launch::relay::Relays;
 

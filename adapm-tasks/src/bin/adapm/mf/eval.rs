@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::files::Files;
 use crate::format;
 use crate::input;
-use crate::mf::figures::{self, Quality};
+use crate::mf::Quality;
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
 use crate::train::{Common, Plan};
@@ -98,8 +98,8 @@ impl Evaluating for EvalArgs {
     }
 
     fn quality(&self, (_, ratings): &Self::Subject, report: &EvalReport) -> String {
-        let splits = [(self.split.name(), report.metrics.as_ref()), (figures::MEANS, report.means.as_ref())];
-        figures::table(&splits, ratings)
+        let splits = [(self.split.name(), report.metrics.as_ref()), (super::MEANS, report.means.as_ref())];
+        super::table(&splits, ratings)
     }
 
     fn object(&self, (checkpoint, ratings): &Self::Subject, report: &EvalReport) -> impl Serialize {

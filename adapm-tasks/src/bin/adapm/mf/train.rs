@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::args::mf::TrainArgs;
 use crate::failure::Failure;
 use crate::files::{Files, Outputs};
-use crate::mf::figures::{self, Quality};
+use crate::mf::Quality;
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
 use crate::report::{self, Summary};
@@ -97,7 +97,7 @@ impl Training for TrainArgs {
         );
         plan.row("training", &training, &["optimizer", "learning-rate", "bold-driver", "l2", "penalty"]);
         plan.row("order", config.order(selection).name(), &["order"]);
-        let (epochs, selected) = figures::plan(selection, config);
+        let (epochs, selected) = super::plan(selection, config);
         plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval"]);
         plan.row("selected", &selected, &["no-hold-back", "no-eval"]);
         plan.row("seed", &config.seed.to_string(), &["seed"]);
@@ -136,11 +136,11 @@ impl Training for TrainArgs {
 
     fn quality(ratings: &Ratings, report: &TrainReport) -> String {
         let splits = [
-            (figures::name(report.selection), report.selected.as_ref()),
+            (super::name(report.selection), report.selected.as_ref()),
             ("test", report.test.as_ref()),
-            (figures::MEANS, report.means.as_ref()),
+            (super::MEANS, report.means.as_ref()),
         ];
-        figures::table(&splits, ratings) + &figures::remark(report)
+        super::table(&splits, ratings) + &super::remark(report)
     }
 
     fn is_judged(&self, _: &Ratings, report: &TrainReport) -> bool {
@@ -171,7 +171,7 @@ impl Training for TrainArgs {
             learning_rate: config.rate(),
             l2: config.penalty_first(report.selection),
             cells: ratings.train_len(),
-            selection: figures::name(report.selection),
+            selection: super::name(report.selection),
             held_back: match report.selection {
                 Selection::HeldBack { cells, .. } => cells,
                 _ => 0,

@@ -13,8 +13,7 @@ use crate::format;
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
 use crate::train::{Common, Plan};
-use crate::wv::asked::Asked;
-use crate::wv::figures::{self, Quality};
+use crate::wv::{Asked, Quality};
 
 /// Vectors, and what they are asked.
 pub(crate) struct Subject {
@@ -116,7 +115,7 @@ impl Evaluating for EvalArgs {
     }
 
     fn quality(&self, subject: &Subject, report: &Report) -> String {
-        figures::table(report.analogies(), report.similarity.as_ref(), subject.asked.are_planted)
+        super::table(report.analogies(), report.similarity.as_ref(), subject.asked.are_planted)
     }
 
     fn object(&self, subject: &Subject, report: &Report) -> impl Serialize {

@@ -15,8 +15,7 @@ use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
 use crate::report::{self, Summary};
 use crate::train::{Common, Plan, Shared, Training};
-use crate::wv::asked::Asked;
-use crate::wv::figures::{self, Quality};
+use crate::wv::{Asked, Quality};
 
 /// What is trained on, and what is asked in the end.
 pub(crate) struct Data {
@@ -166,7 +165,7 @@ impl Training for TrainArgs {
 
     fn quality(data: &Data, report: &Report) -> String {
         let Report { trained, similarity, .. } = report;
-        figures::table(trained.analogies.as_ref(), similarity.as_ref(), data.asked.are_planted)
+        super::table(trained.analogies.as_ref(), similarity.as_ref(), data.asked.are_planted)
     }
 
     fn is_judged(&self, _: &Data, _: &Report) -> bool {

@@ -5,9 +5,8 @@ use std::str::FromStr;
 
 use adapm_transport::net::Kind;
 
-use crate::measure::bench::desk::Plan;
-use crate::measure::bench::pair::{self, link_name};
-use crate::measure::bench::rows::{Access, BATCH};
+use crate::measure::bench::figure::Plan;
+use crate::measure::bench::rows::{Access, BATCH, LEN, link_name};
 
 /// An operation, and on what. Its text is its name on a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,16 +52,16 @@ impl Operation {
                 all.extend(Access::ALL.map(|access| Self::of(Action::Local(access), keys, len, None)));
             }
         }
-        all.push(Self::of(Action::Intent, BATCH, pair::LEN, None));
-        all.push(Self::of(Action::Clock, 1, pair::LEN, None));
+        all.push(Self::of(Action::Intent, BATCH, LEN, None));
+        all.push(Self::of(Action::Clock, 1, LEN, None));
         // All frames are the same over all links; in a hurry one is enough to show what a link adds.
         let kinds = plan.kinds.iter().copied().take(if plan.is_quick { 1 } else { plan.kinds.len() });
         for link in std::iter::once(None).chain(kinds.map(Some)) {
             for keys in [1, BATCH] {
-                all.extend(Access::ALL.map(|access| Self::of(Action::Remote(access), keys, pair::LEN, link)));
+                all.extend(Access::ALL.map(|access| Self::of(Action::Remote(access), keys, LEN, link)));
             }
-            all.push(Self::of(Action::Relocation, BATCH, pair::LEN, link));
-            all.push(Self::of(Action::Replicas, BATCH, pair::LEN, link));
+            all.push(Self::of(Action::Relocation, BATCH, LEN, link));
+            all.push(Self::of(Action::Replicas, BATCH, LEN, link));
         }
         all
     }

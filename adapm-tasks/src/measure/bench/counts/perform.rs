@@ -9,9 +9,8 @@ use adapm_core::{Clock, Key, Layout, NodeId};
 use adapm_runtime::{Builder, Cluster, Random, System};
 
 use super::operation::{Action, Operation};
-use crate::measure::bench::error::BenchError;
-use crate::measure::bench::pair::{first, pair, settle};
-use crate::measure::bench::rows::{Access, BATCH, Floats, Rows};
+use crate::measure::bench::figure::BenchError;
+use crate::measure::bench::rows::{Access, BATCH, Floats, Rows, first, pair, settle};
 
 /// What went between nodes while an operation was done so many times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,16 +1,17 @@
 //! Programs that are started to be measured: what they print, and how they end.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::Duration;
-use std::{io, thread};
 
+use adapm_tasks::files;
 use adapm_transport::threads;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::error::ChildError;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::launch::error::temporary;
 
 /// Runs a program, which people know as `name`, and gives what it printed. If this process is to end, `ending` tells the other.
 pub(super) fn run(
@@ -64,6 +65,29 @@ fn listen<R: Read + Send + 'static>(pipe: Option<R>) -> io::Result<thread::JoinH
         String::from_utf8_lossy(&bytes).into_owned()
     };
     threads::spawn("listen", listen).map_err(io::Error::other)
+}
+
+/// Why a program that was started told nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChildError {
+    /// It could not be started.
+    #[error("cannot start {program}: {}", files::reason(error))]
+    Start { program: String, error: io::Error },
+    /// There is no place for what it writes.
+    #[error("cannot create a folder in {}: {}", temporary(), files::reason(.0))]
+    Folder(io::Error),
+    /// It failed; how, and the last line that it wrote to stderr.
+    #[error("{command} ended with {status}: {}", said.trim_start_matches("error: "))]
+    Failed { command: String, status: ExitStatus, said: String },
+    /// What it printed or wrote is not what it should.
+    #[error("{command} reported no metrics; run it by hand to see")]
+    Output { command: String },
+}
+
+impl ChildError {
+    pub(super) fn start(program: &str, error: io::Error) -> Self {
+        Self::Start { program: program.to_owned(), error }
+    }
 }
 
 /// Between looks at a process: nothing beside what it computes.

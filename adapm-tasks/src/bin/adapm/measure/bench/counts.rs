@@ -12,10 +12,10 @@ use adapm_tasks::measure::bench::{Figure, Outcome, Plan};
 use rustix::process::Signal;
 
 use super::callgrind::{self, Folder, Profile};
-use super::error::ChildError;
-use super::{child, failure, json, table};
+use super::{child, failure, table};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::measure::bench::child::ChildError;
 use crate::output::Output;
 
 /// Counts all operations and shows what came out.
@@ -32,7 +32,7 @@ pub(super) fn measure(plan: &Plan, interrupt: &Interrupt, output: Output) -> Res
         let profile = profiler.profile(&operation, times, interrupt, output)?;
         let figures = figures(&operation, sent, profile);
         for figure in figures.iter().flatten() {
-            output.object(&json::Row::new(NAME, &Outcome::Measured(figure.clone())))?;
+            output.object(&table::Row::new(NAME, &Outcome::Measured(figure.clone())))?;
         }
         output.text(&table::counts_line(&operation.what(), operation.unit(), &figures, output))?;
     }
@@ -105,7 +105,7 @@ impl Profiler {
         let what = "instructions and allocations";
         output.text(&table::skipped(what, why, output))?;
         let outcome = Outcome::Skipped { what: what.to_owned(), why: why.clone() };
-        output.object(&json::Row::new(NAME, &outcome))
+        output.object(&table::Row::new(NAME, &outcome))
     }
 
     /// A program that fails costs two columns; what else goes wrong ends all.

@@ -5,11 +5,9 @@
 //! by [`callgrind`].
 
 mod callgrind;
-mod child;
+pub(crate) mod child;
 mod counts;
-pub(crate) mod error;
 mod job;
-mod json;
 pub(crate) mod subject;
 mod table;
 mod training;
@@ -68,7 +66,7 @@ pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure
 }
 
 fn show(subject: Subject, outcome: &Outcome, output: Output) -> Result<(), Failure> {
-    output.object(&json::Row::new(subject.name(), outcome))?;
+    output.object(&table::Row::new(subject.name(), outcome))?;
     output.text(&match outcome {
         Outcome::Measured(figure) => table::line(figure, output),
         Outcome::Skipped { what, why } => table::skipped(what, why, output),

@@ -9,10 +9,10 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::child;
-use super::error::ChildError;
 use super::job::{Job, Way};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::measure::bench::child::ChildError;
 
 /// Trains in all ways, in turns, and tells the rates of each and what several nodes cost.
 pub(super) fn measure(

@@ -4,7 +4,6 @@
 //! as soon as it is done, [`json`] the same for programs, [`picture`] draws speed-up and traffic.
 
 mod crew;
-mod json;
 mod picture;
 mod tables;
 
@@ -31,12 +30,12 @@ pub(crate) fn run(args: &SimulateArgs, interrupt: &Interrupt) -> Result<(), Fail
     let mut statements = Vec::new();
     crew::simulate_all(&wanted, interrupt, |task, results| {
         for (run, figures) in results {
-            output.object(&json::Row::new(run, figures, speed_up(results, run, figures)))?;
+            output.object(&tables::Row::new(run, figures, speed_up(results, run, figures)))?;
         }
         output.text(&tables::of_task(task, results, output))?;
         let compared = paper::compare(results);
         for statement in &compared {
-            output.object(&json::Stated::new(statement))?;
+            output.object(&tables::Stated::new(statement))?;
         }
         output.text(&tables::beside_the_paper(&compared, output))?;
         statements.extend(compared);

@@ -4,7 +4,6 @@
 
 mod draw;
 pub(crate) mod error;
-mod shares;
 mod text;
 
 use std::ffi::OsString;

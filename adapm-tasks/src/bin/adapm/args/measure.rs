@@ -1,10 +1,18 @@
-//! What can be asked of the verb `simulate`.
+//! What can be asked of the verbs that compare, measure and show: demo, simulate, bench, check-net, trace.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use adapm_tasks::measure::bench::counts::Operation;
 use adapm_tasks::measure::simulate::{Contender, Machine, SimulateError, Task};
+use adapm_transport::group::launcher::seconds;
+use adapm_transport::net::Kind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
+
+use crate::args::launch::transport;
+use crate::args::{ProcessArgs, at_least_one, epochs};
+use crate::measure::bench::subject::Subject;
 
 #[derive(Debug, Args)]
 #[command(after_help = SIMULATE_EXAMPLES, args_override_self = true)]
@@ -180,3 +188,161 @@ Examples:
   adapm simulate --task kge --nodes 8,64 --svg PLOTS  one of them, as a picture
   adapm simulate --machine ethernet --workers 8       on rented machines
   adapm simulate --task mf --bandwidth 1 --json       for programs";
+
+#[derive(Debug, Args)]
+#[command(after_help = BENCH_EXAMPLES, args_override_self = true)]
+pub(crate) struct BenchArgs {
+    /// What to measure [default: all]
+    #[arg(value_name = "GROUP", value_parser = subject())]
+    subjects: Vec<Subject>,
+    /// Small sizes, few runs
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Links between nodes to measure, separated by commas [default: all that are built in]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = transport())]
+    transport: Vec<Kind>,
+    /// Print one JSON object per metric; the table goes to stderr
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Do one operation only, for callgrind
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) operation: Option<Operation>,
+    /// How often
+    #[arg(long, value_name = "COUNT", hide = true, default_value_t = 1)]
+    pub(crate) times: u64,
+}
+
+impl BenchArgs {
+    /// What to measure, each once, in the order of the list.
+    pub(crate) fn subjects(&self) -> Vec<Subject> {
+        Subject::all().filter(|subject| self.subjects.is_empty() || self.subjects.contains(subject)).collect()
+    }
+
+    /// The links between nodes to measure.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        Kind::available().filter(|kind| self.transport.is_empty() || self.transport.contains(kind)).collect()
+    }
+}
+
+fn subject() -> impl TypedValueParser<Value = Subject> {
+    PossibleValuesParser::new(Subject::all().map(Subject::name).collect::<Vec<_>>())
+        .map(|name| name.parse().expect("one of the names"))
+}
+
+const BENCH_EXAMPLES: &str = "\
+Groups:
+  access    local pull and push
+  workers   two of them
+  signals   intent, clock
+  remote    keys of another node
+  moves     relocation, replicas
+  rest      nothing happens
+  memory    bytes of copies
+  counts    what repeats from run to run: messages, bytes, and, if valgrind is
+            installed, instructions and allocations (by callgrind)
+  kge, mf, wv  training with plain arrays, on one node, and on several
+            processes over TCP
+
+Each metric stands beside its floor, what it would be without a parameter manager, measured in turns in the same run, and \
+beside what AdaPM in C++ reached once on a machine of this kind. Leave the machine alone meanwhile. Training takes FB15k-237 \
+and Wikipedia text from $ADAPM_DATA (kge/FB15k-237, wv/enwiki-2018.txt) if they are there, else generated data.
+
+Examples:
+  adapm bench                       everything
+  adapm bench access --quick        local access, small sizes
+  adapm bench remote --transport tcp,unix
+  adapm bench counts --quick        instructions, allocations, messages, bytes
+  adapm bench kge --json            for programs";
+
+#[derive(Debug, Args)]
+#[command(after_help = CHECK_NET_EXAMPLES, args_override_self = true)]
+pub(crate) struct CheckNetArgs {
+    /// Number of processes [default: as the launcher says]
+    #[arg(long, value_name = "N", value_parser = super::at_least_one)]
+    pub(crate) nodes: Option<usize>,
+    /// Time to measure for, all pairs together
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) seconds: Duration,
+    /// Print one JSON object; tables go to stderr
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) processes: ProcessArgs,
+}
+
+const CHECK_NET_EXAMPLES: &str = "\
+Every pair of nodes is measured alone, in both directions: small messages for round trips, 64 KiB messages for bandwidth, over \
+the transport that a run would use.
+
+Examples:
+  adapm launch --nodes 4 -- check-net
+  adapm launch --hosts ann,bob --transport zmq -- check-net --json
+  srun -N4 adapm check-net --token-file TOKEN";
+
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub(crate) struct DemoArgs {
+    /// Nodes, all in this process
+    #[arg(long, value_name = "N", default_value_t = NODES, value_parser = at_least_one)]
+    pub(crate) nodes: usize,
+    /// Passes over the training data of each task [default: kge 4, mf 8, wv 3]
+    #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
+    pub(crate) epochs: Option<u32>,
+    /// Length of a vector of each task [default: kge 64, mf 8, wv 32]
+    #[arg(long, value_name = "N")]
+    pub(crate) dim: Option<usize>,
+    /// Seed of initial values, order of the data and negatives
+    #[arg(long, value_name = "N", default_value_t = SEED)]
+    pub(crate) seed: u64,
+}
+
+impl DemoArgs {
+    /// What `adapm` without arguments shows.
+    pub(crate) fn default_values() -> Self {
+        Self { nodes: NODES, epochs: None, dim: None, seed: SEED }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Trace")]
+pub(crate) struct TraceKeysArgs {
+    /// Write what happens to some keys while training to FILE, for `adapm trace`; each of several processes to FILE.n0, FILE.n1, ...
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace_keys: Option<PathBuf>,
+    /// Keys of --trace-keys: key:N, or by name, in kge entity:NAME and relation:NAME, in mf row:ID and column:ID, in wv word:WORD and
+    /// output:WORD (its output vector) [default: five from the most frequent to a typical one]
+    #[arg(long, value_name = "KEY,...", requires = "trace_keys")]
+    pub(crate) trace: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = TRACE_EXAMPLES, args_override_self = true)]
+pub(crate) struct TraceArgs {
+    /// Trace of a run, or FILE of which processes have written FILE.n0, FILE.n1, ...; or several such parts
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Draw it to OUT: a panel for each key, a row for each node
+    #[arg(long, value_name = "OUT")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Show it from here on, in seconds since the start
+    #[arg(long, value_name = "SECONDS", value_parser = moment, allow_negative_numbers = true)]
+    pub(crate) from: Option<f64>,
+    /// Show it up to here
+    #[arg(long, value_name = "SECONDS", value_parser = moment, allow_negative_numbers = true)]
+    pub(crate) until: Option<f64>,
+}
+
+fn moment(text: &str) -> Result<f64, &'static str> {
+    let seconds: Option<f64> =
+        text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
+    seconds.ok_or("give seconds since the start, 0 or more")
+}
+
+const TRACE_EXAMPLES: &str = "\
+Examples:
+  adapm train kge --nodes 4 --epochs 2 --trace-keys run.trace
+  adapm trace run.trace
+  adapm trace run.trace --svg run.svg --from 0.5 --until 0.7";
+
+const NODES: usize = 4;
+const SEED: u64 = 1;
