@@ -49,7 +49,6 @@ mod order;
 pub(crate) mod prior;
 mod ranking;
 mod reader;
-mod report;
 mod rescal;
 mod step;
 pub(crate) mod task;
@@ -61,9 +60,9 @@ pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, LossKind, ModelKind, Negatives, TrainConfig};
 pub use graph::{Graph, GraphCounts, GraphFiles, GraphForm, GraphOptions, GraphSource, Names, Triple};
 pub use ranking::frequency_baseline;
-pub use report::{EpochReport, EvalReport, Progress, Stage, TrainReport};
+
 pub use task::{KEY_KINDS, traced_keys};
-pub use training::{evaluate, evaluate_in_group, train, train_in_group};
+pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, train_in_group};
 
 pub use crate::data::triples::ColumnOrder;
 pub use crate::run::{

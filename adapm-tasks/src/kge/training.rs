@@ -20,15 +20,16 @@ use crate::kge::order::Parts;
 use crate::kge::prior::{Chosen, Prior, Weighing};
 use crate::kge::ranking::{Ranking, frequency_baseline};
 use crate::kge::reader::Uses;
-use crate::kge::report::{EvalReport, Observed, Progress, TrainReport};
 use crate::kge::task::Embeddings;
-use crate::metric::RankMetrics;
+use crate::metric::{Rank, RankMetrics};
 use crate::run::agreement::{self, Opening, or_default};
 use crate::run::config::{Settings, Split};
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
 use crate::run::kept::Kept;
+use crate::run::observer::{Epoch, Observer};
 use crate::run::peers::Peers;
+use crate::run::stats::ManagerStats;
 use crate::run::training::{Evaluation, Run};
 
 /// Trains embeddings of `graph`. Raising `stop` ends the run within a chunk, with the results so far.
@@ -39,10 +40,10 @@ use crate::run::training::{Evaluation, Run};
 pub fn train(
     graph: &Graph,
     config: &TrainConfig,
-    progress: &dyn Progress,
+    observer: &dyn Observer<RankMetrics>,
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
-    train_as(graph, config, &Peers::alone(), progress, stop)
+    train_as(graph, config, &Peers::alone(), observer, stop)
 }
 
 /// Trains with all nodes in this process, or as the node that `peers` say.
@@ -50,7 +51,7 @@ pub(crate) fn train_as(
     graph: &Graph,
     config: &TrainConfig,
     peers: &Peers<'_>,
-    progress: &dyn Progress,
+    observer: &dyn Observer<RankMetrics>,
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let config = &TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
@@ -67,13 +68,12 @@ pub(crate) fn train_as(
     let priors = (config.prior && is_selected).then(|| [Prior::new(graph), Prior::new(whole)]);
     let chosen = Chosen::default();
     let task = Embeddings { graph, config, parts: &parts, sizes, priors: priors.as_ref(), chosen: &chosen };
-    let observer = Observed(progress);
-    let run = Run { task: &task, settings, agreed, crew, observer: &observer, stop };
+    let run = Run { task: &task, settings, agreed, crew, observer, stop };
     let trained = run.train()?;
     let has_valid = trained.epochs.iter().any(|epoch| epoch.valid.is_some());
     let judged = trained.test.map(|_| Split::Test).or(has_valid.then_some(Split::Valid));
     Ok(TrainReport {
-        epochs: trained.epochs.into_iter().map(Into::into).collect(),
+        epochs: trained.epochs,
         chosen_epoch: trained.chosen_epoch,
         test: trained.test,
         test_seconds: trained.test_seconds,
@@ -117,10 +117,10 @@ pub fn evaluate(
     graph: &Graph,
     checkpoint: &Checkpoint,
     config: &EvalConfig,
-    progress: &dyn Progress,
+    observer: &dyn Observer<RankMetrics>,
     stop: &AtomicBool,
 ) -> Result<EvalReport, TaskError> {
-    evaluate_as(graph, checkpoint, config, &Peers::alone(), progress, stop)
+    evaluate_as(graph, checkpoint, config, &Peers::alone(), observer, stop)
 }
 
 /// Evaluates with all nodes in this process, or as the node that `peers` say.
@@ -129,7 +129,7 @@ pub(crate) fn evaluate_as(
     checkpoint: &Checkpoint,
     config: &EvalConfig,
     peers: &Peers<'_>,
-    progress: &dyn Progress,
+    observer: &dyn Observer<RankMetrics>,
     stop: &AtomicBool,
 ) -> Result<EvalReport, TaskError> {
     let config = EvalConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
@@ -146,8 +146,7 @@ pub(crate) fn evaluate_as(
     let (prior, weight) = (Prior::new(graph), checkpoint.weight);
     let examination = Ranking::new(graph, split, model, shape, reciprocal);
     let examination = &examination.weighing(Weighing::by(&prior, weight));
-    let evaluation =
-        Evaluation { examination, shape: shape.groups(), crew, observer: &Observed(progress), stop };
+    let evaluation = Evaluation { examination, shape: shape.groups(), crew, observer, stop };
     let evaluated = evaluation.run(kept.initial())?;
     let ranks = Ranking::ranks(&evaluated.answers, 0);
     Ok(EvalReport {
@@ -176,11 +175,11 @@ pub fn train_in_group(
     graph: &Graph,
     config: &TrainConfig,
     group: &Arc<Group>,
-    progress: &dyn Progress,
+    observer: &dyn Observer<RankMetrics>,
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let peers = Peers::of(group);
-    peers.told_of(|| train_as(graph, config, &peers, progress, stop))
+    peers.told_of(|| train_as(graph, config, &peers, observer, stop))
 }
 
 /// [`evaluate`](crate::kge::evaluate) as one node of `group`; collective. The report is the same on all nodes.
@@ -194,11 +193,11 @@ pub fn evaluate_in_group(
     checkpoint: &Checkpoint,
     config: &EvalConfig,
     group: &Arc<Group>,
-    progress: &dyn Progress,
+    observer: &dyn Observer<RankMetrics>,
     stop: &AtomicBool,
 ) -> Result<EvalReport, TaskError> {
     let peers = Peers::of(group);
-    peers.told_of(|| evaluate_as(graph, checkpoint, config, &peers, progress, stop))
+    peers.told_of(|| evaluate_as(graph, checkpoint, config, &peers, observer, stop))
 }
 
 /// The graph with some of its training triples as valid, a pure function of the seed: as many as are to be held back, never the last one
@@ -304,6 +303,66 @@ fn describe(graph: &Graph) -> String {
     format!(
         "{train} + {valid} + {test} triples of {entities} entities and {relations} relations ({digest:016x})"
     )
+}
+
+/// Result of a training run, complete or stopped: the same on all nodes if they are processes, but for `checkpoint`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TrainReport {
+    /// Every finished epoch.
+    pub epochs: Vec<Epoch<RankMetrics>>,
+    /// The epoch whose parameters are in `checkpoint`: best on valid; without evaluation the last; 0 = initial values.
+    pub chosen_epoch: u32,
+    /// Figures on test with the chosen parameters; `None` without evaluation, without test triples, or if stopped.
+    pub test: Option<RankMetrics>,
+    /// Seconds of the evaluation of test.
+    pub test_seconds: f64,
+    /// Figures of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline)) on the same triples: on test, or
+    /// on valid if that alone was evaluated; `None` if neither was.
+    pub baseline: Option<RankMetrics>,
+    /// How much frequency counts beside the vectors, as was best on valid ([`TrainConfig::prior`](crate::kge::TrainConfig::prior)).
+    pub frequency_weight: f32,
+    /// The manager's counts of training, evaluation not counted.
+    pub stats: ManagerStats,
+    /// Parameters of the chosen epoch, if [`TrainConfig::checkpoint`](crate::kge::TrainConfig::checkpoint) asks for them; on
+    /// node 0 only if nodes are processes.
+    pub checkpoint: Option<Checkpoint>,
+    /// The stop flag ended the run early.
+    pub stopped: bool,
+    /// Training triples that were held back to select the epoch on, as there was no valid set: their figures are those of valid.
+    pub held_back: usize,
+    /// Nodes that took part.
+    pub nodes: usize,
+    /// Workers per node that took part.
+    pub workers: usize,
+    /// Triples of a step: of a chunk, or one if negatives are independent.
+    pub chunk: usize,
+    /// Negatives of a chunk (shared), or of each side of a triple (independent).
+    pub negatives: usize,
+}
+
+/// Result of an evaluation, the same on all nodes if they are processes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EvalReport {
+    /// The figures.
+    pub metrics: RankMetrics,
+    /// Those of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline)).
+    pub baseline: RankMetrics,
+    /// How much frequency counts beside the vectors, as the checkpoint says.
+    pub frequency_weight: f32,
+    /// Two ranks per triple, in the order of the triples: first of the object, then of the subject. Empty if stopped.
+    pub ranks: Vec<Rank>,
+    /// Seconds it took.
+    pub seconds: f64,
+    /// The manager's counts.
+    pub stats: ManagerStats,
+    /// The stop flag ended the evaluation early: no figures.
+    pub stopped: bool,
+    /// Nodes that took part.
+    pub nodes: usize,
+    /// Workers per node that took part.
+    pub workers: usize,
 }
 
 #[cfg(test)]

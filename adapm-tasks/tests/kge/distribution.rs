@@ -20,7 +20,7 @@ fn every_system_trains_on_three_nodes() {
             let report = run(&graph, &config).unwrap_or_else(|error| panic!("{system} {negatives}: {error}"));
             let losses = [report.epochs[0].loss, report.epochs[1].loss];
             assert!(losses[1] < losses[0], "{system} {negatives}: {losses:?}");
-            assert_eq!(report.epochs[1].triples, graph.train().len() as u64, "{system}");
+            assert_eq!(report.epochs[1].examples, graph.train().len() as u64, "{system}");
             assert!(report.test.is_some() && report.stats.bytes_sent > 0, "{system}");
         }
     }

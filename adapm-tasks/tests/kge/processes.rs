@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use adapm_core::NodeId;
 use adapm_tasks::System;
 use adapm_tasks::kge::{
-    ConfigError, Disagreement, EpochReport, EvalConfig, Graph, ModelKind, NoProgress, Progress, TaskError,
-    TrainConfig, TrainReport, evaluate, evaluate_in_group, train_in_group,
+    ConfigError, Disagreement, EvalConfig, Graph, ModelKind, NoProgress, TaskError, TrainConfig, TrainReport,
+    evaluate, evaluate_in_group, train_in_group,
 };
+use adapm_tasks::metric::RankMetrics;
+use adapm_tasks::run::{Epoch, Observer};
 
 use crate::group::as_each;
 use crate::{STEADY_DIM, graph, run, small};
@@ -42,11 +44,12 @@ fn processes_train_as_well_as_one_and_report_the_same() {
         assert_eq!((report.test, report.stats), (reports[0].test, reports[0].stats));
         assert_eq!(report.chosen_epoch, reports[0].chosen_epoch);
         let told = |report: &TrainReport| {
-            let of = |epoch: &EpochReport| (epoch.loss, epoch.valid, epoch.triples, epoch.epoch_stats);
+            let of =
+                |epoch: &Epoch<RankMetrics>| (epoch.loss, epoch.valid, epoch.examples, epoch.epoch_stats);
             report.epochs.iter().map(of).collect::<Vec<_>>()
         };
         assert_eq!(told(report), told(&reports[0]));
-        assert_eq!(report.epochs[9].triples, graph.train().len() as u64);
+        assert_eq!(report.epochs[9].examples, graph.train().len() as u64);
     }
     let accesses = |report: &TrainReport| {
         let stats = &report.stats;
@@ -103,8 +106,8 @@ fn ranks_are_the_same_in_any_number_of_processes() {
 /// Raises its flag when an epoch is over.
 struct StopAfter<'a>(u32, &'a AtomicBool);
 
-impl Progress for StopAfter<'_> {
-    fn epoch(&self, report: &EpochReport) {
+impl Observer<RankMetrics> for StopAfter<'_> {
+    fn epoch(&self, report: &Epoch<RankMetrics>) {
         if report.epoch == self.0 {
             self.1.store(true, Ordering::Relaxed);
         }
@@ -117,7 +120,7 @@ fn a_stop_raised_in_one_process_ends_all_with_their_results() {
     let reports = as_each("stop", 3, |node, group| {
         let stop = AtomicBool::new(false);
         let stopper = StopAfter(2, &stop);
-        let progress: &dyn Progress = if node == 1 { &stopper } else { &NoProgress };
+        let progress: &dyn Observer<RankMetrics> = if node == 1 { &stopper } else { &NoProgress };
         train_in_group(&graph, &config, group, progress, &stop).expect("a stop is no failure")
     });
     for report in &reports {
@@ -178,8 +181,8 @@ fn training_that_diverges_ends_all_with_the_same_reason() {
 /// Panics when an epoch is over.
 struct Panics;
 
-impl Progress for Panics {
-    fn epoch(&self, _: &EpochReport) {
+impl Observer<RankMetrics> for Panics {
+    fn epoch(&self, _: &Epoch<RankMetrics>) {
         panic::panic_any("of the test");
     }
 }
@@ -189,7 +192,7 @@ fn a_node_that_panics_is_named_by_the_others() {
     let (graph, config) = (Graph::families(1, 3), config(|config| config.epochs = 1000));
     let texts = as_each("panic", 3, |node, group| {
         let stop = AtomicBool::new(false);
-        let progress: &dyn Progress = if node == 0 { &Panics } else { &NoProgress };
+        let progress: &dyn Observer<RankMetrics> = if node == 0 { &Panics } else { &NoProgress };
         let train = || train_in_group(&graph, &config, group, progress, &stop).map(drop);
         train().expect_err("n0 panics").to_string()
     });

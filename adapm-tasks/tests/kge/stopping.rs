@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adapm_tasks::System;
-use adapm_tasks::kge::{EpochReport, NoProgress, Progress, Stage, train};
+use adapm_tasks::kge::{NoProgress, train};
+use adapm_tasks::metric::RankMetrics;
+use adapm_tasks::run::{Epoch, Observer, Split};
 
 use crate::{graph, small};
 
@@ -12,8 +14,8 @@ struct StopAfter<'a> {
     stop: &'a AtomicBool,
 }
 
-impl Progress for StopAfter<'_> {
-    fn epoch(&self, report: &EpochReport) {
+impl Observer<RankMetrics> for StopAfter<'_> {
+    fn epoch(&self, report: &Epoch<RankMetrics>) {
         if report.epoch == self.epoch {
             self.stop.store(true, Ordering::Relaxed);
         }
@@ -22,11 +24,9 @@ impl Progress for StopAfter<'_> {
 
 struct StopInEvaluation<'a>(&'a AtomicBool);
 
-impl Progress for StopInEvaluation<'_> {
-    fn stage(&self, stage: Stage) {
-        if matches!(stage, Stage::Evaluating(..)) {
-            self.0.store(true, Ordering::Relaxed);
-        }
+impl Observer<RankMetrics> for StopInEvaluation<'_> {
+    fn evaluating(&self, _: Split, _: u64, _: u64) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

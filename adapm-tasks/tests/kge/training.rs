@@ -17,10 +17,10 @@ fn loss_falls_and_the_planted_structure_is_found() {
     let best = report.epochs.iter().max_by(|a, b| mrr_of(a).total_cmp(&mrr_of(b))).expect("epochs");
     assert_eq!(mrr_of(best), mrr_of(&report.epochs[report.chosen_epoch as usize - 1]));
     let triples = graph.train().len() as u64;
-    assert!(report.epochs.iter().all(|epoch| epoch.triples == triples));
+    assert!(report.epochs.iter().all(|epoch| epoch.examples == triples));
 }
 
-fn mrr_of(epoch: &adapm_tasks::kge::EpochReport) -> f64 {
+fn mrr_of(epoch: &adapm_tasks::run::Epoch<adapm_tasks::metric::RankMetrics>) -> f64 {
     epoch.valid.expect("each epoch was evaluated").mrr
 }
 

@@ -11,7 +11,6 @@ use super::*;
 use crate::kge::graph::Triple;
 use crate::kge::model::{self, Model, Shape};
 use crate::kge::prior::Weight;
-use crate::kge::report::{EpochReport, Stage};
 use crate::metric::RankMetrics;
 use crate::run::agreement::{Agreed, agree};
 use crate::run::circle::places;
@@ -19,7 +18,7 @@ use crate::run::config::ConfigError;
 use crate::run::error::TaskError;
 use crate::run::harness::{self, Ended, NODES, WORKERS, flags};
 use crate::run::kept::Kept;
-use crate::run::observer::{NoProgress, Observer};
+use crate::run::observer::{Epoch, NoProgress, Observer};
 use crate::run::peers::Peers;
 
 fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
@@ -41,7 +40,7 @@ fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
 /// Trains with a board for each node; `progress` and `stops` are those of each.
 fn train(
     config: &TrainConfig,
-    progress: &[&dyn Progress; NODES],
+    progress: &[&dyn Observer<RankMetrics>; NODES],
     stops: &[AtomicBool],
 ) -> Vec<Ended<RankMetrics>> {
     train_each(&[config; NODES], progress, stops)
@@ -50,7 +49,7 @@ fn train(
 /// Trains with configurations that may differ, which processes that have agreed do not.
 fn train_each(
     configs: &[&TrainConfig; NODES],
-    progress: &[&dyn Progress; NODES],
+    progress: &[&dyn Observer<RankMetrics>; NODES],
     stops: &[AtomicBool],
 ) -> Vec<Ended<RankMetrics>> {
     let graph = &Graph::families(1, 4);
@@ -64,15 +63,13 @@ fn train_each(
         priors: None,
         chosen: &chosen,
     });
-    let observed = progress.map(Observed);
-    let observers = [0, 1, 2].map(|node| &observed[node] as &dyn Observer<RankMetrics>);
-    harness::train_each(&[0, 1, 2].map(|node| &tasks[node]), settings(configs[0], graph), &observers, stops)
+    harness::train_each(&[0, 1, 2].map(|node| &tasks[node]), settings(configs[0], graph), progress, stops)
 }
 
 #[test]
 fn all_processes_decide_the_same_and_report_totals() {
     let config = config(|_| {});
-    let progress: [&dyn Progress; NODES] = [&NoProgress; NODES];
+    let progress: [&dyn Observer<RankMetrics>; NODES] = [&NoProgress; NODES];
     let ended = train(&config, &progress, &flags());
     let triples = Graph::families(1, 4).train.len() as u64;
     for process in &ended {
@@ -95,7 +92,7 @@ fn all_processes_decide_the_same_and_report_totals() {
 #[test]
 fn parts_of_processes_make_up_the_parameters_of_one() {
     let config = config(|config| config.epochs = 0);
-    let progress: [&dyn Progress; NODES] = [&NoProgress; NODES];
+    let progress: [&dyn Observer<RankMetrics>; NODES] = [&NoProgress; NODES];
     let ended = train(&config, &progress, &flags());
     let graph = Graph::families(1, 4);
     let model = Model { kind: config.model, dim: config.dim };
@@ -144,8 +141,8 @@ fn parts_of_processes_make_up_the_parameters_of_one() {
 /// Raises its flag when the epoch is over.
 struct StopAfter<'a>(u32, &'a AtomicBool);
 
-impl Progress for StopAfter<'_> {
-    fn epoch(&self, report: &EpochReport) {
+impl Observer<RankMetrics> for StopAfter<'_> {
+    fn epoch(&self, report: &Epoch<RankMetrics>) {
         if report.epoch == self.0 {
             self.1.store(true, Ordering::Relaxed);
         }
@@ -155,11 +152,9 @@ impl Progress for StopAfter<'_> {
 /// Raises its flag in the middle of a ranking.
 struct StopInRanking<'a>(&'a AtomicBool);
 
-impl Progress for StopInRanking<'_> {
-    fn stage(&self, stage: Stage) {
-        if matches!(stage, Stage::Evaluating(..)) {
-            self.0.store(true, Ordering::Relaxed);
-        }
+impl Observer<RankMetrics> for StopInRanking<'_> {
+    fn evaluating(&self, _: Split, _: u64, _: u64) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -167,7 +162,7 @@ impl Progress for StopInRanking<'_> {
 fn a_stop_raised_in_one_process_ends_all_at_the_same_point() {
     let stops = flags();
     let stopper = StopAfter(2, &stops[1]);
-    let progress: [&dyn Progress; NODES] = [&NoProgress, &stopper, &NoProgress];
+    let progress: [&dyn Observer<RankMetrics>; NODES] = [&NoProgress, &stopper, &NoProgress];
     for process in train(&config(|config| config.epochs = 1000), &progress, &stops) {
         assert_eq!(process.epochs.len(), 2);
         assert!(process.epochs[1].valid.is_some() && process.chosen.is_some());
@@ -177,7 +172,7 @@ fn a_stop_raised_in_one_process_ends_all_at_the_same_point() {
 
     let stops = flags();
     let stopper = StopInRanking(&stops[2]);
-    let progress: [&dyn Progress; NODES] = [&NoProgress, &NoProgress, &stopper];
+    let progress: [&dyn Observer<RankMetrics>; NODES] = [&NoProgress, &NoProgress, &stopper];
     let config = config(|config| config.valid_every = Some(2));
     for process in train(&config, &progress, &stops) {
         // Some share of the ranks may be complete, but the next epoch is not.
@@ -188,7 +183,7 @@ fn a_stop_raised_in_one_process_ends_all_at_the_same_point() {
 #[test]
 fn training_that_diverges_in_one_process_ends_all_with_the_same_reason() {
     let stops = flags();
-    let progress: [&dyn Progress; NODES] = [&NoProgress; NODES];
+    let progress: [&dyn Observer<RankMetrics>; NODES] = [&NoProgress; NODES];
     let sound = config(|config| config.epochs = 1000);
     // No update of such a rate is pushed: nobody else sees a number that is none.
     let diverging = TrainConfig { learning_rate: f32::INFINITY, ..sound.clone() };
@@ -204,15 +199,15 @@ fn training_that_diverges_in_one_process_ends_all_with_the_same_reason() {
 /// Panics when an epoch is over.
 struct Panics;
 
-impl Progress for Panics {
-    fn epoch(&self, _: &EpochReport) {
+impl Observer<RankMetrics> for Panics {
+    fn epoch(&self, _: &Epoch<RankMetrics>) {
         panic::panic_any("of the test");
     }
 }
 
 #[test]
 fn a_panic_in_one_process_leaves_no_other_waiting() {
-    let progress: [&dyn Progress; NODES] = [&NoProgress, &NoProgress, &Panics];
+    let progress: [&dyn Observer<RankMetrics>; NODES] = [&NoProgress, &NoProgress, &Panics];
     let config = config(|config| config.epochs = 1000);
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| train(&config, &progress, &flags()).len()));
     let payload = outcome.expect_err("the panic comes out in the end");

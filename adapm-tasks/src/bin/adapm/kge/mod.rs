@@ -1,9 +1,8 @@
 //! Knowledge graph embeddings on the command line: what is found in a graph, and figures over ranks, for people and for programs.
 
-use adapm_tasks::kge::{
-    EpochReport, Graph, GraphFiles, GraphOptions, GraphSource, Progress, Stage, Training,
-};
+use adapm_tasks::kge::{Graph, GraphFiles, GraphOptions, GraphSource};
 use adapm_tasks::metric::RankMetrics;
+use adapm_tasks::run::{Epoch, Observer, Split, TaskError, Training, Work};
 use serde::Serialize;
 
 use crate::args::Given;
@@ -24,29 +23,22 @@ const TASK: &str = "kge";
 
 pub(crate) const LABELS: Labels = Labels { examples: "triples", evaluating: "ranking", quality: "MRR" };
 
-impl Progress for Screen<'_> {
+impl Observer<RankMetrics> for Screen<'_> {
     fn training(&self, moment: &Training) {
         self.show_training(moment);
     }
 
-    fn stage(&self, stage: Stage) {
-        match stage {
-            Stage::Evaluating(split, done, all) => self.show_evaluating(split, done, all),
-            Stage::Working(work, done, all) => self.show_working(work, done, all),
-            _ => {}
-        }
+    fn evaluating(&self, split: Split, done: u64, all: u64) {
+        // Two queries a triple.
+        self.show_evaluating(split, 2 * done, 2 * all);
     }
 
-    fn epoch(&self, report: &EpochReport) {
-        self.show_epoch(&EpochDone {
-            epoch: report.epoch,
-            seconds: report.seconds,
-            loss: report.loss,
-            examples: report.triples,
-            valid: report.valid.map(|metrics| metrics.mrr),
-            evaluation_seconds: report.evaluation_seconds,
-            stats: report.epoch_stats,
-        });
+    fn working(&self, work: Work, done: u64, all: u64) {
+        self.show_working(work, done, all);
+    }
+
+    fn epoch(&self, epoch: &Epoch<RankMetrics>) {
+        self.show_epoch(&EpochDone::new(epoch, |metrics| metrics.mrr));
     }
 }
 
@@ -59,7 +51,7 @@ fn graph(args: &DataArgs) -> Result<Graph, Failure> {
     if path.is_dir() && args.data_seed != DATA_SEED {
         return Err(Failure::SeedOfFolder(path));
     }
-    Graph::load_with(&path, &options).map_err(|error| adapm_tasks::run::TaskError::Data(error).into())
+    Graph::load_with(&path, &options).map_err(|error| TaskError::Data(error).into())
 }
 
 /// Adds what the data is and what was found in it, with the flags that chose it.
