@@ -10,6 +10,7 @@ mod data;
 mod files;
 mod harness;
 mod interrupted;
+mod json;
 mod launch;
 mod messages;
 mod nodes;
