@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use adapm_tasks::run::ManagerStats;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::args::{Given, Settings};
@@ -53,6 +53,11 @@ impl From<&ManagerStats> for Manager {
             hops_mean: stats.hops_mean(),
         }
     }
+}
+
+/// Writes what the parameter manager did among other fields.
+pub(crate) fn manager<S: Serializer>(stats: &ManagerStats, serializer: S) -> Result<S::Ok, S::Error> {
+    Manager::from(stats).serialize(serializer)
 }
 
 /// One epoch: its training alone.
@@ -117,38 +122,8 @@ pub(crate) struct Run<'a, O> {
     #[serde(flatten)]
     pub(crate) own: O,
     #[serde(flatten)]
-    pub(crate) outcome: Outcome,
+    pub(crate) summary: &'a Summary,
     pub(crate) saved: Option<String>,
-}
-
-/// What came out of a training run that all tasks have.
-#[derive(Serialize)]
-pub(crate) struct Outcome {
-    nodes: usize,
-    workers: usize,
-    epochs: u32,
-    epoch_seconds: Vec<f64>,
-    /// Of the last epoch, mean over examples.
-    loss: Option<f64>,
-    chosen_epoch: u32,
-    #[serde(flatten)]
-    manager: Manager,
-    stopped: bool,
-}
-
-impl From<&Summary> for Outcome {
-    fn from(summary: &Summary) -> Self {
-        Self {
-            nodes: summary.nodes,
-            workers: summary.workers,
-            epochs: summary.epochs,
-            epoch_seconds: summary.seconds.clone(),
-            loss: summary.loss,
-            chosen_epoch: summary.chosen,
-            manager: Manager::from(&summary.stats),
-            stopped: summary.stopped,
-        }
-    }
 }
 
 /// An evaluation; `own` is what is the task's.

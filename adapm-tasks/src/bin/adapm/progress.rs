@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use adapm_tasks::run::{Epoch, ManagerStats, Split, Training, Work};
+use adapm_tasks::run::{Epoch, ManagerStats, Observer, Split, Training, Work};
 
 use crate::failure::Failure;
 use crate::format;
@@ -35,6 +35,15 @@ pub(crate) struct Labels {
     pub(crate) quality: &'static str,
 }
 
+/// The figures of a task, as a screen shows them.
+pub(crate) trait Figure {
+    /// What an evaluation counts for an item.
+    const COUNTED: u64 = 1;
+
+    /// The one by which an epoch is judged.
+    fn figure(&self) -> f64;
+}
+
 /// An epoch that is over, of whatever task.
 #[derive(Clone, Debug)]
 pub(crate) struct EpochDone {
@@ -52,14 +61,13 @@ pub(crate) struct EpochDone {
 }
 
 impl EpochDone {
-    /// What `epoch` came to, of whose figures `quality` takes the one that counts.
-    pub(crate) fn new<F>(epoch: &Epoch<F>, quality: impl Fn(&F) -> f64) -> Self {
+    fn new<F: Figure>(epoch: &Epoch<F>) -> Self {
         Self {
             epoch: epoch.epoch,
             seconds: epoch.seconds,
             loss: epoch.loss,
             examples: epoch.examples,
-            valid: epoch.valid.as_ref().map(quality),
+            valid: epoch.valid.as_ref().map(F::figure),
             evaluation_seconds: epoch.evaluation_seconds,
             stats: epoch.epoch_stats,
         }
@@ -134,68 +142,6 @@ impl<'a> Screen<'a> {
         self.painter.show(&Moment::Waiting(what.to_owned()));
     }
 
-    /// Shows a moment of training.
-    pub(crate) fn show_training(&self, moment: &Training) {
-        // Where nobody knows how many epochs there will be, the bar is that of one.
-        let (epochs, before) =
-            if moment.may_end_early { (1, 0) } else { (moment.epochs, moment.epoch.saturating_sub(1)) };
-        let all = u64::from(epochs) * moment.total;
-        let done = u64::from(before) * moment.total + moment.done;
-        let since = Duration::from_secs_f64(moment.seconds);
-        let began = || Instant::now().checked_sub(since).unwrap_or_else(Instant::now);
-        let started = self.started.get_or_init(began);
-        let (elapsed, epochs, end) = if moment.may_end_early {
-            (since, format!(" of at most {}", moment.epochs), "ends in")
-        } else {
-            (started.elapsed(), format!("/{}", moment.epochs), "ETA")
-        };
-        let eta = remaining(elapsed, done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
-        let mut beside = vec![format!("epoch {}{epochs}", moment.epoch)];
-        // Some tasks know the loss at the end of an epoch only.
-        if !moment.loss.is_nan() {
-            beside.push(format!("loss {:.4}", moment.loss));
-        }
-        beside.push(format!("{end} {eta}"));
-        let below = vec![
-            format!("{} {}/s", format::count(moment.throughput() as u64), self.labels.examples),
-            format!("local {}", format::share(moment.stats.local_share())),
-            format!("sent {}", format::bytes(moment.stats.bytes_sent)),
-        ];
-        self.show(done, all, beside, below);
-    }
-
-    /// Shows a moment of an evaluation.
-    pub(crate) fn show_evaluating(&self, split: Split, done: u64, all: u64) {
-        let (what, split) = (self.labels.evaluating, split.name());
-        self.show(done, all, vec![format!("{what} {split}"), of(done, all)], Vec::new());
-    }
-
-    /// Shows a moment of other work.
-    pub(crate) fn show_working(&self, work: Work, done: u64, all: u64) {
-        let beside = match work {
-            Work::Initializing => vec!["initialising parameters".to_owned(), of(done, all)],
-            Work::Selecting => {
-                vec!["choosing the epochs on cells left out".to_owned(), format!("epoch {done}")]
-            }
-            Work::Dividing => vec!["dividing the data among workers".to_owned()],
-            Work::Settling => vec!["placing parameters".to_owned()],
-            Work::Copying => vec!["copying the best parameters".to_owned(), of(done, all)],
-            _ => return,
-        };
-        self.show(done, all, beside, Vec::new());
-    }
-
-    /// Shows an epoch that is over.
-    pub(crate) fn show_epoch(&self, epoch: &EpochDone) {
-        self.open();
-        if self.lines {
-            let line = epoch_line(epoch, self.labels, self.output.width());
-            self.print(|| self.output.text(&format!("{line}\n")));
-        }
-        self.print(|| self.output.object(&json::Epoch::new(epoch, self.labels)));
-        self.tell_interrupt();
-    }
-
     /// Clears the screen and tells whether it failed.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         self.painter.show(&Moment::Over);
@@ -234,6 +180,68 @@ impl<'a> Screen<'a> {
         // Lines are for people: if stderr is closed, nobody misses them.
         self.painter.aside(|| drop(writeln!(io::stderr(), "{text}")));
         self.signs.printed();
+    }
+}
+
+impl<F: Figure> Observer<F> for Screen<'_> {
+    fn training(&self, moment: &Training) {
+        // Where nobody knows how many epochs there will be, the bar is that of one.
+        let (epochs, before) =
+            if moment.may_end_early { (1, 0) } else { (moment.epochs, moment.epoch.saturating_sub(1)) };
+        let all = u64::from(epochs) * moment.total;
+        let done = u64::from(before) * moment.total + moment.done;
+        let since = Duration::from_secs_f64(moment.seconds);
+        let began = || Instant::now().checked_sub(since).unwrap_or_else(Instant::now);
+        let started = self.started.get_or_init(began);
+        let (elapsed, epochs, end) = if moment.may_end_early {
+            (since, format!(" of at most {}", moment.epochs), "ends in")
+        } else {
+            (started.elapsed(), format!("/{}", moment.epochs), "ETA")
+        };
+        let eta = remaining(elapsed, done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
+        let mut beside = vec![format!("epoch {}{epochs}", moment.epoch)];
+        // Some tasks know the loss at the end of an epoch only.
+        if !moment.loss.is_nan() {
+            beside.push(format!("loss {:.4}", moment.loss));
+        }
+        beside.push(format!("{end} {eta}"));
+        let below = vec![
+            format!("{} {}/s", format::count(moment.throughput() as u64), self.labels.examples),
+            format!("local {}", format::share(moment.stats.local_share())),
+            format!("sent {}", format::bytes(moment.stats.bytes_sent)),
+        ];
+        self.show(done, all, beside, below);
+    }
+
+    fn evaluating(&self, split: Split, done: u64, all: u64) {
+        let (what, split) = (self.labels.evaluating, split.name());
+        let (done, all) = (F::COUNTED * done, F::COUNTED * all);
+        self.show(done, all, vec![format!("{what} {split}"), of(done, all)], Vec::new());
+    }
+
+    fn working(&self, work: Work, done: u64, all: u64) {
+        let beside = match work {
+            Work::Initializing => vec!["initialising parameters".to_owned(), of(done, all)],
+            Work::Selecting => {
+                vec!["choosing the epochs on cells left out".to_owned(), format!("epoch {done}")]
+            }
+            Work::Dividing => vec!["dividing the data among workers".to_owned()],
+            Work::Settling => vec!["placing parameters".to_owned()],
+            Work::Copying => vec!["copying the best parameters".to_owned(), of(done, all)],
+            _ => return,
+        };
+        self.show(done, all, beside, Vec::new());
+    }
+
+    fn epoch(&self, epoch: &Epoch<F>) {
+        let epoch = &EpochDone::new(epoch);
+        self.open();
+        if self.lines {
+            let line = epoch_line(epoch, self.labels, self.output.width());
+            self.print(|| self.output.text(&format!("{line}\n")));
+        }
+        self.print(|| self.output.object(&json::Epoch::new(epoch, self.labels)));
+        self.tell_interrupt();
     }
 }
 

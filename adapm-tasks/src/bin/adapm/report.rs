@@ -1,33 +1,41 @@
 //! The tables of a run, as far as they are the same whatever is trained or evaluated.
 
 use adapm_tasks::run::{Epoch, ManagerStats};
+use serde::Serialize;
 
 use crate::format;
+use crate::json;
 use crate::output::Output;
 use crate::processes::Processes;
 use crate::table::{Align, Table};
 
-/// What came out of a training run, but for its figures of merit.
-#[derive(Clone, Debug)]
+/// What came out of a training run, but for its figures of merit. With `--json` programs read it.
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Summary {
+    pub(crate) nodes: usize,
+    pub(crate) workers: usize,
     /// Epochs that were asked for.
     pub(crate) epochs: u32,
     /// Seconds of the training of each epoch that is over.
+    #[serde(rename = "epoch_seconds")]
     pub(crate) seconds: Vec<f64>,
     /// Of the last epoch that is over, mean over examples.
     pub(crate) loss: Option<f64>,
-    /// Seconds of all evaluations of valid.
-    pub(crate) valid_seconds: f64,
-    /// Seconds of the evaluation of test; `None` if there was none.
-    pub(crate) test_seconds: Option<f64>,
     /// The epoch whose parameters are kept.
+    #[serde(rename = "chosen_epoch")]
     pub(crate) chosen: u32,
     /// Whether it was chosen by its figures.
+    #[serde(skip)]
     pub(crate) is_selected: bool,
+    /// Seconds of all evaluations of valid.
+    #[serde(skip)]
+    pub(crate) valid_seconds: f64,
+    /// Seconds of the evaluation of test; `None` if there was none.
+    #[serde(skip)]
+    pub(crate) test_seconds: Option<f64>,
+    #[serde(flatten, serialize_with = "json::manager")]
     pub(crate) stats: ManagerStats,
     pub(crate) stopped: bool,
-    pub(crate) nodes: usize,
-    pub(crate) workers: usize,
 }
 
 /// Seconds of training of each epoch, and of all evaluations between them.

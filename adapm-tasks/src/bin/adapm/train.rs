@@ -218,7 +218,7 @@ fn train<T: Training>(
             data: T::source(&data),
             generated: T::is_generated(&data),
             own: T::object(&data, &config, &report),
-            outcome: json::Outcome::from(&summary),
+            summary: &summary,
             saved: outputs.saved("--save").map(|path| path.display().to_string()),
         })
     });

@@ -54,8 +54,7 @@ impl Job {
                 let mut config = config.clone();
                 config.system = Some(system);
                 let report = kge::train(graph, &config, screen, stop)?;
-                let seconds = report.epochs.iter().fold(0.0, |sum, epoch| sum + epoch.seconds);
-                (report.test.map(|test| test.mrr), seconds, report.stats)
+                (report.test.map(|test| test.mrr), seconds(&report.epochs), report.stats)
             }
             Task::Mf(ratings, config) => {
                 let mut config = config.clone();

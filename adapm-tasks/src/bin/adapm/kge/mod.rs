@@ -2,13 +2,13 @@
 
 use adapm_tasks::kge::{Graph, GraphFiles, GraphOptions, GraphSource};
 use adapm_tasks::metric::RankMetrics;
-use adapm_tasks::run::{Epoch, Observer, Split, TaskError, Training, Work};
+use adapm_tasks::run::TaskError;
 use serde::Serialize;
 
 use crate::args::Given;
 use crate::args::kge::DataArgs;
 use crate::failure::Failure;
-use crate::progress::{EpochDone, Labels, Screen};
+use crate::progress::{Figure, Labels};
 use crate::table::{Align, Table};
 use crate::{format, input};
 
@@ -23,22 +23,12 @@ const TASK: &str = "kge";
 
 pub(crate) const LABELS: Labels = Labels { examples: "triples", evaluating: "ranking", quality: "MRR" };
 
-impl Observer<RankMetrics> for Screen<'_> {
-    fn training(&self, moment: &Training) {
-        self.show_training(moment);
-    }
+impl Figure for RankMetrics {
+    /// Two queries a triple.
+    const COUNTED: u64 = 2;
 
-    fn evaluating(&self, split: Split, done: u64, all: u64) {
-        // Two queries a triple.
-        self.show_evaluating(split, 2 * done, 2 * all);
-    }
-
-    fn working(&self, work: Work, done: u64, all: u64) {
-        self.show_working(work, done, all);
-    }
-
-    fn epoch(&self, epoch: &Epoch<RankMetrics>) {
-        self.show_epoch(&EpochDone::new(epoch, |metrics| metrics.mrr));
+    fn figure(&self) -> f64 {
+        self.mrr
     }
 }
 

@@ -16,7 +16,7 @@ use crate::format;
 use crate::kge::Quality;
 use crate::processes::Processes;
 use crate::progress::{Labels, Screen};
-use crate::report::Summary;
+use crate::report::{self, Summary};
 use crate::train::{Common, Plan, Shared, Training};
 
 impl Training for TrainArgs {
@@ -142,11 +142,12 @@ impl Training for TrainArgs {
     }
 
     fn summary(&self, (report, epochs): &Self::Report) -> Summary {
+        let (seconds, valid_seconds) = report::seconds_of(&report.epochs);
         Summary {
             epochs: *epochs,
-            seconds: report.epochs.iter().map(|epoch| epoch.seconds).collect(),
+            seconds,
             loss: report.epochs.last().map(|epoch| epoch.loss),
-            valid_seconds: report.epochs.iter().fold(0.0, |sum, epoch| sum + epoch.evaluation_seconds),
+            valid_seconds,
             test_seconds: report.test.map(|_| report.test_seconds),
             chosen: report.chosen_epoch,
             is_selected: !self.training.no_eval && report.chosen_epoch > 0,

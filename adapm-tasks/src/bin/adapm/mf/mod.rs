@@ -1,14 +1,14 @@
 //! Matrix factorization on the command line: what is found in ratings, and figures over predictions, for people and for programs.
 
 use adapm_tasks::mf::{PlantedConfig, RatingMetrics, Ratings, Selection, TrainConfig, TrainReport};
-use adapm_tasks::run::{Epoch, Observer, Split, TaskError, Training, Work};
+use adapm_tasks::run::TaskError;
 use serde::Serialize;
 
 use crate::args::Given;
 use crate::args::mf::DataArgs;
 use crate::failure::Failure;
 use crate::kge::Finding;
-use crate::progress::{EpochDone, Labels, Screen};
+use crate::progress::{Figure, Labels};
 use crate::table::{Align, Table};
 use crate::{format, input};
 
@@ -24,21 +24,9 @@ pub(crate) const LABELS: Labels = Labels { examples: "cells", evaluating: "predi
 const DATA_FLAGS: [&str; 8] =
     ["data", "data-seed", "rows", "columns", "cells", "test-cells", "rank", "noise"];
 
-impl Observer<RatingMetrics> for Screen<'_> {
-    fn training(&self, moment: &Training) {
-        self.show_training(moment);
-    }
-
-    fn evaluating(&self, split: Split, done: u64, all: u64) {
-        self.show_evaluating(split, done, all);
-    }
-
-    fn working(&self, work: Work, done: u64, all: u64) {
-        self.show_working(work, done, all);
-    }
-
-    fn epoch(&self, epoch: &Epoch<RatingMetrics>) {
-        self.show_epoch(&EpochDone::new(epoch, |metrics| metrics.rmse));
+impl Figure for RatingMetrics {
+    fn figure(&self) -> f64 {
+        self.rmse
     }
 }
 

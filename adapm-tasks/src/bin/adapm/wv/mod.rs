@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use adapm_tasks::run::{CheckpointError, Epoch, Observer, Split, TaskError, Training, Work};
+use adapm_tasks::run::{CheckpointError, TaskError};
 use adapm_tasks::wv::{
     Analogies, AnalogyReport, Checkpoint, Corpus, SectionKind, Similarities, SimilarityReport, Tally, Text,
     Vectors, Vocabulary,
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::Given;
 use crate::args::wv::{DataArgs, QuestionArgs};
 use crate::failure::Failure;
-use crate::progress::{EpochDone, Labels, Screen};
+use crate::progress::{Figure, Labels};
 use crate::table::{Align, Table};
 use crate::train::Plan;
 use crate::{format, input};
@@ -29,21 +29,9 @@ pub(crate) const LABELS: Labels = Labels { examples: "words", evaluating: "answe
 /// Flags that choose data.
 const DATA_FLAGS: [&str; 3] = ["data", "data-seed", "sentences"];
 
-impl Observer<AnalogyReport> for Screen<'_> {
-    fn training(&self, moment: &Training) {
-        self.show_training(moment);
-    }
-
-    fn evaluating(&self, split: Split, done: u64, all: u64) {
-        self.show_evaluating(split, done, all);
-    }
-
-    fn working(&self, work: Work, done: u64, all: u64) {
-        self.show_working(work, done, all);
-    }
-
-    fn epoch(&self, epoch: &Epoch<AnalogyReport>) {
-        self.show_epoch(&EpochDone::new(epoch, |report| report.total().accuracy()));
+impl Figure for AnalogyReport {
+    fn figure(&self) -> f64 {
+        self.total().accuracy()
     }
 }
 
