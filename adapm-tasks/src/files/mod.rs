@@ -27,19 +27,16 @@ mod error;
 mod input;
 mod output;
 mod partial;
-mod private;
 mod stream;
-mod system;
 mod target;
 #[cfg(test)]
 mod tests;
 
 pub use error::OutputError;
-pub use input::{FileId, input, is_shared, is_stdout, open, read};
+pub use input::{FileId, create_private, input, is_shared, is_stdout, open, read};
 pub(crate) use output::NEVER;
 pub use output::{Output, OutputWriter};
 pub use partial::discard;
-pub use private::create_private;
 
 /// What the operating system says of an error, without its number: `no such file or directory`.
 #[must_use]

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::error::OutputError;
-use super::input::FileId;
-use super::partial::{Partial, random};
-use super::stream::Stream;
-use super::system::{Os, System};
-use super::target::{self, Place, Target};
+use crate::files::error::OutputError;
+use crate::files::input::FileId;
+use crate::files::partial::{Partial, random};
+use crate::files::stream::Stream;
+use crate::files::target::{self, Os, Place, System, Target};
 
 /// A file that is going to be written. Nothing is left of it if it is dropped instead.
 #[derive(Debug)]

@@ -22,9 +22,8 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Gid, OFlags, Uid, fchown, flock};
 
-use super::error::OutputError;
-use super::system::System;
-use super::target::Place;
+use crate::files::error::OutputError;
+use crate::files::target::{Place, System};
 
 /// A file that is not complete. Removed when dropped.
 #[derive(Debug)]

@@ -11,9 +11,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::error::OutputError;
-use super::system::System;
-use super::target::open_stream;
+use crate::files::error::OutputError;
+use crate::files::target::{System, open_stream};
 
 /// Something that is written to, and never replaced.
 #[derive(Debug)]

@@ -1,12 +1,17 @@
-//! What is at a path that is going to be written, and how it can be written.
+//! What is at a path that is going to be written, and how it can be written; and the operating system that writes it.
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io;
+use std::fmt::Debug;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
-use super::error::OutputError;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::files::error::OutputError;
 
 /// How a path can be written.
 #[derive(Debug)]
@@ -156,6 +161,68 @@ pub(super) fn open_stream(path: &Path) -> io::Result<File> {
 fn owned(descriptor: io::Result<std::os::fd::OwnedFd>) -> Result<Target, OutputError> {
     descriptor.map(|descriptor| Target::Open(descriptor.into())).map_err(OutputError::Refused)
 }
+
+/// The operating system, as far as files are written.
+pub(super) trait System: Debug + Send + Sync {
+    /// Creates a file that was not there, with these permissions as far as the process allows them.
+    fn create(&self, path: &Path, mode: u32) -> io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
+    }
+
+    /// Locks a file against other processes that ask for the lock.
+    fn lock(&self, file: &File) -> io::Result<()> {
+        Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
+    }
+
+    /// Writes some of `bytes`.
+    fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<usize> {
+        file.write(bytes)
+    }
+
+    /// Gives a file these permissions.
+    fn set_mode(&self, file: &File, mode: u32) -> io::Result<()> {
+        file.set_permissions(Permissions::from_mode(mode))
+    }
+
+    /// Waits until a file, or a folder, is on the disk.
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
+    /// Waits until the names in a folder are on the disk, where there is such a call.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        match File::open(folder).and_then(|folder| self.sync(&folder)) {
+            // Some file systems have none, and nothing that it could do.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+            {
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Gives a file another name, which another file may have had.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    /// Waits before another attempt.
+    fn pause(&self, time: Duration) {
+        thread::sleep(time);
+    }
+}
+
+/// The operating system as it is.
+#[derive(Debug)]
+pub(super) struct Os;
+
+impl System for Os {}
 
 /// As many as Linux follows.
 const LINKS_MAX: usize = 40;

@@ -39,7 +39,6 @@
 #![doc = include_str!("../../docs/kge.md")]
 
 mod checkpoint;
-mod complex;
 pub(crate) mod config;
 mod graph;
 mod loader;
@@ -49,7 +48,6 @@ mod order;
 pub(crate) mod prior;
 mod ranking;
 mod reader;
-mod rescal;
 mod step;
 pub(crate) mod task;
 #[cfg(feature = "testing")]

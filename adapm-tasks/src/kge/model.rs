@@ -2,6 +2,10 @@
 //!
 //! Both models score a candidate by the inner product of its vector and a query, made of the relation and the entity
 //! that is given. A step and an evaluation need no more than the query and what a query's gradient means for its parts.
+//!
+//! - ComplEx: `score = Re<s, r, conj o>`, vectors in the complex numbers: `dim` reals are `dim / 2` complex numbers, real parts
+//!   first.
+//! - RESCAL: `score = s^T R o`, a vector per entity, a row-major `dim x dim` matrix per relation.
 
 use adapm_core::Key;
 use rand::{RngExt, SeedableRng};
@@ -9,7 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::config::ModelKind;
 use crate::kge::graph::Graph;
-use crate::kge::{complex, rescal};
+use crate::matrix::{add_scaled, dot};
 use crate::optim::AdaGrad;
 use crate::run;
 use crate::run::parameters::Draws;
@@ -42,10 +46,10 @@ impl Model {
     /// Writes the query: `score = query . candidate`.
     pub(crate) fn query(self, side: Side, given: &[f32], relation: &[f32], query: &mut [f32]) {
         match (self.kind, side) {
-            (ModelKind::Complex, Side::Object) => complex::object_query(given, relation, query),
-            (ModelKind::Complex, Side::Subject) => complex::subject_query(given, relation, query),
-            (ModelKind::Rescal, Side::Object) => rescal::object_query(given, relation, query),
-            (ModelKind::Rescal, Side::Subject) => rescal::subject_query(given, relation, query),
+            (ModelKind::Complex, Side::Object) => complex_object_query(given, relation, query),
+            (ModelKind::Complex, Side::Subject) => complex_subject_query(given, relation, query),
+            (ModelKind::Rescal, Side::Object) => rescal_object_query(given, relation, query),
+            (ModelKind::Rescal, Side::Subject) => rescal_subject_query(given, relation, query),
         }
     }
 
@@ -58,10 +62,10 @@ impl Model {
         (given_gradient, relation_gradient): (&mut [f32], &mut [f32]),
     ) {
         let gradient = match (self.kind, side) {
-            (ModelKind::Complex, Side::Object) => complex::object_query_gradient,
-            (ModelKind::Complex, Side::Subject) => complex::subject_query_gradient,
-            (ModelKind::Rescal, Side::Object) => rescal::object_query_gradient,
-            (ModelKind::Rescal, Side::Subject) => rescal::subject_query_gradient,
+            (ModelKind::Complex, Side::Object) => complex_object_query_gradient,
+            (ModelKind::Complex, Side::Subject) => complex_subject_query_gradient,
+            (ModelKind::Rescal, Side::Object) => rescal_object_query_gradient,
+            (ModelKind::Rescal, Side::Subject) => rescal_subject_query_gradient,
         };
         gradient(given, relation, slope, given_gradient, relation_gradient);
     }
@@ -130,13 +134,122 @@ impl Shape {
     }
 
     /// As a run sees it.
-    pub(crate) fn groups(self) -> run::shape::Shape {
-        run::shape::Shape::new(&[(self.entities, self.entity_len), (self.relations, self.relation_len)])
+    pub(crate) fn groups(self) -> run::parameters::Shape {
+        run::parameters::Shape::new(&[(self.entities, self.entity_len), (self.relations, self.relation_len)])
     }
 
     /// Negatives are drawn from the entities.
     pub(crate) fn draws(self) -> Draws {
         Draws::Uniform(Key(0)..Key(self.entities))
+    }
+}
+
+/// Writes the query of the object side, `s * r`.
+pub(crate) fn complex_object_query(subject: &[f32], relation: &[f32], query: &mut [f32]) {
+    let half = query.len() / 2;
+    let (real, imaginary) = query.split_at_mut(half);
+    let ((s_re, s_im), (r_re, r_im)) = (subject.split_at(half), relation.split_at(half));
+    for i in 0..half {
+        real[i] = s_re[i] * r_re[i] - s_im[i] * r_im[i];
+        imaginary[i] = s_re[i] * r_im[i] + s_im[i] * r_re[i];
+    }
+}
+
+/// Writes the query of the subject side, `conj r * o`.
+pub(crate) fn complex_subject_query(object: &[f32], relation: &[f32], query: &mut [f32]) {
+    let half = query.len() / 2;
+    let (real, imaginary) = query.split_at_mut(half);
+    let ((o_re, o_im), (r_re, r_im)) = (object.split_at(half), relation.split_at(half));
+    for i in 0..half {
+        real[i] = r_re[i] * o_re[i] + r_im[i] * o_im[i];
+        imaginary[i] = r_re[i] * o_im[i] - r_im[i] * o_re[i];
+    }
+}
+
+/// Adds to the gradients of subject and relation what the gradient `slope` of the object-side query means for them.
+pub(crate) fn complex_object_query_gradient(
+    subject: &[f32],
+    relation: &[f32],
+    slope: &[f32],
+    subject_gradient: &mut [f32],
+    relation_gradient: &mut [f32],
+) {
+    let half = slope.len() / 2;
+    let (g_re, g_im) = slope.split_at(half);
+    let ((s_re, s_im), (r_re, r_im)) = (subject.split_at(half), relation.split_at(half));
+    let (ds_re, ds_im) = subject_gradient.split_at_mut(half);
+    let (dr_re, dr_im) = relation_gradient.split_at_mut(half);
+    for i in 0..half {
+        ds_re[i] += g_re[i] * r_re[i] + g_im[i] * r_im[i];
+        ds_im[i] += g_im[i] * r_re[i] - g_re[i] * r_im[i];
+        dr_re[i] += g_re[i] * s_re[i] + g_im[i] * s_im[i];
+        dr_im[i] += g_im[i] * s_re[i] - g_re[i] * s_im[i];
+    }
+}
+
+/// Adds to the gradients of object and relation what the gradient `slope` of the subject-side query means for them.
+pub(crate) fn complex_subject_query_gradient(
+    object: &[f32],
+    relation: &[f32],
+    slope: &[f32],
+    object_gradient: &mut [f32],
+    relation_gradient: &mut [f32],
+) {
+    let half = slope.len() / 2;
+    let (g_re, g_im) = slope.split_at(half);
+    let ((o_re, o_im), (r_re, r_im)) = (object.split_at(half), relation.split_at(half));
+    let (do_re, do_im) = object_gradient.split_at_mut(half);
+    let (dr_re, dr_im) = relation_gradient.split_at_mut(half);
+    for i in 0..half {
+        do_re[i] += g_re[i] * r_re[i] - g_im[i] * r_im[i];
+        do_im[i] += g_re[i] * r_im[i] + g_im[i] * r_re[i];
+        dr_re[i] += g_re[i] * o_re[i] + g_im[i] * o_im[i];
+        dr_im[i] += g_re[i] * o_im[i] - g_im[i] * o_re[i];
+    }
+}
+
+/// Writes the query of the object side, `s^T R`.
+pub(crate) fn rescal_object_query(subject: &[f32], relation: &[f32], query: &mut [f32]) {
+    query.fill(0.0);
+    for (factor, row) in subject.iter().zip(relation.chunks_exact(query.len())) {
+        add_scaled(query, *factor, row);
+    }
+}
+
+/// Writes the query of the subject side, `R o`.
+pub(crate) fn rescal_subject_query(object: &[f32], relation: &[f32], query: &mut [f32]) {
+    for (cell, row) in query.iter_mut().zip(relation.chunks_exact(object.len())) {
+        *cell = dot(row, object);
+    }
+}
+
+/// Adds to the gradients of subject and relation what the gradient `slope` of the object-side query means for them.
+pub(crate) fn rescal_object_query_gradient(
+    subject: &[f32],
+    relation: &[f32],
+    slope: &[f32],
+    subject_gradient: &mut [f32],
+    relation_gradient: &mut [f32],
+) {
+    let rows = relation.chunks_exact(slope.len()).zip(relation_gradient.chunks_exact_mut(slope.len()));
+    for ((value, gradient), (row, row_gradient)) in subject.iter().zip(subject_gradient).zip(rows) {
+        *gradient += dot(row, slope);
+        add_scaled(row_gradient, *value, slope);
+    }
+}
+
+/// Adds to the gradients of object and relation what the gradient `slope` of the subject-side query means for them.
+pub(crate) fn rescal_subject_query_gradient(
+    object: &[f32],
+    relation: &[f32],
+    slope: &[f32],
+    object_gradient: &mut [f32],
+    relation_gradient: &mut [f32],
+) {
+    let rows = relation.chunks_exact(slope.len()).zip(relation_gradient.chunks_exact_mut(slope.len()));
+    for (factor, (row, row_gradient)) in slope.iter().zip(rows) {
+        add_scaled(object_gradient, *factor, row);
+        add_scaled(row_gradient, *factor, object);
     }
 }
 

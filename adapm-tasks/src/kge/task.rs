@@ -67,11 +67,11 @@ impl<'a> Task for Embeddings<'a> {
     type Learner = Step;
     type Examination = Ranking<'a>;
 
-    fn shape(&self) -> run::shape::Shape {
+    fn shape(&self) -> run::parameters::Shape {
         self.shape_of(2).groups()
     }
 
-    fn kept(&self) -> run::shape::Shape {
+    fn kept(&self) -> run::parameters::Shape {
         self.shape_of(1).groups()
     }
 

@@ -19,16 +19,14 @@ use crate::kge::reader;
 use crate::kge::training::{self, Observed};
 use crate::metric::RankMetrics;
 use crate::run::agreement;
-use crate::run::board::Board;
+use crate::run::board::{Answers, Board};
 use crate::run::config::Split;
 use crate::run::crew::is_here;
 use crate::run::error::TaskError;
 use crate::run::file::CheckpointError;
 use crate::run::kept::Kept;
-use crate::run::observer::NoProgress;
+use crate::run::observer::{ManagerStats, NoProgress};
 use crate::run::peers::Peers;
-use crate::run::share::Answers;
-use crate::run::stats::ManagerStats;
 use crate::run::task::Examination;
 
 /// The graph in a folder of these files, by name.

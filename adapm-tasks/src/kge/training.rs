@@ -22,14 +22,13 @@ use crate::kge::ranking::{Ranking, frequency_baseline};
 use crate::kge::reader::Uses;
 use crate::kge::task::Embeddings;
 use crate::metric::{Rank, RankMetrics};
-use crate::run::agreement::{self, Opening, or_default};
+use crate::run::agreement::{self, Opening, equal, or_default};
 use crate::run::config::{Settings, Split};
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
 use crate::run::kept::Kept;
-use crate::run::observer::{Epoch, Observer};
+use crate::run::observer::{Epoch, ManagerStats, Observer};
 use crate::run::peers::Peers;
-use crate::run::stats::ManagerStats;
 use crate::run::training::{Evaluation, Run};
 
 /// Trains embeddings of `graph`. Raising `stop` ends the run within a chunk, with the results so far.
@@ -233,56 +232,16 @@ pub(crate) fn hold_back(graph: &Graph, config: &TrainConfig) -> Option<Graph> {
 
 /// A training run.
 pub(crate) fn train_opening(graph: &Graph, config: &TrainConfig) -> Opening {
-    // Field by field, so that a field that is new cannot be forgotten.
-    let TrainConfig {
-        system,
-        nodes,
-        workers,
-        seed,
-        model,
-        dim,
-        epochs,
-        negatives,
-        negative_count,
-        scheme,
-        chunk,
-        loss,
-        learning_rate,
-        l2_entity,
-        l2_relation,
-        n3,
-        prior,
-        initial_deviation,
-        reciprocal,
-        localize_ahead,
-        evaluate,
-        valid_every,
-        checkpoint,
-        // Whether a process traces is its own affair.
-        trace: _,
-    } = config;
-    let settings = [
-        ("seed", seed.to_string()),
-        ("model", model.to_string()),
-        ("dim", dim.to_string()),
-        ("epochs", epochs.to_string()),
-        ("negatives", negatives.to_string()),
-        ("negative_count", or_default(*negative_count)),
-        ("scheme", or_default(scheme.map(|scheme| format!("{scheme:?}")))),
-        ("chunk", or_default(*chunk)),
-        ("loss", loss.to_string()),
-        ("learning_rate", learning_rate.to_string()),
-        ("l2_entity", l2_entity.to_string()),
-        ("l2_relation", l2_relation.to_string()),
-        ("n3", n3.to_string()),
-        ("prior", prior.to_string()),
-        ("initial_deviation", initial_deviation.to_string()),
-        ("reciprocal", reciprocal.to_string()),
-        ("localize_ahead", localize_ahead.to_string()),
-        ("evaluate", evaluate.to_string()),
-        ("valid_every", or_default(*valid_every)),
-    ];
-    Opening::new("train kge", describe(graph), *checkpoint, (*system, *nodes, *workers), settings)
+    let settings = equal!(config: TrainConfig {
+        seed, model, dim, epochs, negatives,
+        negative_count => or_default(*negative_count),
+        scheme => or_default(scheme.map(|scheme| format!("{scheme:?}"))),
+        chunk => or_default(*chunk),
+        loss, learning_rate, l2_entity, l2_relation, n3, prior, initial_deviation, reciprocal, localize_ahead, evaluate,
+        valid_every => or_default(*valid_every)
+    } beside system, nodes, workers, checkpoint, trace);
+    let TrainConfig { system, nodes, workers, checkpoint, .. } = *config;
+    Opening::new("train kge", describe(graph), checkpoint, (system, nodes, workers), settings)
 }
 
 /// An evaluation of `checkpoint`.

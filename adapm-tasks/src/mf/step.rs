@@ -193,7 +193,7 @@ mod tests {
     use crate::mf::config::Optimizer;
     use crate::mf::ids::Cell;
     use crate::run::managed::Arrays;
-    use crate::run::shape::Shape;
+    use crate::run::parameters::Shape;
 
     const ROWS: u32 = 6;
 

@@ -20,9 +20,8 @@ use crate::mf::tiles::CHUNK_CELLS;
 use crate::run::config::Split;
 use crate::run::crew::Seat;
 use crate::run::observer::Epoch;
-use crate::run::parameters::{Announcer, Draws, Parameters};
+use crate::run::parameters::{Announcer, Draws, Parameters, Shape};
 use crate::run::queue::{Over, Queue};
-use crate::run::shape::Shape;
 use crate::run::task::{Course, Form, Initial, Round, StepError, Task, Tell};
 use crate::run::traced::{self, KeyChoice, UnknownKey};
 

@@ -13,14 +13,13 @@ use crate::mf::prediction::{self, Prediction, RatingMetrics, Scale};
 use crate::mf::ratings::Ratings;
 use crate::mf::selection::{Prepared, Selection};
 use crate::mf::task::{self, Factorization};
-use crate::run::agreement::{self, Opening, or_default};
+use crate::run::agreement::{self, Opening, equal, or_default};
 use crate::run::config::{Settings, Split};
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
 use crate::run::kept::Kept;
-use crate::run::observer::{Epoch, Observer};
+use crate::run::observer::{Epoch, ManagerStats, Observer};
 use crate::run::peers::Peers;
-use crate::run::stats::ManagerStats;
 use crate::run::task::Examination;
 use crate::run::training::{Evaluation, Run};
 
@@ -190,48 +189,18 @@ pub(crate) fn train_opening(
     prepared: &Prepared<'_>,
     stopped: bool,
 ) -> Opening {
-    // Field by field, so that a field that is new cannot be forgotten.
-    let TrainConfig {
-        system,
-        nodes,
-        workers,
+    let settings = equal!(config: TrainConfig {
         seed,
-        order: _,
-        optimizer,
-        dim,
-        epochs,
-        learning_rate: _,
+        order => config.order(prepared.selection).to_string(),
+        optimizer, dim,
+        epochs => or_default(*epochs),
+        learning_rate => config.rate().to_string(),
         bold_driver,
-        l2: _,
-        penalty,
-        initial_deviation,
-        clip,
-        localize_ahead,
-        evaluate,
-        holds_back,
-        valid_every,
-        checkpoint,
-        // Whether a process traces is its own affair.
-        trace: _,
-    } = config;
-    let settings = [
-        ("seed", seed.to_string()),
-        ("order", config.order(prepared.selection).to_string()),
-        ("optimizer", optimizer.to_string()),
-        ("dim", dim.to_string()),
-        ("epochs", or_default(*epochs)),
-        ("learning_rate", config.rate().to_string()),
-        ("bold_driver", bold_driver.to_string()),
-        ("l2", penalty_of(config, prepared)),
-        ("penalty", penalty.to_string()),
-        ("initial_deviation", initial_deviation.to_string()),
-        ("clip", clip.to_string()),
-        ("localize_ahead", localize_ahead.to_string()),
-        ("evaluate", evaluate.to_string()),
-        ("holds_back", holds_back.to_string()),
-        ("valid_every", valid_every.to_string()),
-    ];
-    Opening::new("train mf", describe(ratings), *checkpoint, (*system, *nodes, *workers), settings)
+        l2 => penalty_of(config, prepared),
+        penalty, initial_deviation, clip, localize_ahead, evaluate, holds_back, valid_every
+    } beside system, nodes, workers, checkpoint, trace);
+    let TrainConfig { system, nodes, workers, checkpoint, .. } = *config;
+    Opening::new("train mf", describe(ratings), checkpoint, (system, nodes, workers), settings)
         .found(prepared.found(), stopped)
 }
 

@@ -84,12 +84,12 @@ pub(crate) struct Agreed {
 impl Opening {
     /// A run of `task`, over data that this text tells apart from other data. Of node 0, `checkpoint` counts: whether it wants
     /// the parameters. The cluster and the settings are what has to be equal on all nodes, by name.
-    pub(crate) fn new<const N: usize>(
+    pub(crate) fn new<'a>(
         task: &str,
         data: String,
         checkpoint: bool,
         (system, nodes, workers): (Option<System>, usize, Option<usize>),
-        settings: [(&str, String); N],
+        settings: impl IntoIterator<Item = (&'a str, String)>,
     ) -> Self {
         let first = [
             ("program", env!("CARGO_PKG_VERSION").to_owned()),
@@ -109,6 +109,22 @@ impl Opening {
         Self { stopped, ..self }
     }
 }
+
+/// The choices of a configuration that have to be equal on all nodes, by the names of its fields: as they are, or as what is
+/// written behind them. All fields are named, so that a new one cannot be forgotten; those behind `beside` are told otherwise, or
+/// each process's own affair.
+macro_rules! equal {
+    ($config:ident: $kind:ident { $($field:ident $(=> $value:expr)?),+ } beside $($other:ident),+) => {{
+        let $kind { $($field,)+ $($other: _),+ } = $config;
+        [$((stringify!($field), $crate::run::agreement::equal!(@ $field $(, $value)?))),+]
+    }};
+    (@ $field:ident) => { $field.to_string() };
+    (@ $field:ident, $value:expr) => {{
+        let _ = $field;
+        $value
+    }};
+}
+pub(crate) use equal;
 
 /// A choice that may be left to the program, as others are told of it.
 pub(crate) fn or_default(choice: Option<impl fmt::Display>) -> String {

@@ -7,8 +7,8 @@ use crate::run::agreement;
 use crate::run::config::ConfigError;
 use crate::run::error::TaskError;
 use crate::run::managed::Setup;
+use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
-use crate::run::shape::Shape;
 
 /// Who takes part.
 #[derive(Clone, Copy)]

@@ -10,8 +10,8 @@ use adapm_core::{Key, NodeId};
 
 use crate::run::crew::{home, is_here};
 use crate::run::error::TaskError;
+use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
-use crate::run::shape::Shape;
 use crate::run::task::Tell;
 
 /// Parameters of the chosen epoch, without accumulators.

@@ -13,8 +13,7 @@ use adapm_runtime::{
 use adapm_transport::group::Group;
 
 use crate::run::error::TaskError;
-use crate::run::parameters::{Announcer, Draws, Parameters};
-use crate::run::shape::Shape;
+use crate::run::parameters::{Announcer, Draws, Parameters, Shape};
 use crate::run::task::Tell;
 
 /// What a cluster consists of.

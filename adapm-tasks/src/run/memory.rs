@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::crew::Crew;
 use crate::run::error::TaskError;
-use crate::run::shape::Shape;
+use crate::run::parameters::Shape;
 
 /// Bytes that a process needs at least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -46,9 +46,6 @@ pub(crate) mod parameters;
 pub(crate) mod peers;
 pub(crate) mod queue;
 pub(crate) mod session;
-pub(crate) mod shape;
-pub(crate) mod share;
-pub(crate) mod stats;
 pub(crate) mod task;
 #[cfg(test)]
 mod tests;
@@ -60,6 +57,5 @@ pub use config::{ConfigError, Split, UnknownChoice, Wanted};
 pub use error::TaskError;
 pub use file::CheckpointError;
 pub use memory::Shortage;
-pub use observer::{Epoch, NoProgress, Observer, Training, Work};
-pub use stats::ManagerStats;
+pub use observer::{Epoch, ManagerStats, NoProgress, Observer, Training, Work};
 pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice};

@@ -30,15 +30,13 @@ use std::time::Instant;
 
 use adapm_transport::threads;
 
-use crate::run::board::Board;
+use crate::run::board::{Answers, Board, Share};
 use crate::run::config::Settings;
 use crate::run::crew::Seat;
 use crate::run::error::TaskError;
-use crate::run::observer::{Epoch, Training, Work};
+use crate::run::observer::{Epoch, ManagerStats, Training, Work};
 use crate::run::parameters::{Announcer, Parameters};
 use crate::run::queue::{self, Units};
-use crate::run::share::{Answers, Share};
-use crate::run::stats::ManagerStats;
 use crate::run::task::{Course, Examination, Round, StepError, Task, Unit};
 
 /// What all workers of a run know.

@@ -22,9 +22,8 @@ use serde::de::DeserializeOwned;
 use crate::run::config::Split;
 use crate::run::crew::Seat;
 use crate::run::observer::Epoch;
-use crate::run::parameters::{Announcer, Draws, Parameters};
+use crate::run::parameters::{Announcer, Draws, Parameters, Shape};
 use crate::run::queue::{Over, Queue};
-use crate::run::shape::Shape;
 
 /// Something that can be trained.
 pub(crate) trait Task: Sync {

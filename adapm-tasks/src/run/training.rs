@@ -8,19 +8,16 @@ use adapm_core::Key;
 use adapm_runtime::trace::Tracer;
 
 use crate::run::agreement::Agreed;
-use crate::run::board::{Board, Verdicts};
+use crate::run::board::{Answers, Board, Share, Verdicts};
 use crate::run::config::{Settings, Split};
 use crate::run::crew::{self, Crew, Seat};
 use crate::run::error::TaskError;
 use crate::run::kept::{Kept, PIECE_FLOATS};
 use crate::run::managed::{Announcement, Arrays, Setup};
 use crate::run::memory::{self, Need};
-use crate::run::observer::{Epoch, Observer, Work};
-use crate::run::parameters::Unannounced;
+use crate::run::observer::{Epoch, ManagerStats, Observer, Work};
+use crate::run::parameters::{Shape, Unannounced};
 use crate::run::session::{Job, Session};
-use crate::run::shape::Shape;
-use crate::run::share::{Answers, Share};
-use crate::run::stats::ManagerStats;
 use crate::run::task::{Examination, FiguresOf, Form, Task, Tell};
 
 /// A training run on which all processes have agreed.

@@ -26,7 +26,7 @@
 //! let mut config = EvalConfig::default();
 //! config.nodes = 3;
 //! let checkpoint = trained.checkpoint.expect("is asked for by default");
-//! let evaluated = evaluate(&checkpoint, &questions, &config, &NoProgress, &stop)?;
+//! let evaluated = evaluate(&checkpoint.vectors(), &questions, &config, &NoProgress, &stop)?;
 //! assert_eq!(trained.analogies, evaluated.analogies);
 //! # Ok::<(), TaskError>(())
 //! ```
@@ -61,9 +61,6 @@ pub use error::{CorpusError, LineFault, VectorFault};
 pub use similarity::{Similarities, SimilarityReport};
 pub use task::{KEY_KINDS, traced_keys};
 pub use text::{Text, TextSource};
-pub use training::{
-    EvalReport, TrainReport, evaluate, evaluate_in_group, evaluate_vectors, evaluate_vectors_in_group, train,
-    train_in_group,
-};
+pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, train_in_group};
 pub use vectors::{Format, VectorForm, Vectors};
 pub use vocabulary::Vocabulary;

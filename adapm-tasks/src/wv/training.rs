@@ -7,15 +7,14 @@ use std::time::Instant;
 
 use adapm_transport::group::Group;
 
-use crate::run::agreement::{self, Digest, Opening, or_default};
+use crate::run::agreement::{self, Digest, Opening, equal, or_default};
 use crate::run::config::{ConfigError, Settings, dimension, positive, share, whole};
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
 use crate::run::kept::Kept;
-use crate::run::observer::{Epoch, Observer};
+use crate::run::observer::{Epoch, ManagerStats, Observer};
+use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
-use crate::run::shape::Shape;
-use crate::run::stats::ManagerStats;
 use crate::run::task::Examination as _;
 use crate::run::training::{Evaluation, Run};
 use crate::wv::analogy::{Analogies, AnalogyReport, Answering};
@@ -118,44 +117,13 @@ impl TrainConfig {
     }
 }
 
-/// Answers `questions` with the vectors of `checkpoint`. The answers do not depend on the number of nodes and workers.
-/// Raising `stop` ends it early, without figures.
+/// Answers `questions` with vectors of whatever origin. The answers do not depend on the number of nodes and workers. Raising
+/// `stop` ends it early, without figures.
 ///
 /// # Errors
 ///
 /// A configuration that makes no sense, or a cluster that fails.
 pub fn evaluate(
-    checkpoint: &Checkpoint,
-    questions: &Analogies,
-    config: &EvalConfig,
-    observer: &dyn Observer<AnalogyReport>,
-    stop: &AtomicBool,
-) -> Result<EvalReport, TaskError> {
-    evaluate_vectors(&checkpoint.vectors(), questions, config, observer, stop)
-}
-
-/// [`evaluate`] as one node of `group`; collective. The report is the same on all nodes.
-///
-/// # Errors
-///
-/// As [`evaluate`], on all nodes if on one; questions, vectors or choices that differ between nodes; a node that is lost.
-pub fn evaluate_in_group(
-    checkpoint: &Checkpoint,
-    questions: &Analogies,
-    config: &EvalConfig,
-    group: &Arc<Group>,
-    observer: &dyn Observer<AnalogyReport>,
-    stop: &AtomicBool,
-) -> Result<EvalReport, TaskError> {
-    evaluate_vectors_in_group(&checkpoint.vectors(), questions, config, group, observer, stop)
-}
-
-/// [`evaluate`] with vectors of whatever origin.
-///
-/// # Errors
-///
-/// A configuration that makes no sense, or a cluster that fails.
-pub fn evaluate_vectors(
     vectors: &Vectors,
     questions: &Analogies,
     config: &EvalConfig,
@@ -165,12 +133,12 @@ pub fn evaluate_vectors(
     evaluate_as(vectors, questions, config, &Peers::alone(), observer, stop)
 }
 
-/// [`evaluate_vectors`] as one node of `group`; collective. The report is the same on all nodes.
+/// [`evaluate`] as one node of `group`; collective. The report is the same on all nodes.
 ///
 /// # Errors
 ///
-/// As [`evaluate_in_group`].
-pub fn evaluate_vectors_in_group(
+/// As [`evaluate`], on all nodes if on one; questions, vectors or choices that differ between nodes; a node that is lost.
+pub fn evaluate_in_group(
     vectors: &Vectors,
     questions: &Analogies,
     config: &EvalConfig,
@@ -216,43 +184,17 @@ fn evaluate_as(
 
 /// A training run.
 pub(crate) fn train_opening(corpus: &Corpus, questions: Option<&Analogies>, config: &TrainConfig) -> Opening {
-    // Field by field, so that a field that is new cannot be forgotten.
-    let TrainConfig {
-        system,
-        nodes,
-        workers,
-        seed,
-        dim,
-        epochs,
-        window,
-        negatives,
-        drawn,
-        scheme,
-        sample,
-        optimizer,
-        learning_rate,
-        ahead,
-        localize_ahead,
-        checkpoint,
-        // Whether a process traces is its own affair.
-        trace: _,
-    } = config;
-    let settings = [
-        ("seed", seed.to_string()),
-        ("dim", dim.to_string()),
-        ("epochs", or_default(*epochs)),
-        ("window", window.to_string()),
-        ("negatives", negatives.to_string()),
-        ("drawn", drawn.to_string()),
-        ("scheme", or_default(scheme.map(|scheme| format!("{scheme:?}")))),
-        ("sample", sample.to_string()),
-        ("optimizer", optimizer.to_string()),
-        ("learning_rate", learning_rate.to_string()),
-        ("ahead", ahead.to_string()),
-        ("localize_ahead", localize_ahead.to_string()),
-        ("questions", questions.map_or("none".to_owned(), Analogies::describe)),
-    ];
-    Opening::new("train wv", corpus.describe(), *checkpoint, (*system, *nodes, *workers), settings)
+    let settings = equal!(config: TrainConfig {
+        seed, dim,
+        epochs => or_default(*epochs),
+        window, negatives, drawn,
+        scheme => or_default(scheme.map(|scheme| format!("{scheme:?}"))),
+        sample, optimizer, learning_rate, ahead, localize_ahead
+    } beside system, nodes, workers, checkpoint, trace);
+    let questions = [("questions", questions.map_or("none".to_owned(), Analogies::describe))];
+    let settings = settings.into_iter().chain(questions);
+    let TrainConfig { system, nodes, workers, checkpoint, .. } = *config;
+    Opening::new("train wv", corpus.describe(), checkpoint, (system, nodes, workers), settings)
 }
 
 /// An evaluation of `vectors`.

@@ -29,7 +29,8 @@ fn processes_train_and_answer_alike_and_node_0_has_the_vectors() {
     let checkpoint = reports[0].checkpoint.take().expect("on node 0");
     let evaluated = as_each("evaluate", 3, |_, group| {
         let config = EvalConfig::default();
-        evaluate_in_group(&checkpoint, &questions, &config, group, &NoProgress, &stop).expect("answers")
+        evaluate_in_group(&checkpoint.vectors(), &questions, &config, group, &NoProgress, &stop)
+            .expect("answers")
     });
     assert!(evaluated.iter().all(|report| report.analogies == reports[0].analogies));
 }

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers as people read them, and names that may have been meant.
 
 use std::time::SystemTime;
 
@@ -129,6 +129,24 @@ pub(crate) fn fitting(parts: &[String], width: usize) -> String {
     text
 }
 
+/// The name that may have been meant, and the names nearest first, as many as one line can hold.
+pub(crate) fn nearest(wanted: &str, names: Vec<String>) -> (Option<String>, Vec<String>) {
+    let wanted = wanted.to_lowercase();
+    let closeness = |name: &String| strsim::jaro_winkler(&wanted, &name.to_lowercase());
+    let mut ranked: Vec<(f64, String)> = names.into_iter().map(|name| (closeness(&name), name)).collect();
+    ranked.sort_by(|(a, first), (b, second)| b.total_cmp(a).then_with(|| first.cmp(second)));
+    ranked.truncate(NAMES_MAX);
+    let near =
+        ranked.first().filter(|(closeness, _)| *closeness >= CLOSENESS_MIN).map(|(_, name)| name.clone());
+    (near, ranked.into_iter().map(|(_, name)| name).collect())
+}
+
+/// Names that one line can hold.
+const NAMES_MAX: usize = 8;
+
+/// Jaro-Winkler similarity from which on a name may have been meant.
+const CLOSENESS_MIN: f64 = 0.75;
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -186,5 +204,15 @@ mod tests {
         assert_eq!(fitting(&parts, 80), "epoch 1  loss 0.5  ETA 3 s");
         assert_eq!(fitting(&parts, 25), "epoch 1  loss 0.5");
         assert_eq!(fitting(&parts, 3), "");
+    }
+
+    #[test]
+    fn the_nearest_name_comes_first_whatever_its_case() {
+        let names = || ["umls", "codex-s", "FB15k-237", "kinships"].map(str::to_owned).to_vec();
+        let near = |wanted| nearest(wanted, names()).0;
+        assert_eq!(near("fb15k237").as_deref(), Some("FB15k-237"));
+        assert_eq!(near("KINSHIP").as_deref(), Some("kinships"));
+        assert_eq!(near("wordnet"), None);
+        assert_eq!(nearest("codexs", names()).1[0], "codex-s");
     }
 }

@@ -8,8 +8,8 @@ use adapm_tasks::run::TaskError;
 
 use crate::args::Given;
 use crate::failure::Failure;
+use crate::format;
 use crate::interrupt::Interrupt;
-use crate::nearest;
 use crate::output::Output;
 use crate::progress::Screen;
 
@@ -44,7 +44,7 @@ fn unknown(error: DataError) -> Failure {
     let DataError::UnknownName { name, searched: Some(folder) } = &error else {
         return TaskError::Data(error).into();
     };
-    let (near, names) = nearest::first(&name.to_string_lossy(), names_in(folder));
+    let (near, names) = format::nearest(&name.to_string_lossy(), names_in(folder));
     Failure::UnknownData { error, near, names }
 }
 

@@ -31,7 +31,6 @@ mod launch;
 mod launched;
 mod measure;
 mod mf;
-mod nearest;
 mod output;
 mod painter;
 mod processes;

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::args::{RecipeArgs, deepest};
 use crate::failure::Failure;
 use crate::format;
-use crate::nearest;
 use crate::output::Output;
 use crate::table::Table;
 
@@ -122,7 +121,7 @@ fn all(task: &str) -> Vec<Recipe> {
 /// The recipe that may have been meant by a name, else all there are.
 fn instead_of(name: &str, task: &str) -> String {
     let names = all(task).into_iter().map(|recipe| recipe.name).collect();
-    match nearest::first(name, names) {
+    match format::nearest(name, names) {
         (Some(near), _) => format!("; did you mean {near}?"),
         (None, names) if names.is_empty() => ": there is none yet; leave out --recipe".to_owned(),
         (None, names) => format!(": there are {}", names.join(", ")),

@@ -5,10 +5,9 @@
 
 use std::io::BufRead;
 
-use super::records::{Field, Record, Records as _, Split};
-use super::text::number;
-use super::{Fault, Rating, RatingFault, RatingFormat, Stop, Take};
-use crate::data::ratings::text::RatingId;
+use crate::data::ratings::records::{Field, Record, Records as _, Split};
+use crate::data::ratings::text::{RatingId, number};
+use crate::data::ratings::{Fault, Rating, RatingFault, RatingFormat, Stop, Take};
 
 /// Whether a line is the first of such a file, well formed or not.
 pub(super) fn is_banner(line: &[u8]) -> bool {

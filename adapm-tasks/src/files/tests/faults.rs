@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::{Folder, GO_ON, model, write_all};
-use crate::files::system::{Os, System};
+use crate::files::target::{Os, System};
 use crate::files::{Output, OutputError};
 
 /// What happens at a call.

@@ -5,13 +5,12 @@ use std::convert::Infallible;
 
 use adapm_core::{Clock, Key};
 
-use super::*;
 use crate::Scheme;
 use crate::kge::config::{LossKind, ModelKind, Negatives, Sizes, TrainConfig};
 use crate::kge::graph::Triple;
 use crate::kge::loader::Planner;
 use crate::kge::model::{self, Shape};
-use crate::kge::step::IndependentStep;
+use crate::kge::step::{IndependentStep, *};
 use crate::run::managed::Arrays;
 
 const ENTITIES: u64 = 12;

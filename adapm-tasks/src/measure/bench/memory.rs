@@ -1,14 +1,17 @@
 //! Bytes of a copy: what the store has for it, and by how much a process grows with it, which is what engines and workers know of it
-//! besides, and what the allocator does not give back.
+//! besides, and what the allocator does not give back. And what goes on while nothing happens.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use adapm_core::error::OpError;
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout};
 use adapm_runtime::{Builder, LayoutStore, System};
 
-use super::figure::{Figure, Goal};
-use super::rows::Floats;
-use crate::measure::bench::figure::{self, BenchError, Desk};
+use crate::measure::bench::figure::{self, BenchError, Desk, Figure, Goal};
+use crate::measure::bench::rows::{Floats, LEN, REPLICAS, first, pair, settle};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let keys = if desk.plan.is_quick { KEYS / 4 } else { KEYS };
@@ -83,9 +86,47 @@ fn a_key(keys: u64, bytes_of_part: f64, bytes: f64) -> f64 {
     (bytes - bytes_of_part) / (keys - keys / PART) as f64
 }
 
+pub(super) fn measure_rest(desk: &mut Desk<'_>) -> Result<(), BenchError> {
+    let (messages, processor) = idle()?;
+    let what = "two nodes that hold 10 k replicas";
+    let figure = Figure::new(format!("messages, {what}"), "1/s", messages);
+    desk.add(figure.towards(Goal::AtMost(0.0)).after("thousands"))?;
+    let Some(share) = processor else { return Ok(()) };
+    desk.add(Figure::new(format!("processor, {what}"), "% of a core", share))
+}
+
+/// Messages a second, and the share of a core if the system tells it, in percent.
+fn idle() -> Result<(f64, Option<f64>), BenchError> {
+    let layout = Layout::dense(&[(REPLICAS, LEN)]).expect("few keys, short values");
+    let cluster = pair(layout, None)?.build()?;
+    let gate = Barrier::new(2);
+    let work = |mut worker: Floats| -> Result<Option<_>, OpError> {
+        let keys: Vec<Key> = (0..REPLICAS).map(Key).collect();
+        settle(&mut worker, &keys)?;
+        worker.quiesce()?;
+        gate.wait();
+        let mut found = None;
+        if worker.node().index() == 0 {
+            thread::sleep(SETTLING);
+            let (sent, spent, start) =
+                (cluster.stats().messages_sent, figure::processor_seconds(), Instant::now());
+            thread::sleep(WATCHED);
+            let seconds = start.elapsed().as_secs_f64();
+            let messages = (cluster.stats().messages_sent - sent) as f64 / seconds;
+            let share = figure::processor_seconds().zip(spent).map(|(now, before)| (now - before) / seconds);
+            found = Some((messages, share.map(|share| 100.0 * share)));
+        }
+        gate.wait();
+        Ok(found)
+    };
+    first(cluster.run(work)?)
+}
+
 /// Bytes a copy for the book about the chunks, as the tests of the store allow.
 const BOOK: f64 = 0.5;
 /// Tables that double are equally full with a quarter of the keys.
 const PART: u64 = 4;
 const KEYS: u64 = 4_000_000;
-const LEN: usize = 25;
+
+const SETTLING: Duration = Duration::from_millis(500);
+const WATCHED: Duration = Duration::from_secs(4);

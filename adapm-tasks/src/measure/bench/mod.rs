@@ -27,9 +27,7 @@ mod figure;
 mod memory;
 mod moves;
 mod remote;
-mod rest;
 mod rows;
-mod signals;
 mod workers;
 
 use std::fmt;
@@ -100,10 +98,10 @@ pub fn measure(
     match group {
         Group::Access => access::measure(desk),
         Group::Workers => workers::measure(desk),
-        Group::Signals => signals::measure(desk),
+        Group::Signals => access::measure_signals(desk),
         Group::Remote => remote::measure(desk),
         Group::Moves => moves::measure(desk),
-        Group::Rest => rest::measure(desk),
+        Group::Rest => memory::measure_rest(desk),
         Group::Memory => memory::measure(desk),
     }
 }

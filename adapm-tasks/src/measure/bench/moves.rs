@@ -9,10 +9,10 @@ use adapm_core::{Key, Layout};
 use adapm_runtime::{Done, System};
 use adapm_transport::net::Kind;
 
-use super::figure::{Figure, Goal};
-use super::rows::{BATCH, Floats};
-use crate::measure::bench::figure::{BenchError, Desk, TURNS, median};
-use crate::measure::bench::rows::{LEN, REPLICAS, WINDOW, first, link_name, links, pair, settle};
+use crate::measure::bench::figure::{BenchError, Desk, Figure, Goal, TURNS, median};
+use crate::measure::bench::rows::{
+    BATCH, Floats, LEN, REPLICAS, WINDOW, first, link_name, links, pair, settle,
+};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     for kind in links(desk) {

@@ -8,9 +8,8 @@ use rand::SeedableRng as _;
 use rand_distr::{Distribution as _, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::figure::{Figure, Goal};
-use super::rows::{Access, BATCH, Floats, Rows};
-use crate::measure::bench::figure::{BenchError, Desk, TURNS, median, nanos_per};
+use crate::measure::bench::figure::{BenchError, Desk, Figure, Goal, TURNS, median, nanos_per};
+use crate::measure::bench::rows::{Access, BATCH, Floats, Rows};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     for (keys, name) in SIZES.into_iter().take(if desk.plan.is_quick { 1 } else { SIZES.len() }) {

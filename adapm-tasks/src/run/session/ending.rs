@@ -12,12 +12,11 @@ use std::time::Instant;
 use adapm_runtime::trace::Tracer;
 
 use super::{Job, Session};
+use crate::run::board::{Answers, Share};
 use crate::run::config::Split;
 use crate::run::error::TaskError;
-use crate::run::observer::Work;
+use crate::run::observer::{ManagerStats, Work};
 use crate::run::parameters::Parameters;
-use crate::run::share::{Answers, Share};
-use crate::run::stats::ManagerStats;
 use crate::run::task::{Examination, Form, Task};
 
 impl<T, P> Session<'_, T, P>

@@ -11,9 +11,8 @@ use adapm_runtime::Random;
 
 use crate::run::config::{ConfigError, Split};
 use crate::run::crew::Seat;
-use crate::run::parameters::{Announcer, Draws, Parameters};
+use crate::run::parameters::{Announcer, Draws, Parameters, Shape};
 use crate::run::queue::{Over, Queue};
-use crate::run::shape::Shape;
 use crate::run::task::{Course, Examination, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit};
 
 /// Keys that are visited; their values are `[sum of rates | visits' units]`, of which the first is kept.

@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::*;
 use crate::wv::Vocabulary;
-use crate::wv::text::words;
+use crate::wv::text::{words, *};
 
 fn file(name: &str, bytes: &[u8]) -> PathBuf {
     let path = std::env::temp_dir().join(format!("adapm-text-{}-{name}", std::process::id()));

@@ -12,7 +12,7 @@ use clap::{Args, value_parser};
 
 use crate::args::launch::transport;
 use crate::args::{ProcessArgs, at_least_one, epochs};
-use crate::measure::bench::subject::Subject;
+use crate::measure::bench::job::Subject;
 
 #[derive(Debug, Args)]
 #[command(after_help = SIMULATE_EXAMPLES, args_override_self = true)]

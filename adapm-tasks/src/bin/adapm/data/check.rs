@@ -1,8 +1,7 @@
 //! `data check`: which data set a folder is, whether its files are those that were published, and what is in them.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use adapm_tasks::data::{self, DATA_VARIABLE, DataError};
 use adapm_tasks::files;

@@ -1,45 +1,43 @@
 //! The verb `launch`: one process a node, on this host or by ssh on others, and one ending for all of them.
 //!
-//! [`inner`] reads the command, [`hosts`] where to run it, [`node`] is one process, [`relay`] what they print, [`supervise`] what is done when one ends, [`ending`]
-//! who was to blame, [`error`] how it is told, [`secret`] what they share. Not here: how the processes find each other, which is theirs to do, nor what a
+//! [`hosts`] reads where to run the command, [`node`] is one process with the secret that all share, [`relay`] what they print, [`supervise`] what is done
+//! when one ends, [`error`] who was to blame and how it is told. Not here: how the processes find each other, which is theirs to do, nor what a
 //! process does once its launcher is gone (`crate::launched`).
 
-pub(crate) mod error;
-mod hosts;
-mod inner;
-mod node;
-mod relay;
-mod secret;
-mod supervise;
-
-use std::env;
-use std::ffi::OsString;
-use std::io;
+use std::ffi::{OsStr, OsString};
 use std::time::Duration;
-
-use console::{Color, Style};
+use std::{env, io};
 
 use adapm_tasks::files;
 use adapm_transport::group::launcher::read_secret;
 use adapm_transport::net::Token;
 use adapm_transport::threads::Refusal;
+use console::{Color, Style};
 
-use crate::args::LaunchArgs;
+use crate::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, RecipeArgs, TrainTask, Verb};
+use crate::eval::Evaluating;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::launch::error::LaunchError;
 use crate::launch::hosts::Host;
-use crate::launch::node::{Node, Start};
+use crate::launch::node::{Node, PrivateFolder, Secret, Start};
 use crate::launch::relay::Relays;
-use crate::launch::secret::{PrivateFolder, Secret};
 use crate::launch::supervise::Watch;
 use crate::launched;
 use crate::terminal::{PREFIX, Stream};
+use crate::train::Training;
+
+pub(crate) mod error;
+mod hosts;
+mod node;
+mod relay;
+mod supervise;
 
 /// Starts the processes, passes on what they print and what is asked of them, and tells how they ended.
 pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     let hosts = hosts::read(&args.hosts)?;
     let nodes = args.nodes.unwrap_or(args.hosts.len());
-    let inner = inner::check(args, nodes)?;
+    let inner = check(args, nodes)?;
     let secret = match &args.token_file {
         Some(path) => {
             // An input, which nothing written may replace.
@@ -182,6 +180,85 @@ impl Start<'_> {
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
     move |error| LaunchError::System { what, error }
+}
+
+/// A command that each process runs.
+#[derive(Debug)]
+struct Inner {
+    /// Without the name of the program.
+    words: Vec<OsString>,
+    /// What it says itself about the time after which a node counts as lost.
+    dead_after: Option<Duration>,
+}
+
+/// Reads the command as the processes will, so that a slip is told once and at once.
+fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
+    let mut words = args.command.clone();
+    if words.first().is_some_and(|word| word == OsStr::new("adapm")) {
+        words.remove(0);
+    }
+    let line = [OsString::from("adapm")].into_iter().chain(words.iter().cloned());
+    let (cli, _) = Cli::read(line.collect())?;
+    let Some((processes, own_nodes)) = processes(cli.verb.as_ref()) else {
+        let verb = words.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+        return Err(LaunchError::Verb(verb).into());
+    };
+    if recipe(cli.verb.as_ref()).is_some_and(RecipeArgs::lists) {
+        return Err(LaunchError::List.into());
+    }
+    files(cli.verb.as_ref()).check_shared()?;
+    if processes.node.is_some() || processes.rendezvous.is_some() {
+        return Err(LaunchError::Placed.into());
+    }
+    if let Some(own) = own_nodes.filter(|own| *own != nodes) {
+        return Err(LaunchError::OtherNodes { own, nodes }.into());
+    }
+    Ok(Inner { words, dead_after: processes.dead_after })
+}
+
+/// What a verb says of processes, and its `--nodes`; `None` if it knows of none.
+fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
+    let (processes, cluster) = match verb? {
+        Verb::Train { task: TrainTask::Kge(args) } => (&args.processes, &args.cluster),
+        Verb::Train { task: TrainTask::Mf(args) } => (&args.processes, &args.cluster),
+        Verb::Train { task: TrainTask::Wv(args) } => (&args.processes, &args.cluster),
+        Verb::Eval { task: EvalTask::Kge(args) } => (&args.processes, &args.cluster),
+        Verb::Eval { task: EvalTask::Mf(args) } => (&args.processes, &args.cluster),
+        Verb::Eval { task: EvalTask::Wv(args) } => (&args.processes, &args.cluster),
+        Verb::CheckNet(args) => return Some((&args.processes, args.nodes)),
+        Verb::Demo(_)
+        | Verb::Data(_)
+        | Verb::Export { .. }
+        | Verb::Launch(_)
+        | Verb::Token(_)
+        | Verb::Simulate(_)
+        | Verb::Trace(_)
+        | Verb::Bench(_) => return None,
+    };
+    Some((processes, cluster.nodes))
+}
+
+/// The files that a verb reads, in each process.
+fn files(verb: Option<&Verb>) -> Files<'_> {
+    match verb {
+        Some(Verb::Train { task: TrainTask::Kge(args) }) => Training::files(args.as_ref()),
+        Some(Verb::Train { task: TrainTask::Mf(args) }) => Training::files(args.as_ref()),
+        Some(Verb::Train { task: TrainTask::Wv(args) }) => Training::files(args.as_ref()),
+        Some(Verb::Eval { task: EvalTask::Kge(args) }) => Evaluating::files(args),
+        Some(Verb::Eval { task: EvalTask::Mf(args) }) => Evaluating::files(args),
+        Some(Verb::Eval { task: EvalTask::Wv(args) }) => Evaluating::files(args),
+        _ => Files::default(),
+    }
+}
+
+/// What a verb says of recipes.
+fn recipe(verb: Option<&Verb>) -> Option<&RecipeArgs> {
+    match verb? {
+        Verb::Train { task: TrainTask::Kge(args) } => Some(&args.recipe),
+        Verb::Train { task: TrainTask::Mf(args) } => Some(&args.recipe),
+        Verb::Train { task: TrainTask::Wv(args) } => Some(&args.recipe),
+        _ => None,
+    }
 }
 
 /// The time after which a node counts as lost, if nobody says otherwise.

@@ -92,10 +92,8 @@ impl Evaluating for EvalArgs {
         let none = wv::Analogies::none();
         let questions = asked.questions.as_ref().unwrap_or(&none);
         let answered = match processes.company() {
-            None => wv::evaluate_vectors(vectors, questions, &config, screen, stop),
-            Some(company) => {
-                wv::evaluate_vectors_in_group(vectors, questions, &config, &company.group, screen, stop)
-            }
+            None => wv::evaluate(vectors, questions, &config, screen, stop),
+            Some(company) => wv::evaluate_in_group(vectors, questions, &config, &company.group, screen, stop),
         }?;
         let limit = self.words.unwrap_or(usize::MAX);
         let similarity = asked.similarities.as_ref().map(|pairs| pairs.evaluate(vectors, limit));

@@ -1,6 +1,9 @@
-//! What is trained to be measured, and in what ways.
+//! What can be measured, by name; what is trained for it, and in what ways.
 
 use std::path::Path;
+use std::str::FromStr;
+
+use adapm_tasks::measure::bench::Group;
 
 /// A task with the settings by which the predecessor was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,6 +192,40 @@ impl Job {
 struct Data {
     path: &'static str,
     name: &'static str,
+}
+
+/// Something to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    /// Calls of the parameter manager.
+    Calls(Group),
+    /// What calls send and execute.
+    Counts,
+    /// Training, as processes of their own.
+    Training(Job),
+}
+
+impl Subject {
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let calls = Group::ALL.into_iter().map(Self::Calls);
+        calls.chain([Self::Counts]).chain(Job::ALL.into_iter().map(Self::Training))
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Calls(group) => group.name(),
+            Self::Counts => "counts",
+            Self::Training(job) => job.name(),
+        }
+    }
+}
+
+impl FromStr for Subject {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::all().find(|subject| subject.name() == name).ok_or_else(|| format!("no group {name}"))
+    }
 }
 
 const KGE: Data = Data { path: "kge/FB15k-237", name: "FB15k-237" };

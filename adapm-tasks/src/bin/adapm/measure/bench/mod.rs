@@ -4,11 +4,9 @@
 //! as it is known, [`json`] the same for programs. [`counts`] are of what repeats: beside what the library counts itself, instructions,
 //! by [`callgrind`].
 
-mod callgrind;
 pub(crate) mod child;
 mod counts;
-mod job;
-pub(crate) mod subject;
+pub(crate) mod job;
 mod table;
 mod training;
 
@@ -20,7 +18,7 @@ use crate::args::BenchArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use subject::Subject;
+use job::Subject;
 
 /// Measures everything asked for and shows what came out.
 pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure> {
