@@ -24,7 +24,7 @@ use crate::run::config::Split;
 use crate::run::crew::is_here;
 use crate::run::error::TaskError;
 use crate::run::file::CheckpointError;
-use crate::run::kept::Kept;
+use crate::run::managed::Kept;
 use crate::run::observer::{ManagerStats, NoProgress};
 use crate::run::peers::Peers;
 use crate::run::task::Examination;

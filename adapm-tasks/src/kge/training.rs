@@ -26,7 +26,7 @@ use crate::run::agreement::{self, Opening, equal, or_default};
 use crate::run::config::{Settings, Split};
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
-use crate::run::kept::Kept;
+use crate::run::managed::Kept;
 use crate::run::observer::{Epoch, ManagerStats, Observer};
 use crate::run::peers::Peers;
 use crate::run::training::{Evaluation, Run};

@@ -61,7 +61,6 @@
 
 mod checkpoint;
 mod config;
-mod cross;
 mod ids;
 pub(crate) mod kernel;
 mod means;

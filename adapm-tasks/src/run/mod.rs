@@ -38,7 +38,6 @@ pub(crate) mod error;
 pub(crate) mod file;
 #[cfg(test)]
 pub(crate) mod harness;
-pub(crate) mod kept;
 pub(crate) mod managed;
 pub(crate) mod memory;
 pub(crate) mod observer;

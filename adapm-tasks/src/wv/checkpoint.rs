@@ -12,8 +12,8 @@ use std::{fmt, io};
 
 use crate::kge::Names;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
+use crate::wv::corpus::Vocabulary;
 use crate::wv::vectors::Vectors;
-use crate::wv::vocabulary::Vocabulary;
 
 /// Trained vectors, input and output ones.
 #[derive(Clone, PartialEq)]

@@ -1,11 +1,31 @@
 //! What is trained on: a text and the words of it that have vectors.
+//!
+//! Vectors have words that occur often enough, the most frequent first. Words that are equally frequent are in the order of their bytes, so the same text gives the same vocabulary however many
+//! threads count it.
+//!
+//! Negatives are drawn in proportion to their frequency to the power 3/4 (Mikolov et al., NIPS 2013, §2.2).
+//!
+//! # Departure
+//! word2vec draws from a list of 10^8 places, in which a rare word may have none; here every word has its chance.
 
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::BuildHasher as _;
+use std::io::{self, Write};
+use std::path::Path;
+
+use adapm_runtime::AliasTable;
 use adapm_transport::threads;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
+use crate::data::bytes;
+use crate::data::lines::lines;
+use crate::kge::Names;
 use crate::run::agreement::Digest;
-use crate::wv::error::CorpusError;
-use crate::wv::text::{Text, Token};
-use crate::wv::vocabulary::Vocabulary;
+use crate::run::file::{self, CheckpointError};
+use crate::wv::error::{CorpusError, LineFault};
+use crate::wv::text::{Text, Token, words};
 
 /// A text with its vocabulary.
 #[derive(Debug)]
@@ -97,9 +117,191 @@ impl Corpus {
     }
 }
 
+/// Words by number, from 0, with how often they occur.
+#[derive(Clone)]
+pub struct Vocabulary {
+    words: Names,
+    counts: Vec<u64>,
+    total: u64,
+    index: HashTable<u32>,
+    /// Texts choose the words, so not they decide where words collide.
+    hasher: RandomState,
+}
+
+impl fmt::Debug for Vocabulary {
+    /// Sizes instead of all words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vocabulary of {} words, which occur {} times", self.len(), self.total)
+    }
+}
+
+impl PartialEq for Vocabulary {
+    fn eq(&self, other: &Self) -> bool {
+        self.words == other.words && self.counts == other.counts
+    }
+}
+
+impl Vocabulary {
+    /// Counts the words of `text` with `threads` threads and keeps those that occur `min_count` times or more.
+    ///
+    /// # Errors
+    ///
+    /// Fewer than two words are left; a text that cannot be read.
+    pub fn count(text: &Text, min_count: u64, threads: usize) -> Result<Self, CorpusError> {
+        let count = threads.max(1);
+        let counted = |index: usize| {
+            let mut counts: HashMap<Box<[u8]>, u64, RandomState> = HashMap::default();
+            text.share(index, count)?.words(|word| match counts.get_mut(word) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(word.into(), 1)),
+            })?;
+            Ok::<_, CorpusError>(counts)
+        };
+        let mut parts = threads::map("adapm count", 0..count, counted).into_iter();
+        let mut counts = parts.next().transpose()?.unwrap_or_default();
+        for part in parts {
+            part?.into_iter().for_each(|(word, n)| *counts.entry(word).or_default() += n);
+        }
+        counts.retain(|_, count| *count >= min_count);
+        let counts = counts.iter().map(|(word, count)| (&**word, *count)).collect();
+        Self::of(counts, &text.source().to_string(), min_count)
+    }
+
+    /// Reads lines `word count` in any order, as [`save`](Self::save) and word2vec write them, and keeps words of
+    /// `min_count` or more. word2vec's `</s>`, which counts lines, is no word and left out.
+    ///
+    /// # Errors
+    ///
+    /// A file that is missing or unreadable, a malformed line or a word listed twice (with file, line, column), fewer than two
+    /// words.
+    pub fn load(path: &Path, min_count: u64) -> Result<Self, CorpusError> {
+        Self::of_bytes(&bytes::read(path)?, path, min_count)
+    }
+
+    /// What the bytes of the file at `path` say.
+    pub(crate) fn of_bytes(bytes: &[u8], path: &Path, min_count: u64) -> Result<Self, CorpusError> {
+        let mut counts: HashMap<&[u8], u64, RandomState> = HashMap::default();
+        for (line, text) in lines(bytes) {
+            let malformed = |at: &[u8], reason| {
+                let column = (at.as_ptr() as usize - text.as_ptr() as usize) as u64 + 1;
+                CorpusError::Malformed { path: path.to_path_buf(), line, column, reason }
+            };
+            let mut fields = words(text);
+            let (Some(word), Some(count), None) = (fields.next(), fields.next(), fields.next()) else {
+                return Err(malformed(text, LineFault::NotAWordAndCount));
+            };
+            let number = str::from_utf8(count).ok().and_then(|count| count.parse().ok());
+            let Some(number) = number.filter(|number| *number > 0) else {
+                return Err(malformed(count, LineFault::NotACount));
+            };
+            if counts.insert(word, number).is_some() {
+                return Err(malformed(word, LineFault::DuplicateWord));
+            }
+        }
+        counts.remove(LINE_END);
+        counts.retain(|_, count| *count >= min_count);
+        Self::of(counts.into_iter().collect(), &path.display().to_string(), min_count)
+    }
+
+    /// Writes a line `word count` for each word, in order.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses.
+    pub fn save(&self, path: &Path) -> Result<(), CheckpointError> {
+        file::save(path, |file| self.write_to(file))
+    }
+
+    /// Writes what [`save`](Self::save) does.
+    ///
+    /// # Errors
+    ///
+    /// What `writer` refuses.
+    pub fn write_to(&self, mut writer: impl Write) -> io::Result<()> {
+        for (word, count) in self.iter() {
+            writer.write_all(word)?;
+            writeln!(writer, " {count}")?;
+        }
+        writer.flush()
+    }
+
+    fn of(mut counts: Vec<(&[u8], u64)>, source: &str, min_count: u64) -> Result<Self, CorpusError> {
+        if counts.len() < 2 {
+            let words = counts.len();
+            return Err(CorpusError::TooFewWords { source: source.into(), words, min_count });
+        }
+        // Each has two keys, and evaluation marks places by numbers of words.
+        if counts.len() > i32::MAX as usize {
+            return Err(CorpusError::TooManyWords { source: source.into() });
+        }
+        counts.sort_unstable_by(|(a, a_count), (b, b_count)| b_count.cmp(a_count).then(a.cmp(b)));
+        let (mut words, hasher) = (Names::default(), RandomState::default());
+        let mut index = HashTable::with_capacity(counts.len());
+        for (number, (word, _)) in (0..).zip(&counts) {
+            words.push(word);
+            let hash = |number: &u32| hasher.hash_one(words.bytes(*number as usize).unwrap_or_default());
+            index.insert_unique(hasher.hash_one(word), number, hash);
+        }
+        let counts: Vec<u64> = counts.into_iter().map(|(_, count)| count).collect();
+        let total = counts.iter().fold(0_u64, |total, count| total.saturating_add(*count));
+        Ok(Self { words, counts, total, index, hasher })
+    }
+
+    /// The number of a word.
+    #[must_use]
+    #[inline]
+    pub fn find(&self, word: &[u8]) -> Option<u32> {
+        let is_it = |number: &u32| self.words.bytes(*number as usize) == Some(word);
+        self.index.find(self.hasher.hash_one(word), is_it).copied()
+    }
+
+    /// Number of words, at least two.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "there are always words")]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// The words by number.
+    #[must_use]
+    pub fn words(&self) -> &Names {
+        &self.words
+    }
+
+    /// How often each word occurs, in descending order.
+    #[must_use]
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// How often the words occur together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// All words with their counts, in order.
+    fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        let word = |number| self.words.bytes(number).expect("there is a word for each count");
+        self.counts.iter().enumerate().map(move |(number, count)| (word(number), *count))
+    }
+}
+
+/// A table that draws words of these counts, of which there are some, none of them 0.
+pub(crate) fn negative_table(counts: &[u64]) -> AliasTable {
+    let weights: Vec<f64> = counts.iter().map(|count| (*count as f64).powf(0.75)).collect();
+    AliasTable::new(&weights).expect("a vocabulary has words, and each of them occurs")
+}
+
+/// What word2vec counts as the word at the end of a line.
+const LINE_END: &[u8] = b"</s>";
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::Path;
+
+    use adapm_runtime::Random;
 
     use super::*;
 
@@ -141,4 +343,96 @@ mod tests {
         assert_ne!(describe(b"a a b"), describe(b"a a c"));
         assert_ne!(describe(b"a a b"), describe(b"a a b "));
     }
+
+    fn text(bytes: &[u8]) -> Text {
+        Text::of_bytes(bytes)
+    }
+
+    fn listed(vocabulary: &Vocabulary) -> Vec<(&[u8], u64)> {
+        vocabulary.iter().collect()
+    }
+
+    #[test]
+    fn words_are_sorted_by_count_then_bytes_whoever_counts() {
+        let bytes = b"b a c b\r\n\xff b c d\tc \xff\n a\n".repeat(50);
+        let expected: [(&[u8], u64); 5] = [(b"b", 150), (b"c", 150), (b"a", 100), (b"\xff", 100), (b"d", 50)];
+        for threads in [1, 2, 3, 8, 1000] {
+            let vocabulary = Vocabulary::count(&text(&bytes), 1, threads).unwrap();
+            assert_eq!(listed(&vocabulary), expected, "{threads}");
+            assert_eq!(vocabulary.total(), 550);
+        }
+        let vocabulary = Vocabulary::count(&text(&bytes), 100, 2).unwrap();
+        assert_eq!(listed(&vocabulary), expected[..4]);
+        assert_eq!(vocabulary.find(b"\xff"), Some(3));
+        assert_eq!((vocabulary.find(b"d"), vocabulary.find(b"")), (None, None));
+    }
+
+    #[test]
+    fn fewer_than_two_words_are_an_error_that_says_how_many() {
+        for (bytes, words) in [(b"".as_slice(), 0), (b" \r\n\n", 0), (b"word", 1), (b"one one one", 1)] {
+            let error = Vocabulary::count(&text(bytes), 1, 2).unwrap_err();
+            assert!(matches!(&error, CorpusError::TooFewWords { words: found, .. } if *found == words));
+            assert_eq!(error.to_string().lines().count(), 1);
+        }
+        assert!(Vocabulary::count(&text(b"a b a b c"), 2, 1).is_ok());
+        assert!(Vocabulary::count(&text(b"a b a c"), 2, 1).is_err());
+    }
+
+    #[test]
+    fn what_is_saved_is_read_back() {
+        let path = std::env::temp_dir().join(format!("adapm-vocabulary-{}", std::process::id()));
+        let vocabulary = Vocabulary::count(&text(b"to be or not to be \xfe"), 1, 1).unwrap();
+        vocabulary.save(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"be 2\nto 2\nnot 1\nor 1\n\xfe 1\n");
+        assert_eq!(Vocabulary::load(&path, 1).unwrap(), vocabulary);
+        assert_eq!(Vocabulary::load(&path, 2).unwrap().len(), 2);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn lists_may_be_in_any_order_and_the_line_end_of_word2vec_is_no_word() {
+        let path = Path::new("list");
+        let vocabulary = Vocabulary::of_bytes(b"</s> 99\r\nrare 1\r\nthe\t7\n", path, 1).unwrap();
+        assert_eq!(listed(&vocabulary), [(b"the".as_slice(), 7), (b"rare", 1)]);
+    }
+
+    #[test]
+    fn malformed_lines_are_located() {
+        let fault = |bytes: &[u8]| match Vocabulary::of_bytes(bytes, Path::new("list"), 1) {
+            Err(CorpusError::Malformed { line, column, reason, .. }) => (line, column, reason),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(fault(b"a 1\nb"), (2, 1, LineFault::NotAWordAndCount));
+        assert_eq!(fault(b"a b 1"), (1, 1, LineFault::NotAWordAndCount));
+        for count in ["0", "-1", "x", "1.5", "nan", "18446744073709551616"] {
+            assert_eq!(fault(format!("a 1\n\nbc {count}").as_bytes()), (3, 4, LineFault::NotACount));
+        }
+        assert_eq!(fault(b"a 1\na 2"), (2, 1, LineFault::DuplicateWord));
+        let huge = format!("a {}\nb {}", u64::MAX, u64::MAX);
+        assert_eq!(Vocabulary::of_bytes(huge.as_bytes(), Path::new("list"), 1).unwrap().total(), u64::MAX);
+    }
+
+    /// Chi-square of a million draws of words of these counts against a law.
+    fn chi_square(counts: &[u64], law: impl Fn(u64) -> f64) -> f64 {
+        let (table, mut random) = (negative_table(counts), Random::new(1));
+        let mut seen = vec![0.0_f64; counts.len()];
+        (0..DRAWS).for_each(|_| seen[table.draw(&mut random)] += 1.0);
+        let total: f64 = counts.iter().map(|count| law(*count)).sum();
+        let term = |(seen, count): (&f64, &u64)| {
+            let expected = law(*count) / total * DRAWS as f64;
+            (seen - expected).powi(2) / expected
+        };
+        seen.iter().zip(counts).map(term).sum()
+    }
+
+    #[test]
+    fn words_are_drawn_by_their_frequency_to_the_power_three_quarters() {
+        let counts: Vec<u64> = (1..=100).map(|rank| 1_000_000 / rank).collect();
+        // With 99 degrees of freedom, 161 is exceeded once in 10^4.
+        let found = chi_square(&counts, |count| (count as f64).powf(0.75));
+        assert!(found < 161.0, "{found}");
+        assert!(chi_square(&counts, |count| count as f64) > 1e4, "another distribution shows");
+    }
+
+    const DRAWS: usize = 1_000_000;
 }

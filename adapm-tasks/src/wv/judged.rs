@@ -123,12 +123,12 @@ const NEGATIVES: usize = 16;
 mod tests {
     use super::*;
     use crate::wv::sentence::kept;
-    use crate::wv::{Text, vocabulary};
+    use crate::wv::{Text, corpus};
 
     fn judged(corpus: &Corpus, seed: u64) -> Judged {
         let kept = kept(corpus.vocabulary(), 0.0);
         let plan = Plan { vocabulary: corpus.vocabulary(), kept: &kept, window: 2, seed };
-        Judged::draw(corpus, &plan, &vocabulary::negative_table(corpus.vocabulary().counts())).unwrap()
+        Judged::draw(corpus, &plan, &corpus::negative_table(corpus.vocabulary().counts())).unwrap()
     }
 
     #[test]

@@ -51,16 +51,14 @@ pub(crate) mod testing;
 mod text;
 mod training;
 mod vectors;
-mod vocabulary;
 
 pub use analogy::{Analogies, AnalogyReport, SectionKind, SectionReport, Tally};
 pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, Negatives, Optimizer, TrainConfig};
-pub use corpus::Corpus;
+pub use corpus::{Corpus, Vocabulary};
 pub use error::{CorpusError, LineFault, VectorFault};
 pub use similarity::{Similarities, SimilarityReport};
 pub use task::{KEY_KINDS, traced_keys};
 pub use text::{Text, TextSource};
 pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, train_in_group};
 pub use vectors::{Format, VectorForm, Vectors};
-pub use vocabulary::Vocabulary;

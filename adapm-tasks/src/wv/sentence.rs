@@ -12,8 +12,8 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::data::DataError;
+use crate::wv::corpus::Vocabulary;
 use crate::wv::text::{Pieces, Share, Token, Tokens};
-use crate::wv::vocabulary::Vocabulary;
 
 /// The keys of `words` words: the input vector of word `w` is key `w`, its output vector is key `words + w`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,12 +17,11 @@ use crate::run::task::{Course, FiguresOf, Form, Initial, Round, StepError, Task,
 use crate::run::traced::{self, KeyChoice, UnknownKey};
 use crate::wv::analogy::{Analogies, Answering};
 use crate::wv::config::{Optimizer, TrainConfig};
-use crate::wv::corpus::Corpus;
+use crate::wv::corpus::{self, Corpus, Vocabulary};
 use crate::wv::judged::Judged;
 use crate::wv::sentence::{Keys, Plan, Sentence, Sentences, kept};
 use crate::wv::step::{Recipe, Step};
 use crate::wv::text::Text;
-use crate::wv::vocabulary::{self, Vocabulary};
 
 /// Vectors of a corpus that are trained.
 pub(crate) struct WordVectors<'a> {
@@ -89,7 +88,7 @@ impl<'a> WordVectors<'a> {
     ) -> Result<Self, TaskError> {
         let vocabulary = corpus.vocabulary();
         let kept = kept(vocabulary, config.sample);
-        let negatives = Arc::new(vocabulary::negative_table(vocabulary.counts()));
+        let negatives = Arc::new(corpus::negative_table(vocabulary.counts()));
         let judged = Judged::draw(corpus, &plan(corpus, config, &kept), &negatives)?;
         Ok(Self { corpus, questions, config, kept, negatives, judged })
     }

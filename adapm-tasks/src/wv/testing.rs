@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::run::file::CheckpointError;
 use crate::wv::analogy::Analogies;
 use crate::wv::checkpoint::Checkpoint;
+use crate::wv::corpus::Vocabulary;
 use crate::wv::error::CorpusError;
 use crate::wv::similarity::Similarities;
 use crate::wv::text::Text;
 use crate::wv::vectors::{Format, Vectors};
-use crate::wv::vocabulary::Vocabulary;
 
 /// A text of these bytes.
 #[must_use]

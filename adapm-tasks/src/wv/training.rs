@@ -11,7 +11,7 @@ use crate::run::agreement::{self, Digest, Opening, equal, or_default};
 use crate::run::config::{ConfigError, Settings, dimension, positive, share, whole};
 use crate::run::crew::{self, Crew};
 use crate::run::error::TaskError;
-use crate::run::kept::Kept;
+use crate::run::managed::Kept;
 use crate::run::observer::{Epoch, ManagerStats, Observer};
 use crate::run::parameters::Shape;
 use crate::run::peers::Peers;

@@ -2,8 +2,8 @@
 //! `token`, `check-net`, `simulate`, `trace`, `bench`.
 //!
 //! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`data`], [`launch`], [`token`]),
-//! those that measure in a folder ([`measure`]); a folder for what is a task's own ([`kge`],
-//! [`mf`], [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is
+//! those that measure in a folder ([`measure`]); a file for what is a task's own ([`kge`], [`mf`],
+//! [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is
 //! recommended, [`progress`] what is shown while a run goes, [`painter`] its bar, [`terminal`] who
 //! looks at it, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends
 //! badly, [`interrupt`] how it ends early. Plans, epochs and tables go to stdout, bars and errors

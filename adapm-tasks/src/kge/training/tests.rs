@@ -17,7 +17,7 @@ use crate::run::circle::places;
 use crate::run::config::ConfigError;
 use crate::run::error::TaskError;
 use crate::run::harness::{self, Ended, NODES, WORKERS, flags};
-use crate::run::kept::Kept;
+use crate::run::managed::Kept;
 use crate::run::observer::{Epoch, NoProgress, Observer};
 use crate::run::peers::Peers;
 

@@ -24,6 +24,7 @@ use core::str::FromStr;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::Serialize;
 
 pub use adapm_verify::sim::engines::Machine;
 pub use contender::Contender;
@@ -33,7 +34,8 @@ pub use run::{Figures, Run, SimulateError, simulate};
 pub type Chance = Xoshiro256PlusPlus;
 
 /// A workload of the paper (AdaPM §5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Task {
     /// Knowledge graph embeddings.
     Kge,

@@ -1,15 +1,17 @@
 //! What the paper states in text and tables, and how the model compares. Nothing here is read off a figure.
 
 use adapm_runtime::System;
+use serde::Serialize;
 
 use super::{Contender, Figures, Run, Task};
 
 /// One figure that the paper states.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statement {
     /// The workload.
     pub task: Task,
     /// Where it stands, and of what it is.
+    #[serde(rename = "paper")]
     pub about: String,
     /// What is stated.
     pub stated: f64,
@@ -18,6 +20,7 @@ pub struct Statement {
     /// Its unit; empty for a ratio.
     pub unit: &'static str,
     /// How the two are compared.
+    #[serde(skip)]
     pub rule: Rule,
     /// Whether they agree by the rule.
     pub agrees: bool,

@@ -7,6 +7,8 @@ use adapm_core::error::ConfigError;
 use adapm_verify::sim::engines::{EngineError, Engines, EnginesConfig, Machine, Totals};
 use adapm_verify::sim::{Failure, Perfect, Simulator};
 
+use serde::{Serialize, Serializer};
+
 use super::pattern::{Facts, pattern};
 use super::trainer::Trainer;
 use super::{Contender, Task};
@@ -33,12 +35,14 @@ pub struct Run {
 }
 
 /// What came out. Figures of an epoch are those of the slice, scaled.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
     /// Seconds of an epoch.
+    #[serde(skip)]
     pub epoch_seconds: f64,
     /// Data points a second, all nodes together.
+    #[serde(skip)]
     pub points_per_second: f64,
     /// Bytes that a node sends in an epoch.
     pub bytes_per_node: f64,
@@ -48,26 +52,38 @@ pub struct Figures {
     pub waited_share: f64,
     /// Share of reads that asked another node.
     pub remote_share: f64,
-    /// Reads in the slice.
-    pub reads: u64,
     /// Relocations for a thousand data points.
+    #[serde(rename = "relocations_per_1000_points")]
     pub relocations: f64,
     /// Replicas set up for a thousand data points.
+    #[serde(rename = "replicas_per_1000_points")]
     pub replicas: f64,
     /// Mean time since the oldest change that a replica lacked when it was refreshed, in seconds.
+    #[serde(rename = "staleness_mean")]
     pub staleness: f64,
     /// Mean time between two checks of a replica's owner (the measure of AdaPM §5.6), in seconds.
+    #[serde(rename = "check_age_mean")]
     pub check_age: f64,
     /// Messages that a node sends in a second.
+    #[serde(rename = "messages_per_node_and_second")]
     pub messages_per_node: f64,
     /// Share of time that a node's channels are busy.
+    #[serde(rename = "channel_busy_share")]
     pub busy_share: f64,
     /// Share of a node's outgoing bandwidth in use; 0 if that is unlimited.
+    #[serde(rename = "wire_busy_share")]
     pub wire_share: f64,
     /// Data points in the slice.
     pub points: u64,
+    /// Reads in the slice.
+    pub reads: u64,
     /// A fingerprint of everything that happened.
+    #[serde(serialize_with = "hexadecimal")]
     pub trace: u64,
+}
+
+fn hexadecimal<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{number:016x}"))
 }
 
 /// Why there are no figures.

@@ -6,7 +6,7 @@ use adapm_runtime::{AliasTable, Random};
 
 use super::*;
 use crate::optim::AdaGrad;
-use crate::wv::{task, vocabulary};
+use crate::wv::{corpus, task};
 
 /// All values behind each other, negatives by an alias table; writes down what is accessed.
 struct Plain {
@@ -26,7 +26,7 @@ impl Plain {
         for (key, value) in (0..).map(Key).zip(values.chunks_exact_mut(len)) {
             task::initial_value(1, recipe.keys, recipe.dim, key, value);
         }
-        let (negatives, random) = (vocabulary::negative_table(counts), Random::new(2));
+        let (negatives, random) = (corpus::negative_table(counts), Random::new(2));
         Self { len, values, negatives, random, sampled: Vec::new(), pushed: Vec::new(), clock: 0 }
     }
 

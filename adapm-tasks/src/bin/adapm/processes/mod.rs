@@ -1,9 +1,8 @@
 //! The other processes of a run: whether there are any, how this one joins them, and how it leaves.
 //!
-//! [`watch`] and [`table`] show who has joined. Where the processes are, and the meeting itself, is
+//! [`watch`] shows who has joined. Where the processes are, and the meeting itself, is
 //! [`adapm_transport::group`]'s.
 
-mod table;
 mod watch;
 
 use std::process;
@@ -18,8 +17,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::launched;
 use crate::output::Output;
-use crate::processes::table::Seat;
-use crate::processes::watch::{View, Watch};
+use crate::processes::watch::{Seat, View, Watch};
 use crate::terminal::Stream;
 use crate::token;
 
@@ -65,7 +63,7 @@ pub(crate) fn with(
     let mut config = configured(args, position.config(&flags, &environment)?);
     config.token = token;
     interrupt.place(position.node.value, position.nodes.value, config.dead_after);
-    let heading = table::heading(&position, config.kind.scheme(), config.is_sealed(), Stream::Stderr.width());
+    let heading = watch::heading(&position, config.kind.scheme(), config.is_sealed(), Stream::Stderr.width());
     let mut watch = Watch::new(position.node.value, heading);
     let group = Group::join(config.clone(), &mut |roster| {
         watch.look(&view(roster));

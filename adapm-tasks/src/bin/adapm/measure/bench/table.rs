@@ -124,7 +124,7 @@ fn number(value: f64) -> String {
 }
 
 /// One figure, or why there is none.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct Row<'a> {
     group: &'static str,
     what: &'a str,
@@ -142,19 +142,7 @@ pub(super) struct Row<'a> {
 
 impl<'a> Row<'a> {
     pub(super) fn new(group: &'static str, outcome: &'a Outcome) -> Self {
-        let empty = Self {
-            group,
-            what: "",
-            value: None,
-            unit: None,
-            floor: None,
-            ratio: None,
-            at_most: None,
-            at_least: None,
-            reached: None,
-            reference: None,
-            skipped: None,
-        };
+        let empty = Self { group, ..Self::default() };
         match outcome {
             Outcome::Skipped { what, why } => Self { what, skipped: Some(why), ..empty },
             Outcome::Measured(figure) => Self {

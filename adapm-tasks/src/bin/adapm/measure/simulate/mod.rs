@@ -46,7 +46,7 @@ pub(crate) fn run(args: &SimulateArgs, interrupt: &Interrupt) -> Result<(), Fail
         output.text(&tables::of_task(task, results, output))?;
         let compared = paper::compare(results);
         for statement in &compared {
-            output.object(&tables::Stated::new(statement))?;
+            output.object(statement)?;
         }
         output.text(&tables::beside_the_paper(&compared, output))?;
         statements.extend(compared);

@@ -148,7 +148,7 @@ mean time between two synchronizations of a replica with its owner. Busy: share 
 
 /// One run.
 #[derive(Serialize)]
-pub(super) struct Row {
+pub(super) struct Row<'a> {
     task: &'static str,
     system: &'static str,
     nodes: usize,
@@ -158,24 +158,12 @@ pub(super) struct Row {
     seed: u64,
     epoch_seconds: f64,
     speed_up: Option<f64>,
-    bytes_per_node: f64,
-    local_share: f64,
-    waited_share: f64,
-    remote_share: f64,
-    relocations_per_1000_points: f64,
-    replicas_per_1000_points: f64,
-    staleness_mean: f64,
-    check_age_mean: f64,
-    messages_per_node_and_second: f64,
-    channel_busy_share: f64,
-    wire_busy_share: f64,
-    points: u64,
-    reads: u64,
-    trace: String,
+    #[serde(flatten)]
+    figures: &'a Figures,
 }
 
-impl Row {
-    pub(super) fn new(run: &Run, figures: &Figures, speed_up: Option<f64>) -> Self {
+impl<'a> Row<'a> {
+    pub(super) fn new(run: &Run, figures: &'a Figures, speed_up: Option<f64>) -> Self {
         Self {
             task: run.task.name(),
             system: run.contender.name(),
@@ -186,46 +174,7 @@ impl Row {
             seed: run.seed,
             epoch_seconds: figures.epoch_seconds,
             speed_up,
-            bytes_per_node: figures.bytes_per_node,
-            local_share: figures.local_share,
-            waited_share: figures.waited_share,
-            remote_share: figures.remote_share,
-            relocations_per_1000_points: figures.relocations,
-            replicas_per_1000_points: figures.replicas,
-            staleness_mean: figures.staleness,
-            check_age_mean: figures.check_age,
-            messages_per_node_and_second: figures.messages_per_node,
-            channel_busy_share: figures.busy_share,
-            wire_busy_share: figures.wire_share,
-            points: figures.points,
-            reads: figures.reads,
-            trace: format!("{:016x}", figures.trace),
-        }
-    }
-}
-
-/// One figure of the paper.
-#[derive(Serialize)]
-pub(super) struct Stated<'a> {
-    task: &'static str,
-    paper: &'a str,
-    stated: f64,
-    modelled: f64,
-    unit: &'a str,
-    agrees: bool,
-    because: &'a str,
-}
-
-impl<'a> Stated<'a> {
-    pub(super) fn new(statement: &'a Statement) -> Self {
-        Self {
-            task: statement.task.name(),
-            paper: &statement.about,
-            stated: statement.stated,
-            modelled: statement.modelled,
-            unit: statement.unit,
-            agrees: statement.agrees,
-            because: statement.because,
+            figures,
         }
     }
 }
