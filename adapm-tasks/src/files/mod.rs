@@ -26,8 +26,6 @@ use adapm_transport::error::SystemError;
 mod error;
 mod input;
 mod output;
-mod partial;
-mod stream;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -35,8 +33,7 @@ mod tests;
 pub use error::OutputError;
 pub use input::{FileId, create_private, input, is_shared, is_stdout, open, read};
 pub(crate) use output::NEVER;
-pub use output::{Output, OutputWriter};
-pub use partial::discard;
+pub use output::{Output, OutputWriter, discard};
 
 /// What the operating system says of an error, without its number: `no such file or directory`.
 #[must_use]

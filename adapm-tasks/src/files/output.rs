@@ -1,16 +1,36 @@
 //! A file that is going to be written: prepared before the work, saved behind it.
+//!
+//! It is a pipe or a device, which takes what is written at once ([`Stream`]), or a file under a name of its own, until it is complete
+//! and takes the name it is written for ([`Partial`]).
+//!
+//! ```text
+//!   claim: lock folder | remove what killed runs left | create | write, sync, rename, sync folder: all of a save
+//!   commit: permissions | sync | rename | sync folder
+//! ```
+//!
+//! The lock of the folder is held for the time of the claim only. It keeps two runs that begin at once
+//! from not seeing each other.
 
-use std::io::{self, BufWriter, Write};
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::{self, BufWriter, Seek as _, Write};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, Gid, OFlags, Uid, fchown, flock};
+use rustix::io::Errno;
 
 use crate::files::error::OutputError;
 use crate::files::input::FileId;
-use crate::files::partial::{Partial, random};
-use crate::files::stream::Stream;
-use crate::files::target::{self, Os, Place, System, Target};
+use crate::files::target::{self, Os, Place, System, Target, open_stream};
 
 /// A file that is going to be written. Nothing is left of it if it is dropped instead.
 #[derive(Debug)]
@@ -275,6 +295,241 @@ impl Write for Counted {
     }
 }
 
+/// A file that is not complete. Removed when dropped.
+#[derive(Debug)]
+pub(super) struct Partial {
+    system: Arc<dyn System>,
+    place: Place,
+    path: PathBuf,
+    file: File,
+    /// It has the name it was written for.
+    is_committed: bool,
+}
+
+impl Partial {
+    /// Creates the file for `place` that no other run has, and tries each step of a save.
+    pub(super) fn claim(place: &Place, system: &Arc<dyn System>) -> Result<Self, OutputError> {
+        let folder = File::open(&place.folder).map_err(OutputError::Refused)?;
+        let is_locked = || system.lock(&folder).is_ok();
+        // A folder that cannot be locked, or that somebody keeps locked, is done without.
+        (0..FOLDER_TRIES).any(|_| {
+            is_locked() || {
+                system.pause(FOLDER_PAUSE);
+                false
+            }
+        });
+        if let Some(other) = clear(place) {
+            return Err(OutputError::Taken(other));
+        }
+        let mut partial = Self::create(place, system).map_err(OutputError::Refused)?;
+        partial.rehearse().map_err(OutputError::Refused)?;
+        Ok(partial)
+    }
+
+    /// Creates the file.
+    pub(super) fn create(place: &Place, system: &Arc<dyn System>) -> io::Result<Self> {
+        // A file of others stays as closed to third parties as it is, also while it is written.
+        let mode = if place.mode().is_some() { 0o600 } else { 0o666 };
+        let path = unique(place);
+        let file = system.create(&path, mode)?;
+        partials().insert(path.clone());
+        let partial =
+            Self { system: Arc::clone(system), place: place.clone(), path, file, is_committed: false };
+        // Without locks on this file system, nobody removes what a killed run left.
+        let _ = system.lock(&partial.file);
+        if place.is_of_another(&partial.file.metadata()?) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(partial)
+    }
+
+    /// What is written goes here.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Completes the file: it takes the name it was written for.
+    pub(super) fn commit(mut self) -> io::Result<()> {
+        if let Ok(old) = fs::metadata(&self.place.path) {
+            self.system.set_mode(&self.file, old.mode() & 0o7777)?;
+            // Only a privileged process can give a file to another owner; one group is as good as the other.
+            let owner = (Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid())));
+            let _ = fchown(&self.file, owner.0, owner.1).or_else(|_| fchown(&self.file, None, owner.1));
+        }
+        self.system.sync(&self.file)?;
+        // Another file may have this name if somebody has cleaned up.
+        if fs::symlink_metadata(&self.path)?.ino() != self.file.metadata()?.ino() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.system.rename(&self.path, &self.place.path)?;
+        self.is_committed = true;
+        partials().remove(&self.path);
+        self.system.sync_folder(&self.place.folder)
+    }
+
+    /// Does everything that a save does, under names of this file.
+    fn rehearse(&mut self) -> io::Result<()> {
+        self.system.write(&self.file, &[0; REHEARSAL_BYTES])?;
+        self.system.sync(&self.file)?;
+        let other = unique(&self.place);
+        self.system.rename(&self.path, &other)?;
+        partials().insert(other.clone());
+        partials().remove(&std::mem::replace(&mut self.path, other));
+        self.system.sync_folder(&self.place.folder)?;
+        self.file.set_len(0)?;
+        self.file.rewind()
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.is_committed {
+            // The next run removes it otherwise.
+            let _ = self.system.remove(&self.path);
+            partials().remove(&self.path);
+        }
+    }
+}
+
+/// Removes all files of this process that are not complete, for a process that is about to end without
+/// dropping what it holds.
+pub fn discard() {
+    for path in std::mem::take(&mut *partials()) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn partials() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    PARTIALS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A name for a file that is written for `place`, which no file has.
+pub(super) fn unique(place: &Place) -> PathBuf {
+    let mut name = stem(place).to_vec();
+    name.extend_from_slice(format!(".{}-{:016x}{ENDING}", process::id(), random()).as_bytes());
+    place.folder.join(OsString::from_vec(name))
+}
+
+/// A number that differs each time, in each process.
+pub(super) fn random() -> u64 {
+    // Its keys come from the operating system.
+    RandomState::new().build_hasher().finish()
+}
+
+/// Removes what killed runs left of their work on `place`. The file of one that goes on, if there is one.
+fn clear(place: &Place) -> Option<PathBuf> {
+    let entries = fs::read_dir(&place.folder).into_iter().flatten().filter_map(Result::ok);
+    let partial = entries.filter(|entry| is_partial(&entry.file_name(), place)).map(|entry| entry.path());
+    // All of them are looked at.
+    partial.filter(|path| !is_left_over(path)).last()
+}
+
+/// Removes a file if the run that wrote it is gone. Returns false if it is not.
+fn is_left_over(path: &Path) -> bool {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let Ok(file) = OpenOptions::new().write(true).custom_flags(flags).open(path) else { return true };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            let _ = fs::remove_file(path);
+            true
+        }
+        // What cannot be locked says nothing of its run, and stays.
+        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+    }
+}
+
+/// Returns true if a file of this name is one that [`unique`] names.
+fn is_partial(name: &OsStr, place: &Place) -> bool {
+    let middle =
+        || name.as_bytes().strip_prefix(stem(place))?.strip_prefix(b".")?.strip_suffix(ENDING.as_bytes());
+    middle().and_then(|middle| str::from_utf8(middle).ok()?.split_once('-')).is_some_and(
+        |(process, random)| {
+            let is_number = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
+            is_number && random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit())
+        },
+    )
+}
+
+/// As much of a name as leaves room for the rest.
+fn stem(place: &Place) -> &[u8] {
+    let name = place.path.file_name().unwrap_or_default().as_bytes();
+    &name[..name.len().min(STEM_BYTES)]
+}
+
+/// Something that is written to, and never replaced.
+#[derive(Debug)]
+pub(super) struct Stream {
+    system: Arc<dyn System>,
+    file: File,
+    /// Bytes that it takes at once without waiting, once it takes any.
+    piece: usize,
+}
+
+impl Stream {
+    pub(super) fn new(file: File, system: &Arc<dyn System>) -> Self {
+        let is_file = file.metadata().is_ok_and(|metadata| {
+            let kind = metadata.file_type();
+            kind.is_file() || kind.is_char_device()
+        });
+        Self { system: Arc::clone(system), file, piece: if is_file { usize::MAX } else { PIPE_BYTES } }
+    }
+
+    /// Opens a pipe by name, for whose reader it waits a few seconds: both may have been started together.
+    pub(super) fn pipe(
+        path: &Path,
+        system: &Arc<dyn System>,
+        stop: &AtomicBool,
+    ) -> Result<Self, OutputError> {
+        for _ in 0..READER_TRIES {
+            match open_stream(path) {
+                Ok(file) => return Ok(Self::new(file, system)),
+                Err(error) if error.raw_os_error() != Some(Errno::NXIO.raw_os_error()) => {
+                    return Err(OutputError::Refused(error));
+                }
+                Err(_) if stop.load(Ordering::Relaxed) => break,
+                Err(_) => system.pause(READER_PAUSE),
+            }
+        }
+        Err(OutputError::NoReader)
+    }
+
+    /// Opens a device.
+    pub(super) fn device(path: &Path, system: &Arc<dyn System>) -> Result<Self, OutputError> {
+        open_stream(path).map(|file| Self::new(file, system)).map_err(OutputError::Refused)
+    }
+
+    /// The same stream once more.
+    pub(super) fn again(&self) -> io::Result<Self> {
+        Ok(Self { system: Arc::clone(&self.system), file: self.file.try_clone()?, piece: self.piece })
+    }
+
+    /// Writes some of `bytes`. Waits for the reader; once the run is to stop, for a few seconds only.
+    pub(super) fn write(&self, bytes: &[u8], stop: &AtomicBool) -> io::Result<usize> {
+        let mut patience = STOP_POLLS;
+        loop {
+            if self.is_ready()? {
+                match self.system.write(&self.file, &bytes[..bytes.len().min(self.piece)]) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    result => return result,
+                }
+            }
+            if stop.load(Ordering::Relaxed) {
+                patience = patience.checked_sub(1).ok_or(io::ErrorKind::TimedOut)?;
+            }
+        }
+    }
+
+    fn is_ready(&self) -> io::Result<bool> {
+        let mut polled = [PollFd::new(&self.file, PollFlags::OUT)];
+        match poll(&mut polled, Some(&POLL)) {
+            // What has no reader any more is told by the write.
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 /// Nobody asks a library to stop.
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -283,3 +538,23 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
 const BUFFER_BYTES: usize = 1 << 18;
 /// Of a name, in names that say more.
 const NAME_CHARS: usize = 60;
+
+/// Files of this process that are not complete.
+static PARTIALS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+const ENDING: &str = ".partial";
+/// Of the 255 bytes that names have on most file systems.
+const STEM_BYTES: usize = 200;
+/// A block of most file systems: less may fit into what describes a file.
+const REHEARSAL_BYTES: usize = 4096;
+const FOLDER_TRIES: usize = 50;
+const FOLDER_PAUSE: Duration = Duration::from_millis(10);
+
+/// What a pipe with room for any byte takes without waiting.
+const PIPE_BYTES: usize = 4096;
+const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Two seconds.
+const STOP_POLLS: u32 = 20;
+const READER_PAUSE: Duration = Duration::from_millis(20);
+/// Five seconds.
+const READER_TRIES: u32 = 250;

@@ -191,57 +191,16 @@ impl TrainConfig {
     pub fn sampling(&self) -> Option<Scheme> {
         self.system.map(|system| self.scheme.unwrap_or(Scheme::of(system)))
     }
-}
 
-/// Negatives of a chunk, at most.
-const NEGATIVES_MAX: usize = 1000;
-/// Chunks of a worker in an epoch, at least, until they are too small.
-const CHUNKS_OF_WORKER: usize = 40;
-const CHUNK_MIN: usize = 16;
-const CHUNK_MAX: usize = 256;
-/// Evaluations take a part of the time of training, one in so many.
-const RANKED_PER_TRAINED: f64 = 10.0;
-const VALID_EVERY_MAX: f64 = 5.0;
-
-/// One in so many is held back.
-const PART: usize = 20;
-const HELD_MAX: usize = 10_000;
-
-/// Choices of an evaluation. Start from [`EvalConfig::default`] and set fields.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EvalConfig {
-    /// The parameter management system; `None`: plain arrays. Defaults to adapm.
-    pub system: Option<System>,
-    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
-    pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores they share, and as many
-    /// for all nodes. Defaults to `None`.
-    pub workers: Option<usize>,
-    /// What is evaluated. Defaults to test.
-    pub split: Split,
-}
-
-impl Default for EvalConfig {
-    fn default() -> Self {
-        Self { system: Some(System::Adapm), nodes: 1, workers: None, split: Split::Test }
+    /// Checks that the choices make sense for this graph.
+    pub(crate) fn check(&self, graph: &Graph, peers: &Peers<'_>) -> Result<(), ConfigError> {
+        crew::check(self.system, self.nodes, self.workers, peers)?;
+        if graph.train.is_empty() {
+            return Err(ConfigError::NothingToTrain);
+        }
+        self.check_values()
     }
-}
 
-named!(ModelKind, "complex rescal", ModelKind::Complex => "complex", ModelKind::Rescal => "rescal");
-named!(Negatives, "shared independent", Negatives::Shared => "shared", Negatives::Independent => "independent");
-named!(LossKind, "softmax logistic", LossKind::Softmax => "softmax", LossKind::Logistic => "logistic");
-
-/// Checks the choices of a training run.
-pub(crate) fn training(graph: &Graph, config: &TrainConfig, peers: &Peers<'_>) -> Result<(), ConfigError> {
-    crew::check(config.system, config.nodes, config.workers, peers)?;
-    if graph.train.is_empty() {
-        return Err(ConfigError::NothingToTrain);
-    }
-    config.check_values()
-}
-
-impl TrainConfig {
     /// Checks that each field has a value that it can have, whatever the data.
     ///
     /// # Errors
@@ -263,6 +222,27 @@ impl TrainConfig {
         not_negative("l2_entity", self.l2_entity)?;
         not_negative("l2_relation", self.l2_relation)?;
         not_negative("n3", self.n3)
+    }
+}
+
+/// Choices of an evaluation. Start from [`EvalConfig::default`] and set fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EvalConfig {
+    /// The parameter management system; `None`: plain arrays. Defaults to adapm.
+    pub system: Option<System>,
+    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
+    pub nodes: usize,
+    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores they share, and as many
+    /// for all nodes. Defaults to `None`.
+    pub workers: Option<usize>,
+    /// What is evaluated. Defaults to test.
+    pub split: Split,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self { system: Some(System::Adapm), nodes: 1, workers: None, split: Split::Test }
     }
 }
 
@@ -299,10 +279,27 @@ fn at_once_of(workers: usize, share: f32) -> f32 {
     1.0 + others / 2.0 * share.min(1.0)
 }
 
+/// Negatives of a chunk, at most.
+const NEGATIVES_MAX: usize = 1000;
+/// Chunks of a worker in an epoch, at least, until they are too small.
+const CHUNKS_OF_WORKER: usize = 40;
+const CHUNK_MIN: usize = 16;
+const CHUNK_MAX: usize = 256;
+/// Evaluations take a part of the time of training, one in so many.
+const RANKED_PER_TRAINED: f64 = 10.0;
+const VALID_EVERY_MAX: f64 = 5.0;
+
+/// One in so many is held back.
+const PART: usize = 20;
+const HELD_MAX: usize = 10_000;
 /// Triples of a chunk, and negatives of a triple, that are supported.
 const SUPPORTED_MAX: u64 = 1 << 16;
 /// Scores of a chunk that are supported: a gigabyte of each worker.
 const SCORES_MAX: u64 = 1 << 28;
+
+named!(ModelKind, "complex rescal", ModelKind::Complex => "complex", ModelKind::Rescal => "rescal");
+named!(Negatives, "shared independent", Negatives::Shared => "shared", Negatives::Independent => "independent");
+named!(LossKind, "softmax logistic", LossKind::Softmax => "softmax", LossKind::Logistic => "logistic");
 
 #[cfg(test)]
 mod tests {

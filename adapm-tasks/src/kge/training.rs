@@ -13,7 +13,7 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::checkpoint::{self, Checkpoint};
-use crate::kge::config::{self, EvalConfig, Sizes, TrainConfig};
+use crate::kge::config::{EvalConfig, Sizes, TrainConfig};
 use crate::kge::graph::Graph;
 use crate::kge::model::{Model, Shape};
 use crate::kge::order::Parts;
@@ -54,7 +54,7 @@ pub(crate) fn train_as(
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let config = &TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
-    let own = config::training(graph, config, peers).map(|()| train_opening(graph, config));
+    let own = config.check(graph, peers).map(|()| train_opening(graph, config));
     let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
     let held = hold_back(graph, config);
     let whole = graph;

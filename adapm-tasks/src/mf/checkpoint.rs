@@ -31,7 +31,7 @@ use std::sync::Arc;
 use crate::data::RatingId;
 use crate::matrix::dot;
 use crate::mf::ids::Ids;
-use crate::mf::means::Means;
+use crate::mf::prediction::Means;
 use crate::mf::ratings::Ratings;
 use crate::run::agreement::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};

@@ -63,7 +63,6 @@ mod checkpoint;
 mod config;
 mod ids;
 pub(crate) mod kernel;
-mod means;
 mod order;
 mod planted;
 mod prediction;

@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::mf::ids::Cell;
-use crate::mf::means::Means;
+use crate::mf::prediction::Means;
 use crate::mf::ratings::{Held, Ratings, Train, sort_by_column};
 
 /// The cells to train on.

@@ -7,7 +7,7 @@ use crate::data::DataError;
 use crate::data::ratings::read;
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::ids::Ids;
-use crate::mf::means::Means;
+use crate::mf::prediction::Means;
 use crate::run::file::CheckpointError;
 
 /// The ratings in a file of these bytes as they come: row, column, value.

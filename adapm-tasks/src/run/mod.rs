@@ -9,7 +9,7 @@
 //! A task says what is its own (`task`): its parameters' shape and initial values, how units of work are loaded and
 //! announced, what a step does, what the learning rate is, how parameters are judged and which figures are better. It
 //! begins a run with an opening, in which all that has to be equal on all nodes crosses once (`agreement`), and then trains
-//! (`training`) or evaluates (`evaluation`). It ends with the kept parameters, which go into a file of its own behind a head
+//! or evaluates (`training`). It ends with the kept parameters, which go into a file of its own behind a head
 //! common to all (`file`).
 //!
 //! | a task wants | it says |

@@ -1,7 +1,7 @@
 //! What is trained on: a text and the words of it that have vectors.
 //!
-//! Vectors have words that occur often enough, the most frequent first. Words that are equally frequent are in the order of their bytes, so the same text gives the same vocabulary however many
-//! threads count it.
+//! Vectors have words that occur often enough, the most frequent first. Words that are equally frequent are in the order of their
+//! bytes, so the same text gives the same vocabulary however many threads count it.
 //!
 //! Negatives are drawn in proportion to their frequency to the power 3/4 (Mikolov et al., NIPS 2013, §2.2).
 //!

@@ -39,7 +39,6 @@ mod checkpoint;
 mod config;
 mod corpus;
 mod error;
-mod judged;
 pub(crate) mod kernel;
 mod search;
 mod sentence;

@@ -6,13 +6,23 @@
 //! Everything that is drawn here depends on seed, worker and epoch alone.
 //!
 //! Not here: negatives, which the sampling of the parameter manager draws.
+//!
+//! # Judging
+//! An epoch is judged by the loss of a fixed sample of the text ([`Judged`]).
+//!
+//! The losses of training cannot be compared: of negatives that are shared, and of vectors that other nodes have moved meanwhile,
+//! they say more about how negatives are drawn than about the vectors. So after each epoch the same pairs with the same negatives are
+//! judged, while nothing moves. They follow from text, seed, window, thinning and negatives alone: not from the number of nodes and
+//! workers, the system, or which pairs share negatives in training.
 
 use adapm_core::Key;
+use adapm_runtime::{AliasTable, Random};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::data::DataError;
-use crate::wv::corpus::Vocabulary;
+use crate::matrix::dot;
+use crate::wv::corpus::{Corpus, Vocabulary};
 use crate::wv::text::{Pieces, Share, Token, Tokens};
 
 /// The keys of `words` words: the input vector of word `w` is key `w`, its output vector is key `words + w`.
@@ -184,8 +194,114 @@ impl Iterator for Sentences<'_> {
     }
 }
 
+/// The sample.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    passages: Vec<Passage>,
+    pairs: u64,
+}
+
+/// A sentence, or its beginning, with negatives that all its pairs share.
+#[derive(Clone, Debug)]
+pub(crate) struct Passage {
+    sentence: Sentence,
+    negatives: Vec<u32>,
+}
+
+impl Judged {
+    /// Draws the sample. Cost: a look at up to [`PASSAGES`] places of the text.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub(crate) fn draw(corpus: &Corpus, plan: &Plan<'_>, negatives: &AliasTable) -> Result<Self, DataError> {
+        let places = (corpus.words() / WORDS_PER_PASSAGE).clamp(PASSAGES / 5, PASSAGES) as usize;
+        let mut random = Random::new(plan.seed);
+        let (mut passages, mut pairs) = (Vec::new(), 0);
+        for place in 0..places {
+            let share = corpus.text().share(place, places)?;
+            let Some(sentence) = Sentences::new(plan.clone(), &share, place, 0).next() else { continue };
+            let sentence = sentence?.beginning(WORDS);
+            pairs += sentence.pairs() as u64;
+            let negatives = (0..NEGATIVES).map(|_| negatives.draw(&mut random) as u32).collect();
+            passages.push(Passage { sentence, negatives });
+        }
+        Ok(Self { passages, pairs })
+    }
+
+    /// Pairs of a word and one of its context.
+    pub(crate) fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
+    /// The passages by which worker `number` of `all` judges, with their numbers.
+    pub(crate) fn of_worker(&self, number: usize, all: usize) -> impl Iterator<Item = (usize, &Passage)> {
+        self.passages.iter().enumerate().skip(number).step_by(all)
+    }
+
+    /// The passage of this number.
+    pub(crate) fn passage(&self, number: usize) -> &Passage {
+        &self.passages[number]
+    }
+}
+
+impl Passage {
+    /// The keys whose values [`Self::loss`] needs, in their order.
+    pub(crate) fn keys(&self, keys: Keys) -> Vec<Key> {
+        let negatives = self.negatives.iter().map(|word| keys.output(*word));
+        self.sentence.keys(keys).into_iter().chain(negatives).collect()
+    }
+
+    /// The sum of the losses of all pairs, by values of `value_len` floats of which the first `dim` are the vectors; each pair with
+    /// `negatives` negatives, all of the passage by equal shares.
+    ///
+    /// The loss of a pair is `-ln s(v u) - sum ln s(-v n)`, and 0.69 * (1 + `negatives`) before training.
+    pub(crate) fn loss(&self, values: &[f32], (value_len, dim): (usize, usize), negatives: usize) -> f64 {
+        let words = self.sentence.distinct.len();
+        let vector = |number: usize| &values[number * value_len..][..dim];
+        // By the words of the sentence and not by its pairs: each word meets each negative once.
+        let against: Vec<Vec<f64>> = (0..words)
+            .map(|input| {
+                let losses = (0..self.negatives.len())
+                    .map(|negative| softplus(dot(vector(input), vector(2 * words + negative))));
+                losses.collect()
+            })
+            .collect();
+        let totals: Vec<f64> = against.iter().map(|losses| losses.iter().sum()).collect();
+        let share = negatives as f64 / self.negatives.len() as f64;
+        let mut sum = 0.0;
+        for (position, context) in self.sentence.contexts() {
+            let input = self.sentence.places[position] as usize;
+            for output in context.map(|position| self.sentence.places[position] as usize) {
+                let word = self.sentence.distinct[output];
+                let same =
+                    self.negatives.iter().zip(&against[input]).filter(|(negative, _)| **negative == word);
+                let not_counted: f64 = same.map(|(_, loss)| loss).sum();
+                sum += softplus(-dot(vector(input), vector(words + output)));
+                sum += share * (totals[input] - not_counted);
+            }
+        }
+        sum
+    }
+}
+
+/// `ln(1 + exp(x))`, which is `-ln s(-x)`.
+fn softplus(x: f32) -> f64 {
+    let x = f64::from(x);
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
 /// Words of a sentence, word2vec's.
 const WORDS_MAX: usize = 1000;
+
+/// Passages of a long text.
+const PASSAGES: u64 = 500;
+/// Words of the vocabulary for each passage, so that judging takes a small part of an epoch.
+const WORDS_PER_PASSAGE: u64 = 2000;
+/// Words of a passage at most.
+const WORDS: usize = 40;
+/// Negatives of a passage.
+const NEGATIVES: usize = 16;
 
 #[cfg(test)]
 mod tests;

@@ -26,9 +26,8 @@ use crate::run::parameters::Parameters;
 use crate::run::task::StepError;
 use crate::wv::blocks::{self, Blocks, Scratch};
 use crate::wv::config::{Negatives, Optimizer};
-use crate::wv::judged::Passage;
 use crate::wv::kernel::{Group, LANES, Rows, Work, descend};
-use crate::wv::sentence::{Keys, Sentence};
+use crate::wv::sentence::{Keys, Passage, Sentence};
 
 /// How sentences are trained on.
 #[derive(Clone, Copy, Debug, PartialEq)]

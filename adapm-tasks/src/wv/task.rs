@@ -18,8 +18,7 @@ use crate::run::traced::{self, KeyChoice, UnknownKey};
 use crate::wv::analogy::{Analogies, Answering};
 use crate::wv::config::{Optimizer, TrainConfig};
 use crate::wv::corpus::{self, Corpus, Vocabulary};
-use crate::wv::judged::Judged;
-use crate::wv::sentence::{Keys, Plan, Sentence, Sentences, kept};
+use crate::wv::sentence::{Judged, Keys, Plan, Sentence, Sentences, kept};
 use crate::wv::step::{Recipe, Step};
 use crate::wv::text::Text;
 

@@ -37,7 +37,6 @@ mod processes;
 mod progress;
 mod recipe;
 mod report;
-mod signs;
 mod table;
 mod terminal;
 mod token;

@@ -6,8 +6,7 @@
 //! | [`pattern`] | which keys workers access, and what that takes on one node |
 //! | [`zipf`] | ranks by frequency |
 //! | [`contender`] | the systems that are compared |
-//! | `trainer` | steps of the workers: signal, read, compute, write, advance |
-//! | [`run`] | one workload under one system on one cluster, measured |
+//! | [`run`] | one workload under one system on one cluster: steps of the workers, measured |
 //! | [`paper`] | what the paper states, and how that compares |
 //!
 //! Not here: learning. Values are counted, not trained, so nothing is said about quality or effective speed-up.
@@ -16,7 +15,6 @@ pub mod contender;
 pub mod paper;
 pub mod pattern;
 pub mod run;
-mod trainer;
 pub mod zipf;
 
 use core::fmt;

@@ -1,17 +1,21 @@
-//! One workload under one system on one cluster, measured over a slice of an epoch.
+//! One workload under one system on one cluster, measured over a slice of an epoch: workers signal, localize, read, compute,
+//! write and advance, all of them in a window that is measured.
 
 use core::time::Duration;
+use std::collections::{HashSet, VecDeque};
+use std::rc::Rc;
 
-use adapm_core::Clock;
 use adapm_core::error::ConfigError;
-use adapm_verify::sim::engines::{EngineError, Engines, EnginesConfig, Machine, Totals};
-use adapm_verify::sim::{Failure, Perfect, Simulator};
-
+use adapm_core::{Clock, Instant, Key, NodeId, WorkerId};
+use adapm_verify::sim::engines::{Board, EngineError, Engines, EnginesConfig, LightStore, Machine, Totals};
+use adapm_verify::sim::{Failure, Perfect, Program, Simulator, Step, Then, Who};
+use rand::RngExt as _;
+use rand::distr::Distribution as _;
+use rand_distr::Binomial;
 use serde::{Serialize, Serializer};
 
-use super::pattern::{Facts, pattern};
-use super::trainer::Trainer;
-use super::{Contender, Task};
+use crate::measure::simulate::pattern::{Facts, Pattern, Sampled, Work, pattern};
+use crate::measure::simulate::{Chance, Contender, Task, chance};
 
 /// What is simulated.
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +176,268 @@ fn figures(run: &Run, facts: &Facts, steps: u64, from: &Totals, to: &Totals, tra
         },
         points,
         trace,
+    }
+}
+
+/// What all workers do.
+pub(super) struct Trainer<'a> {
+    pattern: &'a mut dyn Pattern,
+    contender: Contender,
+    nodes: usize,
+    workers: usize,
+    compute: f64,
+    board: Rc<Board>,
+    stores: Vec<Rc<LightStore>>,
+    /// Keys that a static choice replicates everywhere.
+    hot: HashSet<Key>,
+    hot_list: Vec<Key>,
+    lanes: Vec<Lane>,
+    /// Workers that have not warmed up.
+    cold: usize,
+    steps: u64,
+    /// Steps done by all when measuring began, and ended.
+    began: Option<u64>,
+    ended: Option<u64>,
+}
+
+/// One worker.
+struct Lane {
+    chance: Chance,
+    /// Steps drawn and not done, the next one first.
+    works: VecDeque<Work>,
+    /// How many of them were localized.
+    localized: usize,
+    done: u64,
+    out: VecDeque<Step>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Start,
+    Read,
+    Write,
+    Ended,
+}
+
+impl<'a> Trainer<'a> {
+    pub(super) fn new(pattern: &'a mut dyn Pattern, run: &Run, board: Rc<Board>) -> Self {
+        let Run { contender, nodes, workers, compute, seed, .. } = *run;
+        let hot_list = match contender {
+            Contender::StaticMix if nodes > 1 => pattern.hot(),
+            _ => Vec::new(),
+        };
+        let places = (0..nodes as u16).flat_map(|node| (0..workers as u16).map(move |worker| (node, worker)));
+        Self {
+            stores: (0..nodes as u16).map(|node| board.store(NodeId(node))).collect(),
+            hot: hot_list.iter().copied().collect(),
+            hot_list,
+            lanes: places.map(|(node, worker)| Lane::new(chance(seed, node, worker))).collect(),
+            cold: nodes * workers,
+            steps: 0,
+            began: None,
+            ended: None,
+            pattern,
+            contender,
+            nodes,
+            workers,
+            compute,
+            board,
+        }
+    }
+
+    /// Steps done by all workers within the measured window.
+    pub(super) fn measured(&self) -> Option<u64> {
+        Some(self.ended? - self.began?)
+    }
+
+    /// Fills the worker's list of steps.
+    fn fill(&mut self, who: Who) {
+        let at = who.0.index() * self.workers + who.1.index();
+        match self.lanes[at].stage {
+            Stage::Start => {
+                self.start(who, at);
+                self.lanes[at].stage = Stage::Read;
+            }
+            Stage::Read if self.ended.is_some() => {
+                self.lanes[at].out.push_back(Step::End);
+                self.lanes[at].stage = Stage::Ended;
+            }
+            Stage::Read => {
+                self.read(who, at);
+                self.lanes[at].stage = Stage::Write;
+            }
+            Stage::Write => {
+                self.write(who, at);
+                self.lanes[at].stage = Stage::Read;
+            }
+            Stage::Ended => {}
+        }
+    }
+
+    /// Workers start somewhere in a step.
+    fn start(&mut self, who: Who, at: usize) {
+        if who.1 == WorkerId(0) && !self.hot_list.is_empty() {
+            let (keys, clocks) = (self.hot_list.clone(), u64::MAX);
+            self.lanes[at].out.push_back(Step::Intent { keys, ahead: 0, clocks });
+        }
+        self.prepare(who, at);
+        let lane = &mut self.lanes[at];
+        let nanos = lane.works.front().map_or(0, |work| work.nanos);
+        let wait = lane.chance.random_range(0..=nanos);
+        lane.out.push_back(Step::Compute(Duration::from_nanos(wait)));
+    }
+
+    /// Draws steps ahead, signals intent for them or localizes their keys.
+    fn prepare(&mut self, who: Who, at: usize) {
+        let facts = self.pattern.facts();
+        let (clocks, sample_keys) = (facts.clocks, facts.sample_keys);
+        let ahead = if self.nodes == 1 { 1 } else { facts.ahead };
+        while self.lanes[at].works.len() < ahead as usize {
+            let lane = &mut self.lanes[at];
+            let mut work = self.pattern.draw(who, &mut lane.chance);
+            work.nanos = (work.nanos as f64 * self.compute) as u64;
+            if !self.contender.samples_locally() {
+                sample_naively(&mut work, sample_keys, &mut lane.chance);
+            }
+            if self.contender.signals() {
+                if !work.lasting.is_empty() {
+                    let keys = work.lasting.clone();
+                    lane.out.push_back(Step::Intent { keys, ahead: 0, clocks: u64::MAX });
+                }
+                let ahead = lane.works.len() as u64 * clocks;
+                lane.out.push_back(Step::Intent { keys: work.keys.clone(), ahead, clocks });
+            }
+            lane.works.push_back(work);
+        }
+        if let Some(ahead) = self.contender.localize_ahead() {
+            self.localize(at, ahead as usize);
+        }
+    }
+
+    fn localize(&mut self, at: usize, ahead: usize) {
+        let lane = &mut self.lanes[at];
+        while lane.localized < lane.works.len().min(ahead + 1) {
+            let mut keys = lane.works[lane.localized].keys.clone();
+            keys.retain(|key| !self.hot.contains(key));
+            lane.localized += 1;
+            if !keys.is_empty() {
+                lane.out.push_back(Step::Localize(keys, Then::GoOn));
+            }
+        }
+    }
+
+    fn read(&mut self, who: Who, at: usize) {
+        self.prepare(who, at);
+        let lane = &mut self.lanes[at];
+        let Some(work) = lane.works.front() else { return };
+        lane.out.push_back(Step::Pull(work.keys.clone(), Then::Wait));
+        lane.out.push_back(Step::Compute(Duration::from_nanos(work.nanos)));
+    }
+
+    fn write(&mut self, who: Who, at: usize) {
+        let facts = self.pattern.facts();
+        let clocks = facts.clocks;
+        let haste = self.contender.haste();
+        let warm_up = facts.warm_up.div_ceil(haste);
+        // One node costs little to simulate, and few workers give few steps.
+        let more = if self.nodes == 1 { 8 } else { 1 };
+        let measured = (facts.measured * more).div_ceil(haste).max(2);
+        let homed = facts.sample_keys / self.nodes as u64;
+        let lane = &mut self.lanes[at];
+        let Some(work) = lane.works.pop_front() else { return };
+        lane.localized = lane.localized.saturating_sub(1);
+        let mut keys = work.keys;
+        let store = &self.stores[who.0.index()];
+        sample_locally(&work.sampled, store, homed, facts.sample_keys, &mut lane.chance, &mut keys);
+        lane.out.push_back(Step::Push(keys, Then::GoOn));
+        lane.out.push_back(Step::Advance(clocks));
+        lane.done += 1;
+        self.steps += 1;
+        if lane.done == warm_up {
+            self.cold -= 1;
+        }
+        if self.cold == 0 && self.began.is_none() {
+            self.began = Some(self.steps);
+            self.board.want_totals();
+        }
+        let enough = self.began.map(|began| began + measured * (self.nodes * self.workers) as u64);
+        if self.ended.is_none() && enough.is_some_and(|enough| self.steps >= enough) {
+            self.ended = Some(self.steps);
+            self.board.want_totals();
+        }
+    }
+}
+
+impl Lane {
+    fn new(chance: Chance) -> Self {
+        Self {
+            chance,
+            works: VecDeque::new(),
+            localized: 0,
+            done: 0,
+            out: VecDeque::new(),
+            stage: Stage::Start,
+        }
+    }
+}
+
+impl Program for Trainer<'_> {
+    fn next(&mut self, _now: Instant, who: Who) -> Option<Step> {
+        let at = who.0.index() * self.workers + who.1.index();
+        while self.lanes[at].out.is_empty() {
+            if self.lanes[at].stage == Stage::Ended {
+                return None;
+            }
+            self.fill(who);
+        }
+        self.lanes[at].out.pop_front()
+    }
+}
+
+/// Negatives become keys like any other, wherever they are.
+fn sample_naively(work: &mut Work, sample_keys: u64, chance: &mut Chance) {
+    match core::mem::take(&mut work.sampled) {
+        Sampled::Nothing => {}
+        Sampled::Uniform(count) => {
+            work.keys.extend((0..count).map(|_| Key(chance.random_range(0..sample_keys))));
+        }
+        Sampled::Drawn(keys) => work.keys.extend(keys),
+    }
+    work.keys.sort_unstable();
+    work.keys.dedup();
+}
+
+/// Appends those of the local keys that are sampled which other nodes hold too. Nobody hears of the others.
+///
+/// Of many uniform draws only the number that meets such keys is drawn, then the keys. A drawn key that is not local falls
+/// on one near it, which nobody else holds in all likelihood.
+fn sample_locally(
+    sampled: &Sampled,
+    store: &LightStore,
+    homed: u64,
+    sample_keys: u64,
+    chance: &mut Chance,
+    keys: &mut Vec<Key>,
+) {
+    let positives = keys.len();
+    match sampled {
+        Sampled::Nothing => return,
+        Sampled::Uniform(count) => {
+            let shared = store.shared_len();
+            let share = shared as f64 / store.local_len(homed).max(1) as f64;
+            let hits =
+                Binomial::new(*count, share.min(1.0)).expect("a share is a probability").sample(chance);
+            for _ in 0..hits {
+                let key = store.shared_at(chance.random_range(0..shared));
+                keys.extend(key.filter(|key| key.0 < sample_keys));
+            }
+        }
+        Sampled::Drawn(drawn) => keys.extend(drawn.iter().filter(|key| store.is_shared(**key))),
+    }
+    if keys.len() > positives {
+        keys.sort_unstable();
+        keys.dedup();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sentences: cut at lines and at a thousand words, each word kept as often as it should be.
 
 use super::*;
+use crate::wv::corpus;
 use crate::wv::text::Text;
 
 fn vocabulary(text: &[u8]) -> Vocabulary {
@@ -96,4 +97,57 @@ fn every_word_of_the_vocabulary_that_is_read_is_counted_once() {
     let read: Vec<u64> = Sentences::new(plan, &share, 0, 1).map(|sentence| sentence.unwrap().read).collect();
     // `d` alone is no sentence and counts with the next, `x` has no vector.
     assert_eq!(read, [3, 3, 2]);
+}
+
+fn judged(corpus: &Corpus, seed: u64) -> Judged {
+    let kept = kept(corpus.vocabulary(), 0.0);
+    let plan = Plan { vocabulary: corpus.vocabulary(), kept: &kept, window: 2, seed };
+    Judged::draw(corpus, &plan, &corpus::negative_table(corpus.vocabulary().counts())).unwrap()
+}
+
+#[test]
+fn the_sample_depends_on_the_seed_alone_and_workers_share_it() {
+    let corpus = Corpus::count(Text::generated(1, 3000), 1, 1).unwrap();
+    let keys = |judged: &Judged| -> Vec<Vec<Key>> {
+        let keys = Keys { words: corpus.vocabulary().len() as u64 };
+        judged.of_worker(0, 1).map(|(_, passage)| passage.keys(keys)).collect()
+    };
+    let sample = judged(&corpus, 1);
+    assert_eq!(keys(&sample), keys(&judged(&corpus, 1)));
+    assert_ne!(keys(&sample), keys(&judged(&corpus, 2)));
+    let of_three: usize = (0..3).map(|number| sample.of_worker(number, 3).count()).sum();
+    assert_eq!((of_three, sample.passages.len()), (100, 100));
+    let pairs: usize = sample.passages.iter().map(|passage| passage.sentence.pairs()).sum();
+    assert_eq!(sample.pairs(), pairs as u64);
+}
+
+#[test]
+fn a_text_of_a_few_words_has_a_sample_too_and_a_long_line_has_its_beginnings() {
+    let few = Corpus::count(Text::of_bytes(b"a b"), 1, 1).unwrap();
+    assert_eq!(judged(&few, 1).pairs(), 2);
+    let line = Corpus::count(Text::of_bytes(&b"a b c d ".repeat(10_000)), 1, 1).unwrap();
+    let sample = judged(&line, 1);
+    assert!(sample.passages.iter().all(|passage| passage.sentence.places.len() == WORDS));
+}
+
+#[test]
+fn the_loss_is_that_of_its_definition() {
+    let sentence = Sentence { distinct: vec![0, 2], places: vec![0, 1, 0], windows: vec![1; 3], read: 3 };
+    let passage = Passage { sentence, negatives: vec![2, 1] };
+    // Values of 3 floats with vectors of 2: two inputs, two outputs, two negatives.
+    let values: Vec<f32> = (0..18).map(|number| (number % 7) as f32 * 0.2 - 0.5).collect();
+    let product = |input: usize, output: usize| -> f64 {
+        (0..2).map(|at| f64::from(values[3 * input + at]) * f64::from(values[3 * output + at])).sum()
+    };
+    let minus_ln_s = |x: f64| (1.0 + (-x).exp()).ln();
+    let negatives = 5.0 / 2.0;
+    let mut expected = 0.0;
+    for (input, output) in [(0, 1), (1, 0), (1, 0), (0, 1)] {
+        expected += minus_ln_s(product(input, 2 + output));
+        // The first negative is word 2, the second of the sentence.
+        expected += negatives * if output == 1 { 0.0 } else { minus_ln_s(-product(input, 4)) };
+        expected += negatives * minus_ln_s(-product(input, 5));
+    }
+    let found = passage.loss(&values, (3, 2), 5);
+    assert!((found - expected).abs() < 1e-6, "{found} is not {expected}");
 }

@@ -5,13 +5,7 @@ use std::str::FromStr;
 
 use adapm_tasks::measure::bench::Group;
 
-/// A task with the settings by which the predecessor was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Job {
-    Kge,
-    Mf,
-    Wv,
-}
+use crate::data::sets::Task;
 
 /// Where the workers are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,17 +58,8 @@ impl Way {
     }
 }
 
-impl Job {
-    pub(crate) const ALL: [Self; 3] = [Self::Kge, Self::Mf, Self::Wv];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Kge => "kge",
-            Self::Mf => "mf",
-            Self::Wv => "wv",
-        }
-    }
-
+/// How a task is trained to be measured: by the settings with which the predecessor was.
+impl Task {
     /// Flags of `train`, and what is trained on, in a few words.
     pub(super) fn flags(self, is_quick: bool) -> (Vec<String>, &'static str) {
         let (flags, data) = match (self, is_quick) {
@@ -202,13 +187,13 @@ pub(crate) enum Subject {
     /// What calls send and execute.
     Counts,
     /// Training, as processes of their own.
-    Training(Job),
+    Training(Task),
 }
 
 impl Subject {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let calls = Group::ALL.into_iter().map(Self::Calls);
-        calls.chain([Self::Counts]).chain(Job::ALL.into_iter().map(Self::Training))
+        calls.chain([Self::Counts]).chain(Task::ALL.into_iter().map(Self::Training))
     }
 
     pub(crate) fn name(self) -> &'static str {

@@ -1,8 +1,8 @@
 //! The verb `bench`: what the parameter manager costs on this machine, each figure beside its floor.
 //!
 //! [`adapm_tasks::measure::bench`] measures the calls, [`training`] runs `train` as processes of their own, [`table`] shows a figure as soon
-//! as it is known, [`json`] the same for programs. [`counts`] are of what repeats: beside what the library counts itself, instructions,
-//! by [`callgrind`].
+//! as it is known, to people and to programs. [`counts`] are of what repeats: beside what the library counts itself, instructions, by
+//! callgrind.
 
 pub(crate) mod child;
 mod counts;
@@ -87,12 +87,13 @@ fn missed(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
 mod tests {
     use clap::Parser as _;
 
-    use super::job::{Job, Way};
+    use super::job::Way;
     use crate::args::Cli;
+    use crate::data::sets::Task;
 
     #[test]
     fn every_way_is_a_command_line_that_is_understood() {
-        for job in Job::ALL {
+        for job in Task::ALL {
             for is_quick in [false, true] {
                 for way in Way::ALL {
                     let words = way.words(&job.flags(is_quick).0);

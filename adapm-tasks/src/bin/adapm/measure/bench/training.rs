@@ -9,14 +9,15 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::child;
-use super::job::{Job, Way};
+use super::job::Way;
+use crate::data::sets::Task;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::measure::bench::child::ChildError;
 
 /// Trains in all ways, in turns, and tells the rates of each and what several nodes cost.
 pub(super) fn measure(
-    job: Job,
+    job: Task,
     is_quick: bool,
     interrupt: &Interrupt,
     tell: &mut dyn FnMut(Outcome),
@@ -55,7 +56,7 @@ pub(super) fn measure(
 }
 
 /// What is paid for several nodes, besides time.
-fn costs(job: Job, way: Way, runs: &[Run], alone: &[Run]) -> Vec<Figure> {
+fn costs(job: Task, way: Way, runs: &[Run], alone: &[Run]) -> Vec<Figure> {
     let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     let what = |what: &str| format!("  {what}, {}", way.name());
     let mut figures = Vec::new();
@@ -93,7 +94,7 @@ struct Run {
 
 /// Trains once.
 fn train(
-    job: Job,
+    job: Task,
     way: Way,
     flags: &[String],
     warm_up: usize,
