@@ -16,7 +16,7 @@ use crate::kge::model::{Model, Shape};
 use crate::kge::prior::Weight;
 use crate::kge::ranking::Ranking;
 use crate::kge::reader;
-use crate::kge::training::{self, Observed};
+use crate::kge::training;
 use crate::metric::RankMetrics;
 use crate::run::agreement;
 use crate::run::board::{Answers, Board};
@@ -110,8 +110,7 @@ pub fn conclude(
     };
     let model = Model { kind: ModelKind::Complex, dim: 2 };
     let ranking = Ranking::new(&graph, Split::Test, model, Shape::of(&graph, model, false, 1), false);
-    let observer = Observed(&NoProgress);
-    let board = Board::<Ranking<'_>>::new(workers, &peers, &observer, &stop, &ManagerStats::default);
+    let board = Board::<Ranking<'_>>::new(workers, &peers, &NoProgress, &stop, &ManagerStats::default);
     board.verdicts().answers = Answers::to(&ranking);
     let totals = board.conclude(PHASE, ManagerStats::default(), true)?;
     let figures = ranking.figures(board.into_verdicts().answers.items());

@@ -11,7 +11,8 @@ use plotters::style::text_anchor::HPos;
 
 use crate::measure::plot::{COLOURS, FAINT, GRID, GROUND, INK, heading, label, ticks};
 use crate::measure::trace::error::TraceFailure;
-use crate::measure::trace::text::{self, shares};
+use crate::measure::trace::shares::shares;
+use crate::measure::trace::text;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
