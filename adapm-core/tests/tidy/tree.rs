@@ -30,7 +30,9 @@ impl File {
     /// Whether the whole file consists of tests.
     pub(crate) fn is_test(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or("");
-        self.path.split('/').any(|part| part == "tests") || name == "tests.rs" || name.ends_with("_tests.rs")
+        self.path.split('/').any(|part| part == "tests" || part.ends_with("_tests"))
+            || name == "tests.rs"
+            || name.ends_with("_tests.rs")
     }
 }
 

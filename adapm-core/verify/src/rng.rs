@@ -1,41 +1,47 @@
-//! A small deterministic source of choices for schedules: one seed, one run.
+//! The random source of the wing: one seed, one run.
 
 use core::ops::Range;
 
-use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
-/// A stream of numbers that depends on nothing but its seed (SplitMix64).
+/// A stream of choices that depends on nothing but its seed, on every machine (xoshiro256++).
 #[derive(Clone, Debug)]
-pub struct Rng {
-    state: u64,
-}
+pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
     /// The stream of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { state: mix(seed) }
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.state)
+        self.0.next_u64()
     }
 
-    /// A number of `range`, which must not be empty.
+    /// A number of `range`; the start of an empty one.
+    pub fn number(&mut self, range: Range<u64>) -> u64 {
+        let span = range.end.saturating_sub(range.start).max(1);
+        // The high half of a product: even enough for any span that is small against 2^64.
+        range.start + ((u128::from(self.bits()) * u128::from(span)) >> 64) as u64
+    }
+
+    /// [`Rng::number`] of indices.
     pub fn within(&mut self, range: Range<usize>) -> usize {
-        debug_assert!(range.start < range.end, "there is something to choose from");
-        range.start + (self.bits() % (range.end - range.start) as u64) as usize
+        self.number(range.start as u64..range.end as u64) as usize
     }
 
-    /// Whether an event of `percent` % happens.
+    /// Returns true in `percent` % of all cases.
     pub fn chance(&mut self, percent: u64) -> bool {
-        self.bits() % 100 < percent
+        self.number(0..100) < percent
     }
 
-    /// One of `items`, which must not be empty.
+    /// One of `items`.
+    ///
+    /// # Panics
+    /// If there is none.
     pub fn choose<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.within(0..items.len())]
     }

@@ -7,8 +7,9 @@ use adapm_core::policy::System;
 use adapm_core::slot::State;
 use adapm_core::store::Store as _;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
+use adapm_verify::rng::Rng;
 use adapm_verify::sim::engines::{Engines, EnginesConfig, LightStore, Machine, Totals};
-use adapm_verify::sim::{Dice, Perfect, Program, Simulator, Step, Then, Who};
+use adapm_verify::sim::{Perfect, Program, Simulator, Step, Then, Who};
 use adapm_verify::store_suite;
 
 store_suite!(one_thread light, |layout: &Layout| LightStore::new(layout.clone()));
@@ -20,14 +21,14 @@ const COMPUTE: Duration = Duration::from_micros(700);
 
 /// Every worker signals, reads, computes, writes and advances; a fifth of its accesses go to four hot keys.
 struct Random {
-    lanes: BTreeMap<Who, (Dice, Vec<Step>, u64)>,
+    lanes: BTreeMap<Who, (Rng, Vec<Step>, u64)>,
     pushed: BTreeMap<Key, i64>,
     localizes: bool,
 }
 
 impl Random {
     fn new(seed: u64, localizes: bool) -> Self {
-        let lane = |who: Who| (Dice::new(seed ^ u64::from(who.0.0) << 8 ^ u64::from(who.1.0)), Vec::new(), 0);
+        let lane = |who: Who| (Rng::new(seed ^ u64::from(who.0.0) << 8 ^ u64::from(who.1.0)), Vec::new(), 0);
         let places =
             (0..8).flat_map(|node| (0..WORKERS as u16).map(move |worker| (NodeId(node), WorkerId(worker))));
         Self { lanes: places.map(|who| (who, lane(who))).collect(), pushed: BTreeMap::new(), localizes }
@@ -36,7 +37,7 @@ impl Random {
 
 impl Program for Random {
     fn next(&mut self, _now: Instant, who: Who) -> Option<Step> {
-        let (dice, steps, done) = self.lanes.get_mut(&who)?;
+        let (rng, steps, done) = self.lanes.get_mut(&who)?;
         if steps.is_empty() && *done <= STEPS {
             *done += 1;
             if *done > STEPS {
@@ -44,7 +45,7 @@ impl Program for Random {
                 return steps.pop();
             }
             let mut keys: Vec<Key> = (0..5)
-                .map(|_| Key(if dice.chance(20) { dice.within(0..4) } else { dice.within(4..KEYS) }))
+                .map(|_| Key(if rng.chance(20) { rng.number(0..4) } else { rng.number(4..KEYS) }))
                 .collect();
             keys.sort_unstable();
             keys.dedup();
@@ -56,10 +57,10 @@ impl Program for Random {
             steps.push(Step::Push(keys.clone(), Then::GoOn));
             steps.push(Step::Compute(COMPUTE));
             steps.push(Step::Pull(keys.clone(), Then::Wait));
-            if self.localizes && dice.chance(10) {
+            if self.localizes && rng.chance(10) {
                 steps.push(Step::Localize(keys.clone(), Then::GoOn));
             }
-            steps.push(Step::Intent { keys, ahead: dice.within(0..2), clocks: 2 });
+            steps.push(Step::Intent { keys, ahead: rng.number(0..2), clocks: 2 });
         }
         steps.pop()
     }

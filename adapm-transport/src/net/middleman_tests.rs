@@ -14,24 +14,24 @@
 //!
 //! No sockets and no time: the nodes are the machines of which an endpoint is made.
 
+mod parts;
+
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::io::Write as _;
-use std::sync::OnceLock;
 
 use adapm_core::link::{LinkConfig, Seq};
 use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId};
 use adapm_verify::rng::Rng;
 
+use self::parts::{frame, introduced, link_of_others, packet_of, postcard_of, secret};
 use super::hello::{
-    Claim, ClusterId, Dialing, Ending, GREETING_BYTES_MAX, Identity, Incarnation, Listening, Message, Met,
-    Refusal, Step, Token,
+    Claim, ClusterId, Dialing, Ending, Identity, Incarnation, Listening, Message, Met, Refusal, Step,
 };
-use super::noise::{Channel, Initiator, LinkSecret, Recordings, respond};
-use super::packet::{CLEAR_BYTES, Draft, Greeting, Incoming, Kind, Packet, PacketReader, Spares, finish};
+use super::noise::{Channel, Recordings};
+use super::packet::{CLEAR_BYTES, Draft, Greeting, Kind, Packet, finish};
 use super::peer::{Peer, Recognized};
-use crate::testing::{Pieces, token};
 
 /// One of both nodes, with its side of the connection if there is one.
 struct WireEnd {
@@ -491,61 +491,6 @@ impl Scene {
         };
         draft.check().parts().concat()
     }
-}
-
-/// What `to` hears of `own`, which has the token and the secret `link`.
-fn introduced(own: Identity, to: Identity, link: Option<LinkSecret>, entropy: [[u8; 32]; 2]) -> Met {
-    let to_whom = (to.node, Some(to.incarnation), link);
-    let (mut dialing, open) = Dialing::new(own, Some(&secret()), to_whom, Seq(0), entropy[0]);
-    let mut listening = Listening::new(to, Some(secret()), entropy[1]);
-    let mut recordings = Recordings::default();
-    let opened = listening.handle(Greeting::Open, &open.bytes, &mut recordings);
-    let Ok(Step::Open { last: Some(opened), .. }) = opened else { panic!("it has the token") };
-    let step = dialing.handle(Greeting::Opened, &opened.bytes);
-    let Ok(Step::Open { first, last, .. }) = step else { panic!("it has the token") };
-    let hello = first.or(last).expect("it says who it is");
-    match listening.handle(Greeting::Hello, &hello.bytes, &mut recordings) {
-        Ok(Step::Met(met)) => met,
-        other => panic!("it has the token: {other:?}"),
-    }
-}
-
-/// The packet that `bytes` are, if they are one and nothing more.
-fn packet_of(bytes: &[u8]) -> Option<Incoming> {
-    let mut reader = PacketReader::new(GREETING_BYTES_MAX);
-    let mut source = Pieces::blocking(bytes, vec![usize::MAX]);
-    let packet = reader.read(&mut source, &mut Spares::default()).ok().flatten();
-    packet.filter(|_| !reader.is_within())
-}
-
-/// A frame that tells its sender and its number; some are cut into parts.
-fn frame(node: NodeId, number: u64) -> Frame {
-    let mut frame = Frame { head: number.to_le_bytes().to_vec(), ..Frame::default() };
-    frame.head.push(node.0 as u8);
-    frame.values.resize(if number % 3 == 2 { 250 } else { (number % 3 * 4) as usize });
-    frame.values.bytes_mut().fill(number as u8 ^ 0x5a);
-    frame
-}
-
-/// The secret of a link that the impostor has itself.
-fn link_of_others() -> LinkSecret {
-    static LINK: OnceLock<LinkSecret> = OnceLock::new();
-    let link = LINK.get_or_init(|| {
-        let (_, first) = Initiator::start(&secret(), [7; 32]);
-        respond(&secret(), &first, [8; 32]).expect("it has the token").1.link
-    });
-    link.clone()
-}
-
-fn secret() -> Token {
-    token(1)
-}
-
-/// How a number is written into a message.
-fn postcard_of(number: u64) -> [u8; 8] {
-    let mut bytes = [0; 8];
-    (0..8).for_each(|at| bytes[at] = (number >> (7 * at)) as u8 | 0x80);
-    bytes
 }
 
 /// Whatever the one on the way does in `seeds` runs; the first run that finds something.

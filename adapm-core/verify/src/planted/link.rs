@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::ops::Deref;
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::env;
 
@@ -81,6 +82,8 @@ pub struct PlantedSession {
     forgotten: usize,
     /// When bytes of the peer came last.
     heard: Option<Instant>,
+    /// Since when something that was written waits and no acknowledgement has moved.
+    waits: Option<Instant>,
     /// When time was passed over last, and how often in a row when something was due.
     passed_over: (Instant, u32),
     /// True if time has passed since packets were written again.
@@ -120,6 +123,7 @@ impl PlantedSession {
             parts: 0,
             forgotten: 0,
             heard: None,
+            waits: None,
             passed_over: (Instant::ZERO, 0),
             may_repeat: false,
         }
@@ -183,7 +187,10 @@ impl PlantedSession {
         let bytes = packet.len();
         let arrival = self.session.handle_packet(now, header, packet, frame)?;
         self.heard = Some(now);
-        self.stands = self.stands.map(|stands| stands.max(header.ack));
+        if self.stands.is_some_and(|stands| stands < header.ack) {
+            self.stands = Some(header.ack);
+            self.waits = (self.session.unacknowledged().0 > 0).then_some(now);
+        }
         match arrival {
             Arrival::Part => self.parts += bytes,
             Arrival::Deliver => {
@@ -213,8 +220,12 @@ impl PlantedSession {
     /// As [`Session::handle_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         self.may_repeat = true;
-        let silence = self.heard.map_or(u64::MAX, |heard| now.nanos_since(heard));
-        if self.has(LinkBug::IgnoreStall) && u128::from(silence) < self.config.suspect_after.as_nanos() {
+        let for_at_least = |time: Duration, since: Option<Instant>| {
+            since.is_some_and(|since| Duration::from_nanos(now.nanos_since(since)) >= time)
+        };
+        let LinkConfig { suspect_after, dead_after, .. } = self.config;
+        let is_heard = self.heard.is_some() && !for_at_least(suspect_after, self.heard);
+        if self.has(LinkBug::IgnoreStall) && is_heard && for_at_least(dead_after, self.waits) {
             let is_due = self.session.deadline().is_some_and(|deadline| deadline <= now);
             self.passed_over = (now, if is_due { self.passed_over.1 + 1 } else { 0 });
             return;
@@ -234,6 +245,7 @@ impl PlantedSession {
         let (mut header, content) = self.session.poll_packet(now)?;
         if content.is_some() {
             self.written = self.written.max(header.seq.next());
+            self.waits.get_or_insert(now);
         }
         if self.has(LinkBug::AcknowledgeAhead) {
             header.ack = header.ack.next();

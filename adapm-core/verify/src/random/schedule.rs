@@ -69,7 +69,7 @@ impl Schedule {
         self.meet_unpaused()?;
         self.meet_late()?;
         self.cluster.settle()?;
-        self.all_call(Cluster::quiesce)?;
+        self.meet_between_rounds()?;
         self.cluster.settle()?;
         self.all_call(Cluster::end)?;
         self.cluster.settle()?;
@@ -217,7 +217,10 @@ impl Schedule {
         self.cluster.timeout(node)
     }
 
-    fn all_call(&mut self, call: fn(&mut Cluster, Who) -> Result<OpId, Violation>) -> Result<(), Violation> {
+    pub(super) fn all_call(
+        &mut self,
+        call: fn(&mut Cluster, Who) -> Result<OpId, Violation>,
+    ) -> Result<(), Violation> {
         self.live().into_iter().try_for_each(|who| call(&mut self.cluster, who).map(|_| ()))
     }
 

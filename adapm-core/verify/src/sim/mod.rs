@@ -3,7 +3,6 @@
 //! | file | subject |
 //! | --- | --- |
 //! | [`Agenda`] | what is still to happen, in order |
-//! | [`Dice`] | choices from a seed |
 //! | [`Wire`] | latency, jitter, bandwidth |
 //! | [`Links`], [`Perfect`] | what is between the nodes |
 //! | [`faults`] | resets, partitions, pauses, slow nodes; links that resume |
@@ -66,7 +65,6 @@ mod agenda;
 #[cfg(feature = "checked")]
 pub mod checked;
 mod coverage;
-mod dice;
 pub mod engines;
 pub mod faults;
 mod links;
@@ -78,7 +76,6 @@ mod wire;
 
 pub use agenda::Agenda;
 pub use coverage::{Coverage, Fact, Facts, FaultKind};
-pub use dice::Dice;
 pub use links::{Broken, Effects, Links, Perfect};
 pub use program::{Program, Script, Step, Then, Who};
 pub use simulator::{Failure, Simulator};

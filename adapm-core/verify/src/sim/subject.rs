@@ -6,8 +6,8 @@ use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId};
 
 use super::coverage::Facts;
-use super::dice::Dice;
 use super::program::{Step, Who};
+use crate::rng::Rng;
 
 /// Whether a step is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,14 +155,8 @@ pub trait Subject {
     ///
     /// # Errors
     /// What is wrong after it.
-    fn lie(
-        &mut self,
-        now: Instant,
-        from: NodeId,
-        to: NodeId,
-        dice: &mut Dice,
-    ) -> Result<(), Self::Violation> {
-        let _ = (now, from, to, dice);
+    fn lie(&mut self, now: Instant, from: NodeId, to: NodeId, rng: &mut Rng) -> Result<(), Self::Violation> {
+        let _ = (now, from, to, rng);
         Ok(())
     }
 }

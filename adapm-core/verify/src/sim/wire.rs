@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use adapm_core::{Instant, NodeId};
 
-use super::dice::Dice;
+use crate::rng::Rng;
 
 /// What every way from node to node is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,18 +42,11 @@ impl Wire {
     }
 
     /// Sends `bytes` bytes at `now`; when they have arrived.
-    pub fn depart(
-        &mut self,
-        now: Instant,
-        from: NodeId,
-        to: NodeId,
-        bytes: usize,
-        dice: &mut Dice,
-    ) -> Instant {
+    pub fn depart(&mut self, now: Instant, from: NodeId, to: NodeId, bytes: usize, rng: &mut Rng) -> Instant {
         let transfer = self.transfer_nanos(bytes);
         let egress = &mut self.egress[from.index()];
         *egress = now.max(*egress).plus_nanos(transfer);
-        let jitter = if self.config.jitter_nanos == 0 { 0 } else { dice.within(0..self.config.jitter_nanos) };
+        let jitter = if self.config.jitter_nanos == 0 { 0 } else { rng.number(0..self.config.jitter_nanos) };
         let arrival = egress.plus_nanos(self.config.latency_nanos).plus_nanos(jitter);
         let ingress = &mut self.ingress[to.index()];
         // A receiver that is idle takes bytes as they come; one that is not takes them behind the others.

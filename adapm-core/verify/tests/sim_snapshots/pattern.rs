@@ -1,7 +1,8 @@
 //! Which keys each worker accesses at each of its clocks.
 
 use adapm_core::{Key, NodeId};
-use adapm_verify::sim::{Dice, Who};
+use adapm_verify::rng::Rng;
+use adapm_verify::sim::Who;
 
 pub(crate) const NODES: usize = 4;
 pub(crate) const WORKERS: usize = 2;
@@ -45,7 +46,7 @@ impl Pattern {
     /// The keys of a worker at a clock, ascending, each once.
     pub(crate) fn keys(self, (node, worker): Who, clock: u64) -> Vec<Key> {
         let seat = node.index() as u64 * WORKERS as u64 + worker.index() as u64;
-        let mut dice = Dice::new(seat << 32 | clock);
+        let mut rng = Rng::new(seat << 32 | clock);
         let quarter = |NodeId(node): NodeId, turns: u64| {
             let first = (u64::from(node) + turns) % NODES as u64 * (KEYS / NODES as u64);
             first..first + KEYS / NODES as u64
@@ -56,7 +57,7 @@ impl Pattern {
             Self::Locality => quarter(node, 0),
             Self::Shifting => quarter(node, clock / 100),
         };
-        let mut keys: Vec<Key> = (0..4).map(|_| Key(dice.within(from.clone()))).collect();
+        let mut keys: Vec<Key> = (0..4).map(|_| Key(rng.number(from.clone()))).collect();
         keys.sort_unstable();
         keys.dedup();
         keys

@@ -100,14 +100,51 @@ impl Schedule {
             for node in self.cluster.living() {
                 self.cluster.round(node)?;
             }
-            // All that is on its way now, not what comes of it: else none would wait for the next turn.
-            for (from, to) in self.cluster.network().loaded() {
-                for _ in 0..self.cluster.network().queue(from, to).count() {
-                    self.cluster.deliver(from, to)?;
-                }
-            }
+            self.deliver_what_is_on_its_way()?;
         }
         hold!(Checks::ALL => EndsUnderWrites, false, "{ops:?} do not end while others go on");
+        Ok(())
+    }
+
+    /// A quiesce of all with pushes of one worker to what everybody holds. One node has a round at its beginning and none until it
+    /// has ended, so that what is late at its owner reaches this node by the waves alone.
+    pub(super) fn meet_between_rounds(&mut self) -> Result<(), Violation> {
+        let live = self.live();
+        if live.is_empty() || self.cluster.losses().any() {
+            return self.all_call(Cluster::quiesce);
+        }
+        for who in &live {
+            let clock = self.cluster.member(who.0).workers[who.1.index()].clock.0;
+            self.cluster.intent(*who, &self.keys, clock..clock + 3)?;
+        }
+        self.cluster.settle()?;
+        self.cluster.push(self.rng.choose(&live), &self.keys)?;
+        self.all_call(Cluster::quiesce)?;
+        let lazy = self.node();
+        let mut rounds_of_lazy = 0;
+        for _ in 0..BETWEEN_ROUNDS {
+            let loaded = self.cluster.network().loaded();
+            if loaded.is_empty() || self.rng.chance(20) {
+                let node = self.node();
+                rounds_of_lazy += usize::from(node == lazy);
+                if node != lazy || rounds_of_lazy == 1 {
+                    self.cluster.round(node)?;
+                }
+            } else {
+                let (from, to) = self.rng.choose(&loaded);
+                self.cluster.deliver(from, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All that is on its way now, not what comes of it: else none would wait for the next turn.
+    fn deliver_what_is_on_its_way(&mut self) -> Result<(), Violation> {
+        for (from, to) in self.cluster.network().loaded() {
+            for _ in 0..self.cluster.network().queue(from, to).count() {
+                self.cluster.deliver(from, to)?;
+            }
+        }
         Ok(())
     }
 
@@ -231,6 +268,8 @@ impl Schedule {
     }
 }
 
+/// Steps in which a quiesce ends, or nearly.
+const BETWEEN_ROUNDS: usize = 150;
 /// Rounds after which what has not ended while others go on never will.
 const UNPAUSED_ROUNDS_MAX: usize = 1_000;
 /// Looks within which every unresponsive peer is found: two times as many as it takes.

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use adapm_core::{Instant, Key};
 
-use crate::sim::dice::Dice;
+use crate::rng::Rng;
 use crate::sim::program::{Program, Step, Then, Who};
 
 /// What all workers do in the first phase of a run.
 #[derive(Debug)]
 pub struct Hardship {
-    dice: Dice,
+    rng: Rng,
     keys: Vec<Key>,
     sets: bool,
     localizes: bool,
@@ -42,28 +42,28 @@ impl Hardship {
     /// At least `operations` operations on `keys`, by workers with these names.
     #[must_use]
     pub fn new(seed: u64, keys: Vec<Key>, workers: &[Who], operations: u64) -> Self {
-        let mut dice = Dice::new(seed);
-        let meeting = |dice: &mut Dice| match dice.within(0..3) {
+        let mut rng = Rng::new(seed);
+        let meeting = |rng: &mut Rng| match rng.number(0..3) {
             0 => Some(Step::Barrier),
             1 => Some(Step::Quiesce),
             _ => None,
         };
-        let quits = dice.chance(20).then(|| dice.choose(workers));
+        let quits = rng.chance(20).then(|| rng.choose(workers));
         // One that ends early leaves its share to the others.
         let sharers = workers.len() as u64 - u64::from(quits.is_some());
         Self {
-            sets: dice.chance(40),
-            localizes: dice.chance(60),
-            hot: (dice.within(1..4) as usize, dice.choose(&[40, 60, 80])),
-            pause_micros: dice.choose(&[20, 100, 400]),
-            meetings: (0..dice.within(0..4)).map(|_| meeting(&mut dice)).collect(),
+            sets: rng.chance(40),
+            localizes: rng.chance(60),
+            hot: (rng.number(1..4) as usize, rng.choose(&[40, 60, 80])),
+            pause_micros: rng.choose(&[20, 100, 400]),
+            meetings: (0..rng.number(0..4)).map(|_| meeting(&mut rng)).collect(),
             workers: workers.iter().map(|who| (*who, Worker::default())).collect(),
             operations_each: operations.div_ceil(sharers),
             set_accesses: BTreeMap::new(),
             operations: 0,
             quits,
             keys,
-            dice,
+            rng,
         }
     }
 
@@ -74,14 +74,14 @@ impl Hardship {
     }
 
     fn some_keys(&mut self) -> Vec<Key> {
-        let count = self.dice.within(1..4);
+        let count = self.rng.number(1..4);
         let mut keys = Vec::new();
         for _ in 0..count {
             let (hot, percent) = self.hot;
-            let among = if self.dice.chance(percent) { hot } else { self.keys.len() };
-            let key = self.keys[self.dice.within(0..among as u64) as usize];
+            let among = if self.rng.chance(percent) { hot } else { self.keys.len() };
+            let key = self.keys[self.rng.number(0..among as u64) as usize];
             let key = if self.sets && is_settable(key) { self.settable(key) } else { key };
-            if !keys.contains(&key) || self.dice.chance(20) {
+            if !keys.contains(&key) || self.rng.chance(20) {
                 keys.push(key);
             }
         }
@@ -96,16 +96,16 @@ impl Hardship {
             return key;
         }
         let others: Vec<Key> = self.keys.iter().copied().filter(|key| !is_settable(*key)).collect();
-        self.dice.choose(&others)
+        self.rng.choose(&others)
     }
 
     fn operation(&mut self) -> Step {
         let keys = self.some_keys();
-        let then = if self.dice.chance(60) { Then::Wait } else { Then::GoOn };
-        match self.dice.within(0..100) {
+        let then = if self.rng.chance(60) { Then::Wait } else { Then::GoOn };
+        match self.rng.number(0..100) {
             0..8 if self.sets => {
                 let settable: Vec<Key> = self.keys.iter().copied().filter(|key| is_settable(*key)).collect();
-                let key = self.dice.choose(&settable);
+                let key = self.rng.choose(&settable);
                 let chosen = self.settable(key);
                 if chosen == key { Step::Set(vec![key], then) } else { Step::Push(vec![chosen], then) }
             }
@@ -118,18 +118,17 @@ impl Hardship {
 
     /// Something between two operations, most of the time nothing.
     fn between(&mut self) -> Option<Step> {
-        match self.dice.within(0..100) {
+        match self.rng.number(0..100) {
             0..22 => {
-                let ahead =
-                    if self.dice.chance(30) { self.dice.within(0..60) } else { self.dice.within(0..4) };
-                let clocks = 1 + self.dice.within(0..6);
+                let ahead = if self.rng.chance(30) { self.rng.number(0..60) } else { self.rng.number(0..4) };
+                let clocks = 1 + self.rng.number(0..6);
                 Some(Step::Intent { keys: self.some_keys(), ahead, clocks })
             }
             22..50 => {
-                let clocks = if self.dice.chance(10) { 30 } else { self.dice.within(1..5) };
+                let clocks = if self.rng.chance(10) { 30 } else { self.rng.number(1..5) };
                 Some(Step::Advance(clocks))
             }
-            50..75 => Some(Step::Compute(Duration::from_micros(self.dice.within(0..self.pause_micros)))),
+            50..75 => Some(Step::Compute(Duration::from_micros(self.rng.number(0..self.pause_micros)))),
             _ => None,
         }
     }

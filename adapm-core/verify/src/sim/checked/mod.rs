@@ -14,7 +14,6 @@ use adapm_core::wire::message::Body;
 use adapm_core::{Instant, Key, NodeId, wire};
 
 use super::coverage::{Fact, Facts};
-use super::dice::Dice;
 use super::program::{Step, Then, Who};
 use super::subject::{Outcome, Sent, Subject, Turn};
 use crate::flight::Kind;
@@ -295,13 +294,13 @@ impl Subject for Checked {
         Ok(self.costs.input_nanos)
     }
 
-    fn lie(&mut self, now: Instant, from: NodeId, to: NodeId, dice: &mut Dice) -> Result<(), Wrong> {
+    fn lie(&mut self, now: Instant, from: NodeId, to: NodeId, rng: &mut Rng) -> Result<(), Wrong> {
         self.pass(now);
         // What is impossible otherwise may be late after a loss.
         if self.cluster.losses().any() || !self.cluster.setup().checks.contains(11) {
             return Ok(());
         }
-        let message = refusal::bad_message(&self.cluster, &mut Rng::new(dice.bits()), from, to);
+        let message = refusal::bad_message(&self.cluster, &mut Rng::new(rng.bits()), from, to);
         self.cluster.feed_bad(from, to, message).map_err(Wrong::Invariant)
     }
 }

@@ -8,8 +8,8 @@ use adapm_core::{Instant, WorkerId};
 
 use super::{Checked, Costs, Hardship, Wrong};
 use crate::network::Pairs;
+use crate::rng::Rng;
 use crate::sim::coverage::Coverage;
-use crate::sim::dice::Dice;
 use crate::sim::faults::{Fault, Faulty, Plan, When};
 use crate::sim::program::{Program, Step, Who};
 use crate::sim::simulator::{Failure, Simulator};
@@ -148,10 +148,10 @@ impl Run {
     /// # Errors
     /// The first thing that is wrong.
     pub fn run_into(&self, report: &mut Report) -> Result<(), Stopped> {
-        let mut dice = Dice::new(self.seed ^ RUN_SALT);
-        let mut simulation = self.simulation(&mut dice);
-        let result = self.hardship(&mut simulation, &mut dice, report);
-        self.conclude(result, simulation, dice, report)
+        let mut rng = Rng::new(self.seed ^ RUN_SALT);
+        let mut simulation = self.simulation(&mut rng);
+        let result = self.hardship(&mut simulation, &mut rng, report);
+        self.conclude(result, simulation, rng, report)
     }
 
     /// Runs `program` in place of a random one, under the same faults, of which the last comes no later than the worker's step
@@ -160,10 +160,10 @@ impl Run {
     /// # Errors
     /// The first thing that is wrong.
     pub fn follow(&self, program: &mut dyn Program) -> Result<Report, Stopped> {
-        let (mut dice, mut report) = (Dice::new(self.seed ^ RUN_SALT), Report::default());
-        let mut simulation = self.simulation(&mut dice);
+        let (mut rng, mut report) = (Rng::new(self.seed ^ RUN_SALT), Report::default());
+        let mut simulation = self.simulation(&mut rng);
         let result = simulation.run(program, PATIENCE).and_then(|_| rest(&mut simulation));
-        self.conclude(result, simulation, dice, &mut report).map(|()| report)
+        self.conclude(result, simulation, rng, &mut report).map(|()| report)
     }
 
     /// Drains what has gone well so far, and says what it was like.
@@ -171,10 +171,10 @@ impl Run {
         &self,
         result: Result<(), Stopped>,
         mut simulation: Simulation,
-        mut dice: Dice,
+        mut rng: Rng,
         report: &mut Report,
     ) -> Result<(), Stopped> {
-        let result = result.and_then(|()| self.drain(&mut simulation, &mut dice));
+        let result = result.and_then(|()| self.drain(&mut simulation, &mut rng));
         report.trace = simulation.trace();
         report.coverage = simulation.coverage().clone();
         report.pairs = simulation.subject().cluster().pairs().clone();
@@ -184,21 +184,21 @@ impl Run {
         result
     }
 
-    fn simulation(&self, dice: &mut Dice) -> Simulation {
+    fn simulation(&self, rng: &mut Rng) -> Simulation {
         let nodes = self.setup.nodes;
         let costs = Costs {
-            access_nanos: dice.choose(&[0, 200, 5_000]),
-            input_nanos: dice.choose(&[0, 2_000, 2_000, 40_000]),
+            access_nanos: rng.choose(&[0, 200, 5_000]),
+            input_nanos: rng.choose(&[0, 2_000, 2_000, 40_000]),
         };
         let wire = WireConfig {
-            latency_nanos: dice.choose(&[5_000, 50_000, 200_000]),
-            jitter_nanos: dice.choose(&[0, 20_000, 200_000]),
-            bytes_per_second: dice.choose(&[0, 1_000_000_000, 10_000_000]),
+            latency_nanos: rng.choose(&[5_000, 50_000, 200_000]),
+            jitter_nanos: rng.choose(&[0, 20_000, 200_000]),
+            bytes_per_second: rng.choose(&[0, 1_000_000_000, 10_000_000]),
         };
-        let mut link = LinkConfig::dead_after(Duration::from_millis(dice.choose(&DEAD_MILLIS)));
-        link.packet_bytes = dice.choose(&[16 << 10, 256, 40]);
-        link.window_packets = dice.choose(&[4_096, 16, 2, 1]);
-        let mut links = Faulty::new(link, wire, nodes, dice.bits());
+        let mut link = LinkConfig::dead_after(Duration::from_millis(rng.choose(&DEAD_MILLIS)));
+        link.packet_bytes = rng.choose(&[16 << 10, 256, 40]);
+        link.window_packets = rng.choose(&[4_096, 16, 2, 1]);
+        let mut links = Faulty::new(link, wire, nodes, rng.bits());
         if let Some(bug) = self.link_bug {
             links.plant(bug);
         }
@@ -208,29 +208,29 @@ impl Run {
         if self.tells {
             subject.tell(|line| println!("{line}"));
         }
-        let mut simulation = Simulator::new(subject, links, dice.bits());
+        let mut simulation = Simulator::new(subject, links, rng.bits());
         if self.tells {
             simulation.tell(|line| println!("{line}"));
         }
         // Nothing lasts so long that a node that lives is given up: faults on one link add up to less than the dead time.
         let longest = link.dead_after / 4;
         // Faults of a node that has vanished do not count.
-        let count = dice.within(4..9) + 6 * self.setup.losses as u64;
+        let count = rng.number(4..9) + 6 * self.setup.losses as u64;
         let steps = self.operations / 10..self.operations;
         let mut plan = match self.conditions {
-            Conditions::Any | Conditions::Mute => Plan::random(dice, nodes, count, steps.clone(), longest),
-            Conditions::SlowLinks => Plan::slow_links(dice, nodes, link.dead_after, 0..self.operations / 4),
-            Conditions::DeadLink => Plan::dead_link(dice, nodes, link.dead_after, 0..self.operations / 4),
+            Conditions::Any | Conditions::Mute => Plan::random(rng, nodes, count, steps.clone(), longest),
+            Conditions::SlowLinks => Plan::slow_links(rng, nodes, link.dead_after, 0..self.operations / 4),
+            Conditions::DeadLink => Plan::dead_link(rng, nodes, link.dead_after, 0..self.operations / 4),
         };
         if self.setup.losses > 0 {
-            let moment = dice.within(steps.clone());
-            let node = dice.choose(&simulation.subject().cluster().nodes().collect::<Vec<_>>());
+            let moment = rng.number(steps.clone());
+            let node = rng.choose(&simulation.subject().cluster().nodes().collect::<Vec<_>>());
             let fault =
                 if self.conditions == Conditions::Mute { Fault::Mute(node) } else { Fault::Vanish(node) };
             plan = plan.and((When::Steps(moment), fault));
             // A run whose faults all strike the lost node tells little of the others.
             while plan.others_than(node) < OTHERS_MIN {
-                let more = Plan::random(dice, nodes, 1, steps.clone(), longest);
+                let more = Plan::random(rng, nodes, 1, steps.clone(), longest);
                 plan = more.0.into_iter().fold(plan, Plan::and);
             }
         }
@@ -252,12 +252,12 @@ impl Run {
     fn hardship(
         &self,
         simulation: &mut Simulation,
-        dice: &mut Dice,
+        rng: &mut Rng,
         report: &mut Report,
     ) -> Result<(), Stopped> {
         let cluster = simulation.subject().cluster();
         let (keys, workers) = (cluster.keys().collect(), cluster.workers().collect::<Vec<Who>>());
-        let mut program = Hardship::new(dice.bits(), keys, &workers, self.operations);
+        let mut program = Hardship::new(rng.bits(), keys, &workers, self.operations);
         // Who waits for nobody need not find out that a node is mute: in the end all wait.
         let mut late = if self.conditions == Conditions::Mute { workers } else { Vec::new() };
         let mut then_meet = |now: Instant, who: Who| {
@@ -276,16 +276,16 @@ impl Run {
         rest(simulation)
     }
 
-    fn drain(&self, simulation: &mut Simulation, dice: &mut Dice) -> Result<(), Stopped> {
+    fn drain(&self, simulation: &mut Simulation, rng: &mut Rng) -> Result<(), Stopped> {
         simulation.heal();
         for step in [Step::Barrier, Step::Quiesce] {
             all(simulation, &step)?;
         }
         all(simulation, &Step::End)?;
         // Some runs end in hardship, too.
-        if self.setup.losses == 0 && dice.chance(50) {
+        if self.setup.losses == 0 && rng.chance(50) {
             let nodes = self.setup.nodes;
-            let last = Plan::random(dice, nodes, 4, 0..300_000, Duration::from_millis(1));
+            let last = Plan::random(rng, nodes, 4, 0..300_000, Duration::from_millis(1));
             simulation.plan(last.after(simulation.now()));
         }
         each(simulation, &Step::Leave)?;

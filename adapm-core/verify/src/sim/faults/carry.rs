@@ -93,7 +93,7 @@ impl Link {
         let pipe = end.pipe;
         match side {
             Side::Dialer => {
-                let pause = around.dice.within(REDIAL_NANOS);
+                let pause = around.rng.number(REDIAL_NANOS);
                 effects.later.push((now.plus_nanos(pause), self.event(What::Dial(pipe))));
             }
             Side::Listener => self.post(now, Side::Dialer, pipe, Item::Break, around, effects),
@@ -193,7 +193,7 @@ impl Link {
             _ => 0,
         };
         let bytes = HEADER_BYTES + frame_bytes;
-        let arrival = around.wire.depart(now, from, to, bytes, &mut around.dice);
+        let arrival = around.wire.depart(now, from, to, bytes, &mut around.rng);
         let (event, step) = (self.event(What::Arrive(reader)), self.config.suspect_after / 4);
         let later = |moment| effects.later.push((moment, event));
         self.ways[reader as usize].put(now, (pipe, item), bytes, arrival, step, later);

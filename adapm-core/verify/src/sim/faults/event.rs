@@ -2,14 +2,14 @@
 
 use adapm_core::{Instant, NodeId};
 
-use crate::sim::dice::Dice;
+use crate::rng::Rng;
 use crate::sim::wire::Wire;
 
 /// What all links share.
 #[derive(Debug)]
 pub(super) struct Around {
     pub(super) wire: Wire,
-    pub(super) dice: Dice,
+    pub(super) rng: Rng,
     /// When each node goes on after a pause.
     pub(super) paused_until: Vec<Instant>,
 }

@@ -11,7 +11,7 @@ use adapm_core::{Instant, NodeId};
 use super::Fault;
 use super::event::{Around, LinkEvent, Pair, Side, What};
 use super::link::Link;
-use crate::sim::dice::Dice;
+use crate::rng::Rng;
 use crate::sim::links::{Broken, Effects, Links};
 use crate::sim::subject::Sent;
 use crate::sim::wire::{Wire, WireConfig};
@@ -32,7 +32,7 @@ impl Faulty {
         let pairs = ids().flat_map(|a| ids().filter(move |b| a < *b).map(move |b| (a, b)));
         let around = Around {
             wire: Wire::new(wire, nodes),
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             paused_until: vec![Instant::ZERO; nodes],
         };
         Self {

@@ -169,7 +169,7 @@ impl Link {
         for side in Side::BOTH {
             let parcels = &mut self.ways[side as usize].parcels;
             let all = parcels.len() as u64;
-            let keep = if around.dice.chance(50) { 0 } else { around.dice.within(0..all + 1) };
+            let keep = if around.rng.chance(50) { 0 } else { around.rng.number(0..all + 1) };
             parcels.truncate(keep as usize);
             effects.tell(|| format!("the pipe {:?} loses {} parcels for {side:?}", self.pair, all - keep));
             let pipe = self.ends[side as usize].pipe;
@@ -222,7 +222,7 @@ impl Link {
             return Ok(());
         }
         let parcels = core::mem::take(&mut self.ways[survivor as usize].parcels);
-        let keep = around.dice.within(0..parcels.len() as u64 + 1);
+        let keep = around.rng.number(0..parcels.len() as u64 + 1);
         for parcel in parcels.into_iter().take(keep as usize) {
             self.read(now, survivor, parcel, around, effects)?;
             self.hear(now, survivor, around, effects)?;

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use adapm_core::{Instant, NodeId};
 
+use crate::rng::Rng;
 use crate::sim::coverage::FaultKind;
-use crate::sim::dice::Dice;
 
 /// Something that goes wrong. All but the last two heal by themselves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,15 +90,15 @@ impl Plan {
     /// `count` faults, evenly over these steps of the workers of `nodes` nodes, none longer than `longest`.
     #[must_use]
     pub fn random(
-        dice: &mut Dice,
+        rng: &mut Rng,
         nodes: usize,
         count: u64,
         steps: core::ops::Range<u64>,
         longest: Duration,
     ) -> Self {
-        let mut moments: Vec<u64> = (0..count).map(|_| dice.within(steps.clone())).collect();
+        let mut moments: Vec<u64> = (0..count).map(|_| rng.number(steps.clone())).collect();
         moments.sort_unstable();
-        let fault = |step| (When::Steps(step), random_fault(dice, nodes, longest));
+        let fault = |step| (When::Steps(step), random_fault(rng, nodes, longest));
         Self(moments.into_iter().map(fault).collect())
     }
 
@@ -107,24 +107,24 @@ impl Plan {
     /// it.
     #[must_use]
     pub fn slow_links(
-        dice: &mut Dice,
+        rng: &mut Rng,
         nodes: usize,
         dead_after: Duration,
         steps: core::ops::Range<u64>,
     ) -> Self {
-        let (a, b) = two_nodes(dice, nodes);
-        let packet_time = dead_after / dice.choose(&[16, 20, 40]);
+        let (a, b) = two_nodes(rng, nodes);
+        let packet_time = dead_after / rng.choose(&[16, 20, 40]);
         let slow = (0..nodes as u16).map(NodeId).filter(|node| *node != a);
         let slow = slow.map(|node| Fault::SlowLink(a, node, packet_time, 3 * dead_after));
         let mut plan: Vec<(When, Fault)> = slow.map(|fault| (When::At(Instant::ZERO), fault)).collect();
         let dead_nanos = dead_after.as_nanos() as u64;
-        let lasts = Duration::from_nanos(dice.within(dead_nanos / 20..dead_nanos / 4));
-        let stopped = dice.choose(&[a, b]);
+        let lasts = Duration::from_nanos(rng.number(dead_nanos / 20..dead_nanos / 4));
+        let stopped = rng.choose(&[a, b]);
         let mut faults = vec![Fault::Pause(stopped, lasts), Fault::Reset(a, b), Fault::Reset(a, b)];
-        let mut moments: Vec<u64> = faults.iter().map(|_| dice.within(steps.clone())).collect();
+        let mut moments: Vec<u64> = faults.iter().map(|_| rng.number(steps.clone())).collect();
         moments.sort_unstable();
         for moment in moments {
-            let fault = faults.swap_remove(dice.within(0..faults.len() as u64) as usize);
+            let fault = faults.swap_remove(rng.within(0..faults.len()));
             plan.push((When::Steps(moment), fault));
         }
         Self(plan)
@@ -133,18 +133,18 @@ impl Plan {
     /// A link that carries small packets only, or carries bytes so slowly that no packet is ever whole, for good.
     #[must_use]
     pub fn dead_link(
-        dice: &mut Dice,
+        rng: &mut Rng,
         nodes: usize,
         dead_after: Duration,
         steps: core::ops::Range<u64>,
     ) -> Self {
-        let (a, b) = two_nodes(dice, nodes);
-        let fault = if dice.chance(50) {
+        let (a, b) = two_nodes(rng, nodes);
+        let fault = if rng.chance(50) {
             Fault::Hole(a, b, 40, FOR_GOOD)
         } else {
             Fault::SlowLink(a, b, 40 * dead_after, FOR_GOOD)
         };
-        Self(vec![(When::Steps(dice.within(steps)), fault)])
+        Self(vec![(When::Steps(rng.number(steps)), fault)])
     }
 
     /// The same with one more fault.
@@ -176,31 +176,31 @@ impl Plan {
     }
 }
 
-fn two_nodes(dice: &mut Dice, nodes: usize) -> (NodeId, NodeId) {
-    let a = NodeId(dice.within(0..nodes as u64) as u16);
-    let b = NodeId(((u64::from(a.0) + dice.within(1..nodes as u64)) % nodes as u64) as u16);
+fn two_nodes(rng: &mut Rng, nodes: usize) -> (NodeId, NodeId) {
+    let a = NodeId(rng.number(0..nodes as u64) as u16);
+    let b = NodeId(((u64::from(a.0) + rng.number(1..nodes as u64)) % nodes as u64) as u16);
     (a, b)
 }
 
-fn random_fault(dice: &mut Dice, nodes: usize, longest: Duration) -> Fault {
-    let (a, b) = two_nodes(dice, nodes);
+fn random_fault(rng: &mut Rng, nodes: usize, longest: Duration) -> Fault {
+    let (a, b) = two_nodes(rng, nodes);
     // Short ones strike inside of a round, long ones are longer than any round.
     let longest = longest.as_nanos() as u64;
-    let longest = dice.choose(&[longest / 100, longest / 10, longest]);
-    let lasts = Duration::from_nanos(dice.within(longest / 10..longest + 1));
-    match dice.within(0..100) {
+    let longest = rng.choose(&[longest / 100, longest / 10, longest]);
+    let lasts = Duration::from_nanos(rng.number(longest / 10..longest + 1));
+    match rng.number(0..100) {
         0..22 => Fault::Reset(a, b),
         // Slower for longer than any other fault, but not so slow that what is under way by then takes forever.
         22..28 => Fault::SlowLink(a, b, lasts / 64, 4 * lasts),
         // What is swallowed is noticed late.
-        28..32 => Fault::Hole(a, b, dice.choose(&[30, 60, 200]), lasts / 4),
+        28..32 => Fault::Hole(a, b, rng.choose(&[30, 60, 200]), lasts / 4),
         32..42 => Fault::OneWay(a, b, lasts),
         42..54 => {
-            let alone = dice.chance(70) || nodes < 4;
+            let alone = rng.chance(70) || nodes < 4;
             Fault::Partition(if alone { vec![a] } else { vec![a, b] }, lasts)
         }
         54..66 => Fault::Pause(a, lasts),
-        66..78 => Fault::Slow(a, dice.choose(&[3, 10, 100]), lasts),
+        66..78 => Fault::Slow(a, rng.choose(&[3, 10, 100]), lasts),
         78..88 => Fault::Repeat(a, b),
         _ => Fault::Lie(a, b),
     }

@@ -4,7 +4,7 @@ use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId};
 
 use super::{Broken, Effects, Links};
-use crate::sim::dice::Dice;
+use crate::rng::Rng;
 use crate::sim::subject::Sent;
 use crate::sim::wire::{Wire, WireConfig};
 
@@ -12,14 +12,14 @@ use crate::sim::wire::{Wire, WireConfig};
 #[derive(Debug)]
 pub struct Perfect {
     wire: Wire,
-    dice: Dice,
+    rng: Rng,
 }
 
 impl Perfect {
     /// Links among `nodes` nodes; jitter follows from the seed.
     #[must_use]
     pub fn new(config: WireConfig, nodes: usize, seed: u64) -> Self {
-        Self { wire: Wire::new(config, nodes), dice: Dice::new(seed) }
+        Self { wire: Wire::new(config, nodes), rng: Rng::new(seed) }
     }
 }
 
@@ -33,7 +33,7 @@ impl Links for Perfect {
         sent: Sent,
         effects: &mut Effects<Self::Event>,
     ) -> Result<(), Broken> {
-        let arrival = self.wire.depart(when, sent.from, sent.to, sent.bytes, &mut self.dice);
+        let arrival = self.wire.depart(when, sent.from, sent.to, sent.bytes, &mut self.rng);
         effects.later.push((arrival, (sent.from, sent.to, sent.frame)));
         Ok(())
     }

@@ -166,7 +166,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
                 self.hosts[node.index()].slow = (*factor, now.plus_nanos(lasts.as_nanos() as u64));
             }
             Fault::Lie(from, to) => {
-                self.subject.lie(now, *from, *to, &mut self.dice).map_err(Failure::Violation)?;
+                self.subject.lie(now, *from, *to, &mut self.rng).map_err(Failure::Violation)?;
                 self.settle(*to)?;
             }
             Fault::Vanish(node) => self.vanish(*node)?,

@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId, WorkerId};
 
+use crate::rng::Rng;
 use crate::sim::agenda::Agenda;
 use crate::sim::coverage::Coverage;
-use crate::sim::dice::Dice;
 use crate::sim::faults::{Fault, Plan, When};
 use crate::sim::links::{Effects, Links};
 use crate::sim::program::{Program, Who};
@@ -38,7 +38,7 @@ pub struct Simulator<S: Subject, L: Links> {
     calm_since: Option<Instant>,
     /// Faults that strike after so many steps, first one first.
     plan: VecDeque<(u64, Fault)>,
-    dice: Dice,
+    rng: Rng,
     effects: Effects<L::Event>,
     trace: TraceHash,
     coverage: Coverage,
@@ -111,7 +111,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
             finished_at: Instant::ZERO,
             calm_since: None,
             plan: VecDeque::new(),
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             effects: Effects::default(),
             trace: TraceHash::default(),
             coverage: Coverage::default(),
