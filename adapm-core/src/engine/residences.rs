@@ -1,4 +1,4 @@
-//! What a home knows of the owners of its keys (Lapse §3.5; protocol, section 5).
+//! What a home knows of the owners of its keys (Lapse §3.5; protocol, "Routing").
 //!
 //! A key moves from owner to owner, each of whom tells the home where it went, and these facts may overtake each other. A fact is
 //! believed if it continues what is known: it comes from the owner that is recorded, and its counter is the next. Until then it is
@@ -102,7 +102,9 @@ impl Residences {
             let known = route::believed(word, key, ctx.config.nodes);
             let is_held = matches!(word.state(), State::Main | State::Replica);
             let is_news = fact.to.counter > known.counter;
-            let is_believed = is_news && !is_held && (fact.follows(known) || (any && !ctx.is_lost(fact.by)));
+            // What comes in between can only come from the recorded owner on.
+            let may_be_gone = any && (!ctx.is_lost(fact.by) || ctx.is_lost(known.node));
+            let is_believed = is_news && !is_held && (fact.follows(known) || may_be_gone);
             if is_believed {
                 record(ctx, key, word, fact.to);
             }
@@ -117,8 +119,8 @@ impl Residences {
         }
     }
 
-    /// A node is lost, and perhaps a fact between two others: all that survivors have told is believed. What the lost node has
-    /// told still waits for what it follows on, which may be on its way from a survivor.
+    /// A node is lost, and perhaps a fact between two others: all that survivors have told is believed. What lost nodes have told
+    /// still waits for what it follows on as long as the recorded owner is alive, whose word may be on its way.
     pub(super) fn believe_survivors(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut keys: Vec<Key> = self.early.keys().copied().collect();
         keys.sort_unstable();
