@@ -3,8 +3,10 @@
 //! A change of the wire means new golden frames *and* a raised `PROTOCOL_VERSION`, in one commit. Write the frames anew
 //! with `ADAPM_GOLDEN=write cargo test -p adapm-core --test golden_wire`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use adapm_core::error::DecodeError;
 use adapm_core::transport::Frame;
 use adapm_core::wire::message::{
     Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Quiesce, Residence,
@@ -57,7 +59,27 @@ fn golden_bytes_have_their_messages() {
     assert_eq!(messages.next(), None);
 }
 
-/// The kind of a message. Exhaustive: a new kind does not compile before it has a name here, and then a golden frame.
+/// Kinds are numbered from 0 without a gap, so the first number that is none tells how many there are.
+#[test]
+fn every_kind_of_message_has_a_golden_frame() {
+    let kind_of = |message| {
+        let mut frame = Frame::default();
+        wire::encode(message, &mut frame);
+        frame.head[1]
+    };
+    let golden: BTreeSet<u8> = messages().into_iter().map(kind_of).collect();
+    let is_kind = |kind: &u8| {
+        let mut head = vec![PROTOCOL_VERSION, *kind];
+        head.extend([0; 40]);
+        // Trailing bytes are told apart from a kind that there is not.
+        let mut frame = Frame { head, ..Frame::default() };
+        wire::decode(&mut frame) != Err(DecodeError::Head)
+    };
+    let kinds: BTreeSet<u8> = (0..=u8::MAX).take_while(is_kind).collect();
+    assert_eq!(golden, kinds);
+}
+
+/// The kind of a message. Exhaustive: a new kind does not compile before it has a name here.
 fn name(body: &Body) -> &'static str {
     match body {
         Body::SyncRequest(_) => "sync_request",

@@ -1,4 +1,4 @@
-//! Outgoing entries of one input, grouped per receiver (AdaPM §B.2.2; protocol, section 5).
+//! Outgoing entries of one input, grouped per receiver (AdaPM §B.2.2; protocol, "Routing").
 //!
 //! Values are written into the block that leaves, unless its keys turn out not to ascend or not to fit into one message.
 
@@ -130,12 +130,13 @@ impl<V: Value> Outgoing<V> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.operations.is_empty()
-            && self.forwards.is_empty()
-            && self.answers.is_empty()
-            && self.grants.is_empty()
-            && self.retries.is_empty()
-            && self.residences.is_empty()
+        let Self { operations, forwards, answers, grants, retries, residences, spare: _ } = self;
+        operations.is_empty()
+            && forwards.is_empty()
+            && answers.is_empty()
+            && grants.is_empty()
+            && retries.is_empty()
+            && residences.is_empty()
     }
 
     /// Answers a pull of `to` with the copy that is here; whether it was a main copy that workers had changed, which it folds.

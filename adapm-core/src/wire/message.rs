@@ -1,4 +1,4 @@
-//! What nodes say to each other (protocol, section 3).
+//! What nodes say to each other (protocol, "Messages").
 //!
 //! Entries of one kind stand together as parallel lists, sorted by key. Values stand in the message's one block, in the
 //! order in which the lists that carry values appear in the struct, each list in key order.

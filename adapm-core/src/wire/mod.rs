@@ -1,4 +1,4 @@
-//! Messages between nodes and their frames: a postcard head and a raw value block (protocol, sections 3 and 9).
+//! Messages between nodes and their frames: a postcard head and a raw value block (protocol, "Rounds" and "Links").
 
 mod codec;
 mod lists;

@@ -1,4 +1,4 @@
-//! What can be said of a message without knowing the state of its receiver (protocol, section 8, invariant 11).
+//! What can be said of a message without knowing the state of its receiver (protocol, "What must hold", invariant 11).
 //!
 //! A message that passes names only keys of the layout and channel and nodes of the cluster, in lists that fit each other
 //! and its value block, so the receiver may index by them. Not here: whether the message can occur in the state that the
