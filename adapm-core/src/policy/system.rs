@@ -1,6 +1,6 @@
 //! The systems that are a policy, by name: the one list for runtime, tests and command line.
 //!
-//! Not here: systems that are a layer above the parameter manager.
+//! Not here: systems that are a layer above the parameter manager, such as NuPS's fixed mix of techniques.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -8,9 +8,10 @@ use core::str::FromStr;
 
 use crate::policy::{Adaptive, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy, Supply};
 
-/// Declares the systems: each with its name on the command line, and its policy for a node of so many workers.
+/// Declares the systems: each with its name on the command line, what it does in a few words, and its policy for a node of so many
+/// workers.
 macro_rules! systems {
-    ($($(#[$attribute:meta])* $system:ident $name:literal $workers:pat => $policy:expr;)+) => {
+    ($($(#[$attribute:meta])* $system:ident $name:literal $summary:literal $workers:pat => $policy:expr;)+) => {
         /// A parameter manager of the papers, printed by its name.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
         #[non_exhaustive]
@@ -27,6 +28,14 @@ macro_rules! systems {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$system => $name,)+
+                }
+            }
+
+            /// What it does, in a few words.
+            #[must_use]
+            pub const fn summary(self) -> &'static str {
+                match self {
+                    $(Self::$system => $summary,)+
                 }
             }
 
@@ -47,21 +56,21 @@ macro_rules! systems {
 systems! {
     /// Adaptive technique and timing (AdaPM §4).
     #[default]
-    Adapm "adapm" workers => Adaptive::new(workers);
+    Adapm "adapm" "adaptive technique and timing" workers => Adaptive::new(workers);
     /// Replication only (AdaPM §5.5).
-    AdapmNoRelocation "adapm-no-relocation" workers => NoRelocation::new(workers);
+    AdapmNoRelocation "adapm-no-relocation" "replication only" workers => NoRelocation::new(workers);
     /// Relocation only (AdaPM §5.5).
-    AdapmNoReplication "adapm-no-replication" workers => NoReplication::new(workers);
+    AdapmNoReplication "adapm-no-replication" "relocation only" workers => NoReplication::new(workers);
     /// Adaptive technique, timing exactly by Algorithm 1 (AdaPM §4.2).
-    AdapmPoisson "adapm-poisson" workers => Adaptive::poisson(workers);
+    AdapmPoisson "adapm-poisson" "timing by the paper's Algorithm 1" workers => Adaptive::poisson(workers);
     /// Adaptive technique, no timing (AdaPM §5.8).
-    AdapmImmediate "adapm-immediate" _ => Immediate;
+    AdapmImmediate "adapm-immediate" "acts on intent at once" _ => Immediate;
     /// Static partitioning (AdaPM §A.2).
-    Classic "classic" _ => Classic;
+    Classic "classic" "static partition, no copies" _ => Classic;
     /// Static full replication (AdaPM §A.1).
-    Full "full" _ => Full;
+    Full "full" "every node holds a replica of everything" _ => Full;
     /// Relocation by localize (Lapse §3).
-    Lapse "lapse" _ => Lapse;
+    Lapse "lapse" "relocation only, by `localize`" _ => Lapse;
 }
 
 /// The policy of a [`System`].

@@ -165,7 +165,7 @@ impl Cli {
 }
 
 fn with_systems(examples: &str) -> String {
-    format!("{}\n\n{examples}", common::SYSTEMS)
+    format!("{}\n\n{examples}", common::systems())
 }
 
 fn one_of<T>(names: &'static [&'static str]) -> impl clap::builder::TypedValueParser<Value = T>

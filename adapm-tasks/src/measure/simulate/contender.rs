@@ -25,21 +25,15 @@ pub enum Contender {
 
 /// A name that no modelled system has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such modelled system: use one of {}", Contender::ALL.map(Contender::name).join(", "))]
+#[error("no such modelled system: use one of {}", Contender::all().map(Contender::name).collect::<Vec<_>>().join(", "))]
 pub struct UnknownContender;
 
 impl Contender {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::System(System::Adapm),
-        Self::System(System::AdapmNoRelocation),
-        Self::System(System::AdapmNoReplication),
-        Self::System(System::AdapmPoisson),
-        Self::System(System::AdapmImmediate),
-        Self::System(System::Classic),
-        Self::System(System::Lapse),
-        Self::StaticMix,
-    ];
+    /// All of them: every system but full replication, and the stand-in.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let systems = System::ALL.into_iter().filter(|system| system.supply() != Supply::Everything);
+        systems.map(Self::System).chain([Self::StaticMix])
+    }
 
     /// The name on the command line.
     #[must_use]
@@ -149,6 +143,6 @@ impl FromStr for Contender {
     type Err = UnknownContender;
 
     fn from_str(name: &str) -> Result<Self, UnknownContender> {
-        Self::ALL.into_iter().find(|contender| contender.name() == name).ok_or(UnknownContender)
+        Self::all().find(|contender| contender.name() == name).ok_or(UnknownContender)
     }
 }

@@ -90,14 +90,10 @@ pub(crate) struct EvalOutputArgs {
 const LIST: &str = "list";
 const NO_MANAGER: &str = "none";
 
-pub(crate) const SYSTEMS: &str = "\
-Systems:
-  adapm                 adaptive technique and timing
-  adapm-no-relocation   replication only
-  adapm-no-replication  relocation only
-  adapm-poisson         timing by the paper's Algorithm 1
-  adapm-immediate       acts on intent at once
-  classic               static partition, no copies
-  full                  every node holds a replica of everything
-  lapse                 relocation only, by `localize`
-  none                  plain arrays without a manager, one worker";
+/// The systems with what each does, for the end of a help screen.
+pub(crate) fn systems() -> String {
+    let none = (NO_MANAGER, "plain arrays without a manager, one worker");
+    let all = System::ALL.map(|system| (system.name(), system.summary())).into_iter().chain([none]);
+    let lines: Vec<String> = all.map(|(name, summary)| format!("  {name:22}{summary}")).collect();
+    format!("Systems:\n{}", lines.join("\n"))
+}

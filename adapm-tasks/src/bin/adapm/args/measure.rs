@@ -143,7 +143,7 @@ fn tasks() -> impl TypedValueParser<Value = Vec<Task>> {
 }
 
 fn contender() -> impl TypedValueParser<Value = Contender> {
-    PossibleValuesParser::new(Contender::ALL.map(Contender::name)).try_map(|name| name.parse::<Contender>())
+    PossibleValuesParser::new(Contender::all().map(Contender::name)).try_map(|name| name.parse::<Contender>())
 }
 
 fn machine() -> impl TypedValueParser<Value = Machine> {

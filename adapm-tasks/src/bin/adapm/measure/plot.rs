@@ -148,9 +148,7 @@ mod tests {
     #[test]
     fn no_two_systems_look_alike_in_colour_or_in_shape() {
         let mut all: Vec<Contender> = System::ALL.map(Contender::System).to_vec();
-        all.extend(
-            Contender::ALL.into_iter().filter(|contender| !all.contains(contender)).collect::<Vec<_>>(),
-        );
+        all.extend(Contender::all().filter(|contender| !all.contains(contender)).collect::<Vec<_>>());
         for (at, one) in all.iter().enumerate() {
             for other in &all[..at] {
                 let (first, second) = (Look::of(*one), Look::of(*other));
