@@ -1,4 +1,4 @@
-//! The next hop of a key (Lapse §3.3, Lapse §3.5; AdaPM §B.2.3; protocol, section 5).
+//! The next hop of a key (Lapse §3.3, Lapse §3.5; AdaPM §B.2.3; protocol, "Routing").
 //!
 //! What a node knows of a key's place is its [`Word`]'s location, initially (home, 0). The home's residence record, the
 //! location cache and the memory of own give-aways are this one fact, in which the higher counter wins.

@@ -96,7 +96,7 @@ pub struct Stats {
     pub releases: u64,
     /// Refreshes sent to holders.
     pub refreshes: u64,
-    /// Relocations that a policy wanted and the mechanism turned into replicas (protocol, section 4).
+    /// Relocations that a policy wanted and the mechanism turned into replicas (protocol, "Decisions").
     pub coerced: u64,
     /// Requests that ended in `Remote`.
     pub refusals: u64,

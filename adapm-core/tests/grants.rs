@@ -1,4 +1,4 @@
-//! Grants of a node that cannot own the key are refused, and change nothing (protocol, sections 4 and 5).
+//! Grants of a node that cannot own the key are refused, and change nothing (protocol, "Decisions" and "Routing").
 
 use std::sync::Arc;
 

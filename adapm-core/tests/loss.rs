@@ -1,4 +1,4 @@
-//! What survives the loss of a node, each a story of its own (protocol, section 9).
+//! What survives the loss of a node, each a story of its own (protocol, "Links").
 //!
 //! Random orders are in `tests/properties.rs`.
 

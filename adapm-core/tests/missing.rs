@@ -1,5 +1,5 @@
 //! A barrier or quiesce that waits for long says for whom, once: for own workers on each node, for nodes on node 0
-//! (protocol, section 7). Workers that mix the two calls wait for each other, also on one node.
+//! (protocol, "Operations"). Workers that mix the two calls wait for each other, also on one node.
 
 use std::sync::Arc;
 

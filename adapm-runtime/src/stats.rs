@@ -1,4 +1,4 @@
-//! Totals over engines, links and workers, readable while a cluster runs (protocol, section 7).
+//! Totals over engines, links and workers, readable while a cluster runs (protocol, "Operations").
 //!
 //! Nobody shares a counter on a hot path: a worker counts for itself, a channel thread publishes a copy of its engine's
 //! totals each time before it tells workers anything or sleeps.

@@ -1,4 +1,4 @@
-//! Target `cluster`: no order of steps breaks an invariant of the protocol (protocol, section 8).
+//! Target `cluster`: no order of steps breaks an invariant of the protocol (protocol, "What must hold").
 //!
 //! The input chooses a small cluster and then, step by step, who acts, which message arrives, who vanishes and who hears of
 //! it; the lockstep cluster checks all invariants after each step. In the end everything is delivered and checked at rest.

@@ -1,5 +1,5 @@
 //! Target `link`: whatever a pipe does, and whatever a lying peer says, each frame of a link arrives exactly once and in
-//! order, and every other promise of a session holds (protocol, section 9).
+//! order, and every other promise of a session holds (protocol, "Links").
 //!
 //! The input chooses windows and times, then step by step who sends, writes, reads, says goodbye or lies, when the pipe is
 //! cut and what of it still arrives. In the end a pipe that works comes up, and everything must arrive. The same steps as in

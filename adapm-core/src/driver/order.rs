@@ -1,4 +1,4 @@
-//! The order rule: a worker with an operation in flight on a key does not use the fast path for that key (protocol, section 7).
+//! The order rule: a worker with an operation in flight on a key does not use the fast path for that key (protocol, "Operations").
 //!
 //! Else its own later access could overtake the operation: a pull would miss the worker's own push once a copy has arrived.
 

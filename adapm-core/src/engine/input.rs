@@ -41,7 +41,7 @@ pub enum Input<'a, V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u64);
 
-/// An operation of a worker (protocol, section 7). Ends in exactly one [`crate::engine::Event::Done`] or `Failed`.
+/// An operation of a worker (protocol, "Operations"). Ends in exactly one [`crate::engine::Event::Done`] or `Failed`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op<V> {
     /// Its name in the event that ends it.

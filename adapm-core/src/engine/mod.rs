@@ -153,7 +153,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// When the peers are looked at next: the first [`Input::Timeout`] from then on counts (protocol, section 9). `None`: nothing is
+    /// When the peers are looked at next: the first [`Input::Timeout`] from then on counts (protocol, "Links"). `None`: nothing is
     /// waited for, a peer is lost, or [`unresponsive_nanos`](NodeConfig::unresponsive_nanos) is not set. A driver that knows of slow ways feeds
     /// [`Input::Heard`] before that.
     #[must_use]

@@ -3,7 +3,7 @@
 //! Each machine does what is its own; only here is it written in which order.
 //!
 //! # After a loss
-//! (protocol, section 9)
+//! (protocol, "Links")
 //!
 //! | what | after a loss |
 //! | --- | --- |

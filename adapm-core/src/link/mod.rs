@@ -1,4 +1,4 @@
-//! The link session: what makes an unreliable pipe to one peer carry each frame once and in order (protocol, section 9).
+//! The link session: what makes an unreliable pipe to one peer carry each frame once and in order (protocol, "Links").
 //!
 //! A pipe (a TCP connection, a ZeroMQ socket) breaks at any byte and forgets what was on its way. A [`Session`] outlives its
 //! pipes: it cuts frames into numbered packets, keeps them until the peer has acknowledged them, and on a new pipe goes on

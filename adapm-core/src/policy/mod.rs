@@ -1,6 +1,6 @@
 //! Taste, not safety: which technique a key gets, and when to act on a signal (AdaPM §4.1, AdaPM §4.2).
 //!
-//! A bad policy may be slow, never incorrect: the mechanism relocates only where that is safe (protocol, section 4), and a
+//! A bad policy may be slow, never incorrect: the mechanism relocates only where that is safe (protocol, "Decisions"), and a
 //! random policy keeps every invariant.
 
 mod adaptive;
@@ -43,7 +43,7 @@ pub enum Placement {
     Replicate,
 }
 
-/// What brings copies to the nodes that use them. Who drives an engine has to do what belongs to it.
+/// What brings copies to the nodes that use them. Whoever drives an engine does what belongs to it; `adapm-runtime` does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Supply {
     /// Workers signal intent for what they will access (AdaPM §3).
@@ -84,6 +84,7 @@ pub trait Policy {
     }
 }
 
+/// Every method is passed on, those with a default too: a [`SystemPolicy`] is such a box.
 impl<P: Policy + ?Sized> Policy for Box<P> {
     fn place(&mut self, view: &View<'_>) -> Placement {
         (**self).place(view)

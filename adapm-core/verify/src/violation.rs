@@ -9,7 +9,7 @@ use crate::Check;
 pub struct Violation {
     /// Who found it.
     pub check: Check,
-    /// The invariant of protocol section 8: 1 to 12.
+    /// The invariant of the protocol, "What must hold": 1 to 12.
     pub invariant: u8,
     /// Where, and what.
     pub what: String,

@@ -1,4 +1,4 @@
-//! `barrier`: all workers of all nodes that have not ended; node 0 coordinates (protocol, section 7).
+//! `barrier`: all workers of all nodes that have not ended; node 0 coordinates (protocol, "Operations").
 //!
 //! That its workers have arrived or ended only a node itself can know, and is believed; for others it cannot speak.
 

@@ -1,4 +1,4 @@
-//! Calls that end when others have done their part: barrier, quiesce, the end of a run, `wait_sync` (protocol, section 7).
+//! Calls that end when others have done their part: barrier, quiesce, the end of a run, `wait_sync` (protocol, "Operations").
 //!
 //! Node 0 coordinates what all nodes take part in. [`Collectives`] is the machine; its parts do not know each other.
 //!

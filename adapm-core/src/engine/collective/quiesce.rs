@@ -1,4 +1,4 @@
-//! `quiesce` and the end of a run (protocol, section 7): waves over all nodes, which node 0 coordinates.
+//! `quiesce` and the end of a run (protocol, "Operations"): waves over all nodes, which node 0 coordinates.
 //!
 //! After every live worker has called `quiesce`, two waves *settle*: each node reports once all is done that had begun there when
 //! the probe arrived ([`super::sync`]). After the first, every push made before the calls is in its main copy; after

@@ -1,5 +1,5 @@
 //! `wait_sync`: every push made before is in the main copies, and every replica here has been refreshed since the call
-//! (protocol, section 7). A quiesce has each node do the same, twice.
+//! (protocol, "Operations"). A quiesce has each node do the same, twice.
 //!
 //! # What happens after the call is not waited for
 //! What a call waits for is fixed when it begins, on both sides, so nobody who goes on writing can keep it from ending:

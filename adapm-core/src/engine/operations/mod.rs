@@ -1,5 +1,5 @@
-//! Operations of own workers that the fast path could not serve (Lapse §3.3; protocol, section 7), and entries of other nodes
-//! that this node does not serve itself (protocol, section 5).
+//! Operations of own workers that the fast path could not serve (Lapse §3.3; protocol, "Operations"), and entries of other nodes
+//! that this node does not serve itself (protocol, "Routing").
 //!
 //! Per key a node has at most one unanswered operation message; later operations wait in program order, and waiting pushes
 //! add up. So asynchronous operations keep their order whatever happens to the key (Lapse §3.4, Theorems 1 and 2).

@@ -140,7 +140,8 @@ impl Ownership {
         self.holdings.get(&key).is_some_and(|holding| holding.nodes.as_slice() == [node])
     }
 
-    /// Answers an intent or localize of `origin`, which holds no replica, for a key owned here and just folded.
+    /// Decides about an intent or localize of `origin`, which holds no replica, for a key owned here and just folded: the main copy
+    /// moves there, a replica does, or nothing; the answer is drafted.
     pub(super) fn grant(
         &mut self,
         ctx: &mut Ctx<impl Env>,

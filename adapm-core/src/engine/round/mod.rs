@@ -1,5 +1,5 @@
 //! The requester's half of a round: one grouped request to every peer that there is business with, at most one unanswered
-//! per peer (AdaPM §B.1.2, AdaPM §B.2.1, AdaPM §B.2.2; protocol, section 3).
+//! per peer (AdaPM §B.1.2, AdaPM §B.2.1, AdaPM §B.2.2; protocol, "Rounds").
 //!
 //! A key changes state, and a delta is taken, only in the step that puts its entry into a request that leaves at once; else
 //! the key is looked at again.

@@ -1,4 +1,4 @@
-//! Invariant 6: every operation completes, no barrier before all have called it, and hops are bounded (protocol, section 5).
+//! Invariant 6: every operation completes, no barrier before all have called it, and hops are bounded (protocol, "Routing").
 
 use adapm_core::engine::{OpId, Reason};
 use adapm_core::id::NodeId;

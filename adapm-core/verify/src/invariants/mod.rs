@@ -1,4 +1,4 @@
-//! The invariants of the protocol (section 8), one file each.
+//! The invariants of the protocol ("What must hold"), one file each.
 //!
 //! | # | file | checked |
 //! | --- | --- | --- |

@@ -1,4 +1,4 @@
-//! Mistakes planted on purpose, at least one per invariant of the protocol (section 8), to prove
+//! Mistakes planted on purpose, at least one per invariant of the protocol ("What must hold"), to prove
 //! that the suites find them.
 //!
 //! No product file knows of them: a mistake changes what passes between an engine and what is

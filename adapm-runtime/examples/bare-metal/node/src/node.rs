@@ -6,7 +6,7 @@
 //!      └──operation──> engine <──frames──> line
 //! ```
 //!
-//! As there is only one context, the order rule (protocol, section 7) holds by itself: a worker that waits for an operation
+//! As there is only one context, the order rule (protocol, "Operations") holds by itself: a worker that waits for an operation
 //! does not use the fast path. Not here: what the worker does ([`crate::task`]).
 
 use alloc::collections::VecDeque;
