@@ -1,4 +1,4 @@
-//! Nodes whose links live and whose engines do not answer, each a story of its own (protocol, "Links"; `node/watch.rs`): whoever
+//! Nodes whose links live and whose engines do not answer, each a story of its own (protocol, "Links"; `engine/watch.rs`): whoever
 //! waits for one finds out, by whatever way, and nobody else is blamed.
 //!
 //! Random orders are in `tests/properties.rs`.

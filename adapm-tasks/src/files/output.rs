@@ -1,7 +1,7 @@
 //! A file that is going to be written: prepared before the work, saved behind it.
 //!
-//! It is a pipe or a device, which takes what is written at once ([`Stream`]), or a file under a name of its own, until it is complete
-//! and takes the name it is written for ([`Partial`]).
+//! It is a pipe or a device, written to where it is without waiting for a reader that never comes ([`Stream`]), or a file under a
+//! name of its own until it is complete and takes the name it is written for ([`Partial`]).
 //!
 //! ```text
 //!   claim: lock folder | remove what killed runs left | create | write, sync, rename, sync folder: all of a save

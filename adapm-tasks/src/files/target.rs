@@ -162,7 +162,7 @@ fn owned(descriptor: io::Result<std::os::fd::OwnedFd>) -> Result<Target, OutputE
     descriptor.map(|descriptor| Target::Open(descriptor.into())).map_err(OutputError::Refused)
 }
 
-/// The operating system, as far as files are written.
+/// The calls by which a save changes something: behind a trait, so that tests can make each of them fail.
 pub(super) trait System: Debug + Send + Sync {
     /// Creates a file that was not there, with these permissions as far as the process allows them.
     fn create(&self, path: &Path, mode: u32) -> io::Result<File> {

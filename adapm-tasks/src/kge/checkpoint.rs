@@ -1,4 +1,5 @@
-//! Parameters of a trained model in a file, and as text that people and other programs read.
+//! Parameters of a trained model in a file, and as text that people and other programs read. And digests: numbers that differ
+//! between graphs, or parameters, that differ, which processes compare before they train together.
 //!
 //! ```text
 //!   "adapmckp" | version u32 | task, model: text | dim u64 | kind u8 | layout digest u64

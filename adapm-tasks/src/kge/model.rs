@@ -93,7 +93,8 @@ impl Model {
 }
 
 /// Fills a value `[parameter | accumulator]`: uniform parameters of mean 0 and the given standard deviation, AdaGrad's
-/// initial accumulator. Uniform, since it needs no function whose last bit depends on the machine.
+/// initial accumulator. Uniform, since it needs no function whose last bit depends on the machine; of seed and key alone, so that
+/// any node can compute any of them.
 pub(crate) fn initial_value(seed: u64, deviation: f32, key: Key, value: &mut [f32]) {
     // Keys are spread over the seeds by a multiplication; the generator mixes its seed itself.
     let mut random =

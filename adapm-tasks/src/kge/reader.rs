@@ -1,4 +1,5 @@
-//! Reads a knowledge graph from a folder of triple files, or from one file that is split.
+//! Reads a knowledge graph from a folder of triple files, or from one file that is split. [`Facts`] are what was read, with what is
+//! odd about them: repeated, in several splits, of names that train does not know.
 //!
 //! `train.del` makes a folder one of integer ids (as LibKGE writes them, with optional `entity_ids.del` and
 //! `relation_ids.del`), else `train.txt`, `train.tsv` or `train.csv` one of names. `train2id.txt` (OpenKE) is read if its order

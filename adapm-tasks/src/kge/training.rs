@@ -161,7 +161,7 @@ pub(crate) fn evaluate_as(
     })
 }
 
-/// [`train`](crate::kge::train) as one node of `group`; collective. The report is the same on all nodes, but for the
+/// [`train`] as one node of `group`; collective. The report is the same on all nodes, but for the
 /// checkpoint, which is on node 0.
 ///
 /// Raising `stop` in one process ends the run in all, in this one within a chunk, in the others at the end of their epoch;
@@ -169,7 +169,7 @@ pub(crate) fn evaluate_as(
 ///
 /// # Errors
 ///
-/// As [`train`](crate::kge::train), on all nodes if on one; data or choices that differ between nodes; a node that is lost.
+/// As [`train`], on all nodes if on one; data or choices that differ between nodes; a node that is lost.
 pub fn train_in_group(
     graph: &Graph,
     config: &TrainConfig,
@@ -181,11 +181,11 @@ pub fn train_in_group(
     peers.told_of(|| train_as(graph, config, &peers, observer, stop))
 }
 
-/// [`evaluate`](crate::kge::evaluate) as one node of `group`; collective. The report is the same on all nodes.
+/// [`evaluate`] as one node of `group`; collective. The report is the same on all nodes.
 ///
 /// # Errors
 ///
-/// As [`evaluate`](crate::kge::evaluate), on all nodes if on one; data, parameters or choices that differ between nodes; a
+/// As [`evaluate`], on all nodes if on one; data, parameters or choices that differ between nodes; a
 /// node that is lost.
 pub fn evaluate_in_group(
     graph: &Graph,
@@ -230,7 +230,7 @@ pub(crate) fn hold_back(graph: &Graph, config: &TrainConfig) -> Option<Graph> {
     (held > 0).then(|| Graph { train: part(false), valid: part(true), ..graph.clone() })
 }
 
-/// A training run.
+/// What has to be equal on all nodes before they train.
 pub(crate) fn train_opening(graph: &Graph, config: &TrainConfig) -> Opening {
     let settings = equal!(config: TrainConfig {
         seed, model, dim, epochs, negatives,
@@ -244,7 +244,7 @@ pub(crate) fn train_opening(graph: &Graph, config: &TrainConfig) -> Opening {
     Opening::new("train kge", describe(graph), checkpoint, (system, nodes, workers), settings)
 }
 
-/// An evaluation of `checkpoint`.
+/// What has to be equal on all nodes before they evaluate `checkpoint`.
 pub(crate) fn evaluate_opening(graph: &Graph, config: &EvalConfig, checkpoint: &Checkpoint) -> Opening {
     let EvalConfig { system, nodes, workers, split } = config;
     let kind = if checkpoint.reciprocal { "reciprocal " } else { "" };

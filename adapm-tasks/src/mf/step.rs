@@ -152,7 +152,7 @@ impl Learner {
     }
 }
 
-/// How values begin.
+/// How values begin: by seed and key alone, so that any node can compute any of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Start {
     pub(crate) seed: u64,

@@ -182,7 +182,7 @@ fn evaluate_as(
     })
 }
 
-/// A training run, which may have been stopped while it was prepared.
+/// What has to be equal on all nodes before they train; the run may have been stopped while it was prepared.
 pub(crate) fn train_opening(
     ratings: &Ratings,
     config: &TrainConfig,
@@ -210,7 +210,7 @@ fn penalty_of(config: &TrainConfig, prepared: &Prepared<'_>) -> String {
     format!("{}{falls}", config.penalty_first(prepared.selection))
 }
 
-/// An evaluation of `checkpoint`.
+/// What has to be equal on all nodes before they evaluate `checkpoint`.
 pub(crate) fn evaluate_opening(ratings: &Ratings, config: &EvalConfig, checkpoint: &Checkpoint) -> Opening {
     let EvalConfig { system, nodes, workers, split, clip } = config;
     let settings = [

@@ -2,9 +2,10 @@
 //!
 //! Everything that has to be equal crosses once, as text where it is short, so that the one that differs can be named.
 //!
-//! Data cross as a [`Digest`], a number that differs between data that differ.
+//! Data cross as a [`Digest`], a number that differs between data that differ: FNV-1a over words of 64 bits, which finds
+//! differences, not malice.
 //!
-//! FNV-1a over words of 64 bits: finds differences, not malice. Not here: the checksum of a file ([`crate::run::file`]), which is over bytes.
+//! Not here: the checksum of a file ([`crate::run::file`]), which is over bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;

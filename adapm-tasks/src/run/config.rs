@@ -1,4 +1,4 @@
-//! What can be chosen about every run, and which choices make no sense.
+//! What can be chosen about every run, which choices make no sense, and the names of choices on the command line.
 
 use std::fmt;
 

@@ -1,4 +1,6 @@
-//! What a run tells while it goes, and what the parameter manager did meanwhile. How it fails is told by [`TaskError`](crate::run::TaskError).
+//! What a run tells while it goes, and what the parameter manager did meanwhile.
+//!
+//! Not here: how a run fails ([`TaskError`](crate::run::TaskError)).
 
 use adapm_core::stats::{BUCKETS, Histogram};
 use adapm_runtime::Stats;
@@ -180,17 +182,30 @@ impl ManagerStats {
 
     /// All fields that are counts.
     fn counts(&mut self) -> [&mut u64; COUNTS] {
+        let Self {
+            local,
+            waited,
+            remote,
+            blocked_nanos,
+            relocations,
+            replicas,
+            bytes_sent,
+            messages_sent,
+            served,
+            forwards,
+            staleness: _,
+        } = self;
         [
-            &mut self.local,
-            &mut self.waited,
-            &mut self.remote,
-            &mut self.blocked_nanos,
-            &mut self.relocations,
-            &mut self.replicas,
-            &mut self.bytes_sent,
-            &mut self.messages_sent,
-            &mut self.served,
-            &mut self.forwards,
+            local,
+            waited,
+            remote,
+            blocked_nanos,
+            relocations,
+            replicas,
+            bytes_sent,
+            messages_sent,
+            served,
+            forwards,
         ]
     }
 

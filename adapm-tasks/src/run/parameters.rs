@@ -1,5 +1,5 @@
 //! The little of a parameter manager that a step and an evaluation need, and what a loader tells it ahead; which key has a value of
-//! which length.
+//! which length, and what samples are drawn from ([`Draws`]).
 //!
 //! A worker of the runtime is [`Parameters`], and so are plain arrays ([`crate::run::managed`]).
 

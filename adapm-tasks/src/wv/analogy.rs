@@ -4,10 +4,10 @@
 //! syntactic, all others semantic (Mikolov et al., ICLR workshop 2013, §4.1). Words are compared without regard to the case
 //! of ASCII letters; if several words differ in nothing else, the most frequent is meant.
 //!
-//! Not here: which word answers a question ([`crate::wv::search`]).
-//!
 //! In an evaluation a worker answers its share of the questions ([`Answering`]), and pulls the vectors of all words for it, a block
 //! at a time.
+//!
+//! Not here: the search for the nearest word ([`crate::wv::search`]).
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

@@ -3,9 +3,7 @@
 //! Words that are not in the vocabulary are left out, frequent ones are thinned, and both happens before windows are laid, so
 //! windows reach further over what is missing: word2vec's way. A line is a sentence, one of more than 1000 kept words is several.
 //!
-//! Everything that is drawn here depends on seed, worker and epoch alone.
-//!
-//! Not here: negatives, which the sampling of the parameter manager draws.
+//! What a sentence is depends on seed, worker and epoch alone; its negatives are drawn by the sampling of the parameter manager.
 //!
 //! # Judging
 //! An epoch is judged by the loss of a fixed sample of the text ([`Judged`]).

@@ -182,7 +182,7 @@ fn evaluate_as(
     })
 }
 
-/// A training run.
+/// What has to be equal on all nodes before they train.
 pub(crate) fn train_opening(corpus: &Corpus, questions: Option<&Analogies>, config: &TrainConfig) -> Opening {
     let settings = equal!(config: TrainConfig {
         seed, dim,
@@ -197,7 +197,7 @@ pub(crate) fn train_opening(corpus: &Corpus, questions: Option<&Analogies>, conf
     Opening::new("train wv", corpus.describe(), checkpoint, (system, nodes, workers), settings)
 }
 
-/// An evaluation of `vectors`.
+/// What has to be equal on all nodes before they evaluate `vectors`.
 pub(crate) fn evaluate_opening(vectors: &Vectors, questions: &Analogies, config: &EvalConfig) -> Opening {
     let EvalConfig { system, nodes, workers, words } = config;
     let (names, mut digest) = (vectors.words(), Digest::new());

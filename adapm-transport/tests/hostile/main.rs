@@ -5,7 +5,7 @@
 //!
 //! `ADAPM_HOSTILE_KIND=tokio` lets the nodes listen by another kind of endpoint that speaks the same bytes.
 //!
-//! Not here: what the protocol's messages say (the runtime's tests), and connections that merely break (`resets.rs`).
+//! Not here: what the protocol's messages say (the runtime's tests), and connections that merely break (`tests/resets`).
 
 #[macro_use]
 mod case;

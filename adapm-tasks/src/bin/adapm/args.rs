@@ -1,8 +1,8 @@
 //! What can be asked for on the command line, with defaults and units.
 //!
-//! A file a task, and one for verbs that go together; [`common`] is what all runs have, [`given`] which flags were given. Defaults are those of the library's
-//! configurations, read from them. Whether values make sense together is the library's to say; here are only words that are no
-//! value at all. Of a flag given twice the last counts, as scripts expect, and so do flags given by hand behind those of a recipe.
+//! A file a task, and one for verbs that go together; [`common`] is what all runs have, [`given`] which flags were given. Defaults
+//! are those of the library's configurations, read from them. Whether values make sense together is the library's to say; here are
+//! only words that are no value at all. Of a flag given twice the last counts, as scripts expect, and so do flags given by hand behind those of a recipe.
 
 mod common;
 mod data;

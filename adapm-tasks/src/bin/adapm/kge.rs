@@ -1,4 +1,5 @@
-//! Knowledge graph embeddings on the command line: how they are trained and evaluated, what is found in a graph, and figures over ranks, for people and for programs.
+//! Knowledge graph embeddings on the command line: how they are trained and evaluated, what is found in a graph, and figures over
+//! ranks, for people and for programs.
 
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,5 @@
-//! Matrix factorization on the command line: how it is trained and evaluated, what is found in ratings, and figures over predictions, for people and for programs.
+//! Matrix factorization on the command line: how it is trained and evaluated, what is found in ratings, and figures over
+//! predictions, for people and for programs.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,4 +1,5 @@
-//! The tables of a run, as far as they are the same whatever is trained or evaluated.
+//! The tables of a run, and what all tasks have in its object of `--json` (names of fields are an interface), as far as they are
+//! the same whatever is trained or evaluated.
 
 use adapm_tasks::run::{Epoch, ManagerStats};
 use serde::Serialize;

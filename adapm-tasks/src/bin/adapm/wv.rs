@@ -1,4 +1,5 @@
-//! Word vectors on the command line: how they are trained and evaluated, what vectors are asked, and figures over the answers, for people and for programs.
+//! Word vectors on the command line: how they are trained and evaluated, what vectors are asked, and figures over the answers, for
+//! people and for programs.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,5 @@
-//! The first lines of a file of ratings: comments to leave out, and what separates fields.
+//! The first lines of a file of ratings: comments to leave out, and what separates fields; and all lines behind them, one at a time
+//! ([`Lines`]).
 
 use std::fmt;
 use std::io::{BufRead, Read as _};

@@ -1,4 +1,5 @@
-//! Rows of names: first lines that name the columns, where fields end, which of them are head, relation and tail.
+//! Rows of names: first lines that name the columns, where fields end, which of them are head, relation and tail; and the names met
+//! so far, each with the index of its first appearance ([`Vocabulary`]).
 
 use std::hash::BuildHasher as _;
 

@@ -1,4 +1,4 @@
-//! Tests of this: who trains on which facts, and in which order: a pure function of the seed.
+//! Parts cover the data once, are of the same size and have few facts between them; the order is a pure function of the seed.
 
 use rand::SeedableRng;
 

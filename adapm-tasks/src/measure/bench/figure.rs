@@ -212,7 +212,7 @@ pub(super) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// Bytes that can be taken without pushing others out.
+/// Bytes that can be taken without pushing others out; `None` where there are no files of Linux (proc(5)), as below.
 pub(super) fn memory_available() -> Option<usize> {
     field("/proc/meminfo", "MemAvailable:")
 }

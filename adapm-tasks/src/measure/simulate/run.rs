@@ -38,7 +38,7 @@ pub struct Run {
     pub seed: u64,
 }
 
-/// What came out. Figures of an epoch are those of the slice, scaled.
+/// What came out. Figures of an epoch are those of the slice, scaled. `simulate --json` writes it: names are an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Figures {

@@ -1,4 +1,5 @@
-//! What can be asked of the verbs that compare, measure and show: demo, simulate, bench, check-net, trace.
+//! What can be asked of the verbs that compare, measure and show: demo, simulate, bench, check-net, trace; and
+//! which keys a training run traces.
 
 use std::path::PathBuf;
 use std::time::Duration;

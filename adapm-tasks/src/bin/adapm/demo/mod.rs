@@ -187,7 +187,7 @@ impl Job {
 }
 
 fn seconds<F>(epochs: &[Epoch<F>]) -> f64 {
-    epochs.iter().fold(0.0, |sum, epoch| sum + epoch.seconds)
+    report::seconds_of(epochs).0.iter().sum()
 }
 
 fn kge(args: &DemoArgs) -> Job {

@@ -1,8 +1,10 @@
 //! The verb `launch`: one process a node, on this host or by ssh on others, and one ending for all of them.
 //!
-//! [`Host`] is where to run the command, [`node`] is one process with the secret that all share, [`relay`] what they print, [`supervise`] what is done
-//! when one ends, [`error`] who was to blame and how it is told. Not here: how the processes find each other, which is theirs to do, nor what a
-//! process does once its launcher is gone (`crate::launched`).
+//! [`Host`] is where to run the command, [`node`] is one process with the secret that all share, [`relay`] what they print,
+//! [`supervise`] what is done when one ends, [`error`] who was to blame and how it is told.
+//!
+//! Not here: how the processes find each other, which is theirs to do, nor what a process does once its launcher is gone
+//! (`crate::launched`).
 
 use std::ffi::{OsStr, OsString};
 use std::net::Ipv6Addr;
@@ -273,7 +275,7 @@ pub(super) struct Host {
 /// # Errors
 /// Names that ssh would take for flags, that are none, or that mean another host on each host.
 pub(super) fn read_hosts(hosts: &[String]) -> Result<Vec<Host>, LaunchError> {
-    let read: Vec<Host> = hosts.iter().map(|host| Host::read_hosts(host)).collect::<Result<_, _>>()?;
+    let read: Vec<Host> = hosts.iter().map(|host| Host::read(host)).collect::<Result<_, _>>()?;
     if let (Some(first), Some(given)) = (read.first(), hosts.first()) {
         if first.name.contains('%') {
             return Err(LaunchError::Zone(given.clone()));
@@ -286,7 +288,7 @@ pub(super) fn read_hosts(hosts: &[String]) -> Result<Vec<Host>, LaunchError> {
 }
 
 impl Host {
-    fn read_hosts(text: &str) -> Result<Self, LaunchError> {
+    fn read(text: &str) -> Result<Self, LaunchError> {
         let (user, name) = match text.rsplit_once('@') {
             Some((user, name)) => (Some(user.to_owned()), name),
             None => (None, text),
@@ -329,7 +331,7 @@ mod tests {
     use super::*;
 
     fn told(host: &str) -> (String, String) {
-        let host = Host::read_hosts(host).expect("a host");
+        let host = Host::read(host).expect("a host");
         (host.destination(), host.meeting(4157))
     }
 

@@ -3,7 +3,8 @@
 //! Callgrind runs this program with flags that only this file gives ([`alone`]): the operation is done many times between two calls
 //! of a function at which callgrind begins a new profile, so that neither building a cluster nor starting a program counts.
 //!
-//! Of its profiles instructions of all threads are wanted, and calls of the allocator. Format: "Callgrind Format Specification" in the manual of valgrind. Names are written out once and are numbers from then on.
+//! Of its profiles instructions of all threads are wanted, and calls of the allocator. Format: "Callgrind Format Specification" in
+//! the manual of valgrind. Names are written out once and are numbers from then on.
 
 use std::collections::HashSet;
 use std::fs;
