@@ -1,6 +1,7 @@
 //! Errors whose type says who is to blame: the caller, the bytes, or a peer.
 //!
-//! State is unchanged on every error. The text is one line: what, where, what to do.
+//! State is unchanged on every error. The text is one line: what, where, what to do; [`OneLine`] shows texts of
+//! others in it.
 
 use alloc::format;
 use alloc::string::String;

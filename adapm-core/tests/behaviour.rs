@@ -243,6 +243,43 @@ fn a_wrong_location_is_corrected() -> Case {
     Ok(())
 }
 
+/// The home is the only one that can have passed it on, so it is asked until there is an answer.
+#[test]
+fn what_was_turned_away_is_asked_of_the_home_though_a_request_has_no_room_for_it() -> Case {
+    const N3: NodeId = NodeId(3);
+    let setup = Setup { block_bytes_max: 16, ..Setup::new(System::Adapm, 4, 1, 36) };
+    let mut cluster = Cluster::new(setup);
+    let mut keys = homed(&cluster, N0);
+    let key = keys.pop().expect("it is home of many");
+    // n1 knows that it gave the key to n2; n2 knows of n3, which has it from n0, by a replica.
+    for node in [N1, N2, N0, N3] {
+        let localize = cluster.localize(of(node), &[key])?;
+        cluster.wait(localize)?;
+        cluster.settle()?;
+    }
+    cluster.intent(of(N3), &[key], 0..100)?;
+    cluster.intent(of(N2), &[key], 0..100)?;
+    cluster.settle()?;
+    assert!(is_local(&cluster, N2, key) && cluster.owner(key) == Some(N3));
+    cluster.localize(of(N1), &[key])?;
+    cluster.round(N1)?;
+    cluster.deliver(N1, N2)?;
+    cluster.deliver(N2, N3)?;
+    while cluster.deliver(N3, N1)? {}
+    while cluster.deliver(N2, N1)? {}
+    // All of these are asked of n0, and few fit into a request.
+    cluster.intent(of(N1), &keys, 0..100)?;
+    for _ in 0..keys.len() {
+        cluster.round(N1)?;
+        let asks_n2 = cluster.network().about(key).iter().any(|entry| (entry.from, entry.to) == (N1, N2));
+        assert!(!asks_n2, "n3 turns away what n2 passes on");
+        cluster.deliver_all()?;
+    }
+    cluster.settle()?;
+    assert!(is_local(&cluster, N1, key));
+    Ok(())
+}
+
 /// After a quiesce all replicas equal their main copies, every time.
 #[test]
 fn a_quiesce_brings_every_replica_up_to_date() -> Case {

@@ -1,5 +1,5 @@
 //! What a peer says in a barrier or quiesce is refused if it contradicts what this node knows, and changes nothing
-//! (protocol, "Operations" and "What must hold"; `engine/collective/quiesce.rs` says what cannot be told).
+//! (protocol, "What a message is checked against"; `engine/collective/quiesce.rs` says what cannot be told).
 
 use std::sync::Arc;
 

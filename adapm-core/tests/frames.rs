@@ -1,4 +1,4 @@
-//! What an engine sends at a time is bounded in bytes, heads included, whatever has come up (protocol, "Links").
+//! What an engine sends at a time is bounded in bytes, heads included, whatever has come up (protocol, "Messages").
 //!
 //! Random schedules check the same of every message (`MessagesBounded`); here are many keys, and values of the longest kind.
 

@@ -1,4 +1,4 @@
-//! Grants of a node that cannot own the key are refused, and change nothing (protocol, "Decisions" and "Routing").
+//! Grants of a node that cannot own the key are refused, and change nothing (protocol, "What a message is checked against").
 
 use std::sync::Arc;
 

@@ -247,10 +247,45 @@ fn a_home_finds_the_owner_of_whom_a_lost_node_has_told_early() -> Case {
     while cluster.deliver(N2, N0)? {}
     cluster.lose(N2)?;
     cluster.settle()?;
-    let pull = cluster.pull(of(N0), &[key])?;
-    assert!(cluster.is_failed(pull), "after a loss only what is local can be had");
-    assert_eq!(cluster.owner(key), Some(N1));
+    assert_eq!((cluster.owner(key), known_at_home(&cluster, key)), (Some(N1), Some(N1)));
     Ok(())
+}
+
+/// The same where the word in between is gone with a second node: nothing that comes before what the first one told can come any
+/// more, so it is believed, and nothing is kept.
+#[test]
+fn a_home_believes_a_lost_node_once_the_recorded_owner_is_lost_too() -> Case {
+    const N3: NodeId = NodeId(3);
+    let mut cluster = Cluster::new(Setup::new(System::Lapse, 4, 1, 36));
+    let key = homed(&cluster, N0, 0);
+    move_to(&mut cluster, N1, key)?;
+    cluster.settle()?;
+    for (to, from) in [(N2, N1), (N3, N2)] {
+        // By the home, which passes it on to the owner that it knows, n1; n1 passes it on to n2.
+        cluster.localize(of(to), &[key])?;
+        cluster.round(to)?;
+        cluster.deliver(to, N0)?;
+        cluster.deliver(N0, N1)?;
+        if from == N2 {
+            cluster.deliver(N1, N2)?;
+        }
+        while cluster.deliver(from, to)? {}
+        assert_eq!(cluster.owner(key), Some(to));
+    }
+    while cluster.deliver(N2, N0)? {}
+    assert_eq!(known_at_home(&cluster, key), Some(N1), "it waits for what n1 has to tell");
+    cluster.lose(N2)?;
+    assert_eq!(known_at_home(&cluster, key), Some(N1));
+    cluster.vanish(N1, |_, _| 0);
+    cluster.lose(N1)?;
+    cluster.settle()?;
+    assert_eq!((cluster.owner(key), known_at_home(&cluster, key)), (Some(N3), Some(N3)));
+    Ok(())
+}
+
+/// The node that n0 takes for the owner of `key`.
+fn known_at_home(cluster: &Cluster, key: Key) -> Option<NodeId> {
+    cluster.row(N0, key).view.word.location().map(|location| location.node)
 }
 
 /// The second loss is as the first; being told twice is as once; the first one lost is named where none is the reason.

@@ -20,8 +20,7 @@ use crate::channel::{Beginning, Channel, Report};
 use crate::error::{BuildError, RunError, message_of};
 use crate::failure::Failure;
 use crate::link::{Endpoint, Link};
-use crate::node::Clocks;
-use crate::node::{NodeShared, Port, WorkerShared};
+use crate::node::{Clocks, NodeShared, Port, WorkerShared};
 use crate::promise::{Promise, Waiter};
 use crate::sampling::Sampling;
 

@@ -7,8 +7,9 @@
 //! | [`FixedStore`] | no allocator, no threads | as much as a held one: 17 B, value and delta | two writes, two places in memory |
 //!
 //! All keep the contract of [`adapm_core::store::Store`]. The first two are shared by the workers of a node and by its
-//! [`adapm_core::engine::Engine`]s, and need the feature `std`, which is on by default. A store knows slots, not messages: what happens to a slot is decided by the transitions
-//! of [`adapm_core::slot`].
+//! [`adapm_core::engine::Engine`]s, and need the feature `std`, which is on by default. A store
+//! knows slots, not messages: what happens to a slot is decided by the transitions of
+//! [`adapm_core::slot`].
 //!
 //! ```
 //! use adapm_core::slot::Pushed;

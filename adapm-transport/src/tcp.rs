@@ -1,4 +1,5 @@
-//! Streams of the system, TCP and Unix sockets, through mio: no threads, no blocking.
+//! Streams of the system, TCP and Unix sockets, through mio: no threads, no blocking; and the private folder for Unix
+//! sockets, which ZeroMQ uses as well.
 //!
 //! A [`StreamPipe`] is one connection with what was read and not yet understood, and what is to be written. Its I/O happens
 //! in calls of the endpoint that owns it. Not here: who is at the other end, and what happens when a connection breaks.

@@ -1,5 +1,6 @@
 //! Target `inputs`: whatever callers and peers feed an engine, it neither panics nor hangs, refuses without changing
-//! anything, ends no operation twice, leaves none waiting once a peer is lost, and says only what its receiver can read (protocol, "What must hold", invariant 11).
+//! anything, ends no operation twice, leaves none waiting once a peer is lost, and says only what its receiver can read
+//! (protocol, "What must hold", invariant 11).
 //!
 //! One engine among three nodes; the input plays its workers, its clock and both peers, which answer requests sensibly,
 //! make messages up, or spoil them. What peers make up may well lose updates: what honest peers must keep is checked by

@@ -1,4 +1,6 @@
-//! What all machines of an engine share: its place, the store, the policy, the time, what leaves.
+//! What all machines of an engine share: its place, the store, the policy, the time, what leaves. And how main copies come into
+//! being: at the home of their key, with a value that follows from the key alone; dense ones before the first input, sparse ones
+//! when they are asked for.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -102,7 +102,8 @@ impl Residences {
             let known = route::believed(word, key, ctx.config.nodes);
             let is_held = matches!(word.state(), State::Main | State::Replica);
             let is_news = fact.to.counter > known.counter;
-            // What comes in between can only come from the recorded owner on.
+            // Facts in between begin with the recorded owner's: while it lives, its word is on its way; if it is lost, that may
+            // never come.
             let may_be_gone = any && (!ctx.is_lost(fact.by) || ctx.is_lost(known.node));
             let is_believed = is_news && !is_held && (fact.follows(known) || may_be_gone);
             if is_believed {
@@ -141,5 +142,5 @@ fn record(ctx: &mut Ctx<impl Env>, key: Key, word: Word, there: Location) {
 }
 
 /// Facts of one node that are kept aside; of a node that tells so many ahead of others, the next are not heard, and entries reach
-/// their owners by way of former ones.
+/// their owners by way of former ones. As many of a lost node that lied may stay for good.
 const EARLY_MAX: usize = 1 << 16;

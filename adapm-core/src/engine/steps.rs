@@ -11,6 +11,7 @@
 //! | new operations | served at once where all their keys are local, else fail at once |
 //! | replicas of the lost node's keys | are gone; what they had not sent is gone with them |
 //! | main copies here | stay; the lost node is no holder any more, and is never granted anything |
+//! | what a home was told early | of survivors: believed at once; of a lost node: once it follows, or the recorded owner is lost as well |
 //! | a key `Requested` | stays so: a survivor's grant may be on its way, and must not be lost |
 //! | a key `Releasing` | stays so until the release is answered, forever if nobody is left to answer |
 //! | rounds with survivors | go on with deltas, releases, refreshes, hand-overs; nothing new is asked for |

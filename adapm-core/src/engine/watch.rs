@@ -1,5 +1,5 @@
 //! Peers that live and do not answer: their links send heartbeats and acknowledgements, and their engines nothing (protocol,
-//! section 9).
+//! "Links").
 //!
 //! # Whom to blame
 //! An operation may have been passed on, and a barrier waits for workers: that they take long says nothing of the node that was

@@ -1,5 +1,5 @@
 //! What a link session says in every packet, what a numbered packet carries, and what of it the session refuses: from its own side a
-//! full way, from the peer what a sound one cannot say.
+//! full way, from the peer what a sound one cannot say; and a frame that comes in parts, until it is whole.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Messages between nodes and their frames: a postcard head and a raw value block (protocol, "Rounds" and "Links").
+//! Messages between nodes and their frames: a postcard head and a raw value block (protocol, "Messages").
 
 mod codec;
 mod lists;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::spanned::Spanned;
-use syn::{Fields, ImplItem, Item, ItemImpl, TraitItem, Type};
+use syn::{Attribute, Fields, ImplItem, Item, ItemEnum, ItemImpl, ItemStruct, TraitItem, Type};
 
 use crate::source::{Crate, Place, is_hidden, is_pub};
 
@@ -94,6 +94,10 @@ impl Listing<'_> {
                         fields(&variant.fields)
                     };
                     self.lines.insert(format!("{path}::{}{fields}", variant.ident));
+                    let from = variant.fields.iter().filter(|field| has(&field.attrs, "from"));
+                    for field in from {
+                        self.lines.insert(format!("impl From<{}> for {}", text(&field.ty), item.ident));
+                    }
                 }
                 true
             }
@@ -119,6 +123,12 @@ impl Listing<'_> {
             }
             _ => false,
         };
+        if let Item::Struct(ItemStruct { attrs, .. }) | Item::Enum(ItemEnum { attrs, .. }) = item
+            && let derived = derived(attrs)
+            && !derived.is_empty()
+        {
+            self.lines.insert(format!("{path}: derives {}", derived.join(", ")));
+        }
         self.implemented(place, name, &path);
     }
 
@@ -157,6 +167,24 @@ impl Listing<'_> {
             }
         }
     }
+}
+
+fn has(attributes: &[Attribute], name: &str) -> bool {
+    attributes.iter().any(|attribute| attribute.path().is_ident(name))
+}
+
+/// The names of the traits that are derived, ascending.
+fn derived(attributes: &[Attribute]) -> Vec<String> {
+    let mut found = Vec::new();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("derive")) {
+        let each = |meta: syn::meta::ParseNestedMeta<'_>| {
+            found.extend(meta.path.segments.last().map(|segment| segment.ident.to_string()));
+            Ok(())
+        };
+        attribute.parse_nested_meta(each).expect("a derive names traits");
+    }
+    found.sort_unstable();
+    found
 }
 
 fn with(place: &Place, name: &str) -> Place {

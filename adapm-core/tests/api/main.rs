@@ -70,7 +70,8 @@ fn what_can_be_named_is_listed_and_nothing_else() {
         pub(crate) fn inner() {}
         pub mod open {
             pub use std::time::Duration;
-            pub enum Choice { One, Two(u8) }
+            #[derive(Debug, thiserror::Error)]
+            pub enum Choice { One, Two(#[from] u8) }
             pub trait Way { const N: usize; fn go(&self) -> usize { 1 } }
             #[cfg(test)]
             pub fn only_in_tests() {}
@@ -80,8 +81,10 @@ fn what_can_be_named_is_listed_and_nothing_else() {
     "#;
     let expected = [
         "impl Clone for Seen<u8>",
+        "impl From<u8> for Choice",
         "macro shout!",
         "mod open",
+        "open::Choice: derives Debug, Error",
         "open::Choice: enum Choice",
         "open::Choice::One",
         "open::Choice::Two(u8)",

@@ -1,7 +1,8 @@
 //! House rules that no compiler checks, over all files of the workspace: sizes of files, functions and inline tests;
 //! an opening `//!` in each file; `unsafe` in its few files only; no ignored or sleeping tests, nothing unfinished;
 //! the words of the glossary in the core; the list of pages; the names at the top level; code and tests for the papers' sections;
-//! types implemented in two files at most; no circles of files; how far files of the engine reach into each other.
+//! types implemented in two files at most; no circles of files; how far files of the engine reach into each other,
+//! where it holds what its node wants, and who drives it.
 //! What is a matter of taste is not here.
 
 mod engine;

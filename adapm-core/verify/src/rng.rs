@@ -1,4 +1,4 @@
-//! The random source of the wing: one seed, one run.
+//! The random source of schedules and simulations: one seed, one run.
 
 use core::ops::Range;
 
@@ -28,8 +28,9 @@ impl Rng {
         range.start + ((u128::from(self.bits()) * u128::from(span)) >> 64) as u64
     }
 
-    /// [`Rng::number`] of indices.
+    /// [`Rng::number`] of indices, of which there must be some.
     pub fn within(&mut self, range: Range<usize>) -> usize {
+        debug_assert!(range.start < range.end, "there is something to choose from");
         self.number(range.start as u64..range.end as u64) as usize
     }
 

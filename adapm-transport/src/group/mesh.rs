@@ -46,6 +46,7 @@ pub(super) trait Mesh: Transport {
     fn poll_refusal(&mut self) -> Option<(String, u32)>;
 }
 
+/// The control endpoint: a [`Net`] over TCP, on a channel of its own.
 pub(super) struct NetMesh {
     net: Net,
     /// What others are to dial.

@@ -453,18 +453,15 @@ impl Scene {
     /// A member dials node 0 as node 1, with everything but the secret of the link: with none, or with that of another.
     fn impostor(&mut self) -> Result<(), Found> {
         let (own, to) = (self.ends[1].own, self.ends[0].own);
-        let link = if self.makes(Mistake::LinkUnproved) {
-            // It is given what it does not know: nobody asks for a proof.
-            self.ends[0].peer.link.clone()
-        } else if self.rng.chance(50) {
-            Some(link_of_others())
-        } else {
-            None
-        };
+        let link = if self.rng.chance(50) { Some(link_of_others()) } else { None };
         let entropy = [self.entropy(), self.entropy()];
         let met = introduced(own, to, link, entropy);
         self.seen.impostors += 1;
         match self.ends[0].peer.recognize(&met) {
+            // Nobody asks for a proof.
+            Recognized::Other if self.makes(Mistake::LinkUnproved) => {
+                Err(format!("an impostor is taken for {:?}", Recognized::Same))
+            }
             Recognized::Other => Ok(()),
             recognized => Err(format!("an impostor is taken for {recognized:?}")),
         }

@@ -1,4 +1,4 @@
-//! The runtime that carries: one for all endpoints of the process, the program's own if it lends one.
+//! Runtimes of the process, each with one thread: the one that carries, which a program may lend, and that of ZeroMQ's sockets.
 //!
 //! Not here: what runs on it.
 

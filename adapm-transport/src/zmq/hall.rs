@@ -1,4 +1,5 @@
-//! The listening side: one ROUTER, and in front of it everybody who has dialed; and the directory for its sockets.
+//! The listening side: one ROUTER, and in front of it everybody who has dialed; and the directory for the
+//! sockets of both sides.
 
 use core::net::SocketAddr;
 use std::collections::hash_map::Entry;

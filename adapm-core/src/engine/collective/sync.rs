@@ -5,7 +5,7 @@
 //! What a call waits for is fixed when it begins, on both sides, so nobody who goes on writing can keep it from ending:
 //!
 //! - the operations and the intents that are unanswered then;
-//! - towards each owner, the changes that are put off then (`Late::sealed`): with the last of them a request leaves that is
+//! - towards each owner, the changes that are put off then (`Deferred::sealed`): with the last of them a request leaves that is
 //!   marked, and what workers change meanwhile comes behind it;
 //! - at the owner, what is due to the requester when the mark arrives: the response with the last of it says so.
 //!
@@ -95,8 +95,8 @@ impl Syncs {
         }
     }
 
-    /// Moves calls on. Returns the callers of those that are done; a wave is not before the calls of workers that were there when it
-    /// came, since what was called before a quiesce ends before it.
+    /// Moves calls on. Returns the callers of those that are done; a wave is only after the calls of workers that were there when
+    /// it came, since what was called before a quiesce ends before it.
     pub(super) fn progress<I: Iterator<Item = NodeId>>(
         &mut self,
         is_unfinished: impl Fn(OpId) -> bool,

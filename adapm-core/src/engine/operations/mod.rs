@@ -29,8 +29,7 @@ use crate::store::{self, Store};
 use crate::value::{Value, accumulate};
 use crate::wire::message::Answer;
 
-use waiting::Parked;
-use waiting::{Item, OpState, Queue, Unanswered};
+use waiting::{Item, OpState, Parked, Queue, Unanswered};
 
 /// What waits for keys here.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! What waits here: operations of this node by key, and entries of other nodes for a grant on its way to this node (protocol,
-//! section 5).
+//! "Routing").
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

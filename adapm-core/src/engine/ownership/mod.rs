@@ -1,5 +1,5 @@
-//! Keys owned here: who holds replicas, what they lack, and where the main copy goes (AdaPM §4.1, AdaPM §B.1, AdaPM §B.2.4; protocol, sections 3
-//! and 4).
+//! Keys owned here: who holds replicas, what they lack, and where the main copy goes (AdaPM §4.1, AdaPM §B.1, AdaPM
+//! §B.2.4; protocol, "Rounds" and "Decisions").
 //!
 //! The policy proposes between relocation and replication; the mechanism lets the main copy move only when no node other than the
 //! receiver holds a replica. The owner is the hub of all replicas of its keys.

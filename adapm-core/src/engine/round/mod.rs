@@ -11,8 +11,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::mem;
 
-use crate::engine::budget::Deferred;
-use crate::engine::budget::{Candidate, Draft, Drafts};
+use crate::engine::budget::{Candidate, Deferred, Draft, Drafts};
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::entry::{Request, low_bits};
 use crate::engine::intent::Intents;

@@ -267,7 +267,7 @@ impl Wake for NetWaker {
 
 impl Net {
     /// Waits until there is news, a time has come, or `wait` is over; then looks at everything.
-    pub(super) fn look(&mut self, wait: Option<Duration>) -> Result<(), NetError> {
+    fn look(&mut self, wait: Option<Duration>) -> Result<(), NetError> {
         self.since_look = 0;
         let now = self.links.wait(wait)?;
         self.look_at = later(now, LOOK_TIME);
@@ -281,7 +281,7 @@ impl Net {
     }
 
     /// The next frame of a pipe that may have one, pipe by pipe.
-    pub(super) fn next_frame(&mut self, frame: &mut Frame) -> Option<NodeId> {
+    fn next_frame(&mut self, frame: &mut Frame) -> Option<NodeId> {
         for _ in 0..PACKETS_PER_TURN {
             let (slot, read) = self.links.pipes_mut().next_packet()?;
             match read {
@@ -298,7 +298,7 @@ impl Net {
     }
 
     /// Says goodbye to all peers, once.
-    pub(super) fn say_goodbye(&mut self, farewell: Farewell) {
+    fn say_goodbye(&mut self, farewell: Farewell) {
         if !core::mem::replace(&mut self.has_left, true) {
             self.links.say_goodbye(farewell);
         }
@@ -306,7 +306,7 @@ impl Net {
 
     /// Works on until all peers have the goodbye, or have ended themselves, or it has taken too
     /// long.
-    pub(super) fn see_off(&mut self, farewell: Farewell) {
+    fn see_off(&mut self, farewell: Farewell) {
         let started = Wall::now();
         let dead_after = self.links.config().dead_after;
         let patience = match farewell {
@@ -382,7 +382,8 @@ impl Drop for Net {
     }
 }
 
-/// Endpoints of `nodes` nodes on this machine, that of node `i` at index `i`, about to be connected.
+/// Endpoints of `nodes` nodes on this machine, that of node `i` at index `i`, about to be connected: for tests, benchmarks and
+/// examples.
 ///
 /// ```
 /// use adapm_transport::net::{self, Kind};

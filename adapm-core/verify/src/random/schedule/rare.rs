@@ -1,5 +1,6 @@
 //! Steps for moments that chance seldom finds: pushes while holders have a copy or a key is between two owners, facts that
-//! overtake each other, peers that stop answering, slow ways, and nodes that are stopped for a while.
+//! overtake each other, peers that stop answering, slow ways, nodes that are stopped for a while, and a
+//! quiesce while one node has no round.
 
 use adapm_core::engine::OpId;
 use adapm_core::id::{Key, NodeId};
@@ -106,8 +107,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// A quiesce of all with pushes of one worker to what everybody holds. One node has a round at its beginning and none until it
-    /// has ended, so that what is late at its owner reaches this node by the waves alone.
+    /// A quiesce of all with pushes of one worker to what everybody holds. One node has a round at its beginning and no other in
+    /// the steps in which it ends, or nearly, so that what is late at its owner reaches this node by the waves alone.
     pub(super) fn meet_between_rounds(&mut self) -> Result<(), Violation> {
         let live = self.live();
         if live.is_empty() || self.cluster.losses().any() {
