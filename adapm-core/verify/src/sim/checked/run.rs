@@ -258,7 +258,8 @@ impl Run {
         let cluster = simulation.subject().cluster();
         let (keys, workers) = (cluster.keys().collect(), cluster.workers().collect::<Vec<Who>>());
         let mut program = Hardship::new(rng.bits(), keys, &workers, self.operations);
-        // Who waits for nobody need not find out that a node is mute: in the end all wait.
+        // Who waits for nobody need not find out that a node is mute: in the end all wait. For a quiesce, to which a node has to
+        // answer after its workers have called: one that falls mute behind a barrier would keep owners from rest for good.
         let mut late = if self.conditions == Conditions::Mute { workers } else { Vec::new() };
         let mut then_meet = |now: Instant, who: Who| {
             let step = program.next(now, who);
@@ -266,7 +267,7 @@ impl Run {
                 && let Some(at) = late.iter().position(|other| *other == who)
             {
                 late.swap_remove(at);
-                return step.or(Some(Step::Barrier));
+                return step.or(Some(Step::Quiesce));
             }
             step
         };
