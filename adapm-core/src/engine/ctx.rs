@@ -378,8 +378,8 @@ pub type Initial<V> = Arc<dyn Fn(Key, &mut [V]) + Send + Sync>;
 /// Creates the main copies of `keys` in the store of the node that is their home, before the first input of any of its channels;
 /// `initial` writes the value `[value_len]` of each. No message is sent: costs the memory of the values, and a latch a key.
 ///
-/// What [`crate::engine::Engine::populate`] does for the keys of its channel, for a driver that has several threads do it: each calls this for
-/// keys of its own, and the engines see what it did if their threads start later.
+/// What [`crate::engine::Engine::populate`] does for the keys of its channel, for a driver that has several threads do it: each
+/// calls this for keys of its own, and the engines see what it did if their threads start later.
 ///
 /// # Panics
 /// In debug builds, for a key that has a copy or a known location.

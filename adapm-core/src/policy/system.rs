@@ -31,7 +31,7 @@ macro_rules! systems {
                 }
             }
 
-            /// What it does, in a few words.
+            /// What it does, in a few words, as help screens show it.
             #[must_use]
             pub const fn summary(self) -> &'static str {
                 match self {
