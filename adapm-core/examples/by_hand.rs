@@ -39,17 +39,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         nodes.push(Driver::new(node));
     }
 
-    let key = (0..).map(Key).find(|key| Layout::home(*key, 3) == NodeId(0)).expect("a key at home on n0");
+    let key =
+        (0..).map(Key).find(|key| Layout::home(*key, 3) == NodeId(0)).expect("a key at home on n0");
     let op = |id, body| Input::Op(Op { id: OpId(id), worker: WorkerId(0), body });
-    let intent =
-        Intent { worker: WorkerId(0), id: SignalId::default(), keys: vec![key], clocks: Clock(0)..Clock(9) };
+    let intent = Intent {
+        worker: WorkerId(0),
+        id: SignalId::default(),
+        keys: vec![key],
+        clocks: Clock(0)..Clock(9),
+    };
     let mut script = VecDeque::from([
         ("n1 pulls, without intent", 1, op(1, OpBody::Pull { keys: vec![key] })),
         ("n1 signals intent", 1, Input::Intent(intent.clone())),
         ("n1 begins a round", 1, Input::Timeout(&[Clock(0)])),
         ("n2 signals intent", 2, Input::Intent(intent)),
         ("n2 begins a round", 2, Input::Timeout(&[Clock(0)])),
-        ("n0 pushes, without a copy", 0, op(2, OpBody::Push { keys: vec![key], updates: vec![10, 10] })),
+        (
+            "n0 pushes, without a copy",
+            0,
+            op(2, OpBody::Push { keys: vec![key], updates: vec![10, 10] }),
+        ),
         ("n2 has had news, and asks", 2, Input::Timeout(&[Clock(1)])),
     ]);
     let mut messages = VecDeque::new();

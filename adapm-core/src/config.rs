@@ -126,7 +126,8 @@ impl NodeConfig {
     /// ```
     #[must_use]
     pub fn frame_bytes_max<V: Value>(&self, layout: &Layout) -> usize {
-        let longest = layout.extents().iter().map(|extent| extent.value_len).max().unwrap_or(0) * V::WIDTH;
+        let longest =
+            layout.extents().iter().map(|extent| extent.value_len).max().unwrap_or(0) * V::WIDTH;
         // One key has at most a delta and a set in a request, and one value in each part of a response.
         let parts = self.block_bytes_max.max(HEAD_BYTES + longest).saturating_mul(2);
         // A barrier names nodes that are missing, each in 3 bytes.

@@ -132,7 +132,8 @@ impl Layout {
     /// A number that differs between layouts (extents, kind, element type `V`), compared in handshakes and checkpoints.
     #[must_use]
     pub fn digest<V: Value>(&self) -> u64 {
-        let mut digest = mix(V::NAME.bytes().fold(self.kind as u64 + 1, |d, byte| mix(d ^ u64::from(byte))));
+        let mut digest =
+            mix(V::NAME.bytes().fold(self.kind as u64 + 1, |d, byte| mix(d ^ u64::from(byte))));
         for extent in &self.ranges {
             for part in [extent.keys.start.0, extent.keys.end.0, extent.value_len as u64] {
                 digest = mix(digest ^ part);
@@ -166,12 +167,18 @@ mod tests {
     fn finds_the_extent_of_a_key_among_few_and_many() {
         for extents in [1, 3, SCANNED_EXTENTS, SCANNED_EXTENTS + 1, 100_000] {
             let lens = |at: usize| 1 + (at * 7_919) % 1_000;
-            let extents: Vec<(u64, usize)> = (0..extents).map(|at| (1 + at as u64 % 3, lens(at))).collect();
+            let extents: Vec<(u64, usize)> =
+                (0..extents).map(|at| (1 + at as u64 % 3, lens(at))).collect();
             let layout = Layout::dense(&extents).expect("valid");
             let mut key = 0;
             for &(keys, value_len) in &extents {
                 for _ in 0..keys {
-                    assert_eq!(layout.value_len(Key(key)), Some(value_len), "k{key} of {}", extents.len());
+                    assert_eq!(
+                        layout.value_len(Key(key)),
+                        Some(value_len),
+                        "k{key} of {}",
+                        extents.len()
+                    );
                     key += 1;
                 }
             }

@@ -34,7 +34,13 @@ pub fn believed(word: Word, key: Key, nodes: usize) -> Location {
 ///
 /// Without location caches only the home uses what it knows; the others ask the home, with counter 0.
 #[must_use]
-pub fn first_hop(word: Word, key: Key, me: NodeId, nodes: usize, location_caches: bool) -> Location {
+pub fn first_hop(
+    word: Word,
+    key: Key,
+    me: NodeId,
+    nodes: usize,
+    location_caches: bool,
+) -> Location {
     let home = home(key, nodes);
     match word.location() {
         Some(location) if location_caches || home.node == me => location,

@@ -113,7 +113,8 @@ impl Word {
     #[must_use]
     pub fn location(self) -> Option<Location> {
         let counter = self.counter();
-        (counter > Counter(0)).then_some(Location { node: NodeId((self.0 >> NODE_SHIFT) as u16), counter })
+        (counter > Counter(0))
+            .then_some(Location { node: NodeId((self.0 >> NODE_SHIFT) as u16), counter })
     }
 
     fn set_state(&mut self, state: State) {
@@ -131,7 +132,9 @@ impl Word {
     fn set_location(&mut self, location: Location) {
         debug_assert!(location.counter <= Counter::MAX, "a relocation counter fits its 40 bits");
         let kept = self.0 & ((1 << NODE_SHIFT) - 1);
-        self.0 = kept | (u64::from(location.node.0) << NODE_SHIFT) | (location.counter.0 << COUNTER_SHIFT);
+        self.0 = kept
+            | (u64::from(location.node.0) << NODE_SHIFT)
+            | (location.counter.0 << COUNTER_SHIFT);
     }
 }
 

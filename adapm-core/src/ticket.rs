@@ -109,7 +109,8 @@ mod tests {
     fn no_two_entries_share_a_ticket() {
         let mut tickets = Tickets::new([1, 2]);
         let requests = (0..10).flat_map(|round| (0..10).map(move |node| (round, NodeId(node))));
-        let mut all: Vec<Ticket> = requests.map(|(round, to)| tickets.of_request(round, to)).collect();
+        let mut all: Vec<Ticket> =
+            requests.map(|(round, to)| tickets.of_request(round, to)).collect();
         all.extend((0..100).map(|_| tickets.of_operation(NodeId(1))));
         let of_keys: Vec<Ticket> =
             all.iter().flat_map(|ticket| (0..10).map(|key| ticket.of_key(Key(key)))).collect();

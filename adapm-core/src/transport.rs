@@ -120,7 +120,10 @@ impl fmt::Display for Stall {
         let Self { time, pipes, passed, stuck } = self;
         if *pipes == 0 {
             let seconds = time.as_secs_f64();
-            return write!(f, "it is heard of, but acknowledges nothing of what was sent for {seconds:.1} s");
+            return write!(
+                f,
+                "it is heard of, but acknowledges nothing of what was sent for {seconds:.1} s"
+            );
         }
         if (1..1_000.min(*stuck)).contains(passed) {
             write!(f, "packets up to {passed} bytes pass")?;

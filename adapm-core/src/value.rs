@@ -21,7 +21,9 @@ mod sealed {
 pub(crate) const LEN_MAX: usize = 1 << 20;
 
 /// An element of a value: `f32`, `f64` or `i64`.
-pub trait Value: sealed::Element + Copy + Default + Debug + PartialEq + Send + Sync + 'static {
+pub trait Value:
+    sealed::Element + Copy + Default + Debug + PartialEq + Send + Sync + 'static
+{
     /// Bytes of one element.
     const WIDTH: usize = size_of::<Self>();
     /// The type's name in layout digests and messages for people.

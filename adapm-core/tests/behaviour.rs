@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::{Engine, Event, Initial, Input, Intent, Op, OpBody, OpId, Output, SignalId};
+use adapm_core::engine::{
+    Engine, Event, Initial, Input, Intent, Op, OpBody, OpId, Output, SignalId,
+};
 use adapm_core::error::{InputError, OpError};
 use adapm_core::policy::{Adaptive, System};
 use adapm_core::slot::State::{Main, None, Replica};
@@ -51,7 +53,8 @@ fn locality_follows_intent_and_outlives_it() -> Case {
         cluster.advance_clock(of(node), 1);
     }
     cluster.settle()?;
-    let local = |cluster: &Cluster, node, keys: [Key; 3]| keys.map(|key| is_local(cluster, node, key));
+    let local =
+        |cluster: &Cluster, node, keys: [Key; 3]| keys.map(|key| is_local(cluster, node, key));
     assert_eq!(local(&cluster, N0, [moved, shared, fetched]), [false, true, true]);
     assert_eq!(local(&cluster, N2, [moved, shared, fetched]), [true, true, false]);
     for node in [N0, N2] {
@@ -63,7 +66,11 @@ fn locality_follows_intent_and_outlives_it() -> Case {
         [false, true, true],
         "they stay where they are"
     );
-    assert_eq!(local(&cluster, N2, [moved, shared, fetched]), [true, false, false], "the replica is gone");
+    assert_eq!(
+        local(&cluster, N2, [moved, shared, fetched]),
+        [true, false, false],
+        "the replica is gone"
+    );
     Ok(())
 }
 
@@ -106,7 +113,10 @@ fn a_key_may_repeat_in_one_operation() -> Case {
         cluster.wait(push)?;
         let pull = cluster.pull(of(node), &[key, key])?;
         cluster.wait(pull)?;
-        assert_eq!(cluster.read(pull).iter().map(|seen| seen.pushes).collect::<Vec<_>>(), [0b111, 0b111]);
+        assert_eq!(
+            cluster.read(pull).iter().map(|seen| seen.pushes).collect::<Vec<_>>(),
+            [0b111, 0b111]
+        );
     }
     Ok(())
 }
@@ -271,7 +281,8 @@ fn what_was_turned_away_is_asked_of_the_home_though_a_request_has_no_room_for_it
     cluster.intent(of(N1), &keys, 0..100)?;
     for _ in 0..keys.len() {
         cluster.round(N1)?;
-        let asks_n2 = cluster.network().about(key).iter().any(|entry| (entry.from, entry.to) == (N1, N2));
+        let asks_n2 =
+            cluster.network().about(key).iter().any(|entry| (entry.from, entry.to) == (N1, N2));
         assert!(!asks_n2, "n3 turns away what n2 passes on");
         cluster.deliver_all()?;
     }
@@ -354,7 +365,10 @@ fn a_barrier_waits_for_all_that_live() -> Case {
     for who in workers.iter().filter(|who| **who != workers[1] && **who != workers[5]) {
         barriers.push(cluster.barrier(*who)?);
         cluster.deliver_all()?;
-        assert!(barriers.iter().all(|barrier| !cluster.is_done(*barrier)), "{who:?} is not the last");
+        assert!(
+            barriers.iter().all(|barrier| !cluster.is_done(*barrier)),
+            "{who:?} is not the last"
+        );
     }
     barriers.push(cluster.barrier(workers[5])?);
     cluster.deliver_all()?;
@@ -410,7 +424,8 @@ fn a_caller_that_errs_is_told() {
         assert_eq!(node.side_entries(), 0);
     }
     let keys = (0..8).map(Key).filter(|key| Layout::home(*key, 2) == N0).take(1).collect();
-    node.handle_input(Instant::ZERO, op(OpBody::Pull { keys })).expect("a sound operation is still done");
+    node.handle_input(Instant::ZERO, op(OpBody::Pull { keys }))
+        .expect("a sound operation is still done");
     let done = Event::Done { op: OpId(0), values: vec![1.0, 1.0] };
     assert_eq!(node.poll_output(), Output::Event(done));
 }
@@ -421,7 +436,8 @@ fn a_replica_does_not_drift() {
     let mut rng = Rng::new(56);
     let (mut word, mut version) = (Word::EMPTY, Version(0));
     let (mut value, mut delta) = ([0.0_f32; 2], [0.0_f32; 2]);
-    let mut slot = Slot { word: &mut word, version: &mut version, value: &mut value, delta: &mut delta };
+    let mut slot =
+        Slot { word: &mut word, version: &mut version, value: &mut value, delta: &mut delta };
     slot.request();
     slot.install(Version(0), &[0.0, 0.0], Location { node: N1, counter: Counter(1) });
     let mut owner = [0.0_f32; 2];

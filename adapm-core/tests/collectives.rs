@@ -23,8 +23,8 @@ fn engine(node: NodeId) -> Engine {
     let layout = Layout::dense(&[(8, 2)]).expect("valid");
     let initial: Initial<f32> = Arc::new(|_, value| value.fill(1.0));
     let store = ReferenceStore::new(&layout);
-    let node =
-        Engine::new(NodeConfig::new(node, 3, 1), layout, store, Adaptive::new(1), initial).expect("valid");
+    let node = Engine::new(NodeConfig::new(node, 3, 1), layout, store, Adaptive::new(1), initial)
+        .expect("valid");
     node.populate();
     node
 }
@@ -47,7 +47,8 @@ fn accepts(node: &mut Engine, from: NodeId, body: impl Into<Said>) {
 fn refuses(node: &mut Engine, from: NodeId, body: impl Into<Said>) {
     let Said(body) = body.into();
     drain(node);
-    let Err(InputError::Peer(ProtocolError { peer, fault, .. })) = say(node, from, body.clone()) else {
+    let Err(InputError::Peer(ProtocolError { peer, fault, .. })) = say(node, from, body.clone())
+    else {
         panic!("{body:?} is refused");
     };
     assert_eq!((peer, fault), (from, Fault::Unexpected));
@@ -187,7 +188,10 @@ fn an_answer_to_no_mark_is_refused() {
         // Nothing is due, so each is answered at once, and the next may come.
         accepts(&mut node, N1, Said(Body::SyncRequest(mark.clone())));
         let Output::Transmit(N1, message) = node.poll_output() else { panic!("it is answered") };
-        assert!(matches!(*message.body, Body::SyncResponse(SyncResponse { synced: true, more: false, .. })));
+        assert!(matches!(
+            *message.body,
+            Body::SyncResponse(SyncResponse { synced: true, more: false, .. })
+        ));
         drain(&mut node);
     }
 }

@@ -40,8 +40,8 @@ impl<V: Value> Pair<V> {
             config.block_bytes_max = block_bytes_max;
             let store = ReferenceStore::new(layout);
             let zero = Arc::new(|_: Key, _: &mut [V]| {});
-            let engine =
-                Engine::new(config, layout.clone(), store, System::Adapm.policy(1), zero).expect("valid");
+            let engine = Engine::new(config, layout.clone(), store, System::Adapm.policy(1), zero)
+                .expect("valid");
             engine.populate();
             engine
         };
@@ -56,7 +56,8 @@ impl<V: Value> Pair<V> {
     }
 
     fn feed(&mut self, node: NodeId, input: Input<'_, V>) {
-        let mut said = Recorder { dirty: mem::take(&mut self.dirty[node.index()]), ..Recorder::default() };
+        let mut said =
+            Recorder { dirty: mem::take(&mut self.dirty[node.index()]), ..Recorder::default() };
         self.engines[node.index()].feed(self.now, input, &mut said).expect("a sound input");
         self.dirty[node.index()] = said.dirty;
         for (to, message) in said.sent {
@@ -80,7 +81,10 @@ impl<V: Value> Pair<V> {
     }
 
     fn push(&mut self, node: NodeId, key: Key, update: &[V]) {
-        let pushed = self.engines[node.index()].engine().store().with_slot(key, |mut slot| slot.push(update));
+        let pushed = self.engines[node.index()]
+            .engine()
+            .store()
+            .with_slot(key, |mut slot| slot.push(update));
         assert_eq!(pushed, Pushed::Dirtied);
         self.dirty[node.index()].push(key);
     }
@@ -110,7 +114,8 @@ impl<V: Value> Pair<V> {
     fn assert_frames_fit(&self, layout: &Layout) {
         let bytes_max = self.engines[0].engine().config().frame_bytes_max::<V>(layout);
         assert!(bytes_max <= FRAME_BYTES_MAX);
-        let longest = self.sent.iter().max_by_key(|(.., bytes)| *bytes).expect("something was sent");
+        let longest =
+            self.sent.iter().max_by_key(|(.., bytes)| *bytes).expect("something was sent");
         assert!(longest.2 <= bytes_max, "{} bytes where {bytes_max} are allowed", longest.2);
     }
 
@@ -201,7 +206,10 @@ fn the_longest_values_travel() {
     // A delta and a set of one key, while the owner has a refresh for another, and a third is asked for.
     pair.push(N1, both, &ones);
     pair.push(N0, stale, &ones);
-    pair.operate(N1, OpBody::Set { keys: vec![both], values: ones.iter().map(|one| one + 4.0).collect() });
+    pair.operate(
+        N1,
+        OpBody::Set { keys: vec![both], values: ones.iter().map(|one| one + 4.0).collect() },
+    );
     pair.intent(N1, &[asked], 1_000);
     mem::take(&mut pair.sent);
     pair.settle();
@@ -213,9 +221,15 @@ fn the_longest_values_travel() {
     assert_eq!(receivers, [N0, N1], "one request and one response with two values each");
     for (key, expected) in [(both, 5.0), (stale, 1.0), (asked, 0.0)] {
         for node in [N0, N1] {
-            let value =
-                pair.engines[node.index()].engine().store().with_slot(key, |slot| slot.value.to_vec());
-            assert!(value.iter().all(|element| *element == expected), "{key} at {node}: {}", value[0]);
+            let value = pair.engines[node.index()]
+                .engine()
+                .store()
+                .with_slot(key, |slot| slot.value.to_vec());
+            assert!(
+                value.iter().all(|element| *element == expected),
+                "{key} at {node}: {}",
+                value[0]
+            );
         }
     }
 }

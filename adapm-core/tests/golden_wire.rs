@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use adapm_core::error::DecodeError;
 use adapm_core::transport::Frame;
 use adapm_core::wire::message::{
-    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Quiesce, Residence,
-    Retry, SyncRequest, SyncResponse,
+    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Quiesce,
+    Residence, Retry, SyncRequest, SyncResponse,
 };
 use adapm_core::wire::{self, Message, PROTOCOL_VERSION};
 use adapm_core::{Counter, Key, NodeId, Ticket, Version};
@@ -171,7 +171,11 @@ fn entries() -> Vec<Message> {
         tickets: (1..=5).map(Ticket).collect(),
     };
     let tickets = vec![Ticket(9), Ticket(8), Ticket(7)];
-    let answer = Answer { pulls: asked(&[(5, 2), (9, 2)]), done: asked(&[(6, 1)]), tickets: tickets.clone() };
+    let answer = Answer {
+        pulls: asked(&[(5, 2), (9, 2)]),
+        done: asked(&[(6, 1)]),
+        tickets: tickets.clone(),
+    };
     let retry = Retry { intents: keys(&[1, 2]), operations: keys(&[3]), tickets };
     let residence = Residence { at: asked(&[(4, 6), (5, 7)]), owners: vec![NodeId(2), NodeId(0)] };
     vec![
@@ -211,7 +215,9 @@ fn hex(bytes: &[u8]) -> String {
 
 fn unhex(text: &str) -> Vec<u8> {
     let digits = text.trim().as_bytes().chunks(2);
-    let byte =
-        |pair| u8::from_str_radix(std::str::from_utf8(pair).expect("text"), 16).expect("hexadecimal digits");
+    let byte = |pair| {
+        u8::from_str_radix(std::str::from_utf8(pair).expect("text"), 16)
+            .expect("hexadecimal digits")
+    };
     digits.map(byte).collect()
 }

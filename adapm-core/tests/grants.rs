@@ -36,17 +36,23 @@ fn only_the_home_grants_what_was_never_relocated() {
     let layout = Layout::dense(&[(40, 2)]).expect("a legal layout");
     let initial: Initial<f32> = Arc::new(|_, value| value.fill(1.0));
     let store = ReferenceStore::new(&layout);
-    let key = (0..40).map(Key).find(|key| Layout::home(*key, 3) == N2).expect("every node has keys");
-    let mut node =
-        Engine::new(NodeConfig::new(N0, 3, 1), layout, store, Adaptive::new(1), initial).expect("valid");
+    let key =
+        (0..40).map(Key).find(|key| Layout::home(*key, 3) == N2).expect("every node has keys");
+    let mut node = Engine::new(NodeConfig::new(N0, 3, 1), layout, store, Adaptive::new(1), initial)
+        .expect("valid");
     node.populate();
-    let feed = |node: &mut Engine<ReferenceStore<f32>, Adaptive>, millis: u64, input: Input<'_, f32>| {
-        let verdict = node.handle_input(Instant::from_nanos(millis * 1_000_000), input);
-        while !matches!(node.poll_output(), Output::Wait { .. }) {}
-        verdict
+    let feed =
+        |node: &mut Engine<ReferenceStore<f32>, Adaptive>, millis: u64, input: Input<'_, f32>| {
+            let verdict = node.handle_input(Instant::from_nanos(millis * 1_000_000), input);
+            while !matches!(node.poll_output(), Output::Wait { .. }) {}
+            verdict
+        };
+    let intent = Intent {
+        worker: WorkerId(0),
+        id: SignalId::default(),
+        keys: vec![key],
+        clocks: Clock(0)..Clock(5),
     };
-    let intent =
-        Intent { worker: WorkerId(0), id: SignalId::default(), keys: vec![key], clocks: Clock(0)..Clock(5) };
     feed(&mut node, 1, Input::Intent(intent)).expect("a sound signal");
     feed(&mut node, 2, Input::Timeout(&[Clock(0)])).expect("one worker");
     assert_eq!(node.inspect(key).word.state(), State::Requested);
@@ -60,6 +66,7 @@ fn only_the_home_grants_what_was_never_relocated() {
         assert_eq!(node.inspect(key).word.state(), State::Requested, "{kind:?}");
     }
 
-    feed(&mut node, 4, Input::Message(N2, grant(key, GrantKind::Replica, 0))).expect("the home may");
+    feed(&mut node, 4, Input::Message(N2, grant(key, GrantKind::Replica, 0)))
+        .expect("the home may");
     assert_eq!(node.inspect(key).word.state(), State::Replica);
 }

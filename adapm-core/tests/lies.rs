@@ -25,9 +25,10 @@ fn no_lie_harms_what_the_liar_had_nothing_to_do_with() {
     let only = env::var("ADAPM_LIE").ok();
     let kinds: Vec<Option<Lie>> = Lie::ALL.into_iter().map(Some).chain([None]).collect();
     let kinds: Vec<Option<Lie>> = match &only {
-        Some(only) => {
-            kinds.into_iter().filter(|lie| lie.is_some_and(|lie| lie.to_string() == *only)).collect()
-        }
+        Some(only) => kinds
+            .into_iter()
+            .filter(|lie| lie.is_some_and(|lie| lie.to_string() == *only))
+            .collect(),
         None => kinds,
     };
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));

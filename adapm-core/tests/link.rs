@@ -22,8 +22,11 @@ fn random_schedules_keep_every_claim() {
     let mut failures = 0;
     for seed in from..to {
         let run = || random::run(seed, STEPS, None, &mut met);
-        let result = panic::catch_unwind(AssertUnwindSafe(run)).map_err(|_| String::from("panicked"));
-        if let Err(failure) = result.and_then(|result| result.map_err(|broken| format!("{broken:?}"))) {
+        let result =
+            panic::catch_unwind(AssertUnwindSafe(run)).map_err(|_| String::from("panicked"));
+        if let Err(failure) =
+            result.and_then(|result| result.map_err(|broken| format!("{broken:?}")))
+        {
             println!("ADAPM_SEED={seed} cargo test -p adapm-core --test link # {failure}");
             failures += 1;
         }
@@ -31,9 +34,23 @@ fn random_schedules_keep_every_claim() {
     println!("{} schedules of {STEPS} steps: {met:?}", to - from);
     assert_eq!(failures, 0, "schedules that break a claim");
     if to - from >= SEEDS {
-        let Met { delivered, cuts, pipes, repeats, refusals, rooms, lies, left, dead, trickles, cut_frames } =
-            met;
-        let all = [delivered, cuts, pipes, repeats, refusals, rooms, lies, left, dead, trickles, cut_frames];
+        let Met {
+            delivered,
+            cuts,
+            pipes,
+            repeats,
+            refusals,
+            rooms,
+            lies,
+            left,
+            dead,
+            trickles,
+            cut_frames,
+        } = met;
+        let all = [
+            delivered, cuts, pipes, repeats, refusals, rooms, lies, left, dead, trickles,
+            cut_frames,
+        ];
         assert!(all.iter().all(|count| *count >= 1_000), "the schedules have become tame: {met:?}");
     }
 }

@@ -332,7 +332,11 @@ fn the_dead_do_not_return() {
     assert_eq!(session.send(&mut frame(9)), Err(SendRefusal::Full));
     session.handle_timeout(after(config.dead_after));
     assert_eq!(events(&mut session), [Event::Dead(Loss::Silent(config.dead_after)), Event::Room]);
-    assert_eq!(session.send(&mut frame(9)), Err(SendRefusal::Ended), "whoever waited for room learns why");
+    assert_eq!(
+        session.send(&mut frame(9)),
+        Err(SendRefusal::Ended),
+        "whoever waited for room learns why"
+    );
     assert_eq!(session.unacknowledged(), (0, 0));
     for stands in [Seq(0), Seq(1)] {
         assert_eq!(session.handle_up(after(config.dead_after), stands), Err(LinkError::GivenUp));
@@ -412,7 +416,10 @@ fn a_goodbye_survives_a_cut() -> Case {
         assert_eq!(pair.side(Listener).left.is_some(), keep >= 3);
         pair.settle()?;
         let (here, there) = (pair.side(Dialer), pair.side(Listener));
-        assert_eq!((there.left, there.delivered, here.drained), (Some(Farewell::Finished), 2, true));
+        assert_eq!(
+            (there.left, there.delivered, here.drained),
+            (Some(Farewell::Finished), 2, true)
+        );
     }
     Ok(())
 }
@@ -485,7 +492,11 @@ fn acknowledgements_wait_for_a_packet_to_carry_them() {
         written(session, now).into_iter().map(|(header, _)| (header.kind, header.ack)).collect()
     };
     let mut session = up(config);
-    assert_eq!(kinds(&mut session, Instant::ZERO), [(Kind::Ack, Seq(0))], "the first word on a pipe");
+    assert_eq!(
+        kinds(&mut session, Instant::ZERO),
+        [(Kind::Ack, Seq(0))],
+        "the first word on a pipe"
+    );
     data(&mut session, 0, false);
     assert_eq!(session.deadline(), Some(after(config.ack_delay)));
     assert_eq!(kinds(&mut session, after(config.ack_delay - NANO)), []);
@@ -520,7 +531,8 @@ fn bounds_of_zero_are_taken_for_the_least() {
     let mut session = up(config);
     assert_eq!(session.send(&mut frame(9)), Ok(()));
     assert_eq!(session.send(&mut frame(9)), Err(SendRefusal::Full));
-    let kinds: Vec<Kind> = written(&mut session, after(NANO)).iter().map(|(header, _)| header.kind).collect();
+    let kinds: Vec<Kind> =
+        written(&mut session, after(NANO)).iter().map(|(header, _)| header.kind).collect();
     assert_eq!(kinds, [Kind::Data]);
     assert!(session.deadline().is_some_and(|deadline| deadline > after(NANO)));
 }

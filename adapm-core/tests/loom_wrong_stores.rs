@@ -47,7 +47,11 @@ struct Entry {
 impl Spinning {
     fn new(layout: &Layout, mistake: Option<Mistake>) -> Self {
         let entry = |_| (AtomicBool::new(false), Mutex::default());
-        Self { layout: layout.clone(), entries: (0..layout.keys().end.0).map(entry).collect(), mistake }
+        Self {
+            layout: layout.clone(),
+            entries: (0..layout.keys().end.0).map(entry).collect(),
+            mistake,
+        }
     }
 
     fn latched<R>(&self, key: Key, without: Mistake, f: impl FnOnce(&mut Entry) -> R) -> R {
@@ -140,7 +144,10 @@ macro_rules! fails {
 #[test]
 fn a_latch_that_is_too_weak_is_found() {
     for mistake in [Mistake::TakesTheLatchRelaxed, Mistake::LeavesTheLatchRelaxed] {
-        assert!(fails!(what_is_written_under_a_latch_is_seen_under_the_next, mistake), "{mistake:?}");
+        assert!(
+            fails!(what_is_written_under_a_latch_is_seen_under_the_next, mistake),
+            "{mistake:?}"
+        );
     }
 }
 

@@ -67,7 +67,8 @@ fn an_operation_forwarded_to_the_lost_node_fails() -> Case {
 #[test]
 fn what_is_local_goes_on() -> Case {
     let mut cluster = cluster(System::Adapm);
-    let (mine, shared, gone) = (homed(&cluster, N0, 0), homed(&cluster, N1, 0), homed(&cluster, N2, 0));
+    let (mine, shared, gone) =
+        (homed(&cluster, N0, 0), homed(&cluster, N1, 0), homed(&cluster, N2, 0));
     for node in [N1, N2] {
         cluster.intent(of(node), &[shared, gone], 0..9)?;
     }
@@ -85,9 +86,16 @@ fn what_is_local_goes_on() -> Case {
     let wishes = cluster.member(N0).node.engine().inspect(shared).intent_count - 1;
     assert_eq!(wishes, 0, "a localize that was done at once wants nothing more");
     let (set, set_replica) = (cluster.set(of(N0), &[mine])?, cluster.set(of(N0), &[shared])?);
-    assert!(!cluster.is_failed(set) && cluster.is_failed(set_replica), "a set is the owner's to make");
+    assert!(
+        !cluster.is_failed(set) && cluster.is_failed(set_replica),
+        "a set is the owner's to make"
+    );
     cluster.settle()?;
-    assert_eq!(cluster.member(N1).node.engine().inspect(shared).holders, [N0], "n2 is no holder any more");
+    assert_eq!(
+        cluster.member(N1).node.engine().inspect(shared).holders,
+        [N0],
+        "n2 is no holder any more"
+    );
     assert_eq!(cluster.main_value(shared).map(|value| value[1]), Some(1), "n0's push is at n1");
     Ok(())
 }
@@ -195,7 +203,10 @@ fn a_key_whose_grant_is_gone_keeps_no_question() -> Case {
         }
         let pull = cluster.pull(of(N0), &[key])?;
         while cluster.deliver(N0, N1)? {}
-        assert_eq!(cluster.row(N1, key).view.parked, usize::from(!receiver_hears && parked_max > 0));
+        assert_eq!(
+            cluster.row(N1, key).view.parked,
+            usize::from(!receiver_hears && parked_max > 0)
+        );
         assert!(!cluster.is_done(pull));
         cluster.tell_lost(N0, N2)?;
         assert!(cluster.is_failed(pull));

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::{Absent, Collective, Engine, Event, Initial, Input, Op, OpBody, OpId, Output};
+use adapm_core::engine::{
+    Absent, Collective, Engine, Event, Initial, Input, Op, OpBody, OpId, Output,
+};
 use adapm_core::policy::Adaptive;
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{Barrier, Body, Quiesce};
@@ -32,7 +34,8 @@ impl Alone {
         let initial: Initial<f32> = Arc::new(|_, value| value.fill(1.0));
         let store = ReferenceStore::new(&layout);
         let config = NodeConfig::new(node, nodes, WORKERS).on_channel(channel, 2);
-        let node = Engine::new(config, layout, store, Adaptive::new(WORKERS), initial).expect("valid");
+        let node =
+            Engine::new(config, layout, store, Adaptive::new(WORKERS), initial).expect("valid");
         Self { node, ops: 0 }
     }
 

@@ -107,13 +107,15 @@ fn a_mark_begins_a_round_at_once() -> Result<(), Violation> {
 /// Of what is signalled at once, each round asks for as many keys as it looks at, and none is forgotten.
 #[test]
 fn what_is_wanted_beyond_a_bound_waits_for_later_rounds() -> Result<(), Violation> {
-    let mut cluster = Cluster::new(Setup { requests_max: 3, ..Setup::new(System::Adapm, 2, 1, 40) });
+    let mut cluster =
+        Cluster::new(Setup { requests_max: 3, ..Setup::new(System::Adapm, 2, 1, 40) });
     let home = |key: &Key| cluster.setup().home(*key) == N1;
     let far: Vec<Key> = cluster.keys().filter(home).take(8).collect();
     cluster.intent(of(N0), &far, 0..1_000)?;
     for local in [0, 3, 6, 8] {
-        let count =
-            |cluster: &Cluster| far.iter().filter(|key| cluster.state(N0, **key) == State::Main).count();
+        let count = |cluster: &Cluster| {
+            far.iter().filter(|key| cluster.state(N0, **key) == State::Main).count()
+        };
         assert_eq!(count(&cluster), local);
         cluster.round(N0)?;
         cluster.deliver_all()?;

@@ -24,8 +24,8 @@ fn owner() -> (Engine, Vec<Key>) {
     config.grants_max = PIECE;
     let initial: Initial<i64> = Arc::new(|key, value| value.fill(key.0 as i64));
     let store = ReferenceStore::new(&setup.layout);
-    let engine =
-        Engine::new(config, setup.layout.clone(), store, (setup.policy)(N1), initial).expect("valid");
+    let engine = Engine::new(config, setup.layout.clone(), store, (setup.policy)(N1), initial)
+        .expect("valid");
     engine.populate();
     let keys = setup.keys().filter(|key| setup.home(*key) == N1).take(8).collect();
     (engine, keys)

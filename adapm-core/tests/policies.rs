@@ -47,7 +47,9 @@ impl Policy for Wicked {
     }
 }
 
-fn keeps_all<P: Policy + Send + 'static>(make: impl Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static) {
+fn keeps_all<P: Policy + Send + 'static>(
+    make: impl Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static,
+) {
     let trial = Trial::new("adapm-core", "policies::keeps_all").with_seeds(30);
     suite::alone_it_keeps_every_invariant(&trial, make.clone());
     suite::beside_other_policies_it_keeps_every_invariant(&trial, make.clone());
@@ -58,13 +60,19 @@ fn keeps_all<P: Policy + Send + 'static>(make: impl Fn(NodeId, usize) -> P + Clo
 fn whoever_moves_each_key_to_whoever_asks_breaks_no_invariant() {
     for under_intent in [false, true] {
         let bound = |_, _| Clock::INFINITY;
-        keeps_all(move |_, _| Wicked { calls: 0, answer: |_| Placement::Relocate, bound, under_intent });
+        keeps_all(move |_, _| Wicked {
+            calls: 0,
+            answer: |_| Placement::Relocate,
+            bound,
+            under_intent,
+        });
     }
 }
 
 #[test]
 fn whoever_changes_its_mind_with_every_call_breaks_no_invariant() {
-    let answer = |calls| [Placement::Replicate, Placement::Relocate, Placement::Keep][calls as usize % 3];
+    let answer =
+        |calls| [Placement::Replicate, Placement::Relocate, Placement::Keep][calls as usize % 3];
     // Acts on all intents, on none, and on those that are over.
     let bound = |calls, clock: Clock| match calls % 4 {
         0 => Clock(0),
@@ -95,20 +103,23 @@ fn trial(test: &str) -> Trial {
 #[test]
 fn a_policy_that_panics_is_named_with_call_seed_and_command() {
     let answer = |calls| if calls < 8 { Placement::Replicate } else { panic!("no more") };
-    let make = move |_, _| Wicked { calls: 0, answer, bound: |_, _| Clock::INFINITY, under_intent: false };
+    let make =
+        move |_, _| Wicked { calls: 0, answer, bound: |_, _| Clock::INFINITY, under_intent: false };
     let text = fault(|| suite::alone_it_keeps_every_invariant(&trial("suite::mine::alone"), make));
     assert!(text.contains("the policy panicked in place(k"), "{text}");
     assert!(text.contains("owner_has_intent: ") && text.contains(": no more"), "{text}");
     let (_, rest) = text.split_once("seed ").expect("it names the seed");
     let (seed, _) = rest.split_once(':').expect("it names the seed");
-    let again = format!("ADAPM_SEED={seed} cargo test -p my-policy mine::alone -- --exact --nocapture");
+    let again =
+        format!("ADAPM_SEED={seed} cargo test -p my-policy mine::alone -- --exact --nocapture");
     assert!(text.contains(&again), "{text}");
 }
 
 #[test]
 fn a_bound_that_overflows_is_named() {
     let bound = |_, clock: Clock| Clock(clock.0.checked_add(10).expect("the clock overflows"));
-    let make = move |_, _| Wicked { calls: 0, answer: |_| Placement::Keep, bound, under_intent: false };
+    let make =
+        move |_, _| Wicked { calls: 0, answer: |_| Placement::Keep, bound, under_intent: false };
     let text = fault(|| suite::any_clock_gets_an_answer(&trial("suite::mine::clock"), make));
     assert!(text.contains("panicked in act_before(w0, @18446744073709551613)"), "{text}");
 }
@@ -146,9 +157,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[test]
 fn a_policy_that_cannot_be_repeated_is_named() {
     static SHARED: AtomicU64 = AtomicU64::new(0);
-    let answer =
-        |_| [Placement::Keep, Placement::Relocate][SHARED.fetch_add(1, Ordering::SeqCst) as usize / 7 % 2];
-    let make = move |_, _| Wicked { calls: 0, answer, bound: |_, clock| clock, under_intent: false };
+    let answer = |_| {
+        [Placement::Keep, Placement::Relocate]
+            [SHARED.fetch_add(1, Ordering::SeqCst) as usize / 7 % 2]
+    };
+    let make =
+        move |_, _| Wicked { calls: 0, answer, bound: |_, clock| clock, under_intent: false };
     let text = fault(|| suite::equal_calls_get_equal_answers(&trial("suite::mine::equal"), make));
     assert!(text.contains("and asked the same again: View"), "{text}");
 }
@@ -161,7 +175,8 @@ fn a_policy_that_relocates_under_intent_and_replicates_is_named() {
             .find(Policy::relocates_under_intent)
             .expect("half of the seeds do")
     };
-    let text =
-        fault(|| suite::relocation_under_intent_is_without_replicas(&trial("suite::mine::turns"), make));
+    let text = fault(|| {
+        suite::relocation_under_intent_is_without_replicas(&trial("suite::mine::turns"), make)
+    });
     assert!(text.contains("relocates_under_intent() is true, and yet View"), "{text}");
 }

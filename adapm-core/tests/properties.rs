@@ -115,13 +115,18 @@ fn schedules_have_three_nodes_two_workers_eight_keys() {
     let (mut sparse, mut channels) = (0, 0);
     for seed in 0..SEEDS {
         let setup = random::setup(seed);
-        assert!(setup.nodes >= 3 && setup.workers >= 2 && setup.keys().count() >= 8 && STEPS >= 200);
+        assert!(
+            setup.nodes >= 3 && setup.workers >= 2 && setup.keys().count() >= 8 && STEPS >= 200
+        );
         sparse += usize::from(setup.layout.kind() == LayoutKind::Sparse);
         channels += usize::from(setup.channel.1 > 1);
         let losses = random::setup_with_losses(seed).losses;
         assert!(losses >= 1 && losses < setup.nodes);
     }
-    assert!(sparse >= 1_000 && channels >= 1_000, "{sparse} of {SEEDS} are sparse, {channels} have channels");
+    assert!(
+        sparse >= 1_000 && channels >= 1_000,
+        "{sparse} of {SEEDS} are sparse, {channels} have channels"
+    );
 }
 
 fn run(setup: Setup, seed: u64, pairs: &mut Pairs) -> Result<(), String> {
@@ -149,10 +154,14 @@ fn assert_pairs(pairs: &Pairs) {
                 (&[Requested], &[])
             }
             Kind::Refresh | Kind::HandOver => (&[Replica], &[]),
-            Kind::ForwardIntent | Kind::ForwardLocalize => (&[None, Requested, Main], &[Replica, Releasing]),
+            Kind::ForwardIntent | Kind::ForwardLocalize => {
+                (&[None, Requested, Main], &[Replica, Releasing])
+            }
             Kind::Pull | Kind::Push => (&[None, Requested, Replica, Main, Releasing], &[]),
             Kind::Set => (&[None, Requested, Replica, Main], &[Releasing]),
-            Kind::ForwardPull | Kind::ForwardPush => (&[None, Requested, Main], &[Replica, Releasing]),
+            Kind::ForwardPull | Kind::ForwardPush => {
+                (&[None, Requested, Main], &[Replica, Releasing])
+            }
             Kind::ForwardSet => (&[None, Main], &[Requested, Replica, Releasing]),
             Kind::AnswerPull | Kind::AnswerDone | Kind::RetryOperation => (&[None], &[]),
             Kind::Residence => (&[None, Requested], &[Replica, Main, Releasing]),
@@ -160,7 +169,10 @@ fn assert_pairs(pairs: &Pairs) {
         for state in STATES {
             let count = pairs.count(state, kind);
             if listed.contains(&state) {
-                assert_ne!(count, 0, "no {kind:?} ever met {state:?}: the schedules have become too tame");
+                assert_ne!(
+                    count, 0,
+                    "no {kind:?} ever met {state:?}: the schedules have become too tame"
+                );
             } else if !possible.contains(&state) {
                 assert_eq!(count, 0, "a {kind:?} met {state:?}, which cannot be");
             }

@@ -29,7 +29,8 @@ fn stories_go_as_told() {
     stories.sort();
     for story in &stories {
         let told = fs::read_to_string(story).expect("a scenario is a text");
-        let happens = script::play(&told).unwrap_or_else(|fault| panic!("{}: {fault}", story.display()));
+        let happens =
+            script::play(&told).unwrap_or_else(|fault| panic!("{}: {fault}", story.display()));
         if env::var_os("ADAPM_BLESS").is_some() {
             fs::write(story, happens).expect("a scenario can be written");
         } else {
@@ -37,7 +38,10 @@ fn stories_go_as_told() {
         }
     }
     for figure in FIGURES {
-        assert!(stories.contains(&folder.join(format!("{figure}.txt"))), "{figure} has no scenario");
+        assert!(
+            stories.contains(&folder.join(format!("{figure}.txt"))),
+            "{figure} has no scenario"
+        );
     }
 }
 
@@ -49,6 +53,7 @@ fn a_story_that_goes_otherwise_is_noticed() {
 
 #[test]
 fn an_unreadable_line_is_named() {
-    let fault = script::play("nodes 2\nkey a home n0\nn1 w0 fetch a\n").expect_err("fetch is no command");
+    let fault =
+        script::play("nodes 2\nkey a home n0\nn1 w0 fetch a\n").expect_err("fetch is no command");
     assert!(fault.starts_with("line 3: n1 w0 fetch a: expected "), "{fault}");
 }

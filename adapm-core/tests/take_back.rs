@@ -41,7 +41,10 @@ fn what_was_not_acted_on_is_as_never_signalled() -> Case {
     cluster.intent(of(N1), &[a], 1_000..1_005)?;
     cluster.take_back(of(N1), ANY, &[b, a], 1_000..1_005)?;
     cluster.settle()?;
-    assert!(![a, b, c].into_iter().any(|key| is_local(&cluster, key)), "far ahead nothing is acted on");
+    assert!(
+        ![a, b, c].into_iter().any(|key| is_local(&cluster, key)),
+        "far ahead nothing is acted on"
+    );
     cluster.advance_clock(of(N1), 1_000);
     cluster.settle()?;
     assert_eq!(
@@ -133,7 +136,8 @@ fn what_has_another_name_stays() -> Case {
 #[test]
 fn rounds_stay_short_when_many_signals_begin_and_end() -> Case {
     const MANY: usize = 12;
-    let mut cluster = Cluster::new(Setup { requests_max: 3, ..Setup::new(System::Adapm, 2, 1, 64) });
+    let mut cluster =
+        Cluster::new(Setup { requests_max: 3, ..Setup::new(System::Adapm, 2, 1, 64) });
     let home = |key: &Key| cluster.setup().home(*key) == N0;
     let keys: Vec<Key> = cluster.keys().filter(home).take(MANY).collect();
     cluster.intent(of(N0), &keys, 0..100)?;
@@ -189,7 +193,9 @@ fn a_take_back_looks_at_no_signal_but_its_own() {
     (0..MANY).for_each(|id| feed(Instant::ZERO, Input::Intent(intent(id))));
     // At 100,000 looks each it would be minutes.
     (0..MANY).for_each(|id| feed(Instant::ZERO, Input::TakeBack(intent(id))));
-    (1..4).for_each(|round| feed(Instant::from_nanos(1_000_000_000 * round), Input::Timeout(&[Clock(0)])));
+    (1..4).for_each(|round| {
+        feed(Instant::from_nanos(1_000_000_000 * round), Input::Timeout(&[Clock(0)]))
+    });
     assert_eq!(node.side_entries(), before);
 }
 

@@ -52,7 +52,10 @@ fn an_operation_passed_on_fails_by_the_node_that_has_it() -> Case {
     assert!(!cluster.is_done(pull));
     cluster.look_around(1)?;
     assert!(cluster.is_failed(pull));
-    assert!(cluster.losses().knows(N1, N2) && !cluster.losses().is_told(N0), "n0 waits for nothing");
+    assert!(
+        cluster.losses().knows(N1, N2) && !cluster.losses().is_told(N0),
+        "n0 waits for nothing"
+    );
     Ok(())
 }
 

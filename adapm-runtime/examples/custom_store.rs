@@ -45,9 +45,13 @@ impl Store for Counting {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let entered = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0))];
     let counters = entered.clone();
-    let builder = Builder::<f32>::new(Layout::dense(&[(100, 8)])?).nodes(2).store(move |layout, node| {
-        Counting { inner: DenseStore::new(layout), entered: Arc::clone(&counters[node.index()]) }
-    });
+    let builder =
+        Builder::<f32>::new(Layout::dense(&[(100, 8)])?).nodes(2).store(move |layout, node| {
+            Counting {
+                inner: DenseStore::new(layout),
+                entered: Arc::clone(&counters[node.index()]),
+            }
+        });
     builder.build()?.try_run(|mut worker| worker.push(&[Key(1), Key(2)], &[1.0; 16]))?;
     println!("slots entered, by node: {entered:?}");
     Ok(())

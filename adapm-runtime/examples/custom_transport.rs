@@ -36,7 +36,8 @@ impl Transport for Endpoint {
 
     fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, Infallible> {
         let nothing = (Received::TimedOut, Frame::default());
-        let (received, content) = self.inbox.recv_timeout(wait.unwrap_or(Duration::MAX)).unwrap_or(nothing);
+        let (received, content) =
+            self.inbox.recv_timeout(wait.unwrap_or(Duration::MAX)).unwrap_or(nothing);
         *frame = content;
         Ok(received)
     }

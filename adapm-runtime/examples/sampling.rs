@@ -18,7 +18,9 @@ const SAMPLED: usize = 64;
 const LEN: usize = 16;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!("{NODES} nodes, {KEYS} keys, {STEPS} steps of {BATCH} keys in use and {SAMPLED} sampled ones");
+    println!(
+        "{NODES} nodes, {KEYS} keys, {STEPS} steps of {BATCH} keys in use and {SAMPLED} sampled ones"
+    );
     println!(
         "| system | scheme | sampled keys local | MB sent | distance | of a node | share of keys in use |"
     );
@@ -53,7 +55,8 @@ fn compare(system: System, scheme: Scheme) -> Result<(), Box<dyn std::error::Err
     cluster.shutdown()?;
 
     let of_nodes = counts.iter().map(|counts| distance(counts)).sum::<f64>() / NODES as f64;
-    let all: Vec<u64> = (0..KEYS as usize).map(|key| counts.iter().map(|counts| counts[key]).sum()).collect();
+    let all: Vec<u64> =
+        (0..KEYS as usize).map(|key| counts.iter().map(|counts| counts[key]).sum()).collect();
     let in_use = &all[..all.len() / 100];
     let share = in_use.iter().sum::<u64>() as f64 / all.iter().sum::<u64>() as f64 * 100.0;
     println!(

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use adapm_runtime::prelude::*;
 
 const WORDS: [&str; 8] = ["the", "cat", "sat", "on", "mat", "and", "a", "dog"];
-const TEXT: &str = "the cat sat on the mat and a dog sat on the cat and the dog and the cat sat on a mat";
+const TEXT: &str =
+    "the cat sat on the mat and a dog sat on the cat and the dog and the cat sat on a mat";
 
 fn main() {
     // Whoever has started this process says which node it is; if nobody does, it starts three.

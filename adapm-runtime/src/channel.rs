@@ -162,7 +162,8 @@ impl<S: Store> Outside<S> {
 impl<S: Store> Channel<S> {
     pub(crate) fn new(beginning: Beginning<S>) -> Self {
         let Beginning { id, shared, engine, link, failure, report, origin } = beginning;
-        let unresponsive = Duration::from_nanos(engine.config().unresponsive_nanos.unwrap_or_default());
+        let unresponsive =
+            Duration::from_nanos(engine.config().unresponsive_nanos.unwrap_or_default());
         Self {
             driver: Driver::new(engine),
             outside: Outside {
@@ -246,8 +247,8 @@ impl<S: Store> Channel<S> {
         if self.driver.engine().next_look_at().is_none_or(|at| at > now) {
             return Ok(());
         }
-        let nodes =
-            (0..self.outside.shared.nodes).map(|index| NodeId(u16::try_from(index).expect("a node id")));
+        let nodes = (0..self.outside.shared.nodes)
+            .map(|index| NodeId(u16::try_from(index).expect("a node id")));
         let own = self.outside.shared.node;
         for node in nodes.filter(|node| *node != own) {
             if self.outside.link.holds_up(node) {
@@ -301,13 +302,15 @@ impl<S: Store> Channel<S> {
     /// Sleeps until a frame comes, somebody wakes the thread, or the engine wants to; handles the frames that are there.
     fn receive(&mut self) -> Result<(), RunError> {
         let now = self.now();
-        let mut wait = self.driver.until().map(|until| Duration::from_nanos(until.nanos_since(now)));
+        let mut wait =
+            self.driver.until().map(|until| Duration::from_nanos(until.nanos_since(now)));
         let port = Arc::clone(self.outside.port());
         if self.connected.is_some() {
             wait = Some(wait.map_or(CONNECT_LOOK, |wait| wait.min(CONNECT_LOOK)));
         }
         // What is signaled or dirtied until then is for that round too: whatever begins it ends the sleep.
-        let awaits_round = matches!(self.driver.reason(), Reason::Round { more: true } | Reason::NextRound);
+        let awaits_round =
+            matches!(self.driver.reason(), Reason::Round { more: true } | Reason::NextRound);
         let long = !awaits_round && wait.is_none_or(|wait| wait > SHORT_SLEEP);
         if long {
             wait = if port.mailbox.doze_off() { wait } else { Some(Duration::ZERO) };
@@ -354,7 +357,8 @@ impl<S: Store> Channel<S> {
         if self.outside.link.has_lost(from) {
             return Ok(());
         }
-        let message = self.outside.link.message().map_err(|error| RunError::Frame { node, from, error })?;
+        let message =
+            self.outside.link.message().map_err(|error| RunError::Frame { node, from, error })?;
         match self.feed(Input::Message(from, message))? {
             Err(InputError::Peer(error)) => Err(RunError::Protocol { node, error }),
             _ => Ok(()),
@@ -363,7 +367,8 @@ impl<S: Store> Channel<S> {
 
     /// Feeds an input that this crate has checked.
     fn feed_own(&mut self, input: Input<'_, S::Value>) -> Result<(), RunError> {
-        self.feed(input)?.expect("workers check keys and windows, and clocks are read for all workers");
+        self.feed(input)?
+            .expect("workers check keys and windows, and clocks are read for all workers");
         Ok(())
     }
 
@@ -380,7 +385,8 @@ impl<S: Store> Channel<S> {
     fn read_clocks(&mut self) {
         let shared = &self.outside.shared;
         shared.clocks.read(&mut self.clocks);
-        if shared.supply == Supply::Everything && self.clocks.iter().any(|clock| !clock.is_ended()) {
+        if shared.supply == Supply::Everything && self.clocks.iter().any(|clock| !clock.is_ended())
+        {
             // The node's intent for everything was signaled by this worker, and lasts as long as anybody works here.
             self.clocks[0] = Clock(0);
         }

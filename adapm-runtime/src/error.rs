@@ -273,5 +273,7 @@ pub enum TryRunError<E> {
 /// What a panic says.
 pub(crate) fn message_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
-    text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message").to_owned()
+    text.or(payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+        .to_owned()
 }

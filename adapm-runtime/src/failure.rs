@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn what_ends_the_threads_is_an_error_whatever_is_complete() {
-        let error = RunError::ChannelPanicked { node: NodeId(0), channel: adapm_core::ChannelId(0) };
+        let error =
+            RunError::ChannelPanicked { node: NodeId(0), channel: adapm_core::ChannelId(0) };
         let raised = Failure::default();
         raised.raise(error.clone());
         raised.complete();
@@ -179,10 +180,12 @@ mod tests {
 
     #[test]
     fn a_peer_that_leaves_because_of_an_error_does_not_hide_it() {
-        let error = RunError::Process { node: NodeId(1), message: "cannot start a thread".to_owned() };
+        let error =
+            RunError::Process { node: NodeId(1), message: "cannot start a thread".to_owned() };
         for is_lost_first in [true, false] {
             let failure = Failure::default();
-            let mut steps: [&dyn Fn(); 2] = [&|| failure.explain(error.clone()), &|| failure.lose(LOST)];
+            let mut steps: [&dyn Fn(); 2] =
+                [&|| failure.explain(error.clone()), &|| failure.lose(LOST)];
             if is_lost_first {
                 steps.reverse();
             }

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::error::DecodeError;
-use adapm_core::transport::{Farewell, Frame, LastRequest, Received, SendError, Transport, Wake, Way};
+use adapm_core::transport::{
+    Farewell, Frame, LastRequest, Received, SendError, Transport, Wake, Way,
+};
 use adapm_core::wire::message::Body;
 use adapm_core::wire::{self, Message};
 

@@ -67,7 +67,10 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             nodes: plan.nodes,
             layout: plan.layout.clone(),
             store: Arc::new(store),
-            ports: endpoints.iter().map(|end| Arc::new(Port::new(plan.workers, end.wake_fn()))).collect(),
+            ports: endpoints
+                .iter()
+                .map(|end| Arc::new(Port::new(plan.workers, end.wake_fn())))
+                .collect(),
             clocks: Arc::new(Clocks::new(plan.workers)),
             workers: (0..plan.workers).map(|_| WorkerShared::default()).collect(),
             sampling: plan.sampling.clone(),
@@ -75,12 +78,16 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
         });
         let mut manager = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         for (index, endpoint) in endpoints.into_iter().enumerate() {
-            let id = ChannelId(u16::try_from(index).expect("the builder checked the number of channels"));
-            let mut config = NodeConfig::new(node, plan.nodes, plan.workers).on_channel(id, channels);
+            let id = ChannelId(
+                u16::try_from(index).expect("the builder checked the number of channels"),
+            );
+            let mut config =
+                NodeConfig::new(node, plan.nodes, plan.workers).on_channel(id, channels);
             config.location_caches = plan.location_caches;
             config.secret = [unguessable(), unguessable()];
-            config.unresponsive_nanos =
-                plan.unresponsive_after.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+            config.unresponsive_nanos = plan
+                .unresponsive_after
+                .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
             let store = Arc::clone(&shared.store);
             let (policy, observer) = taste(id);
             let mut engine =

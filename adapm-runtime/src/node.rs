@@ -77,7 +77,13 @@ impl<V: Value> Port<V> {
     }
 
     /// Hands over an operation; if the channel thread has ended, its promise ends here.
-    pub(crate) fn post_op(&self, promise: &Arc<Promise<V>>, part: usize, worker: WorkerId, body: OpBody<V>) {
+    pub(crate) fn post_op(
+        &self,
+        promise: &Arc<Promise<V>>,
+        part: usize,
+        worker: WorkerId,
+        body: OpBody<V>,
+    ) {
         let command = Command::Op { waiter: Waiter::new(Arc::clone(promise), part), worker, body };
         // A command that comes back is dropped, and tells its waiter so.
         if let Ok(true) = self.mailbox.post(command, Urgency::AtOnce) {

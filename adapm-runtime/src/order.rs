@@ -73,7 +73,13 @@ impl InFlight {
     /// No operation in flight; `completions` is where channel threads report.
     #[must_use]
     pub fn new(completions: Arc<Completions>) -> Self {
-        Self { order: order::InFlight::default(), next: 0, completions, taken: Vec::new(), error: None }
+        Self {
+            order: order::InFlight::default(),
+            next: 0,
+            completions,
+            taken: Vec::new(),
+            error: None,
+        }
     }
 
     /// Whether the fast path is closed for `key`. Takes note of finished calls only where that could open it.

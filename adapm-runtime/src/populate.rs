@@ -118,7 +118,9 @@ impl<S: Store> Share<'_, S> {
             }
             let end = self.keys.min(start + self.block);
             at_home.clear();
-            at_home.extend((start..end).map(Key).filter(|key| Layout::home(*key, self.nodes) == self.node));
+            at_home.extend(
+                (start..end).map(Key).filter(|key| Layout::home(*key, self.nodes) == self.node),
+            );
             found(self.store, &at_home, self.initial);
             // Who counts waits for all.
             let _ = made.send(end - start);
@@ -189,7 +191,8 @@ mod tests {
 
     #[test]
     fn a_block_is_a_few_megabytes_of_each_node() {
-        let of = |extents: &[_], nodes| block::<f32>(&Layout::dense(extents).expect("legal"), nodes);
+        let of =
+            |extents: &[_], nodes| block::<f32>(&Layout::dense(extents).expect("legal"), nodes);
         assert_eq!(of(&[(1_000_000, 1 << 10)], 1), 1 << 10);
         assert_eq!(of(&[(1_000_000, 1 << 10)], 4), 4 << 10);
         assert_eq!(of(&[(500, 2 << 10), (500, 0x200)], 1), (4 << 20) / 0x1400);

@@ -43,8 +43,12 @@ impl<V> Promise<V> {
     #[must_use]
     pub fn new(parts: usize, report: Option<Report>) -> Self {
         debug_assert!(parts > 0, "a promise of nothing is never kept");
-        let state =
-            State { parts: (0..parts).map(|_| Vec::new()).collect(), left: parts, error: None, waker: None };
+        let state = State {
+            parts: (0..parts).map(|_| Vec::new()).collect(),
+            left: parts,
+            error: None,
+            waker: None,
+        };
         Self { state: Mutex::new(state), kept: Condvar::new(), report }
     }
 

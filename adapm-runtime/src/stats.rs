@@ -295,7 +295,10 @@ mod tests {
         all.merge(&node);
 
         assert_eq!((node.local, node.remote, node.accesses()), (12, 4, 16));
-        assert_eq!((node.local_share(), node.blocked_nanos, all.blocked_nanos), (0.75, 5_000, 10_000));
+        assert_eq!(
+            (node.local_share(), node.blocked_nanos, all.blocked_nanos),
+            (0.75, 5_000, 10_000)
+        );
         assert_eq!((node.messages_sent, node.bytes_sent), (3, 70));
         assert_eq!(all.traffic_to(NodeId(1)), Traffic { messages: 6, bytes: 140 });
         assert_eq!(all.staleness_mean(), 1e-6);

@@ -117,7 +117,9 @@ impl<V: Value> Pull<V> {
                 }
                 outcome.map(|parts| parts.map(|parts| fill.with(parts)))
             }
-            State::Taken => panic!("a pull was asked after it was ready: it yields its values once"),
+            State::Taken => {
+                panic!("a pull was asked after it was ready: it yields its values once")
+            }
         }
     }
 }

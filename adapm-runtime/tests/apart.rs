@@ -39,13 +39,16 @@ fn nodes_that_are_built_apart_are_one_cluster() {
             });
             assert_eq!(sums, Ok(vec![80 * 150 + 2 * (0..40).sum::<i64>()]));
             let mut own = Vec::new();
-            cluster.visit_main(|key, value| own.push((key, value.to_vec()))).expect("the cluster is at rest");
+            cluster
+                .visit_main(|key, value| own.push((key, value.to_vec())))
+                .expect("the cluster is at rest");
             own
         })
     });
     // All are started before the first is waited for.
     let nodes: Vec<_> = nodes.collect();
-    let mut all: Vec<_> = nodes.into_iter().flat_map(|node| node.join().expect("no panic")).collect();
+    let mut all: Vec<_> =
+        nodes.into_iter().flat_map(|node| node.join().expect("no panic")).collect();
     all.sort();
     assert_eq!(all, (0..40).map(|key| (Key(key), vec![key as i64 + 150; 2])).collect::<Vec<_>>());
 }
@@ -53,5 +56,8 @@ fn nodes_that_are_built_apart_are_one_cluster() {
 #[test]
 fn a_node_that_there_is_not_is_refused() {
     let refused = builder(3, inproc::network(1).remove(0)).build().expect_err("nodes are 0..3");
-    assert_eq!(refused, BuildError::Config(ConfigError::NodeOutOfRange { node: NodeId(3), nodes: 3 }));
+    assert_eq!(
+        refused,
+        BuildError::Config(ConfigError::NodeOutOfRange { node: NodeId(3), nodes: 3 })
+    );
 }

@@ -2,7 +2,9 @@
 
 use adapm_core::error::{ConfigError, OpError};
 use adapm_core::{Clock, Key, Layout};
-use adapm_runtime::{BuildError, Builder, Nodes, RunError, Sampling, SamplingError, Scheme, System};
+use adapm_runtime::{
+    BuildError, Builder, Nodes, RunError, Sampling, SamplingError, Scheme, System,
+};
 
 #[path = "support/channels.rs"]
 mod channels;
@@ -18,7 +20,8 @@ fn refusal(builder: Builder<i64>) -> BuildError {
 #[test]
 fn calls_that_cannot_be_done_are_refused_at_once_and_change_nothing() {
     for (nodes, channels) in [1, 2, 1, 2].map(|nodes| (nodes, channels::draw())) {
-        let cluster = Builder::<i64>::new(layout(10)).nodes(nodes).channels(channels).build().expect("valid");
+        let cluster =
+            Builder::<i64>::new(layout(10)).nodes(nodes).channels(channels).build().expect("valid");
         let outcome = cluster.run(|mut worker| {
             let all: Vec<Key> = (0..10).map(Key).collect();
             let bad = [Key(0), Key(10)];
@@ -48,7 +51,10 @@ fn calls_that_cannot_be_done_are_refused_at_once_and_change_nothing() {
             for (start, end) in [(5, 5), (5, 4)].map(|(start, end)| (Clock(start), Clock(end))) {
                 assert_eq!(worker.intent(&all, start..end), Err(OpError::Window { start, end }));
             }
-            assert_eq!(worker.prepare_sample(1, Clock(0)..Clock(1)).map(drop), Err(OpError::NoSampling));
+            assert_eq!(
+                worker.prepare_sample(1, Clock(0)..Clock(1)).map(drop),
+                Err(OpError::NoSampling)
+            );
 
             worker.quiesce().expect("no failure");
             let mut values = [7; 20];
@@ -94,18 +100,28 @@ fn clusters_that_cannot_work_are_not_built() {
         assert!(matches!(refused, BuildError::Memory { .. }), "{refused}");
     }
     let endpoints = BuildError::Endpoints { channel: adapm_core::ChannelId(0), given: 1, nodes: 2 };
-    assert_eq!(refusal(new().nodes(Nodes::over(2, |_, _| adapm_transport::inproc::network(1)))), endpoints);
+    assert_eq!(
+        refusal(new().nodes(Nodes::over(2, |_, _| adapm_transport::inproc::network(1)))),
+        endpoints
+    );
 }
 
 #[test]
 fn messages_say_what_and_what_to_do_in_one_line() {
     let errors = [
         refusal(Builder::new(layout(10)).nodes(11)),
-        refusal(Builder::new(layout(10)).sampling(Sampling::uniform(Scheme::Naive, Key(3)..Key(3), 0))),
+        refusal(Builder::new(layout(10)).sampling(Sampling::uniform(
+            Scheme::Naive,
+            Key(3)..Key(3),
+            0,
+        ))),
     ];
     let texts = errors.map(|error| error.to_string());
     assert_eq!(texts[0], "11 nodes for 10 keys: use at most as many nodes as keys");
-    assert_eq!(texts[1], "cannot sample from keys 3..3: use a range that is not empty within 0..10");
+    assert_eq!(
+        texts[1],
+        "cannot sample from keys 3..3: use a range that is not empty within 0..10"
+    );
     let unknown = "adapn".parse::<System>().expect_err("no such system").to_string();
     assert!(System::ALL.iter().all(|system| unknown.contains(system.name())), "{unknown}");
 }

@@ -67,7 +67,10 @@ fn frames_full_of_small_entries_take_little_memory() {
             paid.values.resize((4 * given).min(FRAME_BYTES_MAX - given));
             let (whole, (read_all, taken)) = (paid.len(), read(paid));
             let is_read = 2 * whole + SPARE_BYTES >= 8 * given;
-            assert!(read_all.is_ok() || !is_read, "kind {kind}: {given} of {whole} bytes: {read_all:?}");
+            assert!(
+                read_all.is_ok() || !is_read,
+                "kind {kind}: {given} of {whole} bytes: {read_all:?}"
+            );
             assert!(taken <= allowed(whole), "kind {kind}: {whole} bytes take {taken}");
             if whole > SPARE_BYTES {
                 worst = worst.max(taken as f64 / whole as f64);
@@ -96,7 +99,9 @@ fn frames_full_of_small_entries_take_little_memory() {
             }
         }
     }
-    println!("{count} frames read; of those above 1 MiB the worst takes {worst:.2} times its bytes");
+    println!(
+        "{count} frames read; of those above 1 MiB the worst takes {worst:.2} times its bytes"
+    );
 }
 
 /// The messages that take most of what a frame may: as many entries as an engine puts into one, without values.

@@ -29,7 +29,8 @@ fn a_cluster_of_all_kinds_keeps_every_update() {
         let mut total = 0;
         for step in 0..CLOCKS {
             // Neighbours share keys, all nodes share a few: some move, some are replicated.
-            let keys = [(7 * first + step) % KEYS, (11 * second + 3 * step) % KEYS, step % 3].map(Key);
+            let keys =
+                [(7 * first + step) % KEYS, (11 * second + 3 * step) % KEYS, step % 3].map(Key);
             let keys = if keys[0] == keys[1] || keys[1] == keys[2] || keys[0] == keys[2] {
                 &keys[..1]
             } else {
@@ -48,6 +49,10 @@ fn a_cluster_of_all_kinds_keeps_every_update() {
     cluster.visit_main(|_, value| kept += value.iter().sum::<i64>()).expect("the cluster is quiet");
     assert_eq!(kept, pushed);
     let stats = cluster.stats();
-    assert!(stats.messages_sent > 100, "nodes have hardly talked: {} messages", stats.messages_sent);
+    assert!(
+        stats.messages_sent > 100,
+        "nodes have hardly talked: {} messages",
+        stats.messages_sent
+    );
     cluster.shutdown().expect("no failure");
 }

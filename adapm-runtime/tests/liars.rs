@@ -70,7 +70,8 @@ fn ends_with(lie: impl Fn(NodeId, &mut Frame) + Send + Sync + 'static) -> RunErr
         let wrap = |inner| Lying { inner, is_time: Arc::clone(&for_ends), lie: Arc::clone(&lie) };
         ends.map(wrap).collect::<Vec<_>>()
     });
-    let builder = Builder::<i64>::new(layout).nodes(nodes).workers(1).channels(1).system(System::Classic);
+    let builder =
+        Builder::<i64>::new(layout).nodes(nodes).workers(1).channels(1).system(System::Classic);
     let cluster = builder.build().expect("a valid cluster");
     let ran = cluster.run(|mut worker| {
         let keys: Vec<Key> = (0..KEYS).map(Key).collect();
@@ -112,7 +113,10 @@ fn is_blamed_for(lie: impl Fn(NodeId, &mut Frame) + Send + Sync + 'static, words
 }
 
 fn asked(keys: &[u64]) -> Asked {
-    Asked { keys: Keys(keys.iter().copied().map(Key).collect()), counters: vec![Counter(0); keys.len()] }
+    Asked {
+        keys: Keys(keys.iter().copied().map(Key).collect()),
+        counters: vec![Counter(0); keys.len()],
+    }
 }
 
 #[test]
@@ -172,7 +176,10 @@ fn values_that_no_key_needs() {
 #[test]
 fn keys_that_the_layout_does_not_have() {
     let operation = Operation { pulls: asked(&[1_000_000_007]), ..Operation::default() };
-    is_blamed(message(Body::Operation(operation)), "it names key 1000000007, which is not of this layout");
+    is_blamed(
+        message(Body::Operation(operation)),
+        "it names key 1000000007, which is not of this layout",
+    );
 }
 
 #[test]

@@ -28,7 +28,13 @@ fn build(nodes: usize, kib: usize) -> Output {
     let program = env::current_exe().expect("a test knows its program");
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v \"$0\" && exec \"$@\"", &kib.to_string()]).arg(program);
-    command.args(["--exact", "plays_the_process_that_builds", "--nocapture", "--test-threads", "1"]);
+    command.args([
+        "--exact",
+        "plays_the_process_that_builds",
+        "--nocapture",
+        "--test-threads",
+        "1",
+    ]);
     command.env(VARIABLE, nodes.to_string()).stdin(Stdio::null());
     command.output().expect("a shell")
 }
@@ -37,11 +43,14 @@ fn build(nodes: usize, kib: usize) -> Output {
 fn many_nodes_with_little_memory_are_refused_in_one_line() {
     // Where each node takes some memory, and where their threads do.
     let (mut refused, mut built) = (0, 0);
-    for (nodes, mib) in [(4_000, 500), (4_000, 1_000), (4_000, 2_000), (400, 100), (400, 500), (4, 4_000)] {
+    for (nodes, mib) in
+        [(4_000, 500), (4_000, 1_000), (4_000, 2_000), (400, 100), (400, 500), (4, 4_000)]
+    {
         let output = build(nodes, mib << 10);
         let (said, errors) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        let outcome = said.lines().find_map(|line| line.split_once(MARK)).map(|(_, outcome)| outcome);
+        let outcome =
+            said.lines().find_map(|line| line.split_once(MARK)).map(|(_, outcome)| outcome);
         println!("{nodes} nodes in {mib} MiB: {outcome:?}");
         assert!(output.status.success(), "{nodes} nodes in {mib} MiB: {said}\n{errors}");
         match outcome.expect("it says how it ended") {

@@ -88,7 +88,8 @@ fn clocks_read_together_never_fall() {
 fn who_hears_of_a_workers_end_reads_that_its_intents_expire() {
     loom::model(|| {
         let layout = Layout::dense(&[(2, 1)]).expect("a legal layout");
-        let node = ModelNode::new(layout.clone(), Arc::new(LayoutStore::<i64>::new(&layout)), 1, || ());
+        let node =
+            ModelNode::new(layout.clone(), Arc::new(LayoutStore::<i64>::new(&layout)), 1, || ());
         let worker = {
             let mut worker = node.worker(W0);
             thread::spawn(move || {

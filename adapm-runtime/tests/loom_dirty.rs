@@ -67,7 +67,9 @@ fn every_delta_is_sent_once() {
         let shared = Shared::new(1);
         let worker = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || [KEY, KEY].into_iter().for_each(|key| shared.push(WorkerId(0), key)))
+            thread::spawn(move || {
+                [KEY, KEY].into_iter().for_each(|key| shared.push(WorkerId(0), key))
+            })
         };
         let mut sent = 0;
         shared.send(&mut sent);

@@ -120,7 +120,11 @@ fn posts_if_alive(holds: bool) {
         loader.join().expect("the loader is done");
         let mut story = Vec::new();
         shared.1.take(&mut story);
-        assert_eq!(story.last(), Some(&'e'), "{story:?}: something of the worker has followed its end");
+        assert_eq!(
+            story.last(),
+            Some(&'e'),
+            "{story:?}: something of the worker has followed its end"
+        );
     });
 }
 

@@ -91,7 +91,9 @@ fn two_workers_and_a_short_sleeper(which: Which) {
         let shared = Shared::new(which);
         let workers = [[10, 11], [20, 21]].map(|items| {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || items.into_iter().for_each(|item| shared.post(item, Urgency::AtOnce)))
+            thread::spawn(move || {
+                items.into_iter().for_each(|item| shared.post(item, Urgency::AtOnce))
+            })
         });
         let mut got = Vec::new();
         while got.len() < 4 {
@@ -102,7 +104,8 @@ fn two_workers_and_a_short_sleeper(which: Which) {
             got.append(&mut items);
         }
         for first in [10, 20] {
-            let own: Vec<u32> = got.iter().copied().filter(|item| item / 10 == first / 10).collect();
+            let own: Vec<u32> =
+                got.iter().copied().filter(|item| item / 10 == first / 10).collect();
             assert_eq!(own, [first, first + 1]);
         }
         for worker in workers {
@@ -226,7 +229,8 @@ fn fills_the_mailbox(which: Which) {
         let worker = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                (0..=Mailbox::<u32>::CAPACITY as u32).for_each(|item| shared.post(item, Urgency::AtOnce));
+                (0..=Mailbox::<u32>::CAPACITY as u32)
+                    .for_each(|item| shared.post(item, Urgency::AtOnce));
             })
         };
         let mut got = Vec::new();
@@ -285,8 +289,8 @@ fn who_waits_for_room_in_vain_gets_its_command_back() {
         let worker = {
             let mailbox = Arc::clone(&mailbox);
             thread::spawn(move || {
-                let posted =
-                    (0..=Mailbox::<usize>::CAPACITY).map(|item| mailbox.post(item, Urgency::NextRound));
+                let posted = (0..=Mailbox::<usize>::CAPACITY)
+                    .map(|item| mailbox.post(item, Urgency::NextRound));
                 posted.filter(Result::is_ok).count()
             })
         };

@@ -37,7 +37,10 @@ type Driver = driver::Driver<Keeper, SystemPolicy>;
 
 /// A key that node 0 is home of.
 fn key() -> Key {
-    (0..).map(Key).find(|key| Layout::home(*key, NODES) == NodeId(0)).expect("each node is home of some key")
+    (0..)
+        .map(Key)
+        .find(|key| Layout::home(*key, NODES) == NodeId(0))
+        .expect("each node is home of some key")
 }
 
 fn layout() -> Layout {
@@ -88,8 +91,8 @@ impl Engines {
             id += 1;
             let initial = Arc::new(|_: Key, _: &mut [i64]| ());
             let policy = System::Lapse.policy(1);
-            let engine =
-                Engine::new(config, layout(), store, policy, initial).expect("a legal configuration");
+            let engine = Engine::new(config, layout(), store, policy, initial)
+                .expect("a legal configuration");
             engine.populate();
             Box::new(Driver::new(engine))
         });
@@ -166,9 +169,16 @@ fn a_worker_reads_its_own_pushes_while_the_key_leaves() {
         assert!(engines.around.localized, "the peer got the key");
         stores[0].with_slot(key(), |slot| assert_eq!(slot.word.state(), State::None));
         stores[1].with_slot(key(), |slot| {
-            assert_eq!((slot.word.state(), &*slot.value), (State::Main, &[2][..]), "each push counts once");
+            assert_eq!(
+                (slot.word.state(), &*slot.value),
+                (State::Main, &[2][..]),
+                "each push counts once"
+            );
         });
         seen[pushes].fetch_add(1, Relaxed);
     });
-    assert!(outcomes.iter().all(|times| times.load(Relaxed) > 0), "0, 1, 2 pushes elsewhere: {outcomes:?}");
+    assert!(
+        outcomes.iter().all(|times| times.load(Relaxed) > 0),
+        "0, 1, 2 pushes elsewhere: {outcomes:?}"
+    );
 }

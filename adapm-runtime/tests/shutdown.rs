@@ -11,7 +11,8 @@ mod channels;
 
 fn cluster(system: System, nodes: usize, workers: usize) -> Cluster<i64> {
     let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
-    let builder = Builder::<i64>::new(layout).nodes(nodes).workers(workers).channels(channels::draw());
+    let builder =
+        Builder::<i64>::new(layout).nodes(nodes).workers(workers).channels(channels::draw());
     builder.system(system).build().expect("a valid cluster")
 }
 
@@ -163,15 +164,22 @@ fn what_outlives_its_worker_answers_that_it_has_ended() {
             let mut values = vec![0; keys.len()];
             assert_eq!(worker.pull(&keys, &mut values), Err(OpError::Ended), "{keys:?}");
             assert_eq!(worker.push(&keys, &vec![1; keys.len()]), Err(OpError::Ended), "{keys:?}");
-            let ticket = worker.push_async(&keys, &vec![1; keys.len()]).expect("told by the ticket");
+            let ticket =
+                worker.push_async(&keys, &vec![1; keys.len()]).expect("told by the ticket");
             assert_eq!(ticket.wait(), Err(OpError::Ended), "{keys:?}");
         }
         assert_eq!(worker.pull_if_local(here, &mut [0]), Err(OpError::Ended));
         assert_eq!(worker.set(&[here], &[0]), Err(OpError::Ended));
         assert_eq!(worker.localize(&[there]), Err(OpError::Ended));
         assert_eq!(worker.intent(&[there], Clock(0)..Clock(9)), Err(OpError::Ended));
-        assert_eq!([worker.barrier(), worker.wait_sync()], [Err(OpError::Ended), Err(OpError::Ended)]);
-        assert_eq!(worker.pull_async(&[there]).expect("told by the ticket").wait(), Err(OpError::Ended));
+        assert_eq!(
+            [worker.barrier(), worker.wait_sync()],
+            [Err(OpError::Ended), Err(OpError::Ended)]
+        );
+        assert_eq!(
+            worker.pull_async(&[there]).expect("told by the ticket").wait(),
+            Err(OpError::Ended)
+        );
         assert_eq!(worker.wait_all(), Err(OpError::Ended));
         assert_eq!(worker.wait_all(), Ok(()));
         let mut values = [7; 100];
@@ -211,7 +219,10 @@ fn a_channel_thread_that_panics_ends_the_cluster() {
     assert!(matches!(outcome, Err(RunError::ChannelPanicked { .. })), "{outcome:?}");
     // A worker whose thread begins when the cluster has ended does not run.
     let errors = errors.lock().expect("no panic");
-    assert!(!errors.is_empty() && errors.iter().all(|error| *error == Err(OpError::Ended)), "{errors:?}");
+    assert!(
+        !errors.is_empty() && errors.iter().all(|error| *error == Err(OpError::Ended)),
+        "{errors:?}"
+    );
     assert!(matches!(cluster.read(&[Key(0)], &mut [0]), Err(RunError::ChannelPanicked { .. })));
     assert!(matches!(cluster.shutdown(), Err(RunError::ChannelPanicked { .. })));
 }
@@ -219,11 +230,12 @@ fn a_channel_thread_that_panics_ends_the_cluster() {
 #[test]
 fn a_panic_in_the_initial_values_is_an_error_of_build() {
     let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
-    let builder = Builder::<i64>::new(layout).nodes(2).channels(channels::draw()).initial(|key, _| {
-        if key == Key(50) {
-            std::panic::resume_unwind(Box::new("planned"));
-        }
-    });
+    let builder =
+        Builder::<i64>::new(layout).nodes(2).channels(channels::draw()).initial(|key, _| {
+            if key == Key(50) {
+                std::panic::resume_unwind(Box::new("planned"));
+            }
+        });
     let error = builder.build().map(drop).expect_err("half of the keys have no value");
     assert_eq!(error.to_string(), "the function of initial values panicked: planned");
 }

@@ -13,8 +13,13 @@ fn cluster<V: Value>(system: System, nodes: usize, keys: u64, start: V) -> Clust
 }
 
 fn totals<V: Value>(cluster: &Cluster<V>, update: V, times: usize) -> Vec<V> {
-    let keys: Vec<Key> =
-        cluster.layout().extents().iter().flat_map(|e| e.keys.start.0..e.keys.end.0).map(Key).collect();
+    let keys: Vec<Key> = cluster
+        .layout()
+        .extents()
+        .iter()
+        .flat_map(|e| e.keys.start.0..e.keys.end.0)
+        .map(Key)
+        .collect();
     let updates = vec![update; keys.len()];
     let outcome = cluster.run(|mut worker| {
         for _ in 0..times {

@@ -16,14 +16,16 @@ const W0: WorkerId = WorkerId(0);
 
 fn cluster(system: System, nodes: usize, workers: usize) -> Cluster<i64> {
     let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
-    let builder = Builder::<i64>::new(layout).nodes(nodes).workers(workers).channels(channels::draw());
+    let builder =
+        Builder::<i64>::new(layout).nodes(nodes).workers(workers).channels(channels::draw());
     builder.system(system).build().expect("a valid cluster")
 }
 
 /// All workers, by (node, worker).
 fn all(cluster: &Cluster<i64>) -> Vec<Worker<i64>> {
     let nodes = (0..cluster.nodes() as u16).map(NodeId);
-    let places = nodes.flat_map(|node| (0..cluster.workers() as u16).map(move |id| (node, WorkerId(id))));
+    let places =
+        nodes.flat_map(|node| (0..cluster.workers() as u16).map(move |id| (node, WorkerId(id))));
     places.map(|(node, id)| cluster.worker(node, id).expect("it is free")).collect()
 }
 
@@ -51,7 +53,8 @@ fn one_phase_follows_another_with_the_same_workers() {
     for system in System::ALL {
         let cluster = cluster(system, 2, 2);
         let shards = (1..=4).map(|update| vec![update; 100]);
-        let mut shards: Vec<(Worker<i64>, Vec<i64>)> = all(&cluster).into_iter().zip(shards).collect();
+        let mut shards: Vec<(Worker<i64>, Vec<i64>)> =
+            all(&cluster).into_iter().zip(shards).collect();
         for phase in 1..=3 {
             let threads = shards.into_iter().map(|(mut worker, shard)| {
                 thread::spawn(move || {
@@ -90,7 +93,10 @@ fn a_worker_exists_once() {
     assert_eq!(cluster.worker(n1, W0).map(drop), Err(taken.clone()));
     assert_eq!(cluster.run(|_| ()), Err(taken), "some are out");
     for (node, worker) in [(n2, W0), (n0, WorkerId(1))] {
-        assert_eq!(cluster.worker(node, worker).map(drop), Err(RunError::UnknownWorker { node, worker }));
+        assert_eq!(
+            cluster.worker(node, worker).map(drop),
+            Err(RunError::UnknownWorker { node, worker })
+        );
     }
     drop(worker);
     assert_eq!(cluster.finish(), Ok(()), "the one that nobody took ends, too");
@@ -105,7 +111,10 @@ fn a_cluster_does_not_finish_before_its_workers() {
     let mut worker = cluster.worker(NodeId(1), W0).expect("it is free");
     let in_use = RunError::InUse { node: NodeId(1), worker: W0 };
     assert_eq!(cluster.finish(), Err(in_use.clone()));
-    assert_eq!(in_use.to_string(), "worker w0 of node n1 is in use: drop it before the cluster finishes");
+    assert_eq!(
+        in_use.to_string(),
+        "worker w0 of node n1 is in use: drop it before the cluster finishes"
+    );
     assert_eq!(worker.push(&keys(), &[3; 100]), Ok(()), "nothing has changed");
     assert_eq!(cluster.read(&keys(), &mut [0; 100]), Err(RunError::Running));
     drop(worker);
@@ -211,7 +220,8 @@ fn a_panic_names_node_and_worker() {
         Ok::<(), OpError>(())
     });
     let error = outcome.expect_err("a worker panics");
-    let panicked = RunError::WorkerPanicked { node: NodeId(1), worker: W0, message: "planned".to_owned() };
+    let panicked =
+        RunError::WorkerPanicked { node: NodeId(1), worker: W0, message: "planned".to_owned() };
     assert_eq!(error, TryRunError::Cluster(panicked.clone()));
     assert_eq!(error.to_string(), "worker w0 of node n1 panicked: planned");
     assert_eq!(error.source().and_then(|source| source.downcast_ref()), Some(&panicked));
@@ -236,7 +246,9 @@ fn a_visit_ends_at_its_first_error() {
 fn a_read_tells_which_keys_are_not_here() {
     let layout = Layout::sparse(&[(1 << 40, 1)]).expect("a valid layout");
     let cluster = Builder::<i64>::new(layout).nodes(2).build().expect("a valid cluster");
-    cluster.try_run(|mut worker| worker.push(&[Key(7), Key(1 << 39)], &[1, 2])).expect("no failure");
+    cluster
+        .try_run(|mut worker| worker.push(&[Key(7), Key(1 << 39)], &[1, 2]))
+        .expect("no failure");
     let mut values = [-1; 5];
     let asked = [Key(7), Key(8), Key(1 << 39), Key(9), Key(8)];
     assert_eq!(cluster.read(&asked, &mut values), Ok(vec![Key(8), Key(9), Key(8)]));

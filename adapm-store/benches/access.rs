@@ -18,7 +18,8 @@ fn main() {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let chosen = |all: &[&str], name: &str| {
-        let mut asked = arguments.iter().filter(|argument| all.contains(&argument.as_str())).peekable();
+        let mut asked =
+            arguments.iter().filter(|argument| all.contains(&argument.as_str())).peekable();
         asked.peek().is_none() || asked.any(|asked| asked == name)
     };
     println!("ns per key, medians of {RUNS} runs each, floor and store in turns");

@@ -59,7 +59,8 @@ impl<V: Value> Arena<V> {
             .expect("a dense layout has fewer keys than memory has bytes");
         let mut slots = BTreeMap::<usize, usize>::new();
         for extent in layout.extents() {
-            *slots.entry(extent.value_len).or_default() += (extent.keys.end.0 - extent.keys.start.0) as usize;
+            *slots.entry(extent.value_len).or_default() +=
+                (extent.keys.end.0 - extent.keys.start.0) as usize;
         }
         let lens: Vec<usize> = slots.keys().copied().collect();
         let slabs: Vec<Slabs> =
@@ -90,7 +91,8 @@ impl<V: Value> Arena<V> {
         let latched = entry.latch();
         match latched.content() {
             Content::Held { slot, has_delta } => {
-                let (value_len, delta_len) = (extent.value_len, if has_delta { extent.value_len } else { 0 });
+                let (value_len, delta_len) =
+                    (extent.value_len, if has_delta { extent.value_len } else { 0 });
                 // SAFETY: an entry holds the address of a slot that `reserve` has taken from the slab for this length and
                 // initialized whole, with a delta exactly if the entry says so. The latch, held until `latched` is
                 // dropped, makes this the only use of it; the slices do not overlap, are aligned as every slot is aligned
@@ -108,7 +110,12 @@ impl<V: Value> Arena<V> {
             }
             Content::Absent(word) => {
                 let mut absent = Absent { word, latched };
-                f(Slot { word: &mut absent.word, version: &mut Version(0), value: &mut [], delta: &mut [] })
+                f(Slot {
+                    word: &mut absent.word,
+                    version: &mut Version(0),
+                    value: &mut [],
+                    delta: &mut [],
+                })
             }
         }
     }
@@ -200,7 +207,8 @@ impl<V: Value> Arena<V> {
         let mut latched = entry.latch();
         if let Content::Held { slot, has_delta } = latched.content() {
             // SAFETY: the entry of a held key has the address of an initialized slot, and its latch is held.
-            let header = unsafe { watch(slot).exclusively(|| slot.cast::<Header>().read_unaligned()) };
+            let header =
+                unsafe { watch(slot).exclusively(|| slot.cast::<Header>().read_unaligned()) };
             latched.set(Content::Absent(header.word));
             self.slabs[extent.slabs].slab(has_delta).give_back(slot);
         }
@@ -376,15 +384,18 @@ mod tests {
 
     /// Main copies of those keys, made in blocks, and how many of all keys are guessed rightly and wrongly.
     fn guessed(keys: impl Iterator<Item = u64>) -> (usize, usize) {
-        let arena =
-            Arena::<f32>::new(&Layout::dense(&[(KEYS / 2, 3), (KEYS / 2, 25)]).expect("a legal layout"));
+        let arena = Arena::<f32>::new(
+            &Layout::dense(&[(KEYS / 2, 3), (KEYS / 2, 25)]).expect("a legal layout"),
+        );
         let keys: Vec<Key> = keys.map(Key).collect();
         keys.chunks(30_000).for_each(|keys| arena.reserve_each(keys, |_, _| {}));
         let (mut right, mut wrong) = (0, 0);
         for key in (0..KEYS).map(Key) {
             let Some((guess, _)) = arena.guess(key) else { continue };
             match arena.find(key).0.latch().content() {
-                Content::Held { slot, .. } if slot.cast_const().addr() == guess.addr() => right += 1,
+                Content::Held { slot, .. } if slot.cast_const().addr() == guess.addr() => {
+                    right += 1
+                }
                 _ => wrong += 1,
             }
         }

@@ -34,10 +34,17 @@ impl Chunk {
         let whole = bytes.next_multiple_of(HUGE_PAGE_BYTES);
         let memory = Memory::new(if whole - bytes <= slots / 4 { whole } else { bytes });
         let base = memory.base().as_ptr();
-        assert!(Entry::can_hold(base.wrapping_add(memory.bytes())), "an address leaves room for the tags");
+        assert!(
+            Entry::can_hold(base.wrapping_add(memory.bytes())),
+            "an address leaves room for the tags"
+        );
         for slot in 0..slots {
             // SAFETY: the slot lies in the memory just made and is aligned for `Watch`, as `Slabs::new` has rounded its size.
-            unsafe { base.add(slot * slot_bytes + size_of::<Header>()).cast::<Watch>().write(Watch::new()) };
+            unsafe {
+                base.add(slot * slot_bytes + size_of::<Header>())
+                    .cast::<Watch>()
+                    .write(Watch::new())
+            };
         }
         Self { memory, slot_bytes, slots }
     }

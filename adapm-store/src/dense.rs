@@ -183,10 +183,13 @@ mod tests {
 
     #[test]
     fn values_of_whole_16_byte_units_are_aligned_to_16_bytes() {
-        let store = DenseStore::<f32>::new(&Layout::dense(&[(100, 4), (100, 25)]).expect("a legal layout"));
+        let store =
+            DenseStore::<f32>::new(&Layout::dense(&[(100, 4), (100, 25)]).expect("a legal layout"));
         (0..100).for_each(|key| store.reserve(Key(key), false));
         (100..200).for_each(|key| store.reserve(Key(key), true));
-        store.visit(Key(0)..Key(200), |_, slot| assert!(slot.value.as_ptr().addr().is_multiple_of(16)));
+        store.visit(Key(0)..Key(200), |_, slot| {
+            assert!(slot.value.as_ptr().addr().is_multiple_of(16))
+        });
     }
 
     #[test]

@@ -135,9 +135,8 @@ impl Content {
     fn encode(self) -> *mut u8 {
         match self {
             Self::Absent(word) => ptr::without_provenance_mut((word.bits() as usize) << TAG_BITS),
-            Self::Held { slot, has_delta } => {
-                slot.map_addr(|addr| (addr << TAG_BITS) | if has_delta { HELD | DELTA } else { HELD })
-            }
+            Self::Held { slot, has_delta } => slot
+                .map_addr(|addr| (addr << TAG_BITS) | if has_delta { HELD | DELTA } else { HELD }),
         }
     }
 }

@@ -135,7 +135,12 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> FixedStore<V, KEYS, ELE
     /// A store without keys, to be given some by [`FixedStore::lay_out`].
     #[must_use]
     pub const fn new() -> Self {
-        let cells = Cells { words: Vec::new(), versions: Vec::new(), held: Vec::new(), elements: Vec::new() };
+        let cells = Cells {
+            words: Vec::new(),
+            versions: Vec::new(),
+            held: Vec::new(),
+            elements: Vec::new(),
+        };
         Self { plan: Plan { extents: Vec::new() }, cells: RefCell::new(cells) }
     }
 
@@ -182,7 +187,9 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> FixedStore<V, KEYS, ELE
     }
 
     fn cells(&self) -> RefMut<'_, Cells<V, KEYS, ELEMENTS>> {
-        self.cells.try_borrow_mut().expect("a function that works on a slot does not call the store")
+        self.cells
+            .try_borrow_mut()
+            .expect("a function that works on a slot does not call the store")
     }
 }
 
@@ -225,7 +232,8 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> Store for FixedStore<V,
     fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, V>)) {
         let mut cells = self.cells();
         for extent in &self.plan.extents {
-            let (start, end) = (keys.start.0.max(extent.keys.start), keys.end.0.min(extent.keys.end));
+            let (start, end) =
+                (keys.start.0.max(extent.keys.start), keys.end.0.min(extent.keys.end));
             for key in start..end {
                 let place = extent.place(key);
                 if cells.held[place.index] != Held::Nothing {
@@ -305,7 +313,8 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> Cells<V, KEYS, ELEMENTS
             Held::Value => (place.value_len, 0),
             Held::ValueAndDelta => (place.value_len, place.value_len),
         };
-        let (value, delta) = elements[place.offset..][..value_len + delta_len].split_at_mut(value_len);
+        let (value, delta) =
+            elements[place.offset..][..value_len + delta_len].split_at_mut(value_len);
         Slot { word: &mut words[place.index], version, value, delta }
     }
 }
@@ -321,7 +330,10 @@ impl fmt::Display for CapacityError {
                 "values and deltas have {needed} elements, the store room for {room}: raise ELEMENTS"
             ),
             Self::Extents { needed } => {
-                write!(f, "the layout has {needed} extents, a fixed store takes {EXTENTS_MAX}: join some")
+                write!(
+                    f,
+                    "the layout has {needed} extents, a fixed store takes {EXTENTS_MAX}: join some"
+                )
             }
         }
     }

@@ -27,8 +27,11 @@ impl Memory {
     /// At least `bytes` bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         // The system gives whole pages in any case.
-        let whole =
-            if is_mapped(bytes) { bytes.next_multiple_of(system::page_bytes()) } else { bytes.max(1) };
+        let whole = if is_mapped(bytes) {
+            bytes.next_multiple_of(system::page_bytes())
+        } else {
+            bytes.max(1)
+        };
         let layout = layout(whole);
         let base = if is_mapped(whole) {
             system::map(layout)
@@ -70,7 +73,8 @@ impl<T> Elements<T> {
     /// What `make` returns, `len` times.
     pub(crate) fn new(len: usize, make: impl Fn() -> T) -> Self {
         const { assert!(align_of::<T>() <= LINE_BYTES, "a piece is aligned to a line") };
-        let memory = Memory::new(len.checked_mul(size_of::<T>()).expect("elements fit into memory"));
+        let memory =
+            Memory::new(len.checked_mul(size_of::<T>()).expect("elements fit into memory"));
         // Counted up, so that what was made is dropped if `make` panics.
         let mut elements = Self { memory, len: 0, elements: PhantomData };
         while elements.len < len {
@@ -133,7 +137,8 @@ mod system {
         let all = layout.size().checked_add(layout.align())?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: wherever nothing is mapped.
-        let start = unsafe { mmap_anonymous(ptr::null_mut(), all, access, MapFlags::PRIVATE) }.ok()?;
+        let start =
+            unsafe { mmap_anonymous(ptr::null_mut(), all, access, MapFlags::PRIVATE) }.ok()?;
         let start = NonNull::new(start.cast::<u8>())?;
         let before = start.align_offset(layout.align());
         // SAFETY: both lie within what was mapped.
@@ -186,7 +191,10 @@ mod tests {
         for bytes in [1, 100, HUGE_PAGE_BYTES - 1, HUGE_PAGE_BYTES, 3 * HUGE_PAGE_BYTES + 5_000] {
             let (memory, other) = (Memory::new(bytes), Memory::new(bytes));
             let align = if bytes < HUGE_PAGE_BYTES { LINE_BYTES } else { HUGE_PAGE_BYTES };
-            assert!(memory.bytes() >= bytes && memory.base().addr().get() % align == 0, "{bytes} bytes");
+            assert!(
+                memory.bytes() >= bytes && memory.base().addr().get() % align == 0,
+                "{bytes} bytes"
+            );
             for (piece, byte) in [(&memory, 7), (&other, 1)] {
                 // SAFETY: all of a piece is one's own.
                 unsafe { piece.base().write_bytes(byte, piece.bytes()) };

@@ -57,7 +57,8 @@ impl Slabs {
     pub(crate) fn new<V: Value>(value_len: usize, slots: usize) -> Self {
         let align = align_of::<V>().max(align_of::<Watch>());
         let main = (HEADER_BYTES + value_len * V::WIDTH).next_multiple_of(align);
-        let replica = (HEADER_BYTES + 2 * value_len * V::WIDTH).next_multiple_of(REPLICA_ALIGN.max(align));
+        let replica =
+            (HEADER_BYTES + 2 * value_len * V::WIDTH).next_multiple_of(REPLICA_ALIGN.max(align));
         Self { main: Slab::new(main, slots), replica: Slab::new(replica, slots) }
     }
 
@@ -140,7 +141,8 @@ impl Slab {
         if *used == 0 {
             *chunks = Chunks::default();
         } else if *empty > 0 && *slots - *used >= self.chunk_slots + self.chunk_slots / 2 {
-            let at = list.iter().rposition(|chunk| chunk.used == 0).expect("an empty chunk was counted");
+            let at =
+                list.iter().rposition(|chunk| chunk.used == 0).expect("an empty chunk was counted");
             *slots -= list.remove(at).chunk.slots();
             *empty -= 1;
             if at <= *roomy {

@@ -64,7 +64,10 @@ impl<V: Value> SparseStore<V> {
     /// A store for the keys of `layout` that holds nothing.
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
-        Self { layout: layout.clone(), parts: (0..PARTS).map(|_| Part(Mutex::new(Maps::new()))).collect() }
+        Self {
+            layout: layout.clone(),
+            parts: (0..PARTS).map(|_| Part(Mutex::new(Maps::new()))).collect(),
+        }
     }
 
     /// Bytes allocated: the parts, their maps, values and deltas.
@@ -81,7 +84,8 @@ impl<V: Value> SparseStore<V> {
 
     fn maps(&self, key: Key) -> MutexGuard<'_, Maps<V>> {
         // The upper bits of a multiplicative hash; the maps use a hash of another kind.
-        self.parts[(key.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PARTS.ilog2())) as usize].maps()
+        self.parts[(key.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PARTS.ilog2())) as usize]
+            .maps()
     }
 
     fn len(&self, key: Key) -> usize {
@@ -122,7 +126,8 @@ impl<V: Value> Store for SparseStore<V> {
         }
         let before = maps.words.get(&key).copied().unwrap_or(Word::EMPTY);
         let mut word = before;
-        let result = f(Slot { word: &mut word, version: &mut Version(0), value: &mut [], delta: &mut [] });
+        let result =
+            f(Slot { word: &mut word, version: &mut Version(0), value: &mut [], delta: &mut [] });
         if word != before {
             maps.set_word(key, word);
         }
@@ -270,7 +275,8 @@ mod tests {
     fn looking_at_absent_keys_takes_no_memory() {
         let store = store();
         let empty = store.memory();
-        far_apart(1_000).for_each(|key| store.with_slot(key, |slot| assert!(slot.value.is_empty())));
+        far_apart(1_000)
+            .for_each(|key| store.with_slot(key, |slot| assert!(slot.value.is_empty())));
         assert_eq!(store.memory(), empty);
     }
 }

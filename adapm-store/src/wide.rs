@@ -4,7 +4,10 @@
 //! sixteen. The results are the same bits, but for the payload of a NaN.
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "a function compiled for an instruction set is unsafe to call without it")
+    expect(
+        unsafe_code,
+        reason = "a function compiled for an instruction set is unsafe to call without it"
+    )
 )]
 
 /// Runs `f`, and whatever of it is inlined with the machine's instructions.
@@ -44,7 +47,17 @@ mod tests {
 
     #[test]
     fn all_instruction_sets_add_to_the_same_bits() {
-        let odd = [-0.0, 0.0, f32::MIN_POSITIVE / 2.0, -1e-45, f32::MAX, f32::INFINITY, 1.5e-7, -3.25, 1.0e9];
+        let odd = [
+            -0.0,
+            0.0,
+            f32::MIN_POSITIVE / 2.0,
+            -1e-45,
+            f32::MAX,
+            f32::INFINITY,
+            1.5e-7,
+            -3.25,
+            1.0e9,
+        ];
         for len in 0..70 {
             let values: Vec<f32> = (0..len).map(|i| odd[i % odd.len()] + i as f32 * 0.1).collect();
             let updates: Vec<f32> = (0..len).map(|i| odd[(i * 5 + 2) % odd.len()]).collect();
@@ -60,7 +73,11 @@ mod tests {
             }
             if is_x86_feature_detected!("avx512f") {
                 // SAFETY: the instruction set the function is compiled for was detected in the line above.
-                assert_eq!(unsafe { avx512(|| add(values.clone())) }, plain, "AVX-512, {len} elements");
+                assert_eq!(
+                    unsafe { avx512(|| add(values.clone())) },
+                    plain,
+                    "AVX-512, {len} elements"
+                );
             }
         }
     }

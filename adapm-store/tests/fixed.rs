@@ -89,7 +89,8 @@ fn a_node_runs_on_it() {
     let store = Exact::for_layout(&layout).expect("it fits");
     let initial = std::sync::Arc::new(|key: Key, value: &mut [i64]| value.fill(key.0 as i64));
     let config = NodeConfig::new(NodeId(0), 1, 1);
-    let node = Engine::new(config, layout, &store, System::Adapm.policy(1), initial).expect("a legal node");
+    let node = Engine::new(config, layout, &store, System::Adapm.policy(1), initial)
+        .expect("a legal node");
     node.populate();
     let mut value = [0; 3];
     assert!(store.with_slot(Key(9), |slot| slot.pull(&mut value)));

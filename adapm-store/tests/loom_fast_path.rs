@@ -100,10 +100,15 @@ fn hands_over<S: Model>() {
         store.release(KEY);
         let applied = worker.join().expect("the worker is done");
         assert_eq!(taken, [applied; 2], "a push was lost, or torn, or made after the key had left");
-        store.with_slot(KEY, |slot| assert_eq!((slot.value.len(), slot.word.location()), (0, Some(THERE))));
+        store.with_slot(KEY, |slot| {
+            assert_eq!((slot.value.len(), slot.word.location()), (0, Some(THERE)))
+        });
         seen[applied as usize].fetch_add(1, Relaxed);
     });
-    assert!(outcomes.iter().all(|times| times.load(Relaxed) > 0), "refused, one and two: {outcomes:?}");
+    assert!(
+        outcomes.iter().all(|times| times.load(Relaxed) > 0),
+        "refused, one and two: {outcomes:?}"
+    );
 }
 
 /// A replica is given up while a worker pushes: its last delta holds what was applied.
@@ -121,7 +126,9 @@ fn releases<S: Model>() {
         });
         store.release(KEY);
         assert_eq!(delta, [worker.join().expect("the worker is done"); 2]);
-        store.with_slot(KEY, |slot| assert_eq!((slot.value.len(), slot.word.state()), (0, State::Releasing)));
+        store.with_slot(KEY, |slot| {
+            assert_eq!((slot.value.len(), slot.word.state()), (0, State::Releasing))
+        });
     });
 }
 
@@ -201,7 +208,8 @@ fn hands_over_before_two_workers<S: Model>() {
             taken
         });
         store.release(KEY);
-        let applied: i64 = workers.into_iter().map(|worker| worker.join().expect("it is done")).sum();
+        let applied: i64 =
+            workers.into_iter().map(|worker| worker.join().expect("it is done")).sum();
         assert_eq!(taken, applied);
     });
 }

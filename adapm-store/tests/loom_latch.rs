@@ -15,7 +15,8 @@ const KEY: Key = Key(0);
 
 fn two_pushes() {
     loom::model(|| {
-        let store = Arc::new(DenseStore::<i64>::new(&Layout::dense(&[(1, 2)]).expect("a legal layout")));
+        let store =
+            Arc::new(DenseStore::<i64>::new(&Layout::dense(&[(1, 2)]).expect("a legal layout")));
         store.reserve(KEY, false);
         store.with_slot(KEY, |mut slot| slot.found());
         let push = |store: &DenseStore<i64>| store.with_slot(KEY, |mut slot| slot.push(&[1, 1]));
@@ -25,7 +26,9 @@ fn two_pushes() {
         };
         assert_eq!(push(&store), Pushed::Done);
         other.join().expect("the push is done");
-        store.with_slot(KEY, |slot| assert_eq!((&*slot.value, *slot.version), (&[2, 2][..], Version(2))));
+        store.with_slot(KEY, |slot| {
+            assert_eq!((&*slot.value, *slot.version), (&[2, 2][..], Version(2)))
+        });
     });
 }
 
@@ -49,7 +52,8 @@ fn planted_a_latch_that_does_not_release_is_found() {
 #[test]
 fn two_changes_of_an_absent_keys_word_both_count() {
     loom::model(|| {
-        let store = Arc::new(DenseStore::<i64>::new(&Layout::dense(&[(1, 2)]).expect("a legal layout")));
+        let store =
+            Arc::new(DenseStore::<i64>::new(&Layout::dense(&[(1, 2)]).expect("a legal layout")));
         let count = |store: &DenseStore<i64>| {
             store.with_slot(KEY, |slot| *slot.word = Word::from_bits(slot.word.bits() + 1));
         };

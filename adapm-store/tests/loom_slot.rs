@@ -99,6 +99,8 @@ fn a_delta_that_comes_keeps_what_a_worker_pushes_meanwhile() {
         };
         store.reserve(KEY, true);
         worker.join().expect("the value is written");
-        store.with_slot(KEY, |slot| assert_eq!((&*slot.value, &*slot.delta), (&[7, 7][..], &[0, 0][..])));
+        store.with_slot(KEY, |slot| {
+            assert_eq!((&*slot.value, &*slot.delta), (&[7, 7][..], &[0, 0][..]))
+        });
     });
 }

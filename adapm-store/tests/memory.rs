@@ -37,7 +37,10 @@ fn a_main_copy_takes_its_value_and_24_bytes() {
         let store = store(len);
         keys().for_each(|key| store.reserve(key, false));
         let (memory, budget) = (store.memory() as f64 / KEYS as f64, (4 * len + 24) as f64);
-        assert!(memory <= budget + 0.5, "len {len}: {memory:.2} bytes a main copy, {budget} allowed");
+        assert!(
+            memory <= budget + 0.5,
+            "len {len}: {memory:.2} bytes a main copy, {budget} allowed"
+        );
     }
 }
 

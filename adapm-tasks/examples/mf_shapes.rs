@@ -24,7 +24,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     if names.is_empty() {
         names = shapes::NAMES.map(str::to_owned).to_vec();
     }
-    println!("| shape | cells | trivial means | means alone | 1 node | 2 nodes | 4 nodes | epochs |");
+    println!(
+        "| shape | cells | trivial means | means alone | 1 node | 2 nodes | 4 nodes | epochs |"
+    );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for name in names {
         row(&name, seeds)?;
@@ -67,7 +69,12 @@ fn row(name: &str, seeds: u64) -> Result<(), Box<dyn Error>> {
         }
         cells.push(errors.join(", "));
     }
-    let (len, name) = (ratings.train_len(), Path::new(name).file_name().unwrap_or_default().display());
-    println!("| {name} | {len} | {trivial} | {means:.4} | {} | {} |", cells.join(" | "), epochs.join(", "));
+    let (len, name) =
+        (ratings.train_len(), Path::new(name).file_name().unwrap_or_default().display());
+    println!(
+        "| {name} | {len} | {trivial} | {means:.4} | {} | {} |",
+        cells.join(" | "),
+        epochs.join(", ")
+    );
     Ok(())
 }

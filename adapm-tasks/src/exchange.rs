@@ -73,7 +73,8 @@ pub fn workers_for_all(exchange: &dyn Exchange) -> Result<usize, TaskError> {
 fn workers_of(notes: &[Vec<u8>]) -> usize {
     let workers = notes.iter().map(|note| {
         let (cores, place) = note.split_first_chunk().unwrap_or((&[0; 8], &[]));
-        let sharing = notes.iter().filter(|other| other.get(size_of::<u64>()..) == Some(place)).count();
+        let sharing =
+            notes.iter().filter(|other| other.get(size_of::<u64>()..) == Some(place)).count();
         usize::try_from(u64::from_le_bytes(*cores)).unwrap_or(usize::MAX) / sharing.max(1)
     });
     workers.min().unwrap_or(1).max(1)
@@ -84,7 +85,8 @@ fn workers_of(notes: &[Vec<u8>]) -> usize {
 fn place() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let allowed = status.lines().find(|line| line.starts_with("Cpus_allowed_list:")).unwrap_or_default();
+    let allowed =
+        status.lines().find(|line| line.starts_with("Cpus_allowed_list:")).unwrap_or_default();
     format!("{}{allowed}", boot.trim())
 }
 
@@ -100,6 +102,10 @@ mod tests {
         assert_eq!(workers_of(&[note(8, "a"), note(8, "b")]), 8);
         assert_eq!(workers_of(&[note(8, "a"), note(8, "b"), note(9, "b"), note(9, "b")]), 2);
         assert_eq!(workers_of(&[note(1, "a"), note(1, "a")]), 1);
-        assert_eq!(workers_of(&[note(8, "a"), vec![1, 2]]), 1, "what is no note is no reason to panic");
+        assert_eq!(
+            workers_of(&[note(8, "a"), vec![1, 2]]),
+            1,
+            "what is no note is no reason to panic"
+        );
     }
 }

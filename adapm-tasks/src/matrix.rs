@@ -22,7 +22,13 @@ pub(crate) struct Panels {
 
 impl Panels {
     /// Stores the rows of `source` (`stride` apart, `inner` long) as the columns of the matrix.
-    pub(crate) fn fill_transposed(&mut self, source: &[f32], stride: usize, inner: usize, columns: usize) {
+    pub(crate) fn fill_transposed(
+        &mut self,
+        source: &[f32],
+        stride: usize,
+        inner: usize,
+        columns: usize,
+    ) {
         self.reset(inner, columns);
         for (column, row) in source.chunks(stride).take(columns).enumerate() {
             let start = column / PANEL * PANEL * inner + column % PANEL;
@@ -61,7 +67,12 @@ pub(crate) struct Left<'a> {
 }
 
 /// Overwrites `product` (`[left.rows x columns]`, row-major) with `left * right`. `scratch` is kept for its memory.
-pub(crate) fn multiply(left: Left<'_>, right: &Panels, product: &mut [f32], scratch: &mut Vec<f32>) {
+pub(crate) fn multiply(
+    left: Left<'_>,
+    right: &Panels,
+    product: &mut [f32],
+    scratch: &mut Vec<f32>,
+) {
     simd::multiply(left, right, product, scratch);
 }
 
@@ -109,7 +120,8 @@ fn gather<const ROWS: usize>(left: Left<'_>, first: usize, rows: usize, block: &
         }
     } else {
         for row in 0..rows {
-            let values = left.data[(first + row) * left.row_stride..].iter().step_by(left.inner_stride);
+            let values =
+                left.data[(first + row) * left.row_stride..].iter().step_by(left.inner_stride);
             for (cells, value) in blocks.iter_mut().zip(values) {
                 cells[row] = *value;
             }
@@ -236,7 +248,9 @@ mod tests {
     #[test]
     fn every_element_is_one_sum_in_order_whatever_the_shape() {
         let mut scratch = Vec::new();
-        for (rows, inner, columns) in [(1, 1, 1), (3, 7, 5), (13, 33, 16), (30, 64, 50), (12, 5, 48)] {
+        for (rows, inner, columns) in
+            [(1, 1, 1), (3, 7, 5), (13, 33, 16), (30, 64, 50), (12, 5, 48)]
+        {
             let (a, b) = (numbers(rows * inner, 1), numbers(columns * inner, 2));
             let mut right = Panels::default();
             right.fill_transposed(&b, inner, inner, columns);
@@ -245,7 +259,8 @@ mod tests {
             multiply(left, &right, &mut product, &mut scratch);
             for row in 0..rows {
                 for column in 0..columns {
-                    let expected = ordered_dot(&a[row * inner..][..inner], &b[column * inner..][..inner]);
+                    let expected =
+                        ordered_dot(&a[row * inner..][..inner], &b[column * inner..][..inner]);
                     assert_eq!(product[row * columns + column].to_bits(), expected.to_bits());
                 }
             }

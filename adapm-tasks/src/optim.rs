@@ -94,7 +94,8 @@ mod tests {
         let rule = AdaGrad { learning_rate: 0.1 };
         let (value, mut update) = (vec![1.0; 74], vec![0.0; 74]);
         for at in 0..37 {
-            for (slope, is_finite) in [(0.5, true), (1e19, true), (1e20, false), (f32::NAN, false)] {
+            for (slope, is_finite) in [(0.5, true), (1e19, true), (1e20, false), (f32::NAN, false)]
+            {
                 let mut gradient = vec![0.25; 37];
                 gradient[at] = slope;
                 assert_eq!(

@@ -2,7 +2,10 @@
 //!
 //! The loops are the safe, plain ones of [`matrix`](crate::matrix) and of tasks, compiled once per instruction set; their results
 //! are the same bits under each, since no multiplication is contracted with an addition.
-#![expect(unsafe_code, reason = "a function compiled for an instruction set is unsafe to call without it")]
+#![expect(
+    unsafe_code,
+    reason = "a function compiled for an instruction set is unsafe to call without it"
+)]
 
 use crate::matrix::{Left, Panels, exponentiate_lanes, multiply_blocks};
 use crate::mf::kernel::{Cells, Rule, train_lanes};
@@ -11,7 +14,12 @@ use crate::wv::blocks::{self, Blocks, Scratch};
 use crate::wv::kernel::{Rows, Work, descend_plain};
 
 /// [`matrix::multiply`](crate::matrix::multiply) with the machine's instructions.
-pub(crate) fn multiply(left: Left<'_>, right: &Panels, product: &mut [f32], scratch: &mut Vec<f32>) {
+pub(crate) fn multiply(
+    left: Left<'_>,
+    right: &Panels,
+    product: &mut [f32],
+    scratch: &mut Vec<f32>,
+) {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
@@ -142,13 +150,25 @@ fn exponentiate_avx2(values: &mut [f32], max: f32) -> f32 {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn adagrad_avx512(rule: AdaGrad, steps: f32, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
+fn adagrad_avx512(
+    rule: AdaGrad,
+    steps: f32,
+    value: &[f32],
+    gradient: &[f32],
+    update: &mut [f32],
+) -> bool {
     rule.update_lanes(steps, value, gradient, update)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn adagrad_avx2(rule: AdaGrad, steps: f32, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
+fn adagrad_avx2(
+    rule: AdaGrad,
+    steps: f32,
+    value: &[f32],
+    gradient: &[f32],
+    update: &mut [f32],
+) -> bool {
     rule.update_lanes(steps, value, gradient, update)
 }
 
@@ -178,12 +198,20 @@ fn descend_avx2<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn descend_blocks_avx512<const ADAGRAD: bool>(work: &Blocks<'_>, rows: &mut Rows<'_>, scratch: &mut Scratch) {
+fn descend_blocks_avx512<const ADAGRAD: bool>(
+    work: &Blocks<'_>,
+    rows: &mut Rows<'_>,
+    scratch: &mut Scratch,
+) {
     blocks::descend_plain::<ADAGRAD>(work, rows, scratch);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn descend_blocks_avx2<const ADAGRAD: bool>(work: &Blocks<'_>, rows: &mut Rows<'_>, scratch: &mut Scratch) {
+fn descend_blocks_avx2<const ADAGRAD: bool>(
+    work: &Blocks<'_>,
+    rows: &mut Rows<'_>,
+    scratch: &mut Scratch,
+) {
     blocks::descend_plain::<ADAGRAD>(work, rows, scratch);
 }

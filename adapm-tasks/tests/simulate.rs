@@ -42,7 +42,8 @@ fn a_triple_has_three_keys_and_two_hundred_negatives() {
     let works = works(Task::Kge, 2, true, 0, 20_000);
     assert!(works.iter().all(|work| work.keys.len() <= 3 && work.sampled == Sampled::Uniform(200)));
     // The most frequent object and relation: 1 / H(4.8 M) and 1 / H(828) of all triples.
-    let share = |key| works.iter().filter(|work| work.keys.contains(&Key(key))).count() as f64 / 20_000.0;
+    let share =
+        |key| works.iter().filter(|work| work.keys.contains(&Key(key))).count() as f64 / 20_000.0;
     assert!((share(0) - 0.0627).abs() < 0.01, "{}", share(0));
     assert!((share(4_818_679) - 0.137).abs() < 0.012, "{}", share(4_818_679));
 }
@@ -51,7 +52,9 @@ fn a_triple_has_three_keys_and_two_hundred_negatives() {
 fn a_sentence_has_both_vectors_of_its_words_and_output_vectors_as_negatives() {
     for work in works(Task::Wv, 2, true, 0, 50) {
         assert!(work.keys.iter().all(|key| work.keys.contains(&Key(key.0 ^ 1))));
-        let Sampled::Drawn(negatives) = &work.sampled else { panic!("negatives are drawn by frequency") };
+        let Sampled::Drawn(negatives) = &work.sampled else {
+            panic!("negatives are drawn by frequency")
+        };
         assert!(negatives.len() > 100 && negatives.iter().all(|key| key.0 % 2 == 1));
     }
 }
@@ -68,9 +71,11 @@ fn rows_are_of_one_node_and_columns_last() {
         assert_eq!(at_home, rows.len(), "settled rows lie at their node");
     }
     let works = works(Task::Mf, 4, true, 0, 500);
-    let columns =
-        |work: &Work| -> HashSet<Key> { work.keys.iter().copied().filter(|key| key.0 < 1_000_000).collect() };
-    let lasting = works.windows(2).filter(|pair| !columns(&pair[0]).is_disjoint(&columns(&pair[1]))).count();
+    let columns = |work: &Work| -> HashSet<Key> {
+        work.keys.iter().copied().filter(|key| key.0 < 1_000_000).collect()
+    };
+    let lasting =
+        works.windows(2).filter(|pair| !columns(&pair[0]).is_disjoint(&columns(&pair[1]))).count();
     assert!(lasting > 450, "a worker stays in a column: {lasting} of 499");
 }
 
@@ -137,7 +142,11 @@ fn a_static_partition_is_remote_for_all_but_one_of_n_accesses() {
     for nodes in [2, 4] {
         let figures = run(Task::Kge, CLASSIC, nodes, Machine::PAPER);
         let expected = (nodes - 1) as f64 / nodes as f64;
-        assert!((figures.remote_share - expected).abs() < 0.03, "{nodes}: {}", figures.remote_share);
+        assert!(
+            (figures.remote_share - expected).abs() < 0.03,
+            "{nodes}: {}",
+            figures.remote_share
+        );
         assert_eq!((figures.relocations, figures.replicas), (0.0, 0.0));
     }
 }

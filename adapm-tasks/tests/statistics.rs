@@ -25,7 +25,11 @@ fn graph(system: System, negatives: Negatives) -> Counted {
     (config.negatives, config.negative_count) = (negatives, Some(2));
     let report = kge::train(&graph, &config, &NoProgress, &AtomicBool::new(false)).expect("trains");
     let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
-    Counted { run: report.stats, epochs, keys: (graph.entities().len() + graph.relations().len()) as u64 }
+    Counted {
+        run: report.stats,
+        epochs,
+        keys: (graph.entities().len() + graph.relations().len()) as u64,
+    }
 }
 
 fn matrix(system: System) -> Counted {
@@ -35,7 +39,8 @@ fn matrix(system: System) -> Counted {
     let mut config = mf::TrainConfig::default();
     (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
     (config.dim, config.epochs) = (4, Some(2));
-    let report = mf::train(&ratings, &config, &adapm_tasks::run::NoProgress, &AtomicBool::new(false));
+    let report =
+        mf::train(&ratings, &config, &adapm_tasks::run::NoProgress, &AtomicBool::new(false));
     let report = report.expect("trains");
     let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
     Counted { run: report.stats, epochs, keys: (ratings.rows() + ratings.columns()) as u64 }
@@ -46,7 +51,8 @@ fn text(system: System) -> Counted {
     let mut config = wv::TrainConfig::default();
     (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
     (config.dim, config.epochs) = (4, Some(2));
-    let report = wv::train(&corpus, None, &config, &adapm_tasks::run::NoProgress, &AtomicBool::new(false));
+    let report =
+        wv::train(&corpus, None, &config, &adapm_tasks::run::NoProgress, &AtomicBool::new(false));
     let report = report.expect("trains");
     let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
     Counted { run: report.stats, epochs, keys: 2 * corpus.vocabulary().len() as u64 }
@@ -55,19 +61,28 @@ fn text(system: System) -> Counted {
 #[track_caller]
 fn assert_agrees(system: System, what: &str, counted: &Counted) {
     let Counted { run, epochs, keys } = counted;
-    let claim = |holds: bool, claim: &str| assert!(holds, "{what} under {system}, {claim}: {run:?}");
+    let claim =
+        |holds: bool, claim: &str| assert!(holds, "{what} under {system}, {claim}: {run:?}");
     let refreshes = run.staleness.count();
     claim(refreshes == 0 || run.replicas > 0, "what was refreshed was set up");
     claim(
         run.replicas + run.relocations + run.remote == 0 || run.messages_sent > 0,
         "nothing moves by itself",
     );
-    claim(run.waited == 0 || run.replicas + run.relocations + run.remote > 0, "what is waited for comes");
+    claim(
+        run.waited == 0 || run.replicas + run.relocations + run.remote > 0,
+        "what is waited for comes",
+    );
     claim(run.messages_sent == 0 || run.bytes_sent > run.messages_sent, "a message has bytes");
-    claim(run.forwards <= run.served * NODES as u64, "only what is served was forwarded, and not in circles");
+    claim(
+        run.forwards <= run.served * NODES as u64,
+        "only what is served was forwarded, and not in circles",
+    );
     claim(run.local + run.waited + run.remote > 0, "training accesses keys");
     match system {
-        System::Classic => claim(run.replicas + run.relocations + refreshes == 0, "classic has no copies"),
+        System::Classic => {
+            claim(run.replicas + run.relocations + refreshes == 0, "classic has no copies")
+        }
         System::Full => {
             claim(
                 run.replicas == keys * (NODES as u64 - 1),

@@ -23,8 +23,10 @@ const FRAMES_MAX: usize = 200_000;
 const TRIPS: usize = 5_000;
 
 fn main() {
-    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let is_asked = |kind: &Kind| asked.is_empty() || asked.iter().any(|name| *name == kind.scheme());
+    let asked: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let is_asked =
+        |kind: &Kind| asked.is_empty() || asked.iter().any(|name| *name == kind.scheme());
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(is_asked).collect();
     let head: String = kinds.iter().map(|kind| format!(" {kind} |")).collect();
     println!("| | floor |{head}");
@@ -32,7 +34,8 @@ fn main() {
     for size in SIZES {
         let frames = (BYTES / size).min(FRAMES_MAX);
         let gigabytes = |time: Duration| (frames * size) as f64 / time.as_secs_f64() / 1e9;
-        let times = medians(&kinds, || bare_one_way(size, frames), |kind| one_way(kind, size, frames));
+        let times =
+            medians(&kinds, || bare_one_way(size, frames), |kind| one_way(kind, size, frames));
         row(&format!("one way, {size} B, GB/s"), times.into_iter().map(gigabytes), 3);
     }
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
@@ -41,7 +44,11 @@ fn main() {
 }
 
 /// Median times of the floor and of each kind, all measured in turns.
-fn medians(kinds: &[Kind], floor: impl Fn() -> Duration, link: impl Fn(Kind) -> Duration) -> Vec<Duration> {
+fn medians(
+    kinds: &[Kind],
+    floor: impl Fn() -> Duration,
+    link: impl Fn(Kind) -> Duration,
+) -> Vec<Duration> {
     let mut times = vec![Vec::new(); 1 + kinds.len()];
     for _ in 0..TURNS {
         times[0].push(floor());

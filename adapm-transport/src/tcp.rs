@@ -99,7 +99,9 @@ impl StreamPipe {
     }
 
     pub(crate) fn has_room(&self) -> bool {
-        self.fault.is_none() && self.writer.packets() < PACKETS_MAX && self.writer.bytes() < BYTES_MAX
+        self.fault.is_none()
+            && self.writer.packets() < PACKETS_MAX
+            && self.writer.bytes() < BYTES_MAX
     }
 
     pub(crate) fn push(&mut self, packet: Outgoing) {
@@ -370,8 +372,8 @@ mod tests {
         assert!(Stream::Tcp(TcpStream::from_std(own.into())).leads_to_itself());
 
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let other =
-            std::net::TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let other = std::net::TcpStream::connect(listener.local_addr().expect("it is bound"))
+            .expect("it listens");
         other.set_nonblocking(true).expect("a socket");
         assert!(!Stream::Tcp(TcpStream::from_std(other)).leads_to_itself());
     }

@@ -48,7 +48,11 @@ where
 ///
 /// # Panics
 /// With what `work` panics with.
-pub fn map<P, R>(name: &str, parts: impl IntoIterator<Item = P>, work: impl Fn(P) -> R + Sync) -> Vec<R>
+pub fn map<P, R>(
+    name: &str,
+    parts: impl IntoIterator<Item = P>,
+    work: impl Fn(P) -> R + Sync,
+) -> Vec<R>
 where
     P: Copy + Send,
     R: Send,
@@ -57,7 +61,8 @@ where
     thread::scope(|scope| {
         let mut started = Vec::new();
         while let Some(part) = parts.next() {
-            let thread = parts.peek().and_then(|_| spawn_scoped(scope, name, move || work(part)).ok());
+            let thread =
+                parts.peek().and_then(|_| spawn_scoped(scope, name, move || work(part)).ok());
             started.push(thread.ok_or(part));
         }
         // Its own first, as the others work meanwhile.
@@ -109,8 +114,8 @@ fn allowed(limits: &[String]) -> String {
 
 /// The limit of processes and threads that is reached, else those that may be.
 fn limits() -> Vec<String> {
-    let of_group =
-        of_control_group().map(|max| format!("{max} processes and threads in its control group (pids.max)"));
+    let of_group = of_control_group()
+        .map(|max| format!("{max} processes and threads in its control group (pids.max)"));
     let Some(full) = of_group else {
         return of_process(&std::fs::read_to_string("/proc/self/limits").unwrap_or_default());
     };
@@ -189,7 +194,9 @@ mod tests {
         assert_eq!(refusal.to_string(), text);
         refusal.limits.clear();
         assert!(
-            refusal.to_string().ends_with("; this machine allows no more processes and threads: end some")
+            refusal
+                .to_string()
+                .ends_with("; this machine allows no more processes and threads: end some")
         );
         assert_eq!(Refusal::of_process("ssh", &io::Error::from(io::ErrorKind::NotFound)), None);
         assert!(Refusal::of_process("ssh", &error).is_some());
@@ -200,7 +207,10 @@ mod tests {
         let both = "Max processes  7  9  processes\nMax address space  2048  4096  bytes\n";
         assert_eq!(of_process(both).len(), 2);
         assert_eq!(of_process(both)[1], "2 KiB of address space (ulimit -v)");
-        assert_eq!(of_process("Max processes  unlimited  unlimited  processes\n"), Vec::<String>::new());
+        assert_eq!(
+            of_process("Max processes  unlimited  unlimited  processes\n"),
+            Vec::<String>::new()
+        );
         assert_eq!(folder_of("8:pids:/a/b"), Some(("/sys/fs/cgroup/pids", "a/b".to_owned())));
         assert_eq!(folder_of("0::/a"), Some(("/sys/fs/cgroup", "a".to_owned())));
         assert_eq!(folder_of("4:memory:/a"), None);
@@ -212,7 +222,8 @@ mod tests {
             let squares = map("squares", 0..count, |part| part * part);
             assert_eq!(squares, (0..count).map(|part| part * part).collect::<Vec<_>>());
         }
-        let payload = panic::catch_unwind(|| map("panics", 0..3, |part| assert!(part != 1, "planned")));
+        let payload =
+            panic::catch_unwind(|| map("panics", 0..3, |part| assert!(part != 1, "planned")));
         assert_eq!(payload.expect_err("it goes on").downcast_ref::<&str>(), Some(&"planned"));
     }
 

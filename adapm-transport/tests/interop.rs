@@ -71,7 +71,8 @@ fn links_of_all_kinds_go_on_after_cuts() {
         route
     });
     let cuts = |kind: Kind| -> u64 {
-        let counts = proxies.iter().filter(|(dialed, _)| *dialed == kind).map(|(_, proxy)| proxy.counts());
+        let counts =
+            proxies.iter().filter(|(dialed, _)| *dialed == kind).map(|(_, proxy)| proxy.counts());
         counts.map(|counts| counts.resets + counts.ends).sum()
     };
     // The largest frames do not get through a connection that will be cut, so there will be that many.
@@ -134,11 +135,15 @@ fn run(ends: Vec<Net>, frames: u64, watch: impl Fn() -> bool) -> Vec<Tally> {
         assert!(!silence.is_too_long(()), "what is watched for does not come");
         thread::park_timeout(TURN);
     }
-    let tallies: Vec<Tally> = threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
+    let tallies: Vec<Tally> =
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
     for to in 0..NODES {
         for from in 0..NODES {
             let (there, here) = (&tallies[from], &tallies[to]);
-            assert_eq!((there.sent[to], there.sent_sum[to]), (here.received[from], here.received_sum[from]));
+            assert_eq!(
+                (there.sent[to], there.sent_sum[to]),
+                (here.received[from], here.received_sum[from])
+            );
         }
     }
     tallies
@@ -179,7 +184,8 @@ impl Party {
             );
             let all_sent = self.send_some(frames);
             self.receive();
-            let received = self.tally.received.iter().filter(|received| **received == frames).count();
+            let received =
+                self.tally.received.iter().filter(|received| **received == frames).count();
             if all_sent && received == NODES - 1 && !std::mem::replace(&mut is_done, true) {
                 done.fetch_add(1, Ordering::SeqCst);
             }
@@ -212,7 +218,8 @@ impl Party {
 
     /// A frame that tells its number, with integers of which both sides keep the sum.
     fn frame(&mut self, to: usize) -> Frame {
-        let mut frame = Frame { head: self.tally.sent[to].to_le_bytes().to_vec(), ..Frame::default() };
+        let mut frame =
+            Frame { head: self.tally.sent[to].to_le_bytes().to_vec(), ..Frame::default() };
         let len = match self.rng.within(0..50) {
             0 => self.rng.within(0..100_000),
             1..10 => 0,

@@ -12,7 +12,8 @@ use adapm_verify::silence::Silence;
 
 #[test]
 fn links_run_on_the_runtime_that_was_lent() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("the system has threads");
     assert_eq!(lend(runtime.handle().clone()), Ok(()));
     assert_eq!(lend(runtime.handle().clone()), Err(AlreadyLent));

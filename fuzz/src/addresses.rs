@@ -31,8 +31,16 @@ pub fn addresses(bytes: &[u8]) -> bool {
     match &parsed {
         Ok(address) => {
             let again = address.to_string();
-            assert_eq!(again.parse::<Address>().as_ref(), Ok(address), "{again} is read as it is written");
-            assert_eq!(address.kind().scheme().parse(), Ok(address.kind()), "a scheme names its kind");
+            assert_eq!(
+                again.parse::<Address>().as_ref(),
+                Ok(address),
+                "{again} is read as it is written"
+            );
+            assert_eq!(
+                address.kind().scheme().parse(),
+                Ok(address.kind()),
+                "a scheme names its kind"
+            );
         }
         Err(error) => one_line(&error.to_string()),
     }
@@ -42,12 +50,19 @@ pub fn addresses(bytes: &[u8]) -> bool {
     }
     let met = rendezvous(&text);
     if let Some(address) = met {
-        assert_eq!(rendezvous(&format!("{address}\n")), met, "a rendezvous is read as it is written");
+        assert_eq!(
+            rendezvous(&format!("{address}\n")),
+            met,
+            "a rendezvous is read as it is written"
+        );
         assert!(host_and_port(&address.to_string()).is_ok(), "{address} is a host and a port");
     }
     parsed.is_ok() || reached.is_ok() || met.is_some()
 }
 
 fn one_line(error: &str) {
-    assert!(!error.contains(char::is_control), "an error is one line without control characters: {error:?}");
+    assert!(
+        !error.contains(char::is_control),
+        "an error is one line without control characters: {error:?}"
+    );
 }

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use adapm_tasks::kge::ModelKind;
 use adapm_tasks::run::CheckpointError;
 use adapm_tasks::testing::{
-    checkpoint_bytes, checkpoint_of, factors_bytes, factors_of, graph_of, read_checkpoint, read_factors,
-    read_word_vectors, vocabulary_of, word_vectors_bytes, word_vectors_of,
+    checkpoint_bytes, checkpoint_of, factors_bytes, factors_of, graph_of, read_checkpoint,
+    read_factors, read_word_vectors, vocabulary_of, word_vectors_bytes, word_vectors_of,
 };
 use adapm_verify::arb::Choices;
 
@@ -32,7 +32,11 @@ pub fn checkpoint(bytes: &[u8]) -> bool {
 }
 
 /// Whether the reader of a task takes the file; checks that it is then written as it was read.
-fn is_sound<C: Debug>(file: &[u8], read: Result<C, CheckpointError>, bytes_of: fn(&C) -> Vec<u8>) -> bool {
+fn is_sound<C: Debug>(
+    file: &[u8],
+    read: Result<C, CheckpointError>,
+    bytes_of: fn(&C) -> Vec<u8>,
+) -> bool {
     match read {
         Ok(checkpoint) => {
             assert_eq!(bytes_of(&checkpoint), file, "a checkpoint is written as it was read");
@@ -40,7 +44,10 @@ fn is_sound<C: Debug>(file: &[u8], read: Result<C, CheckpointError>, bytes_of: f
             true
         }
         Err(error) => {
-            assert!(!error.to_string().contains(char::is_control), "an error is one line: {error:?}");
+            assert!(
+                !error.to_string().contains(char::is_control),
+                "an error is one line: {error:?}"
+            );
             false
         }
     }
@@ -85,15 +92,20 @@ fn sound() -> &'static [Vec<u8>] {
     static SOUND: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     SOUND.get_or_init(|| {
         let graph = graph_of(&[("train.txt", b"a r b\nb s c\n")]).expect("a small graph");
-        let forms =
-            [(ModelKind::Complex, 2, false), (ModelKind::Complex, 4, true), (ModelKind::Rescal, 2, false)];
+        let forms = [
+            (ModelKind::Complex, 2, false),
+            (ModelKind::Complex, 4, true),
+            (ModelKind::Rescal, 2, false),
+        ];
         let mut files: Vec<_> = forms
             .into_iter()
             .map(|(kind, dim, reciprocal)| {
                 checkpoint_bytes(&checkpoint_of(&graph, kind, dim, reciprocal, 0.5))
             })
             .collect();
-        files.extend([&[][..], &[3, u64::MAX]].map(|ids| factors_bytes(&factors_of(ids, 3, 2, 0.5))));
+        files.extend(
+            [&[][..], &[3, u64::MAX]].map(|ids| factors_bytes(&factors_of(ids, 3, 2, 0.5))),
+        );
         let words = vocabulary_of(b"a 2\nb 1\n\xff 1\n", 1).expect("a small vocabulary");
         files.push(word_vectors_bytes(&word_vectors_of(&words, 2, 0.5)));
         files
@@ -103,9 +115,9 @@ fn sound() -> &'static [Vec<u8>] {
 /// Makes the checksum, the last eight bytes, right (FNV-1a over all bytes before).
 fn sum_up(file: &mut [u8]) {
     let Some((content, sum)) = file.split_last_chunk_mut::<8>() else { return };
-    let fnv = content
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let fnv = content.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     *sum = fnv.to_le_bytes();
 }
 

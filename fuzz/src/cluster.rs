@@ -53,7 +53,8 @@ fn describe(bytes: &[u8], setup: &Setup) -> String {
     let mut choices = Choices::from_bytes(bytes);
     let _shape = choices.below(SHAPES);
     let system = system(&mut choices).map_or("a random policy", System::name);
-    let homes: Vec<String> = setup.keys().map(|key| format!("{key} home {}", setup.home(key))).collect();
+    let homes: Vec<String> =
+        setup.keys().map(|key| format!("{key} home {}", setup.home(key))).collect();
     format!(
         "nodes {}, workers {}, system {system}, caches {}, blocks of {} B, {} granted and {} asked for at a time, {} parked at most; {}",
         setup.nodes,
@@ -84,8 +85,9 @@ fn setup(choices: &mut Choices<'_>) -> Setup {
     let mut setup = Setup::new(system.unwrap_or_default(), nodes, workers, KEYS);
     if system.is_none() {
         let seed = choices.below(256);
-        setup.policy =
-            Arc::new(move |node| Box::new(RandomPolicy::new(seed ^ u64::from(node.0))) as SystemPolicy);
+        setup.policy = Arc::new(move |node| {
+            Box::new(RandomPolicy::new(seed ^ u64::from(node.0))) as SystemPolicy
+        });
         (setup.adaptive, setup.sequential) = (false, false);
     }
     setup.losses = (shape >> 2 & 1) as usize;

@@ -18,7 +18,11 @@ pub fn decode(bytes: &[u8]) -> bool {
     let message = match wire::decode(&mut frame) {
         Ok(message) => message,
         Err(error) => {
-            assert_eq!((&frame.head, &frame.values), (&head, &values), "a frame is unchanged on {error}");
+            assert_eq!(
+                (&frame.head, &frame.values),
+                (&head, &values),
+                "a frame is unchanged on {error}"
+            );
             return false;
         }
     };
@@ -55,7 +59,8 @@ fn encoded(message: &Message) -> Frame {
 
 /// Measures the message against layouts that fit most, some and none of its keys.
 fn measure(message: &Message) {
-    let layouts = [Layout::dense(&[(1_000, 2)]), Layout::sparse(&[(u64::MAX, 1)]), Layout::dense(&[(1, 1)])];
+    let layouts =
+        [Layout::dense(&[(1_000, 2)]), Layout::sparse(&[(u64::MAX, 1)]), Layout::dense(&[(1, 1)])];
     for layout in layouts {
         let layout = layout.expect("the layout is legal");
         for (nodes, channels) in [(3, 1), (1, 4)] {

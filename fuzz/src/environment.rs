@@ -32,15 +32,21 @@ pub fn environment(bytes: &[u8]) -> bool {
     // Half of the inputs begin with all variables of one launcher as it sets them.
     if choices.flag() {
         variables.extend(
-            FAMILIES[family].iter().zip(USUALLY[family]).map(|(name, value)| (*name, (*value).to_owned())),
+            FAMILIES[family]
+                .iter()
+                .zip(USUALLY[family])
+                .map(|(name, value)| (*name, (*value).to_owned())),
         );
     }
     for _ in 0..VARIABLES_MAX {
         if choices.is_exhausted() {
             break;
         }
-        let names = FAMILIES
-            [if choices.below(8) == 7 { choices.below(FAMILIES.len() as u64) as usize } else { family }];
+        let names = FAMILIES[if choices.below(8) == 7 {
+            choices.below(FAMILIES.len() as u64) as usize
+        } else {
+            family
+        }];
         let name = names[choices.below(names.len() as u64) as usize];
         let value = value(&mut choices);
         // A launcher's own value stays now and then, so that not all is spoiled.
@@ -56,8 +62,9 @@ pub fn environment(bytes: &[u8]) -> bool {
         flags.nodes = choices.flag().then(|| choices.number() as usize);
         flags.rendezvous = choices.flag().then(|| text(&mut choices));
     }
-    let variable =
-        |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+    let variable = |name: &str| {
+        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+    };
     match place(&flags, &Environment::new(&variable, Some("77-1234".to_owned()))) {
         Ok(Placement::Alone) => false,
         Ok(Placement::Among(position)) => {
@@ -65,7 +72,10 @@ pub fn environment(bytes: &[u8]) -> bool {
             assert!(node < nodes && (2..=NODES_MAX).contains(&nodes), "node {node} of {nodes}");
             if let Rendezvous::Address(address) = &position.rendezvous.value {
                 let (host, port) = address.rsplit_once(':').expect("an address has a port");
-                assert!(!host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0), "{address}");
+                assert!(
+                    !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0),
+                    "{address}"
+                );
             }
             true
         }
@@ -117,7 +127,14 @@ const USUAL: [&str; 8] =
 /// The variables of each launcher.
 const FAMILIES: [&[&str]; 6] = [
     &["ADAPM_NODE", "ADAPM_NODES", "ADAPM_RENDEZVOUS", "ADAPM_JOB"],
-    &["RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"],
+    &[
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "TORCHELASTIC_RUN_ID",
+    ],
     &[
         "SLURM_STEP_ID",
         "SLURM_STEPID",

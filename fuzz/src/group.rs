@@ -38,13 +38,20 @@ pub fn group(bytes: &[u8]) -> bool {
                 control.hear(from, frame(begun, &mut choices))
             }
         };
-        assert!(control.waiting_max() <= WAITING_MAX, "{} messages wait for a peer", control.waiting_max());
+        assert!(
+            control.waiting_max() <= WAITING_MAX,
+            "{} messages wait for a peer",
+            control.waiting_max()
+        );
         if let Some(parts) = control.take_outcome() {
             assert!(parts.is_empty() || parts.len() == nodes, "a part for each node, or none");
             (is_deep, is_busy) = (true, false);
         }
         for error in result.err().into_iter().chain(control.failure()) {
-            assert!(!error.to_string().contains(char::is_control), "an error is one line: {error:?}");
+            assert!(
+                !error.to_string().contains(char::is_control),
+                "an error is one line: {error:?}"
+            );
             is_deep = true;
         }
         if control.failure().is_some() {

@@ -10,7 +10,9 @@ use std::sync::OnceLock;
 
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
-use adapm_transport::net::hello::{Ending, GREETING_BYTES_MAX, Identity, Incarnation, Message, Met, Refusal};
+use adapm_transport::net::hello::{
+    Ending, GREETING_BYTES_MAX, Identity, Incarnation, Message, Met, Refusal,
+};
 use adapm_transport::net::noise::{LinkSecret, Recordings};
 use adapm_transport::net::packet::{
     CLEAR_BYTES, Draft, Greeting, HEADER_BYTES, Incoming, PacketReader, Spares, finish,
@@ -121,7 +123,8 @@ impl Scene {
         if choices.below(16) == 15 {
             let at = choices.below(packet.len() as u64) as usize;
             packet[at] ^= 1 << choices.below(8);
-            if let Some(clear) = packet.first_chunk_mut::<CLEAR_BYTES>().filter(|_| choices.flag()) {
+            if let Some(clear) = packet.first_chunk_mut::<CLEAR_BYTES>().filter(|_| choices.flag())
+            {
                 finish(clear);
             }
         }
@@ -133,7 +136,8 @@ impl Scene {
             return next;
         }
         let last = self.pool.last().cloned().expect("there was an earlier handshake");
-        let known = self.link.as_ref().filter(|(_, is_known)| *is_known).map(|(link, _)| link.clone());
+        let known =
+            self.link.as_ref().filter(|(_, is_known)| *is_known).map(|(link, _)| link.clone());
         let Some(packet) = packet_of(&last) else { return last };
         match self.book.hear(packet, &mut Recordings::default()) {
             Heard::Say(bytes) => bytes,
@@ -149,7 +153,13 @@ impl Scene {
 
     /// A packet with parts of two others, under a checksum that is right or keys that the stranger has.
     fn patched(&mut self, choices: &mut Choices<'_>) -> Vec<u8> {
-        let kinds = [Greeting::Open, Greeting::Opened, Greeting::Hello, Greeting::Welcome, Greeting::Refuse];
+        let kinds = [
+            Greeting::Open,
+            Greeting::Opened,
+            Greeting::Hello,
+            Greeting::Welcome,
+            Greeting::Refuse,
+        ];
         let mut bytes = Vec::new();
         for _ in 0..choices.below(3) {
             let part = &self.pool[choices.below(self.pool.len() as u64) as usize];
@@ -199,7 +209,8 @@ impl Scene {
                 (self.is_deep, self.is_over) = (true, true);
             }
             Heard::Ended(Ending::Ours { refusal, .. }) => {
-                let tells = matches!(refusal, Refusal::Token(_) | Refusal::Malformed | Refusal::Repeated);
+                let tells =
+                    matches!(refusal, Refusal::Token(_) | Refusal::Malformed | Refusal::Repeated);
                 assert!(tells || !self.is_guarded, "a stranger is told {refusal:?}");
                 self.end(refusal);
             }
@@ -217,7 +228,10 @@ impl Scene {
     }
 
     fn end(&mut self, refusal: Refusal) {
-        assert!(!refusal.to_string().contains(char::is_control), "a refusal is one line: {refusal:?}");
+        assert!(
+            !refusal.to_string().contains(char::is_control),
+            "a refusal is one line: {refusal:?}"
+        );
         self.is_over = true;
         self.is_deep |= self.said > 1;
     }
@@ -231,7 +245,8 @@ impl Scene {
         };
         assert!(may, "the victim has met {met:?}");
         let claims = |link: &LinkSecret| met.claim.as_ref().is_some_and(|claim| claim.knows(link));
-        let is_stolen = self.link.as_ref().is_some_and(|(link, is_known)| !is_known && claims(link));
+        let is_stolen =
+            self.link.as_ref().is_some_and(|(link, is_known)| !is_known && claims(link));
         assert!(!is_stolen, "a link is taken over without its secret");
     }
 }
@@ -246,8 +261,10 @@ fn earlier() -> &'static Earlier {
     static EARLIER: OnceLock<Earlier> = OnceLock::new();
     EARLIER.get_or_init(|| {
         let (said, _, met) = meeting();
-        let link =
-            met.claim.and_then(|claim| claim.begins().cloned()).expect("they have met for the first time");
+        let link = met
+            .claim
+            .and_then(|claim| claim.begins().cloned())
+            .expect("they have met for the first time");
         Earlier { said, link }
     })
 }
@@ -259,7 +276,8 @@ pub(crate) fn shaken_hands() -> [Speaker; 2] {
 
 fn meeting() -> (Vec<Vec<u8>>, [Speaker; 2], Met) {
     let to = (VICTIM, None, None);
-    let (mut dialing, open) = Speaker::dial(identity(NodeId(2)), Some(&token(1)), to, Seq(0), [0x88; 32]);
+    let (mut dialing, open) =
+        Speaker::dial(identity(NodeId(2)), Some(&token(1)), to, Seq(0), [0x88; 32]);
     let mut listening = Speaker::listen(identity(VICTIM), Some(token(1)), [0x99; 32]);
     let mut recordings = Recordings::default();
     let mut hear = |speaker: &mut Speaker, bytes: &[u8]| {

@@ -37,7 +37,10 @@ pub fn inputs(bytes: &[u8]) -> bool {
     while !choices.is_exhausted() {
         play.step(&mut choices);
         let waiting = &play.unfinished;
-        assert!(!play.bereaved || waiting.is_empty(), "after a loss nothing waits, but {waiting:?} does");
+        assert!(
+            !play.bereaved || waiting.is_empty(),
+            "after a loss nothing waits, but {waiting:?} does"
+        );
     }
     play.taken > 0
 }
@@ -114,8 +117,14 @@ impl Play {
         config.grants_max = 2;
         config.unresponsive_nanos = Some(6_000_000);
         let initial = Arc::new(|key: Key, value: &mut [i64]| value.fill(key.0 as i64));
-        let node = Engine::new(config, layout.clone(), Arc::clone(&store), system.policy(WORKERS), initial)
-            .expect("the configuration is legal");
+        let node = Engine::new(
+            config,
+            layout.clone(),
+            Arc::clone(&store),
+            system.policy(WORKERS),
+            initial,
+        )
+        .expect("the configuration is legal");
         node.populate();
         Self {
             node: Driver::new(node),
@@ -156,7 +165,11 @@ impl Play {
     }
 
     /// A peer says what `compose` makes up.
-    fn hear(&mut self, choices: &mut Choices<'_>, compose: fn(&Space<'_>, &mut Choices<'_>) -> Message) {
+    fn hear(
+        &mut self,
+        choices: &mut Choices<'_>,
+        compose: fn(&Space<'_>, &mut Choices<'_>) -> Message,
+    ) {
         let message = compose(&space(&self.layout), choices);
         let from = NodeId([1, 1, 1, 2, 2, 2, 0, 3][choices.below(8) as usize]);
         self.hear_from(from, message, choices);
@@ -219,7 +232,12 @@ impl Play {
         let clock = self.clocks.get(worker).copied().unwrap_or(Clock(0));
         let start = clock + choices.below(64);
         let clocks = start..start + choices.below(8);
-        let intent = Intent { worker: WorkerId(worker as u16), id: SignalId(choices.below(3)), keys, clocks };
+        let intent = Intent {
+            worker: WorkerId(worker as u16),
+            id: SignalId(choices.below(3)),
+            keys,
+            clocks,
+        };
         if choices.below(16) == 0 {
             self.feed(Input::TakeBack(intent));
         } else if self.feed(Input::Intent(intent.clone())) {
@@ -229,7 +247,11 @@ impl Play {
 
     fn pass_time(&mut self, choices: &mut Choices<'_>) {
         for clock in &mut self.clocks {
-            *clock = if choices.below(256) == 255 { Clock::INFINITY } else { *clock + choices.below(16) };
+            *clock = if choices.below(256) == 255 {
+                Clock::INFINITY
+            } else {
+                *clock + choices.below(16)
+            };
         }
         self.now = self.now.plus_nanos(choices.below(1 << 24));
         let clocks = self.clocks;
@@ -262,7 +284,11 @@ impl Play {
                 matches!(error, InputError::Peer(_)),
                 "the error blames the wrong side: {error}"
             );
-            assert!(self.around.said.is_silent(), "an error says nothing to anybody: {:?}", self.around.said);
+            assert!(
+                self.around.said.is_silent(),
+                "an error says nothing to anybody: {:?}",
+                self.around.said
+            );
         }
         self.take_said();
         self.taken += u32::from(is_message && verdict.is_ok());
@@ -273,7 +299,11 @@ impl Play {
         let Recorder { sent, events, .. } = self.around.take_said();
         for (to, message) in sent {
             assert!(to != SELF && to.index() < NODES, "a message to {to}");
-            assert_eq!(self.measure(&message), Ok(()), "a message that no receiver takes: {message:?}");
+            assert_eq!(
+                self.measure(&message),
+                Ok(()),
+                "a message that no receiver takes: {message:?}"
+            );
             self.heard.push((to, message));
         }
         for event in events {
@@ -290,7 +320,8 @@ impl Play {
     fn snapshot(&self) -> Snapshot {
         let keys = (0..self.layout.keys().end.0).map(|key| {
             let key = Key(key);
-            let values = self.store.with_slot(key, |slot| (slot.value.to_vec(), slot.delta.to_vec()));
+            let values =
+                self.store.with_slot(key, |slot| (slot.value.to_vec(), slot.delta.to_vec()));
             (self.node.engine().inspect(key), values.0, values.1)
         });
         Snapshot {

@@ -83,7 +83,8 @@ fn step(pair: &mut Pair, choices: &mut Choices<'_>) -> Result<(), Broken> {
                 4 => Lie::BehindBye,
                 _ => Lie::Farewell,
             };
-            let kind = [Kind::Data, Kind::Bye, Kind::Ack, Kind::Heartbeat][choices.below(4) as usize];
+            let kind =
+                [Kind::Data, Kind::Bye, Kind::Ack, Kind::Heartbeat][choices.below(4) as usize];
             pair.lie(end, kind, lie)?;
         }
     }

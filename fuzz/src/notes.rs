@@ -25,20 +25,32 @@ pub fn notes(bytes: &[u8]) -> bool {
         3..6 => {
             let (workers, triples) = (1 + choices.below(2) as usize, choices.below(8) as usize);
             conclude(&liars, workers, triples).map(|(_, stats, metrics)| {
-                assert!((0.0..=1.0).contains(&stats.local_share()), "a share of {}", stats.local_share());
-                assert!((0.0..=1.0).contains(&metrics.mrr), "a mean reciprocal rank of {}", metrics.mrr);
+                assert!(
+                    (0.0..=1.0).contains(&stats.local_share()),
+                    "a share of {}",
+                    stats.local_share()
+                );
+                assert!(
+                    (0.0..=1.0).contains(&metrics.mrr),
+                    "a mean reciprocal rank of {}",
+                    metrics.mrr
+                );
                 assert!(metrics.mrr_pessimistic <= metrics.mrr_optimistic, "ties are won or lost");
             })
         }
         6 => gather(&liars, graph(), 2).map(|gathered| {
             assert_eq!(gathered.is_some(), node == 0, "node 0 alone gets the parameters");
         }),
-        _ => exchange::workers_for_all(&liars).map(|workers| assert!(workers > 0, "a node has a worker")),
+        _ => exchange::workers_for_all(&liars)
+            .map(|workers| assert!(workers > 0, "a node has a worker")),
     };
     match outcome {
         Ok(()) => true,
         Err(error) => {
-            assert!(!error.to_string().contains(char::is_control), "an error is one line: {error:?}");
+            assert!(
+                !error.to_string().contains(char::is_control),
+                "an error is one line: {error:?}"
+            );
             !matches!(error, TaskError::Unintelligible { .. })
         }
     }

@@ -94,8 +94,13 @@ fn write(
 /// The same packet as a pipe delivers it that keeps messages apart.
 fn of_parts(header: &[u8], frame: Frame, limit: usize, choices: &mut Choices<'_>) {
     let fits = frame.len() <= limit;
-    let read = |header: &[u8]| Incoming::of_parts(header, frame.clone(), limit).and_then(Incoming::check);
-    assert_eq!(read(header).is_ok(), fits, "a sound packet within the limit is taken, and no other");
+    let read =
+        |header: &[u8]| Incoming::of_parts(header, frame.clone(), limit).and_then(Incoming::check);
+    assert_eq!(
+        read(header).is_ok(),
+        fits,
+        "a sound packet within the limit is taken, and no other"
+    );
     let mut header = header.to_vec();
     match choices.below(4) {
         0 => header.truncate(choices.below(header.len() as u64) as usize),
@@ -121,9 +126,15 @@ fn kind(choices: &mut Choices<'_>) -> Kind {
 }
 
 fn frame(head: usize, values: usize, seed: u8) -> Frame {
-    let mut frame = Frame { head: (0..head).map(|at| at as u8 ^ seed).collect(), ..Frame::default() };
+    let mut frame =
+        Frame { head: (0..head).map(|at| at as u8 ^ seed).collect(), ..Frame::default() };
     frame.values.resize(values);
-    frame.values.bytes_mut().iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 3) as u8 ^ seed);
+    frame
+        .values
+        .bytes_mut()
+        .iter_mut()
+        .enumerate()
+        .for_each(|(at, byte)| *byte = (at / 3) as u8 ^ seed);
     frame
 }
 
@@ -144,7 +155,8 @@ fn read(stream: &[u8], cuts: Vec<usize>, limit: usize, trusts: bool) -> (Vec<Inc
             }
             Ok(None) => {}
             Err(fault) => {
-                if let (Fault::Oversize { bytes, limit: told }, true) = (fault, reader.is_within()) {
+                if let (Fault::Oversize { bytes, limit: told }, true) = (fault, reader.is_within())
+                {
                     assert!(bytes > told as u64, "a packet that fits is not refused");
                 }
                 assert!(!fault.to_string().contains('\n'), "an error is one line");

@@ -3,8 +3,8 @@
 
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{
-    Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Residence, Retry, SyncRequest,
-    SyncResponse,
+    Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Residence, Retry,
+    SyncRequest, SyncResponse,
 };
 use adapm_core::{Counter, Key, NodeId, Ticket, Version};
 use adapm_verify::arb::{Choices, Space};
@@ -32,7 +32,11 @@ pub(crate) fn unasked(space: &Space<'_>, choices: &mut Choices<'_>) -> Message {
 }
 
 /// The answer to `message`, each entry as the choices have it; none if it wants none. The value block is still empty.
-pub(crate) fn answer(message: Message, space: &Space<'_>, choices: &mut Choices<'_>) -> Option<Message> {
+pub(crate) fn answer(
+    message: Message,
+    space: &Space<'_>,
+    choices: &mut Choices<'_>,
+) -> Option<Message> {
     let body = match *message.body {
         Body::SyncRequest(request) => Body::SyncResponse(response(&request, space, choices)),
         Body::Operation(operation) => Body::Answer(done(operation)),
@@ -60,7 +64,8 @@ fn request(space: &Space<'_>, choices: &mut Choices<'_>) -> SyncRequest {
 /// Grants for all that was asked, and refreshes or hand-overs of keys that the receiver may hold.
 fn response(request: &SyncRequest, space: &Space<'_>, choices: &mut Choices<'_>) -> SyncResponse {
     let grants = grants(&[&request.intents, &request.localizes], choices);
-    let mut response = SyncResponse { grants, more: choices.below(4) == 3, ..SyncResponse::default() };
+    let mut response =
+        SyncResponse { grants, more: choices.below(4) == 3, ..SyncResponse::default() };
     let free = |key: &Key| response.grants.at.keys.binary_search(key).is_err();
     let held: Vec<Key> = few(space, choices).iter().copied().filter(free).collect();
     if choices.flag() {
@@ -86,7 +91,8 @@ fn grants(lists: &[&Asked], choices: &mut Choices<'_>) -> Grants {
     asked.dedup_by_key(|(key, _)| *key);
     let mut grants = Grants::default();
     for (key, counter) in asked {
-        let kind = [GrantKind::Replica, GrantKind::Owner, GrantKind::Remote][choices.below(3) as usize];
+        let kind =
+            [GrantKind::Replica, GrantKind::Owner, GrantKind::Remote][choices.below(3) as usize];
         grants.at.push(key, Counter(counter.0 + choices.below(3)));
         grants.kinds.push(kind);
         grants.versions.push(Version(choices.below(8)));
@@ -97,8 +103,11 @@ fn grants(lists: &[&Asked], choices: &mut Choices<'_>) -> Grants {
 /// Grants for all that was passed on, with its tickets.
 fn proven(forward: &Forward, choices: &mut Choices<'_>) -> Grants {
     let mut grants = grants(&[&forward.intents, &forward.localizes], choices);
-    let asked = || forward.intents.keys.iter().chain(forward.localizes.keys.iter()).zip(&forward.tickets);
-    let of = |key: &Key| asked().find(|(each, _)| *each == key).map_or(Ticket::NONE, |(_, ticket)| *ticket);
+    let asked =
+        || forward.intents.keys.iter().chain(forward.localizes.keys.iter()).zip(&forward.tickets);
+    let of = |key: &Key| {
+        asked().find(|(each, _)| *each == key).map_or(Ticket::NONE, |(_, ticket)| *ticket)
+    };
     grants.tickets = grants.at.keys.iter().map(of).collect();
     grants
 }

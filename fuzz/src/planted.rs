@@ -26,7 +26,8 @@ pub(crate) fn session() -> Option<LinkBug> {
 fn named<B: Copy + Debug>(bugs: &[B]) -> Option<B> {
     let name = env::var(VARIABLE).ok()?;
     let is_any = |bug: &dyn Debug| format!("{bug:?}") == name;
-    let known = Bug::ALL.iter().any(|bug| is_any(bug)) || LinkBug::ALL.iter().any(|bug| is_any(bug));
+    let known =
+        Bug::ALL.iter().any(|bug| is_any(bug)) || LinkBug::ALL.iter().any(|bug| is_any(bug));
     assert!(known, "{VARIABLE}={name} is no bug; those of the protocol are {:?}", Bug::ALL);
     bugs.iter().copied().find(|bug| is_any(bug))
 }

@@ -17,7 +17,10 @@ pub fn ratings(bytes: &[u8]) -> bool {
             !ratings.is_empty()
         }
         Err(error) => {
-            assert!(!error.to_string().contains(char::is_control), "an error is one line: {error:?}");
+            assert!(
+                !error.to_string().contains(char::is_control),
+                "an error is one line: {error:?}"
+            );
             let (line, column) = match &error {
                 DataError::Malformed { line, column, .. } => (line, column),
                 DataError::UnknownColumns { line, .. } => (line, &1),

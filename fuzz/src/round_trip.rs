@@ -17,7 +17,8 @@ const MESSAGES_MAX: usize = 16;
 /// Sends the messages that `bytes` choose to and fro; true if one had a value.
 pub fn round_trip(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
-    let layouts = [Layout::dense(&[(40, 1), (9, 3)]), Layout::sparse(&[(1_000, 3), (u64::MAX - 1_000, 1)])];
+    let layouts =
+        [Layout::dense(&[(40, 1), (9, 3)]), Layout::sparse(&[(1_000, 3), (u64::MAX - 1_000, 1)])];
     let layouts = layouts.map(|layout| layout.expect("the layout is legal"));
     let (mut there, mut here) = (Frame::default(), Frame::default());
     let mut has_value = false;

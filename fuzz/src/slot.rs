@@ -67,7 +67,8 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let copy = || Copy { word: Word::EMPTY, version: Version(0), value: [0; LEN], delta: [0; LEN] };
+        let copy =
+            || Copy { word: Word::EMPTY, version: Version(0), value: [0; LEN], delta: [0; LEN] };
         let mut copies = [copy(), copy()];
         copies[0].slot().found();
         Self { copies, owner: 0, relocations: 0, main: 0, held: None, pushed: 0, exchanges: 0 }
@@ -112,7 +113,10 @@ impl Pair {
         match expected {
             Some(expected) => assert_eq!(pushed, expected, "a push at n{at}"),
             None => {
-                assert!(self.copies[at].word.is_dirty(), "a push into a watched main copy leaves it dirty")
+                assert!(
+                    self.copies[at].word.is_dirty(),
+                    "a push into a watched main copy leaves it dirty"
+                )
             }
         }
         self.pushed += amount;
@@ -201,7 +205,11 @@ impl Pair {
         let mut delta = [0; LEN];
         self.other().take_delta(&mut delta);
         let held = self.held.as_mut().expect("the other copy is a replica");
-        assert_eq!(delta, [held.pending, -held.pending], "the delta is what was pushed since the last one");
+        assert_eq!(
+            delta,
+            [held.pending, -held.pending],
+            "the delta is what was pushed since the last one"
+        );
         self.main += held.pending;
         held.received += held.pending;
         held.pending = 0;
@@ -222,7 +230,11 @@ impl Pair {
         assert_eq!(owner.state(), State::Main, "there is one owner");
         assert_ne!(other.state(), State::Main, "there is one owner");
         assert_eq!(owner.value, [self.main, -self.main], "the main copy holds what reached it");
-        assert_eq!(owner.word.counter(), Counter(self.relocations), "the main copy counts its relocations");
+        assert_eq!(
+            owner.word.counter(),
+            Counter(self.relocations),
+            "the main copy counts its relocations"
+        );
         assert_eq!(
             owner.word.is_watched(),
             self.held.is_some(),

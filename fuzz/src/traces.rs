@@ -22,11 +22,17 @@ pub fn traces(bytes: &[u8]) -> bool {
     let is_of_something = traces.iter().any(|trace| !trace.events().is_empty());
     for trace in &traces {
         check(trace);
-        assert_eq!(read(written(trace).as_bytes()).as_ref(), Some(trace), "a trace is read as it is written");
+        assert_eq!(
+            read(written(trace).as_bytes()).as_ref(),
+            Some(trace),
+            "a trace is read as it is written"
+        );
     }
     match Trace::merge(traces) {
         Ok(whole) => check(&whole),
-        Err(error) => assert!(!error.to_string().contains(char::is_control), "an error is one line"),
+        Err(error) => {
+            assert!(!error.to_string().contains(char::is_control), "an error is one line")
+        }
     }
     is_of_something
 }
@@ -66,7 +72,8 @@ fn change(file: &mut Vec<u8>, choices: &mut Choices<'_>) {
             3 if at < file.len() => file[at] = choices.below(256) as u8,
             // A line comes twice.
             4 if at < file.len() => {
-                let line = file[at..].split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+                let line =
+                    file[at..].split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
                 let line = line.to_vec();
                 file.splice(at..at, line);
             }
@@ -79,8 +86,13 @@ fn read(file: &[u8]) -> Option<Trace> {
     match Trace::read(file) {
         Ok(trace) => Some(trace),
         Err(error) => {
-            assert!(!error.to_string().contains(char::is_control), "an error is one line: {error:?}");
-            let TraceError::Line { line, .. } = error else { panic!("memory can be read: {error}") };
+            assert!(
+                !error.to_string().contains(char::is_control),
+                "an error is one line: {error:?}"
+            );
+            let TraceError::Line { line, .. } = error else {
+                panic!("memory can be read: {error}")
+            };
             // An unfinished line, and what is missing at the end, count as one more.
             let lines = file.iter().filter(|byte| **byte == b'\n').count() as u64;
             assert!((1..=lines + 1).contains(&line), "{error}: there is no such line");
@@ -94,7 +106,8 @@ fn check(trace: &Trace) {
     let nodes = trace.nodes();
     assert!(trace.parts().is_sorted() && trace.parts().iter().all(|part| part.index() < nodes));
     assert!(
-        trace.events().is_sorted_by_key(|event| event.at) && trace.marks().is_sorted_by_key(|mark| mark.at)
+        trace.events().is_sorted_by_key(|event| event.at)
+            && trace.marks().is_sorted_by_key(|mark| mark.at)
     );
     let keys: Vec<Key> = trace.keys().iter().map(|(key, _)| *key).collect();
     for event in trace.events() {
@@ -105,7 +118,9 @@ fn check(trace: &Trace) {
         let all = trace.spans(key);
         assert_eq!(all.len(), nodes, "each node has its spans");
         for spans in all {
-            [spans.main, spans.replica, spans.intent].iter().for_each(|spans| check_spans(spans, window));
+            [spans.main, spans.replica, spans.intent]
+                .iter()
+                .for_each(|spans| check_spans(spans, window));
         }
     }
 }
@@ -115,7 +130,10 @@ fn check_spans(spans: &[Span], window: Span) {
     assert!(spans.windows(2).all(|two| two[0].end <= two[1].start), "spans overlap: {spans:?}");
     if window.nanos() > 0 && !spans.is_empty() {
         let columns = shares(spans, window, COLUMNS);
-        assert!(columns.iter().all(|share| (0.0..=1.0 + 1e-9).contains(share)), "{columns:?} of {spans:?}");
+        assert!(
+            columns.iter().all(|share| (0.0..=1.0 + 1e-9).contains(share)),
+            "{columns:?} of {spans:?}"
+        );
     }
 }
 

@@ -19,7 +19,11 @@ pub fn triples(bytes: &[u8]) -> bool {
     let Some((&format, rest)) = bytes.split_first() else { return false };
     let is_lines = format & 4 != 0;
     let file = |file: &[u8]| -> Vec<u8> {
-        if is_lines { file.iter().flat_map(|byte| line(*byte, format)).collect() } else { file.to_vec() }
+        if is_lines {
+            file.iter().flat_map(|byte| line(*byte, format)).collect()
+        } else {
+            file.to_vec()
+        }
     };
     let files: Vec<Vec<u8>> = rest.split(|byte| *byte == 0).map(file).collect();
     let names: &[&str] = match format & 3 {
@@ -41,11 +45,18 @@ pub fn triples(bytes: &[u8]) -> bool {
             true
         }
         Err(error) => {
-            assert!(!error.to_string().contains(char::is_control), "an error is one line: {error:?}");
+            assert!(
+                !error.to_string().contains(char::is_control),
+                "an error is one line: {error:?}"
+            );
             if let DataError::Malformed { path, line, column, .. } = &error {
-                let file = files.iter().find(|(name, _)| path.ends_with(name)).expect("it names the file");
+                let file =
+                    files.iter().find(|(name, _)| path.ends_with(name)).expect("it names the file");
                 let lines = file.1.split(|byte| *byte == b'\n').count() as u64;
-                assert!((1..=lines).contains(line) && *column >= 1, "{error}: there is no such place");
+                assert!(
+                    (1..=lines).contains(line) && *column >= 1,
+                    "{error}: there is no such place"
+                );
             }
             false
         }
@@ -58,7 +69,9 @@ fn line(byte: u8, format: u8) -> Vec<u8> {
     // One format in four has lines that no file may have, here and there.
     let is_odd = format >> 5 == 0 && byte >> 2 == 0x3f;
     let line = match byte >> 6 {
-        _ if is_odd => ["0 0\n", "\t\n", "4294967296\t0\t0\n", "\u{feff}"][usize::from(byte & 3)].to_owned(),
+        _ if is_odd => {
+            ["0 0\n", "\t\n", "4294967296\t0\t0\n", "\u{feff}"][usize::from(byte & 3)].to_owned()
+        }
         0 | 1 => format!("{a}\t{b}\t{c}\n"),
         2 => format!(" {a} {b}  {c}\r\n"),
         _ if format & 8 != 0 => format!("{a}\tname {b}{c}\n"),
@@ -73,12 +86,18 @@ fn check(graph: &Graph) {
     let (entities, relations) = (graph.entities().len() as u32, graph.relations().len() as u32);
     for triple in splits.into_iter().flatten() {
         let Triple { subject, relation, object } = *triple;
-        assert!(subject < entities && object < entities && relation < relations, "{triple:?} has no name");
+        assert!(
+            subject < entities && object < entities && relation < relations,
+            "{triple:?} has no name"
+        );
     }
     let mut train = graph.train().to_vec();
     train.sort_unstable();
     train.dedup();
-    assert!(!train.is_empty() && train.len() == graph.train().len(), "facts to train on are there once");
+    assert!(
+        !train.is_empty() && train.len() == graph.train().len(),
+        "facts to train on are there once"
+    );
     for names in [graph.entities(), graph.relations()] {
         let all = (0..names.len()).filter_map(|index| names.bytes(index));
         assert!(
@@ -114,7 +133,8 @@ fn again(graph: &Graph) {
         .map(|(name, file)| (name, file.as_slice()))
         .collect();
     let again = graph_of(&files).expect("what was read can be written");
-    let rewritten = [again.train(), again.valid(), again.test()].map(|split| self::written(&again, split));
+    let rewritten =
+        [again.train(), again.valid(), again.test()].map(|split| self::written(&again, split));
     assert_eq!(rewritten, written, "a graph is read as it is written");
 }
 

@@ -14,7 +14,11 @@ pub fn vectors(bytes: &[u8]) -> bool {
     match vectors_of(&file, format) {
         Ok(vectors) => {
             let count = vectors.words().len();
-            assert_eq!(vectors.values().len(), count * vectors.dim(), "as many values as the header says");
+            assert_eq!(
+                vectors.values().len(),
+                count * vectors.dim(),
+                "as many values as the header says"
+            );
             assert!(vectors.values().iter().all(|value| value.is_finite()), "values are numbers");
             for format in [Format::Text, Format::Binary] {
                 again(&vectors, format);
@@ -22,7 +26,10 @@ pub fn vectors(bytes: &[u8]) -> bool {
             true
         }
         Err(error) => {
-            assert!(!error.to_string().contains(char::is_control), "an error is one line: {error:?}");
+            assert!(
+                !error.to_string().contains(char::is_control),
+                "an error is one line: {error:?}"
+            );
             false
         }
     }
@@ -31,9 +38,15 @@ pub fn vectors(bytes: &[u8]) -> bool {
 fn again(vectors: &Vectors, format: Format) {
     let written = vectors_bytes(vectors, format);
     let again = vectors_of(&written, format).expect("what was read can be written");
-    let bits = |vectors: &Vectors| vectors.values().iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    let bits = |vectors: &Vectors| {
+        vectors.values().iter().map(|value| value.to_bits()).collect::<Vec<_>>()
+    };
     assert_eq!(bits(&again), bits(vectors), "values are read as they are written, {format}");
-    assert_eq!(vectors_bytes(&again, format), written, "words are read as they are written, {format}");
+    assert_eq!(
+        vectors_bytes(&again, format),
+        written,
+        "words are read as they are written, {format}"
+    );
 }
 
 /// A file whose header is right, mostly: a vector for each piece of `bytes`, a number for each byte.

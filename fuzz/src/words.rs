@@ -4,15 +4,22 @@
 //! The first byte chooses what is read, and whether a byte of the rest is itself or a word. Not here: opening, mapping and
 //! decompressing files.
 
-use adapm_tasks::testing::{pairs_of, questions_of, share_of, text_of, vocabulary_bytes, vocabulary_of};
+use adapm_tasks::testing::{
+    pairs_of, questions_of, share_of, text_of, vocabulary_bytes, vocabulary_of,
+};
 use adapm_tasks::wv::{CorpusError, Vocabulary};
 
 /// Reads the file that `bytes` are; true if it is what it is read as.
 pub fn words(bytes: &[u8]) -> bool {
     let Some((&form, rest)) = bytes.split_first() else { return false };
-    let file = if form & 4 == 0 { rest.iter().flat_map(|byte| word(*byte)).collect() } else { rest.to_vec() };
+    let file = if form & 4 == 0 {
+        rest.iter().flat_map(|byte| word(*byte)).collect()
+    } else {
+        rest.to_vec()
+    };
     let read = match form & 3 {
-        0 => vocabulary_of(&file, u64::from(form >> 3)).map(|vocabulary| check_vocabulary(&vocabulary)),
+        0 => vocabulary_of(&file, u64::from(form >> 3))
+            .map(|vocabulary| check_vocabulary(&vocabulary)),
         1 => questions_of(&file).map(|questions| !questions.is_empty()),
         2 => pairs_of(&file).map(|pairs| !pairs.is_empty()),
         _ => return shares(&file, usize::from(form >> 3) + 1),
@@ -29,7 +36,10 @@ pub fn words(bytes: &[u8]) -> bool {
 
 /// Counts fall, every word is found where it is, and what is written is read again.
 fn check_vocabulary(vocabulary: &Vocabulary) -> bool {
-    assert!(vocabulary.len() >= 2 && vocabulary.counts().is_sorted_by(|a, b| a >= b), "{vocabulary:?}");
+    assert!(
+        vocabulary.len() >= 2 && vocabulary.counts().is_sorted_by(|a, b| a >= b),
+        "{vocabulary:?}"
+    );
     for index in 0..vocabulary.len() {
         let word = vocabulary.words().bytes(index).expect("there are so many");
         assert_eq!(vocabulary.find(word), Some(index as u32), "{word:?}");
@@ -51,7 +61,11 @@ fn shares(file: &[u8], all: usize) -> bool {
     assert_eq!(shares.concat(), file, "{all} shares are the text");
     let is_space = u8::is_ascii_whitespace;
     let words = |bytes: &[u8]| bytes.split(is_space).filter(|word| !word.is_empty()).count();
-    assert_eq!(shares.iter().map(|share| words(share)).sum::<usize>(), words(file), "no word is cut");
+    assert_eq!(
+        shares.iter().map(|share| words(share)).sum::<usize>(),
+        words(file),
+        "no word is cut"
+    );
     all > 1 && !file.is_empty()
 }
 

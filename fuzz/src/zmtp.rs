@@ -43,8 +43,8 @@ pub fn zmtp(bytes: &[u8]) -> bool {
 /// Appends a frame, or what may look like one.
 fn frame(stream: &mut Vec<u8>, choices: &mut Choices<'_>) {
     let (more, long, command) = (1, 2, 4);
-    let flags =
-        [0, more, long, command, more | long, command | long, 8, more | command][choices.below(8) as usize];
+    let flags = [0, more, long, command, more | long, command | long, 8, more | command]
+        [choices.below(8) as usize];
     let body: Vec<u8> = match choices.below(4) {
         0 => b"\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity\0\0\0\x03abc".to_vec(),
         1 => (0..choices.below(64)).map(|_| choices.below(256) as u8).collect(),

@@ -47,14 +47,21 @@ fn every_target_has_an_entry_point_and_nothing_else_has_one() {
     for (name, _) in TARGETS {
         let entry = format!("fuzz_targets/{name}.rs");
         assert!(folder(&entry).is_file(), "{entry} is missing");
-        assert!(manifest.contains(&format!("path = \"{entry}\"")), "Cargo.toml: no [[bin]] with {entry}");
+        assert!(
+            manifest.contains(&format!("path = \"{entry}\"")),
+            "Cargo.toml: no [[bin]] with {entry}"
+        );
         assert!(readme.contains(&format!("| `{name}` |")), "README.md: no row for {name}");
     }
     for kind in ["fuzz_targets", "corpus"] {
         let entries = fs::read_dir(folder(kind)).expect("the folder is there");
         for path in entries.flatten().map(|entry| entry.path()) {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-            assert!(TARGETS.iter().any(|(name, _)| *name == stem), "{} is no target's", path.display());
+            assert!(
+                TARGETS.iter().any(|(name, _)| *name == stem),
+                "{} is no target's",
+                path.display()
+            );
         }
     }
 }
@@ -84,8 +91,9 @@ fn generated_inputs_find_nothing(name: &str, target: Target) {
     let inputs = number("ADAPM_FUZZ_INPUTS", INPUTS);
     let seed = number("ADAPM_FUZZ_SEED", 1);
     let corpus: Vec<Vec<u8>> = corpus(name).into_iter().map(|(_, bytes)| bytes).collect();
-    let deep =
-        (0..inputs).filter(|&at| run(name, target, seed, at, &generate(name, seed, at, &corpus))).count();
+    let deep = (0..inputs)
+        .filter(|&at| run(name, target, seed, at, &generate(name, seed, at, &corpus)))
+        .count();
     println!("target {name}: {inputs} inputs of seed {seed}, {deep} deep");
     assert!(
         deep as u64 * SHALLOW_MAX >= inputs,
@@ -112,7 +120,8 @@ fn run(name: &str, target: Target, seed: u64, at: u64, bytes: &[u8]) -> bool {
 
 /// Half of the inputs are random, half are inputs of the corpus with a few changes.
 fn generate(name: &str, seed: u64, at: u64, corpus: &[Vec<u8>]) -> Vec<u8> {
-    let salt = name.bytes().fold(seed, |salt, byte| salt.wrapping_mul(257).wrapping_add(u64::from(byte)));
+    let salt =
+        name.bytes().fold(seed, |salt, byte| salt.wrapping_mul(257).wrapping_add(u64::from(byte)));
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(salt ^ at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     if at.is_multiple_of(2) || corpus.is_empty() {
         let mut bytes = vec![0; rng.random_range(0..=INPUT_BYTES_MAX)];

@@ -104,7 +104,13 @@ impl Drafts {
     }
 
     /// Counts a candidate, which goes unless room turns out to be short.
-    pub(super) fn candidate<T>(&mut self, key: Key, to: NodeId, values: usize, says: T) -> Candidate<T> {
+    pub(super) fn candidate<T>(
+        &mut self,
+        key: Key,
+        to: NodeId,
+        values: usize,
+        says: T,
+    ) -> Candidate<T> {
         let demand = &mut self.of(to).demand;
         demand.bytes += HEAD_BYTES + values;
         demand.entries += 1;
@@ -139,7 +145,8 @@ impl Drafts {
     ) -> BTreeMap<NodeId, Key> {
         let mut next = BTreeMap::new();
         for (sealed, from_turn_on) in [(true, true), (true, false), (false, true), (false, false)] {
-            for candidate in candidates.iter_mut().filter(|candidate| candidate.is_sealed == sealed) {
+            for candidate in candidates.iter_mut().filter(|candidate| candidate.is_sealed == sealed)
+            {
                 let Some(first) = first(candidate.to) else { continue };
                 if (candidate.key >= first) != from_turn_on {
                     continue;
@@ -235,7 +242,8 @@ mod tests {
     /// Also of keys that come back as soon as they were taken: none starves.
     #[test]
     fn all_have_their_turn() {
-        let mut deferred = Deferred { keys: (0..10).map(Key).collect(), next: Key(4), ..Deferred::default() };
+        let mut deferred =
+            Deferred { keys: (0..10).map(Key).collect(), next: Key(4), ..Deferred::default() };
         let mut turns = Vec::new();
         for _ in 0..5 {
             let taken = deferred.take(4);

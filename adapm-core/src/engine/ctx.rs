@@ -105,7 +105,8 @@ impl<E: Env> Ctx<E> {
 
     /// All nodes, in order.
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + Clone + use<E> {
-        (0..self.config.nodes).map(|index| NodeId(u16::try_from(index).expect("node ids are 16 bits wide")))
+        (0..self.config.nodes)
+            .map(|index| NodeId(u16::try_from(index).expect("node ids are 16 bits wide")))
     }
 
     /// All other nodes, in order.
@@ -211,7 +212,8 @@ impl<E: Env> Ctx<E> {
     }
 
     pub(super) fn is_own_channel(&self, key: Key) -> bool {
-        self.config.channels == 1 || Layout::channel(key, self.config.channels) == self.config.channel
+        self.config.channels == 1
+            || Layout::channel(key, self.config.channels) == self.config.channel
     }
 
     /// Elements of the value of a key of the layout.
@@ -260,7 +262,8 @@ impl<E: Env> Ctx<E> {
         }
         let keys = self.layout.keys();
         for key in (keys.start.0..keys.end.0).map(Key) {
-            if self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node {
+            if self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node
+            {
                 self.found(key);
             }
         }
@@ -277,13 +280,20 @@ impl<E: Env> Ctx<E> {
 
     /// Where an entry of this node's own goes first.
     pub(super) fn first_hop(&self, key: Key, word: Word) -> Location {
-        route::first_hop(word, key, self.config.node, self.config.nodes, self.config.location_caches)
+        route::first_hop(
+            word,
+            key,
+            self.config.node,
+            self.config.nodes,
+            self.config.location_caches,
+        )
     }
 
     /// Returns true if a replica of `key` is here that `owner` owns.
     pub(super) fn holds_replica_of(&self, owner: NodeId, key: Key) -> bool {
         let word = self.peek(key);
-        word.state() == State::Replica && route::believed(word, key, self.config.nodes).node == owner
+        word.state() == State::Replica
+            && route::believed(word, key, self.config.nodes).node == owner
     }
 
     /// A replica was granted of a key that was asked for.
@@ -338,7 +348,8 @@ impl<E: Env> Ctx<E> {
         let mut keys = Vec::new();
         self.store.visit(self.layout.keys(), |key, slot| {
             let believed = route::believed(*slot.word, key, self.config.nodes).node;
-            if slot.word.state() == State::Replica && believed == owner && self.is_own_channel(key) {
+            if slot.word.state() == State::Replica && believed == owner && self.is_own_channel(key)
+            {
                 keys.push(key);
             }
         });
@@ -360,12 +371,12 @@ impl<E: Env> Ctx<E> {
 
     /// Learns where a key is, if this node keeps such facts.
     pub(super) fn learn(&self, key: Key, location: Location) {
-        if !self.config.location_caches && Layout::home(key, self.config.nodes) != self.config.node {
+        if !self.config.location_caches && Layout::home(key, self.config.nodes) != self.config.node
+        {
             return;
         }
         // Most of what answers tell is known, and the latch of an absent key that has nothing to learn is not needed.
-        let is_known =
-            matches!(self.store.look(key), Look::Absent(word) if word.counter() >= location.counter);
+        let is_known = matches!(self.store.look(key), Look::Absent(word) if word.counter() >= location.counter);
         if !is_known {
             self.store.with_slot(key, |mut slot| slot.learn(location));
         }

@@ -115,7 +115,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
     ///
     /// # Errors
     /// Who is to blame for an input that cannot be; nothing of it has been applied.
-    pub fn handle_input(&mut self, now: Instant, input: Input<'_, S::Value>) -> Result<(), InputError> {
+    pub fn handle_input(
+        &mut self,
+        now: Instant,
+        input: Input<'_, S::Value>,
+    ) -> Result<(), InputError> {
         self.ctx.now = self.ctx.now.max(now);
         while self.ownership.is_answering() {
             self.go_on();
@@ -222,7 +226,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 Effect::PassOn(entry) => {
                     let PassOn { hop, asker, key, counter, localize } = *entry;
                     let asked = if localize { AskedFor::Localize } else { AskedFor::Intent };
-                    self.operations.pass_on(&mut self.ctx, hop, Entry { asker, key, counter, asked });
+                    self.operations.pass_on(
+                        &mut self.ctx,
+                        hop,
+                        Entry { asker, key, counter, asked },
+                    );
                 }
                 Effect::Unpark(key) => {
                     for entry in self.operations.take_parked(key) {
@@ -270,7 +278,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let (operations, round) = (&self.operations, &self.round);
         let nodes = self.ctx.nodes();
         let concerned = || nodes.clone().filter(|node| round.is_concerned(*node));
-        self.collectives.progress_syncs(&mut self.ctx, |op| operations.is_unfinished(op), concerned);
+        self.collectives.progress_syncs(
+            &mut self.ctx,
+            |op| operations.is_unfinished(op),
+            concerned,
+        );
     }
 
     fn handle_message(&mut self, from: NodeId, message: Message) -> Result<(), ProtocolError> {
@@ -282,8 +294,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
         if self.ctx.is_lost(from) {
             return Ok(());
         }
-        shape::check::<S::Value>(&message, &self.ctx.layout, config.nodes, config.channel, config.channels)
-            .map_err(blame)?;
+        shape::check::<S::Value>(
+            &message,
+            &self.ctx.layout,
+            config.nodes,
+            config.channel,
+            config.channels,
+        )
+        .map_err(blame)?;
         self.watch.hear(from);
         let control = message.is_control();
         let Message { body, values } = message;
@@ -306,7 +324,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 Ok(())
             }
             Body::Retry(retry) => self.handle_retry(from, retry),
-            Body::Residence(residence) => self.residences.handle_residence(&mut self.ctx, from, residence),
+            Body::Residence(residence) => {
+                self.residences.handle_residence(&mut self.ctx, from, residence)
+            }
             Body::Barrier(_) | Body::Quiesce(_) if self.ctx.first_lost.is_some() => Ok(()),
             Body::Barrier(barrier) => self.collectives.handle_barrier(&mut self.ctx, from, barrier),
             Body::Quiesce(quiesce) => self.collectives.handle_quiesce(&mut self.ctx, from, quiesce),

@@ -209,8 +209,10 @@ impl<V: Value> Outgoing<V> {
         }
         for (to, entries) in mem::take(&mut self.retries) {
             for mut batch in mail.passed(entries) {
-                let requests: Vec<_> = batch.extract_if(.., |entry| entry.asked.is_request()).collect();
-                let tickets = message::tickets(requests.iter().chain(&batch).map(|entry| entry.ticket));
+                let requests: Vec<_> =
+                    batch.extract_if(.., |entry| entry.asked.is_request()).collect();
+                let tickets =
+                    message::tickets(requests.iter().chain(&batch).map(|entry| entry.ticket));
                 let intents = Keys(requests.into_iter().map(|entry| entry.key).collect());
                 let operations = Keys(batch.into_iter().map(|entry| entry.key).collect());
                 mail.add(to, Body::Retry(Retry { intents, operations, tickets }), Block::new());
@@ -250,7 +252,8 @@ impl<F: Fn(Key) -> usize> Mail<F> {
 
     fn add_operations<V: Value>(&mut self, to: NodeId, draft: OperationDraft) {
         let OperationDraft { entries, values, secret } = draft;
-        let alike = entries.is_sorted_by(|one, other| one.key < other.key && one.access == other.access);
+        let alike =
+            entries.is_sorted_by(|one, other| one.key < other.key && one.access == other.access);
         if alike && self.fits_one(entries.iter().map(|entry| entry.key)) {
             let mut operation = Operation { ticket: secret, ..Operation::default() };
             let access = entries.first().map_or(Access::Pull, |entry| entry.access);
@@ -258,7 +261,8 @@ impl<F: Fn(Key) -> usize> Mail<F> {
                 entries.iter().map(|entry| (entry.key, entry.counter)).collect();
             return self.add(to, Body::Operation(operation), values);
         }
-        for batch in self.batches(entries, |entry| entry.key, |entry| (self.value_bytes)(entry.key)) {
+        for batch in self.batches(entries, |entry| entry.key, |entry| (self.value_bytes)(entry.key))
+        {
             let mut operation = Operation { ticket: secret, ..Operation::default() };
             let mut block = Block::new();
             for access in [Access::Pull, Access::Push, Access::Set] {
@@ -278,7 +282,8 @@ impl<F: Fn(Key) -> usize> Mail<F> {
             // As usual, for one message of requests: the values stand in order already.
             return self.add(to, Body::Answer(answered(&entries)), values);
         }
-        for batch in self.batches(entries, |entry| entry.key, |entry| (self.value_bytes)(entry.key)) {
+        for batch in self.batches(entries, |entry| entry.key, |entry| (self.value_bytes)(entry.key))
+        {
             let mut block = Block::new();
             for read in batch.iter().filter_map(|entry| entry.read.as_ref()) {
                 block.push(elements::<V>(&values, read));
@@ -421,7 +426,9 @@ fn forwarded<V: Value>(entries: Vec<Passed<V>>, tickets: &mut Vec<Ticket>) -> (O
         for entry in &entries {
             let payload = match (&entry.asked, access) {
                 (AskedFor::Pull, Access::Pull) => &[][..],
-                (AskedFor::Push(payload), Access::Push) | (AskedFor::Set(payload), Access::Set) => payload,
+                (AskedFor::Push(payload), Access::Push) | (AskedFor::Set(payload), Access::Set) => {
+                    payload
+                }
                 _ => continue,
             };
             list_of(&mut operation, access).push(entry.key, entry.counter);

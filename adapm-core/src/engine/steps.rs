@@ -50,7 +50,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return Err(OpError::UnknownWorker { worker: op.worker });
         }
         let Op { id, worker, body } = op;
-        let collective = matches!(body, OpBody::WaitSync | OpBody::Barrier | OpBody::Quiesce | OpBody::Leave);
+        let collective =
+            matches!(body, OpBody::WaitSync | OpBody::Barrier | OpBody::Quiesce | OpBody::Leave);
         if collective && let Some(node) = self.ctx.first_lost {
             self.ctx.fail(id, OpError::lost(node));
             return Ok(());
@@ -104,7 +105,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn access(&mut self, id: OpId, access: Access, keys: &[Key], values: Vec<S::Value>) {
         match self.ctx.lost_for(keys, access == Access::Set) {
             Some(node) => self.ctx.fail(id, OpError::lost(node)),
-            None => self.operations.access(&mut self.ctx, &self.intents, (id, access), keys, values),
+            None => {
+                self.operations.access(&mut self.ctx, &self.intents, (id, access), keys, values)
+            }
         }
     }
 
@@ -154,7 +157,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
             self.intents.share(&self.ctx, &mut wanted, &mut drafts, first);
             self.round.share(&self.ctx, &mut changed, &mut drafts);
             let round = &self.round;
-            self.intents.share(&self.ctx, &mut wanted, &mut drafts, |node| round.changes_first(node));
+            self.intents
+                .share(&self.ctx, &mut wanted, &mut drafts, |node| round.changes_first(node));
         }
         let grants = self.intents.draft(&self.ctx, &wanted, &mut drafts);
         self.round.await_grants(grants);
@@ -162,7 +166,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         for candidate in &changed {
             let change = candidate.says;
             let sends_set = change.has_set && candidate.goes;
-            let set = if sends_set { self.operations.send_set(candidate.key, change.len) } else { None };
+            let set =
+                if sends_set { self.operations.send_set(candidate.key, change.len) } else { None };
             self.round.draft(&mut self.ctx, candidate, set, &mut drafts);
         }
         for node in self.ctx.peers() {
@@ -225,8 +230,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
         check_grants(&self.ctx.config, from, &grants)?;
         // What was not asked of `from`, and has not come to it by its ticket, is passed over: another node may have asked it in
         // the name of this one.
-        let is_awaited =
-            |engine: &Self, key, ticket| engine.intents.awaits_grant(&engine.ctx, from, key, ticket);
+        let is_awaited = |engine: &Self, key, ticket| {
+            engine.intents.awaits_grant(&engine.ctx, from, key, ticket)
+        };
         self.apply_grants(from, &grants, values, is_awaited);
         Ok(())
     }
@@ -323,7 +329,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Intent for `key` has ended: a replica is given up, a main copy may go to who holds a replica, operations need not wait any more.
     pub(super) fn note_unwanted(&mut self, key: Key) {
         // Of a main copy nobody else holds, there is nothing to decide.
-        if self.ctx.store.look(key) == (Look::Held { with_delta: false }) && !self.ownership.has_holders(key)
+        if self.ctx.store.look(key) == (Look::Held { with_delta: false })
+            && !self.ownership.has_holders(key)
         {
             return;
         }
@@ -416,7 +423,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 let payload = take(&mut rest, if is_pull { 0 } else { self.ctx.value_len(key) });
                 let asker = next();
                 let by = (asker.by, asker.reply());
-                if asker.origin == self.ctx.config.node && !self.operations.awaits_answer(by, key, is_pull) {
+                if asker.origin == self.ctx.config.node
+                    && !self.operations.awaits_answer(by, key, is_pull)
+                {
                     continue;
                 }
                 let asked = match access {
@@ -474,7 +483,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
 fn check_grants(config: &NodeConfig, from: NodeId, grants: &Grants) -> Result<(), Fault> {
     for ((key, counter), kind) in grants.at.iter().zip(&grants.kinds) {
         // What was never relocated is owned by its home, and a word says no more of it than that.
-        let fact = if *kind == GrantKind::Owner { counter.0.checked_sub(1) } else { Some(counter.0) };
+        let fact =
+            if *kind == GrantKind::Owner { counter.0.checked_sub(1) } else { Some(counter.0) };
         let stranger = fact == Some(0) && Layout::home(key, config.nodes) != from;
         if fact.is_none() || stranger {
             return Err(Fault::Impossible(key));

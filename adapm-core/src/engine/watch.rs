@@ -59,7 +59,12 @@ impl Watch {
 
     /// Looks at the peers, if that is due: at those of which `owes` says that they owe an answer. The others are asked for one where
     /// something is waited for.
-    pub(super) fn look(&mut self, ctx: &mut Ctx<impl Env>, waits: bool, owes: impl Fn(NodeId) -> bool) {
+    pub(super) fn look(
+        &mut self,
+        ctx: &mut Ctx<impl Env>,
+        waits: bool,
+        owes: impl Fn(NodeId) -> bool,
+    ) {
         if !self.is_due(ctx) {
             return;
         }
@@ -81,7 +86,11 @@ impl Watch {
     }
 
     /// Something of `node` has come, or arrives there of what it was sent.
-    pub(super) fn handle_heard(&mut self, ctx: &Ctx<impl Env>, node: NodeId) -> Result<(), OpError> {
+    pub(super) fn handle_heard(
+        &mut self,
+        ctx: &Ctx<impl Env>,
+        node: NodeId,
+    ) -> Result<(), OpError> {
         if node.index() >= ctx.config.nodes || node == ctx.config.node {
             return Err(OpError::NotAPeer { node });
         }

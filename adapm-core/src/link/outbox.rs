@@ -75,7 +75,10 @@ impl Outbox {
 
     /// Forgets the packets before `ack`, which must be within `base..=next`; `None` if there are none.
     pub(crate) fn acknowledge(&mut self, ack: Seq) -> Option<Acknowledged> {
-        debug_assert!(self.base <= ack && ack <= self.next(), "the caller checks what is acknowledged");
+        debug_assert!(
+            self.base <= ack && ack <= self.next(),
+            "the caller checks what is acknowledged"
+        );
         let mut all: Option<Acknowledged> = None;
         while self.base < ack
             && let Some(Item { content, written, .. }) = self.items.pop_front()

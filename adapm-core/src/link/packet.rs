@@ -94,7 +94,8 @@ impl Content {
     #[must_use]
     pub fn values(&self) -> &[u8] {
         let head_len = self.frame.head.len();
-        &self.frame.values.bytes()[self.from.saturating_sub(head_len)..self.to.saturating_sub(head_len)]
+        &self.frame.values.bytes()
+            [self.from.saturating_sub(head_len)..self.to.saturating_sub(head_len)]
     }
 
     /// Bytes of both.
@@ -234,7 +235,11 @@ impl Assembly {
     /// If it is empty, or makes the frame longer than frames are.
     pub(crate) fn check(&self, part: &Frame) -> Result<(), LinkError> {
         let bytes = self.frame.len() + part.len();
-        if part.is_empty() || bytes > FRAME_BYTES_MAX { Err(LinkError::Part { bytes }) } else { Ok(()) }
+        if part.is_empty() || bytes > FRAME_BYTES_MAX {
+            Err(LinkError::Part { bytes })
+        } else {
+            Ok(())
+        }
     }
 
     /// Appends a part.

@@ -271,7 +271,8 @@ impl Session {
                 self.is_up = false;
                 // A peer that is silent as well need not have been reached at all.
                 let is_stuck = self.stalls >= STALLS_TOLD || silence < self.config.suspect_after;
-                let loss = if is_stuck { Loss::Stuck(self.stall(stall)) } else { Loss::Silent(silence) };
+                let loss =
+                    if is_stuck { Loss::Stuck(self.stall(stall)) } else { Loss::Silent(silence) };
                 self.events.push_back(Event::Dead(loss));
                 self.outbox.discard();
                 self.assembly.clear();

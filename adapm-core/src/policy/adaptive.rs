@@ -35,7 +35,11 @@ impl Adaptive {
 
 /// The rule of AdaPM §4.1: a node that holds a replica has active intent, or has just lost it and will say so.
 pub(super) fn technique(view: &View<'_>) -> Placement {
-    if view.holders.is_empty() && !view.owner_has_intent { Placement::Relocate } else { Placement::Replicate }
+    if view.holders.is_empty() && !view.owner_has_intent {
+        Placement::Relocate
+    } else {
+        Placement::Replicate
+    }
 }
 
 impl Policy for Adaptive {

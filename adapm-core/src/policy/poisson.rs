@@ -92,16 +92,25 @@ mod tests {
         let theirs = Poisson::new(mean).expect("a positive mean");
         let ours = quantile(mean, P);
         assert!(theirs.cdf(ours) >= P, "the {P} quantile for mean {mean} is above {ours}");
-        assert!(ours == 0 || theirs.cdf(ours - 1) < P, "the {P} quantile for mean {mean} is below {ours}");
+        assert!(
+            ours == 0 || theirs.cdf(ours - 1) < P,
+            "the {P} quantile for mean {mean} is below {ours}"
+        );
     }
 
     #[test]
     fn is_approximated_for_large_means() {
         let normal = |mean: f64| mean + 3.719_016_485 * mean.sqrt();
         for mean in [EXACT_MEAN_MAX + 1.0, 2e6, 1e7, 1e12] {
-            assert!((quantile(mean, P) as f64 - normal(mean)).abs() <= 1.0 + mean * 1e-12, "mean {mean}");
+            assert!(
+                (quantile(mean, P) as f64 - normal(mean)).abs() <= 1.0 + mean * 1e-12,
+                "mean {mean}"
+            );
         }
-        assert!(quantile(2e6, P).abs_diff(2_005_259) <= 2 && quantile(1e7, P).abs_diff(10_011_760) <= 20);
+        assert!(
+            quantile(2e6, P).abs_diff(2_005_259) <= 2
+                && quantile(1e7, P).abs_diff(10_011_760) <= 20
+        );
         assert_eq!(quantile(f64::MAX, P), u64::MAX);
     }
 

@@ -6,7 +6,9 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
-use crate::policy::{Adaptive, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy, Supply};
+use crate::policy::{
+    Adaptive, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy, Supply,
+};
 
 /// Declares the systems: each with its name on the command line, what it does in a few words, and its policy for a node of so many
 /// workers.
@@ -132,14 +134,20 @@ mod tests {
         }
         assert_eq!("adaptive".parse::<System>(), Err(UnknownSystem));
         assert!(
-            UnknownSystem.to_string().starts_with("no such system: use one of adapm, adapm-no-relocation,")
+            UnknownSystem
+                .to_string()
+                .starts_with("no such system: use one of adapm, adapm-no-relocation,")
         );
     }
 
     #[test]
     fn each_system_decides_as_its_source_says() {
-        let lone =
-            View { key: Key(0), requester: NodeId(1), holders: &NodeSet::new(), owner_has_intent: false };
+        let lone = View {
+            key: Key(0),
+            requester: NodeId(1),
+            holders: &NodeSet::new(),
+            owner_has_intent: false,
+        };
         let contended = View { owner_has_intent: true, ..lone };
         let early = Clock(1_000_000);
         for system in System::ALL {
@@ -150,18 +158,28 @@ mod tests {
                 System::Adapm | System::AdapmPoisson => {
                     ((Placement::Relocate, Placement::Replicate), false, true)
                 }
-                System::AdapmNoRelocation => ((Placement::Replicate, Placement::Replicate), false, true),
-                System::AdapmNoReplication => ((Placement::Relocate, Placement::Relocate), false, true),
+                System::AdapmNoRelocation => {
+                    ((Placement::Replicate, Placement::Replicate), false, true)
+                }
+                System::AdapmNoReplication => {
+                    ((Placement::Relocate, Placement::Relocate), false, true)
+                }
                 System::AdapmImmediate => ((Placement::Relocate, Placement::Replicate), true, true),
                 System::Full => ((Placement::Replicate, Placement::Replicate), true, true),
-                System::Classic | System::Lapse => ((Placement::Keep, Placement::Keep), false, false),
+                System::Classic | System::Lapse => {
+                    ((Placement::Keep, Placement::Keep), false, false)
+                }
             };
             assert_eq!(
                 (decisions, early < bound, Clock(0) < bound),
                 (expected, acts_early, acts_late),
                 "{system}"
             );
-            assert_eq!(policy.relocates_under_intent(), system == System::AdapmNoReplication, "{system}");
+            assert_eq!(
+                policy.relocates_under_intent(),
+                system == System::AdapmNoReplication,
+                "{system}"
+            );
             let (supply, replicates) = match system {
                 System::Classic => (Supply::Nothing, false),
                 System::Lapse => (Supply::Localize, false),

@@ -123,7 +123,8 @@ impl Estimate {
             let counts = passed.min(PASSED_MAX * self.rate);
             if let Some(before) = self.passed.replace(counts) {
                 let observed = (counts - before) * (counts - before) / 2.0;
-                self.variance = (1.0 - SMOOTHING_VARIANCE) * self.variance + SMOOTHING_VARIANCE * observed;
+                self.variance =
+                    (1.0 - SMOOTHING_VARIANCE) * self.variance + SMOOTHING_VARIANCE * observed;
             }
             self.rate = (1.0 - SMOOTHING) * self.rate + SMOOTHING * passed;
         }
@@ -162,11 +163,21 @@ mod tests {
         let mut timer = ActionTimer::new(1);
         let mut clock = 1_000;
         timer.act_before(W0, Clock(clock));
-        let golden =
-            [(0, 10.0, 39), (5, 9.5, 37), (5, 9.05, 36), (0, 9.05, 36), (40, 12.145, 115), (3, 11.230_5, 42)];
+        let golden = [
+            (0, 10.0, 39),
+            (5, 9.5, 37),
+            (5, 9.05, 36),
+            (0, 9.05, 36),
+            (40, 12.145, 115),
+            (3, 11.230_5, 42),
+        ];
         for (passed, rate, window) in golden {
             clock += passed;
-            assert_eq!(timer.act_before(W0, Clock(clock)), Clock(clock + window), "after {passed} clocks");
+            assert_eq!(
+                timer.act_before(W0, Clock(clock)),
+                Clock(clock + window),
+                "after {passed} clocks"
+            );
             assert!((timer.rate(W0) - rate).abs() < 1e-9, "after {passed} clocks");
         }
     }
@@ -189,7 +200,11 @@ mod tests {
             let mean = 2.0 * rate.max(passed);
             let margin = poisson::quantile(mean, QUANTILE) as f64 - mean;
             let window = libm::ceil(mean + margin * (variance / rate).max(1.0).sqrt());
-            assert_eq!(timer.act_before(W0, Clock(clock)), Clock(clock + window as u64), "after {passed}");
+            assert_eq!(
+                timer.act_before(W0, Clock(clock)),
+                Clock(clock + window as u64),
+                "after {passed}"
+            );
         }
         assert!(variance / rate > 2.0, "the burst of 40 was seen");
     }
@@ -237,8 +252,8 @@ mod tests {
         let mut clock = 0;
         for round in 0..900 {
             clock += if round == 300 { 150_000 } else { 150 };
-            let bounds =
-                [&mut exact, &mut observing].map(|timer| timer.act_before(W0, Clock(clock)).0 - clock);
+            let bounds = [&mut exact, &mut observing]
+                .map(|timer| timer.act_before(W0, Clock(clock)).0 - clock);
             assert!(round < 301 || bounds[1] >= bounds[0], "round {round}");
             assert!(round < 700 || bounds[1] < bounds[0] * 2, "round {round}: {bounds:?}");
         }

@@ -35,7 +35,10 @@ pub fn encode(message: Message, frame: &mut Frame) {
     frame.head = postcard::serialize_with_flavor(&*message.body, Head(head))
         .expect("a control part is made of integers, booleans and lists of known length");
     frame.values = message.values;
-    debug_assert!(frame.len() <= FRAME_BYTES_MAX, "composers of messages keep within the frame bound");
+    debug_assert!(
+        frame.len() <= FRAME_BYTES_MAX,
+        "composers of messages keep within the frame bound"
+    );
 }
 
 /// Bytes of the head of a frame with this control part, without writing it.
@@ -191,7 +194,8 @@ mod tests {
             let kind = seed as usize % FIELDS.len();
             // Small numbers are lengths, keys, marks, kinds and nodes alike.
             let rest = (1..100).map(|at| mix(mix(seed) ^ at) % 7 / 3);
-            let control: Vec<u8> = [kind as u8].into_iter().chain(rest.map(|byte| byte as u8)).collect();
+            let control: Vec<u8> =
+                [kind as u8].into_iter().chain(rest.map(|byte| byte as u8)).collect();
             let Ok((body, rest)) = postcard::take_from_bytes::<Body>(&control) else { continue };
             let control = &control[..control.len() - rest.len()];
             let lists = taken(&body);
@@ -244,10 +248,16 @@ mod tests {
             Body::Forward(forward) => {
                 let operation = &forward.operation;
                 let operations = all(&[&operation.pulls, &operation.pushes, &operation.sets]);
-                all(&[&forward.intents, &forward.localizes]) + operations + size_of_val(&*forward.tickets)
+                all(&[&forward.intents, &forward.localizes])
+                    + operations
+                    + size_of_val(&*forward.tickets)
             }
-            Body::Operation(operation) => all(&[&operation.pulls, &operation.pushes, &operation.sets]),
-            Body::Answer(answer) => all(&[&answer.pulls, &answer.done]) + size_of_val(&*answer.tickets),
+            Body::Operation(operation) => {
+                all(&[&operation.pulls, &operation.pushes, &operation.sets])
+            }
+            Body::Answer(answer) => {
+                all(&[&answer.pulls, &answer.done]) + size_of_val(&*answer.tickets)
+            }
             Body::Retry(retry) => {
                 keys(&retry.intents) + keys(&retry.operations) + size_of_val(&*retry.tickets)
             }
@@ -269,7 +279,10 @@ mod tests {
             head.extend(core::iter::repeat_n(0, bytes + 20));
             let mut frame = Frame { head, ..Frame::default() };
             let given = frame.len();
-            assert_eq!(decode(&mut frame), Err(DecodeError::TooDense { bytes: given, needed: 8 * bytes }));
+            assert_eq!(
+                decode(&mut frame),
+                Err(DecodeError::TooDense { bytes: given, needed: 8 * bytes })
+            );
             // With values for the entries, it is as it should be.
             frame.values.resize(3 * bytes);
             assert_ne!(

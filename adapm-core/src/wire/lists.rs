@@ -81,7 +81,9 @@ impl<'de> Visitor<'de> for Ascending {
 ///
 /// # Errors
 /// If it claims more elements than there are bytes left, or one of them is not sound.
-pub fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+pub fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_seq(Elements(PhantomData))
 }
 

@@ -9,8 +9,8 @@ use crate::id::{ChannelId, Counter, Key, NodeId, Ticket};
 use crate::layout::Layout;
 use crate::value::Value;
 use crate::wire::message::{
-    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Message, Operation, Owners, Residence, Retry,
-    SyncRequest, SyncResponse,
+    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Message, Operation, Owners,
+    Residence, Retry, SyncRequest, SyncResponse,
 };
 
 /// Checks everything about `message` that does not depend on the receiver's state; elements are of type `V`.
@@ -86,7 +86,8 @@ impl Ruler<'_> {
         same_len(&grants.at.keys, &grants.versions)?;
         some_tickets(grants.at.len(), &grants.tickets)?;
         let kinds = grants.at.keys.iter().zip(&grants.kinds);
-        Ok(self.elements(kinds.filter(|(_, kind)| **kind != GrantKind::Remote).map(|(key, _)| *key)))
+        Ok(self
+            .elements(kinds.filter(|(_, kind)| **kind != GrantKind::Remote).map(|(key, _)| *key)))
     }
 
     fn owners(&self, owners: &Owners) -> Result<usize, Fault> {
@@ -103,7 +104,8 @@ impl Ruler<'_> {
         self.asked(&forward.localizes)?;
         apart(&forward.intents.keys, &forward.localizes.keys)?;
         let elements = self.operation(&forward.operation)?;
-        let has_all = forward.tickets.len() == forward.len() && !forward.tickets.contains(&Ticket::NONE);
+        let has_all =
+            forward.tickets.len() == forward.len() && !forward.tickets.contains(&Ticket::NONE);
         let has_one = forward.operation.ticket != Ticket::NONE;
         if has_all && !has_one { Ok(elements) } else { Err(Fault::Malformed) }
     }

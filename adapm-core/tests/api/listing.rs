@@ -78,9 +78,16 @@ impl Listing<'_> {
                 add(format!("type {shown_name}{} = {}", text(&item.generics), text(&item.ty)))
             }
             Item::Struct(item) => {
-                add(format!("struct {shown_name}{}{}", text(&item.generics), bounds(&item.generics)));
-                for (at, field) in item.fields.iter().enumerate().filter(|(_, field)| is_pub(&field.vis)) {
-                    let name = field.ident.as_ref().map_or_else(|| at.to_string(), ToString::to_string);
+                add(format!(
+                    "struct {shown_name}{}{}",
+                    text(&item.generics),
+                    bounds(&item.generics)
+                ));
+                for (at, field) in
+                    item.fields.iter().enumerate().filter(|(_, field)| is_pub(&field.vis))
+                {
+                    let name =
+                        field.ident.as_ref().map_or_else(|| at.to_string(), ToString::to_string);
                     add(format!("field {name}: {}", text(&field.ty)));
                 }
                 true
@@ -96,7 +103,11 @@ impl Listing<'_> {
                     self.lines.insert(format!("{path}::{}{fields}", variant.ident));
                     let from = variant.fields.iter().filter(|field| has(&field.attrs, "from"));
                     for field in from {
-                        self.lines.insert(format!("impl From<{}> for {}", text(&field.ty), item.ident));
+                        self.lines.insert(format!(
+                            "impl From<{}> for {}",
+                            text(&field.ty),
+                            item.ident
+                        ));
                     }
                 }
                 true
@@ -114,7 +125,9 @@ impl Listing<'_> {
                             let provided = if inner.default.is_some() { " { .. }" } else { "" };
                             add(format!("{}{provided}", text(&inner.sig)))
                         }
-                        TraitItem::Const(inner) => add(format!("const {}: {}", inner.ident, text(&inner.ty))),
+                        TraitItem::Const(inner) => {
+                            add(format!("const {}: {}", inner.ident, text(&inner.ty)))
+                        }
                         TraitItem::Type(inner) => add(text(inner).trim_end_matches(';').to_owned()),
                         _ => false,
                     };
@@ -146,7 +159,9 @@ impl Listing<'_> {
             }
             for inner in &block.items {
                 let line = match inner {
-                    ImplItem::Fn(inner) if is_pub(&inner.vis) && !is_hidden(&inner.attrs) => text(&inner.sig),
+                    ImplItem::Fn(inner) if is_pub(&inner.vis) && !is_hidden(&inner.attrs) => {
+                        text(&inner.sig)
+                    }
                     ImplItem::Const(inner) if is_pub(&inner.vis) => {
                         format!("const {}: {}", inner.ident, text(&inner.ty))
                     }
@@ -229,7 +244,10 @@ fn resolve(all: &Crate, place: &Place, target: &[String]) -> Option<(Place, Stri
     let known = all.get(&at)?;
     let is_here = defined(all, &at, last).is_some()
         || all.contains_key(&with(&at, last))
-        || known.uses.iter().any(|used| used.name == *last && (at != *place || used.target != target));
+        || known
+            .uses
+            .iter()
+            .any(|used| used.name == *last && (at != *place || used.target != target));
     is_here.then(|| (at, last.clone()))
 }
 
@@ -240,7 +258,8 @@ fn impls(all: &Crate) -> BTreeMap<Name, Vec<&ItemImpl>> {
         for item in &module.items {
             let Item::Impl(block) = item else { continue };
             let Type::Path(path) = &*block.self_ty else { continue };
-            let steps: Vec<String> = path.path.segments.iter().map(|step| step.ident.to_string()).collect();
+            let steps: Vec<String> =
+                path.path.segments.iter().map(|step| step.ident.to_string()).collect();
             if let Some(name) = origin(all, place, &steps) {
                 found.entry(name).or_default().push(block);
             }
@@ -256,7 +275,11 @@ fn origin(all: &Crate, place: &Place, steps: &[String]) -> Option<Name> {
         return Some((home, name));
     }
     let used = all[&home].uses.iter().find(|used| used.name == name)?;
-    if (&home, &used.target[..]) == (place, steps) { None } else { origin(all, &home, &used.target) }
+    if (&home, &used.target[..]) == (place, steps) {
+        None
+    } else {
+        origin(all, &home, &used.target)
+    }
 }
 
 fn bounds(generics: &syn::Generics) -> String {

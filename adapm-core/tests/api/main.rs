@@ -10,11 +10,20 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// The folders of the crates, below the workspace.
-const CRATES: [&str; 6] =
-    ["adapm-core", "adapm-core/verify", "adapm-store", "adapm-transport", "adapm-runtime", "adapm-tasks"];
+const CRATES: [&str; 6] = [
+    "adapm-core",
+    "adapm-core/verify",
+    "adapm-store",
+    "adapm-transport",
+    "adapm-runtime",
+    "adapm-tasks",
+];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the workspace").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the package lies in the workspace")
+        .to_owned()
 }
 
 #[test]
@@ -43,10 +52,14 @@ fn interfaces_are_as_listed() {
 
 /// Lines that have gone and lines that have come.
 fn difference(was: &str, is: &str) -> Vec<String> {
-    let gone =
-        was.lines().filter(|line| !is.lines().any(|other| other == *line)).map(|line| format!("- {line}"));
-    let come =
-        is.lines().filter(|line| !was.lines().any(|other| other == *line)).map(|line| format!("+ {line}"));
+    let gone = was
+        .lines()
+        .filter(|line| !is.lines().any(|other| other == *line))
+        .map(|line| format!("- {line}"));
+    let come = is
+        .lines()
+        .filter(|line| !was.lines().any(|other| other == *line))
+        .map(|line| format!("+ {line}"));
     gone.chain(come).collect()
 }
 

@@ -45,8 +45,10 @@ pub(crate) fn parse(text: &str) -> Crate {
 }
 
 fn read_module(file: &Path, folder: &Path, place: Place, is_public: bool, all: &mut Crate) {
-    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let text =
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let parsed =
+        syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     add(parsed.items, folder, place, is_public, all);
 }
 
@@ -94,7 +96,9 @@ fn collect(tree: &UseTree, path: &mut Vec<String>, is_public: bool, uses: &mut V
         UseTree::Group(group) => {
             group.items.iter().for_each(|tree| collect(tree, path, is_public, uses));
         }
-        UseTree::Glob(_) => uses.push(Use { name: "*".to_owned(), target: path.clone(), is_public }),
+        UseTree::Glob(_) => {
+            uses.push(Use { name: "*".to_owned(), target: path.clone(), is_public })
+        }
         UseTree::Name(name) if name.ident == "self" => {
             let name = path.last().cloned().unwrap_or_default();
             uses.push(Use { name, target: path.clone(), is_public });

@@ -130,13 +130,21 @@ fn without_replication_nodes_with_intent_take_turns() -> Claim {
                 play.push(of(other), &[key])?;
             }
             play.run()?;
-            assert_eq!(play.owner(key), Some(node), "who has had its turn waits for its next signal");
+            assert_eq!(
+                play.owner(key),
+                Some(node),
+                "who has had its turn waits for its next signal"
+            );
             assert!(play.states(key).iter().all(|state| *state != Replica));
         }
     }
     assert_eq!(play.oracle().pushes(key) as u64, 4 * SIGNALS);
     for node in [N1, N2] {
-        assert_eq!(play.member(node).node.engine().stats().relocations, SIGNALS, "one for each signal");
+        assert_eq!(
+            play.member(node).node.engine().stats().relocations,
+            SIGNALS,
+            "one for each signal"
+        );
     }
     Ok(())
 }

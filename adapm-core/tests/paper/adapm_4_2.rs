@@ -15,7 +15,11 @@ fn acts_on_an_intent_strictly_before_the_bound() -> Claim {
     let mut play = Play::new(System::Adapm);
     let key = play.key();
     play.signal(N1, key, 39..40)?;
-    assert_eq!(play.states(key), [Main, None, None, None], "39 is the bound of a worker at clock 0");
+    assert_eq!(
+        play.states(key),
+        [Main, None, None, None],
+        "39 is the bound of a worker at clock 0"
+    );
     play.signal(N1, key, 38..40)?;
     assert_eq!(play.states(key), [None, Main, None, None]);
     Ok(())
@@ -32,7 +36,10 @@ fn acts_when_a_later_round_would_be_too_late() -> Claim {
         play.tick(N1, 1)?;
         clock += 1;
     }
-    assert!((21..60).contains(&clock), "acted at clock {clock}, not in time but not at once either");
+    assert!(
+        (21..60).contains(&clock),
+        "acted at clock {clock}, not in time but not at once either"
+    );
     Ok(())
 }
 
@@ -117,7 +124,9 @@ fn a_bound_that_observes_rounds_holds_where_they_vary() {
     let exceeded = |mut timer: ActionTimer| {
         let mut state = 7_u64;
         let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             match (state >> 33) % 20 {
                 0 => 600,
                 draw => 50 + 100 * (draw % 2),
@@ -134,5 +143,8 @@ fn a_bound_that_observes_rounds_holds_where_they_vary() {
         too_low
     };
     let [poisson, observing] = [ActionTimer::new(1), ActionTimer::observing(1)].map(exceeded);
-    assert!(poisson > 1_000 && observing < 200, "of 20,000 bounds {poisson} and {observing} are too low");
+    assert!(
+        poisson > 1_000 && observing < 200,
+        "of 20,000 bounds {poisson} and {observing} are too low"
+    );
 }

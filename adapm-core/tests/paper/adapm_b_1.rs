@@ -78,7 +78,8 @@ fn only_missing_updates_are_sent() -> Claim {
     let (mut play, key) = shared()?;
     play.push(of(N2), &[key])?;
     let said = play.run()?;
-    let refreshed = |to: &str| said.iter().filter(|m| m.contains(to) && m.contains("Refresh")).count();
+    let refreshed =
+        |to: &str| said.iter().filter(|m| m.contains(to) && m.contains("Refresh")).count();
     assert_eq!((refreshed("-> n2"), refreshed("-> n3")), (0, 1), "{said:?}");
     Ok(())
 }

@@ -45,10 +45,16 @@ fn the_requester_queues_local_accesses() -> Claim {
     assert_eq!(play.state(N1, key), Requested);
     let push = play.push(of(N1), &[key])?;
     let pull = play.pull(of(N1), &[key])?;
-    assert!(!play.is_done(push) && !play.is_done(pull) && play.network().queue(N1, N0).count() == 1);
+    assert!(
+        !play.is_done(push) && !play.is_done(pull) && play.network().queue(N1, N0).count() == 1
+    );
     play.deliver(N1, N0)?;
     play.deliver(N0, N1)?;
-    assert_eq!(play.read(pull)[0].pushes, 1, "done as soon as the parameter is here, the push first");
+    assert_eq!(
+        play.read(pull)[0].pushes,
+        1,
+        "done as soon as the parameter is here, the push first"
+    );
     Ok(())
 }
 

@@ -10,8 +10,12 @@ use super::play::{Claim, N0, N1, N2, N3, Play, of};
 /// Random schedules of relocation-only systems with only sequential consistency checked (invariant 9).
 fn is_sequential(system: System, location_caches: bool) -> Claim {
     for seed in 0..400 {
-        let setup =
-            Setup { location_caches, checks: Checks::only(9), codec: false, ..Setup::new(system, 4, 2, 8) };
+        let setup = Setup {
+            location_caches,
+            checks: Checks::only(9),
+            codec: false,
+            ..Setup::new(system, 4, 2, 8)
+        };
         random::run(setup, seed, STEPS, &mut Pairs::default())?;
     }
     Ok(())
@@ -36,7 +40,8 @@ fn theorem_2_asynchronous_operations_are_sequential_without_caches() -> Claim {
 /// Lapse §3.4: property (1), a worker's operations are executed in its order, holds while the parameter moves.
 #[test]
 fn program_order_survives_a_relocation() -> Claim {
-    let mut play = Play::with(Setup { location_caches: false, ..Setup::new(System::Lapse, 4, 2, 64) });
+    let mut play =
+        Play::with(Setup { location_caches: false, ..Setup::new(System::Lapse, 4, 2, 64) });
     let key = play.key();
     let localize = play.localize(of(N1), &[key])?;
     play.wait(localize)?;

@@ -59,7 +59,8 @@ fn the_home_keeps_the_highest_counter() -> Claim {
 /// Lapse §3.5: without caches a node stores locations only for keys of which it is home (and those it gave away itself).
 #[test]
 fn without_caches_only_homes_store_locations() -> Claim {
-    let mut play = Play::with(Setup { location_caches: false, ..Setup::new(System::Lapse, 4, 2, 64) });
+    let mut play =
+        Play::with(Setup { location_caches: false, ..Setup::new(System::Lapse, 4, 2, 64) });
     let key = play.key();
     let localize = play.localize(of(N1), &[key])?;
     play.wait(localize)?;

@@ -38,7 +38,9 @@ impl Play {
         let said = Rc::new(RefCell::new(Vec::new()));
         let ear = said.clone();
         cluster.tell_steps(move |step| {
-            if let Some((_, message)) = step.split_once(' ').filter(|(_, rest)| rest.contains(" -> ")) {
+            if let Some((_, message)) =
+                step.split_once(' ').filter(|(_, rest)| rest.contains(" -> "))
+            {
                 ear.borrow_mut().push(message.to_string());
             }
         });

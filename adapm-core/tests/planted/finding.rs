@@ -40,8 +40,8 @@ pub(crate) fn protocol_rows(bugs: &[Bug], checks: impl Fn(Bug) -> Checks + Sync)
     let row = |bug: Bug| {
         let checks = checks(bug);
         let found = (0..SEEDS_MAX).find_map(|seed| Some((seed, detect(seed, Some(bug), checks)?)));
-        let (seeds, says) =
-            found.map_or((None, String::new()), |(seed, violation)| (Some(seed + 1), violation.what));
+        let (seeds, says) = found
+            .map_or((None, String::new()), |(seed, violation)| (Some(seed + 1), violation.what));
         Row {
             bug: bug.to_string(),
             mistake: bug.mistake(),
@@ -93,7 +93,8 @@ fn each_in_a_thread<B: Copy + Send + Sync>(bugs: &[B], row: impl Fn(B) -> Row + 
 
 /// The counted line, or the same with the bugs that were not found.
 pub(crate) fn verdict(rows: &[Row]) -> Result<String, String> {
-    let missing: Vec<&str> = rows.iter().filter(|row| row.seeds.is_none()).map(|row| &*row.bug).collect();
+    let missing: Vec<&str> =
+        rows.iter().filter(|row| row.seeds.is_none()).map(|row| &*row.bug).collect();
     let line = format!("{} of {} planted bugs found", rows.len() - missing.len(), rows.len());
     if missing.is_empty() { Ok(line) } else { Err(format!("{line}: not {}", missing.join(", "))) }
 }
@@ -118,7 +119,8 @@ pub(crate) fn table(rows: &[Row]) -> String {
 pub(crate) fn detect(seed: u64, bug: Option<Bug>, checks: Checks) -> Option<Violation> {
     hush_panics();
     if checks.contains(12) {
-        let lie = bug.and_then(Lie::believed_by).unwrap_or(Lie::ALL[seed as usize % Lie::ALL.len()]);
+        let lie =
+            bug.and_then(Lie::believed_by).unwrap_or(Lie::ALL[seed as usize % Lie::ALL.len()]);
         let system = System::ALL[seed as usize % System::ALL.len()];
         let run = || lies::run(system, seed, Some(lie), bug, checks);
         return panic::catch_unwind(AssertUnwindSafe(run)).ok()?.err();

@@ -18,7 +18,8 @@ pub(crate) fn compare(name: &str, table: &str) {
     let (before, rest) = page.split_once(&begin).expect("the page has a place for the table");
     let (stands, after) = rest.split_once(&end).expect("the table has an end");
     if env::var_os("ADAPM_BLESS").is_some() {
-        fs::write(&path, [before, &begin, table, &end, after].concat()).expect("the page can be written");
+        fs::write(&path, [before, &begin, table, &end, after].concat())
+            .expect("the page can be written");
         return;
     }
     assert!(
@@ -41,7 +42,9 @@ pub(crate) fn table(rows: &[Row]) -> String {
             [story] => format!("`{story}`"),
             [first, rest @ ..] => format!("`{first}` and {} more", rest.len()),
         };
-        table += &format!("| {bug} | {mistake} | {place} | {breaks} | {suite} | {seeds} | {stories} |\n");
+        table += &format!(
+            "| {bug} | {mistake} | {place} | {breaks} | {suite} | {seeds} | {stories} |\n"
+        );
     }
     let (Ok(line) | Err(line)) = finding::verdict(rows);
     table + &format!("\n{line}, half of them within {} schedules.\n\n", crate::median(rows))

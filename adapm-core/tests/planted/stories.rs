@@ -41,7 +41,8 @@ fn failing(bug: &str) -> Vec<String> {
     let mut failing = BTreeSet::new();
     let mut ran = 0;
     for line in text.lines() {
-        let Some((name, result)) = line.strip_prefix("test ").and_then(|line| line.split_once(" ... "))
+        let Some((name, result)) =
+            line.strip_prefix("test ").and_then(|line| line.split_once(" ... "))
         else {
             continue;
         };

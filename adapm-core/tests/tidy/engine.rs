@@ -25,14 +25,17 @@ pub(crate) fn fields_reached(files: &[File]) -> Vec<String> {
     let reached = elsewhere.into_iter().any(|file| {
         let code = scan::blank(&file.text);
         let tokens = scan::without_tests(&scan::tokens(&code));
-        spread::blocks(&tokens).iter().any(|block| block.path.last().is_some_and(|name| name == "Engine"))
+        spread::blocks(&tokens)
+            .iter()
+            .any(|block| block.path.last().is_some_and(|name| name == "Engine"))
     });
     if !reached {
         return Vec::new();
     }
     let code = scan::blank(&own.text);
     let fields = fields(&scan::without_tests(&scan::tokens(&code)));
-    let of_engine = fields.into_iter().filter(|field| field.structure == "Engine" && field.name != "ctx");
+    let of_engine =
+        fields.into_iter().filter(|field| field.structure == "Engine" && field.name != "ctx");
     of_engine.map(|field| field.name).collect()
 }
 
@@ -45,8 +48,9 @@ pub(crate) fn places_of_wants(files: &[File]) -> BTreeMap<String, Vec<String>> {
         let code = scan::blank(&file.text);
         for field in fields(&scan::without_tests(&scan::tokens(&code))) {
             let said = format!("{} {}", field.name, field.kind).to_lowercase();
-            let is_of_wants =
-                ["intent", "interest", "localize", "want", "wish"].iter().any(|word| said.contains(word));
+            let is_of_wants = ["intent", "interest", "localize", "want", "wish"]
+                .iter()
+                .any(|word| said.contains(word));
             if is_of_wants && field.kind.contains('<') {
                 let name = format!("{}.{}", field.structure, field.name);
                 found.entry(machine.to_owned()).or_default().push(name);
@@ -58,8 +62,9 @@ pub(crate) fn places_of_wants(files: &[File]) -> BTreeMap<String, Vec<String>> {
 
 /// The files that drive an engine, which are those that poll its outputs, tests aside.
 pub(crate) fn drivers(files: &[File]) -> Vec<String> {
-    let product =
-        files.iter().filter(|file| file.is_rust() && !file.is_test() && !file.path.starts_with(FOLDER));
+    let product = files
+        .iter()
+        .filter(|file| file.is_rust() && !file.is_test() && !file.path.starts_with(FOLDER));
     let polls = product.filter(|file| {
         let code = scan::blank(&file.text);
         let tokens = scan::without_tests(&scan::tokens(&code));
@@ -115,8 +120,13 @@ fn fields(tokens: &[Token<'_>]) -> Vec<Field> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let mut found: Vec<Field> = Vec::new();
     for start in (0..tokens.len()).filter(|at| text(*at) == "struct") {
-        let Some(open) = (start..tokens.len()).find(|at| matches!(text(*at), "{" | ";" | "(")) else { break };
-        let Some(close) = scan::closing(tokens, open).filter(|_| text(open) == "{") else { continue };
+        let Some(open) = (start..tokens.len()).find(|at| matches!(text(*at), "{" | ";" | "("))
+        else {
+            break;
+        };
+        let Some(close) = scan::closing(tokens, open).filter(|_| text(open) == "{") else {
+            continue;
+        };
         let (mut depth, mut is_type) = (0_usize, false);
         for at in open + 1..close {
             match text(at) {
@@ -147,8 +157,8 @@ fn methods(block: &[Token<'_>]) -> BTreeSet<String> {
 
 /// Calls of `self.method(` in a block, with their lines.
 fn own_calls(block: &[Token<'_>]) -> Vec<(usize, String)> {
-    let calls = block
-        .windows(4)
-        .filter(|four| four[0].text == "self" && four[1].text == "." && matches!(four[3].text, "(" | ":"));
+    let calls = block.windows(4).filter(|four| {
+        four[0].text == "self" && four[1].text == "." && matches!(four[3].text, "(" | ":")
+    });
     calls.map(|four| (four[2].line, four[2].text.to_owned())).collect()
 }

@@ -26,10 +26,12 @@ fn fields_count_if_another_file_implements_the_engine() {
 
 #[test]
 fn calls_count_if_they_lead_into_another_file() {
-    let steps = ("steps.rs", "impl<S, P> Engine<S, P> { fn g(&self) { self.f(); self.g(); other.h(); } }");
+    let steps =
+        ("steps.rs", "impl<S, P> Engine<S, P> { fn g(&self) { self.f(); self.g(); other.h(); } }");
     let other = ("round.rs", "impl Round { fn h(&self) { self.f(); } }");
     let found = calls_across(&engine(&[OWN, steps, other]));
-    let expected = ["adapm-core/src/engine/mod.rs:2: Engine.g", "adapm-core/src/engine/steps.rs:1: Engine.f"];
+    let expected =
+        ["adapm-core/src/engine/mod.rs:2: Engine.g", "adapm-core/src/engine/steps.rs:1: Engine.f"];
     assert_eq!(found, expected);
 }
 
@@ -39,7 +41,8 @@ fn a_machine_holds_wants_if_a_collection_of_it_speaks_of_them() {
         "intent/mod.rs",
         "struct A { all: KeyMap<Interest>, localize: bool } struct B; struct C(Vec<Want>);",
     );
-    let round = ("round.rs", "struct D<T: Any> { n: usize, wanted: Vec<(Key, [T; 2])>, late: Vec<Key> }");
+    let round =
+        ("round.rs", "struct D<T: Any> { n: usize, wanted: Vec<(Key, [T; 2])>, late: Vec<Key> }");
     let found = places_of_wants(&engine(&[intent, round, ("x.rs", "struct E { intents: usize }")]));
     assert_eq!(format!("{found:?}"), r#"{"intent": ["A.all"], "round": ["D.wanted"]}"#);
 }

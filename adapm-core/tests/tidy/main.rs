@@ -34,7 +34,11 @@ use std::process::Command;
 fn every_file_keeps_the_house_rules() {
     let files = tree::files();
     let rust = files.iter().filter(|file| file.is_rust()).count();
-    assert!(rust > 10, "only {rust} sources found under {}: the walk is broken", tree::root().display());
+    assert!(
+        rust > 10,
+        "only {rust} sources found under {}: the walk is broken",
+        tree::root().display()
+    );
     let broken: Vec<String> = files.iter().flat_map(rules::check).collect();
     assert!(broken.is_empty(), "{} breaches\n{}", broken.len(), broken.join("\n"));
 }
@@ -54,7 +58,11 @@ fn a_type_is_implemented_in_two_files_at_most() {
         }
     }
     assert!(types > 100, "only {types} types: the walk is broken");
-    println!("{} of {types} types are implemented in more than {} files", found.len(), spread::FILES_MAX);
+    println!(
+        "{} of {types} types are implemented in more than {} files",
+        found.len(),
+        spread::FILES_MAX
+    );
     judge("implemented in too many files", found);
 }
 
@@ -92,7 +100,12 @@ fn the_engine_is_no_knot() {
     );
     assert!((1..=engine::DRIVERS_MAX).contains(&drivers.len()), "{} at most", engine::DRIVERS_MAX);
     assert!(fields.len() <= engine::FIELDS_MAX, "{} at most", engine::FIELDS_MAX);
-    assert!(calls.len() <= engine::CALLS_MAX, "{} at most:\n{}", engine::CALLS_MAX, calls.join("\n"));
+    assert!(
+        calls.len() <= engine::CALLS_MAX,
+        "{} at most:\n{}",
+        engine::CALLS_MAX,
+        calls.join("\n")
+    );
 }
 
 /// Nothing may be found; what is, is told with its reason.
@@ -110,7 +123,9 @@ fn the_top_level_holds_what_the_architecture_names() {
         assert!(names.iter().any(|found| found == name), "{name} is missing at the top level");
     }
     for name in &names {
-        let may = expected().any(|expected| expected == name) || name.starts_with('.') || name == "target";
+        let may = expected().any(|expected| expected == name)
+            || name.starts_with('.')
+            || name == "target";
         assert!(may, "{name} may not lie at the top level: put it into a crate");
     }
 }
@@ -137,8 +152,11 @@ fn top_level() -> Vec<String> {
     let listed = Command::new("git").arg("-C").arg(tree::root()).args(["ls-files", "-z"]).output();
     if let Ok(output) = listed {
         let paths = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut names: Vec<String> =
-            paths.split('\0').filter_map(|path| path.split('/').next()).map(str::to_owned).collect();
+        let mut names: Vec<String> = paths
+            .split('\0')
+            .filter_map(|path| path.split('/').next())
+            .map(str::to_owned)
+            .collect();
         names.retain(|name| !name.is_empty());
         names.dedup();
         if output.status.success() && !names.is_empty() {

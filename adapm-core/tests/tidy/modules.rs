@@ -78,7 +78,8 @@ impl Modules {
 
     /// Files that depend on each other in circles, each circle in the order of the paths, with the names that close it.
     pub(crate) fn circles(&self) -> Vec<Vec<String>> {
-        let edges: Vec<BTreeSet<usize>> = (0..self.modules.len()).map(|at| self.dependencies(at)).collect();
+        let edges: Vec<BTreeSet<usize>> =
+            (0..self.modules.len()).map(|at| self.dependencies(at)).collect();
         let reached: Vec<BTreeSet<usize>> = (0..edges.len()).map(|at| reach(&edges, at)).collect();
         let mut circles = BTreeSet::new();
         for at in 0..edges.len() {
@@ -184,7 +185,8 @@ impl Modules {
 
 impl Module {
     fn of(file: &File, inner: &str) -> Self {
-        let mut place: Vec<String> = inner.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+        let mut place: Vec<String> =
+            inner.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
         if place.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
             place.pop();
         }
@@ -202,7 +204,8 @@ impl Module {
             // Not what a type captures: `impl Sized + use<>`.
             if text == "use" && tokens.get(at + 1).is_some_and(|next| next.text != "<") {
                 let is_handed_on = at > 0 && matches!(tokens[at - 1].text, "pub" | ")");
-                let mut branch = Branch { tokens: &tokens, at: at + 1, is_handed_on, uses: &mut uses };
+                let mut branch =
+                    Branch { tokens: &tokens, at: at + 1, is_handed_on, uses: &mut uses };
                 branch.read(&[]);
                 at = branch.at;
                 continue;

@@ -18,7 +18,10 @@ fn files_that_name_each_other_are_a_circle() {
     let one = ("a/src/one.rs", "use crate::two::{self, Two}; pub struct One(Two);");
     let two = ("a/src/two/mod.rs", "use super::three::f as g; pub struct Two;");
     let three = ("a/src/three.rs", "pub fn f() -> u8 { crate::one::One::new() }");
-    assert_eq!(circles(&[one, two, three]), [["a/src/one.rs", "a/src/three.rs", "a/src/two/mod.rs"]]);
+    assert_eq!(
+        circles(&[one, two, three]),
+        [["a/src/one.rs", "a/src/three.rs", "a/src/two/mod.rs"]]
+    );
     let apart = ("a/src/three.rs", "pub fn f() -> u8 { crate::four::Four::new() }");
     assert!(circles(&[one, two, apart]).is_empty());
 }
@@ -29,7 +32,8 @@ fn a_parent_that_hands_names_on_depends_on_nothing() {
     let child = ("a/src/net/send.rs", "use super::PACE; pub struct Sender([u8; PACE]);");
     let user = ("a/src/user.rs", "use crate::net::{Sender, PACE};");
     assert!(circles(&[parent, child, user]).is_empty());
-    let using = ("a/src/net/mod.rs", "mod send; pub const PACE: u8 = 1; fn f() { send::Sender::new() }");
+    let using =
+        ("a/src/net/mod.rs", "mod send; pub const PACE: u8 = 1; fn f() { send::Sender::new() }");
     assert_eq!(circles(&[using, child]), [["a/src/net/mod.rs", "a/src/net/send.rs"]]);
 }
 

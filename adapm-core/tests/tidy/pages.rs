@@ -11,8 +11,11 @@ const LIST: &str = "adapm-core/docs/pages.md";
 fn every_page_is_listed_on_the_front_page_of_each_crate() {
     let files = tree::files();
     let list = text(&files, LIST).expect("the list of pages exists");
-    let pages: BTreeSet<String> =
-        files.iter().filter(|file| is_page(&file.path)).map(|file| link(&files, &file.path)).collect();
+    let pages: BTreeSet<String> = files
+        .iter()
+        .filter(|file| is_page(&file.path))
+        .map(|file| link(&files, &file.path))
+        .collect();
     assert!(pages.len() > 10, "only {pages:?}: the walk is broken");
     for page in &pages {
         assert!(
@@ -25,10 +28,11 @@ fn every_page_is_listed_on_the_front_page_of_each_crate() {
     }
     let verify = "adapm-core/verify";
     for name in tree::FOLDERS.iter().filter(|name| **name != "fuzz").chain([&verify]) {
-        let front = text(&files, &format!("{name}/src/lib.rs")).expect("each crate has a front page");
-        let own = front
-            .lines()
-            .any(|line| line.starts_with("#![doc = include_str!(") && line.contains("docs/pages.md"));
+        let front =
+            text(&files, &format!("{name}/src/lib.rs")).expect("each crate has a front page");
+        let own = front.lines().any(|line| {
+            line.starts_with("#![doc = include_str!(") && line.contains("docs/pages.md")
+        });
         assert!(own, "{name}/src/lib.rs does not include {LIST}");
     }
 }

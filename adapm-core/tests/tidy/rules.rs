@@ -79,15 +79,17 @@ fn sizes(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     for function in scan::functions(tokens) {
         let lines = function.lines.clone().count();
         if lines > FUNCTION_LINES_MAX {
-            let what = format!("`fn {}` has {lines} lines, {FUNCTION_LINES_MAX} at most", function.name);
+            let what =
+                format!("`fn {}` has {lines} lines, {FUNCTION_LINES_MAX} at most", function.name);
             broken.push(at(file, *function.lines.start(), &what));
         }
     }
     for module in scan::test_modules(tokens) {
         let lines = module.clone().count();
         if lines > TEST_MODULE_LINES_MAX {
-            let what =
-                format!("{lines} lines of inline tests, {TEST_MODULE_LINES_MAX} at most: give them a file");
+            let what = format!(
+                "{lines} lines of inline tests, {TEST_MODULE_LINES_MAX} at most: give them a file"
+            );
             broken.push(at(file, *module.start(), &what));
         }
     }
@@ -99,7 +101,9 @@ fn unsafe_code(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
         return Vec::new();
     }
     let found = tokens.iter().filter(|token| token.text == "unsafe");
-    found.map(|token| at(file, token.line, "`unsafe` outside of the files that may have it")).collect()
+    found
+        .map(|token| at(file, token.line, "`unsafe` outside of the files that may have it"))
+        .collect()
 }
 
 /// Ignored tests, examples that nobody compiles, and macros of unfinished work.
@@ -127,7 +131,8 @@ fn leftovers(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
 
 fn sleeping_tests(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     let modules = scan::test_modules(tokens);
-    let in_test = |line: usize| file.is_test() || modules.iter().any(|module| module.contains(&line));
+    let in_test =
+        |line: usize| file.is_test() || modules.iter().any(|module| module.contains(&line));
     let found = tokens.iter().filter(|token| token.text == "sleep" && in_test(token.line));
     found.map(|token| at(file, token.line, "a test that sleeps: use virtual time")).collect()
 }
@@ -143,9 +148,12 @@ fn panicking_starts(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
         let texts: Vec<&str> = tokens.iter().map(|token| token.text).collect();
         matches!(texts[..], ["thread", ":", ":", "spawn"] | ["scope", ".", "spawn", "("])
     };
-    let found = tokens.windows(4).filter(|four| is_shipped && starts(four) && !in_test(four[0].line));
+    let found =
+        tokens.windows(4).filter(|four| is_shipped && starts(four) && !in_test(four[0].line));
     found
-        .map(|four| at(file, four[0].line, "a start that can panic: use `adapm_transport::threads`"))
+        .map(|four| {
+            at(file, four[0].line, "a start that can panic: use `adapm_transport::threads`")
+        })
         .collect()
 }
 
@@ -164,12 +172,16 @@ fn opened_files(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
                 | ["OpenOptions", ":", ":", _]
         )
     };
-    let found = tokens.windows(4).filter(|four| is_shipped && opens(four) && !in_test(four[0].line));
+    let found =
+        tokens.windows(4).filter(|four| is_shipped && opens(four) && !in_test(four[0].line));
     found.map(|four| at(file, four[0].line, "a file opened beside `adapm_tasks::files`")).collect()
 }
 
 fn forbidden_words(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
-    if !["adapm-core/src/", "adapm-core/verify/src/"].iter().any(|folder| file.path.starts_with(folder)) {
+    if !["adapm-core/src/", "adapm-core/verify/src/"]
+        .iter()
+        .any(|folder| file.path.starts_with(folder))
+    {
         return Vec::new();
     }
     let mut broken = Vec::new();

@@ -44,7 +44,8 @@ fn a_function_has_70_lines() {
 
 #[test]
 fn inline_tests_have_200_lines() {
-    let module = |lines: usize| format!("//! x\n#[cfg(test)]\nmod tests {{{}}}\n", "\n".repeat(lines - 2));
+    let module =
+        |lines: usize| format!("//! x\n#[cfg(test)]\nmod tests {{{}}}\n", "\n".repeat(lines - 2));
     assert_none("adapm-store/src/a.rs", &module(200));
     assert_one("adapm-store/src/a.rs", &module(201), 2, "201 lines of inline tests");
 }
@@ -58,7 +59,12 @@ fn unsafe_stays_in_its_files() {
 
 #[test]
 fn unfinished_work_is_found() {
-    assert_one("adapm-core/tests/a.rs", concat!("//! x\n#[test]\n#[igno", "re]\nfn f() {}\n"), 3, "ignored");
+    assert_one(
+        "adapm-core/tests/a.rs",
+        concat!("//! x\n#[test]\n#[igno", "re]\nfn f() {}\n"),
+        3,
+        "ignored",
+    );
     assert_one("adapm-core/src/a.rs", concat!("//! x\nfn f() { to", "do!() }\n"), 2, "`todo!`");
     assert_one("adapm-core/src/a.rs", concat!("//! x\nfn f() { db", "g!(1); }\n"), 2, "`dbg!`");
     assert_one(
@@ -80,20 +86,30 @@ fn no_shipped_thread_is_started_by_a_call_that_panics() {
         let inline = format!("//! x\n#[cfg(test)]\nmod tests {{\n    fn f() {{ {start} }}\n}}\n");
         assert_none("adapm-tasks/src/a.rs", &inline);
     }
-    assert_none("adapm-tasks/src/a.rs", "//! x\nfn f() { threads::spawn(a, f); command.spawn() }\n");
+    assert_none(
+        "adapm-tasks/src/a.rs",
+        "//! x\nfn f() { threads::spawn(a, f); command.spawn() }\n",
+    );
 }
 
 #[test]
 fn files_of_users_are_opened_in_one_place() {
-    for call in ["File::create(path)", "std::fs::write(path, bytes)", "OpenOptions::new()", "fs::read(path)"]
-    {
+    for call in [
+        "File::create(path)",
+        "std::fs::write(path, bytes)",
+        "OpenOptions::new()",
+        "fs::read(path)",
+    ] {
         let text = format!("//! x\nfn f() {{ {call} }}\n");
         assert_one("adapm-tasks/src/bin/adapm/train.rs", &text, 2, "beside");
         assert_none("adapm-tasks/src/files/output.rs", &text);
         assert_none("adapm-tasks/tests/cli/files.rs", &text);
         assert_none("adapm-transport/src/a.rs", &text);
     }
-    assert_none("adapm-tasks/src/a.rs", "//! x\nfn f() { files::read(p); fs::read_to_string(STATUS) }\n");
+    assert_none(
+        "adapm-tasks/src/a.rs",
+        "//! x\nfn f() { files::read(p); fs::read_to_string(STATUS) }\n",
+    );
 }
 
 #[test]

@@ -263,7 +263,8 @@ fn end_of_raw_string(chars: &[char], from: usize, end: usize) -> Option<usize> {
     }
     let body = end + hashes + 1;
     let closes = |at: usize| {
-        chars[at] == '"' && chars[at + 1..].iter().take(hashes).filter(|&&c| c == '#').count() == hashes
+        chars[at] == '"'
+            && chars[at + 1..].iter().take(hashes).filter(|&&c| c == '#').count() == hashes
     };
     Some((body..chars.len()).find(|&at| closes(at)).map_or(chars.len(), |at| at + 1 + hashes))
 }

@@ -81,8 +81,13 @@ fn test_modules_are_found_behind_attributes() {
     assert_eq!(of("#[cfg(test)]\nmod tests {\n}\n"), [1..=3]);
     assert_eq!(of("#[cfg(all(test, not(adapm_loom)))]\nmod tests {\n}\n"), [1..=3]);
     assert_eq!(
-        of("\n#[cfg(all(test, feature = \"x\"))]\n#[expect(y, reason = \"]\")]\npub(crate) mod t {\n}"),
+        of(
+            "\n#[cfg(all(test, feature = \"x\"))]\n#[expect(y, reason = \"]\")]\npub(crate) mod t {\n}"
+        ),
         [2..=5]
     );
-    assert_eq!(of("#[cfg(test)]\nmod tests;\n#[cfg(test)]\nuse a;\n#[cfg(not(test))]\nmod b { }"), []);
+    assert_eq!(
+        of("#[cfg(test)]\nmod tests;\n#[cfg(test)]\nuse a;\n#[cfg(not(test))]\nmod b { }"),
+        []
+    );
 }

@@ -13,7 +13,9 @@ pub(crate) const FILES_MAX: usize = 2;
 pub(crate) fn of(files: &[File], folder: &str) -> BTreeMap<Item, BTreeSet<String>> {
     let modules = Modules::of(files, folder);
     let mut found: BTreeMap<Item, BTreeSet<String>> = BTreeMap::new();
-    for file in files.iter().filter(|file| file.path.starts_with(folder) && file.is_rust() && !file.is_test())
+    for file in files
+        .iter()
+        .filter(|file| file.path.starts_with(folder) && file.is_rust() && !file.is_test())
     {
         let code = scan::blank(&file.text);
         let tokens = scan::without_tests(&scan::tokens(&code));

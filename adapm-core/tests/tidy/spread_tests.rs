@@ -4,13 +4,18 @@ use crate::spread;
 use crate::tree::File;
 
 fn files(texts: &[(&str, &str)]) -> Vec<File> {
-    texts.iter().map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() }).collect()
+    texts
+        .iter()
+        .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() })
+        .collect()
 }
 
 /// How many files implement the type `name`.
 fn places(texts: &[(&str, &str)], name: &str) -> usize {
     let mut files = files(texts);
-    files.extend(self::files(&[("a/src/lib.rs", "")]).into_iter().filter(|_| texts[0].0 != "a/src/lib.rs"));
+    files.extend(
+        self::files(&[("a/src/lib.rs", "")]).into_iter().filter(|_| texts[0].0 != "a/src/lib.rs"),
+    );
     let found = spread::of(&files, "a/src/");
     found.into_iter().find(|(item, _)| item.name == name).map_or(0, |(_, places)| places.len())
 }
@@ -19,8 +24,10 @@ fn places(texts: &[(&str, &str)], name: &str) -> usize {
 fn blocks_are_counted_by_the_file_that_defines_the_type() {
     let own = ("a/src/net.rs", "pub struct Net<T>(T); impl<T: Fn(u8) -> u8> Net<T> { fn f() {} }");
     let child = ("a/src/net/send.rs", "use super::Net; impl<T> Send for Net<T> where T: Copy { }");
-    let far = ("a/src/far.rs", "use crate::{other, net::Net as Network}; impl<'a> Network<&'a str> { }");
-    let other = ("a/src/other.rs", "struct Net; impl Net { } impl Trait<super::net::Net> for Net { }");
+    let far =
+        ("a/src/far.rs", "use crate::{other, net::Net as Network}; impl<'a> Network<&'a str> { }");
+    let other =
+        ("a/src/other.rs", "struct Net; impl Net { } impl Trait<super::net::Net> for Net { }");
     assert_eq!(places(&[own, child, far, other], "Net"), 3);
     assert_eq!(places(&[own, child, other], "Net"), 2);
 }

@@ -46,7 +46,8 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn files() -> Vec<File> {
     let root = root();
     let mut files = Vec::new();
-    for folder in FOLDERS.iter().chain(&FILES).chain(&[".ci", ".deny.toml", ".clippy.toml", ".rustfmt.toml"])
+    for folder in
+        FOLDERS.iter().chain(&FILES).chain(&[".ci", ".deny.toml", ".clippy.toml", ".rustfmt.toml"])
     {
         collect(&root, &root.join(folder), &mut files);
     }

@@ -56,7 +56,11 @@ struct Entry {
 impl Careless {
     pub(crate) fn new(layout: &Layout, mistake: Option<Mistake>) -> Self {
         let keys = layout.keys().end.0;
-        Self { layout: layout.clone(), entries: (0..keys).map(|_| Mutex::default()).collect(), mistake }
+        Self {
+            layout: layout.clone(),
+            entries: (0..keys).map(|_| Mutex::default()).collect(),
+            mistake,
+        }
     }
 
     fn has(&self, mistake: Mistake) -> bool {
@@ -138,7 +142,8 @@ impl Store for Careless {
 
     fn release(&self, key: Key) {
         self.enter(key, !self.has(Mistake::ReleaseWithoutLatch), |entry| {
-            let word = if self.has(Mistake::ReleaseClearsTheWord) { Word::EMPTY } else { entry.word };
+            let word =
+                if self.has(Mistake::ReleaseClearsTheWord) { Word::EMPTY } else { entry.word };
             let mut freed = std::mem::take(&mut entry.freed);
             if self.has(Mistake::ReleasedElementsComeBack) && !entry.value.is_empty() {
                 freed = std::mem::take(&mut entry.value);
@@ -191,7 +196,8 @@ impl Store for Careless {
 
     fn is_held(&self, key: Key) -> bool {
         let entry = self.entry(key);
-        !entry.value.is_empty() && (entry.delta.is_empty() || !self.has(Mistake::HeldOverlooksReplicas))
+        !entry.value.is_empty()
+            && (entry.delta.is_empty() || !self.has(Mistake::HeldOverlooksReplicas))
     }
 
     fn prefetch_entry(&self, key: Key) {
@@ -199,7 +205,10 @@ impl Store for Careless {
     }
 
     fn prefetch(&self, key: Key) {
-        assert!(!self.has(Mistake::PrefetchWantsAKey) || self.value_len(key) > 0, "{key} is no key");
+        assert!(
+            !self.has(Mistake::PrefetchWantsAKey) || self.value_len(key) > 0,
+            "{key} is no key"
+        );
     }
 }
 

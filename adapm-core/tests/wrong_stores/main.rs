@@ -69,7 +69,8 @@ const EXPECTED: [(Mistake, &str, bool); 24] = [
 
 /// Whether a store with this mistake fails the claim.
 fn fails(claim: Claim, mistake: Option<Mistake>) -> bool {
-    panic::catch_unwind(AssertUnwindSafe(|| claim(&|layout| Careless::new(layout, mistake)))).is_err()
+    panic::catch_unwind(AssertUnwindSafe(|| claim(&|layout| Careless::new(layout, mistake))))
+        .is_err()
 }
 
 #[test]
@@ -82,7 +83,8 @@ fn a_careful_store_passes() {
 #[test]
 fn every_mistake_fails_the_claim_about_it() {
     for (mistake, name, _) in EXPECTED {
-        let (_, claim) = CLAIMS.into_iter().find(|(claim, _)| *claim == name).expect("the claim exists");
+        let (_, claim) =
+            CLAIMS.into_iter().find(|(claim, _)| *claim == name).expect("the claim exists");
         assert!(fails(claim, Some(mistake)), "{mistake:?} passes {name}");
     }
 }
@@ -90,8 +92,11 @@ fn every_mistake_fails_the_claim_about_it() {
 #[test]
 fn the_fuzz_form_finds_and_shortens_what_one_thread_can_see() {
     for (mistake, _, expected) in EXPECTED {
-        let run =
-            || suite::generated_inputs_find_nothing("make", |layout| Careless::new(layout, Some(mistake)));
+        let run = || {
+            suite::generated_inputs_find_nothing("make", |layout| {
+                Careless::new(layout, Some(mistake))
+            })
+        };
         let found = panic::catch_unwind(run);
         assert_eq!(found.is_err(), expected, "{mistake:?}");
         let Err(payload) = found else { continue };
@@ -107,4 +112,6 @@ fn the_fuzz_form_finds_and_shortens_what_one_thread_can_see() {
     }
 }
 
-adapm_verify::store_fuzz!(a_careful_store_passes_the_fuzz_form, |layout| Careless::new(layout, None));
+adapm_verify::store_fuzz!(a_careful_store_passes_the_fuzz_form, |layout| Careless::new(
+    layout, None
+));

@@ -9,8 +9,8 @@ use adapm_core::layout::Layout;
 use adapm_core::transport::Frame;
 use adapm_core::value::{Block, Value};
 use adapm_core::wire::message::{
-    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Message, Operation, Owners, Quiesce,
-    Residence, Retry, SyncRequest, SyncResponse,
+    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Message, Operation, Owners,
+    Quiesce, Residence, Retry, SyncRequest, SyncResponse,
 };
 use adapm_core::wire::shape;
 
@@ -116,7 +116,8 @@ impl Space<'_> {
             _ => Body::Quiesce(quiesce(choices)),
         };
         let mut message = Message { body: Box::new(body), values: Block::new() };
-        let verdict = shape::check::<V>(&message, self.layout, self.nodes, self.channel, self.channels);
+        let verdict =
+            shape::check::<V>(&message, self.layout, self.nodes, self.channel, self.channels);
         if let Err(Fault::BlockLen { expected, .. }) = verdict {
             message.values.resize(expected);
             for byte in message.values.bytes_mut() {
@@ -208,7 +209,8 @@ impl Space<'_> {
         }
         let operation = Operation { ticket: Ticket::NONE, ..self.operation(choices) };
         let (origin, hops) = (self.node(choices), choices.number() as u32);
-        let mut forward = Forward { origin, hops, intents, localizes, operation, tickets: Vec::new() };
+        let mut forward =
+            Forward { origin, hops, intents, localizes, operation, tickets: Vec::new() };
         forward.tickets = tickets(forward.len(), choices);
         forward
     }
@@ -243,7 +245,8 @@ impl Space<'_> {
             1 => Barrier::Ended,
             2 => Barrier::Passed { number },
             _ => {
-                let mut nodes: Vec<NodeId> = (0..choices.below(4)).map(|_| self.node(choices)).collect();
+                let mut nodes: Vec<NodeId> =
+                    (0..choices.below(4)).map(|_| self.node(choices)).collect();
                 nodes.sort_unstable();
                 nodes.dedup();
                 Barrier::Missing { number, nodes }
@@ -338,7 +341,9 @@ fn quiesce(choices: &mut Choices<'_>) -> Quiesce {
 fn asked_lists(body: &mut Body) -> Vec<&mut Asked> {
     match body {
         Body::SyncRequest(request) => Vec::from([&mut request.intents, &mut request.localizes]),
-        Body::SyncResponse(response) => Vec::from([&mut response.grants.at, &mut response.hand_overs.at]),
+        Body::SyncResponse(response) => {
+            Vec::from([&mut response.grants.at, &mut response.hand_overs.at])
+        }
         Body::Grant(grants) => Vec::from([&mut grants.at]),
         Body::Forward(forward) => {
             Vec::from([&mut forward.intents, &mut forward.localizes, &mut forward.operation.pushes])

@@ -98,7 +98,8 @@ impl Calls {
 
     /// How many barriers the worker has called.
     pub(crate) fn barriers(&self, who: Who) -> usize {
-        let is_barrier = |call: &&Call| call.who == who && matches!(call.kind, CallKind::Barrier { .. });
+        let is_barrier =
+            |call: &&Call| call.who == who && matches!(call.kind, CallKind::Barrier { .. });
         self.calls.iter().filter(is_barrier).count()
     }
 

@@ -55,7 +55,9 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn deliver(&mut self, from: NodeId, to: NodeId) -> Result<bool, Violation> {
-        let Some((message, entries)) = self.picture.network.take(from, to) else { return Ok(false) };
+        let Some((message, entries)) = self.picture.network.take(from, to) else {
+            return Ok(false);
+        };
         if self.picture.losses.knows(to, from) {
             self.deliver_late(to, from, message)?;
             return Ok(true);
@@ -63,7 +65,9 @@ impl Cluster {
         for entry in &entries {
             self.pairs.record(self.row(to, entry.key).state(), entry.kind);
         }
-        self.note(|cluster| format!("{:?} {from} -> {to}: {}", cluster.now, cluster.describe(&message)));
+        self.note(|cluster| {
+            format!("{:?} {from} -> {to}: {}", cluster.now, cluster.describe(&message))
+        });
         self.feed(to, Input::Message(from, message))?;
         self.finish_step(to)?;
         Ok(true)
@@ -109,7 +113,12 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn intent(&mut self, who: Who, keys: &[Key], clocks: core::ops::Range<u64>) -> Result<(), Violation> {
+    pub fn intent(
+        &mut self,
+        who: Who,
+        keys: &[Key],
+        clocks: core::ops::Range<u64>,
+    ) -> Result<(), Violation> {
         self.intent_as(who, SignalId::default(), keys, clocks)
     }
 
@@ -176,7 +185,8 @@ impl Cluster {
                 self.timeout(node)?;
             }
         }
-        let waiting: Vec<_> = self.living().filter(|node| !self.member(*node).is_at_rest()).collect();
+        let waiting: Vec<_> =
+            self.living().filter(|node| !self.member(*node).is_at_rest()).collect();
         hold!(Checks::ALL => ComesToRest, false, "the cluster does not come to rest: {waiting:?} have something waiting");
         Ok(())
     }
@@ -218,10 +228,16 @@ impl Cluster {
     ///
     /// # Errors
     /// Invariant 11 if it does otherwise.
-    pub fn feed_bad(&mut self, from: NodeId, node: NodeId, message: Message) -> Result<(), Violation> {
+    pub fn feed_bad(
+        &mut self,
+        from: NodeId,
+        node: NodeId,
+        message: Message,
+    ) -> Result<(), Violation> {
         let text = format!("{:?}", message.body);
         let before = self.memory_of(node);
-        let (result, said) = self.picture.members[node.index()].feed(self.now, Input::Message(from, message));
+        let (result, said) =
+            self.picture.members[node.index()].feed(self.now, Input::Message(from, message));
         let blamed = match &result {
             Err(InputError::Peer(error)) => Some(error.peer),
             Ok(()) | Err(_) => None,
@@ -301,8 +317,10 @@ impl Cluster {
             self.picture.network.cut(other, node, 0);
         }
         self.picture.network.close(node);
-        let untouched = |key: &Key| self.picture.setup.home(*key) == node && self.is_untouched(*key);
-        let owned = self.keys().filter(|key| self.state(node, *key) == State::Main || untouched(key));
+        let untouched =
+            |key: &Key| self.picture.setup.home(*key) == node && self.is_untouched(*key);
+        let owned =
+            self.keys().filter(|key| self.state(node, *key) == State::Main || untouched(key));
         let owned: Vec<Key> = owned.collect();
         self.picture.losses.note_gone(node, owned);
         self.picture.losses.note(&self.picture.network.take_dropped());
@@ -402,13 +420,19 @@ impl Cluster {
     }
 
     /// A message of a lost node arrives: it must change nothing and blame nobody.
-    fn deliver_late(&mut self, to: NodeId, from: NodeId, message: Message) -> Result<(), Violation> {
+    fn deliver_late(
+        &mut self,
+        to: NodeId,
+        from: NodeId,
+        message: Message,
+    ) -> Result<(), Violation> {
         let text = self.describe(&message);
         // Before some messages a driver hands over what workers have made dirty, whoever has sent them.
         let said = self.picture.members[to.index()].feed_dirty();
         self.take_said(to, said)?;
         let before = self.memory_of(to);
-        let (result, said) = self.picture.members[to.index()].feed(self.now, Input::Message(from, message));
+        let (result, said) =
+            self.picture.members[to.index()].feed(self.now, Input::Message(from, message));
         hold!(self.picture.setup.checks => LateBlamesNobody, result.is_ok(), "{to} blames {from}, which it has lost, for {text}: {result:?}");
         hold!(self.picture.setup.checks => LateSaysNothing, said.is_silent(), "{to} answers {from}, which it has lost: {said:?}");
         let after = self.memory_of(to);

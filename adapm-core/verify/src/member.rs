@@ -132,7 +132,8 @@ impl Member {
     /// Node `node` of the cluster, its main copies in place.
     pub fn new(setup: &Setup, node: NodeId) -> Self {
         let (channel, channels) = setup.channel;
-        let mut config = NodeConfig::new(node, setup.nodes, setup.workers).on_channel(channel, channels);
+        let mut config =
+            NodeConfig::new(node, setup.nodes, setup.workers).on_channel(channel, channels);
         config.location_caches = setup.location_caches;
         config.block_bytes_max = setup.block_bytes_max;
         config.grants_max = setup.grants_max;
@@ -141,7 +142,8 @@ impl Member {
         config.unresponsive_nanos = setup.unresponsive_nanos;
         let policy = (setup.policy)(node);
         let initial = Arc::new(|key, value: &mut [i64]| digits::initial(key, value));
-        let (mut engine, fault) = planted::engine(config, &setup.layout, policy, initial, setup.bug);
+        let (mut engine, fault) =
+            planted::engine(config, &setup.layout, policy, initial, setup.bug);
         let told = Arc::new(Mutex::new(Vec::new()));
         engine.set_observer(Box::new(Listener(told.clone())));
         let keys = setup.layout.keys().end.0;
@@ -192,11 +194,18 @@ impl Member {
     /// The clocks of all workers.
     #[must_use]
     pub fn clocks(&self) -> Vec<Clock> {
-        self.workers.iter().map(|worker| if worker.ended { Clock::INFINITY } else { worker.clock }).collect()
+        self.workers
+            .iter()
+            .map(|worker| if worker.ended { Clock::INFINITY } else { worker.clock })
+            .collect()
     }
 
     /// Feeds an input, and the dirty keys of the workers where that is due; what the engine says of it.
-    pub fn feed(&mut self, now: Instant, input: Input<'_, i64>) -> (Result<(), InputError>, Recorder<i64>) {
+    pub fn feed(
+        &mut self,
+        now: Instant,
+        input: Input<'_, i64>,
+    ) -> (Result<(), InputError>, Recorder<i64>) {
         let mut around = Around { workers: &mut self.workers, said: Recorder::default() };
         let verdict = match &mut self.fault {
             Some(fault) => fault.feed(&mut self.node, now, input, &mut around),

@@ -151,7 +151,9 @@ impl Network {
     #[must_use]
     pub fn loaded(&self) -> Vec<(NodeId, NodeId)> {
         let loaded = self.links.iter().enumerate().filter(|(_, link)| !link.is_empty());
-        loaded.map(|(at, _)| (NodeId((at / self.nodes) as u16), NodeId((at % self.nodes) as u16))).collect()
+        loaded
+            .map(|(at, _)| (NodeId((at / self.nodes) as u16), NodeId((at % self.nodes) as u16)))
+            .collect()
     }
 
     /// All messages from `from` to `to`, first one first.
@@ -216,7 +218,8 @@ fn through_bytes(message: Message) -> Message {
 pub struct Pairs([[u64; STATES.len()]; Kind::ALL.len()]);
 
 /// All states of a key, in the order of their numbers.
-pub const STATES: [State; 5] = [State::None, State::Requested, State::Replica, State::Main, State::Releasing];
+pub const STATES: [State; 5] =
+    [State::None, State::Requested, State::Replica, State::Main, State::Releasing];
 
 impl Default for Pairs {
     fn default() -> Self {

@@ -130,7 +130,12 @@ impl Oracle {
     ///
     /// # Errors
     /// Invariant 2 if nobody can have written that value.
-    pub fn complete_pull(&mut self, id: AccessId, value: &[i64], step: u64) -> Result<(), Violation> {
+    pub fn complete_pull(
+        &mut self,
+        id: AccessId,
+        value: &[i64],
+        step: u64,
+    ) -> Result<(), Violation> {
         let seen = self.judge(id.key, value)?;
         let access = &mut self.keys[id.key.0 as usize].accesses[id.index];
         access.done = Some(step);
@@ -199,7 +204,8 @@ impl Oracle {
             return Ok(());
         }
         let sets = || history.accesses.iter().filter(|access| matches!(access.what, What::Set(_)));
-        let last = sets().find(|access| access.what == What::Set(seen.set)).and_then(|access| access.done);
+        let last =
+            sets().find(|access| access.what == What::Set(seen.set)).and_then(|access| access.done);
         let Some(last) = last else {
             hold!(Checks::ALL => SetKept, false, "{key} has been set and yet holds {seen}");
             return Ok(());

@@ -44,7 +44,9 @@ impl Picture {
         let keys = setup.layout.keys().end.0;
         let value_lens: Vec<usize> = (0..keys).map(|key| setup.value_len(Key(key))).collect();
         Self {
-            members: (0..setup.nodes).map(|node| Member::new(&setup, NodeId(node as u16))).collect(),
+            members: (0..setup.nodes)
+                .map(|node| Member::new(&setup, NodeId(node as u16)))
+                .collect(),
             network: Network::new(&setup.layout, setup.nodes, setup.codec),
             oracle: Oracle::new(&value_lens).judged_by(setup.checks),
             calls: Calls::default(),
@@ -127,7 +129,8 @@ impl Picture {
         if let Some(owner) = self.owner(key) {
             return Some(self.row(owner, key).value.clone());
         }
-        let grant = self.network.about(key).iter().find(|in_flight| in_flight.entry.kind.is_ownership())?;
+        let grant =
+            self.network.about(key).iter().find(|in_flight| in_flight.entry.kind.is_ownership())?;
         Some(self.granted_value(grant.to, &grant.entry))
     }
 
@@ -144,13 +147,18 @@ impl Picture {
         let row = self.row(to, entry.key);
         if row.state() != State::Replica {
             // The grant of that replica is on its way before it.
-            let grants =
-                self.network.about(entry.key).iter().map(|in_flight| (in_flight.to, &in_flight.entry));
-            let mut grants = grants
-                .filter(|(receiver, grant)| *receiver == to && grant.kind == flight::Kind::GrantReplica);
-            return grants
-                .next()
-                .map_or_else(|| vec![0; self.setup.value_len(entry.key)], |(_, grant)| grant.value.clone());
+            let grants = self
+                .network
+                .about(entry.key)
+                .iter()
+                .map(|in_flight| (in_flight.to, &in_flight.entry));
+            let mut grants = grants.filter(|(receiver, grant)| {
+                *receiver == to && grant.kind == flight::Kind::GrantReplica
+            });
+            return grants.next().map_or_else(
+                || vec![0; self.setup.value_len(entry.key)],
+                |(_, grant)| grant.value.clone(),
+            );
         }
         row.value.iter().zip(&row.delta).map(|(value, delta)| value - delta).collect()
     }
@@ -164,7 +172,8 @@ impl Picture {
     /// Survivors that have not been told of a loss, with the vanished node.
     #[must_use]
     pub fn untold(&self) -> Vec<(NodeId, NodeId)> {
-        let pairs = self.living().flat_map(|node| self.losses.gone().iter().map(move |gone| (node, *gone)));
+        let pairs =
+            self.living().flat_map(|node| self.losses.gone().iter().map(move |gone| (node, *gone)));
         pairs.filter(|(node, gone)| !self.losses.knows(*node, *gone)).collect()
     }
 
@@ -201,10 +210,9 @@ impl Picture {
     /// Whether an entry of `kind` about `key` is on its way from `from` to `to`.
     #[must_use]
     pub fn is_in_flight(&self, kind: flight::Kind, key: Key, from: NodeId, to: NodeId) -> bool {
-        self.network
-            .about(key)
-            .iter()
-            .any(|in_flight| in_flight.entry.kind == kind && in_flight.from == from && in_flight.to == to)
+        self.network.about(key).iter().any(|in_flight| {
+            in_flight.entry.kind == kind && in_flight.from == from && in_flight.to == to
+        })
     }
 
     /// Whether the operation has ended.

@@ -125,7 +125,9 @@ pub fn equal_calls_get_equal_answers(trial: &Trial, make: impl Make) {
             answers(&mut policy)
         });
         match first.iter().zip(&second).find(|(first, second)| first != second) {
-            Some((first, second)) => Err(format!("{}, and asked the same again: {}", first.0, second.0)),
+            Some((first, second)) => {
+                Err(format!("{}, and asked the same again: {}", first.0, second.0))
+            }
             None => Ok(()),
         }
     });
@@ -172,7 +174,8 @@ fn answers(policy: &mut impl Policy) -> Vec<(String, Option<Placement>)> {
     let mut answers = Vec::new();
     let mut clocks = [0; WORKERS];
     for _ in 0..ANSWERS {
-        let (key, requester) = (Key(rng.within(0..KEYS) as u64), NodeId(rng.within(1..NODES) as u16));
+        let (key, requester) =
+            (Key(rng.within(0..KEYS) as u64), NodeId(rng.within(1..NODES) as u16));
         let others = (1..NODES).map(|node| NodeId(node as u16)).filter(|node| *node != requester);
         let holders: NodeSet = others.filter(|_| rng.chance(30)).collect();
         let view = View { key, requester, holders: &holders, owner_has_intent: rng.chance(40) };

@@ -31,8 +31,9 @@ pub fn setup(seed: u64) -> Setup {
     let system = System::ALL.get(at).copied();
     let mut setup = Setup::new(system.unwrap_or_default(), nodes, workers, 8);
     if system.is_none() {
-        setup.policy =
-            Arc::new(move |node| Box::new(RandomPolicy::new(seed ^ u64::from(node.0))) as SystemPolicy);
+        setup.policy = Arc::new(move |node| {
+            Box::new(RandomPolicy::new(seed ^ u64::from(node.0))) as SystemPolicy
+        });
         (setup.adaptive, setup.sequential) = (false, false);
     }
     setup.location_caches = rng.chance(67);

@@ -44,7 +44,8 @@ pub fn play(text: &str) -> Result<String, String> {
     let mut stage = Stage::new();
     let mut result = String::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('>')) {
-        let outputs = stage.play(line).map_err(|fault| format!("line {}: {line}: {fault}", number + 1))?;
+        let outputs =
+            stage.play(line).map_err(|fault| format!("line {}: {line}: {fault}", number + 1))?;
         result += line;
         result.push('\n');
         for output in outputs {
@@ -103,11 +104,16 @@ impl Stage {
         let mut outputs = match *words.as_slice() {
             [] => return Ok(Vec::new()),
             ["nodes", nodes] => self.configure(|setup| setup.nodes = nodes.parse().unwrap_or(0)),
-            ["workers", workers] => self.configure(|setup| setup.workers = workers.parse().unwrap_or(0)),
+            ["workers", workers] => {
+                self.configure(|setup| setup.workers = workers.parse().unwrap_or(0))
+            }
             ["caches", switch] => self.configure(|setup| setup.location_caches = switch == "on"),
-            ["block", bytes] => self.configure(|setup| setup.block_bytes_max = bytes.parse().unwrap_or(0)),
+            ["block", bytes] => {
+                self.configure(|setup| setup.block_bytes_max = bytes.parse().unwrap_or(0))
+            }
             ["system", name] => {
-                self.system = name.parse().map_err(|_| Fault::Unreadable("the name of a system"))?;
+                self.system =
+                    name.parse().map_err(|_| Fault::Unreadable("the name of a system"))?;
                 Ok(Vec::new())
             }
             ["key", name, "home", node] => self.name_key(name, parse_node(node)?),
@@ -153,7 +159,8 @@ impl Stage {
         self.cluster.get_or_insert_with(|| {
             let fresh = Setup::new(self.system, self.setup.nodes, self.setup.workers, KEYS);
             let Setup { location_caches, block_bytes_max, grants_max, .. } = self.setup;
-            let mut cluster = Cluster::new(Setup { location_caches, block_bytes_max, grants_max, ..fresh });
+            let mut cluster =
+                Cluster::new(Setup { location_caches, block_bytes_max, grants_max, ..fresh });
             let delivered = self.delivered.clone();
             cluster.tell_steps(move |step| {
                 if let Some((_, message)) =
@@ -214,8 +221,10 @@ impl Stage {
         let cluster = self.cluster();
         let op = match (*verb, names) {
             ("clock", &[clocks]) => {
-                cluster
-                    .advance_clock(who, clocks.parse().map_err(|_| Fault::Unreadable("a number of clocks"))?);
+                cluster.advance_clock(
+                    who,
+                    clocks.parse().map_err(|_| Fault::Unreadable("a number of clocks"))?,
+                );
                 return Ok(Vec::new());
             }
             ("intent", &[ref names @ .., window]) => {
@@ -304,14 +313,17 @@ fn show(cluster: &Cluster, key: Key) -> Vec<String> {
 
 fn show_at(cluster: &Cluster, node: NodeId, key: Key) -> Option<String> {
     let row = cluster.row(node, key);
-    let seen =
-        |value: &[i64]| digits::seen(key, value).map_or(String::from("unsound"), |seen| seen.to_string());
+    let seen = |value: &[i64]| {
+        digits::seen(key, value).map_or(String::from("unsound"), |seen| seen.to_string())
+    };
     let known = || row.view.word.location().map(|at| format!("knows {} {}", at.node, at.counter));
     let text = match row.state() {
         State::None => format!("nothing, {}", known()?),
         State::Requested => String::from("requested"),
         State::Releasing => String::from("releasing"),
-        State::Replica if row.view.word.is_dirty() => format!("replica: {}, not all sent", seen(&row.value)),
+        State::Replica if row.view.word.is_dirty() => {
+            format!("replica: {}, not all sent", seen(&row.value))
+        }
         State::Replica => format!("replica: {}", seen(&row.value)),
         State::Main if row.view.holders.is_empty() => {
             format!("main copy {}: {}", row.view.word.counter(), seen(&row.value))
@@ -341,7 +353,8 @@ fn parse_worker(word: &str) -> Result<WorkerId, Fault> {
 
 fn parse_window(word: &str) -> Result<core::ops::Range<u64>, Fault> {
     let ends = word.split_once("..").and_then(|(start, end)| {
-        let clock = |text: &str| text.strip_prefix('@').and_then(|number| number.parse::<u64>().ok());
+        let clock =
+            |text: &str| text.strip_prefix('@').and_then(|number| number.parse::<u64>().ok());
         Some(clock(start)?..clock(end)?)
     });
     ends.ok_or(Fault::Unreadable("a window such as @0..@5"))

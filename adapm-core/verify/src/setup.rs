@@ -68,7 +68,10 @@ impl Setup {
             policy: Arc::new(move |_| system.policy(workers)),
             adaptive: matches!(
                 system,
-                System::Adapm | System::AdapmNoRelocation | System::AdapmPoisson | System::AdapmImmediate
+                System::Adapm
+                    | System::AdapmNoRelocation
+                    | System::AdapmPoisson
+                    | System::AdapmImmediate
             ),
             sequential: !system.replicates(),
             location_caches: true,
@@ -94,7 +97,9 @@ impl Setup {
     /// The keys of the channel, in order.
     pub fn keys(&self) -> impl Iterator<Item = Key> + use<> {
         let (channel, channels) = self.channel;
-        (0..self.layout.keys().end.0).map(Key).filter(move |key| Layout::channel(*key, channels) == channel)
+        (0..self.layout.keys().end.0)
+            .map(Key)
+            .filter(move |key| Layout::channel(*key, channels) == channel)
     }
 
     /// The first key whose home is `node`.

@@ -21,8 +21,9 @@ pub fn patience() -> Duration {
         millis => return Duration::from_millis(millis),
     }
     let Ok(text) = std::env::var("ADAPM_PATIENCE") else { return Duration::from_secs(120) };
-    let seconds =
-        text.parse().unwrap_or_else(|_| panic!("ADAPM_PATIENCE is {text:?}: give a number of seconds"));
+    let seconds = text
+        .parse()
+        .unwrap_or_else(|_| panic!("ADAPM_PATIENCE is {text:?}: give a number of seconds"));
     Duration::from_secs(seconds)
 }
 

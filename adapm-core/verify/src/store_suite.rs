@@ -118,8 +118,11 @@ pub fn reserved_keys_are_zero_and_keep_their_word<S: Store>(make: &impl Fn(&Layo
     for key in keys(&layout) {
         let len = store.value_len(key);
         let delta = if has_delta(key) { len } else { 0 };
-        let expected =
-            Seen { value: vec![zero(); len], delta: vec![zero(); delta], ..Seen::absent(word_of(key)) };
+        let expected = Seen {
+            value: vec![zero(); len],
+            delta: vec![zero(); delta],
+            ..Seen::absent(word_of(key))
+        };
         assert_eq!(look(&store, key), expected, "{key}");
     }
 }
@@ -136,13 +139,19 @@ pub fn reserve_keeps_what_is_held<S: Store<Value: From<i16>>>(make: &impl Fn(&La
 }
 
 /// `reserve` with another wish for the delta keeps value, word and version; a delta that comes is zero.
-pub fn reserve_adds_and_frees_the_delta_alone<S: Store<Value: From<i16>>>(make: &impl Fn(&Layout) -> S) {
+pub fn reserve_adds_and_frees_the_delta_alone<S: Store<Value: From<i16>>>(
+    make: &impl Fn(&Layout) -> S,
+) {
     let (layout, store) = built(make);
     for key in keys(&layout) {
         store.reserve(key, true);
         let replica = fill(&store, key, 2);
         store.reserve(key, false);
-        assert_eq!(look(&store, key), Seen { delta: vec![], ..replica.clone() }, "{key} without delta");
+        assert_eq!(
+            look(&store, key),
+            Seen { delta: vec![], ..replica.clone() },
+            "{key} without delta"
+        );
         store.reserve(key, true);
         let delta = vec![zero(); store.value_len(key)];
         assert_eq!(look(&store, key), Seen { delta, ..replica }, "{key} with a delta again");
@@ -190,16 +199,23 @@ pub fn keys_have_their_lengths_and_share_no_element<S: Store<Value: From<i16>>>(
 }
 
 /// `visit` shows the held keys of a range once, ascending, and what it writes stays.
-pub fn visit_goes_through_held_keys_in_order<S: Store<Value: From<i16>>>(make: &impl Fn(&Layout) -> S) {
+pub fn visit_goes_through_held_keys_in_order<S: Store<Value: From<i16>>>(
+    make: &impl Fn(&Layout) -> S,
+) {
     let (layout, store) = built(make);
     let end = layout.keys().end.0;
     let held: Vec<Key> = keys(&layout).filter(|key| key.0 % 5 < 2).collect();
     keys(&layout).for_each(|key| store.with_slot(key, |slot| *slot.word = word_of(key)));
     held.iter().rev().for_each(|key| store.reserve(*key, has_delta(*key)));
     let reversed = Range { start: Key(9), end: Key(3) };
-    for range in
-        [Key(0)..Key(end), Key(0)..Key(u64::MAX), Key(3)..Key(23), Key(5)..Key(6), Key(7)..Key(7), reversed]
-    {
+    for range in [
+        Key(0)..Key(end),
+        Key(0)..Key(u64::MAX),
+        Key(3)..Key(23),
+        Key(5)..Key(6),
+        Key(7)..Key(7),
+        reversed,
+    ] {
         let expected: Vec<Key> = held.iter().copied().filter(|key| range.contains(key)).collect();
         let mut seen = Vec::new();
         store.visit(range.clone(), |key, slot| {
@@ -212,7 +228,10 @@ pub fn visit_goes_through_held_keys_in_order<S: Store<Value: From<i16>>>(make: &
     }
     store.visit(Key(0)..Key(end), |_, slot| slot.value.fill(S::Value::from(3)));
     for key in held {
-        assert!(look(&store, key).value.iter().all(|element| *element == S::Value::from(3)), "{key}");
+        assert!(
+            look(&store, key).value.iter().all(|element| *element == S::Value::from(3)),
+            "{key}"
+        );
     }
 }
 
@@ -231,7 +250,9 @@ pub fn prefetch_changes_nothing<S: Store<Value: From<i16>>>(make: &impl Fn(&Layo
 }
 
 /// Thousands of random operations leave the same slots as in [`ReferenceStore`].
-pub fn random_operations_agree_with_the_reference<S: Store<Value: From<i16>>>(make: &impl Fn(&Layout) -> S) {
+pub fn random_operations_agree_with_the_reference<S: Store<Value: From<i16>>>(
+    make: &impl Fn(&Layout) -> S,
+) {
     for seed in 0..4_u64 {
         let (layout, store) = built(make);
         let reference = ReferenceStore::<S::Value>::new(&layout);
@@ -274,7 +295,9 @@ pub fn random_operations_agree_with_the_reference<S: Store<Value: From<i16>>>(ma
 }
 
 /// The transitions that workers and nodes make find what they need in the slots of this store.
-pub fn slots_work_as_main_copy_and_replica<S: Store<Value: From<i16>>>(make: &impl Fn(&Layout) -> S) {
+pub fn slots_work_as_main_copy_and_replica<S: Store<Value: From<i16>>>(
+    make: &impl Fn(&Layout) -> S,
+) {
     let (_, store) = built(make);
     let (key, one) = (Key(0), S::Value::from(1));
     let mut value = vec![zero(); store.value_len(key)];
@@ -315,7 +338,8 @@ impl<V: Value> Seen<V> {
 fn built<S: Store>(make: impl Fn(&Layout) -> S) -> (Layout, S) {
     // An interpreter takes seconds for each claim on a thousand elements.
     let (middle, long) = if cfg!(miri) { (4, 17) } else { (16, 131) };
-    let layout = Layout::dense(&[(20, 3), (7, 1), (40, middle), (6, long), (9, 3)]).expect("a legal layout");
+    let layout =
+        Layout::dense(&[(20, 3), (7, 1), (40, middle), (6, long), (9, 3)]).expect("a legal layout");
     let store = make(&layout);
     (layout, store)
 }

@@ -23,8 +23,8 @@ use adapm_core::wire::FRAME_BYTES_MAX;
 
 use crate::silence::patience;
 use drive::{
-    Party, TURN, WAITS, drive_until, expect, fill, filled, hear_wakes, load, pair, receive, send, triple,
-    turns_max, wait_for_ever,
+    Party, TURN, WAITS, drive_until, expect, fill, filled, hear_wakes, load, pair, receive, send,
+    triple, turns_max, wait_for_ever,
 };
 
 pub use endings::{
@@ -103,7 +103,10 @@ where
                 let received = expect(end.recv(None, &mut frame));
                 // Once all are done, endpoints are dropped, and may say so before the wake arrives.
                 let is_over = done.load(Ordering::SeqCst) == NODES;
-                assert!(received == Received::Woken || is_over, "all frames are here, and not {received:?}");
+                assert!(
+                    received == Received::Woken || is_over,
+                    "all frames are here, and not {received:?}"
+                );
             }
             finished.send(()).expect("the test waits for its threads");
         });
@@ -131,7 +134,9 @@ pub fn frames_of_any_size_arrive_whole<T: Transport>(network: impl Fn(usize) -> 
 
 /// A way that nobody drains refuses frames in the end, changes none of them, and its sender hears of room once there is
 /// some.
-pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(network: impl Fn(usize) -> Vec<T>) {
+pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(
+    network: impl Fn(usize) -> Vec<T>,
+) {
     let [mut a, mut b] = pair(network(2));
     for round in 0..3 {
         let (sent, mut refused) = fill(&mut a, NodeId(1));
@@ -147,8 +152,13 @@ pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(network: impl F
         for _ in 0..turns_max() {
             let wait = if arrived < expected { Duration::ZERO } else { TURN };
             heard |= expect(a.recv(Some(wait), &mut scratch)) == Received::Woken;
-            if arrived < expected && expect(b.recv(Some(TURN), &mut scratch)) == Received::Frame(NodeId(0)) {
-                assert!(scratch == load(arrived), "frame {arrived} of round {round} is not the one sent");
+            if arrived < expected
+                && expect(b.recv(Some(TURN), &mut scratch)) == Received::Frame(NodeId(0))
+            {
+                assert!(
+                    scratch == load(arrived),
+                    "frame {arrived} of round {round} is not the one sent"
+                );
                 arrived += 1;
             }
             if heard && arrived == expected {
@@ -165,7 +175,9 @@ pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(network: impl F
 }
 
 /// A full way to one node holds up no frame to another.
-pub fn a_full_way_to_one_node_leaves_the_others_open<T: Transport>(network: impl Fn(usize) -> Vec<T>) {
+pub fn a_full_way_to_one_node_leaves_the_others_open<T: Transport>(
+    network: impl Fn(usize) -> Vec<T>,
+) {
     let [mut a, _b, mut c] = triple(network(3));
     fill(&mut a, NodeId(1));
     for number in 0..10 {

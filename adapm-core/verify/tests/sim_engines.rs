@@ -28,10 +28,17 @@ struct Random {
 
 impl Random {
     fn new(seed: u64, localizes: bool) -> Self {
-        let lane = |who: Who| (Rng::new(seed ^ u64::from(who.0.0) << 8 ^ u64::from(who.1.0)), Vec::new(), 0);
-        let places =
-            (0..8).flat_map(|node| (0..WORKERS as u16).map(move |worker| (NodeId(node), WorkerId(worker))));
-        Self { lanes: places.map(|who| (who, lane(who))).collect(), pushed: BTreeMap::new(), localizes }
+        let lane = |who: Who| {
+            (Rng::new(seed ^ u64::from(who.0.0) << 8 ^ u64::from(who.1.0)), Vec::new(), 0)
+        };
+        let places = (0..8).flat_map(|node| {
+            (0..WORKERS as u16).map(move |worker| (NodeId(node), WorkerId(worker)))
+        });
+        Self {
+            lanes: places.map(|who| (who, lane(who))).collect(),
+            pushed: BTreeMap::new(),
+            localizes,
+        }
     }
 }
 
@@ -98,10 +105,12 @@ fn run_with(system: System, nodes: usize, machine: Machine, seed: u64, localizes
         clock: Clock(0),
         round_nanos: None,
     };
-    let engines = Engines::new(config, |_| system.policy(WORKERS)).expect("the configuration is valid");
+    let engines =
+        Engines::new(config, |_| system.policy(WORKERS)).expect("the configuration is valid");
     let mut simulator = Simulator::new(engines, Perfect::new(machine.wire(), nodes, seed), seed);
     let mut program = Random::new(seed, localizes);
-    let finished = simulator.run(&mut program, Duration::from_secs(1_000)).expect("nothing is wrong");
+    let finished =
+        simulator.run(&mut program, Duration::from_secs(1_000)).expect("nothing is wrong");
     Ran { simulator, program, finished }
 }
 
@@ -114,8 +123,15 @@ fn what_was_pushed_is_in_the_main_copies() {
         for node in (0..4).map(NodeId) {
             board.store(node).visit(Key(0)..Key(KEYS), |key, slot| {
                 if slot.word.state() == State::Main && slot.value[0] != 0 {
-                    assert!(slot.value.iter().all(|element| *element == slot.value[0]), "{system} {key}");
-                    assert_eq!(found.insert(key, slot.value[0]), None, "{system}: two owners of {key}");
+                    assert!(
+                        slot.value.iter().all(|element| *element == slot.value[0]),
+                        "{system} {key}"
+                    );
+                    assert_eq!(
+                        found.insert(key, slot.value[0]),
+                        None,
+                        "{system}: two owners of {key}"
+                    );
                 }
             });
         }
@@ -135,8 +151,16 @@ fn one_node_sends_nothing_and_takes_what_computation_takes() {
     for system in System::ALL {
         let ran = run(system, 1, Machine::PAPER, 5);
         let totals = ran.totals();
-        assert_eq!((totals.messages, totals.bytes, totals.waited, totals.remote), (0, 0, 0, 0), "{system}");
-        assert_eq!(ran.finished, Instant::ZERO.plus_nanos(STEPS * COMPUTE.as_nanos() as u64), "{system}");
+        assert_eq!(
+            (totals.messages, totals.bytes, totals.waited, totals.remote),
+            (0, 0, 0, 0),
+            "{system}"
+        );
+        assert_eq!(
+            ran.finished,
+            Instant::ZERO.plus_nanos(STEPS * COMPUTE.as_nanos() as u64),
+            "{system}"
+        );
     }
 }
 
@@ -160,7 +184,8 @@ fn a_static_partition_is_remote_for_all_but_one_of_n_accesses() {
 fn slower_wires_and_machines_take_longer() {
     let finished = |machine| run(System::Classic, 4, machine, 9).finished;
     let slow_wire = Machine { latency_nanos: 2 * Machine::PAPER.latency_nanos, ..Machine::PAPER };
-    let slow_channel = Machine { message_nanos: 10 * Machine::PAPER.message_nanos, ..Machine::PAPER };
+    let slow_channel =
+        Machine { message_nanos: 10 * Machine::PAPER.message_nanos, ..Machine::PAPER };
     let base = finished(Machine::PAPER);
     assert!(finished(slow_wire) > base);
     assert!(finished(slow_channel) > base);
@@ -174,7 +199,11 @@ fn what_is_shared_is_listed_while_it_is() {
     let board = ran.simulator.subject().board();
     for node in (0..4).map(NodeId) {
         // All intents have expired with their workers.
-        assert_eq!((board.store(node).shared_len(), board.store(node).replicas()), (0, 0), "{node}");
+        assert_eq!(
+            (board.store(node).shared_len(), board.store(node).replicas()),
+            (0, 0),
+            "{node}"
+        );
     }
     let local: u64 = (0..4).map(|node| board.store(NodeId(node)).local_len(KEYS)).sum();
     assert_eq!(local, 4 * KEYS, "as many main copies arrived somewhere as left elsewhere");

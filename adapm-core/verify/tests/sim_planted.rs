@@ -22,8 +22,14 @@ const NOBODY_LIES: &str = "no node of a simulated cluster lies";
 /// Bugs that other suites find, and why this one does not.
 const OUT_OF_REACH: [(Bug, &str); 11] = [
     (Bug::IgnoreSyncMark, "what workers change reaches the engine before the next request does"),
-    (Bug::WaitForLaterChanges, "workers of a simulated cluster pause, and no response is full then"),
-    (Bug::DeafToAnswers, "hardly any round leaves a request without an answer at six looks in a row"),
+    (
+        Bug::WaitForLaterChanges,
+        "workers of a simulated cluster pause, and no response is full then",
+    ),
+    (
+        Bug::DeafToAnswers,
+        "hardly any round leaves a request without an answer at six looks in a row",
+    ),
     (Bug::CountAbsence, "nobody is stopped for six looks, as its peers would give it up"),
     (Bug::TellOneLoss, "one node is lost at most"),
     (Bug::BelieveAnyForward, NOBODY_LIES),
@@ -41,10 +47,12 @@ fn every_planted_bug_within_reach_is_found_in_simulated_clusters() {
     let is_near = |bug: &Bug| OUT_OF_REACH.iter().all(|(far, _)| far != bug);
     let engines = Bug::ALL.into_iter().filter(is_near);
     let rows: Vec<_> = thread::scope(|scope| {
-        let of_engines =
-            engines.map(|bug| (bug.to_string(), bug.invariant().to_string(), scope.spawn(move || find(bug))));
-        let of_links = LinkBug::ALL
-            .map(|bug| (format!("{bug:?}"), String::from("link"), scope.spawn(move || find_in_links(bug))));
+        let of_engines = engines.map(|bug| {
+            (bug.to_string(), bug.invariant().to_string(), scope.spawn(move || find(bug)))
+        });
+        let of_links = LinkBug::ALL.map(|bug| {
+            (format!("{bug:?}"), String::from("link"), scope.spawn(move || find_in_links(bug)))
+        });
         // All are started before the first is waited for.
         let begun: Vec<_> = of_engines.chain(of_links).collect();
         begun
@@ -120,8 +128,10 @@ fn detect_in_links(seed: u64, bug: LinkBug) -> Option<String> {
         }
     }
     // Over a dead link it is wrong that nobody is given up.
-    let is_loss = |failure: &Failure<Wrong>| matches!(failure, Failure::Violation(Wrong::Delivery(_)));
-    let is_right = quietly(&Run::under(seed, Conditions::DeadLink)).is_some_and(|failure| is_loss(&failure));
+    let is_loss =
+        |failure: &Failure<Wrong>| matches!(failure, Failure::Violation(Wrong::Delivery(_)));
+    let is_right =
+        quietly(&Run::under(seed, Conditions::DeadLink)).is_some_and(|failure| is_loss(&failure));
     match with_bug(Conditions::DeadLink) {
         None if is_right => Some(String::from("nobody is given up over a dead link")),
         Some(failure) if is_right && !is_loss(&failure) => Some(failure.to_string()),
@@ -145,7 +155,8 @@ fn hush_panics() {
     ONCE.call_once(|| {
         let loud = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let of_this_test = info.location().is_some_and(|at| at.file().ends_with("sim_planted.rs"));
+            let of_this_test =
+                info.location().is_some_and(|at| at.file().ends_with("sim_planted.rs"));
             if of_this_test {
                 loud(info);
             }

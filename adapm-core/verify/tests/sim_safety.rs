@@ -58,7 +58,11 @@ fn whoever_waits_for_a_mute_node_gives_it_up() {
         return;
     }
     for fact in Fact::ALL.into_iter().filter(|fact| *fact != Fact::LeaveWaits) {
-        assert_ne!(totals.coverage.count(FaultKind::Mute, fact), 0, "no mute node ever met {fact:?}");
+        assert_ne!(
+            totals.coverage.count(FaultKind::Mute, fact),
+            0,
+            "no mute node ever met {fact:?}"
+        );
     }
 }
 

@@ -29,7 +29,11 @@ fn simulation(system: System) -> Simulation {
 
 fn with_window(system: System, window_packets: usize) -> Simulation {
     let setup = Setup::new(system, 3, 1, 8);
-    let wire = WireConfig { latency_nanos: LATENCY.as_nanos() as u64, jitter_nanos: 0, bytes_per_second: 0 };
+    let wire = WireConfig {
+        latency_nanos: LATENCY.as_nanos() as u64,
+        jitter_nanos: 0,
+        bytes_per_second: 0,
+    };
     let mut link = LinkConfig::dead_after(DEAD_AFTER);
     link.window_packets = window_packets;
     let costs = Costs { access_nanos: 0, input_nanos: 10_000 };
@@ -78,10 +82,15 @@ fn a_one_way_partition_heals_and_the_parked_pull_ends() {
         Step::Pull(vec![key], Then::Wait),
     ];
     simulation.plan(at(10, Fault::OneWay(N0, N1, millis(30))));
-    let end = run(&mut simulation, Script::default().with(worker(N1), asks)).expect("nothing is wrong");
+    let end =
+        run(&mut simulation, Script::default().with(worker(N1), asks)).expect("nothing is wrong");
     assert_between(end, millis(40), millis(43));
     let cluster = simulation.subject().cluster();
-    assert_eq!(cluster.member(N1).node.engine().stats().waited, 1, "the pull waited for the copy on its way");
+    assert_eq!(
+        cluster.member(N1).node.engine().stats().waited,
+        1,
+        "the pull waited for the copy on its way"
+    );
     assert_eq!(cluster.state(N1, key), State::Main);
 }
 
@@ -105,8 +114,10 @@ fn a_barrier_waits_for_a_partition_to_heal_and_no_longer() {
     let mut simulation = simulation(System::Adapm);
     simulation.plan(at(1, Fault::Partition(vec![N2], millis(50))));
     let meets = || [Step::Compute(millis(10)), Step::Barrier];
-    let program =
-        Script::default().with(worker(N0), meets()).with(worker(N1), meets()).with(worker(N2), meets());
+    let program = Script::default()
+        .with(worker(N0), meets())
+        .with(worker(N1), meets())
+        .with(worker(N2), meets());
     let end = run(&mut simulation, program).expect("nothing is wrong");
     assert_between(end, millis(51), millis(56));
 }
@@ -116,8 +127,11 @@ fn an_owner_that_stands_still_answers_when_it_goes_on() {
     let mut simulation = simulation(System::Classic);
     let key = key_of(&simulation, N0);
     simulation.plan(at(5, Fault::Pause(N0, millis(100))));
-    let asks =
-        [Step::Compute(millis(10)), Step::Push(vec![key], Then::GoOn), Step::Pull(vec![key], Then::Wait)];
+    let asks = [
+        Step::Compute(millis(10)),
+        Step::Push(vec![key], Then::GoOn),
+        Step::Pull(vec![key], Then::Wait),
+    ];
     let program = Script::default().with(worker(N1), asks.clone()).with(worker(N2), asks);
     let end = run(&mut simulation, program).expect("nothing is wrong");
     assert_between(end, millis(105), millis(112));
@@ -145,10 +159,12 @@ fn a_slow_owner_delays_its_askers_only() {
     // It takes 10 ms for what others do in 10 us.
     simulation.plan(at(0, Fault::Slow(N0, 1_000, millis(1_000))));
     let asks = |key| (0..5).map(move |_| Step::Pull(vec![key], Then::Wait));
-    let end = run(&mut simulation, Script::default().with(worker(N1), asks(fast))).expect("nothing is wrong");
+    let end = run(&mut simulation, Script::default().with(worker(N1), asks(fast)))
+        .expect("nothing is wrong");
     assert_between(end, millis(10), millis(15));
     let start = simulation.now().nanos();
-    let end = run(&mut simulation, Script::default().with(worker(N1), asks(slow))).expect("nothing is wrong");
+    let end = run(&mut simulation, Script::default().with(worker(N1), asks(slow)))
+        .expect("nothing is wrong");
     assert_between(Instant::from_nanos(end.nanos() - start), millis(60), millis(80));
 }
 
@@ -161,8 +177,9 @@ fn a_way_without_room_fills_and_empties() {
     let keys: Vec<Key> = keys.into_iter().filter(home).collect();
     let pushes = (0..30).flat_map(|_| keys.clone()).map(|key| Step::Push(vec![key], Then::GoOn));
     simulation.plan(at(3, Fault::Reset(N0, N1)));
-    let program =
-        Script::default().with(worker(N1), pushes).with(worker(N2), [Step::Pull(vec![key], Then::Wait)]);
+    let program = Script::default()
+        .with(worker(N1), pushes)
+        .with(worker(N2), [Step::Pull(vec![key], Then::Wait)]);
     run(&mut simulation, program).expect("nothing is wrong");
 }
 
@@ -188,8 +205,12 @@ fn a_node_that_vanishes_is_lost_when_the_dead_time_has_passed() {
 #[test]
 fn who_waits_for_ever_is_told_by_name() {
     let mut simulation = simulation(System::Adapm);
-    let program = Script::default().with(worker(N0), [Step::Barrier]).with(worker(N2), [Step::Barrier]);
+    let program =
+        Script::default().with(worker(N0), [Step::Barrier]).with(worker(N2), [Step::Barrier]);
     let Err(Failure::Stuck(what)) = run(&mut simulation, program) else { panic!("n1 never comes") };
-    assert!(what.contains("n0.w0 waits for Barrier") && what.contains("n2.w0 waits for Barrier"), "{what}");
+    assert!(
+        what.contains("n0.w0 waits for Barrier") && what.contains("n2.w0 waits for Barrier"),
+        "{what}"
+    );
     assert!(!what.contains("n1.w0"), "{what}");
 }

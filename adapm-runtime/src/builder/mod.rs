@@ -242,10 +242,14 @@ where
     ///
     /// # Errors
     /// As [`Builder::build`].
-    pub fn build_telling(mut self, tell: &mut dyn FnMut(Populating)) -> Result<Cluster<V, S>, BuildError> {
+    pub fn build_telling(
+        mut self,
+        tell: &mut dyn FnMut(Populating),
+    ) -> Result<Cluster<V, S>, BuildError> {
         let checked = self.check();
         let settings = &mut self.settings;
-        let (told, fitting, terms) = (settings.channels, settings.fitting_channels(), settings.terms());
+        let (told, fitting, terms) =
+            (settings.channels, settings.fitting_channels(), settings.terms());
         let endpoints = if let Some(bond) = settings.nodes.bond_mut() {
             let channels = bond.agree(checked.map(|()| terms), told, fitting)?;
             vec![(bond.node(), bond.open(channels, settings.layout.digest::<V>())?)]
@@ -269,8 +273,11 @@ where
         }
         self.settings.sampling.as_ref().map_or(Ok(()), |sampling| sampling.check(layout))?;
         let need = Need::new(nodes.here(), nodes.count(), channels, *workers);
-        let need =
-            if self.in_memory { need.with_stores::<V>(layout, nodes.here(), nodes.count()) } else { need };
+        let need = if self.in_memory {
+            need.with_stores::<V>(layout, nodes.here(), nodes.count())
+        } else {
+            need
+        };
         need.check()?;
         if decisions.supply() == Supply::Everything && layout.kind() == Kind::Sparse {
             return Err(BuildError::SparseFull);
@@ -424,7 +431,10 @@ impl Watchers {
     /// Those that write a trace.
     fn tracing(tracer: &Tracer) -> Self {
         let writer = tracer.clone();
-        Self { observer: Some(Box::new(move |node, _| writer.observer(node))), tracer: Some(tracer.clone()) }
+        Self {
+            observer: Some(Box::new(move |node, _| writer.observer(node))),
+            tracer: Some(tracer.clone()),
+        }
     }
 
     fn observer_of(&self, node: NodeId, channel: ChannelId) -> Option<Box<dyn Observe + Send>> {

@@ -50,7 +50,10 @@ impl Nodes {
     /// So many nodes in this process, joined by a transport of your own: given a channel and the
     /// number of nodes, `network` makes the endpoints in node order.
     #[must_use]
-    pub fn over<T>(nodes: usize, mut network: impl FnMut(ChannelId, usize) -> Vec<T> + 'static) -> Self
+    pub fn over<T>(
+        nodes: usize,
+        mut network: impl FnMut(ChannelId, usize) -> Vec<T> + 'static,
+    ) -> Self
     where
         T: Transport + Send + 'static,
     {
@@ -65,7 +68,11 @@ impl Nodes {
     /// same on all, and it is for the transport to refuse a node that does not belong here. A group
     /// of processes does that.
     #[must_use]
-    pub fn only<T>(node: NodeId, nodes: usize, mut network: impl FnMut(ChannelId) -> T + 'static) -> Self
+    pub fn only<T>(
+        node: NodeId,
+        nodes: usize,
+        mut network: impl FnMut(ChannelId) -> T + 'static,
+    ) -> Self
     where
         T: Transport + Send + 'static,
     {
@@ -129,7 +136,8 @@ impl Nodes {
         let mut by_node: Vec<NodeEnds> =
             (first..).take(here).map(|node| (NodeId(node), Vec::new())).collect();
         for index in 0..channels {
-            let channel = ChannelId(u16::try_from(index).expect("the number of channels was checked"));
+            let channel =
+                ChannelId(u16::try_from(index).expect("the number of channels was checked"));
             let ends = network(channel);
             if ends.len() != here {
                 return Err(BuildError::Endpoints { channel, given: ends.len(), nodes: here });

@@ -33,7 +33,11 @@ where
     S: Store<Value = V> + Send + Sync + 'static,
 {
     /// Nothing has started; the endpoints that will be, and the bond with other processes.
-    pub(super) fn new(plan: Plan<V>, endpoints: &[NodeEnds], mut bond: Option<Box<dyn Bond>>) -> Self {
+    pub(super) fn new(
+        plan: Plan<V>,
+        endpoints: &[NodeEnds],
+        mut bond: Option<Box<dyn Bond>>,
+    ) -> Self {
         let all = || endpoints.iter().flat_map(|(_, endpoints)| endpoints);
         plan.failure.wakes(all().map(|endpoint| endpoint.wake_fn()).collect());
         let connected = Arc::new(Promise::new(all().count(), None));
@@ -65,7 +69,8 @@ where
             let channels = endpoints.len();
             let taste = |channel| taste(node, channel);
             let (plan, connected) = (&self.plan, &self.connected);
-            self.nodes.push(Manager::start(plan, node, store, endpoints, taste, connected, first_part)?);
+            self.nodes
+                .push(Manager::start(plan, node, store, endpoints, taste, connected, first_part)?);
             first_part += channels;
         }
         Ok(())
@@ -73,7 +78,10 @@ where
 
     /// The cluster, once all processes have come so far, and have links to each other; unless one
     /// of them, or this one, has failed.
-    pub(super) fn finish(mut self, mut started: Result<(), BuildError>) -> Result<Cluster<V, S>, BuildError> {
+    pub(super) fn finish(
+        mut self,
+        mut started: Result<(), BuildError>,
+    ) -> Result<Cluster<V, S>, BuildError> {
         for (label, waits) in [("copies of a cluster", false), ("links of a cluster", true)] {
             started = started.and_then(|()| self.check(waits));
             if let Some(bond) = &self.bond {
@@ -128,7 +136,12 @@ impl Need {
     }
 
     /// Adds main copies and directories that are kept in memory, for `here` of `nodes` nodes.
-    pub(super) fn with_stores<V: Value>(mut self, layout: &Layout, here: usize, nodes: usize) -> Self {
+    pub(super) fn with_stores<V: Value>(
+        mut self,
+        layout: &Layout,
+        here: usize,
+        nodes: usize,
+    ) -> Self {
         if layout.kind() == Kind::Dense {
             let values = layout.extents().iter().map(|extent| {
                 let keys = u128::from(extent.keys.end.0 - extent.keys.start.0);
@@ -144,8 +157,8 @@ impl Need {
     pub(super) fn check(self) -> Result<(), BuildError> {
         let bytes = self.bytes + self.stacks;
         let is_bounded = threads::address_space_left().is_some_and(|left| bytes > u128::from(left));
-        let has_room =
-            usize::try_from(self.bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+        let has_room = usize::try_from(self.bytes)
+            .is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
         if has_room && !is_bounded { Ok(()) } else { Err(BuildError::Memory { bytes }) }
     }
 }

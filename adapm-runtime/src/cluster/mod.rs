@@ -71,7 +71,10 @@ where
     /// process.
     #[must_use]
     pub fn node_stats(&self, node: NodeId) -> Option<Stats> {
-        self.nodes.iter().find(|manager| manager.shared.node == node).map(|node| node.shared.stats())
+        self.nodes
+            .iter()
+            .find(|manager| manager.shared.node == node)
+            .map(|node| node.shared.stats())
     }
 
     /// What the links of each channel to other processes have carried, at most about a second ago;
@@ -132,7 +135,10 @@ where
     ///
     /// # Errors
     /// The first error of `visit`, or one of [`Cluster::visit_main`].
-    pub fn try_visit_main<E>(&self, mut visit: impl FnMut(Key, &[V]) -> Result<(), E>) -> Result<(), E>
+    pub fn try_visit_main<E>(
+        &self,
+        mut visit: impl FnMut(Key, &[V]) -> Result<(), E>,
+    ) -> Result<(), E>
     where
         E: From<RunError>,
     {
@@ -154,7 +160,10 @@ where
             owned.sort_unstable();
             for (key, index) in owned.drain(..) {
                 value.clear();
-                self.nodes[index].shared.store.with_slot(key, |slot| value.extend_from_slice(slot.value));
+                self.nodes[index]
+                    .shared
+                    .store
+                    .with_slot(key, |slot| value.extend_from_slice(slot.value));
                 visit(key, &value)?;
             }
             start = end;
@@ -178,7 +187,9 @@ where
             let len = self.layout.value_len(*key).expect("the keys were checked");
             let (value, behind) = std::mem::take(&mut rest).split_at_mut(len);
             let is_here = self.nodes.iter().any(|node| {
-                node.shared.store.with_slot(*key, |slot| slot.word.state() == State::Main && slot.pull(value))
+                node.shared
+                    .store
+                    .with_slot(*key, |slot| slot.word.state() == State::Main && slot.pull(value))
             });
             if !is_here {
                 elsewhere.push(*key);

@@ -159,7 +159,9 @@ where
         self.failure.check()?;
         {
             let mut taken = lock(&self.taken);
-            let in_use = |((shared, id), taken): &(Place<'_, S>, &bool)| **taken && shared.alive(*id).is_ok();
+            let in_use = |((shared, id), taken): &(Place<'_, S>, &bool)| {
+                **taken && shared.alive(*id).is_ok()
+            };
             if let Some(((shared, worker), _)) = self.places().zip(&*taken).find(in_use) {
                 return Err(RunError::InUse { node: shared.node, worker });
             }
@@ -188,7 +190,10 @@ where
                 return;
             }
             let own = prepare();
-            let met = self.bond.as_ref().map_or(own.clone(), |bond| bond.meet("workers of a cluster", own));
+            let met = self
+                .bond
+                .as_ref()
+                .map_or(own.clone(), |bond| bond.meet("workers of a cluster", own));
             if let Err(error) = met {
                 self.failure.explain(RunError::of_meeting(error));
             }
@@ -207,7 +212,8 @@ where
     /// The workers of this process, by (node, worker).
     fn places(&self) -> impl Iterator<Item = Place<'_, S>> {
         self.nodes.iter().flat_map(|node| {
-            let ids = (0..node.shared.workers.len()).map(|index| u16::try_from(index).map(WorkerId));
+            let ids =
+                (0..node.shared.workers.len()).map(|index| u16::try_from(index).map(WorkerId));
             ids.map(|id| (&node.shared, id.expect("worker ids are 16 bits wide")))
         })
     }
@@ -242,7 +248,9 @@ where
                 .map(|(shared, id)| {
                     let gate = &gate;
                     let name = format!("adapm {} {id}", shared.node);
-                    threads::spawn_scoped(scope, name, move || self.run_worker(shared, id, gate, work))
+                    threads::spawn_scoped(scope, name, move || {
+                        self.run_worker(shared, id, gate, work)
+                    })
                 })
                 .collect();
             self.meet(|| match &threads {
@@ -275,7 +283,11 @@ where
         match &outcome {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
-                self.failure.blame(RunError::WorkerFailed { node, worker, message: error.to_string() });
+                self.failure.blame(RunError::WorkerFailed {
+                    node,
+                    worker,
+                    message: error.to_string(),
+                });
             }
             Err(payload) => {
                 let message = message_of(payload.as_ref());

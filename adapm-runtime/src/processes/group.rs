@@ -39,7 +39,12 @@ pub(crate) struct GroupBond {
 
 impl GroupBond {
     pub(crate) fn new(group: &Arc<Group>) -> Self {
-        Self { group: Arc::clone(group), until: Arc::default(), link_stats: Vec::new(), watch: None }
+        Self {
+            group: Arc::clone(group),
+            until: Arc::default(),
+            link_stats: Vec::new(),
+            watch: None,
+        }
     }
 }
 
@@ -74,7 +79,11 @@ impl Bond for GroupBond {
         agree(&self.group, terms, &wish)
     }
 
-    fn open(&mut self, channels: usize, layout_digest: u64) -> Result<Vec<Box<dyn Endpoint>>, BuildError> {
+    fn open(
+        &mut self,
+        channels: usize,
+        layout_digest: u64,
+    ) -> Result<Vec<Box<dyn Endpoint>>, BuildError> {
         let nets = open(&self.group, channels, layout_digest)?;
         let members = self.group.roster();
         let cards: Arc<[_]> =
@@ -130,10 +139,12 @@ impl Bond for GroupBond {
 /// it is.
 fn agree(group: &Group, terms: Result<Terms, BuildError>, wish: &str) -> Result<usize, BuildError> {
     let text = |terms: &Terms| {
-        let lines = terms.iter().map(|(name, value)| format!("{name}: {}", value.replace('\n', " ")));
+        let lines =
+            terms.iter().map(|(name, value)| format!("{name}: {}", value.replace('\n', " ")));
         std::iter::once(wish.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
     };
-    let texts = exchange(group, "settings of a cluster", terms.as_ref().map(text).map_err(Clone::clone))?;
+    let texts =
+        exchange(group, "settings of a cluster", terms.as_ref().map(text).map_err(Clone::clone))?;
     let own: Vec<&str> = texts[group.node().index()].lines().collect();
     let (mut told, mut fitting) = (None, 1);
     for (node, text) in (0..).map(NodeId).zip(&texts) {
@@ -148,11 +159,20 @@ fn agree(group: &Group, terms: Result<Terms, BuildError>, wish: &str) -> Result<
                 _ => told = Some((node, channels)),
             },
             Some((_, channels)) => fitting = fitting.max(channels),
-            None => return Err(BuildError::Process { node, message: "it sent no settings".to_owned() }),
+            None => {
+                return Err(BuildError::Process {
+                    node,
+                    message: "it sent no settings".to_owned(),
+                });
+            }
         }
         let pairs = own.iter().zip(&lines).skip(1);
         if let Some((ours, theirs)) = pairs.into_iter().find(|(ours, theirs)| ours != theirs) {
-            return Err(BuildError::Differs { node, ours: (*ours).to_owned(), theirs: (*theirs).to_owned() });
+            return Err(BuildError::Differs {
+                node,
+                ours: (*ours).to_owned(),
+                theirs: (*theirs).to_owned(),
+            });
         }
     }
     Ok(told.map_or(fitting, |(_, channels)| channels))
@@ -160,7 +180,8 @@ fn agree(group: &Group, terms: Result<Terms, BuildError>, wish: &str) -> Result<
 
 /// Opens this process's endpoints and connects them with those of the others.
 fn open(group: &Group, channels: usize, layout_digest: u64) -> Result<Vec<Net>, BuildError> {
-    let ids = (0..channels).map(|index| u16::try_from(index).expect("the number of channels was checked"));
+    let ids = (0..channels)
+        .map(|index| u16::try_from(index).expect("the number of channels was checked"));
     let opened: Result<Vec<Net>, BuildError> = ids
         .map(|channel| {
             let failed = |error| BuildError::Listen { channel: ChannelId(channel), error };
@@ -171,7 +192,8 @@ fn open(group: &Group, channels: usize, layout_digest: u64) -> Result<Vec<Net>, 
         let addresses = nets.iter().map(|net| group.address_of(net).to_string());
         addresses.collect::<Vec<_>>().join("\n")
     };
-    let texts = exchange(group, "addresses of a cluster", opened.as_ref().map(text).map_err(Clone::clone))?;
+    let texts =
+        exchange(group, "addresses of a cluster", opened.as_ref().map(text).map_err(Clone::clone))?;
     let mut nets = opened?;
     for (channel, net) in nets.iter_mut().enumerate() {
         let mut addresses = Vec::with_capacity(texts.len());
@@ -266,7 +288,9 @@ impl Endpoint for Linked {
     fn poll_notice(&mut self) -> Option<Notice> {
         // Strangers that were turned away are told of where processes meet.
         std::iter::from_fn(|| self.net.poll_notice()).find_map(|notice| match notice.trouble {
-            Trouble::Stuck(node, stall) => Some(Notice::LinkStuck { node, address: notice.remote, stall }),
+            Trouble::Stuck(node, stall) => {
+                Some(Notice::LinkStuck { node, address: notice.remote, stall })
+            }
             _ => None,
         })
     }
@@ -275,7 +299,11 @@ impl Endpoint for Linked {
 /// Exchanges texts, or why a process cannot go on: then all end with its reason.
 ///
 /// Who has lost a link to a process that cannot go on tells that process's reason: the link is gone because of it.
-fn exchange(group: &Group, label: &str, own: Result<String, BuildError>) -> Result<Vec<String>, BuildError> {
+fn exchange(
+    group: &Group,
+    label: &str,
+    own: Result<String, BuildError>,
+) -> Result<Vec<String>, BuildError> {
     let is_link = |error: &BuildError| {
         matches!(
             error,
@@ -295,8 +323,10 @@ fn exchange(group: &Group, label: &str, own: Result<String, BuildError>) -> Resu
         all.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
     });
     let told = |mark: char| {
-        let found =
-            (0..).map(NodeId).zip(&texts).find_map(|(node, text)| Some((node, text.strip_prefix(mark)?)));
+        let found = (0..)
+            .map(NodeId)
+            .zip(&texts)
+            .find_map(|(node, text)| Some((node, text.strip_prefix(mark)?)));
         found.map(|(node, message)| BuildError::Process { node, message: message.to_owned() })
     };
     match own {
@@ -307,7 +337,10 @@ fn exchange(group: &Group, label: &str, own: Result<String, BuildError>) -> Resu
     all?;
     match told(BAD).or_else(|| told(APART)) {
         Some(error) => Err(error),
-        None => Ok(texts.iter().map(|text| text.strip_prefix(GOOD).unwrap_or(text).to_owned()).collect()),
+        None => Ok(texts
+            .iter()
+            .map(|text| text.strip_prefix(GOOD).unwrap_or(text).to_owned())
+            .collect()),
     }
 }
 

@@ -45,7 +45,11 @@ pub(crate) trait Bond: Send + Sync {
 
     /// Opens this process's endpoints, one for each channel, and connects them with those of the
     /// others.
-    fn open(&mut self, channels: usize, layout_digest: u64) -> Result<Vec<Box<dyn Endpoint>>, BuildError>;
+    fn open(
+        &mut self,
+        channels: usize,
+        layout_digest: u64,
+    ) -> Result<Vec<Box<dyn Endpoint>>, BuildError>;
 
     /// Returns what tells the other processes of a loss that the cluster has noticed.
     fn reporter(&self) -> LossFn;

@@ -143,8 +143,8 @@ impl AliasTable {
         let mut largest: f64 = 0.0;
         for (index, weight) in weights.iter().enumerate() {
             let scale = weight.as_scale();
-            largest =
-                largest.max(scale.ok_or_else(|| WeightError::Bad { index, weight: weight.to_string() })?);
+            largest = largest
+                .max(scale.ok_or_else(|| WeightError::Bad { index, weight: weight.to_string() })?);
         }
         if largest == 0.0 {
             return Err(WeightError::Zero);
@@ -183,7 +183,9 @@ impl AliasTable {
     /// Whether `index` can be drawn.
     #[must_use]
     pub fn can_draw(&self, index: usize) -> bool {
-        self.columns.get(index).is_some_and(|column| column.own > 0 || column.alias as usize == index)
+        self.columns
+            .get(index)
+            .is_some_and(|column| column.own > 0 || column.alias as usize == index)
     }
 
     /// A number that tables of different weights do not share, but by chance.
@@ -335,7 +337,10 @@ mod tests {
         assert_eq!(table.drawable(), 2_000);
         let shares = drawn_shares(&table);
         assert!(shares.iter().step_by(3).all(|share| *share == 0));
-        assert_eq!(shares.iter().map(|share| u128::from(*share)).sum::<u128>(), 3_000 * u128::from(FULL));
+        assert_eq!(
+            shares.iter().map(|share| u128::from(*share)).sum::<u128>(),
+            3_000 * u128::from(FULL)
+        );
     }
 
     #[test]

@@ -33,15 +33,23 @@ pub(crate) struct Sampler {
 
 impl Sampler {
     /// The sampler of stream `stream` (0 is the worker's own) of a worker.
-    pub(crate) fn new(sampling: Option<Arc<Sampling>>, node: NodeId, worker: WorkerId, stream: u64) -> Self {
+    pub(crate) fn new(
+        sampling: Option<Arc<Sampling>>,
+        node: NodeId,
+        worker: WorkerId,
+        stream: u64,
+    ) -> Self {
         let seed = sampling.as_ref().map_or(0, |sampling| sampling.seed);
         // Two steps, so that seed 1 of worker 0 is not seed 0 of worker 1.
-        let of =
-            |place: u64| Random::new(Random::new(seed).bits() ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let of = |place: u64| {
+            Random::new(Random::new(seed).bits() ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        };
         let node = u64::from(node.0) << 48;
         let pool = sampling.as_ref().and_then(|sampling| match sampling.scheme {
             // A place that no stream has.
-            Scheme::Pool { size, reuse } => Some(Pool::new(of(node | u64::from(u32::MAX)), size, reuse)),
+            Scheme::Pool { size, reuse } => {
+                Some(Pool::new(of(node | u64::from(u32::MAX)), size, reuse))
+            }
             _ => None,
         });
         Self { sampling, seeds: of(node | u64::from(worker.0) << 32 | stream), pool }
@@ -184,7 +192,8 @@ mod tests {
         let mut drawn = Random::new(1);
         for seed in 0..5 {
             let taken = pool.take(&sampling, &mut Random::new(seed), 40);
-            let expected: BTreeMap<Key, u32> = (0..10).map(|_| (sampling.draw(&mut drawn), 4)).collect();
+            let expected: BTreeMap<Key, u32> =
+                (0..10).map(|_| (sampling.draw(&mut drawn), 4)).collect();
             assert_eq!(counts(&taken), expected);
             assert_ne!(taken[..10], taken[10..20], "in the same order twice");
         }
@@ -202,7 +211,8 @@ mod tests {
     fn without_replacement_a_draw_is_used_once_a_sample_and_as_often_as_said() {
         let (mut pool, sampling) = (pool(), uniform(1 << 60).without_replacement());
         let mut random = Random::new(9);
-        let samples: Vec<Vec<Key>> = (0..8).map(|_| pool.take(&sampling, &mut random, 15)).collect();
+        let samples: Vec<Vec<Key>> =
+            (0..8).map(|_| pool.take(&sampling, &mut random, 15)).collect();
         assert!(samples.iter().all(|sample| counts(sample).len() == 15));
         // 120 uses of draws that are used 4 times: 30 draws if none is left over, as three pools of 10 have.
         let all = counts(&samples.concat());
@@ -219,7 +229,11 @@ mod tests {
             let mut sample = pool.take(&sampling, &mut Random::new(4), 5);
             sample.sort_unstable();
             assert_eq!(sample, [0, 1, 2, 3, 4].map(Key));
-            assert!(pool.open.len() < 10 * 5 * DRAWS_IN_VAIN as usize, "{} open draws", pool.open.len());
+            assert!(
+                pool.open.len() < 10 * 5 * DRAWS_IN_VAIN as usize,
+                "{} open draws",
+                pool.open.len()
+            );
         }
     }
 }

@@ -142,7 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_local_is_sampled_where_keys_are_replicated_and_a_caveat_tells_where_it_should_not_be() {
+    fn what_is_local_is_sampled_where_keys_are_replicated_and_a_caveat_tells_where_it_should_not_be()
+     {
         for system in System::ALL {
             let usual = match system {
                 System::Classic => Scheme::Naive,

@@ -74,7 +74,9 @@ impl fmt::Display for Happening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
         match self {
-            Self::MainLeft { to: other } | Self::ReplicaSetUp { owner: other } => write!(f, " {other}"),
+            Self::MainLeft { to: other } | Self::ReplicaSetUp { owner: other } => {
+                write!(f, " {other}")
+            }
             _ => Ok(()),
         }
     }

@@ -68,7 +68,11 @@ impl Trace {
     /// Parts that are not of one run, or not each of another node. Nodes may be missing.
     pub fn merge(mut parts: Vec<Self>) -> Result<Self, MergeError> {
         if let Some(index) = parts.iter().position(|part| part.parts.is_empty()) {
-            return if parts.len() == 1 { Ok(parts.remove(0)) } else { Err(MergeError::Whole(index)) };
+            return if parts.len() == 1 {
+                Ok(parts.remove(0))
+            } else {
+                Err(MergeError::Whole(index))
+            };
         }
         let mut parts = parts.into_iter();
         let mut merged = parts.next().ok_or(MergeError::Nothing)?;
@@ -78,7 +82,9 @@ impl Trace {
                 return Err(MergeError::Twice(node));
             }
             let run = |trace: &Self| (trace.run, trace.nodes);
-            if (run(&merged), &merged.system, &merged.keys) != (run(&part), &part.system, &part.keys) {
+            if (run(&merged), &merged.system, &merged.keys)
+                != (run(&part), &part.system, &part.keys)
+            {
                 return Err(MergeError::OtherRun(node));
             }
             if merged.parts.iter().all(|other| node < *other) {
@@ -248,10 +254,15 @@ impl Reading {
                 }
                 self.nodes.replace(nodes).is_some()
             }
-            "part" => self.part.replace(number(rest, 'n').map(NodeId).ok_or(TraceFault::Unknown)?).is_some(),
+            "part" => self
+                .part
+                .replace(number(rest, 'n').map(NodeId).ok_or(TraceFault::Unknown)?)
+                .is_some(),
             "run" => self.run.replace(run_number(rest).ok_or(TraceFault::Unknown)?).is_some(),
             "system" => self.system.replace(rest.to_owned()).is_some(),
-            "origin" => self.origin.replace(rest.parse().map_err(|_| TraceFault::Unknown)?).is_some(),
+            "origin" => {
+                self.origin.replace(rest.parse().map_err(|_| TraceFault::Unknown)?).is_some()
+            }
             "key" => {
                 let (key, title) = rest.split_once(' ').unwrap_or((rest, ""));
                 let key = number(key, 'k').map(Key).ok_or(TraceFault::Unknown)?;
@@ -288,7 +299,8 @@ impl Reading {
             _ => node,
         };
         let is_foreign = self.part.is_some_and(|part| part != node);
-        let unknown = [node, other].into_iter().find(|node| node.index() >= self.nodes.unwrap_or(0));
+        let unknown =
+            [node, other].into_iter().find(|node| node.index() >= self.nodes.unwrap_or(0));
         if let Some(unknown) = unknown.or(is_foreign.then_some(node)) {
             return Err(TraceFault::UnknownNode(unknown));
         }
@@ -301,16 +313,20 @@ impl Reading {
     }
 
     fn finish(mut self) -> Result<Trace, TraceFault> {
-        let (Some(nodes), Some(system), Some(origin)) = (self.nodes, self.system, self.origin) else {
+        let (Some(nodes), Some(system), Some(origin)) = (self.nodes, self.system, self.origin)
+        else {
             return Err(if self.lines == 0 { TraceFault::NotATrace } else { TraceFault::Head });
         };
-        if self.part.is_some_and(|part| part.index() >= nodes) || self.part.is_some() != self.run.is_some() {
+        if self.part.is_some_and(|part| part.index() >= nodes)
+            || self.part.is_some() != self.run.is_some()
+        {
             return Err(TraceFault::Head);
         }
         // Stable: lines of one node and key keep their order.
         self.events.sort_by_key(|event| event.at);
         self.marks.sort_by_key(|mark| mark.at);
-        let last = self.events.last().map(|event| event.at).max(self.marks.last().map(|mark| mark.at));
+        let last =
+            self.events.last().map(|event| event.at).max(self.marks.last().map(|mark| mark.at));
         Ok(Trace {
             nodes,
             parts: self.part.into_iter().collect(),
@@ -340,7 +356,9 @@ impl Known {
         }
         self.at = at;
         let (from, to) = match what {
-            Happening::MainArrived if self.copy == Copied::Replica => (Copied::Replica, Copied::Main),
+            Happening::MainArrived if self.copy == Copied::Replica => {
+                (Copied::Replica, Copied::Main)
+            }
             Happening::MainArrived => (Copied::None, Copied::Main),
             Happening::MainLeft { .. } => (Copied::Main, Copied::None),
             Happening::ReplicaSetUp { .. } => (Copied::None, Copied::Replica),
@@ -351,7 +369,11 @@ impl Known {
                 return if was == active { Err(TraceFault::Impossible) } else { Ok(()) };
             }
         };
-        if std::mem::replace(&mut self.copy, to) == from { Ok(()) } else { Err(TraceFault::Impossible) }
+        if std::mem::replace(&mut self.copy, to) == from {
+            Ok(())
+        } else {
+            Err(TraceFault::Impossible)
+        }
     }
 }
 

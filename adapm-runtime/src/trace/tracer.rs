@@ -69,7 +69,10 @@ impl Tracer {
     /// Writes to `out` what happens to `keys`, each with a name for people, cut off at 1,000 characters. The file
     /// lists them in this order, each once.
     #[must_use]
-    pub fn new(out: impl Write + Send + 'static, keys: impl IntoIterator<Item = (Key, String)>) -> Self {
+    pub fn new(
+        out: impl Write + Send + 'static,
+        keys: impl IntoIterator<Item = (Key, String)>,
+    ) -> Self {
         let mut titles: Vec<(Key, String)> = Vec::new();
         let mut sorted: Vec<Key> = Vec::new();
         for (key, title) in keys {
@@ -125,7 +128,8 @@ impl Tracer {
         for &key in &self.0.keys {
             let home = Layout::home(key, head.nodes);
             if head.part.is_none_or(|part| part == home) {
-                let event = TraceEvent { at: Instant::ZERO, key, node: home, what: Happening::MainArrived };
+                let event =
+                    TraceEvent { at: Instant::ZERO, key, node: home, what: Happening::MainArrived };
                 sink.event(&event);
             }
         }

@@ -108,7 +108,11 @@ impl<S: Store> Access<S> {
         Ok(Pull::new(promise, places, values))
     }
 
-    pub(super) fn push_async(&mut self, keys: &[Key], updates: &[S::Value]) -> Result<Done, OpError> {
+    pub(super) fn push_async(
+        &mut self,
+        keys: &[Key],
+        updates: &[S::Value],
+    ) -> Result<Done, OpError> {
         self.check(keys, updates.len())?;
         self.push_local(keys, updates);
         Ok(self.done(Call::Push, updates))
@@ -128,13 +132,18 @@ impl<S: Store> Access<S> {
         let promise = self.shared.localize(self.id, keys, |parts| {
             let call = order.next_call();
             order.track(call, Vec::new());
-            let report = Report { completions: Arc::clone(order.completions()), call, with_error: true };
+            let report =
+                Report { completions: Arc::clone(order.completions()), call, with_error: true };
             Arc::new(Promise::new(parts, Some(report)))
         });
         Ok(Done::new(promise))
     }
 
-    pub(super) fn pull_if_local(&mut self, key: Key, value: &mut [S::Value]) -> Result<bool, OpError> {
+    pub(super) fn pull_if_local(
+        &mut self,
+        key: Key,
+        value: &mut [S::Value],
+    ) -> Result<bool, OpError> {
         self.check(&[key], value.len())?;
         let local = self.try_pull(key, value);
         if local {
@@ -153,7 +162,11 @@ impl<S: Store> Access<S> {
     }
 
     /// One operation without keys on the first `channels` channels, waited for.
-    pub(super) fn on_channels(&mut self, channels: usize, body: &OpBody<S::Value>) -> Result<(), OpError> {
+    pub(super) fn on_channels(
+        &mut self,
+        channels: usize,
+        body: &OpBody<S::Value>,
+    ) -> Result<(), OpError> {
         let alive = self.shared.alive(self.id)?;
         let promise = Arc::new(Promise::new(channels, None));
         for (part, port) in self.shared.ports[..channels].iter().enumerate() {

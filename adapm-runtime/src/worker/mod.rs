@@ -55,7 +55,11 @@ pub struct Worker<V: Value, S: Store<Value = V> = LayoutStore<V>> {
 }
 
 impl<V: Value, S: Store<Value = V>> Worker<V, S> {
-    pub(crate) fn new(shared: Arc<NodeShared<S>>, id: WorkerId, failure: Option<Arc<Failure>>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<NodeShared<S>>,
+        id: WorkerId,
+        failure: Option<Arc<Failure>>,
+    ) -> Self {
         Self {
             clock: Clock(0),
             sampler: Sampler::new(shared.sampling.clone(), shared.node, id, 0),
@@ -366,7 +370,8 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
     pub fn localize_async(&mut self, keys: &[Key]) -> Result<Done, OpError> {
         self.shared.elements(keys)?;
         let _alive = self.shared.alive(self.worker)?;
-        let promise = self.shared.localize(self.worker, keys, |parts| Arc::new(Promise::new(parts, None)));
+        let promise =
+            self.shared.localize(self.worker, keys, |parts| Arc::new(Promise::new(parts, None)));
         Ok(Done::new(promise))
     }
 

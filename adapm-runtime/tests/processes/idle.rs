@@ -37,7 +37,8 @@ fn an_idle_cluster_that_holds_replicas_sends_nothing_but_heartbeats() {
                 let mut before = after(cluster, NetStats::default(), 1);
                 let quiet = (0..50).find_map(|_| {
                     let now = after(cluster, before, 12);
-                    let is_quiet = now.frames_sent == before.frames_sent && now.acks_sent == before.acks_sent;
+                    let is_quiet =
+                        now.frames_sent == before.frames_sent && now.acks_sent == before.acks_sent;
                     before = now;
                     is_quiet.then_some(now)
                 });
@@ -45,7 +46,11 @@ fn an_idle_cluster_that_holds_replicas_sends_nothing_but_heartbeats() {
                 counted.wait();
                 let (quiet, later) = quiet.zip(later).expect("it comes to rest");
                 let heartbeats = later.heartbeats_sent - quiet.heartbeats_sent;
-                assert_eq!(later.packets_sent - quiet.packets_sent, heartbeats, "{quiet:?} {later:?}");
+                assert_eq!(
+                    later.packets_sent - quiet.packets_sent,
+                    heartbeats,
+                    "{quiet:?} {later:?}"
+                );
                 assert_eq!(later.frames_received, quiet.frames_received);
             });
             outcome.expect("no failure");

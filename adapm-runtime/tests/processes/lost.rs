@@ -97,20 +97,24 @@ fn ends_and_names(name: &str, call: Call) {
                 });
                 let error = outcome.expect_err("a node is lost");
                 let text = error.to_string();
-                let RunError::PeerLost { node: VICTIM, address: Some(address), loss } = error else {
+                let RunError::PeerLost { node: VICTIM, address: Some(address), loss } = error
+                else {
                     panic!("{name}: {text}")
                 };
                 assert!(matches!(loss, Loss::Silent(_) | Loss::Reported(_)), "{name}: {text}");
                 assert!(text.starts_with(&format!("node n2 ({address}) was lost: ")), "{text}");
-                let same =
-                    |error: Option<&RunError>| matches!(error, Some(RunError::PeerLost { node: VICTIM, .. }));
+                let same = |error: Option<&RunError>| {
+                    matches!(error, Some(RunError::PeerLost { node: VICTIM, .. }))
+                };
                 assert!(same(cluster.shutdown().err().as_ref()), "{name}");
                 let told = group.all_gather(&[]).expect_err("a node is lost");
                 assert_eq!(told.lost().map(|loss| loss.node), Some(VICTIM), "{name}");
                 group
             })
         };
-        [0, 1].map(survivor).map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
+        [0, 1]
+            .map(survivor)
+            .map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
     });
     groups.iter().for_each(|group| group.leave(Farewell::Failed));
     victim.lock().expect("no panic").wait().expect("it was killed");

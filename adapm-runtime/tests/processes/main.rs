@@ -34,7 +34,8 @@ fn builder() -> Builder<i64> {
 /// A rendezvous file of its own for each group.
 fn rendezvous() -> Rendezvous {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("adapm-processes-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let name =
+        format!("adapm-processes-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     Rendezvous::File(std::env::temp_dir().join(name))
 }
 

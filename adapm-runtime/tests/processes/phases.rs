@@ -17,9 +17,11 @@ fn processes_that_use_their_workers_in_different_ways_work_together() {
             let cluster = builder().system(system).nodes(&group).build().expect("a valid cluster");
             let (node, update) = (group.node(), [1; KEYS as usize]);
             match node {
-                NodeId(0) => {
-                    drop(cluster.try_run(|mut worker| worker.push(&keys(), &update)).expect("no failure"))
-                }
+                NodeId(0) => drop(
+                    cluster
+                        .try_run(|mut worker| worker.push(&keys(), &update))
+                        .expect("no failure"),
+                ),
                 NodeId(1) => {
                     let mut worker = cluster.worker(node, WorkerId(0)).expect("it is free");
                     for _ in 0..2 {

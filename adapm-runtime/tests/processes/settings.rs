@@ -33,7 +33,11 @@ fn other_settings_are_named_with_the_node_that_has_them() {
     assert_eq!(texts[1], format!("node n0 has channels: 1, this node has channels: 2: {same}"));
     let other = Layout::dense(&[(super::KEYS, 2)]).expect("a valid layout");
     let texts = failures(|_| Builder::new(other.clone()).workers(2).channels(1));
-    assert!(texts[0].starts_with("node n1 has layout: ") && texts[0].ends_with(same), "{}", texts[0]);
+    assert!(
+        texts[0].starts_with("node n1 has layout: ") && texts[0].ends_with(same),
+        "{}",
+        texts[0]
+    );
 }
 
 #[test]
@@ -67,7 +71,8 @@ fn a_panic_in_the_initial_values_of_one_process_ends_all() {
                 }
             }
         });
-        let error = builder.nodes(&group).build().map(drop).expect_err("half of the keys have no value");
+        let error =
+            builder.nodes(&group).build().map(drop).expect_err("half of the keys have no value");
         group.leave(Farewell::Finished);
         error
     });

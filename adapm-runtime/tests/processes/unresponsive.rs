@@ -58,11 +58,13 @@ fn who_waits_longer_than_any_answer_may_take_blames_nobody() {
 
 fn ends_and_names(mute: NodeId, call: Call) {
     let settings = settings_beside(mute);
-    together(
-        |group| {
-            if group.node() == mute { answer_nothing(group, &settings) } else { notice(group, mute, call) }
-        },
-    );
+    together(|group| {
+        if group.node() == mute {
+            answer_nothing(group, &settings)
+        } else {
+            notice(group, mute, call)
+        }
+    });
 }
 
 /// A sound node, whose worker does `call` once.
@@ -83,7 +85,9 @@ fn notice(group: &Arc<Group>, mute: NodeId, call: Call) {
         Loss::Unresponsive(time) => {
             assert_eq!(time, 6 * group.dead_after());
             assert!(
-                text.contains(" was lost: its link lives, but it has answered nothing for 12.0 s; "),
+                text.contains(
+                    " was lost: its link lives, but it has answered nothing for 12.0 s; "
+                ),
                 "{text}"
             );
         }
@@ -140,9 +144,12 @@ fn drop_all(mut net: Net, group: &Group) {
 fn settings_beside(mute: NodeId) -> Vec<u8> {
     let told = together(|group| {
         if group.node() == mute {
-            return group.all_gather_for("settings of a cluster", b"-rehearsal").expect("all start");
+            return group
+                .all_gather_for("settings of a cluster", b"-rehearsal")
+                .expect("all start");
         }
-        let error = builder().channels(1).nodes(group).build().map(drop).expect_err("it is one short");
+        let error =
+            builder().channels(1).nodes(group).build().map(drop).expect_err("it is one short");
         assert!(error.to_string().contains("rehearsal"), "{error}");
         Vec::new()
     });

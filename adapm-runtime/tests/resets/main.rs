@@ -44,9 +44,11 @@ impl Storm {
     /// The endpoints of one channel.
     fn network(&self, channel: ChannelId, nodes: usize) -> Vec<Net> {
         let listen = |node: usize| {
-            let mut config = NetConfig::new(NodeId(u16::try_from(node).expect("a few nodes")), nodes);
+            let mut config =
+                NetConfig::new(NodeId(u16::try_from(node).expect("a few nodes")), nodes);
             config.channel = channel.0;
-            config.token = Some(Token::new(b"0123456789abcdef0123456789abcdef").expect("long enough"));
+            config.token =
+                Some(Token::new(b"0123456789abcdef0123456789abcdef").expect("long enough"));
             // Times in which a busy machine does not look like a dead one.
             config.link = LinkConfig::dead_after(Duration::from_secs(30));
             Net::listen(config).expect("loopback has a free port")
@@ -85,7 +87,8 @@ struct Weather {
 
 /// Random operations until there was enough of the storm; what was pushed to each key.
 fn work(worker: &mut IntWorker, weather: &Weather) -> Vec<[i64; LENGTH]> {
-    let mut random = Random::new(u64::from(worker.node().0) << 32 | u64::from(worker.id().0) | 1 << 60);
+    let mut random =
+        Random::new(u64::from(worker.node().0) << 32 | u64::from(worker.id().0) | 1 << 60);
     let mut pushed = vec![[0; LENGTH]; KEYS as usize];
     let mut values = vec![0; 3 * LENGTH];
     while !weather.is_enough.load(Ordering::Relaxed) {
@@ -100,7 +103,8 @@ fn work(worker: &mut IntWorker, weather: &Weather) -> Vec<[i64; LENGTH]> {
             1 => worker.localize(&keys[..1]).expect("a known key"),
             2 | 3 => worker.pull(&keys, &mut values).expect("known keys"),
             choice => {
-                let updates: Vec<i64> = (0..3 * LENGTH).map(|_| random.below(1 << 20) as i64).collect();
+                let updates: Vec<i64> =
+                    (0..3 * LENGTH).map(|_| random.below(1 << 20) as i64).collect();
                 for (key, update) in keys.iter().zip(updates.chunks(LENGTH)) {
                     let total = &mut pushed[key.0 as usize];
                     total.iter_mut().zip(update).for_each(|(total, update)| *total += update);
@@ -150,7 +154,11 @@ fn conserves(system: System, faults: Faults, is_enough: impl Fn(&Counts) -> bool
             for_watch.is_enough.store(true, Ordering::Relaxed);
         });
         let pushed = cluster.run(|mut worker| work(&mut worker, &weather)).expect("no failure");
-        println!("{system}: {:?}, {} operations", storm.counts(), weather.operations.load(Ordering::Relaxed));
+        println!(
+            "{system}: {:?}, {} operations",
+            storm.counts(),
+            weather.operations.load(Ordering::Relaxed)
+        );
         pushed
     });
     assert_eq!(pushed.len(), NODES * WORKERS);

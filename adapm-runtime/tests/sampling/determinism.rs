@@ -19,7 +19,11 @@ fn draws_depend_on_seed_and_worker_only() {
         assert_eq!(first, run(System::Adapm, 1), "{scheme}");
         assert_eq!(first, run(System::Classic, 1), "{scheme}");
         assert_ne!(first, run(System::Adapm, 2), "{scheme}");
-        assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 4, "{scheme}: workers draw different keys");
+        assert_eq!(
+            first.iter().collect::<BTreeSet<_>>().len(),
+            4,
+            "{scheme}: workers draw different keys"
+        );
     }
 }
 
@@ -88,7 +92,8 @@ fn each_intent_handle_has_draws_of_its_own() {
                 let mut keys = vec![take(&mut worker, 1, 50, 50)];
                 for _ in 0..2 {
                     let mut handle = worker.intent_handle();
-                    let mut sample = handle.prepare_sample(50, WINDOW).expect("sampling is configured");
+                    let mut sample =
+                        handle.prepare_sample(50, WINDOW).expect("sampling is configured");
                     keys.push(pull(&mut worker, &mut sample, 50));
                 }
                 (worker.node(), keys)

@@ -46,14 +46,16 @@ impl Test {
     /// where all are used up, and at most else.
     fn fits(&self, uses: f64) -> bool {
         let freedom = self.expected.iter().filter(|expected| **expected > 0.0).count() - 1;
-        let bound = ChiSquared::new(freedom as f64).expect("more than one key").inverse_cdf(1.0 - ERROR);
+        let bound =
+            ChiSquared::new(freedom as f64).expect("more than one key").inverse_cdf(1.0 - ERROR);
         self.statistic() / uses < bound
     }
 }
 
 /// Weights that fall like those of words, with a key without weight in ten.
 fn weights() -> Vec<f64> {
-    let weight = |key: u64| if key % 10 == 3 { 0.0 } else { ((key - RANGE.start + 5) as f64).powf(-0.75) };
+    let weight =
+        |key: u64| if key % 10 == 3 { 0.0 } else { ((key - RANGE.start + 5) as f64).powf(-0.75) };
     RANGE.map(weight).collect()
 }
 
@@ -61,7 +63,11 @@ fn weights() -> Vec<f64> {
 fn shares(weights: &[f64]) -> Vec<f64> {
     let sum: f64 = weights.iter().sum();
     (0..KEYS)
-        .map(|key| if RANGE.contains(&key) { weights[(key - RANGE.start) as usize] / sum } else { 0.0 })
+        .map(
+            |key| {
+                if RANGE.contains(&key) { weights[(key - RANGE.start) as usize] / sum } else { 0.0 }
+            },
+        )
         .collect()
 }
 
@@ -102,16 +108,21 @@ fn with_replacement_keys_come_by_their_shares() {
         let all = sampled(&cluster, 200, 100, 7);
         assert!(all.iter().all(|keys| keys.len() == 20_000));
         let test = Test::new(all.concat(), &shares(&weights));
-        assert_eq!(test.fits(uses(scheme)), !planted, "{scheme}: {}, planted: {planted}", test.statistic());
+        assert_eq!(
+            test.fits(uses(scheme)),
+            !planted,
+            "{scheme}: {}, planted: {planted}",
+            test.statistic()
+        );
     }
 }
 
 /// Each scheme with even and with uneven weights, as it should be and with a planted mistake.
 fn cases() -> Vec<(Scheme, Vec<f64>, bool)> {
     let of_scheme = |scheme| {
-        [even(), weights()]
-            .into_iter()
-            .flat_map(move |weights| [false, true].map(|planted| (scheme, weights.clone(), planted)))
+        [even(), weights()].into_iter().flat_map(move |weights| {
+            [false, true].map(|planted| (scheme, weights.clone(), planted))
+        })
     };
     EXACT.into_iter().flat_map(of_scheme).collect()
 }
@@ -120,11 +131,17 @@ fn cases() -> Vec<(Scheme, Vec<f64>, bool)> {
 #[test]
 fn without_replacement_even_keys_are_in_a_sample_equally_often() {
     const N: usize = 20;
-    for (scheme, weights, planted) in cases().into_iter().filter(|(_, weights, _)| *weights == even()) {
+    for (scheme, weights, planted) in
+        cases().into_iter().filter(|(_, weights, _)| *weights == even())
+    {
         let sampling = sampling(scheme, &weights, planted).without_replacement();
         let all = sampled(&cluster(System::Adapm, 2, 2, sampling), 500, N, 6).concat();
         for sample in all.chunks(N) {
-            assert_eq!(sample.iter().collect::<BTreeSet<_>>().len(), N, "{scheme}: a key comes twice");
+            assert_eq!(
+                sample.iter().collect::<BTreeSet<_>>().len(),
+                N,
+                "{scheme}: a key comes twice"
+            );
         }
         let keys = weights.len() as f64;
         let thinner = 1.0 - (N as f64 - 1.0) / (keys - 1.0);
@@ -147,7 +164,12 @@ fn without_replacement_each_key_comes_by_its_share_of_what_is_left() {
         for (place, shares) in [shares, second].iter().enumerate() {
             let test = Test::new(all.iter().skip(place).step_by(2).copied(), shares);
             let fits = test.fits(uses(scheme));
-            assert_eq!(fits, !planted, "{scheme}, place {place}: {}, planted: {planted}", test.statistic());
+            assert_eq!(
+                fits,
+                !planted,
+                "{scheme}, place {place}: {}, planted: {planted}",
+                test.statistic()
+            );
         }
     }
 }
@@ -173,12 +195,18 @@ fn local_draws_by_the_shares_among_the_local_keys() {
         let cluster = cluster(System::Classic, 2, 1, sampling(Scheme::Local, &weights, false));
         for (node, keys) in sampled(&cluster, 200, 100, 5).into_iter().enumerate() {
             let here = |key: u64| usize::from(home(key, 2).0) == node;
-            let local: Vec<f64> =
-                RANGE.zip(&weights).map(|(key, weight)| if here(key) { *weight } else { 0.0 }).collect();
+            let local: Vec<f64> = RANGE
+                .zip(&weights)
+                .map(|(key, weight)| if here(key) { *weight } else { 0.0 })
+                .collect();
             let test = Test::new(keys.iter().copied(), &shares(&local));
             assert!(test.fits(1.0), "{} at node {node}", test.statistic());
             let all = Test::new(keys, &shares(&weights));
-            assert!(!all.fits(1.0), "half of the keys never come, and it does not show: {}", all.statistic());
+            assert!(
+                !all.fits(1.0),
+                "half of the keys never come, and it does not show: {}",
+                all.statistic()
+            );
         }
         let stats = cluster.stats();
         assert_eq!((stats.local_share(), stats.remote, stats.sample_fallbacks), (1.0, 0, 0));

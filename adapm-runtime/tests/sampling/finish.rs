@@ -45,8 +45,10 @@ fn a_finished_sample_lets_go_of_what_was_not_pulled_and_of_nothing_else() {
     for scheme in ANNOUNCING {
         let cluster = cluster(System::Adapm, 2, 1, foreign(scheme));
         contended(&cluster, |worker| {
-            let mut sample = worker.prepare_sample(30, Clock(0)..Clock(50)).expect("sampling is configured");
-            let other = worker.prepare_sample(10, Clock(0)..Clock(50)).expect("sampling is configured");
+            let mut sample =
+                worker.prepare_sample(30, Clock(0)..Clock(50)).expect("sampling is configured");
+            let other =
+                worker.prepare_sample(10, Clock(0)..Clock(50)).expect("sampling is configured");
             eventually(worker, "drawn keys come", |worker| local(worker).len() >= 30);
             let pulled = pull(worker, &mut sample, 12);
             drop(other);
@@ -70,8 +72,9 @@ fn a_sample_that_is_dropped_before_its_window_costs_nothing() {
             contended(&cluster, |worker| {
                 let mut handle = worker.intent_handle();
                 let window = Clock(10_000)..Clock(10_050);
-                let sample =
-                    Mutex::new(Some(handle.prepare_sample(30, window).expect("sampling is configured")));
+                let sample = Mutex::new(Some(
+                    handle.prepare_sample(30, window).expect("sampling is configured"),
+                ));
                 if !keeps {
                     // Whatever thread does it.
                     std::thread::scope(|scope| {
@@ -83,7 +86,9 @@ fn a_sample_that_is_dropped_before_its_window_costs_nothing() {
                     worker.advance_clock();
                 });
                 if keeps {
-                    eventually(worker, "kept samples bring their keys", |worker| local(worker).len() == 30);
+                    eventually(worker, "kept samples bring their keys", |worker| {
+                        local(worker).len() == 30
+                    });
                 }
                 (0..20).for_each(|_| worker.wait_sync().expect("no failure"));
                 assert_eq!(local(worker).len(), if keeps { 30 } else { 0 }, "{scheme}");
@@ -112,7 +117,9 @@ fn pulled_keys_stay_until_the_clock_is_raised_where_steps_are_long() {
             worker.barrier().expect("no failure");
             if is_here && !first {
                 worker.intent(&all_foreign(), Clock(0)..Clock(1)).expect("a window");
-                eventually(&mut worker, "intent brings keys", |worker| local(worker) == all_foreign());
+                eventually(&mut worker, "intent brings keys", |worker| {
+                    local(worker) == all_foreign()
+                });
             }
             worker.barrier().expect("no failure");
             let mut pulled = Vec::new();
@@ -139,7 +146,9 @@ fn pulled_keys_stay_until_the_clock_is_raised_where_steps_are_long() {
                 pulled.sort_unstable();
                 pulled.dedup();
                 let stay = if raises == 1 { pulled } else { Vec::new() };
-                eventually(&mut worker, "the others go", |worker| local(worker).len() <= stay.len());
+                eventually(&mut worker, "the others go", |worker| {
+                    local(worker).len() <= stay.len()
+                });
                 (0..20).for_each(|_| worker.wait_sync().expect("no failure"));
                 assert_eq!(local(&mut worker), stay);
                 worker.advance_clock();
@@ -158,8 +167,11 @@ fn chosen_keys_that_are_not_pulled_are_let_go() {
     let cluster = cluster(System::Adapm, 2, 1, own);
     contended(&cluster, |worker| {
         worker.intent(&all_foreign(), Clock(0)..Clock(2)).expect("a window");
-        eventually(worker, "intent brings keys", |worker| local(worker).len() == all_foreign().len());
-        let mut sample = worker.prepare_sample(400, Clock(0)..Clock(50)).expect("sampling is configured");
+        eventually(worker, "intent brings keys", |worker| {
+            local(worker).len() == all_foreign().len()
+        });
+        let mut sample =
+            worker.prepare_sample(400, Clock(0)..Clock(50)).expect("sampling is configured");
         worker.choose_sample(&mut sample).expect("no failure");
         let pulled = pull(worker, &mut sample, 5);
         (0..2).for_each(|_| {
@@ -168,7 +180,8 @@ fn chosen_keys_that_are_not_pulled_are_let_go() {
         (0..20).for_each(|_| worker.wait_sync().expect("no failure"));
         assert!(local(worker).len() > 50, "chosen keys stay while they may be pulled");
         drop(sample);
-        let mut stay: Vec<Key> = pulled.into_iter().filter(|key| home(key.0, 2) == NodeId(1)).collect();
+        let mut stay: Vec<Key> =
+            pulled.into_iter().filter(|key| home(key.0, 2) == NodeId(1)).collect();
         stay.sort_unstable();
         stay.dedup();
         eventually(worker, "then they go, but for those pulled", |worker| local(worker) == stay);
@@ -207,7 +220,8 @@ fn many_prepared_samples_are_dropped_while_others_work() {
         let cluster = cluster(System::Adapm, 2, 1, foreign(scheme));
         contended(&cluster, |worker| {
             let whole = Clock(0)..Clock::INFINITY;
-            let mut prepare = || worker.prepare_sample(30, whole.clone()).expect("sampling is configured");
+            let mut prepare =
+                || worker.prepare_sample(30, whole.clone()).expect("sampling is configured");
             let samples: Vec<_> = (0..MANY).map(|_| prepare()).collect();
             eventually(worker, "drawn keys come", |worker| local(worker) == all_foreign());
             for sample in samples {
@@ -224,13 +238,16 @@ fn a_sample_may_outlive_its_cluster() {
     for scheme in Scheme::ALL {
         let kept = {
             let cluster = cluster(System::Adapm, 2, 1, foreign(scheme));
-            let prepare = |mut worker: crate::IntWorker| worker.prepare_sample(10, Clock(0)..Clock(9));
+            let prepare =
+                |mut worker: crate::IntWorker| worker.prepare_sample(10, Clock(0)..Clock(9));
             let kept = cluster.run(prepare).expect("no failure");
             cluster.shutdown().expect("no failure");
             kept
         };
-        let left: Vec<usize> =
-            kept.into_iter().map(|sample| sample.expect("sampling is configured").finish()).collect();
+        let left: Vec<usize> = kept
+            .into_iter()
+            .map(|sample| sample.expect("sampling is configured").finish())
+            .collect();
         assert_eq!(left, [10, 10], "{scheme}");
     }
 }

@@ -64,7 +64,8 @@ fn naive_brings_nothing_here_and_neither_does_a_system_that_ignores_intent() {
             if worker.node() == NodeId(1) {
                 return;
             }
-            let mut sample = worker.prepare_sample(30, Clock(0)..Clock(5)).expect("sampling is configured");
+            let mut sample =
+                worker.prepare_sample(30, Clock(0)..Clock(5)).expect("sampling is configured");
             worker.wait_sync().expect("no failure");
             worker.choose_sample(&mut sample).expect("no failure");
             pull(&mut worker, &mut sample, 30);
@@ -107,15 +108,20 @@ fn a_window_that_has_passed_is_pulled_and_signals_nothing() {
                 (0..3).for_each(|_| {
                     worker.advance_clock();
                 });
-                let mut sample = worker.prepare_sample(20, window.clone()).expect("sampling is configured");
+                let mut sample =
+                    worker.prepare_sample(20, window.clone()).expect("sampling is configured");
                 worker.choose_sample(&mut sample).expect("no failure");
-                let mut loaders =
-                    worker.intent_handle().prepare_sample(20, window).expect("sampling is configured");
+                let mut loaders = worker
+                    .intent_handle()
+                    .prepare_sample(20, window)
+                    .expect("sampling is configured");
                 for sample in [&mut sample, &mut loaders] {
                     let keys = pull(&mut worker, sample, 20);
                     assert!(keys.iter().all(|key| all_foreign().contains(key)));
                 }
-                worker.push(&all_foreign(), &vec![0; LEN * all_foreign().len()]).expect("no failure");
+                worker
+                    .push(&all_foreign(), &vec![0; LEN * all_foreign().len()])
+                    .expect("no failure");
             });
             assert_eq!(outcome, Ok(vec![(); 2]));
             let stats = cluster.stats();
@@ -131,8 +137,9 @@ fn a_pull_before_the_window_is_right() {
     for scheme in Scheme::ALL {
         let sampling = Sampling::uniform(scheme, Key(0)..Key(KEYS), 4);
         let outcome = cluster(System::Adapm, 2, 1, sampling).run(|mut worker| {
-            let mut sample =
-                worker.prepare_sample(20, Clock(1_000)..Clock(1_001)).expect("sampling is configured");
+            let mut sample = worker
+                .prepare_sample(20, Clock(1_000)..Clock(1_001))
+                .expect("sampling is configured");
             pull(&mut worker, &mut sample, 20);
         });
         assert_eq!(outcome, Ok(vec![(); 2]), "{scheme}");

@@ -10,7 +10,9 @@ use crate::{KEYS, LEN, WINDOW, at, cluster, cluster_of, home, is_local, pull, sa
 #[test]
 fn the_next_local_key_upward_stands_in_with_wrap() {
     let stubborn = Sampling::drawn(Scheme::Local, Key(10)..Key(190), 11, |_| Key(185));
-    for (node, taken) in sampled(&cluster(System::Classic, 2, 1, stubborn), 5, 10, 5).iter().enumerate() {
+    for (node, taken) in
+        sampled(&cluster(System::Classic, 2, 1, stubborn), 5, 10, 5).iter().enumerate()
+    {
         let here = (185..190).chain(10..185).find(|key| usize::from(home(*key, 2).0) == node);
         let next = Key(here.expect("every node has keys"));
         assert!(taken.iter().all(|key| *key == next), "{taken:?} instead of {next} at node {node}");
@@ -22,11 +24,17 @@ fn a_key_without_weight_never_stands_in() {
     // One key of node 1 is drawn, and three of node 0 may stand in for it.
     let mut weights = vec![0_u32; KEYS as usize];
     let [of_0, of_1] = [0, 1].map(|node| {
-        at(node).iter().enumerate().filter(|(_, at)| **at > 0).map(|(key, _)| key).collect::<Vec<_>>()
+        at(node)
+            .iter()
+            .enumerate()
+            .filter(|(_, at)| **at > 0)
+            .map(|(key, _)| key)
+            .collect::<Vec<_>>()
     });
     weights[of_1[7]] = 1 << 30;
     of_0[20..23].iter().for_each(|key| weights[*key] = 1);
-    let sampling = Sampling::weighted(Scheme::Local, Key(0)..Key(KEYS), &weights, 2).expect("weights");
+    let sampling =
+        Sampling::weighted(Scheme::Local, Key(0)..Key(KEYS), &weights, 2).expect("weights");
     let all = sampled(&cluster(System::Classic, 2, 1, sampling), 10, 10, 3);
     assert!(all[0].iter().all(|key| of_0[20..23].contains(&(key.0 as usize))), "{:?}", all[0]);
     assert!(all[1].iter().all(|key| key.0 as usize == of_1[7]), "{:?}", all[1]);
@@ -34,7 +42,8 @@ fn a_key_without_weight_never_stands_in() {
 
 #[test]
 fn without_a_local_key_the_drawn_one_is_pulled_and_counted() {
-    let foreign = (0..KEYS).map(Key).find(|key| Layout::home(*key, 2) == NodeId(1)).expect("node 1 has keys");
+    let foreign =
+        (0..KEYS).map(Key).find(|key| Layout::home(*key, 2) == NodeId(1)).expect("node 1 has keys");
     let only = Sampling::uniform(Scheme::Local, foreign..Key(foreign.0 + 1), 1);
     let cluster = cluster(System::Classic, 2, 1, only);
     assert_eq!(sampled(&cluster, 3, 10, 4), vec![vec![foreign; 30]; 2]);
@@ -88,7 +97,8 @@ fn a_chosen_key_that_leaves_is_pulled_all_the_same() {
     let n = own.iter().sum::<u64>() as usize;
     let sampling = Sampling::weighted(Scheme::Local, Key(0)..Key(KEYS), &own, 3).expect("weights");
     let cluster = cluster(System::Lapse, 2, 1, sampling.without_replacement());
-    let first = own.iter().position(|own| *own > 0).map(|key| Key(key as u64)).expect("node 0 has keys");
+    let first =
+        own.iter().position(|own| *own > 0).map(|key| Key(key as u64)).expect("node 0 has keys");
     let outcome = cluster.run(|mut worker| {
         if worker.node() == NodeId(1) {
             worker.barrier().expect("no failure");

@@ -27,12 +27,27 @@ const WINDOW: Range<Clock> = Clock(0)..Clock(1);
 const EXACT: [Scheme; 3] = [Scheme::Naive, Scheme::Preloc, Scheme::Pool { size: 50, reuse: 4 }];
 
 fn cluster(system: System, nodes: usize, workers: usize, sampling: Sampling) -> Ints {
-    cluster_of(Layout::dense(&[(KEYS, LEN)]).expect("a valid layout"), system, nodes, workers, sampling)
+    cluster_of(
+        Layout::dense(&[(KEYS, LEN)]).expect("a valid layout"),
+        system,
+        nodes,
+        workers,
+        sampling,
+    )
 }
 
-fn cluster_of(layout: Layout, system: System, nodes: usize, workers: usize, sampling: Sampling) -> Ints {
-    let builder =
-        Builder::<i64>::new(layout).nodes(nodes).workers(workers).channels(channels::draw()).system(system);
+fn cluster_of(
+    layout: Layout,
+    system: System,
+    nodes: usize,
+    workers: usize,
+    sampling: Sampling,
+) -> Ints {
+    let builder = Builder::<i64>::new(layout)
+        .nodes(nodes)
+        .workers(workers)
+        .channels(channels::draw())
+        .system(system);
     let initial = |key: Key, value: &mut [i64]| {
         value.iter_mut().enumerate().for_each(|(i, v)| *v = 100 * key.0 as i64 + i as i64);
     };

@@ -15,28 +15,41 @@ fn uniform(scheme: Scheme) -> Sampling {
 #[test]
 fn more_than_was_prepared_is_refused() {
     for scheme in Scheme::ALL {
-        let outcome =
-            cluster(System::Adapm, 1, 1, uniform(scheme).without_replacement()).run(|mut worker| {
+        let outcome = cluster(System::Adapm, 1, 1, uniform(scheme).without_replacement()).run(
+            |mut worker| {
                 let (mut keys, mut values) = ([Key(0); 3], [0; 3 * LEN]);
                 let mut sample = worker.prepare_sample(2, WINDOW).expect("sampling is configured");
                 let exhausted = OpError::SampleExhausted { left: 2, asked: 3 };
                 assert_eq!(worker.pull_sample(&mut sample, &mut keys, &mut values), Err(exhausted));
                 let length = OpError::ValueLen { expected: 10, given: 15 };
-                assert_eq!(worker.pull_sample(&mut sample, &mut keys[..2], &mut values), Err(length));
+                assert_eq!(
+                    worker.pull_sample(&mut sample, &mut keys[..2], &mut values),
+                    Err(length)
+                );
                 assert_eq!(sample.left(), 2, "an error takes nothing");
                 assert_eq!(worker.pull_sample(&mut sample, &mut [], &mut []), Ok(()));
-                assert_eq!(worker.pull_sample(&mut sample, &mut keys[..2], &mut values[..10]), Ok(()));
+                assert_eq!(
+                    worker.pull_sample(&mut sample, &mut keys[..2], &mut values[..10]),
+                    Ok(())
+                );
                 let exhausted = OpError::SampleExhausted { left: 0, asked: 1 };
-                assert_eq!(worker.pull_sample(&mut sample, &mut keys[..1], &mut values[..5]), Err(exhausted));
+                assert_eq!(
+                    worker.pull_sample(&mut sample, &mut keys[..1], &mut values[..5]),
+                    Err(exhausted)
+                );
                 let window = worker.prepare_sample(1, Clock(3)..Clock(3)).map(drop);
                 assert_eq!(window, Err(OpError::Window { start: Clock(3), end: Clock(3) }));
                 let many = worker.prepare_sample(201, WINDOW).map(drop);
                 assert_eq!(many, Err(OpError::SampleExhausted { left: 200, asked: 201 }));
                 let mut handle = worker.intent_handle();
-                assert_eq!(handle.prepare_sample(5, WINDOW).expect("sampling is configured").left(), 5);
+                assert_eq!(
+                    handle.prepare_sample(5, WINDOW).expect("sampling is configured").left(),
+                    5
+                );
                 drop(worker);
                 assert_eq!(handle.prepare_sample(5, WINDOW).map(drop), Err(OpError::Ended));
-            });
+            },
+        );
         assert_eq!(outcome, Ok(vec![()]), "{scheme}");
     }
 }
@@ -51,7 +64,8 @@ fn a_sample_of_more_keys_than_there_may_be_is_refused() {
                 assert_eq!(worker.prepare_sample(asked, WINDOW).map(drop), refused);
                 assert_eq!(worker.intent_handle().prepare_sample(asked, WINDOW).map(drop), refused);
             }
-            let sample = worker.prepare_sample(Sample::KEYS_MAX, WINDOW).expect("as many as there may be");
+            let sample =
+                worker.prepare_sample(Sample::KEYS_MAX, WINDOW).expect("as many as there may be");
             assert_eq!(sample.finish(), Sample::KEYS_MAX);
         });
         assert_eq!(outcome, Ok(vec![(); 2]), "{scheme}");
@@ -66,14 +80,15 @@ fn more_keys_than_weigh_something_are_refused_without_replacement() {
     weights[50..60].fill(0.1);
     for scheme in Scheme::ALL {
         let sampling = Sampling::weighted(scheme, Key(0)..Key(KEYS), &weights, 1).expect("weights");
-        let outcome = cluster(System::Adapm, 1, 1, sampling.without_replacement()).run(|mut worker| {
-            let many = worker.prepare_sample(11, WINDOW).map(drop);
-            assert_eq!(many, Err(OpError::SampleExhausted { left: 10, asked: 11 }));
-            let mut sample = worker.prepare_sample(10, WINDOW).expect("as many as there are");
-            let mut keys = pull(&mut worker, &mut sample, 10);
-            keys.sort_unstable();
-            assert_eq!(keys, (50..60).map(Key).collect::<Vec<_>>(), "{scheme}");
-        });
+        let outcome =
+            cluster(System::Adapm, 1, 1, sampling.without_replacement()).run(|mut worker| {
+                let many = worker.prepare_sample(11, WINDOW).map(drop);
+                assert_eq!(many, Err(OpError::SampleExhausted { left: 10, asked: 11 }));
+                let mut sample = worker.prepare_sample(10, WINDOW).expect("as many as there are");
+                let mut keys = pull(&mut worker, &mut sample, 10);
+                keys.sort_unstable();
+                assert_eq!(keys, (50..60).map(Key).collect::<Vec<_>>(), "{scheme}");
+            });
         assert_eq!(outcome, Ok(vec![()]));
     }
 }
@@ -101,7 +116,11 @@ fn a_sample_is_pulled_by_the_worker_it_was_prepared_for_and_by_no_other() {
         let none = Builder::<i64>::new(adapm_core::Layout::dense(&[(KEYS, LEN)]).expect("valid"));
         let none = none.build().expect("a valid cluster");
         assert_eq!(none.run(|mut worker| refused(&mut worker, &bring)), Ok(vec![()]));
-        assert_eq!(bring.into_inner().expect("no panic").map(|sample| sample.finish()), Some(4), "{scheme}");
+        assert_eq!(
+            bring.into_inner().expect("no panic").map(|sample| sample.finish()),
+            Some(4),
+            "{scheme}"
+        );
     }
 }
 

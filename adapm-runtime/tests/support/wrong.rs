@@ -86,7 +86,8 @@ impl<T> WrongMailbox<T> {
     }
 
     fn is_empty(&self) -> bool {
-        self.inner.lock().expect("no panic").0.is_empty() && self.dirty.lock().expect("no panic").is_empty()
+        self.inner.lock().expect("no panic").0.is_empty()
+            && self.dirty.lock().expect("no panic").is_empty()
     }
 
     fn take_items(&self) -> Vec<T> {

@@ -8,7 +8,11 @@ use crate::{IntWorker, Size, builder, cluster, seed};
 const HOT: Key = Key(9);
 
 /// Pushes (1, 2) to one key `times` times, with whatever `besides` does, and reads the total when all are quiet.
-fn count(worker: &mut IntWorker, times: u64, mut besides: impl FnMut(&mut IntWorker, u64)) -> [i64; 2] {
+fn count(
+    worker: &mut IntWorker,
+    times: u64,
+    mut besides: impl FnMut(&mut IntWorker, u64),
+) -> [i64; 2] {
     let mut value = [0; 2];
     for time in 0..times {
         drop(worker.push_async(&[HOT], &[1, 2]).expect("a known key"));
@@ -41,7 +45,11 @@ fn pushes_to_one_key_all_arrive_under_every_system() {
                 });
                 let all = 300 * (size.0 * size.1) as i64;
                 let expected = vec![[all, 2 * all]; size.0 * size.1];
-                assert_eq!(read, Ok(expected), "{system}, {size:?}, location caches {location_caches}");
+                assert_eq!(
+                    read,
+                    Ok(expected),
+                    "{system}, {size:?}, location caches {location_caches}"
+                );
             }
         }
     }

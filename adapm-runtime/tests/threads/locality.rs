@@ -11,7 +11,11 @@ fn keys_start_at_home() {
         let cluster = cluster(System::Adapm, Size(3, 2), 36, 1);
         let outcome = cluster.run(|mut worker| {
             for key in (0..36).map(Key) {
-                assert_eq!(is_local(&mut worker, key), Layout::home(key, 3) == worker.node(), "{key}");
+                assert_eq!(
+                    is_local(&mut worker, key),
+                    Layout::home(key, 3) == worker.node(),
+                    "{key}"
+                );
             }
         });
         assert_eq!(outcome, Ok(vec![(); 6]));
@@ -29,7 +33,9 @@ fn intent_brings_keys_and_its_end_lets_replicas_go() {
         // The owner first, so that it has intent when the others ask.
         if node == NodeId(0) {
             worker.intent(&[shared, alone], window.clone()).expect("a window");
-            eventually(&mut worker, "intent moves a key that nobody else wants", |w| is_local(w, alone));
+            eventually(&mut worker, "intent moves a key that nobody else wants", |w| {
+                is_local(w, alone)
+            });
         }
         worker.barrier().expect("no failure");
         if node == NodeId(2) {

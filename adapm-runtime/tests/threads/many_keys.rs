@@ -76,9 +76,12 @@ fn mix(worker: &mut IntWorker, times: u64, pushes: bool) {
 
 #[test]
 fn reads_are_exact_while_intents_move_keys() {
-    for system in
-        [System::Adapm, System::AdapmNoRelocation, System::AdapmNoReplication, System::AdapmImmediate]
-    {
+    for system in [
+        System::Adapm,
+        System::AdapmNoRelocation,
+        System::AdapmNoReplication,
+        System::AdapmImmediate,
+    ] {
         for location_caches in [true, false] {
             let builder = builder(system, Size(4, 2), KEYS, LEN).location_caches(location_caches);
             let cluster = builder.initial(initial).build().expect("a valid cluster");
@@ -103,7 +106,11 @@ fn updates_taken_back_leave_the_initial_values() {
                 values.extend_from_slice(value);
             });
             assert_eq!(visited, Ok(()));
-            assert_eq!(keys, (0..KEYS).map(Key).collect::<Vec<_>>(), "every main copy, in key order");
+            assert_eq!(
+                keys,
+                (0..KEYS).map(Key).collect::<Vec<_>>(),
+                "every main copy, in key order"
+            );
             assert_eq!(values, initial_of(&keys));
         }
     }
@@ -146,8 +153,10 @@ fn values_of_several_lengths_land_at_their_places() {
 fn keys_of_a_sparse_layout_come_into_being_on_access() {
     let layout = Layout::sparse(&[(u64::MAX, 2)]).expect("a valid layout");
     for system in [System::Adapm, System::Classic, System::Lapse] {
-        let builder = Builder::<i64>::new(layout.clone()).nodes(3).channels(channels::draw()).system(system);
-        let cluster = builder.initial(|key, value| value[0] = (key.0 >> 40) as i64).build().expect("valid");
+        let builder =
+            Builder::<i64>::new(layout.clone()).nodes(3).channels(channels::draw()).system(system);
+        let cluster =
+            builder.initial(|key, value| value[0] = (key.0 >> 40) as i64).build().expect("valid");
         let keys: Vec<Key> = (0..50).map(|i: u64| Key(i * (u64::MAX / 50))).collect();
         let outcome = cluster.run(|mut worker| {
             let clock = worker.advance_clock();
@@ -190,7 +199,10 @@ fn fused_pushes_and_pulls_see_their_own_pushes() {
         for time in 1..=50 {
             drop(worker.push_async(&keys, &vec![2; keys.len()]).expect("known keys"));
             worker.pull(&keys, &mut values).expect("known keys");
-            assert!(values.iter().all(|value| *value == 2 * time), "nobody else pushes to these keys");
+            assert!(
+                values.iter().all(|value| *value == 2 * time),
+                "nobody else pushes to these keys"
+            );
         }
     });
     assert_eq!(outcome, Ok(vec![(); 3]));

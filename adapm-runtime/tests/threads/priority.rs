@@ -24,7 +24,8 @@ fn engines_give_way_to_workers() {
         let threads = fs::read_dir("/proc/self/task").expect("a process has threads");
         let all = threads.filter_map(|thread| status(&thread.ok()?.path()));
         // Those of other tests may just begin.
-        let polite = |(name, nice): &(String, i32)| name.ends_with(" c0") && *nice == (own + 3).min(19);
+        let polite =
+            |(name, nice): &(String, i32)| name.ends_with(" c0") && *nice == (own + 3).min(19);
         all.filter(polite).count()
     });
     for polite in found.expect("a run") {

@@ -33,7 +33,11 @@ fn pushes_after_a_set_add_to_it() {
                 worker.quiesce().expect("no failure");
                 worker.pull(&[KEY], &mut value).expect("a known key");
                 let pushed = 20 * (0..8).sum::<i64>();
-                assert_eq!(value, [set[0] + pushed, set[1] + 2 * pushed], "{system}, round {round}");
+                assert_eq!(
+                    value,
+                    [set[0] + pushed, set[1] + 2 * pushed],
+                    "{system}, round {round}"
+                );
                 worker.barrier().expect("no failure");
             }
         });

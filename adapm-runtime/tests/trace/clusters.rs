@@ -45,8 +45,9 @@ fn values(cluster: &Cluster<i64>) -> BTreeMap<Key, i64> {
 
 fn owners(trace: &Trace, key: Key) -> Vec<NodeId> {
     let spans = trace.spans(key);
-    let ends =
-        |spans: &[adapm_runtime::trace::Span]| spans.last().is_some_and(|span| span.end == trace.end());
+    let ends = |spans: &[adapm_runtime::trace::Span]| {
+        spans.last().is_some_and(|span| span.end == trace.end())
+    };
     (0..3).map(NodeId).filter(|node| ends(&spans[node.index()].main)).collect()
 }
 
@@ -61,8 +62,9 @@ fn every_event_fits_the_one_before_it_and_no_copy_is_forgotten() {
     let trace = page.read();
     assert_eq!(trace.events().len() as u64, events);
     assert!(trace.events().is_sorted_by_key(|event| event.at));
-    let count =
-        |what: fn(&Happening) -> bool| trace.events().iter().filter(|event| what(&event.what)).count() as u64;
+    let count = |what: fn(&Happening) -> bool| {
+        trace.events().iter().filter(|event| what(&event.what)).count() as u64
+    };
     let arrived = count(|what| matches!(what, Happening::MainArrived));
     let left = count(|what| matches!(what, Happening::MainLeft { .. }));
     let set_up = count(|what| matches!(what, Happening::ReplicaSetUp { .. }));
@@ -101,7 +103,10 @@ fn a_place_that_takes_nothing_disturbs_nobody_and_is_told_in_the_end() {
     let tracer = Tracer::new(Full, (0..KEYS).map(|key| (Key(key), String::new())));
     let traced = values(&busy(Some(&tracer), 1_i64, System::Adapm));
     assert_eq!(traced.values().sum::<i64>(), 6 * 4 * CLOCKS as i64);
-    assert_eq!(tracer.finish().expect_err("nothing was written").kind(), std::io::ErrorKind::StorageFull);
+    assert_eq!(
+        tracer.finish().expect_err("nothing was written").kind(),
+        std::io::ErrorKind::StorageFull
+    );
 }
 
 const KEYS: u64 = 24;

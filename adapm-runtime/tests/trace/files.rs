@@ -19,8 +19,8 @@ fn fault(text: &str) -> Option<(u64, TraceFault)> {
 #[test]
 fn what_is_wrong_is_told_with_its_line() {
     use TraceFault::{
-        Backwards, BehindTheEnd, Head, Impossible, NoText, NotATrace, TooManyNodes, Unknown, UnknownKey,
-        UnknownNode,
+        Backwards, BehindTheEnd, Head, Impossible, NoText, NotATrace, TooManyNodes, Unknown,
+        UnknownKey, UnknownNode,
     };
     let tails = [
         ("", None),
@@ -55,7 +55,10 @@ fn what_is_wrong_is_told_with_its_line() {
     assert_eq!(fault("adapm trace 2\nnodes 99999999\n"), Some((2, TooManyNodes)));
     assert_eq!(fault(&format!("{HEAD}{}", "x".repeat(5_000))), Some((6, NoText)));
     let bytes = [HEAD.as_bytes(), b"\xff\xfe\n"].concat();
-    assert!(matches!(Trace::read(bytes.as_slice()), Err(TraceError::Line { line: 6, fault: NoText })));
+    assert!(matches!(
+        Trace::read(bytes.as_slice()),
+        Err(TraceError::Line { line: 6, fault: NoText })
+    ));
 }
 
 #[test]
@@ -71,11 +74,18 @@ fn names_of_any_length_are_written_so_that_they_can_be_read() {
     let long = "\u{1f98a}".repeat(5_000);
     let page = Page::default();
     let tracer = Tracer::new(page.clone(), [(Key(u64::MAX), long.clone())]);
-    tracer.begin(&TraceHead { nodes: 65_536, part: None, run: 0, system: long.clone(), origin: u64::MAX });
+    tracer.begin(&TraceHead {
+        nodes: 65_536,
+        part: None,
+        run: 0,
+        system: long.clone(),
+        origin: u64::MAX,
+    });
     tracer.mark_at(Instant::from_nanos(u64::MAX), &long);
     tracer.finish().expect("memory takes everything");
     let trace = page.read();
-    let told = [&trace.keys()[0].1, &trace.marks()[0].text, trace.system()].map(|text| text.chars().count());
+    let told = [&trace.keys()[0].1, &trace.marks()[0].text, trace.system()]
+        .map(|text| text.chars().count());
     assert_eq!(told, [1_000; 3], "the beginning of each is there");
 }
 
@@ -87,7 +97,8 @@ fn parts_meet_by_their_run_whatever_their_clocks_say() {
         );
         Trace::read(text.as_bytes()).expect("a sound part")
     };
-    let first = || part(0, 7, 90_000_000_000, "0 k7 n0 main-arrived\n400 k7 n0 main-left n1\n600 end\n");
+    let first =
+        || part(0, 7, 90_000_000_000, "0 k7 n0 main-arrived\n400 k7 n0 main-left n1\n600 end\n");
     // The clock of n1 is far behind.
     let second = || part(1, 7, 1_200, "100 k7 n1 intent-active\n450 k7 n1 main-arrived\n700 end\n");
     let merged = Trace::merge(vec![second(), first()]).expect("parts of one run");
@@ -100,7 +111,11 @@ fn parts_meet_by_their_run_whatever_their_clocks_say() {
     ];
     assert_eq!(events, expected);
     assert_eq!((merged.parts(), merged.end().nanos()), ([NodeId(0), NodeId(1)].as_slice(), 700));
-    assert_eq!((merged.run(), merged.origin()), (Some(7), 90_000_000_000), "the origin is that of n0");
+    assert_eq!(
+        (merged.run(), merged.origin()),
+        (Some(7), 90_000_000_000),
+        "the origin is that of n0"
+    );
     assert!(merged.is_complete());
 
     let whole = || Trace::read(HEAD.as_bytes()).expect("sound");

@@ -15,7 +15,8 @@ struct Page(Arc<Mutex<Vec<u8>>>);
 
 impl Page {
     fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("no writer panics").clone()).expect("a trace is text")
+        String::from_utf8(self.0.lock().expect("no writer panics").clone())
+            .expect("a trace is text")
     }
 
     fn read(&self) -> Trace {

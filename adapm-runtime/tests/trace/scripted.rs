@@ -26,7 +26,8 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn new(nodes: usize, system: System, keys: &[Key]) -> Self {
         let page = Page::default();
-        let tracer = Tracer::new(page.clone(), keys.iter().map(|key| (*key, format!("number {}", key.0))));
+        let tracer =
+            Tracer::new(page.clone(), keys.iter().map(|key| (*key, format!("number {}", key.0))));
         tracer.begin(&TraceHead {
             nodes,
             part: None,
@@ -69,12 +70,23 @@ impl Stage {
         self.feed(micros, node, Input::Timeout(&[Clock(clock)]));
     }
 
-    pub(crate) fn intent(&mut self, micros: u64, node: u16, key: Key, clocks: std::ops::Range<u64>) {
+    pub(crate) fn intent(
+        &mut self,
+        micros: u64,
+        node: u16,
+        key: Key,
+        clocks: std::ops::Range<u64>,
+    ) {
         let clocks = Clock(clocks.start)..Clock(clocks.end);
         self.feed(
             micros,
             node,
-            Input::Intent(Intent { worker: WorkerId(0), id: SignalId::default(), keys: vec![key], clocks }),
+            Input::Intent(Intent {
+                worker: WorkerId(0),
+                id: SignalId::default(),
+                keys: vec![key],
+                clocks,
+            }),
         );
     }
 

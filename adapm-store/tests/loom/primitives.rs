@@ -65,7 +65,10 @@ impl<T> AtomicPtr<T> {
     }
 
     pub(crate) fn store(&self, new: *mut T, order: Ordering) {
-        self.0.store(new, if Mistake::UnlatchRelaxed.is_planted() { Ordering::Relaxed } else { order });
+        self.0.store(
+            new,
+            if Mistake::UnlatchRelaxed.is_planted() { Ordering::Relaxed } else { order },
+        );
     }
 }
 

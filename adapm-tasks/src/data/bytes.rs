@@ -72,7 +72,9 @@ pub(crate) fn read_binary(path: &Path) -> Result<Vec<u8>, DataError> {
         return Ok(bytes);
     }
     let mut inner = Vec::new();
-    MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut inner).map_err(|error| failure(path, &error))?;
+    MultiGzDecoder::new(bytes.as_slice())
+        .read_to_end(&mut inner)
+        .map_err(|error| failure(path, &error))?;
     Ok(inner)
 }
 
@@ -123,7 +125,9 @@ pub(crate) fn check_text(bytes: &[u8], path: &Path) -> Result<(), DataError> {
         let at = error.valid_up_to();
         (at, Malformation::NotUtf8 { byte: bytes[at] })
     });
-    let Some((at, reason)) = zero.into_iter().chain(foreign).min_by_key(|(at, _)| *at) else { return Ok(()) };
+    let Some((at, reason)) = zero.into_iter().chain(foreign).min_by_key(|(at, _)| *at) else {
+        return Ok(());
+    };
     let line = memchr::memchr_iter(b'\n', &bytes[..at]).count() as u64 + 1;
     let column = (at - memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1)) as u64 + 1;
     Err(DataError::Malformed { path: path.to_path_buf(), line, column, reason })
@@ -173,7 +177,10 @@ impl Read for Source {
 /// The first bytes of a file, as many as tell what it is.
 fn first_of(reader: &mut impl Read, path: &Path) -> Result<Vec<u8>, DataError> {
     let mut first = Vec::with_capacity(HEAD_BYTES);
-    reader.take(HEAD_BYTES as u64).read_to_end(&mut first).map_err(|error| failure(path, &error))?;
+    reader
+        .take(HEAD_BYTES as u64)
+        .read_to_end(&mut first)
+        .map_err(|error| failure(path, &error))?;
     Ok(first)
 }
 
@@ -234,7 +241,10 @@ mod tests {
             assert_eq!(text(&compressed(&marked)).as_deref(), Ok(bytes));
         }
         // Files behind each other are the texts behind each other.
-        assert_eq!(text(&[compressed(b"a "), compressed(b"b")].concat()).as_deref(), Ok(b"a b".as_slice()));
+        assert_eq!(
+            text(&[compressed(b"a "), compressed(b"b")].concat()).as_deref(),
+            Ok(b"a b".as_slice())
+        );
     }
 
     #[test]
@@ -257,7 +267,10 @@ mod tests {
         }
         let mut damaged = whole.clone();
         *damaged.last_mut().expect("it has bytes") ^= 1;
-        assert_eq!(text(&damaged), Err("x.txt.gz is damaged; compress or copy it again".to_owned()));
+        assert_eq!(
+            text(&damaged),
+            Err("x.txt.gz is damaged; compress or copy it again".to_owned())
+        );
     }
 
     #[test]
@@ -275,7 +288,8 @@ mod tests {
 
     #[test]
     fn text_that_is_not_utf8_is_named_by_line_and_byte() {
-        let check = |bytes: &[u8]| check_text(bytes, Path::new("x")).map_err(|error| error.to_string());
+        let check =
+            |bytes: &[u8]| check_text(bytes, Path::new("x")).map_err(|error| error.to_string());
         assert_eq!(check("stra\u{df}e\n".as_bytes()), Ok(()));
         let latin = check(b"a\nb caf\xe9\n").expect_err("not UTF-8");
         assert!(latin.starts_with("x:2:6: the byte E9 is not UTF-8"), "{latin}");

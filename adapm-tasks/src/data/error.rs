@@ -146,7 +146,9 @@ pub enum DataError {
 #[non_exhaustive]
 pub enum Malformation {
     /// Fewer than three fields: how many.
-    #[error("a triple has three fields, this line has {0}; separate them by tabs, spaces or commas")]
+    #[error(
+        "a triple has three fields, this line has {0}; separate them by tabs, spaces or commas"
+    )]
     TooFewFields(usize),
     /// A fourth field begins.
     #[error("a triple has three fields, a fourth begins here; use tabs if names contain spaces")]
@@ -184,7 +186,9 @@ pub enum Malformation {
     #[error("a name holds a tab or the end of a line; close the quote before it, or remove it")]
     BrokenName,
     /// The first line is not the number of those below.
-    #[error("this is not the number of the lines below, with which files of OpenKE begin; write it here")]
+    #[error(
+        "this is not the number of the lines below, with which files of OpenKE begin; write it here"
+    )]
     NotACount,
     /// There are not as many lines as the first one says.
     #[error("{said} lines should follow, {found} do; copy the file again")]
@@ -199,7 +203,11 @@ pub enum Malformation {
     Rating(RatingFault),
 }
 
-fn unknown_name(name: &Path, searched: &Option<PathBuf>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn unknown_name(
+    name: &Path,
+    searched: &Option<PathBuf>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     let name = name.display();
     match searched.as_deref().map(Path::display) {
         Some(folder) => {
@@ -222,7 +230,12 @@ fn one_split(path: &Path, other: &Path, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     write!(f, "{path} is one part of a graph, {name} is another; give the folder {folder}")
 }
 
-fn not_text(path: &Path, kind: &Foreign, is_compressed: &bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn not_text(
+    path: &Path,
+    kind: &Foreign,
+    is_compressed: &bool,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     write!(f, "{} ", path.display())?;
     kind.describe(path, *is_compressed, f)
 }
@@ -282,7 +295,9 @@ pub enum RatingFault {
     #[error("this is JSON; write a table of user, item and rating, such as CSV")]
     Json,
     /// Without names in the first line, the third field is a time and the fourth is not.
-    #[error("a time where the value is expected; put a line of names first, such as user,item,time,rating")]
+    #[error(
+        "a time where the value is expected; put a line of names first, such as user,item,time,rating"
+    )]
     TimeBeforeValue,
     /// A field is empty.
     #[error("this field is empty; fill it in, or remove the line")]
@@ -327,7 +342,9 @@ pub enum RatingFault {
     #[error("more than 2^32 - 1 rows or columns; give fewer")]
     TooManyIds,
     /// The banner of a MatrixMarket file names a kind of matrix that is no set of ratings.
-    #[error("no matrix of ratings; give one that is coordinate, real or integer, general or symmetric")]
+    #[error(
+        "no matrix of ratings; give one that is coordinate, real or integer, general or symmetric"
+    )]
     UnsupportedMatrix,
     /// The line of sizes of a MatrixMarket file is missing or malformed.
     #[error("no sizes; give rows, columns and entries in this line")]

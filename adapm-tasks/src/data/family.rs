@@ -84,7 +84,8 @@ impl Family {
             for parent in parents(a) {
                 facts.push((parent, 0, a));
                 facts.extend(parents(parent).map(|grandparent| (grandparent, 4, a)));
-                facts.extend(people.clone().filter(|b| are_siblings(parent, *b)).map(|b| (b, 6, a)));
+                facts
+                    .extend(people.clone().filter(|b| are_siblings(parent, *b)).map(|b| (b, 6, a)));
                 facts.extend(self.spouse[a as usize].map(|spouse| (parent, 9, spouse)));
             }
             for b in a + 1..people.end {
@@ -122,7 +123,8 @@ pub(crate) fn graph(seed: u64, families: usize) -> Graph {
                 relation: RELATIONS[relation as usize].1,
                 object: fact.subject,
             };
-            let (kept, other) = if random.random_bool(0.5) { (fact, mirror) } else { (mirror, fact) };
+            let (kept, other) =
+                if random.random_bool(0.5) { (fact, mirror) } else { (mirror, fact) };
             train.push(kept);
             if random.random_ratio(1, HELD_OUT) {
                 held_out[turn % 2].push(other);
@@ -155,7 +157,11 @@ mod tests {
         for fact in graph.valid.iter().chain(&graph.test) {
             let relation = RELATIONS[fact.relation as usize].1;
             assert!(!train.contains(fact));
-            assert!(train.contains(&Triple { subject: fact.object, relation, object: fact.subject }));
+            assert!(train.contains(&Triple {
+                subject: fact.object,
+                relation,
+                object: fact.subject
+            }));
         }
     }
 

@@ -32,7 +32,10 @@ impl Foreign {
         f.write_str(if is_compressed { "holds, compressed by gzip, " } else { "is " })?;
         match remedy {
             Remedy::Convert(from) if is_compressed => {
-                write!(f, "{name}; convert it to UTF-8: zcat {quoted} | iconv -f {from} -t UTF-8 > {inner}")
+                write!(
+                    f,
+                    "{name}; convert it to UTF-8: zcat {quoted} | iconv -f {from} -t UTF-8 > {inner}"
+                )
             }
             Remedy::Convert(from) => {
                 let new = converted(path);
@@ -41,7 +44,9 @@ impl Foreign {
             Remedy::Command(command) if is_compressed => {
                 write!(f, "{name}, not text; unpack it: gunzip -k {quoted}; {command} {inner}")
             }
-            Remedy::Command(command) => write!(f, "{name}, not text; unpack it: {command} {quoted}"),
+            Remedy::Command(command) => {
+                write!(f, "{name}, not text; unpack it: {command} {quoted}")
+            }
             Remedy::Advice(advice) => write!(f, "{name}, not text; {advice}"),
         }
     }
@@ -101,7 +106,8 @@ fn without_mark(head: &[u8]) -> Option<&'static Kind> {
     for four in head.as_chunks::<4>().0 {
         zeros.iter_mut().zip(four).for_each(|(zeros, byte)| *zeros += usize::from(*byte == 0));
     }
-    let (many, few) = (|count: usize| 4 * count > characters, |count: usize| 50 * count <= characters);
+    let (many, few) =
+        (|count: usize| 4 * count > characters, |count: usize| 50 * count <= characters);
     match zeros.map(|zeros| (many(zeros), few(zeros))) {
         [(false, _), (true, _), (true, _), (true, _)] => Some(&UTF_32_LITTLE),
         [(true, _), (true, _), (true, _), (false, _)] => Some(&UTF_32_BIG),
@@ -138,7 +144,11 @@ fn converted(path: &Path) -> String {
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "._/+=:,@%-".contains(c);
-    if text.chars().all(is_plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if text.chars().all(is_plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
 /// Bytes at the start of a file that tell its kind.
@@ -168,7 +178,10 @@ static KINDS: &[Kind] = &[
     Kind::new(b"\x1f\x9d", "a compress (.Z) file", Remedy::Command("uncompress -k")),
     Kind { holds: b"xl/", ..Kind::new(b"PK\x03\x04", "an Excel workbook", AS_CSV) },
     Kind { holds: b"opendocument", ..Kind::new(b"PK\x03\x04", "an OpenDocument file", AS_CSV) },
-    Kind { holds: b"[Content_Types].xml", ..Kind::new(b"PK\x03\x04", "an Office document", AS_CSV) },
+    Kind {
+        holds: b"[Content_Types].xml",
+        ..Kind::new(b"PK\x03\x04", "an Office document", AS_CSV)
+    },
     Kind { holds: b".npy", ..Kind::new(b"PK\x03\x04", "an archive of NumPy arrays", FROM_PROGRAM) },
     Kind::new(b"PK\x03\x04", "a zip archive", Remedy::Command("unzip")),
     Kind::new(b"PK\x05\x06", "an empty zip archive", Remedy::Advice("give a text file")),
@@ -187,7 +200,11 @@ static KINDS: &[Kind] = &[
     Kind::new(b"\x80\x04\x95", "a Python pickle", FROM_PROGRAM),
     Kind {
         holds: b"\0",
-        ..Kind::new(b"adapmckp", "a file of trained parameters", Remedy::Advice("give it to --load"))
+        ..Kind::new(
+            b"adapmckp",
+            "a file of trained parameters",
+            Remedy::Advice("give it to --load"),
+        )
     },
     Kind::new(
         b"version https://git-lfs.github.com/spec/",
@@ -220,7 +237,9 @@ mod tests {
 
     #[test]
     fn encodings_of_two_and_four_bytes_are_told_with_a_mark_and_without() {
-        for text in ["userId,movieId,rating\n1,31,2.5\n", "a\tb\tc\n", "stra\u{df}e in Z\u{fc}rich\r\n"] {
+        for text in
+            ["userId,movieId,rating\n1,31,2.5\n", "a\tb\tc\n", "stra\u{df}e in Z\u{fc}rich\r\n"]
+        {
             for (width, is_big, has_mark, from) in [
                 (2, false, true, "UTF-16"),
                 (2, true, true, "UTF-16"),
@@ -247,7 +266,10 @@ mod tests {
         tar[257..262].copy_from_slice(b"ustar");
         for (bytes, expected) in [
             (b"BZh91AY&SY".as_slice(), "is a bzip2 file, not text; unpack it: bunzip2 -k 'my x'"),
-            (b"PK\x03\x04..xl/workbook.xml", "is an Excel workbook, not text; save it as CSV (UTF-8) there"),
+            (
+                b"PK\x03\x04..xl/workbook.xml",
+                "is an Excel workbook, not text; save it as CSV (UTF-8) there",
+            ),
             (b"PK\x03\x04..ratings.csv", "is a zip archive, not text; unpack it: unzip 'my x'"),
             (&tar, "is a tar archive, not text; unpack it: tar -xf 'my x'"),
             (b"SQLite format 3\0", "is an SQLite database, not text; export it as CSV"),
@@ -264,11 +286,20 @@ mod tests {
     #[test]
     fn texts_are_texts() {
         let latin = b"caf\xe9 na\xefve \xe0 la carte\n".as_slice();
-        let stray = ["a text with a stray zero\0 and at its end that of a file of DOS\n".as_bytes(), b"\x1a"]
-            .concat();
-        for text in
-            [b"".as_slice(), b"\n", b"a", b"\xef\xbb\xbfa,b\r\n", latin, &stray, "\u{430}\u{431}".as_bytes()]
-        {
+        let stray = [
+            "a text with a stray zero\0 and at its end that of a file of DOS\n".as_bytes(),
+            b"\x1a",
+        ]
+        .concat();
+        for text in [
+            b"".as_slice(),
+            b"\n",
+            b"a",
+            b"\xef\xbb\xbfa,b\r\n",
+            latin,
+            &stray,
+            "\u{430}\u{431}".as_bytes(),
+        ] {
             assert_eq!(Foreign::of(text), None, "{text:?}");
         }
     }

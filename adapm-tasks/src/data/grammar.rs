@@ -58,7 +58,8 @@ const TEMPLATES: [&[Slot]; 4] = {
 /// same bytes.
 pub(crate) fn write(seed: u64, sentences: u64, mut writer: impl Write) -> io::Result<()> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let fillers = Zipf::new(FILLERS as f64, 1.0).expect("there are fillers, and the exponent is positive");
+    let fillers =
+        Zipf::new(FILLERS as f64, 1.0).expect("there are fillers, and the exponent is positive");
     for _ in 0..sentences {
         let section = &SECTIONS[random.random_range(0..SECTIONS.len())];
         let [first, _] = section.forms;
@@ -71,7 +72,9 @@ pub(crate) fn write(seed: u64, sentences: u64, mut writer: impl Write) -> io::Re
             }
             match slot {
                 Slot::Word => write!(writer, "{form}{item:02}")?,
-                Slot::About => write!(writer, "{first}{item:02}_about{}", random.random_range(0..ABOUT))?,
+                Slot::About => {
+                    write!(writer, "{first}{item:02}_about{}", random.random_range(0..ABOUT))?
+                }
                 Slot::Like => write!(writer, "{form}_like{}", random.random_range(0..LIKE))?,
                 Slot::Filler => write!(writer, "filler{:03}", fillers.sample(&mut random) as u32)?,
             }
@@ -88,7 +91,9 @@ pub(crate) fn questions() -> String {
         lines.push_str(&format!(": {heading}\n"));
         for a in 0..ITEMS {
             for c in (0..ITEMS).filter(|c| *c != a) {
-                lines.push_str(&format!("{first}{a:02} {second}{a:02} {first}{c:02} {second}{c:02}\n"));
+                lines.push_str(&format!(
+                    "{first}{a:02} {second}{a:02} {first}{c:02} {second}{c:02}\n"
+                ));
             }
         }
     }
@@ -125,10 +130,14 @@ mod tests {
         assert!(asked.iter().all(|line| line.split(' ').count() == 4));
         assert!(asked.iter().flat_map(|line| line.split(' ')).all(|word| words.contains(word)));
         // What stands around both forms of an item is of this item, what stands around a form of this form.
-        for line in text.lines().filter(|line| line.contains("capital07 ") || line.ends_with("capital07")) {
+        for line in
+            text.lines().filter(|line| line.contains("capital07 ") || line.ends_with("capital07"))
+        {
             for word in line.split(' ').filter(|word| !word.starts_with("filler")) {
                 assert!(
-                    word == "capital07" || word.starts_with("country07_") || word.starts_with("capital_"),
+                    word == "capital07"
+                        || word.starts_with("country07_")
+                        || word.starts_with("capital_"),
                     "{line}"
                 );
             }

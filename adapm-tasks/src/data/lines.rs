@@ -48,7 +48,8 @@ pub(crate) fn fields<const N: usize>(line: &[u8]) -> Result<[Field<'_>; N], (u64
     let mut count = 0;
     let mut start = 0;
     while start <= line.len() {
-        let end = memchr(if tabs { b'\t' } else { b' ' }, &line[start..]).map_or(line.len(), |at| start + at);
+        let end = memchr(if tabs { b'\t' } else { b' ' }, &line[start..])
+            .map_or(line.len(), |at| start + at);
         let field = Field { bytes: &line[start..end], column: start as u64 + 1 };
         start = end + 1;
         match (field.bytes.is_empty(), tabs) {
@@ -62,7 +63,11 @@ pub(crate) fn fields<const N: usize>(line: &[u8]) -> Result<[Field<'_>; N], (u64
         *place = field;
         count += 1;
     }
-    if count < N { Err((line.len() as u64 + 1, Malformation::TooFewFields(count))) } else { Ok(found) }
+    if count < N {
+        Err((line.len() as u64 + 1, Malformation::TooFewFields(count)))
+    } else {
+        Ok(found)
+    }
 }
 
 /// Parses the decimal id in a field.
@@ -70,7 +75,8 @@ pub(crate) fn id(field: Field<'_>) -> Result<u32, (u64, Malformation)> {
     if field.bytes.is_empty() || !field.bytes.iter().all(u8::is_ascii_digit) {
         return Err((field.column, Malformation::NotAnInteger));
     }
-    let digit = |id: Option<u32>, byte: &u8| id?.checked_mul(10)?.checked_add(u32::from(byte - b'0'));
+    let digit =
+        |id: Option<u32>, byte: &u8| id?.checked_mul(10)?.checked_add(u32::from(byte - b'0'));
     field.bytes.iter().fold(Some(0), digit).ok_or((field.column, Malformation::IdOutOfRange))
 }
 

@@ -71,7 +71,9 @@ fn training_file(folder: &Path) -> Option<PathBuf> {
     let is_of = |path: &&PathBuf, stem: &str| {
         path.file_name().is_some_and(|name| name.to_string_lossy().to_lowercase().starts_with(stem))
     };
-    stems.iter().find_map(|stem| names.iter().find(|path| is_of(path, stem) && path.is_file()).cloned())
+    stems
+        .iter()
+        .find_map(|stem| names.iter().find(|path| is_of(path, stem) && path.is_file()).cloned())
 }
 
 fn of_lines(text: &[u8]) -> Option<Looks> {
@@ -99,13 +101,16 @@ fn of_lines(text: &[u8]) -> Option<Looks> {
         let is_one = |row: &&Vec<&[u8]>| row.get(place).is_some_and(|field| is_number(field));
         2 * rows.iter().filter(is_one).count() >= rows.len()
     };
-    let different = |place: usize| rows.iter().filter_map(|row| row.get(place)).collect::<HashSet<_>>().len();
+    let different =
+        |place: usize| rows.iter().filter_map(|row| row.get(place)).collect::<HashSet<_>>().len();
     match (is_regular, len) {
         (true, 3) if (0..3).all(numbers) => of_numbers(&rows, different(1), different(2)),
         (true, 3 | 4) if numbers(2) => Some(Looks::Ratings),
         (true, 3) => Some(Looks::Triples),
         (true, VECTOR_FIELDS..) if (1..len).all(numbers) => Some(Looks::Vectors),
-        (true, 4..) if (0..len).filter(|place| numbers(*place)).count() >= 3 => Some(Looks::Ratings),
+        (true, 4..) if (0..len).filter(|place| numbers(*place)).count() >= 3 => {
+            Some(Looks::Ratings)
+        }
         _ if separator == Separator::Blank && !(0..len).any(numbers) => Some(Looks::Text),
         _ => None,
     }
@@ -121,7 +126,8 @@ fn of_numbers(rows: &[Vec<&[u8]>], seconds: usize, thirds: usize) -> Option<Look
 }
 
 fn is_number(field: &[u8]) -> bool {
-    str::from_utf8(field.trim_ascii()).is_ok_and(|text| text.replace(',', ".").parse::<f64>().is_ok())
+    str::from_utf8(field.trim_ascii())
+        .is_ok_and(|text| text.replace(',', ".").parse::<f64>().is_ok())
 }
 
 /// Lines that are looked at.
@@ -141,14 +147,23 @@ mod tests {
         for (text, expected) in [
             (numbers(&|i| format!("{} {} {}\n", i % 7, i, i % 5)), Some(Looks::Ratings)),
             (numbers(&|i| format!("{}\t{}\t{}.5\n", i % 7, i % 3, i)), Some(Looks::Ratings)),
-            (numbers(&|i| format!("{}::{}::{}::97830{i}\n", i % 7, i, i % 5)), Some(Looks::Ratings)),
-            ("userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n".to_owned(), Some(Looks::Ratings)),
+            (
+                numbers(&|i| format!("{}::{}::{}::97830{i}\n", i % 7, i, i % 5)),
+                Some(Looks::Ratings),
+            ),
+            (
+                "userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n".to_owned(),
+                Some(Looks::Ratings),
+            ),
             ("user,item,rating\n1,2,good\n".to_owned(), Some(Looks::Ratings)),
             ("ann,alien,4.5\nbob,brazil,3\n".to_owned(), Some(Looks::Ratings)),
             ("a\tr\tb\nb c\tr\ta\n".to_owned(), Some(Looks::Triples)),
             ("a r b\nb r a\n".to_owned(), Some(Looks::Triples)),
             (numbers(&|i| format!("{i}\t{}\t{}\n", i % 3, 60 - i)), Some(Looks::Triples)),
-            ("the cat sat\non the mat it liked\nand so on\nand on and on\n".to_owned(), Some(Looks::Text)),
+            (
+                "the cat sat\non the mat it liked\nand so on\nand on and on\n".to_owned(),
+                Some(Looks::Text),
+            ),
             (numbers(&|i| format!("w{i} {}\n", "0.25 -1e-3 ".repeat(10))), Some(Looks::Vectors)),
             ("1 2 3\n1 3 x\n".to_owned(), None),
             ("1 2 3\n2 3 1\n".to_owned(), None),

@@ -35,7 +35,8 @@ pub fn locate(task: &'static str, name: &Path) -> Result<PathBuf, DataError> {
         return Ok(name.to_path_buf());
     }
     let searched = env::var_os(DATA_VARIABLE).map(|root| Path::new(&root).join(task));
-    let found = searched.as_deref().and_then(|folder| entry_ignoring_case(folder, name).ok().flatten());
+    let found =
+        searched.as_deref().and_then(|folder| entry_ignoring_case(folder, name).ok().flatten());
     found.ok_or_else(|| DataError::UnknownName { name: name.to_path_buf(), searched })
 }
 
@@ -58,7 +59,9 @@ mod tests {
     #[test]
     fn a_name_that_exists_nowhere_is_an_error_that_says_where_it_was_looked_for() {
         let error = locate("kge", Path::new("no/such/data")).expect_err("nothing there");
-        assert!(matches!(&error, DataError::UnknownName { name, .. } if name == Path::new("no/such/data")));
+        assert!(
+            matches!(&error, DataError::UnknownName { name, .. } if name == Path::new("no/such/data"))
+        );
         assert!(error.to_string().contains("no/such/data"));
     }
 }

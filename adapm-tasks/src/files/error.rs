@@ -19,7 +19,9 @@ pub enum OutputError {
     #[error("it is neither a file nor a pipe; give a file")]
     Special,
     /// The file is mounted by itself, so that no other can take its name.
-    #[error("it is mounted by itself and cannot be replaced; mount its folder, or give another file")]
+    #[error(
+        "it is mounted by itself and cannot be replaced; mount its folder, or give another file"
+    )]
     Mounted,
     /// The pipe has no reader.
     #[error("nobody reads this pipe; start its reader first")]

@@ -95,7 +95,8 @@ pub fn create_private(path: &Path, text: &str) -> io::Result<()> {
 
 fn create(system: &dyn System, path: &Path, text: &str) -> io::Result<()> {
     let file = system.create(path, 0o600)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
@@ -144,7 +145,8 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let path = std::env::temp_dir().join(format!("adapm-private-{}-{index}", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("adapm-private-{}-{index}", std::process::id()));
             assert_eq!(create(&system, &path, "a secret").is_ok(), is_kept, "{system:?}");
             assert_eq!(
                 fs::read_to_string(&path).ok().as_deref(),

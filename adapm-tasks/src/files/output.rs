@@ -71,7 +71,8 @@ impl Output {
     ) -> Result<Self, OutputError> {
         let way = match target::look(path)? {
             Target::File(place) => {
-                let claimed = Partial::claim(&place, &system).map_err(|error| told(error, &place, 0))?;
+                let claimed =
+                    Partial::claim(&place, &system).map_err(|error| told(error, &place, 0))?;
                 Way::Replace { partial: Some(claimed), place }
             }
             Target::Open(file) => Way::Stream(Stream::new(file, &system)),
@@ -183,7 +184,9 @@ impl Output {
     pub fn is_at(&self, path: &Path) -> bool {
         match (&self.way, target::look(path)) {
             (Way::Replace { place, .. }, Ok(Target::File(other))) => place.path == other.path,
-            (Way::Stream(_), Ok(_)) => FileId::at(&self.path).is_some_and(|id| FileId::at(path) == Some(id)),
+            (Way::Stream(_), Ok(_)) => {
+                FileId::at(&self.path).is_some_and(|id| FileId::at(path) == Some(id))
+            }
             _ => false,
         }
     }
@@ -333,8 +336,13 @@ impl Partial {
         let path = unique(place);
         let file = system.create(&path, mode)?;
         partials().insert(path.clone());
-        let partial =
-            Self { system: Arc::clone(system), place: place.clone(), path, file, is_committed: false };
+        let partial = Self {
+            system: Arc::clone(system),
+            place: place.clone(),
+            path,
+            file,
+            is_committed: false,
+        };
         // Without locks on this file system, nobody removes what a killed run left.
         let _ = system.lock(&partial.file);
         if place.is_of_another(&partial.file.metadata()?) {
@@ -354,7 +362,8 @@ impl Partial {
             self.system.set_mode(&self.file, old.mode() & 0o7777)?;
             // Only a privileged process can give a file to another owner; one group is as good as the other.
             let owner = (Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid())));
-            let _ = fchown(&self.file, owner.0, owner.1).or_else(|_| fchown(&self.file, None, owner.1));
+            let _ =
+                fchown(&self.file, owner.0, owner.1).or_else(|_| fchown(&self.file, None, owner.1));
         }
         self.system.sync(&self.file)?;
         // Another file may have this name if somebody has cleaned up.
@@ -419,7 +428,8 @@ pub(super) fn random() -> u64 {
 /// Removes what killed runs left of their work on `place`. The file of one that goes on, if there is one.
 fn clear(place: &Place) -> Option<PathBuf> {
     let entries = fs::read_dir(&place.folder).into_iter().flatten().filter_map(Result::ok);
-    let partial = entries.filter(|entry| is_partial(&entry.file_name(), place)).map(|entry| entry.path());
+    let partial =
+        entries.filter(|entry| is_partial(&entry.file_name(), place)).map(|entry| entry.path());
     // All of them are looked at.
     partial.filter(|path| !is_left_over(path)).last()
 }
@@ -427,7 +437,9 @@ fn clear(place: &Place) -> Option<PathBuf> {
 /// Removes a file if the run that wrote it is gone. Returns false if it is not.
 fn is_left_over(path: &Path) -> bool {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let Ok(file) = OpenOptions::new().write(true).custom_flags(flags).open(path) else { return true };
+    let Ok(file) = OpenOptions::new().write(true).custom_flags(flags).open(path) else {
+        return true;
+    };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
             let _ = fs::remove_file(path);
@@ -440,11 +452,16 @@ fn is_left_over(path: &Path) -> bool {
 
 /// Returns true if a file of this name is one that [`unique`] names.
 fn is_partial(name: &OsStr, place: &Place) -> bool {
-    let middle =
-        || name.as_bytes().strip_prefix(stem(place))?.strip_prefix(b".")?.strip_suffix(ENDING.as_bytes());
+    let middle = || {
+        name.as_bytes()
+            .strip_prefix(stem(place))?
+            .strip_prefix(b".")?
+            .strip_suffix(ENDING.as_bytes())
+    };
     middle().and_then(|middle| str::from_utf8(middle).ok()?.split_once('-')).is_some_and(
         |(process, random)| {
-            let is_number = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
+            let is_number =
+                !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
             is_number && random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit())
         },
     )
@@ -471,7 +488,11 @@ impl Stream {
             let kind = metadata.file_type();
             kind.is_file() || kind.is_char_device()
         });
-        Self { system: Arc::clone(system), file, piece: if is_file { usize::MAX } else { PIPE_BYTES } }
+        Self {
+            system: Arc::clone(system),
+            file,
+            piece: if is_file { usize::MAX } else { PIPE_BYTES },
+        }
     }
 
     /// Opens a pipe by name, for whose reader it waits a few seconds: both may have been started together.
@@ -500,7 +521,11 @@ impl Stream {
 
     /// The same stream once more.
     pub(super) fn again(&self) -> io::Result<Self> {
-        Ok(Self { system: Arc::clone(&self.system), file: self.file.try_clone()?, piece: self.piece })
+        Ok(Self {
+            system: Arc::clone(&self.system),
+            file: self.file.try_clone()?,
+            piece: self.piece,
+        })
     }
 
     /// Writes some of `bytes`. Waits for the reader; once the run is to stop, for a few seconds only.

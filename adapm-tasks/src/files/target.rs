@@ -4,7 +4,9 @@ use std::fmt::Debug;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -78,11 +80,14 @@ pub(super) fn descriptor(path: &Path) -> Option<u32> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {
         let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
-        let folder = path.parent().filter(|_| number.is_some()).and_then(|folder| folder.canonicalize().ok());
+        let folder = path
+            .parent()
+            .filter(|_| number.is_some())
+            .and_then(|folder| folder.canonicalize().ok());
         let own = || fs::canonicalize("/proc/self").ok();
-        if folder
-            .is_some_and(|folder| folder.ends_with("fd") && own().is_some_and(|own| folder.starts_with(own)))
-        {
+        if folder.is_some_and(|folder| {
+            folder.ends_with("fd") && own().is_some_and(|own| folder.starts_with(own))
+        }) {
             return number;
         }
         path = beside(&path, &fs::read_link(&path).ok()?);
@@ -110,14 +115,16 @@ fn place(path: &Path) -> Result<Place, OutputError> {
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return Err(OutputError::Folder);
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::canonicalize(folder).map_err(OutputError::Refused)?;
     Ok(Place { path: folder.join(name), folder })
 }
 
 /// Returns true if the file is a mount of its own: a rename onto it fails.
 fn is_mounted(place: &Place, metadata: &Metadata) -> bool {
-    let of_another_device = fs::metadata(&place.folder).is_ok_and(|folder| folder.dev() != metadata.dev());
+    let of_another_device =
+        fs::metadata(&place.folder).is_ok_and(|folder| folder.dev() != metadata.dev());
     of_another_device || is_mount_root(&place.path)
 }
 
@@ -194,7 +201,10 @@ pub(super) trait System: Debug + Send + Sync {
         match File::open(folder).and_then(|folder| self.sync(&folder)) {
             // Some file systems have none, and nothing that it could do.
             Err(error)
-                if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+                ) =>
             {
                 Ok(())
             }

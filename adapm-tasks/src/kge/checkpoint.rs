@@ -53,8 +53,17 @@ impl fmt::Debug for Checkpoint {
     /// Sizes instead of millions of numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { model, dim, reciprocal, weight, entities, relations, values, .. } = self;
-        write!(f, "Checkpoint of {model} {dim} (inverse relations: {reciprocal}, weight {weight:?}), ")?;
-        write!(f, "{} entities, {} relations, {} floats", entities.len(), relations.len(), values.len())
+        write!(
+            f,
+            "Checkpoint of {model} {dim} (inverse relations: {reciprocal}, weight {weight:?}), "
+        )?;
+        write!(
+            f,
+            "{} entities, {} relations, {} floats",
+            entities.len(),
+            relations.len(),
+            values.len()
+        )
     }
 }
 
@@ -181,13 +190,15 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     let model = std::str::from_utf8(reader.text()?).ok().and_then(|name| name.parse().ok());
     let dim = usize::try_from(reader.count()?).map_err(|_| Fault::Corrupt)?;
     let [kind] = reader.array()?;
-    let (reciprocal, weight) = (kind % 2 == 1, Weight::at(usize::from(kind / 2)).ok_or(Fault::Corrupt)?);
+    let (reciprocal, weight) =
+        (kind % 2 == 1, Weight::at(usize::from(kind / 2)).ok_or(Fault::Corrupt)?);
     let layout = reader.count()?;
     let (entities, relations) = (names(&mut reader)?, names(&mut reader)?);
     let trained_on = reader.count()?;
     let values = Arc::new(reader.values()?);
     let model = model.ok_or(Fault::Corrupt)?;
-    let checkpoint = Checkpoint { model, dim, reciprocal, weight, entities, relations, trained_on, values };
+    let checkpoint =
+        Checkpoint { model, dim, reciprocal, weight, entities, relations, trained_on, values };
     // What cannot be laid out has no digest.
     let is_of_layout = layout != 0 && checkpoint.layout_digest() == layout;
     let floats = checkpoint.shape().filter(|_| is_of_layout).map(|shape| shape.groups().total());
@@ -343,7 +354,8 @@ mod tests {
             checkpoint.export_to(&mut out).expect("memory takes every byte");
             String::from_utf8(out).expect("text")
         };
-        let complex = "entity\tOslo\t0\t1\nentity\tNew York\t2\t3\nrelation\tin\t4\t5\ninverse\tin\t6\t7\n";
+        let complex =
+            "entity\tOslo\t0\t1\nentity\tNew York\t2\t3\nrelation\tin\t4\t5\ninverse\tin\t6\t7\n";
         assert_eq!(written(ModelKind::Complex, true, 8), complex);
         let rescal = "entity\tOslo\t0\t1\nentity\tNew York\t2\t3\nrelation\tin\t4\t5\t6\t7\n";
         assert_eq!(written(ModelKind::Rescal, false, 8), rescal);

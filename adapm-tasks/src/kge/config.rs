@@ -174,7 +174,8 @@ impl TrainConfig {
     pub fn valid_every_of(&self, train: usize, valid: usize, entities: usize) -> u32 {
         let ranked = valid as f64 * entities as f64;
         let trained = 3.0 * train as f64 * self.negatives_of(entities) as f64;
-        let usual = (RANKED_PER_TRAINED * ranked / trained.max(1.0)).ceil().clamp(1.0, VALID_EVERY_MAX);
+        let usual =
+            (RANKED_PER_TRAINED * ranked / trained.max(1.0)).ceil().clamp(1.0, VALID_EVERY_MAX);
         self.valid_every.unwrap_or(usual as u32)
     }
 
@@ -265,7 +266,8 @@ impl Sizes {
         let negatives = config.negatives_of(entities);
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
         let at_once = [(2 * chunk + sides * negatives, entities), (chunk, relations)];
-        let at_once = at_once.map(|(rows, all)| at_once_of(workers, rows as f32 / all.max(1) as f32));
+        let at_once =
+            at_once.map(|(rows, all)| at_once_of(workers, rows as f32 / all.max(1) as f32));
         Self { chunk, negatives, at_once }
     }
 }
@@ -311,7 +313,10 @@ mod tests {
         // UMLS, Kinships, CoDEx-S, FB15k-237, the generated families.
         let umls = [1, 2, 4, 8, 40].map(|workers| config.chunk_of(5_216, workers));
         assert_eq!(umls, [130, 65, 32, 16, 16]);
-        assert_eq!([8_544, 32_888, 272_115].map(|examples| config.chunk_of(examples, 1)), [213, 256, 256]);
+        assert_eq!(
+            [8_544, 32_888, 272_115].map(|examples| config.chunk_of(examples, 1)),
+            [213, 256, 256]
+        );
         assert_eq!([0, 12].map(|examples| config.chunk_of(examples, 4)), [16, 16]);
         assert_eq!(
             [0, 1, 104, 135, 2_034].map(|entities| config.negatives_of(entities)),
@@ -324,7 +329,8 @@ mod tests {
             (272_115, 17_535, 14_541),
             (1_000, 100_000, 1_000_000),
         ];
-        let every = valid.map(|(train, valid, entities)| config.valid_every_of(train, valid, entities));
+        let every =
+            valid.map(|(train, valid, entities)| config.valid_every_of(train, valid, entities));
         assert_eq!(every, [1, 1, 4, 5]);
         let given = TrainConfig { chunk: Some(7), negative_count: Some(3), ..config.clone() };
         assert_eq!((given.chunk_of(1 << 20, 1), given.negatives_of(1 << 20)), (7, 3));
@@ -341,7 +347,8 @@ mod tests {
         let expected = [(1, 1.0), (2, 1.5), (4, 2.5), (8, 4.5)];
         assert!(expected.iter().all(|(workers, steps)| at_once(&config, *workers) == [*steps; 2]));
         // Two entities and two negatives of each side in a step, of all there are.
-        let few = TrainConfig { negatives: Negatives::Independent, negative_count: Some(2), ..config };
+        let few =
+            TrainConfig { negatives: Negatives::Independent, negative_count: Some(2), ..config };
         let [entity, relation] = at_once(&few, 3);
         assert!((entity - (1.0 + 6.0 / graph.entities.len() as f32)).abs() < 1e-6, "{entity}");
         assert!((relation - (1.0 + 1.0 / graph.relations.len() as f32)).abs() < 1e-6, "{relation}");

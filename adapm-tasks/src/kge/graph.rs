@@ -196,7 +196,11 @@ impl fmt::Debug for Graph {
     /// Sizes instead of all facts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [train, valid, test] = [&self.train, &self.valid, &self.test].map(Vec::len);
-        write!(f, "Graph of {train} / {valid} / {test} triples, {} entities, ", self.entities.len())?;
+        write!(
+            f,
+            "Graph of {train} / {valid} / {test} triples, {} entities, ",
+            self.entities.len()
+        )?;
         write!(f, "{} relations, {}", self.relations.len(), self.source)
     }
 }

@@ -155,7 +155,12 @@ impl Planner {
         }
     }
 
-    fn shared<S>(self, triples: impl Iterator<Item = Triple> + Clone, clock: Clock, sample: S) -> Chunk<S> {
+    fn shared<S>(
+        self,
+        triples: impl Iterator<Item = Triple> + Clone,
+        clock: Clock,
+        sample: S,
+    ) -> Chunk<S> {
         let mut keys: Vec<Key> = triples.clone().flat_map(|triple| self.keys_of(&triple)).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -163,7 +168,8 @@ impl Planner {
         let relation_floats = entities * self.shape.entity_len;
         let start = |key: Key| {
             let at = keys.partition_point(|other| *other < key);
-            at.min(entities) * self.shape.entity_len + at.saturating_sub(entities) * self.shape.relation_len
+            at.min(entities) * self.shape.entity_len
+                + at.saturating_sub(entities) * self.shape.relation_len
         };
         let positives = triples.map(|triple| {
             let [subject_key, object_key, relation, inverse] = self.keys_of(&triple);
@@ -181,7 +187,12 @@ impl Planner {
         Chunk { positives, keys, floats, relation_floats, clock, sample, steps: 1 }
     }
 
-    fn independent<S>(self, triples: impl Iterator<Item = Triple>, clock: Clock, sample: S) -> Chunk<S> {
+    fn independent<S>(
+        self,
+        triples: impl Iterator<Item = Triple>,
+        clock: Clock,
+        sample: S,
+    ) -> Chunk<S> {
         let Shape { entity_len, relation_len, .. } = self.shape;
         let (mut positives, mut keys) = (Vec::new(), Vec::new());
         let relation = 2 * entity_len;
@@ -244,12 +255,14 @@ mod tests {
     }
 
     fn run(negatives: Negatives, chunk: usize) -> (Notes, Vec<Chunk<usize>>) {
-        let train: Vec<Triple> = (0..10).map(|i| Triple { subject: i, relation: 0, object: i + 1 }).collect();
+        let train: Vec<Triple> =
+            (0..10).map(|i| Triple { subject: i, relation: 0, object: i + 1 }).collect();
         let shape = Shape { entities: 11, relations: 1, entity_len: 2, relation_len: 2 };
         let planner = Planner { shape, negatives, inverse_offset: None };
         let parts = Parts::new();
         let order = Order::new(1, &train, 1, Seat::ONLY, &parts);
-        let mut loader = Loader { train: &train, order, planner, chunk, sampled: 6, clock: Clock(0) };
+        let mut loader =
+            Loader { train: &train, order, planner, chunk, sampled: 6, clock: Clock(0) };
         let (mut notes, (queue, mut units)) = (Notes(Vec::new(), 0), queue::queue(100));
         queue.fill(2, 1, |_, queue| loader.epoch(&mut &mut notes, queue));
         let mut chunks = Vec::new();
@@ -265,7 +278,10 @@ mod tests {
     #[test]
     fn a_shared_chunk_is_one_clock_and_its_keys_are_announced_for_it() {
         let (notes, chunks) = run(Negatives::Shared, 4);
-        assert_eq!(chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(
+            chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 4, 5]
+        );
         for (chunk, (keys, clocks)) in chunks.iter().zip(&notes.0) {
             assert_eq!((keys, clocks), (&chunk.keys, &(chunk.clock..chunk.clock + 1)));
         }
@@ -275,7 +291,10 @@ mod tests {
     #[test]
     fn independent_positives_are_a_clock_each() {
         let (notes, chunks) = run(Negatives::Independent, 4);
-        assert_eq!(chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(), [0, 4, 8, 10, 14, 18]);
+        assert_eq!(
+            chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(),
+            [0, 4, 8, 10, 14, 18]
+        );
         assert_eq!(notes.1, 120);
         for (chunk, (keys, clocks)) in chunks.iter().zip(&notes.0) {
             assert_eq!(clocks, &(chunk.clock..chunk.clock + chunk.steps), "a signal for all steps");
@@ -305,7 +324,8 @@ mod tests {
 
     #[test]
     fn a_shared_chunk_lists_each_key_once_and_knows_where_its_value_lies() {
-        let planner = Planner { shape: SHAPE, negatives: Negatives::Shared, inverse_offset: Some(2) };
+        let planner =
+            Planner { shape: SHAPE, negatives: Negatives::Shared, inverse_offset: Some(2) };
         let chunk = planner.chunk(triples().into_iter(), Clock(0), ());
         assert_eq!(chunk.keys, [2, 7, 10, 11, 12, 13].map(Key));
         assert_eq!((chunk.relation_floats, chunk.floats, chunk.steps), (8, 32, 1));
@@ -313,17 +333,22 @@ mod tests {
         assert_eq!((first.subject, first.relation, first.inverse, first.object), (4, 14, 26, 0));
         let second = chunk.positives[1];
         assert_eq!((second.subject, second.relation, second.inverse, second.object), (0, 8, 20, 0));
-        let without = Planner { inverse_offset: None, ..planner }.chunk(triples().into_iter(), Clock(0), ());
+        let without =
+            Planner { inverse_offset: None, ..planner }.chunk(triples().into_iter(), Clock(0), ());
         assert_eq!(without.positives[0].inverse, without.positives[0].relation);
     }
 
     #[test]
     fn independent_positives_have_their_keys_to_themselves() {
-        let planner = Planner { shape: SHAPE, negatives: Negatives::Independent, inverse_offset: None };
+        let planner =
+            Planner { shape: SHAPE, negatives: Negatives::Independent, inverse_offset: None };
         let chunk = planner.chunk(triples().into_iter(), Clock(5), ());
         assert_eq!(chunk.keys, [7, 2, 11, 2, 2, 10].map(Key));
         assert_eq!((chunk.floats, chunk.relation_floats, chunk.steps), (14, 8, 2));
         let positive = chunk.positives[1];
-        assert_eq!((positive.subject, positive.object, positive.relation, positive.inverse), (0, 4, 8, 8));
+        assert_eq!(
+            (positive.subject, positive.object, positive.relation, positive.inverse),
+            (0, 4, 8, 8)
+        );
     }
 }

@@ -56,7 +56,9 @@ mod training;
 
 pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, LossKind, ModelKind, Negatives, TrainConfig};
-pub use graph::{Graph, GraphCounts, GraphFiles, GraphForm, GraphOptions, GraphSource, Names, Triple};
+pub use graph::{
+    Graph, GraphCounts, GraphFiles, GraphForm, GraphOptions, GraphSource, Names, Triple,
+};
 pub use ranking::frequency_baseline;
 
 pub use task::{KEY_KINDS, traced_keys};
@@ -64,6 +66,6 @@ pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, 
 
 pub use crate::data::triples::ColumnOrder;
 pub use crate::run::{
-    CheckpointError, ConfigError, Disagreement, ManagerStats, NoProgress, Split, TaskError, Training,
-    UnknownChoice,
+    CheckpointError, ConfigError, Disagreement, ManagerStats, NoProgress, Split, TaskError,
+    Training, UnknownChoice,
 };

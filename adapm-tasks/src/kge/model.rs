@@ -78,7 +78,8 @@ impl Model {
                 let (real, imaginary) = vector.split_at(half);
                 let (d_real, d_imaginary) = gradient.split_at_mut(half);
                 for i in 0..half {
-                    let factor = 3.0 * weight * (real[i] * real[i] + imaginary[i] * imaginary[i]).sqrt();
+                    let factor =
+                        3.0 * weight * (real[i] * real[i] + imaginary[i] * imaginary[i]).sqrt();
                     d_real[i] += factor * real[i];
                     d_imaginary[i] += factor * imaginary[i];
                 }
@@ -97,8 +98,9 @@ impl Model {
 /// any node can compute any of them.
 pub(crate) fn initial_value(seed: u64, deviation: f32, key: Key, value: &mut [f32]) {
     // Keys are spread over the seeds by a multiplication; the generator mixes its seed itself.
-    let mut random =
-        Xoshiro256PlusPlus::seed_from_u64(seed ^ key.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(
+        seed ^ key.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+    );
     let half = value.len() / 2;
     let (parameter, accumulator) = value.split_at_mut(half);
     let bound = deviation * 3f32.sqrt();
@@ -136,7 +138,10 @@ impl Shape {
 
     /// As a run sees it.
     pub(crate) fn groups(self) -> run::parameters::Shape {
-        run::parameters::Shape::new(&[(self.entities, self.entity_len), (self.relations, self.relation_len)])
+        run::parameters::Shape::new(&[
+            (self.entities, self.entity_len),
+            (self.relations, self.relation_len),
+        ])
     }
 
     /// Negatives are drawn from the entities.
@@ -232,7 +237,8 @@ pub(crate) fn rescal_object_query_gradient(
     subject_gradient: &mut [f32],
     relation_gradient: &mut [f32],
 ) {
-    let rows = relation.chunks_exact(slope.len()).zip(relation_gradient.chunks_exact_mut(slope.len()));
+    let rows =
+        relation.chunks_exact(slope.len()).zip(relation_gradient.chunks_exact_mut(slope.len()));
     for ((value, gradient), (row, row_gradient)) in subject.iter().zip(subject_gradient).zip(rows) {
         *gradient += dot(row, slope);
         add_scaled(row_gradient, *value, slope);
@@ -247,7 +253,8 @@ pub(crate) fn rescal_subject_query_gradient(
     object_gradient: &mut [f32],
     relation_gradient: &mut [f32],
 ) {
-    let rows = relation.chunks_exact(slope.len()).zip(relation_gradient.chunks_exact_mut(slope.len()));
+    let rows =
+        relation.chunks_exact(slope.len()).zip(relation_gradient.chunks_exact_mut(slope.len()));
     for (factor, (row, row_gradient)) in slope.iter().zip(rows) {
         add_scaled(object_gradient, *factor, row);
         add_scaled(row_gradient, *factor, object);
@@ -293,11 +300,16 @@ mod tests {
                 let parts = (given.as_slice(), relation.as_slice());
                 model.query_gradient(side, parts, &candidate, (&mut d_given, &mut d_relation));
                 for (i, slope) in d_given.iter().enumerate() {
-                    let expected = difference(&given, i, |x| score(model, side, x, &relation, &candidate));
-                    assert!((slope - expected).abs() < 1e-4, "{kind} {side:?} given {i}: {slope} {expected}");
+                    let expected =
+                        difference(&given, i, |x| score(model, side, x, &relation, &candidate));
+                    assert!(
+                        (slope - expected).abs() < 1e-4,
+                        "{kind} {side:?} given {i}: {slope} {expected}"
+                    );
                 }
                 for (i, slope) in d_relation.iter().enumerate() {
-                    let expected = difference(&relation, i, |x| score(model, side, &given, x, &candidate));
+                    let expected =
+                        difference(&relation, i, |x| score(model, side, &given, x, &candidate));
                     assert!(
                         (slope - expected).abs() < 1e-4,
                         "{kind} {side:?} relation {i}: {slope} {expected}"
@@ -340,7 +352,9 @@ mod tests {
             let penalty = |x: &[f32]| -> f64 {
                 let cube = |square: f32| f64::from(square).powf(1.5) * 0.1;
                 match kind {
-                    ModelKind::Complex => (0..3).map(|i| cube(x[i] * x[i] + x[i + 3] * x[i + 3])).sum(),
+                    ModelKind::Complex => {
+                        (0..3).map(|i| cube(x[i] * x[i] + x[i + 3] * x[i + 3])).sum()
+                    }
                     ModelKind::Rescal => x.iter().map(|x| cube(x * x)).sum(),
                 }
             };

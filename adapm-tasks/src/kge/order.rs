@@ -56,7 +56,13 @@ enum Dealing<'a> {
 
 impl<'a> Order<'a> {
     /// The part of the worker in `seat`, where `step` facts are one step; `parts` are shared with the other workers of the process.
-    pub(crate) fn new(seed: u64, train: &'a [Triple], step: usize, seat: Seat, parts: &'a Parts) -> Self {
+    pub(crate) fn new(
+        seed: u64,
+        train: &'a [Triple],
+        step: usize,
+        seat: Seat,
+        parts: &'a Parts,
+    ) -> Self {
         let dealer = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut shuffler = dealer.clone();
         for _ in 0..=seat.number {
@@ -75,7 +81,16 @@ impl<'a> Order<'a> {
             })),
             _ => Dealing::Entity,
         };
-        Self { train, degrees, dealing, seat, is_first: true, positions: Vec::new(), dealer, shuffler }
+        Self {
+            train,
+            degrees,
+            dealing,
+            seat,
+            is_first: true,
+            positions: Vec::new(),
+            dealer,
+            shuffler,
+        }
     }
 
     /// Deals and shuffles for the next epoch and gives the positions. The parts' sizes differ by one at most.
@@ -102,18 +117,21 @@ impl<'a> Order<'a> {
                 self.degrees.iter().map(|_| dealer.random_range(0..workers as u32)).collect()
             }
         };
-        let mut room: Vec<usize> =
-            (0..workers).map(|worker| len * (worker + 1) / workers - len * worker / workers).collect();
+        let mut room: Vec<usize> = (0..workers)
+            .map(|worker| len * (worker + 1) / workers - len * worker / workers)
+            .collect();
         let mut left_over = Vec::new();
         // What finds no room is what comes last: other facts every time.
         let first = dealer.random_range(0..len.max(1));
         for position in (first..len).chain(0..first) {
             let by_entity = || seats[rarer(&self.degrees, &self.train[position])] as usize;
-            let mut seat = if seats.is_empty() { dealer.random_range(0..workers) } else { by_entity() };
+            let mut seat =
+                if seats.is_empty() { dealer.random_range(0..workers) } else { by_entity() };
             if room[seat] == 0 && !seats.is_empty() {
                 // Somebody of the same node.
                 let first = seat - seat % of_node as usize;
-                seat = (first..first + of_node as usize).find(|seat| room[*seat] > 0).unwrap_or(seat);
+                seat =
+                    (first..first + of_node as usize).find(|seat| room[*seat] > 0).unwrap_or(seat);
             }
             if room[seat] == 0 {
                 left_over.push(position as u32);
@@ -134,11 +152,14 @@ impl<'a> Order<'a> {
         let (train, node) = (self.train, self.seat.node() as u32);
         let foreign = |position: u32| {
             let triple = &train[position as usize];
-            [triple.subject, triple.object].into_iter().find(|entity| nodes[*entity as usize] != node)
+            [triple.subject, triple.object]
+                .into_iter()
+                .find(|entity| nodes[*entity as usize] != node)
         };
         let facts = self.positions.iter();
-        let mut gathered: Vec<(u32, u32)> =
-            facts.filter_map(|position| foreign(*position).map(|entity| (entity, *position))).collect();
+        let mut gathered: Vec<(u32, u32)> = facts
+            .filter_map(|position| foreign(*position).map(|entity| (entity, *position)))
+            .collect();
         // The sort is stable: facts of an entity stay in the order of the shuffle.
         gathered.sort_by_key(|(entity, _)| *entity);
         let of_an_entity = gathered.chunk_by(|one, other| one.0 == other.0);
@@ -183,7 +204,8 @@ pub(crate) fn partition(
             let (before, weight) = (of[entity] as usize, u64::from(weights[entity]));
             loads[before] -= weight;
             let score = |part: usize| {
-                let room = (fair * (STEEPNESS + 1)).saturating_sub((loads[part] + weight) * STEEPNESS);
+                let room =
+                    (fair * (STEEPNESS + 1)).saturating_sub((loads[part] + weight) * STEEPNESS);
                 u128::from(votes[member * parts + part]) * u128::from(room)
             };
             let better = |best, part| if score(part) > score(best) { part } else { best };

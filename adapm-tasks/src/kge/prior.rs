@@ -119,7 +119,9 @@ impl Prior {
     pub(crate) fn new(graph: &Graph) -> Self {
         let known = |side| {
             let counts = Counts::new(graph, side);
-            let slopes = (0..graph.relations.len() as u32).map(|relation| slope(&counts, relation)).collect();
+            let slopes = (0..graph.relations.len() as u32)
+                .map(|relation| slope(&counts, relation))
+                .collect();
             Known { counts, slopes }
         };
         Self { object: known(Side::Object), subject: known(Side::Subject) }
@@ -177,14 +179,16 @@ impl Counts {
         };
         let mut pairs: Vec<[u32; 2]> = graph.train.iter().map(answer).collect();
         pairs.sort_unstable();
-        let relations = graph.relations.len().max(pairs.last().map_or(0, |last| last[0] as usize + 1));
+        let relations =
+            graph.relations.len().max(pairs.last().map_or(0, |last| last[0] as usize + 1));
         let (mut ends, mut entries) = (Vec::with_capacity(relations), Vec::new());
         for same in pairs.chunk_by(|one, other| one == other) {
             ends.resize(ends.len().max(same[0][0] as usize), entries.len());
             entries.push([same[0][1], same.len() as u32]);
         }
         ends.resize(relations, entries.len());
-        let mut counts = Self { entities: graph.entities.len() as u32, ends, entries, ordered: Vec::new() };
+        let mut counts =
+            Self { entities: graph.entities.len() as u32, ends, entries, ordered: Vec::new() };
         counts.ordered = counts.entries.iter().map(|[_, count]| *count).collect();
         for relation in 0..relations as u32 {
             let range = counts.range(relation);

@@ -40,7 +40,13 @@ pub(crate) struct Ranking<'a> {
 
 impl<'a> Ranking<'a> {
     /// Ranks a split of `graph` with parameters of `shape`, of whose values the first half counts if they carry accumulators.
-    pub(crate) fn new(graph: &'a Graph, split: Split, model: Model, shape: Shape, reciprocal: bool) -> Self {
+    pub(crate) fn new(
+        graph: &'a Graph,
+        split: Split,
+        model: Model,
+        shape: Shape,
+        reciprocal: bool,
+    ) -> Self {
         let triples = graph.part(split);
         Self {
             split,
@@ -111,12 +117,15 @@ impl<'a> Examination for Ranking<'a> {
     /// standard error: what a few queries say is not worth more.
     fn figures(&self, answers: &[Answer]) -> RankMetrics {
         let weights = self.weighing.weights;
-        let ranks: Vec<Vec<Rank>> = (0..weights.len()).map(|nth| Self::ranks(answers, nth)).collect();
+        let ranks: Vec<Vec<Rank>> =
+            (0..weights.len()).map(|nth| Self::ranks(answers, nth)).collect();
         let figures: Vec<RankMetrics> = ranks.iter().map(|ranks| RankMetrics::of(ranks)).collect();
         // Of equally good ones the first: the vectors alone, if they do.
-        let better = |best: usize, nth: usize| if figures[nth].mrr > figures[best].mrr { nth } else { best };
+        let better =
+            |best: usize, nth: usize| if figures[nth].mrr > figures[best].mrr { nth } else { best };
         let (best, last) = ((0..weights.len()).fold(0, better), weights.len() - 1);
-        let is_sure = figures[best].mrr - figures[last].mrr > standard_error(&ranks[best], &ranks[last]);
+        let is_sure =
+            figures[best].mrr - figures[last].mrr > standard_error(&ranks[best], &ranks[last]);
         let chosen = if is_sure { best } else { last };
         let offer = |to: &Chosen| to.offer(figures[chosen].mrr, weights[chosen]);
         self.chosen.into_iter().for_each(offer);
@@ -127,10 +136,12 @@ impl<'a> Examination for Ranking<'a> {
 /// The standard error of the difference of two mean reciprocal ranks over the same queries; infinite for one query.
 fn standard_error(one: &[Rank], other: &[Rank]) -> f64 {
     let reciprocal = |rank: &Rank| 1.0 / f64::from(rank.mean());
-    let differences = || one.iter().zip(other).map(|(one, other)| reciprocal(one) - reciprocal(other));
+    let differences =
+        || one.iter().zip(other).map(|(one, other)| reciprocal(one) - reciprocal(other));
     let queries = one.len() as f64;
     let mean = differences().sum::<f64>() / queries;
-    let variance = differences().map(|difference| (difference - mean).powi(2)).sum::<f64>() / (queries - 1.0);
+    let variance =
+        differences().map(|difference| (difference - mean).powi(2)).sum::<f64>() / (queries - 1.0);
     if one.len() < 2 { f64::INFINITY } else { (variance / queries).sqrt() }
 }
 
@@ -182,7 +193,12 @@ impl Query {
 
 impl<'a> Ranker<'a> {
     /// A ranker for parameters of `shape`, of whose values the first half counts if they carry accumulators.
-    pub(crate) fn new(model: Model, shape: Shape, reciprocal: bool, weighing: Weighing<'a>) -> Self {
+    pub(crate) fn new(
+        model: Model,
+        shape: Shape,
+        reciprocal: bool,
+        weighing: Weighing<'a>,
+    ) -> Self {
         let (keys, values, queries, answers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (scores, panels, scratch) = (Vec::new(), Panels::default(), Vec::new());
         let (known, weighed) = (Vec::new(), Vec::new());
@@ -236,7 +252,8 @@ impl<'a> Ranker<'a> {
         ranks: &mut [Rank; Weight::COUNT],
     ) {
         let answers = filter.answers(query.side, query.given, query.relation);
-        let (scores, answer) = (&self.scores[row * block.len()..][..block.len()], self.answers[row]);
+        let (scores, answer) =
+            (&self.scores[row * block.len()..][..block.len()], self.answers[row]);
         let Some(prior) = self.weighing.prior else {
             return count(query, answers, scores, answer, block, &mut ranks[0]);
         };
@@ -261,7 +278,11 @@ impl<'a> Ranker<'a> {
     }
 
     /// Computes the queries and the scores of their answers.
-    fn ask<P: Parameters>(&mut self, queries: &[Query], parameters: &mut P) -> Result<(), P::Error> {
+    fn ask<P: Parameters>(
+        &mut self,
+        queries: &[Query],
+        parameters: &mut P,
+    ) -> Result<(), P::Error> {
         let dim = self.model.dim;
         self.queries.resize(queries.len() * dim, 0.0);
         self.answers.clear();
@@ -273,7 +294,8 @@ impl<'a> Ranker<'a> {
                 let inverse = self.reciprocal && query.side == Side::Subject;
                 let offset = if inverse { self.shape.relations / 2 } else { 0 };
                 let relation = self.shape.entities + offset + u64::from(query.relation);
-                self.keys.extend([u64::from(query.given), u64::from(query.answer), relation].map(Key));
+                self.keys
+                    .extend([u64::from(query.given), u64::from(query.answer), relation].map(Key));
             }
             let len = 2 * entity_len + relation_len;
             self.values.resize(queries.len() * len, 0.0);
@@ -283,7 +305,12 @@ impl<'a> Ranker<'a> {
                 let (given, rest) = values.split_at(entity_len);
                 let (answer, relation) = rest.split_at(entity_len);
                 let side = if self.reciprocal { Side::Object } else { query.side };
-                self.model.query(side, &given[..dim], &relation[..self.model.relation_len()], vector);
+                self.model.query(
+                    side,
+                    &given[..dim],
+                    &relation[..self.model.relation_len()],
+                    vector,
+                );
                 self.answers.push(ordered_dot(vector, &answer[..dim]));
             }
         }
@@ -370,8 +397,9 @@ impl Filter {
                 asked.iter().map(|triple| [entry(triple)[0], entry(triple)[1]]).collect();
             queries.sort_unstable();
             queries.dedup();
-            let is_asked =
-                |[given, relation, _]: &[u32; 3]| queries.binary_search(&[*given, *relation]).is_ok();
+            let is_asked = |[given, relation, _]: &[u32; 3]| {
+                queries.binary_search(&[*given, *relation]).is_ok()
+            };
             let mut known: Vec<[u32; 3]> = facts().map(entry).filter(is_asked).collect();
             known.sort_unstable();
             known.dedup();

@@ -30,7 +30,8 @@ use crate::kge::graph::{
 /// [`Graph::load_with`].
 pub(crate) fn load(path: &Path, options: &GraphOptions) -> Result<Graph, DataError> {
     // What is told in which order its columns are is no data of another task; a pipe can be read once.
-    let looks = if options.column_order.is_some() || is_shared(path) { None } else { looks_like(path) };
+    let looks =
+        if options.column_order.is_some() || is_shared(path) { None } else { looks_like(path) };
     let other = |looks| DataError::OtherTask { path: path.to_path_buf(), looks };
     match (looks, load_any(path, options)) {
         // Three numbers a line can be read as ids.
@@ -89,7 +90,11 @@ pub(crate) fn load_from(folder: &Folder<'_>, options: &GraphOptions) -> Result<G
     }
 }
 
-fn load_names(folder: &Folder<'_>, train: &File, options: &GraphOptions) -> Result<Graph, DataError> {
+fn load_names(
+    folder: &Folder<'_>,
+    train: &File,
+    options: &GraphOptions,
+) -> Result<Graph, DataError> {
     let valid = File::find(folder, &VALID, &NAMES)?;
     let test = File::find(folder, &TEST, &NAMES)?;
     let (mut entities, mut relations, mut notes) = Default::default();
@@ -101,7 +106,8 @@ fn load_names(folder: &Folder<'_>, train: &File, options: &GraphOptions) -> Resu
             *split = file.names(order, [&mut entities, &mut relations], &mut notes)?;
         }
     }
-    let files = [Some(train), valid.as_ref(), test.as_ref()].map(|file| file.map(|file| file.path.clone()));
+    let files =
+        [Some(train), valid.as_ref(), test.as_ref()].map(|file| file.map(|file| file.path.clone()));
     let source = source(folder.path, GraphForm::Names(order), files, None, notes);
     Facts::new(splits.map(typed), entities.into_names(), relations.into_names(), source).graph()
 }
@@ -132,9 +138,11 @@ fn looks_like_htr(triples: &[RawTriple], entities: &Vocabulary, relations: &Voca
     let tails = is_tail.iter().filter(|is_tail| **is_tail).count();
     let all = relations.names().len();
     let name = |index| relations.names().bytes(index).unwrap_or_default();
-    let are_heads =
-        (0..all).filter_map(|index| entities.find(name(index))).filter(|index| is_head[*index as usize]);
-    let is_never_both = is_head.iter().zip(&is_tail).all(|(is_head, is_tail)| !(*is_head && *is_tail));
+    let are_heads = (0..all)
+        .filter_map(|index| entities.find(name(index)))
+        .filter(|index| is_head[*index as usize]);
+    let is_never_both =
+        is_head.iter().zip(&is_tail).all(|(is_head, is_tail)| !(*is_head && *is_tail));
     is_never_both && tails < all && 2 * are_heads.count() >= all
 }
 
@@ -160,7 +168,8 @@ fn load_open_ke(folder: &Folder<'_>, train: &File) -> Result<Graph, DataError> {
         Some(file) => file.counted_names().map(|list| Some(names(&list))),
         None => Ok(None),
     };
-    let (entities, relations, valid, test) = (listed(entities)?, listed(relations)?, at(valid)?, at(test)?);
+    let (entities, relations, valid, test) =
+        (listed(entities)?, listed(relations)?, at(valid)?, at(test)?);
     let files = [Some(train), valid.as_ref(), test.as_ref()];
     let source = |files| source(folder.path, GraphForm::OpenKe, files, None, Notes::default());
     assemble_ids(files, [entities, relations], File::counted_ids, source)
@@ -220,8 +229,10 @@ fn check_alone(path: &Path) -> Result<(), DataError> {
     let Some(own) = name.split('.').next().filter(|own| stems.contains(own)) else { return Ok(()) };
     let mut others = Vec::new();
     for stem in stems.iter().filter(|stem| **stem != own) {
-        let endings =
-            NAMES.iter().chain(&IDS).flat_map(|ending| [(*ending).to_owned(), format!("{ending}.gz")]);
+        let endings = NAMES
+            .iter()
+            .chain(&IDS)
+            .flat_map(|ending| [(*ending).to_owned(), format!("{ending}.gz")]);
         others.extend(endings.map(|ending| path.with_file_name(format!("{stem}.{ending}"))));
     }
     match others.into_iter().find(|path| path.exists()) {
@@ -242,7 +253,10 @@ fn source(
 }
 
 fn typed(triples: Vec<RawTriple>) -> Vec<Triple> {
-    triples.into_iter().map(|[subject, relation, object]| Triple { subject, relation, object }).collect()
+    triples
+        .into_iter()
+        .map(|[subject, relation, object]| Triple { subject, relation, object })
+        .collect()
 }
 
 fn names(list: &[&[u8]]) -> Names {
@@ -254,7 +268,8 @@ fn names(list: &[&[u8]]) -> Names {
 /// Replaces the ids at `places` of the triples by their position among those that occur, so that a large id costs no
 /// memory, and returns the ids as names.
 fn renumber(splits: &mut [Vec<RawTriple>; 3], places: &[usize]) -> Names {
-    let occurrences = splits.iter().flatten().flat_map(|triple| places.iter().map(|place| triple[*place]));
+    let occurrences =
+        splits.iter().flatten().flat_map(|triple| places.iter().map(|place| triple[*place]));
     let mut ids: Vec<u32> = occurrences.collect();
     ids.sort_unstable();
     ids.dedup();
@@ -321,7 +336,8 @@ impl Facts {
         counts.unknown_test = count(&test, |triple| !known.all_of(triple));
         let held_out: Vec<Triple> = valid.iter().chain(&test).copied().collect();
         counts.unknown_entities = unknown(&known.entities, &seen(&held_out, entities.len()));
-        counts.unknown_relations = unknown(&known.relations, &seen_relations(&held_out, relations.len()));
+        counts.unknown_relations =
+            unknown(&known.relations, &seen_relations(&held_out, relations.len()));
         let source = GraphSource::Files(source);
         Ok(Graph { train, valid, test, entities, relations, counts, source })
     }
@@ -350,7 +366,10 @@ fn count(triples: &[Triple], is_counted: impl Fn(&Triple) -> bool) -> u64 {
 /// Which of `all` entities occur.
 fn seen(triples: &[Triple], all: usize) -> Vec<bool> {
     let mut seen = vec![false; all];
-    triples.iter().flat_map(|t| [t.subject, t.object]).for_each(|entity| seen[entity as usize] = true);
+    triples
+        .iter()
+        .flat_map(|t| [t.subject, t.object])
+        .for_each(|entity| seen[entity as usize] = true);
     seen
 }
 
@@ -458,7 +477,8 @@ mod tests {
             names
         };
         let most = |place: &[usize]| {
-            let used = triples.iter().flat_map(|triple| place.iter().map(|place| triple[*place] + 1));
+            let used =
+                triples.iter().flat_map(|triple| place.iter().map(|place| triple[*place] + 1));
             used.max().unwrap_or(0)
         };
         let source = GraphFiles {
@@ -471,8 +491,12 @@ mod tests {
             trimmed: 0,
         };
         let all = triples.iter().copied().map(typed).collect();
-        let facts =
-            Facts::new([all, Vec::new(), Vec::new()], names(most(&[0, 2])), names(most(&[1])), source);
+        let facts = Facts::new(
+            [all, Vec::new(), Vec::new()],
+            names(most(&[0, 2])),
+            names(most(&[1])),
+            source,
+        );
         hold_out(facts, seed).graph().expect("there are facts")
     }
 

@@ -77,7 +77,9 @@ impl SharedStep {
             panels: Panels::default(),
             scratch: Vec::new(),
             order: Vec::new(),
-            frequencies: recipe.corrects_frequencies().then(|| Frequencies::new(recipe.shape.entities)),
+            frequencies: recipe
+                .corrects_frequencies()
+                .then(|| Frequencies::new(recipe.shape.entities)),
             corrections: Vec::new(),
         }
     }
@@ -93,7 +95,8 @@ impl SharedStep {
         let loss = self.score(chunk);
         self.spread(chunk);
         self.updates.resize(self.values.len(), 0.0);
-        let blamed = self.recipe.updates(&self.keys, &self.values, &self.gradients, &mut self.updates);
+        let blamed =
+            self.recipe.updates(&self.keys, &self.values, &self.gradients, &mut self.updates);
         if let Some(key) = blamed.or((!loss.is_finite()).then_some(chunk.keys[0])) {
             return Err(StepError::NotFinite(key));
         }
@@ -119,7 +122,8 @@ impl SharedStep {
             frequencies.correct(&self.keys[chunk.keys.len()..], &mut self.corrections);
         }
         self.order.clear();
-        self.order.extend(self.keys[chunk.keys.len()..].iter().enumerate().map(|(at, key)| (*key, at)));
+        self.order
+            .extend(self.keys[chunk.keys.len()..].iter().enumerate().map(|(at, key)| (*key, at)));
         self.order.sort_unstable();
         Ok(())
     }
@@ -128,7 +132,9 @@ impl SharedStep {
     fn ask<S>(&mut self, chunk: &Chunk<S>) {
         let Recipe { model, .. } = self.recipe;
         self.queries.resize(2 * chunk.positives.len() * model.dim, 0.0);
-        for (positive, queries) in chunk.positives.iter().zip(self.queries.chunks_exact_mut(2 * model.dim)) {
+        for (positive, queries) in
+            chunk.positives.iter().zip(self.queries.chunks_exact_mut(2 * model.dim))
+        {
             let (object_query, subject_query) = queries.split_at_mut(model.dim);
             let value = |at: usize, len: usize| &self.values[at..at + len];
             let subject = value(positive.subject, model.dim);
@@ -168,7 +174,9 @@ impl SharedStep {
                 *score += correction;
             }
             let first = self.order.partition_point(|(negative, _)| *negative < key);
-            for (_, column) in self.order[first..].iter().take_while(|(negative, _)| *negative == key) {
+            for (_, column) in
+                self.order[first..].iter().take_while(|(negative, _)| *negative == key)
+            {
                 slopes[*column] = f32::NEG_INFINITY;
             }
             let query = &self.queries[row * dim..][..dim];
@@ -183,7 +191,11 @@ impl SharedStep {
         for (row, slope) in answer_slopes.into_iter().enumerate() {
             let positive = &chunk.positives[row / 2];
             let at = if row % 2 == 0 { positive.object } else { positive.subject };
-            add_scaled(&mut self.query_gradients[row * dim..][..dim], slope, &self.values[at..at + dim]);
+            add_scaled(
+                &mut self.query_gradients[row * dim..][..dim],
+                slope,
+                &self.values[at..at + dim],
+            );
         }
         total
     }
@@ -192,13 +204,17 @@ impl SharedStep {
     fn spread<S>(&mut self, chunk: &Chunk<S>) {
         let recipe = self.recipe;
         let Recipe { model, negatives, .. } = recipe;
-        let (rows, dim, relation_len) = (2 * chunk.positives.len(), model.dim, model.relation_len());
+        let (rows, dim, relation_len) =
+            (2 * chunk.positives.len(), model.dim, model.relation_len());
         self.panels.fill(&self.queries, dim, rows, dim);
-        let slopes = Left { data: &self.slopes, rows: negatives, row_stride: 1, inner_stride: negatives };
+        let slopes =
+            Left { data: &self.slopes, rows: negatives, row_stride: 1, inner_stride: negatives };
         multiply(slopes, &self.panels, &mut self.gradients[chunk.floats / 2..], &mut self.scratch);
 
         let (entities, relations) = self.gradients.split_at_mut(chunk.relation_floats / 2);
-        for (positive, slopes) in chunk.positives.iter().zip(self.query_gradients.chunks_exact(2 * dim)) {
+        for (positive, slopes) in
+            chunk.positives.iter().zip(self.query_gradients.chunks_exact(2 * dim))
+        {
             let value = |at: usize, len: usize| &self.values[at..at + len];
             let (subject, object) = (value(positive.subject, dim), value(positive.object, dim));
             let (relation, inverse) =
@@ -206,7 +222,8 @@ impl SharedStep {
             let relation_at = |at: usize| (at - chunk.relation_floats) / 2;
             {
                 let into = &mut entities[positive.subject / 2..][..dim];
-                let relation_into = &mut relations[relation_at(positive.relation)..][..relation_len];
+                let relation_into =
+                    &mut relations[relation_at(positive.relation)..][..relation_len];
                 model.query_gradient(
                     Side::Object,
                     (subject, relation),
@@ -301,7 +318,8 @@ impl Recipe {
         for key in keys {
             let len = self.shape.len_of(*key);
             let update = &mut updates[start..start + len];
-            let (value, gradient) = (&values[start..start + len], &gradients[start / 2..][..len / 2]);
+            let (value, gradient) =
+                (&values[start..start + len], &gradients[start / 2..][..len / 2]);
             let steps = if key.0 < self.shape.entities { entity_steps } else { relation_steps };
             if !simd::adagrad(self.optimizer, steps, value, gradient, update) && blamed.is_none() {
                 blamed = Some(*key);
@@ -328,7 +346,8 @@ impl Frequencies {
     /// Writes what to add to the score of each sampled entity, then counts the sample.
     pub(crate) fn correct(&mut self, sample: &[Key], corrections: &mut Vec<f32>) {
         let mean = self.sampled as f32 / self.counts.len() as f32;
-        let correction = |key: &Key| ((mean + PRIOR) / (self.counts[key.0 as usize] as f32 + PRIOR)).ln();
+        let correction =
+            |key: &Key| ((mean + PRIOR) / (self.counts[key.0 as usize] as f32 + PRIOR)).ln();
         corrections.clear();
         corrections.extend(sample.iter().map(correction));
         for key in sample {
@@ -388,7 +407,8 @@ impl IndependentStep {
             parameters.pull_sample(&mut chunk.sample, &mut self.keys[mine..], sampled)?;
             let loss = self.gradients(positive, chunk.floats);
             self.updates.resize(self.values.len(), 0.0);
-            let blamed = self.recipe.updates(&self.keys, &self.values, &self.gradients, &mut self.updates);
+            let blamed =
+                self.recipe.updates(&self.keys, &self.values, &self.gradients, &mut self.updates);
             if let Some(key) = blamed.or((!loss.is_finite()).then_some(positive.subject_key)) {
                 return Err(StepError::NotFinite(key));
             }
@@ -426,7 +446,11 @@ impl IndependentStep {
         }
         if recipe.reciprocal {
             let vector = &self.values[inverse..inverse + relation_len];
-            recipe.penalize(recipe.l2_relation, vector, &mut self.gradients[inverse / 2..][..relation_len]);
+            recipe.penalize(
+                recipe.l2_relation,
+                vector,
+                &mut self.gradients[inverse / 2..][..relation_len],
+            );
         }
         total
     }
@@ -444,7 +468,8 @@ impl IndependentStep {
         model.query(query.side, given, relation, &mut self.query);
         for ((score, candidate), key) in self.scores.iter_mut().zip(candidates.clone()).zip(keys) {
             let is_answer = *key == query.key;
-            *score = if is_answer { f32::NEG_INFINITY } else { dot(&self.query, &candidate[..dim]) };
+            *score =
+                if is_answer { f32::NEG_INFINITY } else { dot(&self.query, &candidate[..dim]) };
         }
         let (loss, slope) = loss(kind, dot(&self.query, answer), &mut self.scores);
 
@@ -458,7 +483,8 @@ impl IndependentStep {
         }
         let (entities, relations) = self.gradients.split_at_mut(shape.entity_len);
         let given_gradient = &mut entities[query.given / 2..][..dim];
-        let relation_gradient = &mut relations[query.relation / 2 - shape.entity_len..][..relation_len];
+        let relation_gradient =
+            &mut relations[query.relation / 2 - shape.entity_len..][..relation_len];
         model.query_gradient(
             query.side,
             (given, relation),

@@ -104,7 +104,8 @@ impl<'a> Task for Embeddings<'a> {
     fn loader(&self, seat: Seat, _: &Tell<'_>) -> Loader<'a> {
         let Self { graph, config, parts, sizes, .. } = *self;
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
-        let planner = Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
+        let planner =
+            Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
         let order = Order::new(config.seed, &graph.train, sizes.chunk, seat, parts);
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
         let sampled = sides * sizes.negatives;
@@ -153,7 +154,12 @@ impl<'a> Task for Embeddings<'a> {
         }
     }
 
-    fn examination(&self, split: Split, form: Form, _: Option<&FiguresOf<Self>>) -> Option<Ranking<'a>> {
+    fn examination(
+        &self,
+        split: Split,
+        form: Form,
+        _: Option<&FiguresOf<Self>>,
+    ) -> Option<Ranking<'a>> {
         let halves = if form == Form::Trained { 2 } else { 1 };
         let (shape, reciprocal) = (self.shape_of(halves), self.config.reciprocal);
         let ranking = || {
@@ -245,7 +251,8 @@ impl<'a> Keys<'a> {
     }
 
     fn title(&self, key: usize) -> String {
-        let (name, count, all) = (name_of(self.graph, key), self.counts[key], self.graph.train.len());
+        let (name, count, all) =
+            (name_of(self.graph, key), self.counts[key], self.graph.train.len());
         format!("{name}, in {count} of {all} triples")
     }
 }
@@ -256,7 +263,9 @@ pub(crate) fn name_of(graph: &Graph, key: usize) -> String {
     let (kind, name) = match key.checked_sub(graph.entities.len()) {
         None => ("entity", graph.entities.text(key)),
         Some(relation) if relation < relations => ("relation", graph.relations.text(relation)),
-        Some(relation) => ("inverse of relation", graph.relations.text(relation % relations.max(1))),
+        Some(relation) => {
+            ("inverse of relation", graph.relations.text(relation % relations.max(1)))
+        }
     };
     format!("{kind} {}", name.unwrap_or_default())
 }
@@ -289,7 +298,10 @@ mod tests {
         assert_eq!(keys(true), [3, entities + 1, entities + 1 + relations, 0]);
         let titles = traced_keys(&graph, true, &choices).expect("the graph has them");
         assert!(titles[0].1.starts_with(&format!("entity {entity}, in ")), "{titles:?}");
-        assert!(titles[2].1.starts_with(&format!("inverse of relation {relation}, in ")), "{titles:?}");
+        assert!(
+            titles[2].1.starts_with(&format!("inverse of relation {relation}, in ")),
+            "{titles:?}"
+        );
     }
 
     #[test]

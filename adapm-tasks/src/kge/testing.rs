@@ -64,7 +64,13 @@ pub fn checkpoint_bytes(checkpoint: &Checkpoint) -> Vec<u8> {
 
 /// A checkpoint of `graph` in which every value is `value`.
 #[must_use]
-pub fn checkpoint_of(graph: &Graph, kind: ModelKind, dim: usize, reciprocal: bool, value: f32) -> Checkpoint {
+pub fn checkpoint_of(
+    graph: &Graph,
+    kind: ModelKind,
+    dim: usize,
+    reciprocal: bool,
+    value: f32,
+) -> Checkpoint {
     let shape = Shape::of(graph, Model { kind, dim }, reciprocal, 1);
     Checkpoint {
         model: kind,
@@ -83,8 +89,13 @@ pub fn checkpoint_of(graph: &Graph, kind: ModelKind, dim: usize, reciprocal: boo
 /// # Errors
 ///
 /// If they do not mean the same, or make no sense.
-pub fn agree(exchange: &dyn Exchange, graph: &Graph, config: &TrainConfig) -> Result<bool, TaskError> {
-    let agreed = agreement::agree(&Peers::among(exchange), Ok(training::train_opening(graph, config)))?;
+pub fn agree(
+    exchange: &dyn Exchange,
+    graph: &Graph,
+    config: &TrainConfig,
+) -> Result<bool, TaskError> {
+    let agreed =
+        agreement::agree(&Peers::among(exchange), Ok(training::train_opening(graph, config)))?;
     Ok(agreed.checkpoint)
 }
 
@@ -109,8 +120,10 @@ pub fn conclude(
         source: GraphSource::Generated { seed: 0 },
     };
     let model = Model { kind: ModelKind::Complex, dim: 2 };
-    let ranking = Ranking::new(&graph, Split::Test, model, Shape::of(&graph, model, false, 1), false);
-    let board = Board::<Ranking<'_>>::new(workers, &peers, &NoProgress, &stop, &ManagerStats::default);
+    let ranking =
+        Ranking::new(&graph, Split::Test, model, Shape::of(&graph, model, false, 1), false);
+    let board =
+        Board::<Ranking<'_>>::new(workers, &peers, &NoProgress, &stop, &ManagerStats::default);
     board.verdicts().answers = Answers::to(&ranking);
     let totals = board.conclude(PHASE, ManagerStats::default(), true)?;
     let figures = ranking.figures(board.into_verdicts().answers.items());
@@ -122,10 +135,15 @@ pub fn conclude(
 /// # Errors
 ///
 /// If another makes no sense.
-pub fn gather(exchange: &dyn Exchange, graph: &Graph, dim: usize) -> Result<Option<usize>, TaskError> {
+pub fn gather(
+    exchange: &dyn Exchange,
+    graph: &Graph,
+    dim: usize,
+) -> Result<Option<usize>, TaskError> {
     let peers = Peers::among(exchange);
     let shape = Shape::of(graph, Model { kind: ModelKind::Complex, dim }, false, 1).groups();
-    let here = (0..shape.keys()).map(Key).filter(|key| is_here(*key, peers.node(), peers.processes()));
+    let here =
+        (0..shape.keys()).map(Key).filter(|key| is_here(*key, peers.node(), peers.processes()));
     let floats = here.map(|key| shape.len_of(key)).sum();
     let kept = Kept::new(shape, vec![vec![1.0; floats]], &peers);
     Ok(kept.gather(&peers, FLOATS_MAX, &|_, _| {})?.map(|values| values.len()))

@@ -66,7 +66,14 @@ pub(crate) fn train_as(
     let is_selected = config.evaluate && !graph.valid.is_empty();
     let priors = (config.prior && is_selected).then(|| [Prior::new(graph), Prior::new(whole)]);
     let chosen = Chosen::default();
-    let task = Embeddings { graph, config, parts: &parts, sizes, priors: priors.as_ref(), chosen: &chosen };
+    let task = Embeddings {
+        graph,
+        config,
+        parts: &parts,
+        sizes,
+        priors: priors.as_ref(),
+        chosen: &chosen,
+    };
     let run = Run { task: &task, settings, agreed, crew, observer, stop };
     let trained = run.train()?;
     let has_valid = trained.epochs.iter().any(|epoch| epoch.valid.is_some());
@@ -76,8 +83,9 @@ pub(crate) fn train_as(
         chosen_epoch: trained.chosen_epoch,
         test: trained.test,
         test_seconds: trained.test_seconds,
-        baseline: judged
-            .map(|split| frequency_baseline(if split == Split::Test { whole } else { graph }, split)),
+        baseline: judged.map(|split| {
+            frequency_baseline(if split == Split::Test { whole } else { graph }, split)
+        }),
         held_back: whole.train.len() - graph.train.len(),
         frequency_weight: chosen.weight().factor(),
         stats: trained.stats,
@@ -102,7 +110,8 @@ pub(crate) fn train_as(
 /// What a configuration says that all tasks have.
 fn settings<'a>(config: &'a TrainConfig, graph: &Graph) -> Settings<'a> {
     let TrainConfig { system, nodes, workers, seed, epochs, evaluate, ref trace, .. } = *config;
-    let valid_every = config.valid_every_of(graph.train.len(), graph.valid.len(), graph.entities.len());
+    let valid_every =
+        config.valid_every_of(graph.train.len(), graph.valid.len(), graph.entities.len());
     Settings { system, nodes, workers, seed, epochs, evaluate, valid_every, trace: trace.as_ref() }
 }
 
@@ -139,7 +148,8 @@ pub(crate) fn evaluate_as(
     let crew = Crew::new(system, nodes, workers, peers)?;
 
     let began = Instant::now();
-    let (model, reciprocal) = (Model { kind: checkpoint.model, dim: checkpoint.dim }, checkpoint.reciprocal);
+    let (model, reciprocal) =
+        (Model { kind: checkpoint.model, dim: checkpoint.dim }, checkpoint.reciprocal);
     let shape = Shape::of(graph, model, reciprocal, 1);
     let kept = Kept::all(shape.groups(), Arc::clone(&checkpoint.values));
     let (prior, weight) = (Prior::new(graph), checkpoint.weight);
@@ -245,12 +255,17 @@ pub(crate) fn train_opening(graph: &Graph, config: &TrainConfig) -> Opening {
 }
 
 /// What has to be equal on all nodes before they evaluate `checkpoint`.
-pub(crate) fn evaluate_opening(graph: &Graph, config: &EvalConfig, checkpoint: &Checkpoint) -> Opening {
+pub(crate) fn evaluate_opening(
+    graph: &Graph,
+    config: &EvalConfig,
+    checkpoint: &Checkpoint,
+) -> Opening {
     let EvalConfig { system, nodes, workers, split } = config;
     let kind = if checkpoint.reciprocal { "reciprocal " } else { "" };
     let weight = checkpoint.weight.factor();
     let digest = checkpoint::digest_of_values(checkpoint);
-    let parameters = format!("{kind}{} {} {weight} {digest:016x}", checkpoint.model, checkpoint.dim);
+    let parameters =
+        format!("{kind}{} {} {weight} {digest:016x}", checkpoint.model, checkpoint.dim);
     let settings = [("split", split.to_string()), ("parameters", parameters)];
     Opening::new("evaluate kge", describe(graph), false, (*system, *nodes, *workers), settings)
 }

@@ -58,7 +58,11 @@ pub struct Checkpoint {
 impl fmt::Debug for Checkpoint {
     /// Sizes instead of millions of numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Checkpoint of {} factors, {} rows, {} columns", self.dim, self.rows, self.columns)
+        write!(
+            f,
+            "Checkpoint of {} factors, {} rows, {} columns",
+            self.dim, self.rows, self.columns
+        )
     }
 }
 
@@ -172,7 +176,8 @@ impl Checkpoint {
     /// The prediction for a row and a column by their indices; `None`, or one beyond the last: a row or column that is not known.
     #[must_use]
     pub fn predict(&self, row: Option<usize>, column: Option<usize>) -> f64 {
-        let factors = row.and_then(|row| self.row(row)).zip(column.and_then(|column| self.column(column)));
+        let factors =
+            row.and_then(|row| self.row(row)).zip(column.and_then(|column| self.column(column)));
         let product = factors.map_or(0.0, |(row, column)| f64::from(dot(row, column)));
         let effect = row.and_then(|row| self.row_effect(row)).unwrap_or(0.0)
             + column.and_then(|column| self.column_effect(column)).unwrap_or(0.0);
@@ -227,7 +232,9 @@ impl Checkpoint {
         self.row_ids.write(&mut writer)?;
         self.column_ids.write(&mut writer)?;
         writer.count(self.trained_on)?;
-        [self.range.0, self.range.1].iter().try_for_each(|bound| writer.bytes(&bound.to_le_bytes()))?;
+        [self.range.0, self.range.1]
+            .iter()
+            .try_for_each(|bound| writer.bytes(&bound.to_le_bytes()))?;
         let Means { mean, rows, columns } = &self.means;
         [*mean, self.scale].iter().try_for_each(|number| writer.count(number.to_bits()))?;
         for effects in [rows, columns] {
@@ -261,7 +268,18 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
         return Err(Fault::Corrupt);
     }
     let (dim, values) = (dim as usize, Arc::new(values));
-    Ok(Checkpoint { dim, rows, columns, row_ids, column_ids, trained_on, range, means, scale, values })
+    Ok(Checkpoint {
+        dim,
+        rows,
+        columns,
+        row_ids,
+        column_ids,
+        trained_on,
+        range,
+        means,
+        scale,
+        values,
+    })
 }
 
 /// A number for each of `len` rows or columns, or none at all.
@@ -346,12 +364,22 @@ pub(super) mod tests {
         let checkpoint = checkpoint();
         assert_eq!(decode(&bytes(&checkpoint)), Ok(checkpoint.clone()));
         assert_eq!((checkpoint.row(1), checkpoint.row(2)), (Some([3.0, 4.0].as_slice()), None));
-        assert_eq!((checkpoint.column(0), checkpoint.column(1)), (Some([5.0, -6.0].as_slice()), None));
-        assert_eq!(checkpoint.predict(Some(1), Some(0)), 3.5 - 0.5 + 0.25 * (3.0 * 5.0 - 4.0 * 6.0));
-        assert_eq!([checkpoint.predict(Some(0), None), checkpoint.predict(None, Some(0))], [3.75, 3.5]);
+        assert_eq!(
+            (checkpoint.column(0), checkpoint.column(1)),
+            (Some([5.0, -6.0].as_slice()), None)
+        );
+        assert_eq!(
+            checkpoint.predict(Some(1), Some(0)),
+            3.5 - 0.5 + 0.25 * (3.0 * 5.0 - 4.0 * 6.0)
+        );
+        assert_eq!(
+            [checkpoint.predict(Some(0), None), checkpoint.predict(None, Some(0))],
+            [3.75, 3.5]
+        );
         let mut names = Names::default();
         [b"a b".as_slice(), "caf\u{e9}".as_bytes()].into_iter().for_each(|name| names.push(name));
-        let named = Checkpoint { row_ids: Ids::Names(names), column_ids: Ids::Indices(1), ..checkpoint };
+        let named =
+            Checkpoint { row_ids: Ids::Names(names), column_ids: Ids::Indices(1), ..checkpoint };
         assert_eq!(decode(&bytes(&named)), Ok(named));
     }
 

@@ -204,7 +204,13 @@ pub struct EvalConfig {
 
 impl Default for EvalConfig {
     fn default() -> Self {
-        Self { system: Some(System::Adapm), nodes: 1, workers: None, split: Split::Test, clip: false }
+        Self {
+            system: Some(System::Adapm),
+            nodes: 1,
+            workers: None,
+            split: Split::Test,
+            clip: false,
+        }
     }
 }
 

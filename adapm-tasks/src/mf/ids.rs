@@ -83,9 +83,8 @@ impl Ids {
         match self {
             Self::Indices(_) => Ok(()),
             Self::Numbers(ids) => ids.iter().try_for_each(|id| writer.count(*id)),
-            Self::Names(names) => {
-                (0..names.len()).try_for_each(|index| writer.text(names.bytes(index).unwrap_or_default()))
-            }
+            Self::Names(names) => (0..names.len())
+                .try_for_each(|index| writer.text(names.bytes(index).unwrap_or_default())),
         }
     }
 
@@ -99,9 +98,9 @@ impl Ids {
         // What is read grows as there are bytes, whatever the count claims.
         let ids = match form {
             INDICES => Self::Indices(u32::try_from(count).map_err(|_| Fault::Corrupt)?),
-            NUMBERS => {
-                Self::Numbers((0..count).map(|_| reader.count()).collect::<Result<Vec<u64>, Fault>>()?)
-            }
+            NUMBERS => Self::Numbers(
+                (0..count).map(|_| reader.count()).collect::<Result<Vec<u64>, Fault>>()?,
+            ),
             NAMES => {
                 let mut names = Names::default();
                 for _ in 0..count {
@@ -116,7 +115,9 @@ impl Ids {
         let ascend = match &ids {
             Self::Indices(_) => true,
             Self::Numbers(ids) => ids.windows(2).all(|two| two[0] < two[1]),
-            Self::Names(names) => (1..names.len()).all(|index| names.bytes(index - 1) < names.bytes(index)),
+            Self::Names(names) => {
+                (1..names.len()).all(|index| names.bytes(index - 1) < names.bytes(index))
+            }
         };
         if ascend { Ok(ids) } else { Err(Fault::Corrupt) }
     }
@@ -151,8 +152,12 @@ impl IdMap {
                 ids.push(id);
                 Some(next)
             }
-            (Self::Names { index, names, state }, id) => id.with_name(|id| insert(index, names, state, id)),
-            (Self::Numbers { .. }, RatingId::Name(_)) => unreachable!("a name has made names of all"),
+            (Self::Names { index, names, state }, id) => {
+                id.with_name(|id| insert(index, names, state, id))
+            }
+            (Self::Numbers { .. }, RatingId::Name(_)) => {
+                unreachable!("a name has made names of all")
+            }
         }
     }
 
@@ -170,10 +175,12 @@ impl IdMap {
     /// The index in `others` of each id, if it is there.
     pub(crate) fn among(&self, others: &Self) -> Vec<Option<u32>> {
         match self {
-            Self::Numbers { ids, .. } => ids.iter().map(|id| others.find(RatingId::Number(*id))).collect(),
+            Self::Numbers { ids, .. } => {
+                ids.iter().map(|id| others.find(RatingId::Number(*id))).collect()
+            }
             Self::Names { names, .. } => {
-                let ids =
-                    (0..names.len()).map(|index| RatingId::of(text(names.bytes(index).unwrap_or_default())));
+                let ids = (0..names.len())
+                    .map(|index| RatingId::of(text(names.bytes(index).unwrap_or_default())));
                 ids.map(|id| others.find(id)).collect()
             }
         }
@@ -190,7 +197,9 @@ impl IdMap {
             Self::Names { names, .. } => {
                 let order = order(names.len(), |index| names.bytes(index));
                 let mut sorted = Names::default();
-                order.iter().for_each(|index| sorted.push(names.bytes(*index as usize).unwrap_or_default()));
+                order.iter().for_each(|index| {
+                    sorted.push(names.bytes(*index as usize).unwrap_or_default())
+                });
                 (Ids::Names(sorted), places(&order))
             }
         }
@@ -198,7 +207,8 @@ impl IdMap {
 
     /// The numbers as names, with the same indices.
     fn named(ids: &[u64]) -> Self {
-        let (mut index, mut names, state) = (HashTable::new(), Names::default(), RandomState::default());
+        let (mut index, mut names, state) =
+            (HashTable::new(), Names::default(), RandomState::default());
         for id in ids {
             RatingId::Number(*id).with_name(|id| insert(&mut index, &mut names, &state, id));
         }
@@ -206,14 +216,21 @@ impl IdMap {
     }
 }
 
-fn insert(index: &mut HashTable<u32>, names: &mut Names, state: &RandomState, id: &[u8]) -> Option<u32> {
+fn insert(
+    index: &mut HashTable<u32>,
+    names: &mut Names,
+    state: &RandomState,
+    id: &[u8],
+) -> Option<u32> {
     let hash = state.hash_one(id);
     if let Some(index) = index.find(hash, |at| names.bytes(*at as usize) == Some(id)) {
         return Some(*index);
     }
     let next = next(names.len())?;
     names.push(id);
-    index.insert_unique(hash, next, |at| state.hash_one(names.bytes(*at as usize).unwrap_or_default()));
+    index.insert_unique(hash, next, |at| {
+        state.hash_one(names.bytes(*at as usize).unwrap_or_default())
+    });
     Some(next)
 }
 
@@ -277,7 +294,10 @@ mod tests {
     fn indices_are_in_the_order_of_the_ids_whatever_the_order_of_the_lines() {
         let mut ids = IdMap::default();
         let preliminary = [7, u64::MAX, 3, 7].map(|id| ids.add(Number(id)).expect("few"));
-        assert_eq!((preliminary, ids.find(Number(3)), ids.find(Number(4))), ([0, 1, 2, 0], Some(2), None));
+        assert_eq!(
+            (preliminary, ids.find(Number(3)), ids.find(Number(4))),
+            ([0, 1, 2, 0], Some(2), None)
+        );
         assert_eq!(ids.in_order(), (Ids::Numbers(vec![3, 7, u64::MAX]), vec![1, 2, 0]));
     }
 
@@ -286,12 +306,19 @@ mod tests {
         let mut ids = IdMap::default();
         let added = [Number(10), Number(9), Name("b"), Number(10), Name("a b"), Name("b")];
         assert_eq!(added.map(|id| ids.add(id).expect("few")), [0, 1, 2, 0, 3, 2]);
-        assert_eq!([Number(9), Name("9"), Name("c")].map(|id| ids.find(id)), [Some(1), Some(1), None]);
+        assert_eq!(
+            [Number(9), Name("9"), Name("c")].map(|id| ids.find(id)),
+            [Some(1), Some(1), None]
+        );
         let (ids, places) = ids.in_order();
         assert_eq!(places, [0, 1, 3, 2]);
-        let shown: Vec<String> = (0..5).filter_map(|index| ids.get(index)).map(|id| id.to_string()).collect();
+        let shown: Vec<String> =
+            (0..5).filter_map(|index| ids.get(index)).map(|id| id.to_string()).collect();
         assert_eq!(shown, ["10", "9", "a b", "b"]);
-        assert_eq!([Number(9), Name("a b"), Number(8)].map(|id| ids.find(id)), [Some(1), Some(2), None]);
+        assert_eq!(
+            [Number(9), Name("a b"), Number(8)].map(|id| ids.find(id)),
+            [Some(1), Some(2), None]
+        );
     }
 
     #[test]
@@ -301,6 +328,9 @@ mod tests {
         assert_eq!(found, [Some(0), Some(1), Some(2), None, None, None, None]);
         let indices = Ids::Indices(3);
         assert_eq!([0, 2, 3].map(|id| indices.find(Number(id))), [Some(0), Some(2), None]);
-        assert_eq!((indices.get(2), indices.get(3), ids.find(Name("3"))), (Some(Number(2)), None, None));
+        assert_eq!(
+            (indices.get(2), indices.get(3), ids.find(Name("3"))),
+            (Some(Number(2)), None, None)
+        );
     }
 }

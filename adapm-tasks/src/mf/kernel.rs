@@ -141,7 +141,11 @@ impl Slopes {
                 row: load_rest(&row[whole..], 0.0),
                 row_squares: if ADAGRAD { load_rest(&row_squares[whole..], 1.0) } else { ONES },
                 column: load_rest(&column[whole..], 0.0),
-                column_squares: if ADAGRAD { load_rest(&column_squares[whole..], 1.0) } else { ONES },
+                column_squares: if ADAGRAD {
+                    load_rest(&column_squares[whole..], 1.0)
+                } else {
+                    ONES
+                },
             };
             self.move_lanes::<ADAGRAD>(-2.0 * error, &mut elements);
             row[whole..].copy_from_slice(&elements.row[..rest]);
@@ -173,7 +177,8 @@ impl Slopes {
     fn add_products(self, w: &Lanes, h: &Lanes, products: &mut Lanes, norms: &mut Lanes) {
         for lane in 0..LANES {
             products[lane] += w[lane] * h[lane];
-            norms[lane] += self.row_penalty * w[lane] * w[lane] + self.column_penalty * h[lane] * h[lane];
+            norms[lane] +=
+                self.row_penalty * w[lane] * w[lane] + self.column_penalty * h[lane] * h[lane];
         }
     }
 

@@ -51,7 +51,11 @@ pub(crate) struct Chunk {
 
 impl Chunk {
     fn of(tile: Tile<'_>) -> Self {
-        Self { columns: tile.columns.to_vec(), rows: tile.rows.to_vec(), cells: tile.cells.to_vec() }
+        Self {
+            columns: tile.columns.to_vec(),
+            rows: tile.rows.to_vec(),
+            cells: tile.cells.to_vec(),
+        }
     }
 
     /// A chunk of any cells, at most [`CHUNK_ROWS`].
@@ -282,7 +286,8 @@ mod tests {
     type Visited = (u32, u32, u32);
 
     fn ratings() -> Ratings {
-        let config = PlantedConfig { rows: 90, columns: 40, cells: 900, ..PlantedConfig::default() };
+        let config =
+            PlantedConfig { rows: 90, columns: 40, cells: 900, ..PlantedConfig::default() };
         Ratings::planted(config).expect("valid")
     }
 
@@ -292,7 +297,9 @@ mod tests {
         let division = Division::new(&residuals, order, nodes, workers, 5);
         let all = division.workers();
         assert_eq!(division.rounds(), if order == Order::Dsgd { all } else { 1 });
-        (0..all).map(|worker| Visits::new(division.part(worker, &|_, _| {}), 5, worker, all)).collect()
+        (0..all)
+            .map(|worker| Visits::new(division.part(worker, &|_, _| {}), 5, worker, all))
+            .collect()
     }
 
     /// The chunks of the next epoch, round by round.
@@ -341,7 +348,8 @@ mod tests {
             for (nodes, workers) in [(1, 1), (2, 1), (2, 3), (1, 50)] {
                 let mut all = visits(order, nodes, workers);
                 let are_few = all.len() < 8;
-                let mut epoch = || all.iter_mut().flat_map(|visits| visited(&chunks(visits))).collect();
+                let mut epoch =
+                    || all.iter_mut().flat_map(|visits| visited(&chunks(visits))).collect();
                 let (mut first, mut second): (Vec<Visited>, Vec<Visited>) = (epoch(), epoch());
                 assert!(!are_few || first != second, "the same in both");
                 for epoch in [&mut first, &mut second] {
@@ -355,7 +363,8 @@ mod tests {
     #[test]
     fn columnwise_gives_rows_to_nodes_and_columns_to_workers() {
         let mut all = visits(Order::Columnwise, 2, 2);
-        let cells: Vec<Vec<Visited>> = all.iter_mut().map(|visits| visited(&chunks(visits))).collect();
+        let cells: Vec<Vec<Visited>> =
+            all.iter_mut().map(|visits| visited(&chunks(visits))).collect();
         let distinct = |worker: usize, of: fn(&Visited) -> u32| {
             let mut found: Vec<u32> = cells[worker].iter().map(of).collect();
             found.sort_unstable();
@@ -364,11 +373,17 @@ mod tests {
         };
         for (a, b) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
             let rows = [a, b].map(|worker| distinct(worker, |cell| cell.0));
-            assert!(rows[0].iter().all(|row| rows[1].binary_search(row).is_err()), "rows of other nodes");
+            assert!(
+                rows[0].iter().all(|row| rows[1].binary_search(row).is_err()),
+                "rows of other nodes"
+            );
         }
         for (a, b) in [(0, 1), (2, 3)] {
             let [first, second] = [a, b].map(|worker| distinct(worker, |cell| cell.1));
-            assert!(first.iter().all(|column| second.binary_search(column).is_err()), "one node's workers");
+            assert!(
+                first.iter().all(|column| second.binary_search(column).is_err()),
+                "one node's workers"
+            );
         }
         assert_eq!(all[0].part().rows(90), distinct(0, |cell| cell.0));
     }
@@ -412,7 +427,8 @@ mod tests {
     }
 
     #[test]
-    fn any_cells_make_a_chunk_that_has_each_row_and_column_once_and_a_refused_chunk_ends_the_visit() {
+    fn any_cells_make_a_chunk_that_has_each_row_and_column_once_and_a_refused_chunk_ends_the_visit()
+    {
         for order in [Order::Columnwise, Order::Plain] {
             let ratings = Ratings::planted(PlantedConfig::default()).expect("valid");
             let residuals = Residuals::new(&ratings, Vec::new());

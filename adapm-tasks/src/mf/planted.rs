@@ -46,7 +46,15 @@ pub struct PlantedConfig {
 
 impl Default for PlantedConfig {
     fn default() -> Self {
-        Self { rows: 2_000, columns: 1_000, cells: 100_000, test_cells: 10_000, rank: 4, noise: 0.2, seed: 1 }
+        Self {
+            rows: 2_000,
+            columns: 1_000,
+            cells: 100_000,
+            test_cells: 10_000,
+            rank: 4,
+            noise: 0.2,
+            seed: 1,
+        }
     }
 }
 
@@ -192,8 +200,9 @@ impl Planted {
         for stratum in 0..strata {
             // A column may reach into two strata; the second leaves it to the first.
             let mut draw = || before + (stratum as f64 + random.random::<f64>()) * width;
-            let drawn =
-                (0..DRAWS).map(|_| u64::from(self.columns.rank(draw()))).find(|column| *column >= next);
+            let drawn = (0..DRAWS)
+                .map(|_| u64::from(self.columns.rank(draw())))
+                .find(|column| *column >= next);
             // Rounding must not leave too few columns for the strata to come.
             let column = drawn.unwrap_or(next).min(columns - (strata - stratum));
             each(column as u32, random);
@@ -224,7 +233,8 @@ fn fill_factors(random: &mut Xoshiro256PlusPlus, factors: &mut [f32]) {
 /// The random numbers of a row or column, for one purpose.
 fn random(seed: u64, stream: u64, index: u32) -> Xoshiro256PlusPlus {
     // Spread by a multiplication; the generator mixes its seed itself.
-    let place = (stream << 32 | u64::from(index)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let place =
+        (stream << 32 | u64::from(index)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     Xoshiro256PlusPlus::seed_from_u64(seed ^ place)
 }
 
@@ -353,7 +363,8 @@ mod tests {
     use super::*;
 
     fn planted(rows: u32, columns: u32, cells: u64) -> Planted {
-        Planted::new(PlantedConfig { rows, columns, cells, ..PlantedConfig::default() }).expect("valid")
+        Planted::new(PlantedConfig { rows, columns, cells, ..PlantedConfig::default() })
+            .expect("valid")
     }
 
     fn cells(planted: &Planted, rows: Range<u32>) -> Vec<Cell> {
@@ -367,7 +378,8 @@ mod tests {
         let planted = planted(300, 200, 9_000);
         let whole = cells(&planted, 0..300);
         for cuts in [vec![0, 300], vec![0, 1, 150, 300], vec![0, 40, 80, 299, 300]] {
-            let parts: Vec<Cell> = cuts.windows(2).flat_map(|cut| cells(&planted, cut[0]..cut[1])).collect();
+            let parts: Vec<Cell> =
+                cuts.windows(2).flat_map(|cut| cells(&planted, cut[0]..cut[1])).collect();
             assert_eq!(parts, whole);
             let counts: u64 = cuts.windows(2).map(|cut| planted.cells(cut[0]..cut[1])).sum();
             assert_eq!(counts, 9_000);
@@ -385,7 +397,8 @@ mod tests {
             (900, 900, 90),
         ] {
             let cells = cells(&planted(rows, columns, count), 0..rows);
-            let mut places: Vec<(u32, u32)> = cells.iter().map(|cell| (cell.row, cell.column)).collect();
+            let mut places: Vec<(u32, u32)> =
+                cells.iter().map(|cell| (cell.row, cell.column)).collect();
             assert!(places.is_sorted_by_key(|(row, _)| row), "row by row");
             places.sort_unstable();
             places.dedup();
@@ -422,8 +435,13 @@ mod tests {
     #[test]
     fn seeds_make_different_matrices() {
         let of = |seed| {
-            let config =
-                PlantedConfig { rows: 50, columns: 50, cells: 500, seed, ..PlantedConfig::default() };
+            let config = PlantedConfig {
+                rows: 50,
+                columns: 50,
+                cells: 500,
+                seed,
+                ..PlantedConfig::default()
+            };
             cells(&Planted::new(config).expect("valid"), 0..50)
         };
         assert_eq!(of(3), of(3));
@@ -441,7 +459,8 @@ mod tests {
 
     #[test]
     fn impossible_matrices_are_refused() {
-        let error = |config| Planted::new(config).err().map(|error| error.to_string()).unwrap_or_default();
+        let error =
+            |config| Planted::new(config).err().map(|error| error.to_string()).unwrap_or_default();
         let base = PlantedConfig::default();
         let rows = error(PlantedConfig { rows: 0, ..base });
         assert_eq!(rows, "rows 0: give a whole number from 1 to 4294967295");

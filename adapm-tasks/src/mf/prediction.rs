@@ -80,15 +80,18 @@ pub(crate) fn figures(
     products: &[f32],
     range: Option<(f32, f32)>,
 ) -> RatingMetrics {
-    let products = products.iter().map(|product| factor * f64::from(*product)).chain(iter::repeat(0.0));
+    let products =
+        products.iter().map(|product| factor * f64::from(*product)).chain(iter::repeat(0.0));
     let clip = |value: f64| {
         range.map_or(value, |(least, largest)| value.clamp(f64::from(least), f64::from(largest)))
     };
     let seen = held.cells.iter().zip(products).map(|(cell, product)| {
         f64::from(cell.value) - clip(means.predict(Some(cell.row), Some(cell.column)) + product)
     });
-    let unseen =
-        held.unseen.iter().map(|point| f64::from(point.value) - clip(means.predict(point.row, point.column)));
+    let unseen = held
+        .unseen
+        .iter()
+        .map(|point| f64::from(point.value) - clip(means.predict(point.row, point.column)));
     RatingMetrics { unseen: held.unseen.len() as u64, ..RatingMetrics::of(seen.chain(unseen)) }
 }
 
@@ -127,7 +130,9 @@ impl Examination for Prediction<'_> {
         keys.extend(cells.iter().map(|cell| Key(u64::from(cell.row))));
         // Cells are in the order of columns: one pull of a column serves all its cells.
         let columns = cells.chunk_by(|a, b| a.column == b.column);
-        keys.extend(columns.clone().map(|cells| Key(u64::from(self.rows) + u64::from(cells[0].column))));
+        keys.extend(
+            columns.clone().map(|cells| Key(u64::from(self.rows) + u64::from(cells[0].column))),
+        );
         values.resize(keys.len() * self.value_len, 0.0);
         parameters.pull(keys, values)?;
         let (rows, column_values) = values.split_at(cells.len() * self.value_len);
@@ -177,10 +182,17 @@ impl RatingMetrics {
     pub(crate) fn of(errors: impl Iterator<Item = f64>) -> Self {
         let (mut predicted, mut squares, mut absolute) = (0_u64, 0.0, 0.0);
         for error in errors {
-            (predicted, squares, absolute) = (predicted + 1, squares + error * error, absolute + error.abs());
+            (predicted, squares, absolute) =
+                (predicted + 1, squares + error * error, absolute + error.abs());
         }
         let over = 1.0 / predicted.max(1) as f64;
-        Self { predicted, unseen: 0, rmse: (squares * over).sqrt(), mae: absolute * over, gain: 1.0 }
+        Self {
+            predicted,
+            unseen: 0,
+            rmse: (squares * over).sqrt(),
+            mae: absolute * over,
+            gain: 1.0,
+        }
     }
 }
 
@@ -196,14 +208,21 @@ pub(crate) struct Means {
 
 impl Means {
     /// The means of cells of a matrix of `rows` x `columns`, over which it goes 17 times. Of no cell: 0.
-    pub(crate) fn of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone, rows: usize, columns: usize) -> Self {
+    pub(crate) fn of<'a>(
+        cells: impl Iterator<Item = &'a Cell> + Clone,
+        rows: usize,
+        columns: usize,
+    ) -> Self {
         let (mut count, mut sum) = (0.0, 0.0);
         cells.clone().for_each(|cell| (count, sum) = (count + 1.0, sum + f64::from(cell.value)));
         let mut means = Self { mean: sum / f64::max(count, 1.0), ..Self::default() };
         for _ in 0..TURNS {
-            let residual = |cell: &Cell| f64::from(cell.value) - means.predict(None, Some(cell.column));
-            means.rows = effects(cells.clone().map(|cell| (cell.row as usize, residual(cell))), rows);
-            let residual = |cell: &Cell| f64::from(cell.value) - means.predict(Some(cell.row), None);
+            let residual =
+                |cell: &Cell| f64::from(cell.value) - means.predict(None, Some(cell.column));
+            means.rows =
+                effects(cells.clone().map(|cell| (cell.row as usize, residual(cell))), rows);
+            let residual =
+                |cell: &Cell| f64::from(cell.value) - means.predict(Some(cell.row), None);
             means.columns =
                 effects(cells.clone().map(|cell| (cell.column as usize, residual(cell))), columns);
         }
@@ -252,8 +271,9 @@ fn effects(residuals: impl Iterator<Item = (usize, f64)> + Clone, len: usize) ->
     if gain == 0.0 {
         return Vec::new();
     }
-    let effect =
-        |group: Group| if group.cells > 0.0 { gain * group.sum / (group.cells + prior) } else { 0.0 };
+    let effect = |group: Group| {
+        if group.cells > 0.0 { gain * group.sum / (group.cells + prior) } else { 0.0 }
+    };
     groups.into_iter().map(effect).collect()
 }
 
@@ -332,7 +352,10 @@ mod tests {
     fn errors_count_by_their_squares_and_by_their_size() {
         let metrics = RatingMetrics::of([1.0, 0.0, -3.0].into_iter());
         assert_eq!((metrics.predicted, metrics.unseen), (3, 0));
-        assert!((metrics.rmse.powi(2) - 10.0 / 3.0).abs() < 1e-12 && (metrics.mae - 4.0 / 3.0).abs() < 1e-12);
+        assert!(
+            (metrics.rmse.powi(2) - 10.0 / 3.0).abs() < 1e-12
+                && (metrics.mae - 4.0 / 3.0).abs() < 1e-12
+        );
         assert_eq!(
             RatingMetrics::of([].into_iter()),
             RatingMetrics { gain: 1.0, ..RatingMetrics::default() }
@@ -375,8 +398,11 @@ mod tests {
 
     #[test]
     fn an_outlier_is_not_taken_for_an_effect() {
-        let means =
-            of(9, 8, |row, column| if (row, column) == (3, 3) { 1e6 } else { (row * column % 3) as f32 });
+        let means = of(
+            9,
+            8,
+            |row, column| if (row, column) == (3, 3) { 1e6 } else { (row * column % 3) as f32 },
+        );
         assert_eq!((means.rows.len(), means.columns.len()), (0, 0));
     }
 
@@ -399,7 +425,9 @@ mod tests {
         assert_eq!(gain_of(&[(1.0, 1.0), (-2.0, -2.0), (0.5, 0.5)]), 1.0);
         assert_eq!(gain_of(&[(1.0, 2.0), (-2.0, -4.0), (0.5, 1.0)]), 0.5);
         assert_eq!(gain_of(&[(1.0, 0.25), (-2.0, -0.5)]), 1.0, "never more than in full");
-        for useless in [&[][..], &[(1.0, 1.0)], &[(1.0, 0.0), (2.0, 0.0)], &[(1.0, -1.0), (2.0, -2.0)]] {
+        for useless in
+            [&[][..], &[(1.0, 1.0)], &[(1.0, 0.0), (2.0, 0.0)], &[(1.0, -1.0), (2.0, -2.0)]]
+        {
             assert_eq!(gain_of(useless), 0.0, "{useless:?}");
         }
         assert_eq!(gain_of(&[(f64::NAN, 1.0), (1.0, 1.0)]), 0.0);
@@ -410,6 +438,8 @@ mod tests {
     fn one_standard_error_is_taken_off() {
         // Four residuals 1 +- 0.5 of predictions 1: g = 1, standard error sqrt(4 / 3) * sqrt(4 * 0.25) / 4.
         let expected = 1.0 - (4.0_f64 / 3.0).sqrt() / 4.0;
-        assert!((gain_of(&[(1.5, 1.0), (0.5, 1.0), (1.5, 1.0), (0.5, 1.0)]) - expected).abs() < 1e-12);
+        assert!(
+            (gain_of(&[(1.5, 1.0), (0.5, 1.0), (1.5, 1.0), (0.5, 1.0)]) - expected).abs() < 1e-12
+        );
     }
 }

@@ -129,7 +129,11 @@ impl fmt::Debug for Ratings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rows, columns, source, .. } = self;
         let [valid, test] = [&self.valid, &self.test].map(Held::len);
-        write!(f, "Ratings of {rows} x {columns}, {} / {valid} / {test}, {source}", self.train_len())
+        write!(
+            f,
+            "Ratings of {rows} x {columns}, {} / {valid} / {test}, {source}",
+            self.train_len()
+        )
     }
 }
 
@@ -268,7 +272,9 @@ impl Ratings {
     /// Number of training cells in these rows.
     pub(crate) fn cells_in(&self, rows: Range<u32>) -> u64 {
         match &self.train {
-            Train::Cells { starts, .. } => (starts[rows.end as usize] - starts[rows.start as usize]) as u64,
+            Train::Cells { starts, .. } => {
+                (starts[rows.end as usize] - starts[rows.start as usize]) as u64
+            }
             Train::Planted(planted) => planted.cells(rows),
         }
     }
@@ -301,7 +307,10 @@ impl Ratings {
             [&self.valid, &self.test].into_iter().flat_map(|held| &held.unseen)
         {
             let known = [row, column].map(|known| known.map_or(0, |index| u64::from(index) + 1));
-            known.into_iter().chain([u64::from(value.to_bits())]).for_each(|word| digest.word(word));
+            known
+                .into_iter()
+                .chain([u64::from(value.to_bits())])
+                .for_each(|word| digest.word(word));
         }
         digest.sum()
     }

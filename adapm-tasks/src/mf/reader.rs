@@ -16,7 +16,9 @@ use crate::data::{DataError, Looks, RatingId, bytes, looks_like};
 use crate::files;
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::ids::{Cell, IdMap, Ids};
-use crate::mf::ratings::{Held, RatingCounts, Ratings, RatingsSource, Train, Unseen, sort_by_column};
+use crate::mf::ratings::{
+    Held, RatingCounts, Ratings, RatingsSource, Train, Unseen, sort_by_column,
+};
 use crate::run::agreement::Digest;
 use crate::run::config::Split;
 
@@ -36,7 +38,11 @@ pub(crate) fn load(path: &Path) -> Result<Ratings, DataError> {
 }
 
 /// [`Ratings::load_for`].
-pub(crate) fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Result<Ratings, DataError> {
+pub(crate) fn load_for(
+    path: &Path,
+    checkpoint: &Checkpoint,
+    split: Split,
+) -> Result<Ratings, DataError> {
     let read = || {
         let files = Files::of(path)?;
         let kept = Kept::of(&files)?;
@@ -107,7 +113,9 @@ fn explain(error: DataError, path: &Path) -> DataError {
     }
     match looks_like(path) {
         // Whatever is wrong with it as ratings.
-        Some(looks) if looks != Looks::Ratings => DataError::OtherTask { path: path.to_path_buf(), looks },
+        Some(looks) if looks != Looks::Ratings => {
+            DataError::OtherTask { path: path.to_path_buf(), looks }
+        }
         _ => error,
     }
 }
@@ -116,7 +124,9 @@ fn explain(error: DataError, path: &Path) -> DataError {
 fn is_of_lines(error: &DataError) -> bool {
     matches!(
         error,
-        DataError::Malformed { .. } | DataError::UnknownColumns { .. } | DataError::MissingRatings { .. }
+        DataError::Malformed { .. }
+            | DataError::UnknownColumns { .. }
+            | DataError::MissingRatings { .. }
     )
 }
 
@@ -156,8 +166,10 @@ fn find(folder: &Path, names: &[String]) -> Option<Files> {
         let part = |part: &str| named(&format!("{stem}.{part}.txt"));
         return Some(Files { train: part("tr")?, valid: part("va"), test: part("te") });
     }
-    let whole =
-        MOVIE_LENS.iter().find_map(|name| named(name)).or_else(|| only(names).map(|name| folder.join(name)));
+    let whole = MOVIE_LENS
+        .iter()
+        .find_map(|name| named(name))
+        .or_else(|| only(names).map(|name| folder.join(name)));
     whole.map(|train| Files { train, valid: None, test: None })
 }
 
@@ -231,7 +243,8 @@ fn finish(
 ) -> Ratings {
     let ((row_ids, row_index), (column_ids, column_index)) = (rows.in_order(), columns.in_order());
     for cell in cells.iter_mut().chain(&mut valid.cells).chain(&mut test.cells) {
-        (cell.row, cell.column) = (row_index[cell.row as usize], column_index[cell.column as usize]);
+        (cell.row, cell.column) =
+            (row_index[cell.row as usize], column_index[cell.column as usize]);
     }
     for point in valid.unseen.iter_mut().chain(&mut test.unseen) {
         point.row = point.row.map(|row| row_index[row as usize]);
@@ -245,7 +258,8 @@ fn finish(
     for row in 1..starts.len() {
         starts[row] += starts[row - 1];
     }
-    let repeats = cells.windows(2).filter(|two| (two[0].row, two[0].column) == (two[1].row, two[1].column));
+    let repeats =
+        cells.windows(2).filter(|two| (two[0].row, two[0].column) == (two[1].row, two[1].column));
     let trained = |held: &Held| {
         let is_trained = |cell: &&Cell| {
             let row = &cells[starts[cell.row as usize]..starts[cell.row as usize + 1]];

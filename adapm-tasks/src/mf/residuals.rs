@@ -102,7 +102,8 @@ impl<'a> Residuals<'a> {
         match &self.ratings.train {
             Train::Planted(planted) => {
                 let inverse = *inverse as f32;
-                planted.for_each(rows, &mut |cell| each(Cell { value: cell.value * inverse, ..cell }));
+                planted
+                    .for_each(rows, &mut |cell| each(Cell { value: cell.value * inverse, ..cell }));
             }
             Train::Cells { cells, starts } => {
                 let places = starts[rows.start as usize]..starts[rows.end as usize];
@@ -139,7 +140,11 @@ impl<'a> Residuals<'a> {
 fn kept<'a>(cells: &'a [Cell], places: Range<usize>, held: &[usize]) -> Vec<&'a [Cell]> {
     let starts = [places.start].into_iter().chain(held.iter().map(|place| place + 1));
     let ends = held.iter().copied().chain([places.end]);
-    starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| &cells[start..end]).collect()
+    starts
+        .zip(ends)
+        .filter(|(start, end)| start < end)
+        .map(|(start, end)| &cells[start..end])
+        .collect()
 }
 
 /// Which cells to hold back: so many that no row and no column loses its last one, drawn by `seed`, ascending; fewer if there are no
@@ -149,8 +154,8 @@ pub(crate) fn draw(ratings: &Ratings, count: usize, seed: u64) -> Vec<usize> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ DRAW_STREAM);
     let mut seen: HashSet<usize, FixedState> = HashSet::default();
     // Where most rows have one cell, most that are drawn have to stay.
-    let drawn =
-        (0..count.min(cells.len()).saturating_mul(DRAWS)).map(|_| random.random_range(0..cells.len()));
+    let drawn = (0..count.min(cells.len()).saturating_mul(DRAWS))
+        .map(|_| random.random_range(0..cells.len()));
     let places = drawn.filter(|place| seen.insert(*place));
     spare(cells, places, count, ratings.counts_by_vector())
 }
@@ -202,7 +207,8 @@ pub(super) mod tests {
 
     /// Ratings of cells by row and column, in this order.
     fn ratings_of(cells: impl Iterator<Item = (u32, u32, f32)>) -> Ratings {
-        let cells: Vec<Cell> = cells.map(|(row, column, value)| Cell { row, column, value }).collect();
+        let cells: Vec<Cell> =
+            cells.map(|(row, column, value)| Cell { row, column, value }).collect();
         let planted = PlantedConfig { rows: 40, columns: 20, cells: 1, ..PlantedConfig::default() };
         let mut starts = vec![0; 41];
         cells.iter().for_each(|cell| starts[cell.row as usize + 1] += 1);

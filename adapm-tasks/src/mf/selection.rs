@@ -135,7 +135,9 @@ impl<'a> Prepared<'a> {
         let (mut held, mut valid) = (Vec::new(), None);
         match &mut selection {
             Selection::Valid { .. } => valid = Some(Cow::Borrowed(&ratings.valid)),
-            Selection::Generated { cells } => valid = Some(Cow::Owned(ratings.generate_valid(*cells as u32))),
+            Selection::Generated { cells } => {
+                valid = Some(Cow::Owned(ratings.generate_valid(*cells as u32)))
+            }
             Selection::HeldBack { cells, .. } => {
                 held = draw(ratings, *cells as usize, config.seed);
                 *cells = held.len() as u64;
@@ -261,8 +263,12 @@ pub(crate) fn fit(
         descent = descent.after(figures.rmse);
         if figures.rmse < least || config.epochs.is_some() {
             least = figures.rmse;
-            best =
-                Choice { epochs: epoch, penalties: Vec::new(), gain: figures.gain, figures: Some(figures) };
+            best = Choice {
+                epochs: epoch,
+                penalties: Vec::new(),
+                gain: figures.gain,
+                figures: Some(figures),
+            };
         }
         if config.epochs.is_none() && descent.is_over() {
             break;
@@ -303,7 +309,8 @@ impl<'a> Fit<'a> {
     /// Trains on all cells but those at the places `held`.
     fn new(ratings: &'a Ratings, held: Vec<usize>, config: &TrainConfig, seed: u64) -> Self {
         let residuals = Residuals::new(ratings, held);
-        let part = Division::new(&residuals, config.order(SELECTION), 1, 1, seed).part(0, &|_, _| {});
+        let part =
+            Division::new(&residuals, config.order(SELECTION), 1, 1, seed).part(0, &|_, _| {});
         let (rule, start) = (task::rule(config), Start::of(config, seed));
         let shape = task::shape(ratings, rule.value_len());
         Self {
@@ -312,7 +319,13 @@ impl<'a> Fit<'a> {
             weights: Weights::new(&residuals, config.penalty),
             residuals,
             learner: Learner::default(),
-            arrays: Arrays::fill(shape, None, seed, |key, value| start.value(key, value), &|_, _| {}),
+            arrays: Arrays::fill(
+                shape,
+                None,
+                seed,
+                |key, value| start.value(key, value),
+                &|_, _| {},
+            ),
             rule,
         }
     }
@@ -335,10 +348,15 @@ impl<'a> Fit<'a> {
         let mut values = vec![0.0; 2 * len];
         for place in self.residuals.held_places() {
             let cell = &cells[*place];
-            let keys = [u64::from(cell.row), u64::from(self.ratings.rows) + u64::from(cell.column)].map(Key);
+            let keys = [u64::from(cell.row), u64::from(self.ratings.rows) + u64::from(cell.column)]
+                .map(Key);
             let Ok(()) = self.arrays.pull(&keys, &mut values);
             let product = f64::from(dot(&values[..dim], &values[len..len + dim]));
-            each(*place, self.residuals.means().residual(cell), self.residuals.deviation() * product);
+            each(
+                *place,
+                self.residuals.means().residual(cell),
+                self.residuals.deviation() * product,
+            );
         }
     }
 }

@@ -54,8 +54,9 @@ impl Weights {
         match penalty {
             Penalty::Cell => Self::Cell,
             Penalty::Vector => {
-                let of =
-                    |counts: Vec<u32>| counts.into_iter().map(|count| 1.0 / count.max(1) as f32).collect();
+                let of = |counts: Vec<u32>| {
+                    counts.into_iter().map(|count| 1.0 / count.max(1) as f32).collect()
+                };
                 let [rows, columns] = residuals.counts_by_vector().map(of);
                 Self::Own { rows, columns }
             }
@@ -95,7 +96,8 @@ impl Learner {
     ) -> Result<f64, StepError<P::Error>> {
         let (columns, len) = (chunk.columns.len(), rule.value_len());
         self.keys.clear();
-        self.keys.extend(chunk.columns.iter().map(|column| Key(u64::from(rows) + u64::from(*column))));
+        self.keys
+            .extend(chunk.columns.iter().map(|column| Key(u64::from(rows) + u64::from(*column))));
         self.keys.extend(chunk.rows.iter().map(|row| Key(u64::from(*row))));
         self.pulled.resize(self.keys.len() * len, 0.0);
         parameters.pull(&self.keys, &mut self.pulled)?;
@@ -127,7 +129,8 @@ impl Learner {
         match weights {
             Weights::Cell => self.penalties.resize(self.keys.len(), penalty),
             Weights::Own { rows, columns } => {
-                self.penalties.extend(chunk.columns.iter().map(|column| penalty * columns[*column as usize]));
+                self.penalties
+                    .extend(chunk.columns.iter().map(|column| penalty * columns[*column as usize]));
                 self.penalties.extend(chunk.rows.iter().map(|row| penalty * rows[*row as usize]));
             }
         }
@@ -146,7 +149,8 @@ impl Learner {
     /// The key to name when a chunk went wrong: the first row that has moved by no finite number, else the first such column, else
     /// the first column.
     fn blamed(&self, columns: usize, len: usize) -> Key {
-        let is_bad = |key: &usize| !self.pulled[key * len..][..len].iter().all(|moved| moved.is_finite());
+        let is_bad =
+            |key: &usize| !self.pulled[key * len..][..len].iter().all(|moved| moved.is_finite());
         let key = (columns..self.keys.len()).chain(0..columns).find(is_bad);
         self.keys[key.unwrap_or(0)]
     }
@@ -232,14 +236,18 @@ mod tests {
         for optimizer in [Optimizer::AdaGrad, Optimizer::Sgd] {
             let rule = rule(optimizer);
             let (mut together, mut apart) = (arrays(rule), arrays(rule));
-            let (mut learner, runs) = (learner(0.1), [(2, [0, 3, 5].as_slice()), (0, &[3]), (1, &[1, 3])]);
-            let loss =
-                learner.train(&chunk(&runs), rule, &Weights::Cell, ROWS, &mut together).expect("finite");
+            let (mut learner, runs) =
+                (learner(0.1), [(2, [0, 3, 5].as_slice()), (0, &[3]), (1, &[1, 3])]);
+            let loss = learner
+                .train(&chunk(&runs), rule, &Weights::Cell, ROWS, &mut together)
+                .expect("finite");
             let mut sum = 0.0;
             for (column, rows) in runs {
                 for row in rows {
                     let one = chunk(&[(column, &[*row])]);
-                    sum += learner.train(&one, rule, &Weights::Cell, ROWS, &mut apart).expect("finite");
+                    sum += learner
+                        .train(&one, rule, &Weights::Cell, ROWS, &mut apart)
+                        .expect("finite");
                 }
             }
             assert!((loss - sum).abs() < 1e-6 * sum, "{loss} {sum}");
@@ -257,13 +265,19 @@ mod tests {
         let (mut learner, chunk) = (learner(0.1), chunk(&[(0, &[0, 1, 3]), (2, &[1, 3])]));
         let mut losses = Vec::new();
         for _ in 0..100 {
-            losses.push(learner.train(&chunk, rule, &Weights::Cell, ROWS, &mut arrays).expect("finite"));
+            losses.push(
+                learner.train(&chunk, rule, &Weights::Cell, ROWS, &mut arrays).expect("finite"),
+            );
         }
         assert!(losses[99] < 0.5 * losses[0], "{} {}", losses[0], losses[99]);
         let after = all(&mut arrays, rule);
         for key in 0..9 {
             let value = key * rule.value_len()..(key + 1) * rule.value_len();
-            assert_eq!(before[value.clone()] != after[value], [0, 1, 3, 6, 8].contains(&key), "{key}");
+            assert_eq!(
+                before[value.clone()] != after[value],
+                [0, 1, 3, 6, 8].contains(&key),
+                "{key}"
+            );
         }
     }
 

@@ -53,7 +53,13 @@ impl<'a> Factorization<'a> {
         let residuals = &prepared.residuals;
         let division =
             Division::new(residuals, config.order(prepared.selection), nodes, workers, config.seed);
-        Self { ratings, config, prepared, division, weights: Weights::new(residuals, config.penalty) }
+        Self {
+            ratings,
+            config,
+            prepared,
+            division,
+            weights: Weights::new(residuals, config.penalty),
+        }
     }
 
     fn shape_of(&self, value_len: usize) -> Shape {
@@ -133,16 +139,22 @@ impl<'a> Task for Factorization<'a> {
     ) -> Result<(), Over> {
         let Loader { visits, clock, columns } = loader;
         if *clock == Clock(0) && round == (Round { epoch: 1, index: 0 }) {
-            let rows: Vec<Key> =
-                visits.part().rows(self.ratings.rows).into_iter().map(|row| Key(row.into())).collect();
+            let rows: Vec<Key> = visits
+                .part()
+                .rows(self.ratings.rows)
+                .into_iter()
+                .map(|row| Key(row.into()))
+                .collect();
             for rows in rows.chunks(ROWS_AT_ONCE) {
                 announcer.announce(rows, Clock(0)..Clock(u64::MAX))?;
             }
         }
         visits.round(round.index as usize, &mut |chunk| {
             columns.clear();
-            let keys =
-                chunk.columns.iter().map(|column| Key(u64::from(self.ratings.rows) + u64::from(*column)));
+            let keys = chunk
+                .columns
+                .iter()
+                .map(|column| Key(u64::from(self.ratings.rows) + u64::from(*column)));
             columns.extend(keys);
             announcer.announce(columns, *clock..*clock + 1)?;
             queue.send(Load { chunk, clock: *clock })?;
@@ -183,14 +195,20 @@ impl<'a> Task for Factorization<'a> {
         learner.train(&load.chunk, rule, &self.weights, self.ratings.rows, parameters)
     }
 
-    fn examination(&self, split: Split, form: Form, best: Option<&RatingMetrics>) -> Option<Prediction<'a>> {
+    fn examination(
+        &self,
+        split: Split,
+        form: Form,
+        best: Option<&RatingMetrics>,
+    ) -> Option<Prediction<'a>> {
         let Self { ratings, config, prepared, .. } = *self;
         let (residuals, deviation) = (&prepared.residuals, prepared.residuals.deviation());
         let (held, scale) = match split {
             Split::Valid => (&**prepared.valid.as_ref()?, Scale::Judged(deviation)),
-            Split::Test => {
-                (&ratings.test, Scale::Known(deviation * best.map_or(prepared.gain, |best| best.gain)))
-            }
+            Split::Test => (
+                &ratings.test,
+                Scale::Known(deviation * best.map_or(prepared.gain, |best| best.gain)),
+            ),
         };
         let value_len = match form {
             Form::Trained => rule(config).value_len(),
@@ -210,7 +228,9 @@ impl<'a> Task for Factorization<'a> {
 
 /// The learning rate behind epochs with these losses: raised by 5 % where the loss fell, halved where it rose.
 fn bold_driver(first: f32, losses: &[f64]) -> f32 {
-    losses.windows(2).fold(first, |rate, two| if two[1] < two[0] { 1.05 * rate } else { 0.5 * rate })
+    losses
+        .windows(2)
+        .fold(first, |rate, two| if two[1] < two[0] { 1.05 * rate } else { 0.5 * rate })
 }
 
 /// What keys can be asked for by name, which is the id in the data.
@@ -222,9 +242,13 @@ pub const KEY_KINDS: &[&str] = &["row", "column"];
 /// # Errors
 ///
 /// The first choice that the ratings do not have.
-pub fn traced_keys(ratings: &Ratings, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
+pub fn traced_keys(
+    ratings: &Ratings,
+    choices: &[KeyChoice],
+) -> Result<Vec<(Key, String)>, UnknownKey> {
     let rows = ratings.rows();
-    let counts: Vec<u64> = ratings.counts_by_vector().into_iter().flatten().map(u64::from).collect();
+    let counts: Vec<u64> =
+        ratings.counts_by_vector().into_iter().flatten().map(u64::from).collect();
     let named = |kind: &'static str, name: &str| {
         let id = RatingId::of(name);
         let key = match kind {
@@ -270,11 +294,13 @@ mod tests {
 
     #[test]
     fn rows_and_columns_are_found_by_id_and_what_is_not_there_is_told() {
-        let config = PlantedConfig { rows: 50, columns: 30, cells: 300, ..PlantedConfig::default() };
+        let config =
+            PlantedConfig { rows: 50, columns: 30, cells: 300, ..PlantedConfig::default() };
         let ratings = Ratings::planted(config).expect("there is such a matrix");
         let keys = |text: &str| {
             let choices = KeyChoice::list(text, KEY_KINDS).expect("choices");
-            traced_keys(&ratings, &choices).map(|keys| keys.iter().map(|(key, _)| key.0).collect::<Vec<_>>())
+            traced_keys(&ratings, &choices)
+                .map(|keys| keys.iter().map(|(key, _)| key.0).collect::<Vec<_>>())
         };
         assert_eq!(keys("row:0,row:49,column:0,column:29,key:3"), Ok(vec![0, 49, 50, 79, 3]));
         for text in ["row:50", "column:30", "row:x", "key:80"] {

@@ -134,7 +134,12 @@ pub(crate) fn deal(lengths: &[usize], parts: usize) -> Vec<Vec<u32>> {
 
 /// Cuts the cells of the rows of `sweep` into groups, for each of `parts`, which are columns that have cells, no column twice. Goes
 /// over the cells once, in the second pass; they come to lie where they stay.
-pub(crate) fn cut(sweep: &Sweep<'_>, lengths: &[usize], parts: Vec<Vec<u32>>, seed: u64) -> Vec<Vec<Group>> {
+pub(crate) fn cut(
+    sweep: &Sweep<'_>,
+    lengths: &[usize],
+    parts: Vec<Vec<u32>>,
+    seed: u64,
+) -> Vec<Vec<Group>> {
     let (mut groups, mut counts) = (Vec::new(), Vec::new());
     // Of each column its group and its place there.
     let mut places = vec![(0_u32, 0_u16); lengths.len()];
@@ -176,7 +181,9 @@ pub(crate) fn row_bounds(residuals: &Residuals<'_>, parts: usize) -> Vec<u32> {
             break;
         }
         before += residuals.cells_in(row..row + 1);
-        while bounds.len() < parts && u128::from(before) * parts as u128 >= total * bounds.len() as u128 {
+        while bounds.len() < parts
+            && u128::from(before) * parts as u128 >= total * bounds.len() as u128
+        {
             bounds.push(row + 1);
         }
     }
@@ -281,7 +288,8 @@ mod tests {
     use crate::mf::ratings::Ratings;
 
     fn ratings(rows: u32, columns: u32, cells: u64) -> Ratings {
-        Ratings::planted(PlantedConfig { rows, columns, cells, ..PlantedConfig::default() }).expect("valid")
+        Ratings::planted(PlantedConfig { rows, columns, cells, ..PlantedConfig::default() })
+            .expect("valid")
     }
 
     fn sweep<'a>(residuals: &'a Residuals<'a>, rows: Range<u32>) -> Sweep<'a> {
@@ -298,13 +306,17 @@ mod tests {
         let parts = deal(&lengths, 2);
         let groups = cut(&sweep, &lengths, parts.clone(), 1);
         let mut expected = Vec::new();
-        residuals.for_each(rows, |cell| expected.push((cell.row, cell.column, cell.value.to_bits())));
+        residuals
+            .for_each(rows, |cell| expected.push((cell.row, cell.column, cell.value.to_bits())));
         let mut found = Vec::new();
         for (part, groups) in parts.iter().zip(&groups) {
             assert!(groups.len() >= GROUPS_MIN);
             for tile in groups.iter().flat_map(Group::tiles) {
                 assert!(tile.rows.is_sorted_by(|a, b| a < b) && tile.rows.len() <= CHUNK_ROWS);
-                assert!((1..=CHUNK_CELLS).contains(&tile.cells.len()) && tile.columns.len() <= GROUP_COLUMNS);
+                assert!(
+                    (1..=CHUNK_CELLS).contains(&tile.cells.len())
+                        && tile.columns.len() <= GROUP_COLUMNS
+                );
                 assert!(tile.columns.iter().all(|column| part.contains(column)));
                 found.extend(tile.cells.iter().map(|cell| {
                     let (row, column) =
@@ -365,15 +377,25 @@ mod tests {
 
     #[test]
     fn any_number_of_threads_passes_the_same_cells_in_order() {
-        let config = PlantedConfig { rows: 200_000, columns: 50, cells: 300_000, ..PlantedConfig::default() };
+        let config = PlantedConfig {
+            rows: 200_000,
+            columns: 50,
+            cells: 300_000,
+            ..PlantedConfig::default()
+        };
         let ratings = Ratings::planted(config).expect("valid");
         let residuals = Residuals::new(&ratings, Vec::new());
         let rows = 1_000..190_001;
         let mut expected = Vec::new();
         residuals.for_each(rows.clone(), |cell| expected.push(cell));
         for threads in [1, 2, 3, 100] {
-            let sweep =
-                Sweep { residuals: &residuals, rows: rows.clone(), threads, passes: 1, tell: &|_, _| {} };
+            let sweep = Sweep {
+                residuals: &residuals,
+                rows: rows.clone(),
+                threads,
+                passes: 1,
+                tell: &|_, _| {},
+            };
             let mut seen = Vec::new();
             sweep.pass(0, |cell| seen.push(cell));
             assert!(seen == expected, "{threads}");

@@ -66,7 +66,8 @@ fn train_as(
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let config = TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
-    let prepared = config.check(ratings, peers).map(|()| Prepared::new(ratings, &config, observer, stop));
+    let prepared =
+        config.check(ratings, peers).map(|()| Prepared::new(ratings, &config, observer, stop));
     let stopped = stop.load(Ordering::Relaxed);
     let own = prepared.as_ref().map(|prepared| train_opening(ratings, &config, prepared, stopped));
     let agreed = agreement::agree(peers, own.map_err(|error| TaskError::from(error.clone())))?;
@@ -104,7 +105,9 @@ fn train_as(
         test: trained.test,
         test_seconds: trained.test_seconds,
         stats: trained.stats,
-        checkpoint: trained.values.map(|values| Checkpoint::of(ratings, config.dim, (means, scale), values)),
+        checkpoint: trained
+            .values
+            .map(|values| Checkpoint::of(ratings, config.dim, (means, scale), values)),
         stopped: trained.stopped,
         nodes: trained.nodes,
         workers: trained.workers,
@@ -211,7 +214,11 @@ fn penalty_of(config: &TrainConfig, prepared: &Prepared<'_>) -> String {
 }
 
 /// What has to be equal on all nodes before they evaluate `checkpoint`.
-pub(crate) fn evaluate_opening(ratings: &Ratings, config: &EvalConfig, checkpoint: &Checkpoint) -> Opening {
+pub(crate) fn evaluate_opening(
+    ratings: &Ratings,
+    config: &EvalConfig,
+    checkpoint: &Checkpoint,
+) -> Opening {
     let EvalConfig { system, nodes, workers, split, clip } = config;
     let settings = [
         ("split", split.to_string()),
@@ -224,7 +231,9 @@ pub(crate) fn evaluate_opening(ratings: &Ratings, config: &EvalConfig, checkpoin
 fn describe(ratings: &Ratings) -> String {
     let (train, valid, test) = (ratings.train_len(), ratings.valid_len(), ratings.test_len());
     let (rows, columns, digest) = (ratings.rows, ratings.columns, ratings.digest());
-    format!("{train} + {valid} + {test} ratings of {rows} rows and {columns} columns ({digest:016x})")
+    format!(
+        "{train} + {valid} + {test} ratings of {rows} rows and {columns} columns ({digest:016x})"
+    )
 }
 
 /// Result of a training run, complete or stopped: the same on all nodes if they are processes, but for `checkpoint`.

@@ -47,11 +47,17 @@ impl fmt::Display for Disagreement {
         match self {
             Self::Data { there, elsewhere } => {
                 let (there, elsewhere) = (OneLine(there), OneLine(elsewhere));
-                write!(f, "has other data: {there}, others have {elsewhere}; give all nodes the same data")
+                write!(
+                    f,
+                    "has other data: {there}, others have {elsewhere}; give all nodes the same data"
+                )
             }
             Self::Setting { name, there, elsewhere } if name == TASK => {
                 let (there, elsewhere) = (OneLine(there), OneLine(elsewhere));
-                write!(f, "runs {there}, the others {elsewhere}; start all nodes with the same task")
+                write!(
+                    f,
+                    "runs {there}, the others {elsewhere}; start all nodes with the same task"
+                )
             }
             Self::Setting { name, there, elsewhere } => {
                 let (name, there, elsewhere) = (OneLine(name), OneLine(there), OneLine(elsewhere));
@@ -138,7 +144,10 @@ pub(crate) fn or_default(choice: Option<impl fmt::Display>) -> String {
 /// # Errors
 ///
 /// A process that differs, or that cannot start.
-pub(crate) fn agree(peers: &Peers<'_>, own: Result<Opening, TaskError>) -> Result<Agreed, TaskError> {
+pub(crate) fn agree(
+    peers: &Peers<'_>,
+    own: Result<Opening, TaskError>,
+) -> Result<Agreed, TaskError> {
     let openings = peers.share(own)?;
     let settings = |opening: &Opening| opening.settings.clone();
     // Who runs another program or task may well have other settings.
@@ -154,14 +163,23 @@ pub(crate) fn agree(peers: &Peers<'_>, own: Result<Opening, TaskError>) -> Resul
             return Err(TaskError::Disagreement { node, what });
         }
     }
-    if let Some((node, there, elsewhere)) = odd_one(openings.iter().map(|opening| opening.data.clone())) {
-        return Err(TaskError::Disagreement { node, what: Disagreement::Data { there, elsewhere } });
+    if let Some((node, there, elsewhere)) =
+        odd_one(openings.iter().map(|opening| opening.data.clone()))
+    {
+        return Err(TaskError::Disagreement {
+            node,
+            what: Disagreement::Data { there, elsewhere },
+        });
     }
     Ok(Agreed { checkpoint: openings[0].checkpoint, stopped })
 }
 
 /// Workers of each node: as `asked` for, else as many as all nodes have cores for. Collective if nodes are processes.
-pub(crate) fn workers(peers: &Peers<'_>, asked: Option<usize>, nodes: usize) -> Result<usize, TaskError> {
+pub(crate) fn workers(
+    peers: &Peers<'_>,
+    asked: Option<usize>,
+    nodes: usize,
+) -> Result<usize, TaskError> {
     match (asked, peers.exchange()) {
         (Some(workers), _) => Ok(workers),
         (None, Some(exchange)) => exchange::workers_for_all(exchange),
@@ -252,7 +270,10 @@ mod tests {
                 )
             };
             let ended = as_each(3, |peers, _| agree(peers, Ok(opened(1, peers.node()))));
-            ended.into_iter().map(|agreed| agreed.map_err(|error| error.to_string())).collect::<Vec<_>>()
+            ended
+                .into_iter()
+                .map(|agreed| agreed.map_err(|error| error.to_string()))
+                .collect::<Vec<_>>()
         };
         let refused = |text: &str| vec![Err(format!("node n1 has {text}")); 3];
         assert_eq!(
@@ -263,7 +284,8 @@ mod tests {
         assert_eq!(agree_on("count", "0.2", "6 keys"), expected);
         let other = "node n1 runs sum, the others count; start all nodes with the same task";
         assert_eq!(agree_on("sum", "0.2", "5 keys"), vec![Err(other.to_owned()); 3]);
-        let expected = refused("other data: 6 keys, others have 5 keys; give all nodes the same data");
+        let expected =
+            refused("other data: 6 keys, others have 5 keys; give all nodes the same data");
         assert_eq!(agree_on("count", "0.1", "6 keys"), expected);
     }
 
@@ -276,7 +298,8 @@ mod tests {
         };
         let error = TaskError::Disagreement { node: NodeId(1), what: what("a\n\u{1b}[2J") };
         let told = "a\\n\\u{1b}[2J";
-        let expected = format!("node n1 has {told} {told}, others have {told}; start all nodes alike");
+        let expected =
+            format!("node n1 has {told} {told}, others have {told}; start all nodes alike");
         assert_eq!(error.to_string(), expected);
         let error = TaskError::Elsewhere { node: NodeId(2), reason: "b\r".to_owned() };
         assert_eq!(error.to_string(), "node n2 failed: b\\r");

@@ -79,7 +79,8 @@ impl<'a, E: Examination> Board<'a, E> {
         stats: &'a (dyn Fn() -> ManagerStats + Sync),
     ) -> Self {
         let tallies = (0..workers).map(|_| Tally::default()).collect();
-        let (cut, failure, verdicts) = (AtomicU64::new(u64::MAX), Mutex::default(), Mutex::default());
+        let (cut, failure, verdicts) =
+            (AtomicU64::new(u64::MAX), Mutex::default(), Mutex::default());
         let has_failed = AtomicBool::new(false);
         Self { observer, peers, stop, stats, tallies, cut, failure, has_failed, verdicts }
     }
@@ -190,12 +191,15 @@ impl<'a, E: Examination> Board<'a, E> {
 
     fn merge(&self, phase: u64, stats: ManagerStats, examined: bool) -> Result<Totals, TaskError> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let own = failure.map_or(Ok(()), |(_, error)| Err(error)).map(|()| self.note(phase, stats, examined));
+        let own = failure
+            .map_or(Ok(()), |(_, error)| Err(error))
+            .map(|()| self.note(phase, stats, examined));
         let notes = self.peers.share(own)?;
         let mut verdicts = self.verdicts();
         let mut none = Answers::none();
         let answers = if examined { &mut verdicts.answers } else { &mut none };
-        let mut taken = (0..).zip(&notes).map(|(node, note)| (node, self.take(node, note, phase, answers)));
+        let mut taken =
+            (0..).zip(&notes).map(|(node, note)| (node, self.take(node, note, phase, answers)));
         match taken.find(|(_, taken)| taken.is_none()) {
             None => Ok(Totals::of(&notes)),
             Some((node, _)) => {
@@ -316,7 +320,9 @@ impl<A: Clone + Default> Answers<A> {
 
     /// The answers of `workers` among `all`, worker by worker.
     pub(crate) fn of(&self, workers: Range<usize>, all: usize) -> impl Iterator<Item = &A> {
-        workers.flat_map(move |worker| self.places(worker, all)).flat_map(|place| &self.items[place])
+        workers
+            .flat_map(move |worker| self.places(worker, all))
+            .flat_map(|place| &self.items[place])
     }
 
     /// Takes over the answers of `workers` among `all`; `None` if they are not as many as these have items.
@@ -371,7 +377,12 @@ impl<E: Examination> Share<'_, E> {
     }
 }
 
-fn places(len: usize, batch: usize, worker: usize, workers: usize) -> impl Iterator<Item = Range<usize>> {
+fn places(
+    len: usize,
+    batch: usize,
+    worker: usize,
+    workers: usize,
+) -> impl Iterator<Item = Range<usize>> {
     let batch = batch.min(len.div_ceil(workers)).max(1);
     let starts = (worker * batch..len).step_by(workers * batch);
     starts.map(move |start| start..len.min(start + batch))
@@ -426,7 +437,10 @@ mod tests {
         for workers in [0..2, 2..4] {
             let told: Vec<u8> = whole.of(workers.clone(), 4).copied().collect();
             assert_eq!(taken.clone().take(workers.clone(), 4, &told[1..]), None);
-            assert_eq!(taken.clone().take(workers.clone(), 4, &[told.as_slice(), &[1]].concat()), None);
+            assert_eq!(
+                taken.clone().take(workers.clone(), 4, &[told.as_slice(), &[1]].concat()),
+                None
+            );
             assert_eq!(taken.take(workers, 4, &told), Some(()));
         }
         assert_eq!(taken, whole);

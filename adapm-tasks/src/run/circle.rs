@@ -43,7 +43,10 @@ pub(crate) fn places(nodes: usize) -> Vec<Place> {
 }
 
 /// Does `work` as each of `nodes` processes and returns what they return, by node.
-pub(crate) fn as_each<R: Send>(nodes: usize, work: impl Fn(&Peers<'_>, &Place) -> R + Sync) -> Vec<R> {
+pub(crate) fn as_each<R: Send>(
+    nodes: usize,
+    work: impl Fn(&Peers<'_>, &Place) -> R + Sync,
+) -> Vec<R> {
     let work = &work;
     thread::scope(|scope| {
         let threads: Vec<_> = places(nodes)

@@ -96,7 +96,9 @@ impl fmt::Display for Wanted {
             Self::Positive => f.write_str("give a positive number"),
             Self::NotNegative => f.write_str("give 0 or a positive number"),
             Self::Share => f.write_str("give a share, from 0 to 1"),
-            Self::Whole { min, max: u64::MAX } => write!(f, "give a whole number of at least {min}"),
+            Self::Whole { min, max: u64::MAX } => {
+                write!(f, "give a whole number of at least {min}")
+            }
             Self::Whole { min, max } => write!(f, "give a whole number from {min} to {max}"),
             Self::Even => f.write_str("the model complex needs an even dimension"),
         }
@@ -127,7 +129,12 @@ pub(crate) fn share(field: &'static str, value: f64) -> Result<(), ConfigError> 
 }
 
 /// Checks that the value of `field` is from `min` to `max`.
-pub(crate) fn whole(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), ConfigError> {
+pub(crate) fn whole(
+    field: &'static str,
+    value: u64,
+    min: u64,
+    max: u64,
+) -> Result<(), ConfigError> {
     ensure((min..=max).contains(&value), field, value, Wanted::Whole { min, max })
 }
 
@@ -143,7 +150,11 @@ pub(crate) fn ensure(
     value: impl ToString,
     wanted: Wanted,
 ) -> Result<(), ConfigError> {
-    if is_allowed { Ok(()) } else { Err(ConfigError::Value { field, value: value.to_string(), wanted }) }
+    if is_allowed {
+        Ok(())
+    } else {
+        Err(ConfigError::Value { field, value: value.to_string(), wanted })
+    }
 }
 
 /// Reals of a vector that are supported.

@@ -45,7 +45,13 @@ impl<'a> Crew<'a> {
         let (node, id) = (worker.node().index(), worker.id().index());
         let number = node * self.workers + id;
         let index = if self.peers.processes() > 1 { id } else { number };
-        Seat { number, all: self.nodes * self.workers, index, here: self.here(), of_node: self.workers }
+        Seat {
+            number,
+            all: self.nodes * self.workers,
+            index,
+            here: self.here(),
+            of_node: self.workers,
+        }
     }
 
     /// How the nodes of this process start; `None` if no manager takes part.
@@ -162,7 +168,8 @@ mod tests {
                     here: workers,
                     of_node: workers,
                 };
-                let keys: Vec<Key> = (0..workers).flat_map(|index| seat(index).copied(100)).collect();
+                let keys: Vec<Key> =
+                    (0..workers).flat_map(|index| seat(index).copied(100)).collect();
                 assert!(keys.is_sorted() && keys.iter().all(|key| is_here(*key, node, nodes)));
                 seen.extend(keys);
             }

@@ -191,7 +191,11 @@ impl<'a> Reader<'a> {
         let found = reader.text()?;
         if found == task {
             let read = version_of(task);
-            return if version == read { Ok(reader) } else { Err(Fault::Version { found: version, read }) };
+            return if version == read {
+                Ok(reader)
+            } else {
+                Err(Fault::Version { found: version, read })
+            };
         }
         let is_name = found.len() <= TASK_LEN_MAX && found.iter().all(u8::is_ascii_lowercase);
         let name = is_name.then(|| String::from_utf8_lossy(found).into_owned());
@@ -209,7 +213,8 @@ impl<'a> Reader<'a> {
         let summed = self.whole.len() - self.bytes.len();
         let sum = self.count()?;
         let is_whole = self.bytes.is_empty() && Checksum::of(&self.whole[..summed]) == sum;
-        let values = || bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value)).collect();
+        let values =
+            || bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value)).collect();
         is_whole.then(values).ok_or(Fault::Corrupt)
     }
 
@@ -268,7 +273,8 @@ impl<W: io::Write> Writer<W> {
 
     /// Appends a text of less than 4 GiB.
     pub(crate) fn text(&mut self, text: &[u8]) -> io::Result<()> {
-        let len = u32::try_from(text.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let len =
+            u32::try_from(text.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         self.bytes(&len.to_le_bytes())?;
         self.bytes(text)
     }
@@ -304,8 +310,9 @@ impl Checksum {
     }
 
     fn add(&mut self, bytes: &[u8]) {
-        self.0 =
-            bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        self.0 = bytes
+            .iter()
+            .fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     }
 }
 
@@ -328,8 +335,8 @@ mod tests {
 
     fn written(task: &[u8]) -> Vec<u8> {
         let writer = Writer::new(task, Vec::new());
-        let file =
-            writer.and_then(|mut writer| writer.text(b"name").and_then(|()| writer.values(&[0.5, -2.0])));
+        let file = writer
+            .and_then(|mut writer| writer.text(b"name").and_then(|()| writer.values(&[0.5, -2.0])));
         file.expect("memory takes all bytes")
     }
 

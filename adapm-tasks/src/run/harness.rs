@@ -71,11 +71,13 @@ pub(crate) fn train_each_and<T: Task>(
             move || cluster.node_stats(node).expect("exists").into()
         })
         .collect();
-    let boards: Vec<Board<'_, T::Examination>> =
-        (0..NODES).map(|n| Board::new(WORKERS, &peers[n], observers[n], &stops[n], &stats[n])).collect();
+    let boards: Vec<Board<'_, T::Examination>> = (0..NODES)
+        .map(|n| Board::new(WORKERS, &peers[n], observers[n], &stops[n], &stats[n]))
+        .collect();
     let valid = task.examination(Split::Valid, Form::Trained, None);
     let test = OnceLock::new();
-    let job = |(task, board)| Job { task, settings, valid: valid.as_ref(), test: &test, keeps, board };
+    let job =
+        |(task, board)| Job { task, settings, valid: valid.as_ref(), test: &test, keeps, board };
     let jobs: Vec<Job<'_, T>> = tasks.iter().copied().zip(&boards).map(job).collect();
     let results = cluster.run(|worker| {
         let (node, index) = (worker.node().index(), worker.id().index());
@@ -83,7 +85,8 @@ pub(crate) fn train_each_and<T: Task>(
         let seat = Seat { number, all, index, here: WORKERS, of_node: WORKERS };
         let handle = worker.intent_handle();
         let localizes = system.localizes();
-        let announcer = if localizes { Announcement::Localize(handle) } else { Announcement::Intent(handle) };
+        let announcer =
+            if localizes { Announcement::Localize(handle) } else { Announcement::Intent(handle) };
         Session::new(&jobs[node], seat, worker).run(announcer)
     });
     let mut results = results.expect("the cluster holds").into_iter();

@@ -197,7 +197,12 @@ impl Parameters for Arrays {
     /// # Panics
     ///
     /// If the task says nothing to draw from.
-    fn pull_sample(&mut self, _: &mut (), keys: &mut [Key], values: &mut [f32]) -> Result<(), Infallible> {
+    fn pull_sample(
+        &mut self,
+        _: &mut (),
+        keys: &mut [Key],
+        values: &mut [f32],
+    ) -> Result<(), Infallible> {
         let draws = self.draws.as_ref().expect("a task that samples says what from");
         keys.fill_with(|| draws.draw(&mut self.random));
         self.pull(keys, values)
@@ -244,7 +249,8 @@ impl Kept {
 
     /// Writes the value of a key that is here; others stay as they are.
     pub(crate) fn initial(&self) -> impl Fn(Key, &mut [f32]) + Send + Sync + 'static {
-        let (shape, keys, values) = (self.shape.clone(), self.keys.clone(), Arc::clone(&self.values));
+        let (shape, keys, values) =
+            (self.shape.clone(), self.keys.clone(), Arc::clone(&self.values));
         move |key, value| {
             let start = match &keys {
                 None => shape.offset(key),
@@ -273,9 +279,12 @@ impl Kept {
         let mut next = Key(0);
         while next.0 < shape.keys() {
             let end = piece_end(shape, next, floats_max);
-            let bound = |key: Key| shape.offset_among(keys, keys.partition_point(|other| *other < key));
-            let own: Vec<u8> =
-                self.values[bound(next)..bound(end)].iter().flat_map(|value| value.to_le_bytes()).collect();
+            let bound =
+                |key: Key| shape.offset_among(keys, keys.partition_point(|other| *other < key));
+            let own: Vec<u8> = self.values[bound(next)..bound(end)]
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect();
             if let Some(pieces) = peers.gather(&own)? {
                 merge(shape, next..end, &pieces, &mut gathered)?;
             }
@@ -310,7 +319,8 @@ fn merge(
     };
     for key in (keys.start.0..keys.end.0).map(Key) {
         let node = home(key, pieces.len());
-        let value = rests[node].split_off(..4 * shape.len_of(key)).ok_or_else(|| unintelligible(node))?;
+        let value =
+            rests[node].split_off(..4 * shape.len_of(key)).ok_or_else(|| unintelligible(node))?;
         gathered.extend(value.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value)));
     }
     match rests.iter().position(|rest| !rest.is_empty()) {

@@ -104,8 +104,10 @@ struct Told {
 pub(crate) fn check(crew: Crew<'_>, need: Need) -> Result<(), TaskError> {
     let place = place(&read);
     let told = crew.peers.share(Ok(Told { need, place: place.clone() }))?;
-    let here: Vec<Need> = told.iter().filter(|told| told.place == place).map(|told| told.need).collect();
-    let own = threads::address_space_left().map(|bytes| Available { bytes, bound: Bound::AddressSpace });
+    let here: Vec<Need> =
+        told.iter().filter(|told| told.place == place).map(|told| told.need).collect();
+    let own =
+        threads::address_space_left().map(|bytes| Available { bytes, bound: Bound::AddressSpace });
     let alone = own.and_then(|available| shortage(&[need], available));
     let shortage = alone.or_else(|| shortage(&here, available(&read)?));
     crew.peers.share(shortage.map_or(Ok(()), |shortage| Err(TaskError::Memory(shortage)))).map(drop)
@@ -174,7 +176,8 @@ fn read(path: &Path) -> Option<String> {
 fn available(read: &ReadFile<'_>) -> Option<Available> {
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let machine = machine(read).map(|bytes| Available { bytes, bound: Bound::Machine });
-    let groups = groups.lines().filter_map(Hierarchy::of).flat_map(|hierarchy| hierarchy.available(read));
+    let groups =
+        groups.lines().filter_map(Hierarchy::of).flat_map(|hierarchy| hierarchy.available(read));
     machine.into_iter().chain(groups).min_by_key(|available| available.bytes)
 }
 
@@ -216,7 +219,11 @@ impl Hierarchy {
 
     /// What each group from this process's up to the outermost leaves.
     fn available(self, read: &ReadFile<'_>) -> Vec<Available> {
-        let root = Path::new(if self.is_first_version { "/sys/fs/cgroup/memory" } else { "/sys/fs/cgroup" });
+        let root = Path::new(if self.is_first_version {
+            "/sys/fs/cgroup/memory"
+        } else {
+            "/sys/fs/cgroup"
+        });
         let groups = Path::new(&self.path).ancestors();
         let left = groups.filter_map(|group| {
             let bytes = self.left(&|name| read(&root.join(group).join(name)))?;
@@ -248,7 +255,12 @@ impl Hierarchy {
 fn place(read: &ReadFile<'_>) -> String {
     let text = |path: &str| read(Path::new(path)).unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/cgroup").unwrap_or_default();
-    format!("{}{}{}", text("/proc/sys/kernel/random/boot_id"), text("/proc/self/cgroup"), namespace.display())
+    format!(
+        "{}{}{}",
+        text("/proc/sys/kernel/random/boot_id"),
+        text("/proc/self/cgroup"),
+        namespace.display()
+    )
 }
 
 fn bytes_of(shape: &Shape) -> u64 {
@@ -279,8 +291,11 @@ mod tests {
     }
 
     fn meminfo(available: u64, swap: u64) -> (&'static str, String) {
-        let text =
-            format!("MemTotal: 9 kB\nMemAvailable:   {} kB\nSwapFree:  {} kB\n", available >> 10, swap >> 10);
+        let text = format!(
+            "MemTotal: 9 kB\nMemAvailable:   {} kB\nSwapFree:  {} kB\n",
+            available >> 10,
+            swap >> 10
+        );
         ("/proc/meminfo", text)
     }
 
@@ -298,13 +313,19 @@ mod tests {
                 ("/sys/fs/cgroup/a/b/memory.max", "max\n".to_owned()),
                 ("/sys/fs/cgroup/a/memory.max", format!("{limit}\n")),
                 ("/sys/fs/cgroup/a/memory.current", format!("{}\n", 3 * GIB)),
-                ("/sys/fs/cgroup/a/memory.stat", format!("anon 5\ninactive_file {GIB}\nactive_file 0\n")),
+                (
+                    "/sys/fs/cgroup/a/memory.stat",
+                    format!("anon 5\ninactive_file {GIB}\nactive_file 0\n"),
+                ),
             ])
         };
         let bound = Bound::ControlGroup("/a".to_owned());
         let limited = available(&second(&(4 * GIB).to_string()));
         assert_eq!(limited, Some(Available { bytes: 2 * GIB, bound }));
-        assert_eq!(available(&second("max")).map(|available| available.bound), Some(Bound::Machine));
+        assert_eq!(
+            available(&second("max")).map(|available| available.bound),
+            Some(Bound::Machine)
+        );
 
         // In a container the group is not below the path that the host knows it by.
         let first = files(&[
@@ -329,8 +350,12 @@ mod tests {
              2100 MB; 7900 MB are available (limit of the control group /job); use a smaller --dim, or nodes \
              on more machines"
         );
-        let text = shortage(&[need; 2], free(11_000_000_000)).expect("too little for two").to_string();
-        assert!(text.starts_with("this run needs at least 26.2 GB in its 2 processes here: "), "{text}");
+        let text =
+            shortage(&[need; 2], free(11_000_000_000)).expect("too little for two").to_string();
+        assert!(
+            text.starts_with("this run needs at least 26.2 GB in its 2 processes here: "),
+            "{text}"
+        );
     }
 
     #[test]
@@ -351,6 +376,9 @@ mod tests {
     #[test]
     fn this_machine_tells() {
         let here = available(&read).expect("the files of Linux are there");
-        assert!(here.bytes > 1 << 20 && resident(&read).is_some_and(|bytes| bytes > 1 << 18), "{here:?}");
+        assert!(
+            here.bytes > 1 << 20 && resident(&read).is_some_and(|bytes| bytes > 1 << 18),
+            "{here:?}"
+        );
     }
 }

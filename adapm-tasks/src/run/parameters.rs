@@ -187,7 +187,8 @@ impl Shape {
 
     /// Floats of so many values of each group.
     fn floats(&self, count: impl Fn(&Group) -> u64) -> usize {
-        let floats = self.groups.iter().map(|group| (count(group) as usize).saturating_mul(group.len));
+        let floats =
+            self.groups.iter().map(|group| (count(group) as usize).saturating_mul(group.len));
         floats.fold(0, usize::saturating_add)
     }
 }
@@ -202,8 +203,11 @@ mod tests {
         let uniform = Draws::Uniform(Key(3)..Key(5));
         let drawn: Vec<Key> = (0..100).map(|_| uniform.draw(&mut random)).collect();
         let threes = drawn.iter().filter(|key| **key == Key(3)).count();
-        assert!((30..70).contains(&threes) && drawn.iter().all(|key| [Key(3), Key(4)].contains(key)));
-        let by = Draws::By(Key(0)..Key(9), Arc::new(|random: &mut Random| Key(7 + random.below(1))));
+        assert!(
+            (30..70).contains(&threes) && drawn.iter().all(|key| [Key(3), Key(4)].contains(key))
+        );
+        let by =
+            Draws::By(Key(0)..Key(9), Arc::new(|random: &mut Random| Key(7 + random.below(1))));
         assert_eq!(by.draw(&mut random), Key(7));
     }
 

@@ -88,7 +88,10 @@ impl<'a> Peers<'a> {
     }
 
     /// Does `work`, of which the other processes learn if it fails or panics.
-    pub(crate) fn told_of<R>(&self, work: impl FnOnce() -> Result<R, TaskError>) -> Result<R, TaskError> {
+    pub(crate) fn told_of<R>(
+        &self,
+        work: impl FnOnce() -> Result<R, TaskError>,
+    ) -> Result<R, TaskError> {
         match panic::catch_unwind(AssertUnwindSafe(work)) {
             Ok(outcome) => outcome.map_err(|error| self.fail(error)),
             Err(payload) => {
@@ -109,7 +112,8 @@ impl<'a> Peers<'a> {
 
     /// Gives bytes to node 0: what all gave in one process, `None` on other nodes. Collective.
     pub(crate) fn gather(&self, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, TaskError> {
-        self.exchange.map_or_else(|| Ok(Some(vec![bytes.to_vec()])), |exchange| exchange.gather(bytes))
+        self.exchange
+            .map_or_else(|| Ok(Some(vec![bytes.to_vec()])), |exchange| exchange.gather(bytes))
     }
 
     /// Which process this is.
@@ -164,7 +168,8 @@ impl<'a> Peers<'a> {
                 Err(_) => return Err(TaskError::Unintelligible { node }),
             }
         }
-        let diverged = failures.iter().position(|(_, reason)| matches!(reason, Reason::NotFinite { .. }));
+        let diverged =
+            failures.iter().position(|(_, reason)| matches!(reason, Reason::NotFinite { .. }));
         if failures.is_empty() {
             return Ok(Ok(notes));
         }

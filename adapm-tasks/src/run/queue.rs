@@ -161,7 +161,9 @@ pub(crate) fn load<T: Task, A: Announcer>(
     mut announcer: A,
     queue: Queue<T::Unit<A::Sample>>,
 ) {
-    queue.fill(epochs, task.rounds(), |round, queue| task.load(&mut loader, round, &mut announcer, queue));
+    queue.fill(epochs, task.rounds(), |round, queue| {
+        task.load(&mut loader, round, &mut announcer, queue)
+    });
 }
 
 #[cfg(test)]
@@ -188,9 +190,13 @@ mod tests {
                 });
             });
             let mut of = |round| {
-                std::iter::from_fn(|| units.next(round).expect("loading does not fail")).collect::<Vec<_>>()
+                std::iter::from_fn(|| units.next(round).expect("loading does not fail"))
+                    .collect::<Vec<_>>()
             };
-            assert_eq!(ROUNDS.map(&mut of), [vec![10, 11, 12], vec![], vec![20, 21, 22], vec![20, 21, 22]]);
+            assert_eq!(
+                ROUNDS.map(&mut of),
+                [vec![10, 11, 12], vec![], vec![20, 21, 22], vec![20, 21, 22]]
+            );
             assert_eq!(of(ROUNDS[3]), []);
         });
     }

@@ -98,7 +98,8 @@ where
     {
         let (task, epochs) = (self.job.task, self.job.settings.epochs);
         let board = self.job.board;
-        let loader = task.loader(self.seat, &|done, all| board.observer.working(Work::Dividing, done, all));
+        let loader =
+            task.loader(self.seat, &|done, all| board.observer.working(Work::Dividing, done, all));
         let (queue, units) = queue::queue(task.ahead());
         let parts = Mutex::new(Some((loader, announcer, queue)));
         let take = || parts.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -130,8 +131,9 @@ where
             if self.seat.is_first() {
                 let stats = self.job.board.stats();
                 let mut verdicts = self.job.board.verdicts();
-                let before =
-                    verdicts.trained.map_or(ManagerStats::default(), |ended| stats.placed_since(&ended));
+                let before = verdicts
+                    .trained
+                    .map_or(ManagerStats::default(), |ended| stats.placed_since(&ended));
                 verdicts.started = Some((Instant::now(), before));
                 drop(verdicts);
                 self.mark(&format!("epoch {epoch}"));
@@ -163,7 +165,11 @@ where
     }
 
     /// Trains on this worker's part of the data.
-    fn train(&mut self, epoch: u32, units: &mut Units<T::Unit<P::Sample>>) -> Result<(), TaskError> {
+    fn train(
+        &mut self,
+        epoch: u32,
+        units: &mut Units<T::Unit<P::Sample>>,
+    ) -> Result<(), TaskError> {
         let board = self.job.board;
         board.reset(self.seat.index);
         let losses: Vec<f64> = {
@@ -207,14 +213,20 @@ where
             }
             let learning_rate = self.learning_rate(round.epoch, losses);
             let (task, learner) = (self.job.task, &mut self.learner);
-            progress.loss += match task.train(learner, &mut unit, learning_rate, &mut self.parameters) {
-                Ok(loss) => loss,
-                Err(StepError::NotFinite(key)) => {
-                    let (name, step) = (task.name_of(key), unit.clock().0);
-                    return self.leave(TaskError::NotFinite { key: key.0, name, step, learning_rate });
-                }
-                Err(StepError::Access(error)) => return self.leave(error.into()),
-            };
+            progress.loss +=
+                match task.train(learner, &mut unit, learning_rate, &mut self.parameters) {
+                    Ok(loss) => loss,
+                    Err(StepError::NotFinite(key)) => {
+                        let (name, step) = (task.name_of(key), unit.clock().0);
+                        return self.leave(TaskError::NotFinite {
+                            key: key.0,
+                            name,
+                            step,
+                            learning_rate,
+                        });
+                    }
+                    Err(StepError::Access(error)) => return self.leave(error.into()),
+                };
             progress.done += unit.examples();
             board.tally(self.seat.index, progress.done, progress.loss);
             if self.seat.is_first() && progress.told.elapsed().as_millis() >= PROGRESS_MILLIS {
@@ -262,7 +274,8 @@ where
         let board = self.job.board;
         let (done, loss) = board.totals();
         // What is judged at the end of an epoch is not known before.
-        let mean = if self.job.task.judged().is_some() { f64::NAN } else { loss / done.max(1) as f64 };
+        let mean =
+            if self.job.task.judged().is_some() { f64::NAN } else { loss / done.max(1) as f64 };
         self.tell_of(epoch, board.estimate(self.job.task.examples()), mean);
     }
 
@@ -286,7 +299,8 @@ where
     fn conclude_training(&self, epoch: u32) -> Result<(), TaskError> {
         let board = self.job.board;
         let stats = board.stats();
-        let (at, before) = board.verdicts().started.unwrap_or((Instant::now(), ManagerStats::default()));
+        let (at, before) =
+            board.verdicts().started.unwrap_or((Instant::now(), ManagerStats::default()));
         let seconds = at.elapsed().as_secs_f64();
         let totals = board.conclude(self.phase, stats.since(&before), false)?;
         if board.is_cut(self.phase) {

@@ -44,7 +44,8 @@ fn train_and(
     stop: &AtomicBool,
 ) -> Trained<Figures> {
     let peers = Peers::alone();
-    let crew = Crew::new(settings.system, settings.nodes, settings.workers, &peers).expect("makes sense");
+    let crew =
+        Crew::new(settings.system, settings.nodes, settings.workers, &peers).expect("makes sense");
     Run { task, settings, agreed: Agreed { checkpoint, stopped: false }, crew, observer, stop }
         .train()
         .expect("trains")
@@ -77,7 +78,11 @@ fn every_system_counts_all_and_sees_what_was_counted_in_the_rounds_before() {
             let rates = rates(number) * units;
             let distance = (rates - target).abs();
             let expected = Figures { rates, samples: f64::from(number) * units, distance };
-            assert_eq!((epoch.valid, epoch.examples), (Some(expected), task.examples()), "{system:?}");
+            assert_eq!(
+                (epoch.valid, epoch.examples),
+                (Some(expected), task.examples()),
+                "{system:?}"
+            );
         }
         assert_eq!(trained.chosen_epoch, 2, "{system:?}");
         assert_eq!(trained.test, trained.epochs[1].valid, "{system:?}");
@@ -190,7 +195,8 @@ impl Observer<Figures> for Panics {
 fn a_panic_in_one_process_leaves_no_other_waiting() {
     let task = count();
     let train = || train_apart(&task, &task, &[&NoProgress, &Panics, &NoProgress], &flags()).len();
-    let payload = panic::catch_unwind(AssertUnwindSafe(train)).expect_err("the panic comes out in the end");
+    let payload =
+        panic::catch_unwind(AssertUnwindSafe(train)).expect_err("the panic comes out in the end");
     // As the error of the run that says which worker it was.
     let told = payload.downcast_ref::<String>().expect("a text");
     assert!(told.contains("WorkerPanicked") && told.contains("of the test"), "{told}");

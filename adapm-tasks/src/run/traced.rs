@@ -41,7 +41,9 @@ impl KeyChoice {
             }
         }
         let choices = texts.iter().map(|text| Self::read(text, kinds));
-        choices.collect::<Option<_>>().ok_or_else(|| UnknownKeyChoice { text: text.to_owned(), kinds })
+        choices
+            .collect::<Option<_>>()
+            .ok_or_else(|| UnknownKeyChoice { text: text.to_owned(), kinds })
     }
 
     fn read(text: &str, kinds: &'static [&'static str]) -> Option<Self> {
@@ -58,7 +60,10 @@ impl KeyChoice {
 
 /// Text that is no [`KeyChoice`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' chooses no keys; give {} or key:NUMBER, several separated by commas", forms(kinds))]
+#[error(
+    "'{text}' chooses no keys; give {} or key:NUMBER, several separated by commas",
+    forms(kinds)
+)]
 pub struct UnknownKeyChoice {
     text: String,
     kinds: &'static [&'static str],
@@ -98,7 +103,8 @@ pub(crate) fn chosen(
     title: impl Fn(usize) -> String,
 ) -> Result<Vec<(Key, String)>, UnknownKey> {
     if choices.is_empty() {
-        let described = |(key, what): (usize, &str)| (Key(key as u64), format!("{} ({what})", title(key)));
+        let described =
+            |(key, what): (usize, &str)| (Key(key as u64), format!("{} ({what})", title(key)));
         return Ok(across_the_range(ranked).into_iter().map(described).collect());
     }
     let mut chosen = Vec::new();
@@ -109,7 +115,8 @@ pub(crate) fn chosen(
                 usize::try_from(*number).ok().filter(|key| *key < keys).map(|key| vec![key])
             }
         };
-        let found = found.ok_or_else(|| UnknownKey { choice: choice.clone(), keys: keys as u64 })?;
+        let found =
+            found.ok_or_else(|| UnknownKey { choice: choice.clone(), keys: keys as u64 })?;
         chosen.extend(found.into_iter().map(|key| (Key(key as u64), title(key))));
     }
     Ok(chosen)
@@ -148,7 +155,8 @@ mod tests {
     #[test]
     fn commas_in_names_separate_nothing() {
         let named = |kind, name: &str| KeyChoice::Named { kind, name: name.to_owned() };
-        let expected = [named("entity", "Paris, France"), KeyChoice::Key(7), named("relation", "a:b")];
+        let expected =
+            [named("entity", "Paris, France"), KeyChoice::Key(7), named("relation", "a:b")];
         let choices = KeyChoice::list("entity:Paris, France,key:7,relation:a:b", KINDS);
         assert_eq!(choices.as_deref(), Ok(expected.as_slice()));
         for text in ["", "entity", "entity:", "key:x", "key:-1", "people:3", "key:7,8"] {
@@ -163,7 +171,10 @@ mod tests {
         let chosen = across_the_range(&counts);
         let frequencies: Vec<u64> = chosen.iter().map(|(at, _)| counts[*at]).collect();
         assert_eq!((chosen[0], frequencies[0]), ((1_995, "the most frequent"), 10_000));
-        assert!(frequencies.len() == 5 && frequencies.is_sorted_by(|a, b| a > b), "{frequencies:?}");
+        assert!(
+            frequencies.len() == 5 && frequencies.is_sorted_by(|a, b| a > b),
+            "{frequencies:?}"
+        );
         assert_eq!(across_the_range(&[3]).len(), 1);
         assert!(across_the_range(&[]).is_empty());
     }

@@ -96,8 +96,11 @@ impl<T: Task> Run<'_, T> {
         let results = cluster.run(|worker| {
             let handle = worker.intent_handle();
             let localizes = setup.system.localizes();
-            let announcer =
-                if localizes { Announcement::Localize(handle) } else { Announcement::Intent(handle) };
+            let announcer = if localizes {
+                Announcement::Localize(handle)
+            } else {
+                Announcement::Intent(handle)
+            };
             Session::new(&job, crew.seat(&worker), worker).run(announcer)
         });
         // The cluster that evaluates test is another one.
@@ -151,8 +154,9 @@ impl<T: Task> Run<'_, T> {
             trained.stopped = evaluated.stopped;
         }
         if agreed.checkpoint {
-            trained.values = kept
-                .gather(crew.peers, PIECE_FLOATS, &|done, all| observer.working(Work::Copying, done, all))?;
+            trained.values = kept.gather(crew.peers, PIECE_FLOATS, &|done, all| {
+                observer.working(Work::Copying, done, all)
+            })?;
         }
         Ok(trained)
     }
@@ -201,7 +205,11 @@ impl<E: Examination> Evaluation<'_, E> {
             let board = Board::new(crew.here(), crew.peers, observer, stop, &stats);
             board.verdicts().answers = answers;
             let results = cluster.run(|mut worker| {
-                share(crew.seat(&worker)).examine(&mut examination.examiner(), &mut worker, &board)?;
+                share(crew.seat(&worker)).examine(
+                    &mut examination.examiner(),
+                    &mut worker,
+                    &board,
+                )?;
                 // Each stays until all are done: what it owns is asked for.
                 Ok(worker.quiesce()?)
             })?;
@@ -213,7 +221,8 @@ impl<E: Examination> Evaluation<'_, E> {
             let board = Board::new(1, crew.peers, observer, stop, &ManagerStats::default);
             board.verdicts().answers = answers;
             let mut arrays = Arrays::fill(shape, None, 0, initial, tell);
-            let Ok(()) = share(Seat::ONLY).examine(&mut examination.examiner(), &mut arrays, &board);
+            let Ok(()) =
+                share(Seat::ONLY).examine(&mut examination.examiner(), &mut arrays, &board);
             let is_cut = board.is_cut(0);
             (board.into_verdicts(), is_cut, ManagerStats::default())
         };

@@ -141,7 +141,10 @@ impl AnalogyReport {
 
     fn over(&self, counts: impl Fn(&SectionReport) -> bool) -> Tally {
         let mut total = Tally::default();
-        self.sections.iter().filter(|section| counts(section)).for_each(|section| total.add(section.tally));
+        self.sections
+            .iter()
+            .filter(|section| counts(section))
+            .for_each(|section| total.add(section.tally));
         total
     }
 }
@@ -178,7 +181,8 @@ impl Analogies {
             if let Some(name) = text.strip_prefix(b":") {
                 let name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
                 let is_syntactic = name.starts_with("gram");
-                let kind = if is_syntactic { SectionKind::Syntactic } else { SectionKind::Semantic };
+                let kind =
+                    if is_syntactic { SectionKind::Syntactic } else { SectionKind::Semantic };
                 sections.push(Section { name, kind });
                 continue;
             }
@@ -230,7 +234,10 @@ impl Analogies {
         let mut digest = Digest::new();
         for question in &self.questions {
             digest.word(question.section as u64);
-            question.words.iter().for_each(|n| digest.bytes(self.words.bytes(*n).unwrap_or_default()));
+            question
+                .words
+                .iter()
+                .for_each(|n| digest.bytes(self.words.bytes(*n).unwrap_or_default()));
         }
         format!("{} questions ({:016x})", self.len(), digest.sum())
     }
@@ -242,7 +249,8 @@ impl Analogies {
         let index: HashMap<&[u8], usize> =
             (0..self.words.len()).map(|number| (asked(number), number)).collect();
         let mut lower = Vec::new();
-        for (number, word) in (0..limit.min(vocabulary.len())).filter_map(|n| Some((n, vocabulary.bytes(n)?)))
+        for (number, word) in
+            (0..limit.min(vocabulary.len())).filter_map(|n| Some((n, vocabulary.bytes(n)?)))
         {
             lower.clear();
             lower.extend(word.iter().map(u8::to_ascii_lowercase));
@@ -402,7 +410,8 @@ mod tests {
 
     #[test]
     fn headings_begin_sections_and_gram_ones_are_syntactic() {
-        let text = ": capital-common \r\nAthens Greece  Oslo Norway\n\n:gram1-adverb\na b c d\ne f g h\n";
+        let text =
+            ": capital-common \r\nAthens Greece  Oslo Norway\n\n:gram1-adverb\na b c d\ne f g h\n";
         let analogies = parsed(text).unwrap();
         assert_eq!(analogies.len(), 3);
         let report = analogies.report(&[None; 3], &[]);
@@ -413,7 +422,10 @@ mod tests {
             .collect();
         assert_eq!(
             sections,
-            [("capital-common", SectionKind::Semantic, 1), ("gram1-adverb", SectionKind::Syntactic, 2)]
+            [
+                ("capital-common", SectionKind::Semantic, 1),
+                ("gram1-adverb", SectionKind::Syntactic, 2)
+            ]
         );
         assert_eq!(parsed("a b c d").unwrap().sections[0].name, "questions");
         assert!(parsed("").unwrap().is_empty());
@@ -449,7 +461,10 @@ mod tests {
             Tally { asked: 2, seen: 1, correct: 1, baseline: 0 }
         );
         let total = report.total();
-        assert_eq!((total.accuracy(), total.coverage(), total.accuracy_of_all()), (2.0 / 3.0, 0.75, 0.5));
+        assert_eq!(
+            (total.accuracy(), total.coverage(), total.accuracy_of_all()),
+            (2.0 / 3.0, 0.75, 0.5)
+        );
         assert_eq!(total.baseline_accuracy(), 1.0 / 3.0);
         assert_eq!(Tally::default().accuracy(), 0.0);
     }

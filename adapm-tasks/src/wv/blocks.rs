@@ -52,7 +52,11 @@ pub(crate) struct Scratch {
 }
 
 /// Trains on all pairs of `blocks`.
-pub(crate) fn descend<const ADAGRAD: bool>(blocks: &Blocks<'_>, rows: &mut Rows<'_>, scratch: &mut Scratch) {
+pub(crate) fn descend<const ADAGRAD: bool>(
+    blocks: &Blocks<'_>,
+    rows: &mut Rows<'_>,
+    scratch: &mut Scratch,
+) {
     simd::descend_blocks::<ADAGRAD>(blocks, rows, scratch);
 }
 
@@ -94,7 +98,12 @@ fn descend_by<const ADAGRAD: bool, const CHUNKS: usize>(
         let mut start = start;
         for (input, end) in inputs.iter().zip(ends) {
             let context = &blocks.outputs[start..*end];
-            train_input::<ADAGRAD, CHUNKS>(*input, (context, context.len()), rows, blocks.learning_rate);
+            train_input::<ADAGRAD, CHUNKS>(
+                *input,
+                (context, context.len()),
+                rows,
+                blocks.learning_rate,
+            );
             start = *end;
         }
         if !negatives.is_empty() {
@@ -130,7 +139,8 @@ impl Scratch {
     fn multiply(&mut self, rows: &Rows<'_>, len: usize) {
         let (width, height) = (self.width(), self.height());
         self.panels.resize(width * len, 0.0);
-        for (panel, negatives) in self.panels.chunks_exact_mut(LANES * len).zip(self.negatives.chunks(LANES))
+        for (panel, negatives) in
+            self.panels.chunks_exact_mut(LANES * len).zip(self.negatives.chunks(LANES))
         {
             // What is missing of the last panel is its first row, again.
             let start = |at: usize| *negatives.get(at).unwrap_or(&negatives[0]);
@@ -199,7 +209,8 @@ impl Scratch {
         self.moves.resize(height * len, 0.0);
         for at in (0..len).step_by(LANES) {
             for first in (0..height).step_by(TILE) {
-                let sums = combine(&self.transposed[first..], height, rows.outputs, &self.negatives, at);
+                let sums =
+                    combine(&self.transposed[first..], height, rows.outputs, &self.negatives, at);
                 for (word, sums) in (first..).zip(&sums) {
                     *lanes(&mut self.moves, word * len + at) = *sums;
                 }
@@ -209,11 +220,17 @@ impl Scratch {
 
     /// Moves the negatives by what the words are.
     #[inline(always)]
-    fn move_negatives<const ADAGRAD: bool>(&self, rows: &mut Rows<'_>, len: usize, learning_rate: f32) {
+    fn move_negatives<const ADAGRAD: bool>(
+        &self,
+        rows: &mut Rows<'_>,
+        len: usize,
+        learning_rate: f32,
+    ) {
         let width = self.width();
         for at in (0..len).step_by(LANES) {
             for (tile, negatives) in self.negatives.chunks(TILE).enumerate() {
-                let sums = combine(&self.slopes[tile * TILE..], width, rows.inputs, &self.words, at);
+                let sums =
+                    combine(&self.slopes[tile * TILE..], width, rows.inputs, &self.words, at);
                 for (start, sums) in negatives.iter().zip(&sums) {
                     advance::<ADAGRAD>(rows.outputs, start + at, len, sums, learning_rate);
                 }

@@ -34,7 +34,12 @@ impl fmt::Debug for Checkpoint {
 
 impl Checkpoint {
     pub(crate) fn new(vocabulary: &Vocabulary, dim: usize, values: Arc<Vec<f32>>) -> Self {
-        Self { dim, words: vocabulary.words().clone(), counts: vocabulary.counts().to_vec(), values }
+        Self {
+            dim,
+            words: vocabulary.words().clone(),
+            counts: vocabulary.counts().to_vec(),
+            values,
+        }
     }
 
     /// Reads a file written by [`save`](Self::save).

@@ -58,7 +58,8 @@ impl Corpus {
         let count = threads.max(1);
         let counted = |index| {
             let mut known = 0;
-            text.share(index, count)?.words(|word| known += u64::from(vocabulary.find(word).is_some()))?;
+            text.share(index, count)?
+                .words(|word| known += u64::from(vocabulary.find(word).is_some()))?;
             Ok::<u64, CorpusError>(known)
         };
         let counted = threads::map("adapm count", 0..count, counted).into_iter();
@@ -187,7 +188,8 @@ impl Vocabulary {
                 CorpusError::Malformed { path: path.to_path_buf(), line, column, reason }
             };
             let mut fields = words(text);
-            let (Some(word), Some(count), None) = (fields.next(), fields.next(), fields.next()) else {
+            let (Some(word), Some(count), None) = (fields.next(), fields.next(), fields.next())
+            else {
                 return Err(malformed(text, LineFault::NotAWordAndCount));
             };
             let number = str::from_utf8(count).ok().and_then(|count| count.parse().ok());
@@ -225,7 +227,11 @@ impl Vocabulary {
         writer.flush()
     }
 
-    fn of(mut counts: Vec<(&[u8], u64)>, source: &str, min_count: u64) -> Result<Self, CorpusError> {
+    fn of(
+        mut counts: Vec<(&[u8], u64)>,
+        source: &str,
+        min_count: u64,
+    ) -> Result<Self, CorpusError> {
         if counts.len() < 2 {
             let words = counts.len();
             return Err(CorpusError::TooFewWords { source: source.into(), words, min_count });
@@ -239,7 +245,8 @@ impl Vocabulary {
         let mut index = HashTable::with_capacity(counts.len());
         for (number, (word, _)) in (0..).zip(&counts) {
             words.push(word);
-            let hash = |number: &u32| hasher.hash_one(words.bytes(*number as usize).unwrap_or_default());
+            let hash =
+                |number: &u32| hasher.hash_one(words.bytes(*number as usize).unwrap_or_default());
             index.insert_unique(hasher.hash_one(word), number, hash);
         }
         let counts: Vec<u64> = counts.into_iter().map(|(_, count)| count).collect();
@@ -309,7 +316,8 @@ mod tests {
     fn a_vocabulary_from_elsewhere_counts_the_words_of_this_text() {
         let vocabulary = || Vocabulary::of_bytes(b"a 10\nb 5\n", Path::new("list"), 1).unwrap();
         for threads in [1, 3] {
-            let corpus = Corpus::with(Text::of_bytes(b"a c b\na d"), vocabulary(), threads).unwrap();
+            let corpus =
+                Corpus::with(Text::of_bytes(b"a c b\na d"), vocabulary(), threads).unwrap();
             assert_eq!((corpus.words(), corpus.vocabulary().total()), (3, 15));
         }
         let error = Corpus::with(Text::of_bytes(b"c d a"), vocabulary(), 1).unwrap_err();
@@ -355,7 +363,8 @@ mod tests {
     #[test]
     fn words_are_sorted_by_count_then_bytes_whoever_counts() {
         let bytes = b"b a c b\r\n\xff b c d\tc \xff\n a\n".repeat(50);
-        let expected: [(&[u8], u64); 5] = [(b"b", 150), (b"c", 150), (b"a", 100), (b"\xff", 100), (b"d", 50)];
+        let expected: [(&[u8], u64); 5] =
+            [(b"b", 150), (b"c", 150), (b"a", 100), (b"\xff", 100), (b"d", 50)];
         for threads in [1, 2, 3, 8, 1000] {
             let vocabulary = Vocabulary::count(&text(&bytes), 1, threads).unwrap();
             assert_eq!(listed(&vocabulary), expected, "{threads}");
@@ -369,9 +378,13 @@ mod tests {
 
     #[test]
     fn fewer_than_two_words_are_an_error_that_says_how_many() {
-        for (bytes, words) in [(b"".as_slice(), 0), (b" \r\n\n", 0), (b"word", 1), (b"one one one", 1)] {
+        for (bytes, words) in
+            [(b"".as_slice(), 0), (b" \r\n\n", 0), (b"word", 1), (b"one one one", 1)]
+        {
             let error = Vocabulary::count(&text(bytes), 1, 2).unwrap_err();
-            assert!(matches!(&error, CorpusError::TooFewWords { words: found, .. } if *found == words));
+            assert!(
+                matches!(&error, CorpusError::TooFewWords { words: found, .. } if *found == words)
+            );
             assert_eq!(error.to_string().lines().count(), 1);
         }
         assert!(Vocabulary::count(&text(b"a b a b c"), 2, 1).is_ok());
@@ -405,11 +418,17 @@ mod tests {
         assert_eq!(fault(b"a 1\nb"), (2, 1, LineFault::NotAWordAndCount));
         assert_eq!(fault(b"a b 1"), (1, 1, LineFault::NotAWordAndCount));
         for count in ["0", "-1", "x", "1.5", "nan", "18446744073709551616"] {
-            assert_eq!(fault(format!("a 1\n\nbc {count}").as_bytes()), (3, 4, LineFault::NotACount));
+            assert_eq!(
+                fault(format!("a 1\n\nbc {count}").as_bytes()),
+                (3, 4, LineFault::NotACount)
+            );
         }
         assert_eq!(fault(b"a 1\na 2"), (2, 1, LineFault::DuplicateWord));
         let huge = format!("a {}\nb {}", u64::MAX, u64::MAX);
-        assert_eq!(Vocabulary::of_bytes(huge.as_bytes(), Path::new("list"), 1).unwrap().total(), u64::MAX);
+        assert_eq!(
+            Vocabulary::of_bytes(huge.as_bytes(), Path::new("list"), 1).unwrap().total(),
+            u64::MAX
+        );
     }
 
     /// Chi-square of a million draws of words of these counts against a law.

@@ -116,7 +116,9 @@ pub enum VectorFault {
     #[error("not as many numbers as in the first line; copy the file again")]
     OtherLength,
     /// Something follows the last vector.
-    #[error("more bytes than the first line says; give the form, text or binary, that the file has")]
+    #[error(
+        "more bytes than the first line says; give the form, text or binary, that the file has"
+    )]
     Surplus,
 }
 

@@ -146,7 +146,13 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
 
 /// Adds the slopes times the other side to the input row and the output rows.
 #[inline(always)]
-fn move_plainly(input: &mut [f32], rows: &mut [f32], outputs: &[u32], row_len: usize, slopes: &[f32]) {
+fn move_plainly(
+    input: &mut [f32],
+    rows: &mut [f32],
+    outputs: &[u32],
+    row_len: usize,
+    slopes: &[f32],
+) {
     for (at, input) in (0..).step_by(LANES).zip(input.as_chunks_mut::<LANES>().0) {
         let (before, mut after) = (*input, *input);
         for (row, slope) in outputs.iter().zip(slopes) {
@@ -165,7 +171,12 @@ fn move_plainly(input: &mut [f32], rows: &mut [f32], outputs: &[u32], row_len: u
 
 /// As [`move_plainly`], output row by output row, for an input row that fits into registers.
 #[inline(always)]
-fn move_whole<const CHUNKS: usize>(input: &mut [f32], rows: &mut [f32], outputs: &[u32], slopes: &[f32]) {
+fn move_whole<const CHUNKS: usize>(
+    input: &mut [f32],
+    rows: &mut [f32],
+    outputs: &[u32],
+    slopes: &[f32],
+) {
     let input: &mut [[f32; LANES]; CHUNKS] = whole(input, 0);
     let (before, mut after) = (*input, *input);
     for (row, slope) in outputs.iter().zip(slopes) {
@@ -198,7 +209,8 @@ fn move_adaptively(
     learning_rate: f32,
 ) {
     let (values, squares) = input.split_at_mut(len);
-    let chunks = values.as_chunks_mut::<LANES>().0.iter_mut().zip(squares.as_chunks_mut::<LANES>().0);
+    let chunks =
+        values.as_chunks_mut::<LANES>().0.iter_mut().zip(squares.as_chunks_mut::<LANES>().0);
     for (at, (value, square)) in (0..).step_by(LANES).zip(chunks) {
         let (before, mut gradient) = (*value, [0.0; LANES]);
         for (row, slope) in outputs.iter().zip(slopes) {
@@ -256,14 +268,20 @@ mod tests {
     fn loss(input: &[f32], outputs: &[f32]) -> f64 {
         let mut total = 0.0;
         for (number, output) in outputs.chunks_exact(input.len()).enumerate() {
-            let dot: f64 = input.iter().zip(output).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            let dot: f64 =
+                input.iter().zip(output).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
             let x = if number == 0 { dot } else { -dot };
             total += (1.0 + (-x).exp()).ln();
         }
         total
     }
 
-    fn run<const ADAGRAD: bool>(inputs: &mut [f32], outputs: &mut [f32], len: usize, work: &Work<'_>) {
+    fn run<const ADAGRAD: bool>(
+        inputs: &mut [f32],
+        outputs: &mut [f32],
+        len: usize,
+        work: &Work<'_>,
+    ) {
         descend::<ADAGRAD>(work, &mut Rows { inputs, outputs, len, slopes: &mut Vec::new() });
     }
 
@@ -280,7 +298,8 @@ mod tests {
 
         let step = 1e-3_f32;
         let check = |before: f32, after: f32, up: f64, down: f64, what: String| {
-            let (gradient, slope) = ((up - down) / f64::from(2.0 * step), (before - after) / learning_rate);
+            let (gradient, slope) =
+                ((up - down) / f64::from(2.0 * step), (before - after) / learning_rate);
             assert!((gradient - f64::from(slope)).abs() < 1e-3, "{what}: {gradient} and {slope}");
         };
         for at in 0..LEN {
@@ -320,18 +339,21 @@ mod tests {
         run::<true>(&mut adaptive_input, &mut adaptive, LANES, &work);
 
         let before = with_squares(&input);
-        let pairs = [(&before[..], gradient(&input, &moved_input), &adaptive_input[..])].into_iter().chain(
-            (0..2).map(|row| {
+        let pairs = [(&before[..], gradient(&input, &moved_input), &adaptive_input[..])]
+            .into_iter()
+            .chain((0..2).map(|row| {
                 let (plain, wide) = (row * LANES, 2 * row * LANES);
                 let slopes = gradient(&outputs[plain..][..LANES], &moved[plain..][..LANES]);
                 (&rows[wide..][..2 * LANES], slopes, &adaptive[wide..][..2 * LANES])
-            }),
-        );
+            }));
         for (before, gradient, after) in pairs {
             let mut update = vec![0.0; 2 * LANES];
             AdaGrad { learning_rate: 0.1 }.update(before, &gradient, &mut update);
             for ((before, update), after) in before.iter().zip(&update).zip(after) {
-                assert!((before + update - after).abs() < 1e-5, "{before} + {update} is not {after}");
+                assert!(
+                    (before + update - after).abs() < 1e-5,
+                    "{before} + {update} is not {after}"
+                );
             }
         }
     }
@@ -340,13 +362,19 @@ mod tests {
     fn groups_go_one_after_the_other_and_see_what_those_before_moved() {
         let groups = [Group { inputs: 2, outputs: 2 }, Group { inputs: 3, outputs: 4 }];
         let (inputs, outputs) = (numbers(2 * LANES, 3), numbers(3 * LANES, 4));
-        let all = Work { groups: &groups, inputs: &[0, 1, 0], outputs: &[0, 1, 2, 0], learning_rate: 0.1 };
+        let all = Work {
+            groups: &groups,
+            inputs: &[0, 1, 0],
+            outputs: &[0, 1, 2, 0],
+            learning_rate: 0.1,
+        };
         let (mut at_once, mut at_once_outputs) = (inputs.clone(), outputs.clone());
         run::<false>(&mut at_once, &mut at_once_outputs, LANES, &all);
         let (mut single, mut single_outputs) = (inputs, outputs);
         for (input, outputs) in [(0, [0, 1]), (1, [0, 1]), (0, [2, 0])] {
             let groups = [Group { inputs: 1, outputs: 2 }];
-            let one = Work { groups: &groups, inputs: &[input], outputs: &outputs, learning_rate: 0.1 };
+            let one =
+                Work { groups: &groups, inputs: &[input], outputs: &outputs, learning_rate: 0.1 };
             run::<false>(&mut single, &mut single_outputs, LANES, &one);
         }
         assert_eq!((at_once, at_once_outputs), (single, single_outputs));
@@ -361,7 +389,10 @@ mod tests {
             turn(&mut slopes, SLOPES + 1, 0.5);
             let there = |slope: &f32| (f64::from(*slope) - 0.5 * (1.0 - exact)).abs() < 1e-6;
             let other = |slope: &f32| (f64::from(*slope) + 0.5 * exact).abs() < 1e-6;
-            assert!(slopes[..=SLOPES].iter().all(there) && slopes[SLOPES + 1..].iter().all(other), "{x}");
+            assert!(
+                slopes[..=SLOPES].iter().all(there) && slopes[SLOPES + 1..].iter().all(other),
+                "{x}"
+            );
         }
         assert!(sigmoid(f32::NAN).is_nan());
     }

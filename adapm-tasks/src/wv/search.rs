@@ -54,13 +54,18 @@ type Best = Option<(f32, u32)>;
 
 impl<'a> Search<'a> {
     /// A search that has seen no vector, by vectors of length 1 of the words of the questions.
-    pub(crate) fn new<'v>(questions: &'a [[u32; 4]], dim: usize, vector: impl Fn(u32) -> &'v [f32]) -> Self {
+    pub(crate) fn new<'v>(
+        questions: &'a [[u32; 4]],
+        dim: usize,
+        vector: impl Fn(u32) -> &'v [f32],
+    ) -> Self {
         let query = |[a, b, c, _]: &[u32; 4]| {
             let (a, b, c) = (vector(*a), vector(*b), vector(*c));
             a.iter().zip(b).zip(c).map(|((a, b), c)| b - a + c)
         };
         let queries = questions.iter().flat_map(query).collect();
-        let analogies = Nearest::new(queries, questions.iter().map(|[a, b, c, _]| [*a, *b, *c]).collect());
+        let analogies =
+            Nearest::new(queries, questions.iter().map(|[a, b, c, _]| [*a, *b, *c]).collect());
         let mut words: Vec<u32> = questions.iter().map(|[_, _, c, _]| *c).collect();
         words.sort_unstable();
         words.dedup();
@@ -118,13 +123,16 @@ impl<const K: usize> Nearest<K> {
         self.cosines.resize(ROWS * words, 0.0);
         let rows = self.excluded.chunks(ROWS).zip(self.queries.chunks(ROWS * dim));
         for ((excluded, queries), best) in rows.zip(self.best.chunks_mut(ROWS)) {
-            let left = Left { data: queries, rows: excluded.len(), row_stride: dim, inner_stride: 1 };
+            let left =
+                Left { data: queries, rows: excluded.len(), row_stride: dim, inner_stride: 1 };
             let cosines = &mut self.cosines[..excluded.len() * words];
             multiply(left, vectors, cosines, &mut self.scratch);
-            for ((excluded, cosines), best) in excluded.iter().zip(cosines.chunks_exact_mut(words)).zip(best)
+            for ((excluded, cosines), best) in
+                excluded.iter().zip(cosines.chunks_exact_mut(words)).zip(best)
             {
                 for word in excluded {
-                    if let Some(cosine) = word.checked_sub(first).and_then(|at| cosines.get_mut(at as usize))
+                    if let Some(cosine) =
+                        word.checked_sub(first).and_then(|at| cosines.get_mut(at as usize))
                     {
                         *cosine = f32::NEG_INFINITY;
                     }
@@ -132,10 +140,14 @@ impl<const K: usize> Nearest<K> {
                 // More than `K` of a block cannot be among the best.
                 for _ in 0..K {
                     let largest = maximum(cosines);
-                    if largest == f32::NEG_INFINITY || best[K - 1].is_some_and(|(least, _)| largest < least) {
+                    if largest == f32::NEG_INFINITY
+                        || best[K - 1].is_some_and(|(least, _)| largest < least)
+                    {
                         break;
                     }
-                    let Some(at) = cosines.iter().position(|cosine| *cosine == largest) else { break };
+                    let Some(at) = cosines.iter().position(|cosine| *cosine == largest) else {
+                        break;
+                    };
                     insert(best, (largest, first + at as u32));
                     cosines[at] = f32::NEG_INFINITY;
                 }
@@ -152,7 +164,8 @@ impl<const K: usize> Nearest<K> {
 
 /// Puts a word where it belongs among the best, if it does.
 fn insert<const K: usize>(best: &mut [Best; K], found: (f32, u32)) {
-    let is_better = |(cosine, word): (f32, u32)| found.0 > cosine || (found.0 == cosine && found.1 < word);
+    let is_better =
+        |(cosine, word): (f32, u32)| found.0 > cosine || (found.0 == cosine && found.1 < word);
     if let Some(place) = best.iter().position(|best| best.is_none_or(is_better)) {
         best[place..].rotate_right(1);
         best[place] = Some(found);
@@ -238,8 +251,9 @@ mod tests {
         };
         let (va, vb, vc) = (vector(a), vector(b), vector(c));
         let nearest = |query: &dyn Fn(usize) -> f64| {
-            let cosine =
-                |word: &u32| -> f64 { vector(*word).iter().enumerate().map(|(at, x)| x * query(at)).sum() };
+            let cosine = |word: &u32| -> f64 {
+                vector(*word).iter().enumerate().map(|(at, x)| x * query(at)).sum()
+            };
             let words = (0..vectors.words().len() as u32).filter(|word| ![a, b, c].contains(word));
             words.max_by(|x, y| cosine(x).total_cmp(&cosine(y)))
         };
@@ -291,13 +305,22 @@ mod tests {
         let values = vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 3.0];
         let tied = Vectors::new(names.clone(), 2, values).unwrap();
         // Words 3 and 4 are one direction.
-        assert_eq!(answers(&tied, 5, &[[0, 1, 2, 0]], 1), [Answer { word: Some(3), baseline: Some(3) }]);
+        assert_eq!(
+            answers(&tied, 5, &[[0, 1, 2, 0]], 1),
+            [Answer { word: Some(3), baseline: Some(3) }]
+        );
         let none = Answer::default();
-        assert_eq!(answers(&tied, 3, &[[0, 1, 2, 0]], 1), [none], "no word but those of the question");
+        assert_eq!(
+            answers(&tied, 3, &[[0, 1, 2, 0]], 1),
+            [none],
+            "no word but those of the question"
+        );
         let values = vec![f32::NAN, 0.0, f32::INFINITY, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 3.0];
         let odd = Vectors::new(names, 2, values).unwrap();
         assert!(
-            answers(&odd, 5, &[[0, 1, 2, 0], [2, 4, 4, 0]], 2).iter().all(|answer| answer.word.is_some())
+            answers(&odd, 5, &[[0, 1, 2, 0], [2, 4, 4, 0]], 2)
+                .iter()
+                .all(|answer| answer.word.is_some())
         );
     }
 }

@@ -56,7 +56,11 @@ impl Sentence {
     /// The keys that are accessed apart from negatives: input vectors, then output vectors, of the different words.
     pub(crate) fn keys(&self, keys: Keys) -> Vec<Key> {
         let words = self.distinct.iter();
-        words.clone().map(|word| keys.input(*word)).chain(words.map(|word| keys.output(*word))).collect()
+        words
+            .clone()
+            .map(|word| keys.input(*word))
+            .chain(words.map(|word| keys.output(*word)))
+            .collect()
     }
 
     /// Its first words, as many as `words` at most, as a sentence.
@@ -75,7 +79,9 @@ impl Sentence {
     }
 
     /// Each word's position with those of its context.
-    pub(crate) fn contexts(&self) -> impl Iterator<Item = (usize, impl Iterator<Item = usize> + Clone)> {
+    pub(crate) fn contexts(
+        &self,
+    ) -> impl Iterator<Item = (usize, impl Iterator<Item = usize> + Clone)> {
         self.windows.iter().enumerate().map(|(centre, window)| {
             let window = usize::from(*window);
             let context = centre.saturating_sub(window)..self.places.len().min(centre + window + 1);
@@ -138,7 +144,8 @@ impl<'a> Sentences<'a> {
         let place = ((worker as u64) << 32) | u64::from(epoch);
         // Two steps, so that seed 1 of worker 0 is not seed 0 of worker 1.
         let seed = Xoshiro256PlusPlus::seed_from_u64(plan.seed).random::<u64>();
-        let random = Xoshiro256PlusPlus::seed_from_u64(seed ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let random =
+            Xoshiro256PlusPlus::seed_from_u64(seed ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let (words, windows) = (Vec::new(), Vec::new());
         Self { plan, tokens: share.tokens(), random, words, windows, read: 0 }
     }
@@ -212,13 +219,19 @@ impl Judged {
     /// # Errors
     ///
     /// A file that cannot be read.
-    pub(crate) fn draw(corpus: &Corpus, plan: &Plan<'_>, negatives: &AliasTable) -> Result<Self, DataError> {
+    pub(crate) fn draw(
+        corpus: &Corpus,
+        plan: &Plan<'_>,
+        negatives: &AliasTable,
+    ) -> Result<Self, DataError> {
         let places = (corpus.words() / WORDS_PER_PASSAGE).clamp(PASSAGES / 5, PASSAGES) as usize;
         let mut random = Random::new(plan.seed);
         let (mut passages, mut pairs) = (Vec::new(), 0);
         for place in 0..places {
             let share = corpus.text().share(place, places)?;
-            let Some(sentence) = Sentences::new(plan.clone(), &share, place, 0).next() else { continue };
+            let Some(sentence) = Sentences::new(plan.clone(), &share, place, 0).next() else {
+                continue;
+            };
             let sentence = sentence?.beginning(WORDS);
             pairs += sentence.pairs() as u64;
             let negatives = (0..NEGATIVES).map(|_| negatives.draw(&mut random) as u32).collect();
@@ -233,7 +246,11 @@ impl Judged {
     }
 
     /// The passages by which worker `number` of `all` judges, with their numbers.
-    pub(crate) fn of_worker(&self, number: usize, all: usize) -> impl Iterator<Item = (usize, &Passage)> {
+    pub(crate) fn of_worker(
+        &self,
+        number: usize,
+        all: usize,
+    ) -> impl Iterator<Item = (usize, &Passage)> {
         self.passages.iter().enumerate().skip(number).step_by(all)
     }
 
@@ -254,7 +271,12 @@ impl Passage {
     /// `negatives` negatives, all of the passage by equal shares.
     ///
     /// The loss of a pair is `-ln s(v u) - sum ln s(-v n)`, and 0.69 * (1 + `negatives`) before training.
-    pub(crate) fn loss(&self, values: &[f32], (value_len, dim): (usize, usize), negatives: usize) -> f64 {
+    pub(crate) fn loss(
+        &self,
+        values: &[f32],
+        (value_len, dim): (usize, usize),
+        negatives: usize,
+    ) -> f64 {
         let words = self.sentence.distinct.len();
         let vector = |number: usize| &values[number * value_len..][..dim];
         // By the words of the sentence and not by its pairs: each word meets each negative once.
@@ -272,8 +294,11 @@ impl Passage {
             let input = self.sentence.places[position] as usize;
             for output in context.map(|position| self.sentence.places[position] as usize) {
                 let word = self.sentence.distinct[output];
-                let same =
-                    self.negatives.iter().zip(&against[input]).filter(|(negative, _)| **negative == word);
+                let same = self
+                    .negatives
+                    .iter()
+                    .zip(&against[input])
+                    .filter(|(negative, _)| **negative == word);
                 let not_counted: f64 = same.map(|(_, loss)| loss).sum();
                 sum += softplus(-dot(vector(input), vector(words + output)));
                 sum += share * (totals[input] - not_counted);

@@ -56,14 +56,22 @@ impl Similarities {
         let mut pairs = Vec::new();
         let mut may_name_columns = true;
         for (line, text) in lines(bytes).filter(|(_, text)| !text.starts_with(b"#")) {
-            let malformed =
-                |column, reason| CorpusError::Malformed { path: path.to_path_buf(), line, column, reason };
+            let malformed = |column, reason| CorpusError::Malformed {
+                path: path.to_path_buf(),
+                line,
+                column,
+                reason,
+            };
             let [a, b, number] = fields(text).ok_or_else(|| malformed(1, LineFault::NotAPair))?;
-            let similarity = str::from_utf8(number).ok().and_then(|number| number.parse::<f64>().ok());
+            let similarity =
+                str::from_utf8(number).ok().and_then(|number| number.parse::<f64>().ok());
             let names_columns = std::mem::take(&mut may_name_columns) && similarity.is_none();
             match similarity.filter(|similarity| similarity.is_finite()) {
                 Some(similarity) => {
-                    pairs.push(Pair { words: [a, b].map(|word| word.to_ascii_lowercase()), similarity });
+                    pairs.push(Pair {
+                        words: [a, b].map(|word| word.to_ascii_lowercase()),
+                        similarity,
+                    });
                 }
                 None if names_columns => {}
                 None => {
@@ -91,7 +99,8 @@ impl Similarities {
     #[must_use]
     pub fn evaluate(&self, vectors: &Vectors, limit: usize) -> SimilarityReport {
         let words = self.pairs.iter().flat_map(|pair| &pair.words);
-        let mut numbers: HashMap<&[u8], Option<usize>> = words.map(|word| (word.as_slice(), None)).collect();
+        let mut numbers: HashMap<&[u8], Option<usize>> =
+            words.map(|word| (word.as_slice(), None)).collect();
         for number in 0..limit.min(vectors.words().len()) {
             let word = vectors.words().bytes(number).unwrap_or_default().to_ascii_lowercase();
             if let Some(found) = numbers.get_mut(word.as_slice()) {
@@ -121,7 +130,8 @@ fn fields(line: &[u8]) -> Option<[&[u8]; 3]> {
     let separator = [b'\t', b','].into_iter().find(|separator| line.contains(separator));
     let is_separator =
         |byte: &u8| separator.map_or(byte.is_ascii_whitespace(), |separator| *byte == separator);
-    let mut fields = line.split(is_separator).map(<[u8]>::trim_ascii).filter(|field| !field.is_empty());
+    let mut fields =
+        line.split(is_separator).map(<[u8]>::trim_ascii).filter(|field| !field.is_empty());
     let three = [fields.next()?, fields.next()?, fields.next()?];
     fields.next().is_none().then_some(three)
 }

@@ -216,7 +216,8 @@ impl Step {
         self.rows.resize(self.origins.len() * len / dim * padded, 0.0);
         let halves = len / dim;
         let rows = self.rows.chunks_exact_mut(padded);
-        let vectors = self.origins.iter().flat_map(|origin| (0..halves).map(move |half| origin + half * dim));
+        let vectors =
+            self.origins.iter().flat_map(|origin| (0..halves).map(move |half| origin + half * dim));
         for (number, (row, origin)) in rows.zip(vectors).enumerate() {
             let padding = if number % halves == 1 { 1.0 } else { 0.0 };
             row[..dim].copy_from_slice(&self.values[origin..origin + dim]);
@@ -242,14 +243,16 @@ impl Step {
                 Negatives::Window => {
                     begin(&mut self.outputs, centre);
                     self.inputs.extend(context);
-                    self.groups.push(Group { inputs: self.inputs.len(), outputs: self.outputs.len() });
+                    self.groups
+                        .push(Group { inputs: self.inputs.len(), outputs: self.outputs.len() });
                 }
                 Negatives::Sentence => {}
                 Negatives::Pair => {
                     for input in context {
                         begin(&mut self.outputs, centre);
                         self.inputs.push(input);
-                        self.groups.push(Group { inputs: self.inputs.len(), outputs: self.outputs.len() });
+                        self.groups
+                            .push(Group { inputs: self.inputs.len(), outputs: self.outputs.len() });
                     }
                 }
             }
@@ -284,7 +287,9 @@ impl Step {
             };
             return match self.recipe.optimizer {
                 Optimizer::Sgd => blocks::descend::<false>(&blocks, &mut rows, &mut self.scratch),
-                Optimizer::AdaGrad => blocks::descend::<true>(&blocks, &mut rows, &mut self.scratch),
+                Optimizer::AdaGrad => {
+                    blocks::descend::<true>(&blocks, &mut rows, &mut self.scratch)
+                }
             };
         }
         let (groups, inputs, outputs) = (&self.groups, &self.inputs, &self.outputs);

@@ -190,7 +190,8 @@ impl<'a> Task for WordVectors<'a> {
             let sentence = sentence.map_err(TaskError::from)?;
             let (clock, keys) = (loader.clock, sentence.keys(keys));
             loader.clock = clock + 1;
-            let sample = announcer.prepare_sample(recipe.sampled(&sentence), clock..loader.clock)?;
+            let sample =
+                announcer.prepare_sample(recipe.sampled(&sentence), clock..loader.clock)?;
             announcer.announce(&keys, clock..loader.clock)?;
             queue.send(Announced { what: What::Train(sentence, sample), keys, clock })?;
         }
@@ -227,11 +228,18 @@ impl<'a> Task for WordVectors<'a> {
                 step.train(sentence, &unit.keys, learning_rate, sample, parameters)?;
                 Ok(0.0)
             }
-            What::Judge(passage) => step.judge(self.judged.passage(*passage), &unit.keys, parameters),
+            What::Judge(passage) => {
+                step.judge(self.judged.passage(*passage), &unit.keys, parameters)
+            }
         }
     }
 
-    fn examination(&self, split: Split, form: Form, _: Option<&FiguresOf<Self>>) -> Option<Answering<'a>> {
+    fn examination(
+        &self,
+        split: Split,
+        form: Form,
+        _: Option<&FiguresOf<Self>>,
+    ) -> Option<Answering<'a>> {
         // No part of a text is held out, so no epoch is better than the last.
         let questions = self.questions.filter(|_| split == Split::Test)?;
         let (words, dim) = (self.corpus.vocabulary().words(), self.config.dim);
@@ -256,14 +264,22 @@ pub const KEY_KINDS: &[&str] = &["word", "output"];
 /// # Errors
 ///
 /// The first choice that the vocabulary does not have.
-pub fn traced_keys(vocabulary: &Vocabulary, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
+pub fn traced_keys(
+    vocabulary: &Vocabulary,
+    choices: &[KeyChoice],
+) -> Result<Vec<(Key, String)>, UnknownKey> {
     let (words, counts) = (vocabulary.len(), vocabulary.counts());
     let named = |kind: &'static str, name: &str| {
         let behind = if kind == "output" { words } else { 0 };
         vocabulary.find(name.as_bytes()).map(|word| vec![word as usize + behind])
     };
     let title = |key: usize| {
-        format!("{}, {} of {} words", name_of(vocabulary, key), counts[key % words], vocabulary.total())
+        format!(
+            "{}, {} of {} words",
+            name_of(vocabulary, key),
+            counts[key % words],
+            vocabulary.total()
+        )
     };
     traced::chosen(choices, 2 * words, counts, named, title)
 }
@@ -339,7 +355,10 @@ mod tests {
             refused,
             ["no word d in the data; give a name as in its files", "no key 6; keys are 0 to 5"]
         );
-        assert_eq!(traced_keys(&vocabulary, &[]).unwrap()[0].1, "word a, 3 of 6 words (the most frequent)");
+        assert_eq!(
+            traced_keys(&vocabulary, &[]).unwrap()[0].1,
+            "word a, 3 of 6 words (the most frequent)"
+        );
     }
 
     #[test]

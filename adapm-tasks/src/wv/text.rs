@@ -167,7 +167,9 @@ impl Text {
 
     /// The first place from `at` on where a line begins or, if none does for a while, that is not within a word.
     fn cut_behind(&self, at: u64) -> Result<u64, DataError> {
-        let Some(mut before) = at.checked_sub(1).filter(|before| *before < self.len) else { return Ok(at) };
+        let Some(mut before) = at.checked_sub(1).filter(|before| *before < self.len) else {
+            return Ok(at);
+        };
         let mut near = self.read(before..self.len.min(before + LINE_BYTES_MAX))?;
         if let Some(end) = memchr(b'\n', &near) {
             return Ok(before + end as u64 + 1);
@@ -189,7 +191,9 @@ impl Text {
     /// The bytes of a part.
     fn read(&self, range: Range<u64>) -> Result<Cow<'_, [u8]>, DataError> {
         if let Bytes::Held(bytes) = &self.bytes {
-            return Ok(Cow::Borrowed(&bytes[index(self.start + range.start)..index(self.start + range.end)]));
+            return Ok(Cow::Borrowed(
+                &bytes[index(self.start + range.start)..index(self.start + range.end)],
+            ));
         }
         let mut bytes = vec![0; index(range.end - range.start)];
         self.fill(&mut bytes, range.start)?;
@@ -207,7 +211,9 @@ impl Text {
                     at += read as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(DataError::Unreadable { path: path(), error: error.into() }),
+                Err(error) => {
+                    return Err(DataError::Unreadable { path: path(), error: error.into() });
+                }
             }
         }
         Ok(())

@@ -76,8 +76,16 @@ fn train_as(
     let TrainConfig { system, nodes, workers, seed, ref trace, .. } = *config;
     let epochs = config.epochs_for(corpus.words(), corpus.vocabulary().len());
     let evaluate = questions.is_some();
-    let settings =
-        Settings { system, nodes, workers, seed, epochs, evaluate, valid_every: 1, trace: trace.as_ref() };
+    let settings = Settings {
+        system,
+        nodes,
+        workers,
+        seed,
+        epochs,
+        evaluate,
+        valid_every: 1,
+        trace: trace.as_ref(),
+    };
     let crew = Crew::new(system, nodes, workers, peers)?;
     let task = WordVectors::new(corpus, questions, config)?;
     let trained = Run { task: &task, settings, agreed, crew, observer, stop }.train()?;
@@ -183,7 +191,11 @@ fn evaluate_as(
 }
 
 /// What has to be equal on all nodes before they train.
-pub(crate) fn train_opening(corpus: &Corpus, questions: Option<&Analogies>, config: &TrainConfig) -> Opening {
+pub(crate) fn train_opening(
+    corpus: &Corpus,
+    questions: Option<&Analogies>,
+    config: &TrainConfig,
+) -> Opening {
     let settings = equal!(config: TrainConfig {
         seed, dim,
         epochs => or_default(*epochs),
@@ -198,7 +210,11 @@ pub(crate) fn train_opening(corpus: &Corpus, questions: Option<&Analogies>, conf
 }
 
 /// What has to be equal on all nodes before they evaluate `vectors`.
-pub(crate) fn evaluate_opening(vectors: &Vectors, questions: &Analogies, config: &EvalConfig) -> Opening {
+pub(crate) fn evaluate_opening(
+    vectors: &Vectors,
+    questions: &Analogies,
+    config: &EvalConfig,
+) -> Opening {
     let EvalConfig { system, nodes, workers, words } = config;
     let (names, mut digest) = (vectors.words(), Digest::new());
     (0..names.len()).for_each(|n| digest.bytes(names.bytes(n).unwrap_or_default()));
@@ -271,7 +287,10 @@ mod tests {
         assert_eq!(check(|config| config.workers = Some(0)), Err(ConfigError::NoWorkers));
         let wrong = |change: fn(&mut TrainConfig)| check(change).unwrap_err().to_string();
         assert_eq!(wrong(|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
-        assert_eq!(wrong(|config| config.window = 0), "window 0: give a whole number from 1 to 65535");
+        assert_eq!(
+            wrong(|config| config.window = 0),
+            "window 0: give a whole number from 1 to 65535"
+        );
         assert_eq!(wrong(|config| config.ahead = 0), "ahead 0: give a whole number of at least 1");
         assert_eq!(
             wrong(|config| config.negatives = 501),

@@ -158,13 +158,15 @@ impl Vectors {
             VectorForm::Word2vec(format) => read(bytes, format),
             VectorForm::Glove => read_glove(bytes),
         };
-        let fault = |(vector, reason)| CorpusError::Vectors { path: path.to_path_buf(), vector, reason };
+        let fault =
+            |(vector, reason)| CorpusError::Vectors { path: path.to_path_buf(), vector, reason };
         Ok((vectors.map_err(fault)?, form))
     }
 
     /// What the bytes of the file at `path` say.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path, format: Format) -> Result<Self, CorpusError> {
-        let fault = |(vector, reason)| CorpusError::Vectors { path: path.to_path_buf(), vector, reason };
+        let fault =
+            |(vector, reason)| CorpusError::Vectors { path: path.to_path_buf(), vector, reason };
         read(bytes, format).map_err(fault)
     }
 }
@@ -194,7 +196,8 @@ fn detect(bytes: &[u8]) -> VectorForm {
 
 /// Numbers of the vector that a line of GloVe's form begins with a word before; `None` if it has another form.
 fn glove_dim(line: &[u8]) -> Option<usize> {
-    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).skip(1).peekable();
+    let mut fields =
+        line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).skip(1).peekable();
     fields.peek()?;
     let dim = fields.try_fold(0, |dim, field| number::<f32>(field).map(|_| dim + 1))?;
     // Two numbers may be a header that is cut short.
@@ -212,8 +215,10 @@ fn read_glove(bytes: &[u8]) -> Result<Vectors, Fault> {
         values.resize(start + dim, 0.0);
         let mut rest = line.trim_ascii();
         for value in values[start..].iter_mut().rev() {
-            let at =
-                rest.iter().rposition(u8::is_ascii_whitespace).ok_or((vector, VectorFault::OtherLength))?;
+            let at = rest
+                .iter()
+                .rposition(u8::is_ascii_whitespace)
+                .ok_or((vector, VectorFault::OtherLength))?;
             *value = number(&rest[at + 1..]).ok_or((vector, VectorFault::NotANumber))?;
             if !value.is_finite() {
                 return Err((vector, VectorFault::NotFinite));

@@ -6,8 +6,18 @@ use std::path::Path;
 use crate::harness::{assert_refused, folder, ring, run, text, write};
 
 fn train(folder: &Path, more: &[&str]) -> crate::harness::Ran {
-    let quick =
-        ["train", "kge", "--data", text(folder), "--dim", "8", "--epochs", "1", "--negative-count", "8"];
+    let quick = [
+        "train",
+        "kge",
+        "--data",
+        text(folder),
+        "--dim",
+        "8",
+        "--epochs",
+        "1",
+        "--negative-count",
+        "8",
+    ];
     run(&[quick.as_slice(), more].concat())
 }
 

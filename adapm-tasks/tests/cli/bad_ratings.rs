@@ -56,7 +56,11 @@ fn bytes_that_are_no_text_are_named() {
             b"BZh91AY&SY\x8b\x9f".to_vec(),
             "r.txt.bz2 is a bzip2 file, not text; unpack it: bunzip2 -k r.txt.bz2",
         ),
-        ("r.xz", b"\xfd7zXZ\0\0\x04".to_vec(), "r.xz is an xz file, not text; unpack it: unxz -k r.xz"),
+        (
+            "r.xz",
+            b"\xfd7zXZ\0\0\x04".to_vec(),
+            "r.xz is an xz file, not text; unpack it: unxz -k r.xz",
+        ),
         (
             "r.xlsx",
             b"PK\x03\x04\x14\0\x06\0xl/workbook.xml".to_vec(),
@@ -68,9 +72,17 @@ fn bytes_that_are_no_text_are_named() {
             "r.zip is a zip archive, not text; unpack it: unzip r.zip",
         ),
         ("r.tar", tar, "r.tar is a tar archive, not text; unpack it: tar -xf r.tar"),
-        ("r.db", b"SQLite format 3\0\x10".to_vec(), "r.db is an SQLite database, not text; export it as CSV"),
+        (
+            "r.db",
+            b"SQLite format 3\0\x10".to_vec(),
+            "r.db is an SQLite database, not text; export it as CSV",
+        ),
         ("r.bin", (0..=255).collect(), "r.bin is binary data, not text; give a text file"),
-        ("cut.csv.gz", b"\x1f\x8b\x08\0\0\0".to_vec(), "cut.csv.gz is cut short; compress or copy it again"),
+        (
+            "cut.csv.gz",
+            b"\x1f\x8b\x08\0\0\0".to_vec(),
+            "cut.csv.gz is cut short; compress or copy it again",
+        ),
         (
             "latin.csv",
             b"userId,movieId,rating\n1,Caf\xe9,2.5\n".to_vec(),
@@ -114,10 +126,16 @@ fn lines_that_are_no_ratings_are_named_by_file_line_and_column() {
             "r.csv:1:1: this is JSON; write a table of user, item and rating, such as CSV",
         ),
         ("1,2\n", "r.csv:1:4: a rating has 3 fields in this file, this line has 2; complete it"),
-        ("1,2,3\n4,5,6,7\n", "r.csv:2:7: a rating has 3 fields in this file, another begins here; remove it"),
+        (
+            "1,2,3\n4,5,6,7\n",
+            "r.csv:2:7: a rating has 3 fields in this file, another begins here; remove it",
+        ),
         ("1,2,3\n\n4,,6\n", "r.csv:3:3: this field is empty; fill it in, or remove the line"),
         ("u,i,r\n1,2,good\n", "r.csv:2:5: not a number; give a decimal value"),
-        ("u,i,r\n1,2,nan\n", "r.csv:2:5: not a finite number; remove the rating or give it a value"),
+        (
+            "u,i,r\n1,2,nan\n",
+            "r.csv:2:5: not a finite number; remove the rating or give it a value",
+        ),
         (
             "u,i,r\n1,\"2,3\n4,5,6\n",
             "r.csv:2:1: a line of this rating ends within quotes; close the quote, or double it",
@@ -141,12 +159,14 @@ fn data_of_another_task_is_sent_there() {
         said(&train(&folder, "graph")),
         "graph looks like triples (head, relation and tail a line); use it with adapm train kge"
     );
-    let prose = "it was a bright cold day in april\nand the clocks were striking thirteen\nwinston smith\n";
+    let prose =
+        "it was a bright cold day in april\nand the clocks were striking thirteen\nwinston smith\n";
     assert_eq!(
         refused(&folder, "prose.txt", prose.as_bytes()),
         "prose.txt looks like text (words); use it with adapm train wv"
     );
-    let vectors: String = (0..30).map(|word| format!("w{word} {}\n", "0.25 -0.5 ".repeat(10))).collect();
+    let vectors: String =
+        (0..30).map(|word| format!("w{word} {}\n", "0.25 -0.5 ".repeat(10))).collect();
     assert_eq!(
         refused(&folder, "vectors.txt", vectors.as_bytes()),
         "vectors.txt looks like word vectors (a word and its numbers a line); use it with adapm eval wv --load"
@@ -155,7 +175,8 @@ fn data_of_another_task_is_sent_there() {
 
 #[test]
 fn a_run_that_needs_more_memory_than_there_is_says_the_sum() {
-    let generated = ["--rows", "4000000", "--columns", "1000", "--cells", "10000", "--test-cells", "10"];
+    let generated =
+        ["--rows", "4000000", "--columns", "1000", "--cells", "10000", "--test-cells", "10"];
     let ran = run(&[["train", "mf", "--dim", "65536"].as_slice(), &generated].concat());
     assert_refused(
         &ran,
@@ -173,18 +194,21 @@ fn a_run_that_needs_more_memory_than_there_is_says_the_sum() {
 fn ratings_are_read_as_their_columns_are_named_and_names_are_kept() {
     let folder = folder("named_ratings");
     let rating = |at: usize| (at % 7, at * 5 % 11, 1 + at % 5);
-    let lines =
-        |line: &dyn Fn((usize, usize, usize)) -> String| (0..60).map(rating).map(line).collect::<String>();
+    let lines = |line: &dyn Fn((usize, usize, usize)) -> String| {
+        (0..60).map(rating).map(line).collect::<String>()
+    };
     let plain = lines(&|(user, item, value)| format!("u{user},\"i, {item}\",{value}\n"));
     write(&folder, "plain.csv", &format!("user,item,rating\n{plain}"));
-    let turned = lines(&|(user, item, value)| format!("{value},0;97830{item};\"i, {item}\";u{user}\n"));
+    let turned =
+        lines(&|(user, item, value)| format!("{value},0;97830{item};\"i, {item}\";u{user}\n"));
     write(
         &folder,
         "turned.csv",
         &format!("stars;when;product;customer\n{turned}").replace("when", "timestamp"),
     );
     let exported = ["plain", "turned"].map(|name| {
-        let (data, model) = (folder.join(format!("{name}.csv")), folder.join(format!("{name}.adapm")));
+        let (data, model) =
+            (folder.join(format!("{name}.csv")), folder.join(format!("{name}.adapm")));
         let table = folder.join(format!("{name}.tsv"));
         let trained = run(&[
             "train",
@@ -210,7 +234,8 @@ fn ratings_are_read_as_their_columns_are_named_and_names_are_kept() {
     // What was learnt is used by the names, on other files too.
     let eval = |data: &Path, more: &[&str]| {
         let model = folder.join("plain.adapm");
-        let ran = run(&[&["eval", "mf", "--load", text(&model), "--data", text(data)], more].concat());
+        let ran =
+            run(&[&["eval", "mf", "--load", text(&model), "--data", text(data)], more].concat());
         assert_eq!(ran.code, Some(0), "{ran:?}");
         ran.stdout
     };
@@ -220,7 +245,11 @@ fn ratings_are_read_as_their_columns_are_named_and_names_are_kept() {
     assert!(other.contains("not the data trained on") && other.contains("3 test cells"), "{other}");
     assert!(other.contains("1 of test with a row or column unknown to train"), "{other}");
     assert_eq!(exported[0], exported[1]);
-    assert!(exported[0].contains("row\tu0\t") && exported[0].contains("column\ti, 10\t"), "{}", exported[0]);
+    assert!(
+        exported[0].contains("row\tu0\t") && exported[0].contains("column\ti, 10\t"),
+        "{}",
+        exported[0]
+    );
 }
 
 #[test]
@@ -236,8 +265,9 @@ fn a_named_pipe_is_read_once() {
         writer.join().expect("no panic").expect("somebody reads");
         ran
     };
-    let lines =
-        |value: u32| (0..60).map(|at| format!("{} {} {value}.5\n", at % 7, at * 5 % 11)).collect::<String>();
+    let lines = |value: u32| {
+        (0..60).map(|at| format!("{} {} {value}.5\n", at % 7, at * 5 % 11)).collect::<String>()
+    };
     let train = ["train", "mf", "--data", "pipe", "--epochs", "1", "--dim", "2", "--save", "model"];
     let trained = piped(&lines(1), &train);
     assert_eq!(trained.code, Some(0), "{trained:?}");

@@ -8,9 +8,16 @@ use crate::harness::{adapm, assert_refused, finish, run};
 fn figures_stand_beside_floors_and_goals() {
     let ran = run(&["bench", "signals", "--quick"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    for words in
-        ["floor", "goal", "C++", "signals", "intent, 100 keys a call", "ns/key", "90 to 690", "of 1 goals"]
-    {
+    for words in [
+        "floor",
+        "goal",
+        "C++",
+        "signals",
+        "intent, 100 keys a call",
+        "ns/key",
+        "90 to 690",
+        "of 1 goals",
+    ] {
         assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
     }
 }
@@ -19,12 +26,17 @@ fn figures_stand_beside_floors_and_goals() {
 fn programs_get_an_object_per_figure() {
     let ran = run(&["bench", "signals", "signals", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let rows: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let rows: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(rows.len(), 2, "each group once: {rows:?}");
     let [intent, clock] = [&rows[0], &rows[1]];
     assert_eq!((&intent["group"], &intent["unit"]), (&"signals".into(), &"ns/key".into()));
     assert!(intent["value"].as_f64().is_some_and(|nanos| nanos > 0.0), "{intent}");
-    assert!(intent["at_most"].is_f64() && intent["at_least"].is_null() && intent["reached"].is_boolean());
+    assert!(
+        intent["at_most"].is_f64()
+            && intent["at_least"].is_null()
+            && intent["reached"].is_boolean()
+    );
     assert!(clock["floor"].is_f64() && clock["reached"].is_null(), "{clock}");
 }
 
@@ -52,12 +64,18 @@ fn counts_that_nobody_can_make_are_left_out_with_a_line() {
 
     let ran = counted(&["--json", "--transport", "unix"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let rows: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let rows: Vec<Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let skipped = rows.iter().filter(|row| row["skipped"].is_string()).count();
-    assert_eq!((skipped, &rows[0]["what"]), (1, &"instructions and allocations".into()), "{rows:?}");
+    assert_eq!(
+        (skipped, &rows[0]["what"]),
+        (1, &"instructions and allocations".into()),
+        "{rows:?}"
+    );
     let find = |what: &str, unit: &str| {
         let row = rows.iter().find(|row| row["what"] == what && row["unit"] == unit);
-        row.and_then(|row| row["value"].as_f64()).unwrap_or_else(|| panic!("no {unit} of {what}: {rows:?}"))
+        row.and_then(|row| row["value"].as_f64())
+            .unwrap_or_else(|| panic!("no {unit} of {what}: {rows:?}"))
     };
     assert_eq!(find("pull, single, 25 floats", "messages/key"), 0.0);
     assert!(find("push, 100 remote keys, unix", "bytes/call") > 10_000.0);

@@ -32,7 +32,11 @@ fn data_sets_are_listed_with_origin_licence_and_checksums() {
     for name in ["FB15k-237", "codex-s", "umls", "kinships", "douban-3000", "enwiki-2018.txt"] {
         assert!(names.contains(&name), "{name} of {names:?}");
     }
-    assert!(listed.iter().all(|set| set["files"][0]["sha256"].as_str().is_some_and(|sum| sum.len() == 64)));
+    assert!(
+        listed
+            .iter()
+            .all(|set| set["files"][0]["sha256"].as_str().is_some_and(|sum| sum.len() == 64))
+    );
 }
 
 #[test]
@@ -98,7 +102,10 @@ fn a_data_set_is_known_by_its_name_and_compared_with_what_was_published() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     holds(&ran.stderr, "umls, but not as it was published");
     let [object] = objects(&ran).try_into().expect("one object");
-    assert_eq!((&object["name"], &object["as_published"]), (&Value::from("umls"), &Value::from(false)));
+    assert_eq!(
+        (&object["name"], &object["as_published"]),
+        (&Value::from("umls"), &Value::from(false))
+    );
     assert_eq!(object["files"][0]["state"], "differs");
     let unknown = ask("nosuch");
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
@@ -133,9 +140,10 @@ fn a_named_pipe_is_read_once_for_the_task_that_is_given() {
     let pipe = folder.join("pipe");
     mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).expect("a pipe can be made");
     assert_refused(&check(&pipe, &[]), &["no telling which task", "give --task"]);
-    for (task, text, expected) in
-        [("mf", "1,2,3\n1,3,4\n", "2 train, 0 valid, 0 test cells"), ("wv", "the sun is a star\n", "5 words")]
-    {
+    for (task, text, expected) in [
+        ("mf", "1,2,3\n1,3,4\n", "2 train, 0 valid, 0 test cells"),
+        ("wv", "the sun is a star\n", "5 words"),
+    ] {
         let writer = thread::spawn({
             let pipe = pipe.clone();
             move || fs::write(pipe, text)

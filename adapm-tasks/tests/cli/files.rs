@@ -21,7 +21,9 @@ fn begun(command: &mut Command) -> Begun {
     let stderr = collect(child.stderr.take().expect("stderr is piped"));
     let (sender, lines) = mpsc::channel();
     let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-    thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    thread::spawn(move || {
+        stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
     let plan = lines.recv_timeout(patience()).expect("the plan comes first");
     assert!(plan.starts_with("train "), "{plan}");
     Begun { child, lines, stderr }
@@ -69,7 +71,10 @@ fn long_ring(folder: &Path) {
 
 /// Training whose first epoch takes a minute or more (kge: of the long ring), each step little enough for a busy machine, and which ends at once if it is asked to.
 const ENDLESS: [(&str, &[&str]); 3] = [
-    ("kge", &["--negatives", "independent", "--negative-count", "500", "--chunk", "1", "--dim", "2000"]),
+    (
+        "kge",
+        &["--negatives", "independent", "--negative-count", "500", "--chunk", "1", "--dim", "2000"],
+    ),
     ("mf", &["--rows", "5000", "--columns", "5000", "--cells", "6000000", "--dim", "2000"]),
     ("wv", &["--sentences", "30000", "--dim", "2000", "--negatives", "50"]),
 ];
@@ -92,7 +97,11 @@ fn a_run_that_is_stopped_in_its_first_epoch_keeps_the_file_that_is_there() {
         assert_eq!(fs::read(&model).expect("it is there"), b"a good model", "{task}");
         assert!(ran.stdout.contains("model stays as it was: no epoch was completed"), "{ran:?}");
     }
-    assert_eq!(names(&folder), ["model", "test.txt", "train.txt", "valid.txt"], "nothing else is left");
+    assert_eq!(
+        names(&folder),
+        ["model", "test.txt", "train.txt", "valid.txt"],
+        "nothing else is left"
+    );
 }
 
 #[test]
@@ -101,7 +110,8 @@ fn processes_that_are_stopped_in_their_first_epoch_keep_the_file_that_is_there()
     long_ring(&folder);
     let model = folder.join("model");
     fs::write(&model, "a good model").expect("a file can be written");
-    let train = [&["train", "kge", "--data", text(&folder), "--save", text(&model)], ENDLESS[0].1].concat();
+    let train =
+        [&["train", "kge", "--data", text(&folder), "--save", text(&model)], ENDLESS[0].1].concat();
     let begun = begun(&mut adapm(&[&["launch", "--nodes", "2", "--"], train.as_slice()].concat()));
     begun.signal("-TERM");
     let ran = begun.end();
@@ -113,14 +123,16 @@ fn processes_that_are_stopped_in_their_first_epoch_keep_the_file_that_is_there()
 #[test]
 fn a_terminal_that_is_gone_ends_a_run_in_good_order() {
     let status = fs::read_to_string("/proc/self/status").expect("the system tells");
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("it is there").trim();
+    let ignored =
+        status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("it is there").trim();
     if u64::from_str_radix(ignored, 16).expect("a number") & 1 == 1 {
         return eprintln!("SKIPPED: SIGHUP is ignored here, and so by all that is started here");
     }
     let folder = folder("hang_up");
     ring(&folder);
     let model = folder.join("model");
-    let flags = ["--json", "--no-eval", "--dim", "8", "--epochs", "1000000", "--save", text(&model)];
+    let flags =
+        ["--json", "--no-eval", "--dim", "8", "--epochs", "1000000", "--save", text(&model)];
     let mut child = adapm(&[["train", "kge", "--data", text(&folder)].as_slice(), &flags].concat())
         .spawn()
         .expect("starts");
@@ -140,13 +152,18 @@ fn data_is_not_overwritten_however_it_is_named() {
     let umls = root.join("kge").join("umls");
     fs::create_dir_all(&umls).expect("a folder can be made");
     ring(&umls);
-    fs::write(root.join("ratings.dat"), "1::1::5::0\n1::2::3::0\n2::1::4::0\n2::2::1::0\n".repeat(5))
-        .expect("a file can be written");
-    std::os::unix::fs::symlink(umls.join("valid.txt"), root.join("link")).expect("a link can be made");
+    fs::write(
+        root.join("ratings.dat"),
+        "1::1::5::0\n1::2::3::0\n2::1::4::0\n2::2::1::0\n".repeat(5),
+    )
+    .expect("a file can be written");
+    std::os::unix::fs::symlink(umls.join("valid.txt"), root.join("link"))
+        .expect("a link can be made");
     let before: Vec<Vec<u8>> =
         ["train.txt", "valid.txt"].map(|name| fs::read(umls.join(name)).expect("there")).into();
     let kge = |data: &str, flag: &str, output: &Path| {
-        let mut command = adapm(&["train", "kge", "--data", data, "--epochs", "1", flag, text(output)]);
+        let mut command =
+            adapm(&["train", "kge", "--data", data, "--epochs", "1", flag, text(output)]);
         finish(command.env("ADAPM_DATA", &root).spawn().expect("the binary starts"))
     };
     for data in [text(&umls), "umls"] {
@@ -159,8 +176,8 @@ fn data_is_not_overwritten_however_it_is_named() {
             }
         }
     }
-    let ratings =
-        ["train", "mf", "--data", text(&root), "--save", text(&root.join("ratings.dat"))].map(str::to_owned);
+    let ratings = ["train", "mf", "--data", text(&root), "--save", text(&root.join("ratings.dat"))]
+        .map(str::to_owned);
     assert_refused(
         &run(&ratings.each_ref().map(String::as_str)),
         &["--save", "it was read as", "ratings.dat"],
@@ -175,12 +192,15 @@ fn data_is_not_overwritten_however_it_is_named() {
 fn a_model_that_does_not_fit_is_written_elsewhere_behind_the_results() {
     let folder = folder("full");
     ring(&folder);
-    let train = ["train", "kge", "--data", ".", "--dim", "8", "--epochs", "1", "--save", "/dev/full"];
+    let train =
+        ["train", "kge", "--data", ".", "--dim", "8", "--epochs", "1", "--save", "/dev/full"];
     let ran = finish(adapm(&train).current_dir(&folder).spawn().expect("the binary starts"));
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("result on "), "{ran:?}");
-    let rescued = names(&folder).into_iter().find(|name| name.starts_with("full.rescued-")).expect("a file");
-    for word in ["/dev/full (--save)", "no space left on device", "it is in ", &rescued, "instead"] {
+    let rescued =
+        names(&folder).into_iter().find(|name| name.starts_with("full.rescued-")).expect("a file");
+    for word in ["/dev/full (--save)", "no space left on device", "it is in ", &rescued, "instead"]
+    {
         assert!(ran.stderr.contains(word), "no {word:?} in {ran:?}");
     }
     let eval = ["eval", "kge", "--data", ".", "--load", &rescued];
@@ -192,7 +212,18 @@ fn a_model_that_does_not_fit_is_written_elsewhere_behind_the_results() {
 fn more_room_than_there_is_is_asked_for_before_training() {
     let folder = folder("no_room");
     let model = folder.join("model");
-    let flags = ["train", "mf", "--rows", "4000000000", "--columns", "10", "--cells", "20", "--dim", "65536"];
+    let flags = [
+        "train",
+        "mf",
+        "--rows",
+        "4000000000",
+        "--columns",
+        "10",
+        "--cells",
+        "20",
+        "--dim",
+        "65536",
+    ];
     let ran = run(&[&flags, ["--save", text(&model)].as_slice()].concat());
     assert_refused(
         &ran,
@@ -206,10 +237,14 @@ fn the_second_of_two_runs_with_one_file_is_refused() {
     let folder = folder("two_runs");
     long_ring(&folder);
     let model = folder.join("model");
-    let train = [&["train", "kge", "--data", text(&folder), "--save", text(&model)], ENDLESS[0].1].concat();
+    let train =
+        [&["train", "kge", "--data", text(&folder), "--save", text(&model)], ENDLESS[0].1].concat();
     let first = begun(&mut adapm(&train));
     let second = run(&train);
-    assert_refused(&second, &["cannot write", "model (--save)", "another run is going to write it"]);
+    assert_refused(
+        &second,
+        &["cannot write", "model (--save)", "another run is going to write it"],
+    );
     first.signal("-INT");
     assert_eq!(first.end().code, Some(130));
     assert_eq!(names(&folder), ["test.txt", "train.txt", "valid.txt"]);
@@ -223,7 +258,8 @@ fn what_was_not_evaluated_is_written_beside_what_is_there() {
     fs::write(&model, "a good model").expect("a file can be written");
     let flags = ["--json", "--dim", "8", "--epochs", "1000000", "--valid-every", "1000000"];
     let train =
-        [&["train", "kge", "--data", text(&folder), "--save", text(&model)], flags.as_slice()].concat();
+        [&["train", "kge", "--data", text(&folder), "--save", text(&model)], flags.as_slice()]
+            .concat();
     let mut child = adapm(&train).spawn().expect("the binary starts");
     let stderr = collect(child.stderr.take().expect("stderr is piped"));
     let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
@@ -235,8 +271,10 @@ fn what_was_not_evaluated_is_written_beside_what_is_there() {
     let stderr = stderr.text().expect("it ends");
     assert_eq!(finish(child).code, Some(130), "{stderr}");
     assert_eq!(fs::read(&model).expect("it is there"), b"a good model");
-    let beside =
-        names(&folder).into_iter().find(|name| name.starts_with("model.not-evaluated-")).expect("a file");
+    let beside = names(&folder)
+        .into_iter()
+        .find(|name| name.starts_with("model.not-evaluated-"))
+        .expect("a file");
     assert!(
         stderr.contains("model stays as it was: parameters of epoch ") && stderr.contains(&beside),
         "{stderr}"
@@ -254,8 +292,18 @@ fn a_pipe_or_stdin_cannot_be_the_data_of_several_processes() {
         let ran = run(&["launch", "--nodes", "2", "--", "train", "wv", "--data", data]);
         assert_refused(&ran, &[data, "(--data)", "several processes"]);
     }
-    let alone =
-        ["train", "wv", "--data", "/dev/stdin", "--node", "0", "--nodes", "2", "--rendezvous", "127.0.0.1:1"];
+    let alone = [
+        "train",
+        "wv",
+        "--data",
+        "/dev/stdin",
+        "--node",
+        "0",
+        "--nodes",
+        "2",
+        "--rendezvous",
+        "127.0.0.1:1",
+    ];
     assert_refused(&run(&alone), &["/dev/stdin", "(--data)", "several processes"]);
 }
 
@@ -287,7 +335,12 @@ fn one_signal_ends_a_run_that_waits_for_its_data() {
 /// Returns true if a process has begun to handle SIGUSR1.
 fn handles_usr1(pid: &str) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim().to_owned();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigCgt:"))
+        .unwrap_or("0")
+        .trim()
+        .to_owned();
     u64::from_str_radix(&mask, 16).unwrap_or(0) >> 9 & 1 == 1
 }
 
@@ -296,8 +349,9 @@ fn a_launch_that_is_asked_tells_where_its_processes_are() {
     let folder = folder("state");
     long_ring(&folder);
     let train = [&["train", "kge", "--data", text(&folder)], ENDLESS[0].1].concat();
-    let mut child =
-        adapm(&[&["launch", "--nodes", "2", "--"], train.as_slice()].concat()).spawn().expect("starts");
+    let mut child = adapm(&[&["launch", "--nodes", "2", "--"], train.as_slice()].concat())
+        .spawn()
+        .expect("starts");
     let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
     stdout.read_line(&mut String::new()).expect("the plan comes first");
     let mut stderr = BufReader::new(child.stderr.take().expect("stderr is piped"));

@@ -78,10 +78,15 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 
 /// Writes a graph of 42 training facts that trains in an instant: a ring of 24 entities, walked in both directions.
 pub(crate) fn ring(folder: &Path) {
-    let fact = |from: usize, relation: &str, to: usize| format!("e{}\t{relation}\te{}\n", from % 24, to % 24);
-    let next = |range: std::ops::Range<usize>| range.map(|at| fact(at, "next", at + 1)).collect::<String>();
-    let previous =
-        |range: std::ops::Range<usize>| range.map(|at| fact(at + 1, "previous", at)).collect::<String>();
+    let fact = |from: usize, relation: &str, to: usize| {
+        format!("e{}\t{relation}\te{}\n", from % 24, to % 24)
+    };
+    let next = |range: std::ops::Range<usize>| {
+        range.map(|at| fact(at, "next", at + 1)).collect::<String>()
+    };
+    let previous = |range: std::ops::Range<usize>| {
+        range.map(|at| fact(at + 1, "previous", at)).collect::<String>()
+    };
     write(folder, "train.txt", &(next(0..24) + &previous(0..18)));
     write(folder, "valid.txt", &previous(18..21));
     write(folder, "test.txt", &previous(21..24));
@@ -138,4 +143,5 @@ impl Collected {
 }
 
 /// The variables of whoever runs the tests that the binary sees: none that say where data is, who started a process or how screens look.
-const KEPT: [&str; 6] = ["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE", "RUST_BACKTRACE"];
+const KEPT: [&str; 6] =
+    ["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE", "RUST_BACKTRACE"];

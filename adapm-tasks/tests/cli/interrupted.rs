@@ -16,8 +16,10 @@ fn ctrl_c_prints_what_was_done_and_keeps_the_parameters() {
     let folder = folder("ctrl_c");
     ring(&folder);
     let model = folder.join("model.adapm");
-    let flags = ["--json", "--no-eval", "--dim", "8", "--epochs", "1000000", "--save", text(&model)];
-    let mut command = adapm(&[["train", "kge", "--data", text(&folder)].as_slice(), &flags].concat());
+    let flags =
+        ["--json", "--no-eval", "--dim", "8", "--epochs", "1000000", "--save", text(&model)];
+    let mut command =
+        adapm(&[["train", "kge", "--data", text(&folder)].as_slice(), &flags].concat());
     let mut child = command.spawn().expect("the binary starts");
     // Both streams are drained all the time: a full pipe would hold up the run.
     let stderr = collect(child.stderr.take().expect("stderr is piped"));
@@ -38,7 +40,8 @@ fn ctrl_c_prints_what_was_done_and_keeps_the_parameters() {
 
     assert_eq!(finish(child).code, Some(130), "{stderr}");
     assert!(stderr.contains("result on ") && !stderr.contains("error"), "{stderr}");
-    let last: Value = serde_json::from_str(&lines.iter().last().expect("a last line")).expect("an object");
+    let last: Value =
+        serde_json::from_str(&lines.iter().last().expect("a last line")).expect("an object");
     assert_eq!((&last["task"], &last["stopped"]), (&Value::from("kge"), &Value::from(true)));
     assert!(model.exists());
 }

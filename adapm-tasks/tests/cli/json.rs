@@ -13,7 +13,8 @@ const RUN: &str = "task version date settings recipe system transport data gener
     epochs epoch_seconds loss chosen_epoch stopped saved";
 const EVALUATION: &str =
     "task version date settings system transport data generated dim nodes workers seconds stopped";
-const RANKS: &str = "mrr mrr_optimistic mrr_pessimistic hits_at_1 hits_at_3 hits_at_10 baseline_mrr best_mrr";
+const RANKS: &str =
+    "mrr mrr_optimistic mrr_pessimistic hits_at_1 hits_at_3 hits_at_10 baseline_mrr best_mrr";
 const ERRORS: &str = "rmse mae predicted unseen means_rmse means_mae best_rmse";
 const ANSWERS: &str = "accuracy baseline_accuracy coverage accuracy_of_all semantic_accuracy \
     syntactic_accuracy questions similarity similarity_coverage best_accuracy";
@@ -43,8 +44,7 @@ fn objects_of_each_task_have_the_names_that_programs_read() {
         let words = ["train", task, "--json", "--dim", "4", "--epochs", "2", "--save", file];
         [&words, data].concat()
     };
-    let own =
-        "model held_back frequency_weight negatives negative_count chunk sampling learning_rate valid_mrr";
+    let own = "model held_back frequency_weight negatives negative_count chunk sampling learning_rate valid_mrr";
     let run = [RUN, own, RANKS];
     assert_names(&train("kge", &["--no-eval"], kge), &[run, [EPOCH, "triples valid_mrr", ""]]);
     let own = "order optimizer learning_rate l2 cells selection held_back valid_rmse gain";

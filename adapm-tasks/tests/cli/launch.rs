@@ -31,8 +31,15 @@ impl Scripted {
 
     fn start(&self, dead_after: &str) -> Child {
         let program = self.folder.join("node");
-        let flags =
-            ["launch", "--hosts", self.hosts, "--remote-program", text(&program), "--dead-after", dead_after];
+        let flags = [
+            "launch",
+            "--hosts",
+            self.hosts,
+            "--remote-program",
+            text(&program),
+            "--dead-after",
+            dead_after,
+        ];
         let mut command = adapm(&[flags.as_slice(), &["--", "train", "kge", "--json"]].concat());
         command
             .env("TMPDIR", &self.folder)
@@ -82,20 +89,27 @@ fn stdout_is_that_of_node_0_and_all_else_has_a_prefix() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"node\":0}\n"), "{ran:?}");
     let mut lines: Vec<&str> = ran.stderr.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["n0 | one", "n0 | two", "n1 | one", "n1 | two", "n1 | {\"node\":1}"], "{ran:?}");
+    assert_eq!(
+        lines,
+        ["n0 | one", "n0 | two", "n1 | one", "n1 | two", "n1 | {\"node\":1}"],
+        "{ran:?}"
+    );
 }
 
 #[test]
 fn lines_of_many_processes_are_never_mixed() {
-    let script =
-        "i=0; while [ $i -lt 200 ]; do echo \"$ADAPM_NODE begin $i 0123456789 end\" >&2; i=$((i + 1)); done";
+    let script = "i=0; while [ $i -lt 200 ]; do echo \"$ADAPM_NODE begin $i 0123456789 end\" >&2; i=$((i + 1)); done";
     let ran = Scripted::new("launch_lines", "a,b,c", script).run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let mut count = [0; 3];
     for line in ran.stderr.lines() {
         let (prefix, line) = line.split_once(" | ").expect("a prefix");
         let node: usize = prefix.strip_prefix('n').expect("a node").parse().expect("a number");
-        assert_eq!(line, format!("{node} begin {} 0123456789 end", count[node]), "in order and whole");
+        assert_eq!(
+            line,
+            format!("{node} begin {} 0123456789 end", count[node]),
+            "in order and whole"
+        );
         count[node] += 1;
     }
     assert_eq!(count, [200; 3]);
@@ -113,7 +127,10 @@ fn every_process_is_told_its_place_and_one_secret_that_is_new_each_time() {
     let secrets = scripted.read("secrets");
     let secrets: Vec<&str> = secrets.lines().collect();
     assert!(secrets.iter().all(|secret| secret.len() == 64), "{secrets:?}");
-    assert!(secrets[0] == secrets[1] && secrets[2] == secrets[3] && secrets[0] != secrets[2], "{secrets:?}");
+    assert!(
+        secrets[0] == secrets[1] && secrets[2] == secrets[3] && secrets[0] != secrets[2],
+        "{secrets:?}"
+    );
 }
 
 #[test]
@@ -142,10 +159,12 @@ fn those_that_lost_others_are_not_to_blame() {
 
 #[test]
 fn those_that_do_not_end_by_themselves_are_asked_and_then_ended() {
-    let script = "read secret; [ $ADAPM_NODE = 0 ] && exit 1; read word; echo \"got $word\" >&2; exit 75";
+    let script =
+        "read secret; [ $ADAPM_NODE = 0 ] && exit 1; read word; echo \"got $word\" >&2; exit 75";
     let ran = Scripted::new("launch_asked", "a,b", script).run();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let last = "error: node n0 ended with exit code 1, see its lines above; the others had to be ended";
+    let last =
+        "error: node n0 ended with exit code 1, see its lines above; the others had to be ended";
     assert_eq!(ran.stderr.lines().collect::<Vec<_>>(), ["n1 | got signal 15", last], "{ran:?}");
 
     let script = "[ $ADAPM_NODE = 0 ] && exit 1; trap '' TERM; while :; do read word; done";
@@ -206,11 +225,21 @@ fn processes_learn_that_their_launcher_is_gone() {
 
 #[test]
 fn a_command_that_cannot_run_on_several_processes_is_refused_at_once() {
-    let launch = |command: &[&str]| run(&[["launch", "--nodes", "2", "--"].as_slice(), command].concat());
-    assert_refused(&launch(&["demo"]), &["'demo' does not run on several processes", "train kge, eval kge"]);
-    assert_refused(&launch(&["launch", "--nodes", "2", "--", "demo"]), &["'launch' does not run on several"]);
+    let launch =
+        |command: &[&str]| run(&[["launch", "--nodes", "2", "--"].as_slice(), command].concat());
+    assert_refused(
+        &launch(&["demo"]),
+        &["'demo' does not run on several processes", "train kge, eval kge"],
+    );
+    assert_refused(
+        &launch(&["launch", "--nodes", "2", "--", "demo"]),
+        &["'launch' does not run on several"],
+    );
     assert_refused(&launch(&["adapm"]), &["train kge"]);
-    assert_refused(&launch(&["train", "kge", "--nodes", "4"]), &["--nodes is 4 after -- but 2 processes"]);
+    assert_refused(
+        &launch(&["train", "kge", "--nodes", "4"]),
+        &["--nodes is 4 after -- but 2 processes"],
+    );
     assert_refused(
         &launch(&["train", "kge", "--node", "1"]),
         &["--node and --rendezvous are the launcher's"],
@@ -221,8 +250,14 @@ fn a_command_that_cannot_run_on_several_processes_is_refused_at_once() {
     );
     assert_refused(&run(&["launch", "--nodes", "2"]), &["VERB"]);
     assert_refused(&run(&["launch", "--", "train", "kge"]), &["--nodes"]);
-    assert_refused(&run(&["launch", "--nodes", "0", "--", "train", "kge"]), &["--nodes", "at least 1"]);
-    assert_refused(&run(&["launch", "--nodes", "2", "--port", "5", "--", "train", "kge"]), &["--hosts"]);
+    assert_refused(
+        &run(&["launch", "--nodes", "0", "--", "train", "kge"]),
+        &["--nodes", "at least 1"],
+    );
+    assert_refused(
+        &run(&["launch", "--nodes", "2", "--port", "5", "--", "train", "kge"]),
+        &["--hosts"],
+    );
     assert_refused(
         &run(&["launch", "--nodes", "2", "--transport", "ipx", "--", "train", "kge"]),
         &["ipx", "tcp", "zmq"],
@@ -232,16 +267,23 @@ fn a_command_that_cannot_run_on_several_processes_is_refused_at_once() {
 #[test]
 fn hosts_that_are_none_and_programs_that_are_missing_are_refused() {
     let launch = |hosts: &str| run(&["launch", "--hosts", hosts, "--", "train", "kge"]);
-    assert_refused(&launch("a,-oProxyCommand=x"), &["'-oProxyCommand=x' in --hosts is no name of a host"]);
+    assert_refused(
+        &launch("a,-oProxyCommand=x"),
+        &["'-oProxyCommand=x' in --hosts is no name of a host"],
+    );
     assert_refused(&launch("a,,b"), &["'' in --hosts"]);
     assert_refused(
         &launch("localhost,b"),
         &["'localhost' in --hosts: give the name by which the other hosts reach"],
     );
     let mut command = adapm(&["launch", "--hosts", "a", "--", "train", "kge"]);
-    let ran = finish(command.env("ADAPM_SSH", "no-such-program -v").spawn().expect("the binary starts"));
+    let ran =
+        finish(command.env("ADAPM_SSH", "no-such-program -v").spawn().expect("the binary starts"));
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.starts_with("error: cannot start node n0 with no-such-program -v: "), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("error: cannot start node n0 with no-such-program -v: "),
+        "{ran:?}"
+    );
 }
 
 #[test]

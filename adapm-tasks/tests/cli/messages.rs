@@ -28,7 +28,11 @@ fn files_that_cannot_be_read() {
     let eval = |task: &str, model: &str| adapm(&["eval", task, "--load", model]);
     for task in ["kge", "mf", "wv"] {
         assert_says(&mut eval(task, &nosuch), 2, &missing);
-        assert_says(&mut adapm(&["export", task, "--load", &nosuch, "--output", &at("out")]), 2, &missing);
+        assert_says(
+            &mut adapm(&["export", task, "--load", &nosuch, "--output", &at("out")]),
+            2,
+            &missing,
+        );
     }
     assert_says(&mut eval("kge", here), 2, &format!("{here} (--load) is a directory; give a file"));
     assert_says(
@@ -44,9 +48,10 @@ fn files_that_cannot_be_read() {
         2,
         &format!("{triples} is no checkpoint of adapm; give a file written by --save"),
     );
-    for (name, fault) in
-        [("text", "is not a trace; give a file written by --trace-keys"), ("", "is a directory; give a file")]
-    {
+    for (name, fault) in [
+        ("text", "is not a trace; give a file written by --trace-keys"),
+        ("", "is a directory; give a file"),
+    ] {
         let path = if name.is_empty() { here.to_owned() } else { at(name) };
         assert_says(&mut adapm(&["trace", &path]), 2, &format!("{path} {fault}"));
     }
@@ -67,9 +72,17 @@ fn files_that_cannot_be_written() {
     let nosuch = folder.join("nosuch").join("model");
     let save = |path: &Path| adapm(&["train", "mf", "--save", text(path)]);
     let fault = "there is no such folder; give a file in a folder you may write";
-    assert_says(&mut save(&nosuch), 2, &format!("cannot write {} (--save): {fault}", text(&nosuch)));
+    assert_says(
+        &mut save(&nosuch),
+        2,
+        &format!("cannot write {} (--save): {fault}", text(&nosuch)),
+    );
     let fault = "it is a folder; give a file";
-    assert_says(&mut save(&folder), 2, &format!("cannot write {} (--save): {fault}", text(&folder)));
+    assert_says(
+        &mut save(&folder),
+        2,
+        &format!("cannot write {} (--save): {fault}", text(&folder)),
+    );
 }
 
 #[test]
@@ -86,7 +99,8 @@ fn a_stdout_that_is_full() {
 fn secrets_and_folders_of_a_cluster() {
     let folder = folder("messages_cluster");
     let nosuch = text(&folder.join("nosuch")).to_owned();
-    let join = ["--node", "0", "--nodes", "2", "--rendezvous", "127.0.0.1:9", "--token-file", &nosuch];
+    let join =
+        ["--node", "0", "--nodes", "2", "--rendezvous", "127.0.0.1:9", "--token-file", &nosuch];
     let fault = format!(
         "cannot read the secret in {nosuch} (--token-file): no such file; create it with: adapm token {nosuch}"
     );
@@ -109,7 +123,8 @@ fn secrets_and_folders_of_a_cluster() {
 #[test]
 fn a_launch_without_dashes() {
     let command = ["train", "kge", "--epochs", "1"];
-    let put = "put -- before the command: adapm launch --nodes 2 --transport tcp -- train kge --epochs 1";
+    let put =
+        "put -- before the command: adapm launch --nodes 2 --transport tcp -- train kge --epochs 1";
     let words = [["launch", "--nodes", "2", "--transport", "tcp"].as_slice(), &command].concat();
     assert_says(&mut adapm(&words), 2, put);
     let put = "put -- before the command: adapm launch --hosts a,b -- eval wv";
@@ -125,7 +140,8 @@ fn nodes_of_different_tasks() {
         let place = ["--node", number, "--nodes", "2", "--rendezvous", &meeting];
         adapm(&[["train", task, "--epochs", "1", "--no-eval"].as_slice(), &place].concat())
     };
-    let said = "error: node n1 runs train mf, the others train kge; start all nodes with the same task\n";
+    let said =
+        "error: node n1 runs train mf, the others train kge; start all nodes with the same task\n";
     for ran in together(vec![node("0", "kge"), node("1", "mf")]) {
         assert!(ran.code == Some(2) && ran.stderr.ends_with(said), "{ran:?}");
     }
@@ -141,13 +157,28 @@ fn training_that_diverges_names_what_the_data_calls_it() {
             &["entity e", "relation next", "relation previous"],
         ),
         (
-            &["train", "mf", "--rows", "20", "--columns", "20", "--cells", "90", "--optimizer", "sgd"],
+            &[
+                "train",
+                "mf",
+                "--rows",
+                "20",
+                "--columns",
+                "20",
+                "--cells",
+                "90",
+                "--optimizer",
+                "sgd",
+            ],
             &["row ", "column "],
         ),
-        (&["train", "wv", "--sentences", "100", "--dim", "8"], &["word ", "output vector of word "]),
+        (
+            &["train", "wv", "--sentences", "100", "--dim", "8"],
+            &["word ", "output vector of word "],
+        ),
     ];
     for (args, names) in cases {
-        let ran = run(&[args, &["--learning-rate", "1e30", "--no-eval", "--workers", "1"]].concat());
+        let ran =
+            run(&[args, &["--learning-rate", "1e30", "--no-eval", "--workers", "1"]].concat());
         let last = ran.stderr.lines().last().unwrap_or_default();
         let rest = last
             .strip_prefix("error: training diverged: the update of ")
@@ -155,8 +186,9 @@ fn training_that_diverges_names_what_the_data_calls_it() {
         assert!(names.iter().any(|name| rest.starts_with(name)) && ran.code == Some(1), "{ran:?}");
         // That of word vectors has fallen a little by then.
         let rate = rest.split_once(" is not a finite number with learning rate ");
-        let rate =
-            rate.and_then(|(_, rest)| rest.strip_suffix("; lower it")).and_then(|rate| rate.parse().ok());
+        let rate = rate
+            .and_then(|(_, rest)| rest.strip_suffix("; lower it"))
+            .and_then(|rate| rate.parse().ok());
         assert!(rate.is_some_and(|rate: f64| (1e29..=1e30).contains(&rate)), "{rest}");
     }
 }

@@ -39,13 +39,19 @@ fn a_secret_is_made_once_for_its_owner_alone_and_opens_a_cluster() {
     assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
     assert_refused(&run(&["token", text(&file)]), &["is there already", text(&file)]);
     assert_eq!(fs::read_to_string(&file).expect("it is there"), secret, "one that is in use stays");
-    assert_refused(&run(&["token", text(&folder.join("none/token"))]), &["none/token", "no such file"]);
+    assert_refused(
+        &run(&["token", text(&folder.join("none/token"))]),
+        &["none/token", "no such file"],
+    );
     assert_refused(&run(&["token"]), &["<FILE>"]);
 
     let node = |number: &str| {
         let meeting = format!("file:{}", text(&meeting));
         let place = ["--node", number, "--nodes", "2", "--rendezvous", &meeting];
-        adapm(&[["check-net", "--seconds", "0.05", "--token-file", text(&file)].as_slice(), &place].concat())
+        adapm(
+            &[["check-net", "--seconds", "0.05", "--token-file", text(&file)].as_slice(), &place]
+                .concat(),
+        )
     };
     let ran = together(vec![node("0"), node("1")]);
     assert!(ran.iter().all(|ran| ran.code == Some(0)), "{ran:?}");
@@ -67,7 +73,8 @@ fn nodes_with_different_secrets_say_so_on_both_sides() {
     let folder = folder("nodes_secrets");
     let meeting = format!("file:{}", text(&folder.join("rendezvous")));
     let node = |number: &str, secret: &str| {
-        let flags = ["--node", number, "--nodes", "2", "--rendezvous", &meeting, "--join-timeout", "2"];
+        let flags =
+            ["--node", number, "--nodes", "2", "--rendezvous", &meeting, "--join-timeout", "2"];
         let mut command = adapm(&[["check-net"].as_slice(), &flags].concat());
         command.env("ADAPM_TOKEN", format!("0123456789abcdef0123456789abcde{secret}"));
         command
@@ -79,7 +86,10 @@ fn nodes_with_different_secrets_say_so_on_both_sides() {
     }
     // Neither takes the other's word for it, as anybody on the way could end a run by one: both wait for one that knows the secret.
     assert_eq!([ran[0].code, ran[1].code], [Some(75), Some(75)], "{ran:?}");
-    holds(&ran[1].stderr, "node n0 was not reached so far: the tokens differ: give all nodes the same token");
+    holds(
+        &ran[1].stderr,
+        "node n0 was not reached so far: the tokens differ: give all nodes the same token",
+    );
     holds(&ran[1].stderr, "within 2 s: the tokens differ: give all nodes the same token");
 }
 
@@ -89,7 +99,11 @@ fn half_of_a_place_is_refused_with_the_name_of_the_variable() {
         ("ADAPM_NODE", "0", "ADAPM_NODE is given, but not how many nodes there are"),
         ("ADAPM_NODES", "2", "ADAPM_NODES is given, but not which node this is"),
         ("RANK", "0", "RANK is set but WORLD_SIZE is not"),
-        ("OMPI_COMM_WORLD_SIZE", "2", "OMPI_COMM_WORLD_SIZE is set but OMPI_COMM_WORLD_RANK is not"),
+        (
+            "OMPI_COMM_WORLD_SIZE",
+            "2",
+            "OMPI_COMM_WORLD_SIZE is set but OMPI_COMM_WORLD_RANK is not",
+        ),
         ("SLURM_STEP_ID", "0", "SLURM_STEP_ID is set but SLURM_PROCID is not"),
     ] {
         let ran = finish(adapm(&["train", "kge"]).env(name, value).spawn().expect("it starts"));
@@ -155,8 +169,10 @@ fn nodes_find_each_other_as_srun_starts_them() {
 #[test]
 fn nodes_find_each_other_as_torchrun_starts_them() {
     // A port that was free a moment ago: that of torchrun's own store is the one before it.
-    let port =
-        TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|free| free.local_addr())
+        .expect("a free port")
+        .port();
     let store = (port - 1).to_string();
     let torchrun = [
         ("RANK", "{}"),
@@ -176,8 +192,16 @@ fn nodes_find_each_other_as_torchrun_starts_them() {
 fn nodes_find_each_other_as_kubernetes_starts_them() {
     let folder = folder("nodes_kubernetes_meeting");
     let meeting = format!("file:{}", text(&folder.join("rendezvous")));
-    let pods = [("JOB_COMPLETION_INDEX", "{}"), ("ADAPM_NODES", "2"), ("ADAPM_RENDEZVOUS", meeting.as_str())];
-    as_launched_by("kubernetes", &pods, "Kubernetes: node from JOB_COMPLETION_INDEX, count from ADAPM_NODES");
+    let pods = [
+        ("JOB_COMPLETION_INDEX", "{}"),
+        ("ADAPM_NODES", "2"),
+        ("ADAPM_RENDEZVOUS", meeting.as_str()),
+    ];
+    as_launched_by(
+        "kubernetes",
+        &pods,
+        "Kubernetes: node from JOB_COMPLETION_INDEX, count from ADAPM_NODES",
+    );
 }
 
 #[test]

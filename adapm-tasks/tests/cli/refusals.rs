@@ -112,7 +112,11 @@ fn triples_that_cannot_be_read_are_named_with_place_and_remedy() {
             &[("train.txt", b"a\tr\tcaf\xe9\n")],
             "DIR/latin/train.txt:1:8: the byte E9 is not UTF-8; convert the file from its encoding, such as: iconv -f WINDOWS-1252 -t UTF-8 DIR/latin/train.txt > DIR/latin/train.utf8.txt",
         ),
-        ("empty", &[("train.txt", b"\n")], "no triple in DIR/empty/train.txt; give data with at least one"),
+        (
+            "empty",
+            &[("train.txt", b"\n")],
+            "no triple in DIR/empty/train.txt; give data with at least one",
+        ),
         (
             "two",
             &[("train.txt", b"a r b\n\na r\n")],

@@ -10,8 +10,18 @@ use crate::harness::{Ran, folder, ring, run, text};
 
 /// The arguments of a quick training of the data in `folder`, and more of them.
 fn train<'a>(folder: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
-    let quick =
-        ["train", "kge", "--data", text(folder), "--dim", "8", "--epochs", "3", "--negative-count", "8"];
+    let quick = [
+        "train",
+        "kge",
+        "--data",
+        text(folder),
+        "--dim",
+        "8",
+        "--epochs",
+        "3",
+        "--negative-count",
+        "8",
+    ];
     [quick.as_slice(), more].concat()
 }
 
@@ -59,7 +69,10 @@ fn json_holds_an_object_per_epoch_and_one_of_the_run() {
 
     assert_eq!(epochs.iter().map(|epoch| &epoch["epoch"]).collect::<Vec<_>>(), [1, 2, 3]);
     for epoch in epochs {
-        assert_numbers(epoch, &["seconds", "loss", "local_share", "bytes_sent", "relocations", "replicas"]);
+        assert_numbers(
+            epoch,
+            &["seconds", "loss", "local_share", "bytes_sent", "relocations", "replicas"],
+        );
         assert_eq!(epoch["triples"], 42);
     }
     assert!(epochs[0]["valid_mrr"].is_null() && epochs[1]["valid_mrr"].is_number(), "{ran:?}");
@@ -159,29 +172,46 @@ fn saved_parameters_give_the_ranks_of_training_on_any_number_of_nodes() {
 
     let evaluate = |nodes: &str| {
         let ranks = folder.join(format!("ranks{nodes}"));
-        let args = ["eval", "kge", "--load", text(&model), "--data", text(&folder), "--nodes", nodes];
+        let args =
+            ["eval", "kge", "--load", text(&model), "--data", text(&folder), "--nodes", nodes];
         let ran = succeeded(run(&[args.as_slice(), &["--json", "--ranks", text(&ranks)]].concat()));
         let object = objects(&ran).pop().expect("an object");
         (object["mrr"].clone(), fs::read_to_string(ranks).expect("ranks were written"))
     };
     let (mrr, ranks) = evaluate("1");
     assert_eq!(mrr, trained["mrr"]);
-    let numbers: Vec<u32> = ranks.lines().map(|line| line.parse().expect("a rank a line")).collect();
-    assert!(numbers.len() == 6 && numbers.iter().all(|rank| (1..=24).contains(rank)), "{numbers:?}");
+    let numbers: Vec<u32> =
+        ranks.lines().map(|line| line.parse().expect("a rank a line")).collect();
+    assert!(
+        numbers.len() == 6 && numbers.iter().all(|rank| (1..=24).contains(rank)),
+        "{numbers:?}"
+    );
     assert_eq!(evaluate("2"), (mrr, ranks));
 }
 
 #[test]
 fn the_demo_compares_three_systems_in_three_tasks() {
     let ran = succeeded(run(&["demo", "--epochs", "1", "--dim", "4", "--nodes", "2"]));
-    for words in ["generated", "adapm", "classic", "full", "training time", "local accesses", "best possible"]
+    for words in [
+        "generated",
+        "adapm",
+        "classic",
+        "full",
+        "training time",
+        "local accesses",
+        "best possible",
+    ] {
+        assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
+    }
+    for words in
+        ["test MRR", "test RMSE", "accuracy", "bytes sent", "relocations", "replicas", "staleness"]
     {
         assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
     }
-    for words in ["test MRR", "test RMSE", "accuracy", "bytes sent", "relocations", "replicas", "staleness"] {
-        assert!(ran.stdout.contains(words), "no {words:?} in {ran:?}");
-    }
-    assert!(ran.stdout.contains("was fastest") && ran.stdout.contains("adapm train kge --help"), "{ran:?}");
+    assert!(
+        ran.stdout.contains("was fastest") && ran.stdout.contains("adapm train kge --help"),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -189,7 +219,9 @@ fn help_and_version_go_to_stdout() {
     let help = succeeded(run(&["help"]));
     assert!(help.stdout.contains("demo") && help.stdout.contains("Examples:"), "{help:?}");
     let train = succeeded(run(&["train", "kge", "--help"]));
-    for flag in ["--data", "--nodes", "--system", "--localize-ahead", "--save", "--json", "[default: 128]"] {
+    for flag in
+        ["--data", "--nodes", "--system", "--localize-ahead", "--save", "--json", "[default: 128]"]
+    {
         assert!(train.stdout.contains(flag), "no {flag} in {train:?}");
     }
     assert!(succeeded(run(&["--version"])).stdout.starts_with("adapm "));

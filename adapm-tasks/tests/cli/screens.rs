@@ -14,7 +14,12 @@ use crate::together::launch;
 fn assert_fits(seen: &Seen, columns: usize) {
     assert_eq!(seen.code, Some(0), "{:#?}", seen.lines);
     assert!(!seen.lines.is_empty());
-    assert!(seen.too_long.is_empty(), "on {columns} columns: {:#?} in {:#?}", seen.too_long, seen.lines);
+    assert!(
+        seen.too_long.is_empty(),
+        "on {columns} columns: {:#?} in {:#?}",
+        seen.too_long,
+        seen.lines
+    );
     for line in &seen.lines {
         assert!(!line.contains('━') && !line.contains('─'), "a bar is left: {:#?}", seen.lines);
     }
@@ -60,12 +65,18 @@ fn trainings(folder: &Path) -> Vec<Vec<String>> {
 
 #[test]
 fn the_demo_fits_and_leaves_no_bar() {
-    for seen in shown(&folder("screens_demo"), &["demo", "--epochs", "1", "--dim", "4", "--nodes", "2"]) {
+    for seen in
+        shown(&folder("screens_demo"), &["demo", "--epochs", "1", "--dim", "4", "--nodes", "2"])
+    {
         let text = seen.lines.join("\n");
         for words in ["adapm demo", "test MRR", "best possible: 1.0000", "try next"] {
             assert!(text.contains(words), "no {words:?} in {text}");
         }
-        assert!(seen.raw.contains('━') || seen.raw.contains('─'), "no bar was shown: {:?}", seen.raw);
+        assert!(
+            seen.raw.contains('━') || seen.raw.contains('─'),
+            "no bar was shown: {:?}",
+            seen.raw
+        );
     }
 }
 
@@ -74,7 +85,8 @@ fn trainings_of_all_tasks_on_any_number_of_nodes_fit() {
     let folder = folder("screens_train");
     for training in trainings(&folder) {
         for nodes in ["1", "2", "4"] {
-            let words: Vec<&str> = training.iter().map(String::as_str).chain(["--nodes", nodes]).collect();
+            let words: Vec<&str> =
+                training.iter().map(String::as_str).chain(["--nodes", nodes]).collect();
             for seen in shown(&folder, &words) {
                 let text = seen.lines.join("\n");
                 let epochs = text.lines().filter(|line| line.starts_with("epoch ")).count();
@@ -82,11 +94,20 @@ fn trainings_of_all_tasks_on_any_number_of_nodes_fit() {
             }
         }
         let words: Vec<&str> = training.iter().map(String::as_str).collect();
-        for seen in shown(&folder, &launch(&["--nodes", "2"], &[&words[..], &["--workers", "1"]].concat())) {
+        for seen in
+            shown(&folder, &launch(&["--nodes", "2"], &[&words[..], &["--workers", "1"]].concat()))
+        {
             let text = seen.lines.join("\n");
-            assert!(text.contains("n0 | cluster   2 processes") && text.contains("\nepoch   2"), "{text}");
+            assert!(
+                text.contains("n0 | cluster   2 processes") && text.contains("\nepoch   2"),
+                "{text}"
+            );
             // Of node 0, whose stderr is a pipe.
-            assert!(seen.raw.contains('━') || seen.raw.contains('─'), "no bar was shown: {:?}", seen.raw);
+            assert!(
+                seen.raw.contains('━') || seen.raw.contains('─'),
+                "no bar was shown: {:?}",
+                seen.raw
+            );
             assert!(!seen.raw.contains('\u{1e}'), "{:?}", seen.raw);
         }
     }
@@ -97,7 +118,8 @@ fn evaluations_exports_and_traces_fit() {
     let folder = folder("screens_eval");
     for training in trainings(&folder) {
         let training = training.iter().map(String::as_str).collect::<Vec<_>>();
-        let traced = [training.as_slice(), &["--trace-keys", "trace", "--nodes", "2", "--no-eval"]].concat();
+        let traced =
+            [training.as_slice(), &["--trace-keys", "trace", "--nodes", "2", "--no-eval"]].concat();
         assert_eq!(run_at(&folder, &traced).code, Some(0));
         shown(&folder, &["trace", "trace"]);
         shown(&folder, &["trace", "trace", "--svg", "svg"]);
@@ -119,7 +141,8 @@ fn everything_else_fits() {
         shown(&folder, &["train", task, "--recipe"]);
     }
     let systems = "adapm,adapm-no-relocation,classic,static-mix";
-    let simulated = ["simulate", "--task", "mf", "--workers", "2", "--system", systems, "--compute", "100"];
+    let simulated =
+        ["simulate", "--task", "mf", "--workers", "2", "--system", systems, "--compute", "100"];
     shown(&folder, &[simulated.as_slice(), &["--nodes", "2,8"]].concat());
     shown(&folder, &["bench", "signals", "--quick"]);
     for nodes in ["2", "4"] {
@@ -130,7 +153,11 @@ fn everything_else_fits() {
 
 /// The words behind a heading of a help text, which are verbs or tasks.
 fn listed(help: &str, heading: &str) -> Vec<String> {
-    let lines = help.lines().skip_while(|line| *line != heading).skip(1).take_while(|line| !line.is_empty());
+    let lines = help
+        .lines()
+        .skip_while(|line| *line != heading)
+        .skip(1)
+        .take_while(|line| !line.is_empty());
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
@@ -150,7 +177,8 @@ fn every_help_fits() {
         seen += 1;
         // As it was written: an example that is broken is hard to read.
         let help = run(&[words.as_slice(), &["--help"]].concat()).stdout;
-        let examples = help.lines().skip_while(|line| !line.starts_with("Example")).collect::<Vec<_>>();
+        let examples =
+            help.lines().skip_while(|line| !line.starts_with("Example")).collect::<Vec<_>>();
         // Sentences below them are broken between words.
         let fits = |line: &&str| !line.starts_with("  ") || line.chars().count() <= 80;
         assert!(examples.iter().all(fits), "{examples:#?}");
@@ -169,8 +197,9 @@ fn where_nobody_looks_there_are_plain_lines() {
     let trainings = trainings(&folder);
     let kge: Vec<&str> = trainings[0].iter().map(String::as_str).collect();
     let demo = ["demo", "--epochs", "1", "--dim", "4", "--nodes", "2"];
-    let is_plain =
-        |text: &str| !text.contains(['\u{1b}', '\u{1e}']) && !text.replace("\r\n", "\n").contains('\r');
+    let is_plain = |text: &str| {
+        !text.contains(['\u{1b}', '\u{1e}']) && !text.replace("\r\n", "\n").contains('\r')
+    };
     for args in [kge.clone(), demo.to_vec(), launch(&["--nodes", "2"], &kge), vec!["--help"]] {
         let mut command = at(&folder, &args);
         // As wide as a terminal would be.
@@ -232,7 +261,18 @@ fn a_reader_that_leaves_is_no_failure() {
         bears_head(&["train", words[1], "--recipe"]);
     }
     bears_head(&["eval", "kge", "--data", ".", "--load", "kge", "--ranks", "/dev/stdout"]);
-    bears_head(&["eval", "mf", "--load", "mf", "--rows", "60", "--columns", "40", "--cells", "600"]);
+    bears_head(&[
+        "eval",
+        "mf",
+        "--load",
+        "mf",
+        "--rows",
+        "60",
+        "--columns",
+        "40",
+        "--cells",
+        "600",
+    ]);
     bears_head(&["simulate", "--task", "mf", "--workers", "2", "--nodes", "2", "--compute", "100"]);
     bears_head(&["demo", "--epochs", "1", "--dim", "4", "--nodes", "2"]);
     bears_head(&["bench", "signals", "--quick"]);

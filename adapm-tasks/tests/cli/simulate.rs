@@ -8,8 +8,17 @@ use crate::harness::{adapm, assert_refused, finish, folder, run, text};
 
 #[test]
 fn a_simulation_prints_a_row_per_run_and_what_the_paper_states() {
-    let ran =
-        run(&["simulate", "--task", "kge", "--system", "adapm,classic", "--nodes", "8", "--workers", "1"]);
+    let ran = run(&[
+        "simulate",
+        "--task",
+        "kge",
+        "--system",
+        "adapm,classic",
+        "--nodes",
+        "8",
+        "--workers",
+        "1",
+    ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for words in [
         "knowledge graph embeddings (kge)",
@@ -25,7 +34,18 @@ fn a_simulation_prints_a_row_per_run_and_what_the_paper_states() {
 
 #[test]
 fn programs_get_objects_and_the_same_ones_again() {
-    let args = ["simulate", "--task", "mf", "--nodes", "2", "--system", "adapm", "--workers", "2", "--json"];
+    let args = [
+        "simulate",
+        "--task",
+        "mf",
+        "--nodes",
+        "2",
+        "--system",
+        "adapm",
+        "--workers",
+        "2",
+        "--json",
+    ];
     let (first, second) = (run(&args), run(&args));
     assert_eq!((first.code, &first.stdout), (Some(0), &second.stdout), "{first:?}");
     let rows: Vec<Value> =
@@ -35,7 +55,11 @@ fn programs_get_objects_and_the_same_ones_again() {
         (&rows[0]["nodes"], &rows[1]["nodes"], &rows[1]["task"]),
         (&1.into(), &2.into(), &"mf".into())
     );
-    assert!(rows[1]["speed_up"].as_f64().is_some_and(|times| times > 1.0 && times <= 2.1), "{}", rows[1]);
+    assert!(
+        rows[1]["speed_up"].as_f64().is_some_and(|times| times > 1.0 && times <= 2.1),
+        "{}",
+        rows[1]
+    );
 }
 
 #[test]
@@ -57,7 +81,10 @@ fn a_picture_per_workload_is_written() {
     assert_eq!(run(&args).code, Some(0));
     for name in ["kge.svg", "mf.svg"] {
         let svg = fs::read_to_string(folder.join(name)).expect("the picture is there");
-        assert!(svg.starts_with("<svg") && svg.contains("raw speed-up") && svg.contains("adapm"), "{svg}");
+        assert!(
+            svg.starts_with("<svg") && svg.contains("raw speed-up") && svg.contains("adapm"),
+            "{svg}"
+        );
     }
 }
 
@@ -83,9 +110,15 @@ fn what_cannot_be_simulated_is_refused_in_one_line() {
         ("--round", "0"),
         ("--nodes", "18446744073709551617"),
     ] {
-        assert_refused(&run(&["simulate", flag, value]), &[flag, value.rsplit(',').next().unwrap_or(value)]);
+        assert_refused(
+            &run(&["simulate", flag, value]),
+            &[flag, value.rsplit(',').next().unwrap_or(value)],
+        );
     }
-    assert_refused(&run(&["simulate", "--task", "gnn", "--system", "static-mix"]), &["static-mix", "gnn"]);
+    assert_refused(
+        &run(&["simulate", "--task", "gnn", "--system", "static-mix"]),
+        &["static-mix", "gnn"],
+    );
     let folder = folder("simulated_nowhere");
     let file = folder.join("file");
     fs::write(&file, "").expect("a file can be written");
@@ -105,10 +138,21 @@ fn a_simulation_ends_when_nobody_reads_its_tables() {
 #[test]
 fn workers_that_compute_longer_take_longer() {
     let seconds = |compute: &str| {
-        let args =
-            ["simulate", "--task", "kge", "--system", "adapm", "--nodes", "2", "--workers", "2", "--json"];
+        let args = [
+            "simulate",
+            "--task",
+            "kge",
+            "--system",
+            "adapm",
+            "--nodes",
+            "2",
+            "--workers",
+            "2",
+            "--json",
+        ];
         let ran = run(&[&args[..], &["--compute", compute, "--round", "1000"]].concat());
-        let row: Value = serde_json::from_str(ran.stdout.lines().nth(1).expect("a row")).expect("JSON");
+        let row: Value =
+            serde_json::from_str(ran.stdout.lines().nth(1).expect("a row")).expect("JSON");
         let check = row["check_age_mean"].as_f64().expect("a time");
         assert!(check > 0.000_9, "rounds are a millisecond apart: {row}");
         row["epoch_seconds"].as_f64().expect("a time")

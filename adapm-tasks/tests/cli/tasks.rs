@@ -24,9 +24,12 @@ fn object(args: &[&str]) -> Value {
 
 /// Ratings of 12 users and 8 items, whose ids have gaps, and some to predict, one of them of an item that nobody rated.
 fn ratings(folder: &Path) {
-    let line = |(user, item): (u32, u32)| format!("{} {} {}\n", 10 * user, item + 3, 1 + (user + item) % 5);
+    let line = |(user, item): (u32, u32)| {
+        format!("{} {} {}\n", 10 * user, item + 3, 1 + (user + item) % 5)
+    };
     let cells = (0..12).flat_map(|user| (0..8).map(move |item| (user, item)));
-    let (train, test): (Vec<_>, Vec<_>) = cells.partition(|(user, item)| (user * 8 + item) % 6 != 5);
+    let (train, test): (Vec<_>, Vec<_>) =
+        cells.partition(|(user, item)| (user * 8 + item) % 6 != 5);
     write(folder, "train.txt", &train.into_iter().map(line).collect::<String>());
     let unseen = "10 999 3\n".to_owned();
     write(folder, "test.txt", &(test.into_iter().map(line).collect::<String>() + &unseen));
@@ -37,7 +40,8 @@ fn ratings_are_factorized_evaluated_and_exported() {
     let folder = folder("tasks_mf");
     ratings(&folder);
     let (model, lines) = (folder.join("model.adapm"), folder.join("factors.tsv"));
-    let train = ["train", "mf", "--data", text(&folder), "--dim", "4", "--epochs", "3", "--nodes", "2"];
+    let train =
+        ["train", "mf", "--data", text(&folder), "--dim", "4", "--epochs", "3", "--nodes", "2"];
     let more = ["--workers", "1", "--order", "dsgd", "--json", "--save", text(&model)];
     let ran = succeeded(&[train.as_slice(), &more].concat());
     let objects = objects(&ran);
@@ -60,12 +64,25 @@ fn ratings_are_factorized_evaluated_and_exported() {
     }
 
     let eval = |nodes| {
-        object(&["eval", "mf", "--load", text(&model), "--data", text(&folder), "--nodes", nodes, "--json"])
+        object(&[
+            "eval",
+            "mf",
+            "--load",
+            text(&model),
+            "--data",
+            text(&folder),
+            "--nodes",
+            nodes,
+            "--json",
+        ])
     };
     assert!(last["rmse"].is_number(), "{last}");
     let figures = |object: &Value| [&object["rmse"], &object["means_rmse"]].map(Value::as_f64);
     assert_eq!([figures(&eval("1")), figures(&eval("3"))], [figures(last), figures(last)]);
-    assert_eq!([&last["selection"], &last["held_back"]], [&Value::from("left out"), &Value::from(0)]);
+    assert_eq!(
+        [&last["selection"], &last["held_back"]],
+        [&Value::from("left out"), &Value::from(0)]
+    );
 
     succeeded(&["export", "mf", "--load", text(&model), "--output", text(&lines)]);
     let exported = fs::read_to_string(&lines).expect("it was written");
@@ -87,9 +104,14 @@ fn word_vectors_are_trained_asked_and_exported() {
     let folder = folder("tasks_wv");
     let [model, vectors, binary, words] =
         ["model.adapm", "vectors.txt", "vectors.bin", "words"].map(|name| folder.join(name));
-    write(&folder, "pairs", "country01 capital01 5\ncountry01 walk03 1\nnoun02 nouns02 4\nnothing here 2\n");
+    write(
+        &folder,
+        "pairs",
+        "country01 capital01 5\ncountry01 walk03 1\nnoun02 nouns02 4\nnothing here 2\n",
+    );
     let pairs = folder.join("pairs");
-    let train = ["train", "wv", "--sentences", "1500", "--min-count", "1", "--dim", "8", "--epochs", "2"];
+    let train =
+        ["train", "wv", "--sentences", "1500", "--min-count", "1", "--dim", "8", "--epochs", "2"];
     let files = ["--save", text(&model), "--output", text(&vectors), "--save-vocab", text(&words)];
     let more = ["--nodes", "2", "--workers", "1", "--similarity", text(&pairs), "--json"];
     let ran = succeeded(&[train.as_slice(), &files, &more].concat());
@@ -105,11 +127,22 @@ fn word_vectors_are_trained_asked_and_exported() {
     ] {
         assert!(last[field].is_number(), "{field} in {last}");
     }
-    assert_eq!([&last["questions"], &last["best_accuracy"]], [&Value::from(960), &Value::from(1.0)]);
-    assert_eq!((&last["generated"], &last["similarity_coverage"]), (&Value::from(true), &Value::from(0.75)));
-    for words in
-        ["generated sentences (seed 1)", "best possible", "gram1-plural", "coverage", "baseline", "Spearman"]
-    {
+    assert_eq!(
+        [&last["questions"], &last["best_accuracy"]],
+        [&Value::from(960), &Value::from(1.0)]
+    );
+    assert_eq!(
+        (&last["generated"], &last["similarity_coverage"]),
+        (&Value::from(true), &Value::from(0.75))
+    );
+    for words in [
+        "generated sentences (seed 1)",
+        "best possible",
+        "gram1-plural",
+        "coverage",
+        "baseline",
+        "Spearman",
+    ] {
         holds(&ran.stderr, words);
     }
 
@@ -117,7 +150,8 @@ fn word_vectors_are_trained_asked_and_exported() {
         let asked = ["--load", text(file), "--nodes", nodes, "--workers", "1", "--json"];
         object(&[["eval", "wv"].as_slice(), &asked].concat())
     };
-    let args = ["export", "wv", "--load", text(&model), "--output", text(&binary), "--format", "binary"];
+    let args =
+        ["export", "wv", "--load", text(&model), "--output", text(&binary), "--format", "binary"];
     succeeded(&args);
     let (saved, exported, read) = (eval(&model, "1"), eval(&binary, "3"), eval(&vectors, "2"));
     assert_eq!(
@@ -136,11 +170,14 @@ fn word_vectors_are_trained_asked_and_exported() {
 
 #[test]
 fn tables_of_generated_data_name_it_and_the_best_that_is_possible() {
-    let matrix = ["--rows", "60", "--columns", "40", "--cells", "400", "--test-cells", "50", "--dim", "4"];
+    let matrix =
+        ["--rows", "60", "--columns", "40", "--cells", "400", "--test-cells", "50", "--dim", "4"];
     let ran = succeeded(&[["train", "mf", "--epochs", "2"].as_slice(), &matrix].concat());
-    for words in
-        ["result on generated 60 x 40 matrix of rank 4, noise 0.2 (seed 1)", "best possible", "columnwise"]
-    {
+    for words in [
+        "result on generated 60 x 40 matrix of rank 4, noise 0.2 (seed 1)",
+        "best possible",
+        "columnwise",
+    ] {
         holds(&ran.stdout, words);
     }
     let ran = succeeded(&["train", "kge", "--epochs", "1", "--dim", "4", "--negative-count", "4"]);
@@ -160,8 +197,19 @@ fn each_node_may_be_a_process_and_keys_are_traced_by_name() {
     for words in ["row 50, in 6 of 80 ratings", "column 4, in 8 of 80 ratings"] {
         holds(&shown.stdout, words);
     }
-    let wv =
-        ["train", "wv", "--sentences", "200", "--min-count", "1", "--dim", "4", "--epochs", "1", "--json"];
+    let wv = [
+        "train",
+        "wv",
+        "--sentences",
+        "200",
+        "--min-count",
+        "1",
+        "--dim",
+        "4",
+        "--epochs",
+        "1",
+        "--json",
+    ];
     let ran = succeeded(&launch(&["--nodes", "2"], &[wv.as_slice(), &["--workers", "1"]].concat()));
     let last = objects(&ran).pop().expect("an object");
     assert!(last["nodes"] == 2 && last["accuracy"].is_number(), "{last}");
@@ -170,9 +218,13 @@ fn each_node_may_be_a_process_and_keys_are_traced_by_name() {
 #[test]
 fn recipes_are_listed_by_one_process() {
     let ran = succeeded(&["train", "kge", "--recipe"]);
-    for words in
-        ["UMLS", "--epochs 100 --n3 0.005 --reciprocal", "test MRR", "seeds 1, 2, 3", " cores of an "]
-    {
+    for words in [
+        "UMLS",
+        "--epochs 100 --n3 0.005 --reciprocal",
+        "test MRR",
+        "seeds 1, 2, 3",
+        " cores of an ",
+    ] {
         holds(&ran.stdout, words);
     }
 }

@@ -28,7 +28,8 @@ pub(crate) struct Seen {
 pub(crate) fn on_terminal(command: &mut Command, columns: u16) -> Seen {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&master).and_then(|()| unlockpt(&master)).expect("it is ours");
-    let name = ptsname(&master, Vec::new()).expect("it has a name").into_string().expect("in ASCII");
+    let name =
+        ptsname(&master, Vec::new()).expect("it has a name").into_string().expect("in ASCII");
     let open = || OpenOptions::new().read(true).write(true).open(&name).expect("it can be opened");
     let slave = open();
     tcsetwinsize(&slave, Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })
@@ -52,7 +53,8 @@ pub(crate) fn on_terminal(command: &mut Command, columns: u16) -> Seen {
     let mut screen = vt100::Parser::new(ROWS, NonZeroU16::new(columns).expect("is not 0"), 0);
     screen.process(&bytes);
     let screen = screen.screen();
-    let mut lines: Vec<String> = screen.rows(0, columns).map(|line| line.trim_end().to_owned()).collect();
+    let mut lines: Vec<String> =
+        screen.rows(0, columns).map(|line| line.trim_end().to_owned()).collect();
     let too_long = (0..).zip(&lines).filter(|(row, _)| screen.row_wrapped(*row));
     let too_long = too_long.map(|(_, line)| line.clone()).collect();
     while lines.pop_if(|line| line.is_empty()).is_some() {}

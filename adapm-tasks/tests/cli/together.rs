@@ -17,7 +17,8 @@ pub(crate) fn together(commands: Vec<Command>) -> Vec<Ran> {
     let children: Vec<Child> =
         commands.into_iter().map(|mut command| command.spawn().expect("it starts")).collect();
     // All at once: one that waits for another must not be waited for first.
-    let waits: Vec<_> = children.into_iter().map(|child| thread::spawn(move || finish(child))).collect();
+    let waits: Vec<_> =
+        children.into_iter().map(|child| thread::spawn(move || finish(child))).collect();
     waits.into_iter().map(|wait| wait.join().expect("it ends")).collect()
 }
 

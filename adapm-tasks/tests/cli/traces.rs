@@ -25,7 +25,8 @@ key k7 the <odd> & \"only\" one
 ";
 
 fn train<'a>(data: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let fixed = ["train", "kge", "--data", data, "--dim", "8", "--epochs", "2", "--negative-count", "4"];
+    let fixed =
+        ["train", "kge", "--data", data, "--dim", "8", "--epochs", "2", "--negative-count", "4"];
     [fixed.as_slice(), more].concat()
 }
 
@@ -35,7 +36,10 @@ fn a_traced_run_can_be_shown_and_drawn() {
     ring(&folder);
     let (file, picture) = (folder.join("run.trace"), folder.join("run.svg"));
     let keys = ["--trace-keys", text(&file), "--trace", "entity:e3,relation:next,key:0"];
-    let ran = run(&train(text(&folder), &[&["--nodes", "2", "--workers", "1"], keys.as_slice()].concat()));
+    let ran = run(&train(
+        text(&folder),
+        &[&["--nodes", "2", "--workers", "1"], keys.as_slice()].concat(),
+    ));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains(&format!(" events of 3 keys are in {}\n", text(&file))), "{ran:?}");
 
@@ -85,18 +89,25 @@ fn each_process_writes_its_part_and_trace_puts_them_together() {
     let folder = folder("traced_processes");
     ring(&folder);
     let file = folder.join("run.trace");
-    let command = train(text(&folder), &["--workers", "1", "--no-eval", "--trace-keys", text(&file)]);
+    let command =
+        train(text(&folder), &["--workers", "1", "--no-eval", "--trace-keys", text(&file)]);
     let ran = run(&[["launch", "--nodes", "2", "--"].as_slice(), &command].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let shown = run(&["trace", text(&file)]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    assert!(shown.stdout.starts_with("adapm on 2 nodes, ") && !shown.stdout.contains("missing"), "{shown:?}");
+    assert!(
+        shown.stdout.starts_with("adapm on 2 nodes, ") && !shown.stdout.contains("missing"),
+        "{shown:?}"
+    );
     let both = [folder.join("run.trace.n1"), folder.join("run.trace.n0")];
     assert_eq!(run(&["trace", text(&both[0]), text(&both[1])]).stdout, shown.stdout);
 
     let one = run(&["trace", text(&both[1])]);
     assert!(one.stdout.contains("its part is missing"), "{one:?}");
-    assert_refused(&run(&["trace", text(&both[1]), text(&both[1])]), &["two of the files are of n0"]);
+    assert_refused(
+        &run(&["trace", text(&both[1]), text(&both[1])]),
+        &["two of the files are of n0"],
+    );
     fs::remove_file(&both[0]).expect("it is ours");
     assert_refused(&run(&["trace", text(&file)]), &["no part of n1: copy ", "run.trace.n1"]);
 }
@@ -125,7 +136,10 @@ k7 the <odd> & \"only\" one
     let picture = folder.join("told.svg");
     assert_eq!(run(&["trace", text(&file), "--svg", text(&picture)]).code, Some(0));
     let svg = fs::read_to_string(picture).expect("the picture is there");
-    assert!(svg.contains("the &lt;odd&gt; &amp; ") && !svg.contains("<odd>"), "names are text: {svg}");
+    assert!(
+        svg.contains("the &lt;odd&gt; &amp; ") && !svg.contains("<odd>"),
+        "names are text: {svg}"
+    );
 }
 
 #[test]
@@ -136,22 +150,37 @@ fn what_is_no_trace_or_no_key_is_refused() {
         write(&folder, name, tale);
         run(&["trace", text(&folder.join(name))])
     };
-    assert_refused(&told("csv", "a,b\n"), &["csv is not a trace; give a file written by --trace-keys"]);
+    assert_refused(
+        &told("csv", "a,b\n"),
+        &["csv is not a trace; give a file written by --trace-keys"],
+    );
     let impossible = TOLD.replace("main-left n1", "replica-dropped");
-    assert_refused(&told("edited", &impossible), &["edited:9: cannot happen after what happened before"]);
+    assert_refused(
+        &told("edited", &impossible),
+        &["edited:9: cannot happen after what happened before"],
+    );
     assert_refused(&told("empty", ""), &["empty is not a trace"]);
-    assert_refused(&run(&["trace", text(&folder.join("none"))]), &["cannot read ", "none: no such file"]);
+    assert_refused(
+        &run(&["trace", text(&folder.join("none"))]),
+        &["cannot read ", "none: no such file"],
+    );
     assert_refused(&run(&["trace"]), &["<FILE>"]);
     write(&folder, "told.trace", TOLD);
     let file = folder.join("told.trace");
-    assert_refused(&run(&["trace", text(&file), "--from", "1"]), &["--from and --until", "ends at 0.060 s"]);
+    assert_refused(
+        &run(&["trace", text(&file), "--from", "1"]),
+        &["--from and --until", "ends at 0.060 s"],
+    );
     assert_refused(&run(&["trace", text(&file), "--from", "-1"]), &["--from", "-1"]);
     write(&folder, "wide.trace", &TOLD.replace("nodes 2", "nodes 65536"));
     let (wide, out) = (folder.join("wide.trace"), folder.join("wide.svg"));
     let drawn = run(&["trace", text(&wide), "--svg", text(&out)]);
     assert_refused(&drawn, &["65536 rows are too many for a picture, at most 10000"]);
     let nowhere = folder.join("no/such/folder.svg");
-    assert_refused(&run(&["trace", text(&file), "--svg", text(&nowhere)]), &["cannot write", "--svg"]);
+    assert_refused(
+        &run(&["trace", text(&file), "--svg", text(&nowhere)]),
+        &["cannot write", "--svg"],
+    );
 
     let refused = |more: &[&str], words: &[&str]| {
         let ran = run(&train(text(&folder), more));

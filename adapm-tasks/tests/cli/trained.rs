@@ -45,8 +45,9 @@ impl Going {
     /// Waits until an epoch is over.
     fn start(folder: &Path, nodes: &str, more: &[&str]) -> Self {
         let command = [quick(folder, "1000000").as_slice(), &["--no-eval"], more].concat();
-        let mut launcher =
-            adapm(&launch(&["--nodes", nodes, "--dead-after", "1"], &command)).spawn().expect("it starts");
+        let mut launcher = adapm(&launch(&["--nodes", nodes, "--dead-after", "1"], &command))
+            .spawn()
+            .expect("it starts");
         let mut stderr = BufReader::new(launcher.stderr.take().expect("stderr is piped"));
         let (mut head, mut line) = (String::new(), String::new());
         while head.matches(", process ").count().to_string() != nodes {
@@ -59,8 +60,9 @@ impl Going {
         }
         let stdout = collect(stdout);
         let pids = head.lines().filter_map(|line| line.split_once(", process "));
-        let pids = pids
-            .map(|(_, rest)| rest.split_whitespace().next().expect("a number").parse().expect("a number"));
+        let pids = pids.map(|(_, rest)| {
+            rest.split_whitespace().next().expect("a number").parse().expect("a number")
+        });
         let pids = pids.collect();
         Self { launcher, stdout, stderr, head, pids }
     }
@@ -84,7 +86,9 @@ fn signal(pid: i32, signal: &str) {
 
 #[test]
 fn launched_nodes_train_one_model_and_print_one_result() {
-    for (nodes, transport) in [("2", "tcp"), ("4", "tcp"), ("2", "unix"), ("2", "tokio"), ("2", "zmq")] {
+    for (nodes, transport) in
+        [("2", "tcp"), ("4", "tcp"), ("2", "unix"), ("2", "tokio"), ("2", "zmq")]
+    {
         let folder = folder(&format!("nodes_{nodes}_{transport}"));
         ring(&folder);
         let command = [quick(&folder, "2").as_slice(), &["--json"]].concat();
@@ -94,12 +98,20 @@ fn launched_nodes_train_one_model_and_print_one_result() {
         assert_eq!(objects.len(), 3, "{ran:?}");
         assert_eq!(objects[0]["triples"], 42, "{ran:?}");
         assert_eq!(objects[2]["nodes"].to_string(), nodes, "{ran:?}");
-        assert!(objects[2]["mrr"].is_number() && objects[2]["bytes_sent"].as_u64() > Some(0), "{ran:?}");
+        assert!(
+            objects[2]["mrr"].is_number() && objects[2]["bytes_sent"].as_u64() > Some(0),
+            "{ran:?}"
+        );
         holds(
             &ran.stderr,
-            &format!("n0 | cluster   {nodes} processes over {transport} (sealed), meeting at file:"),
+            &format!(
+                "n0 | cluster   {nodes} processes over {transport} (sealed), meeting at file:"
+            ),
         );
-        holds(&ran.stderr, "node from ADAPM_NODE, count from ADAPM_NODES, meeting from ADAPM_RENDEZVOUS");
+        holds(
+            &ran.stderr,
+            "node from ADAPM_NODE, count from ADAPM_NODES, meeting from ADAPM_RENDEZVOUS",
+        );
         holds(&ran.stderr, "n0 | epoch   2");
         for line in ran.stderr.lines() {
             assert!(line.starts_with('n') && line[2..].starts_with(" | "), "{line:?} in {ran:?}");
@@ -115,8 +127,17 @@ fn every_node_may_use_a_transport_of_its_own() {
     let meeting = format!("file:{}", text(&folder.join("rendezvous")));
     let node = |(number, transport): (usize, &str)| {
         let number = number.to_string();
-        let flags =
-            ["--node", &number, "--nodes", "4", "--rendezvous", &meeting, "--transport", transport, "--json"];
+        let flags = [
+            "--node",
+            &number,
+            "--nodes",
+            "4",
+            "--rendezvous",
+            &meeting,
+            "--transport",
+            transport,
+            "--json",
+        ];
         adapm(&[quick(&folder, "2").as_slice(), &flags].concat())
     };
     let ran = together(["tcp", "tokio", "zmq", "unix"].into_iter().enumerate().map(node).collect());
@@ -138,7 +159,16 @@ fn saved_parameters_of_processes_give_the_ranks_of_one_process() {
     holds(&ran.stdout, "2 processes x 1 worker");
     let ranks = |name: &str, prefix: &[&str]| {
         let file = folder.join(name);
-        let eval = ["eval", "kge", "--load", text(&model), "--data", text(&folder), "--ranks", text(&file)];
+        let eval = [
+            "eval",
+            "kge",
+            "--load",
+            text(&model),
+            "--data",
+            text(&folder),
+            "--ranks",
+            text(&file),
+        ];
         let ran = run(&[prefix, &eval].concat());
         assert_eq!(ran.code, Some(0), "{ran:?}");
         fs::read_to_string(file).expect("ranks were written")
@@ -176,8 +206,10 @@ fn no_process_outlives_its_launcher() {
     launcher.kill().expect("it is ours");
     for handle in &handles {
         let mut ends = [PollFd::new(handle, PollFlags::IN)];
-        let hang =
-            Timespec { tv_sec: i64::try_from(patience().as_secs()).expect("a few minutes"), tv_nsec: 0 };
+        let hang = Timespec {
+            tv_sec: i64::try_from(patience().as_secs()).expect("a few minutes"),
+            tv_nsec: 0,
+        };
         assert_eq!(poll(&mut ends, Some(&hang)), Ok(1), "a process lives on");
     }
     assert_eq!(finish(launcher).code, None);
@@ -185,7 +217,9 @@ fn no_process_outlives_its_launcher() {
 
 #[test]
 fn a_signal_to_the_launcher_or_to_a_node_stops_all_in_good_order() {
-    for (to_launcher, name, code) in [(true, "-INT", 130), (true, "-TERM", 143), (false, "-TERM", 143)] {
+    for (to_launcher, name, code) in
+        [(true, "-INT", 130), (true, "-TERM", 143), (false, "-TERM", 143)]
+    {
         let folder = folder("nodes_stopped");
         ring(&folder);
         let model = folder.join("model.adapm");
@@ -205,7 +239,8 @@ fn nodes_that_train_something_else_are_named() {
     ring(&folder);
     let meeting = format!("file:{}", text(&folder.join("rendezvous")));
     let node = |number: &str, more: &[&str]| {
-        let flags = ["--node", number, "--nodes", "2", "--rendezvous", &meeting, "--join-timeout", "5"];
+        let flags =
+            ["--node", number, "--nodes", "2", "--rendezvous", &meeting, "--join-timeout", "5"];
         adapm(&[quick(&folder, "1").as_slice(), &flags, more].concat())
     };
     let ran = together(vec![node("0", &[]), node("1", &["--learning-rate", "0.5"])]);

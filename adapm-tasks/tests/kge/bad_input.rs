@@ -22,7 +22,10 @@ fn impossible_configurations_are_refused() {
     let text = |change: fn(&mut TrainConfig)| refusal(change).to_string();
     assert_eq!(text(|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
     assert_eq!(text(|config| config.dim = 7), "dim 7: the model complex needs an even dimension");
-    assert_eq!(text(|config| config.chunk = Some(0)), "chunk 0: give a whole number from 1 to 65536");
+    assert_eq!(
+        text(|config| config.chunk = Some(0)),
+        "chunk 0: give a whole number from 1 to 65536"
+    );
     let refused = text(|config| config.learning_rate = f32::NAN);
     assert_eq!(refused, "learning_rate NaN: give a positive number");
     assert_eq!(text(|config| config.n3 = -1.0), "n3 -1: give 0 or a positive number");
@@ -33,11 +36,13 @@ fn a_value_that_the_manager_cannot_hold_and_an_empty_pool_are_refused() {
     let outcome = run(
         &graph(),
         &small(|config| {
-            (config.system, config.scheme) = (Some(System::Adapm), Some(Scheme::Pool { size: 0, reuse: 1 }));
+            (config.system, config.scheme) =
+                (Some(System::Adapm), Some(Scheme::Pool { size: 0, reuse: 1 }));
         }),
     );
     assert!(matches!(outcome, Err(TaskError::Build(_))), "{outcome:?}");
-    let outcome = run(&graph(), &small(|config| (config.model, config.dim) = (ModelKind::Rescal, 1025)));
+    let outcome =
+        run(&graph(), &small(|config| (config.model, config.dim) = (ModelKind::Rescal, 1025)));
     assert!(matches!(outcome, Err(TaskError::Build(_))), "{outcome:?}");
 }
 
@@ -53,7 +58,9 @@ fn training_that_diverges_stops_and_names_key_step_and_rate() {
                 Err(error @ TaskError::NotFinite { learning_rate: 1e30, .. }) => {
                     let text = error.to_string();
                     assert!(
-                        text.contains("the update of ") && text.contains("step") && !text.contains('\n'),
+                        text.contains("the update of ")
+                            && text.contains("step")
+                            && !text.contains('\n'),
                         "{text}"
                     );
                 }

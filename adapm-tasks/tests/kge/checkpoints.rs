@@ -46,7 +46,8 @@ fn initial_values_are_the_same_bytes_from_any_number_of_nodes() {
         [(1, None), (1, Some(System::Adapm)), (2, Some(System::Full)), (4, Some(System::Lapse))]
     {
         let config = small(|config| {
-            (config.nodes, config.system, config.epochs, config.evaluate) = (nodes, system, 0, false);
+            (config.nodes, config.system, config.epochs, config.evaluate) =
+                (nodes, system, 0, false);
         });
         let file = Scratch::new(&format!("initial-{nodes}"));
         trained(&graph, &config).save(&file.0).expect("saves");
@@ -59,7 +60,8 @@ fn initial_values_are_the_same_bytes_from_any_number_of_nodes() {
 fn ranks_are_the_same_on_any_number_of_nodes() {
     let graph = graph();
     for model in [ModelKind::Complex, ModelKind::Rescal] {
-        let config = small(|config| (config.model, config.epochs, config.reciprocal) = (model, 1, true));
+        let config =
+            small(|config| (config.model, config.epochs, config.reciprocal) = (model, 1, true));
         let report = run(&graph, &config).expect("trains");
         let checkpoint = report.checkpoint.expect("asked for");
         let file = Scratch::new(model.name());
@@ -70,8 +72,8 @@ fn ranks_are_the_same_on_any_number_of_nodes() {
         let ranks = |system, nodes| {
             let mut config = EvalConfig::default();
             (config.system, config.nodes, config.workers) = (system, nodes, Some(2));
-            let report =
-                evaluate(&graph, &loaded, &config, &NoProgress, &AtomicBool::new(false)).expect("ranks");
+            let report = evaluate(&graph, &loaded, &config, &NoProgress, &AtomicBool::new(false))
+                .expect("ranks");
             assert_eq!(report.ranks.len(), 2 * graph.test().len());
             (report.metrics, report.ranks)
         };
@@ -88,14 +90,16 @@ fn parameters_of_other_data_are_refused() {
     let config = small(|config| (config.epochs, config.evaluate) = (0, false));
     let checkpoint = trained(&graph(), &config);
     let other = Graph::families(1, 5);
-    let outcome = evaluate(&other, &checkpoint, &EvalConfig::default(), &NoProgress, &AtomicBool::new(false));
+    let outcome =
+        evaluate(&other, &checkpoint, &EvalConfig::default(), &NoProgress, &AtomicBool::new(false));
     assert!(matches!(outcome, Err(TaskError::Checkpoint(CheckpointError::OtherData { .. }))));
 }
 
 #[test]
 fn parameters_trained_on_other_facts_of_the_same_names_are_refused() {
     let file = Scratch::new("parts.tsv");
-    let facts: String = (0..200).map(|at| format!("e{}\tr{}\te{}\n", at % 20, at % 3, at * 7 % 20)).collect();
+    let facts: String =
+        (0..200).map(|at| format!("e{}\tr{}\te{}\n", at % 20, at % 3, at * 7 % 20)).collect();
     fs::write(&file.0, facts).expect("writes");
     let graph = |seed| {
         let mut options = GraphOptions::default();
@@ -109,12 +113,21 @@ fn parameters_trained_on_other_facts_of_the_same_names_are_refused() {
         let config = small(|config| (config.epochs, config.evaluate) = (1, holds_back));
         let checkpoint = trained(&graph, &config);
         let rank = |graph| {
-            evaluate(graph, &checkpoint, &EvalConfig::default(), &NoProgress, &AtomicBool::new(false))
+            evaluate(
+                graph,
+                &checkpoint,
+                &EvalConfig::default(),
+                &NoProgress,
+                &AtomicBool::new(false),
+            )
         };
         assert!(rank(&graph).is_ok());
         let error = rank(&other).expect_err("other facts");
         assert!(
-            matches!(error, TaskError::Checkpoint(CheckpointError::OtherTraining { of: "triples" })),
+            matches!(
+                error,
+                TaskError::Checkpoint(CheckpointError::OtherTraining { of: "triples" })
+            ),
             "{error}"
         );
         assert!(error.to_string().contains("--data-seed"), "{error}");
@@ -151,7 +164,8 @@ fn a_damaged_file_is_an_error_of_one_line() {
     for version in [1, 9] {
         let mut other = bytes.clone();
         other[8] = version;
-        let expected = CheckpointError::Version { path: file.0.clone(), found: version.into(), read: 2 };
+        let expected =
+            CheckpointError::Version { path: file.0.clone(), found: version.into(), read: 2 };
         assert_eq!(load(&other), Err(expected));
     }
     assert!(matches!(load(b"no checkpoint at all"), Err(CheckpointError::Foreign { .. })));

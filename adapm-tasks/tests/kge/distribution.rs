@@ -17,7 +17,8 @@ fn every_system_trains_on_three_nodes() {
                 config.epochs = 2;
                 config.chunk = Some(64);
             });
-            let report = run(&graph, &config).unwrap_or_else(|error| panic!("{system} {negatives}: {error}"));
+            let report = run(&graph, &config)
+                .unwrap_or_else(|error| panic!("{system} {negatives}: {error}"));
             let losses = [report.epochs[0].loss, report.epochs[1].loss];
             assert!(losses[1] < losses[0], "{system} {negatives}: {losses:?}");
             assert_eq!(report.epochs[1].examples, graph.train().len() as u64, "{system}");
@@ -59,7 +60,8 @@ fn the_usual_scheme_is_that_of_the_system() {
 #[test]
 fn a_static_partition_of_four_nodes_is_local_for_a_quarter() {
     let config = small(|config| {
-        (config.system, config.nodes, config.negatives) = (Some(System::Classic), 4, Negatives::Independent);
+        (config.system, config.nodes, config.negatives) =
+            (Some(System::Classic), 4, Negatives::Independent);
         (config.epochs, config.evaluate, config.negative_count) = (1, false, Some(20));
     });
     let stats = run(&graph(), &config).expect("trains").stats;
@@ -70,7 +72,8 @@ fn a_static_partition_of_four_nodes_is_local_for_a_quarter() {
 #[test]
 fn counts_are_of_training_alone_and_add_up_over_epochs() {
     let config = small(|config| {
-        (config.system, config.nodes, config.negatives) = (Some(System::Classic), 2, Negatives::Independent);
+        (config.system, config.nodes, config.negatives) =
+            (Some(System::Classic), 2, Negatives::Independent);
         (config.epochs, config.negative_count) = (2, Some(4));
     });
     let graph = graph();
@@ -78,7 +81,8 @@ fn counts_are_of_training_alone_and_add_up_over_epochs() {
     // Three keys and eight negatives a positive, pulled and pushed.
     let of_epoch = 2 * 11 * graph.train().len() as u64;
     for (epoch, number) in report.epochs.iter().zip(1..) {
-        let accesses = |stats: &adapm_tasks::kge::ManagerStats| stats.local + stats.waited + stats.remote;
+        let accesses =
+            |stats: &adapm_tasks::kge::ManagerStats| stats.local + stats.waited + stats.remote;
         assert_eq!(accesses(&epoch.epoch_stats), of_epoch);
         assert_eq!(accesses(&epoch.stats), number * of_epoch);
     }

@@ -95,13 +95,15 @@ fn what_is_missing_or_malformed_is_named() {
     let blank = Folder::new("blank", &[("train.txt", b"\n\n")]).load().expect_err("no triple");
     assert!(matches!(blank, DataError::Empty { .. }));
 
-    let malformed = Folder::new("malformed", &[("train.txt", b"a r b\n"), ("test.txt", b"a r b\n\na r\n")]);
+    let malformed =
+        Folder::new("malformed", &[("train.txt", b"a r b\n"), ("test.txt", b"a r b\n\na r\n")]);
     let error = malformed.load().expect_err("two fields");
     assert!(error.to_string().contains("test.txt:3:4: "), "{error}");
     let reason = Malformation::TooFewFields(2);
     let path = malformed.0.join("test.txt");
     assert_eq!(error, DataError::Malformed { path, line: 3, column: 4, reason });
-    let outside = Folder::new("outside", &[("train.del", b"0 0 9\n"), ("entity_ids.del", b"0\ta\n")]);
+    let outside =
+        Folder::new("outside", &[("train.del", b"0 0 9\n"), ("entity_ids.del", b"0\ta\n")]);
     let reason = Malformation::IdOutOfRange;
     let path = outside.0.join("train.del");
     assert_eq!(outside.load(), Err(DataError::Malformed { path, line: 1, column: 5, reason }));
@@ -119,8 +121,11 @@ fn facts(graph: &Graph, part: &[adapm_tasks::kge::Triple]) -> Vec<String> {
 
 #[test]
 fn tables_with_a_header_compressed_or_not_are_the_graph_of_plain_files() {
-    let plain: [(&str, &[u8]); 3] =
-        [("train.txt", b"a\tr\tb\nb\tr\tc\n"), ("valid.txt", b"a\tr\tc\n"), ("test.txt", b"c\tr\tb\n")];
+    let plain: [(&str, &[u8]); 3] = [
+        ("train.txt", b"a\tr\tb\nb\tr\tc\n"),
+        ("valid.txt", b"a\tr\tc\n"),
+        ("test.txt", b"c\tr\tb\n"),
+    ];
     let plain = Folder::new("plain", &plain).load().expect("well formed");
     let table = |text: &str| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -137,10 +142,15 @@ fn tables_with_a_header_compressed_or_not_are_the_graph_of_plain_files() {
         assert_eq!(facts(&graph, part(&graph)), facts(&plain, part(&plain)));
     }
     let files = self::files(&graph);
-    assert_eq!((files.header.as_deref(), files.trimmed), (Some("object subject predicate source"), 1));
+    assert_eq!(
+        (files.header.as_deref(), files.trimmed),
+        (Some("object subject predicate source"), 1)
+    );
     assert_eq!(files.unused, ["source"]);
-    let names =
-        files.files.clone().map(|path| path.expect("there are three").file_name().map(ToOwned::to_owned));
+    let names = files
+        .files
+        .clone()
+        .map(|path| path.expect("there are three").file_name().map(ToOwned::to_owned));
     assert_eq!(names, ["train.csv.gz", "dev.csv", "test.tsv.gz"].map(|name| Some(name.into())));
 }
 
@@ -176,7 +186,8 @@ fn the_other_order_of_columns_is_read_only_if_it_is_asked_for() {
 
 #[test]
 fn one_file_is_split_and_one_part_of_a_folder_is_refused() {
-    let text: String = (0..200).map(|i| format!("e{}\tr{}\te{}\n", i % 20, i % 2, i * 3 % 37)).collect();
+    let text: String =
+        (0..200).map(|i| format!("e{}\tr{}\te{}\n", i % 20, i % 2, i * 3 % 37)).collect();
     let folder = Folder::new("alone", &[("all.tsv", text.as_bytes()), ("train.txt", b"a r b\n")]);
     let graph = Graph::load(&folder.0.join("all.tsv")).expect("well formed");
     assert_eq!([graph.train(), graph.valid(), graph.test()].map(<[_]>::len), [160, 20, 20]);

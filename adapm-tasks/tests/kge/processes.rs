@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use adapm_core::NodeId;
 use adapm_tasks::System;
 use adapm_tasks::kge::{
-    ConfigError, Disagreement, EvalConfig, Graph, ModelKind, NoProgress, TaskError, TrainConfig, TrainReport,
-    evaluate, evaluate_in_group, train_in_group,
+    ConfigError, Disagreement, EvalConfig, Graph, ModelKind, NoProgress, TaskError, TrainConfig,
+    TrainReport, evaluate, evaluate_in_group, train_in_group,
 };
 use adapm_tasks::metric::RankMetrics;
 use adapm_tasks::run::{Epoch, Observer};
@@ -23,7 +23,12 @@ fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
 }
 
 /// Trains as each node of a group, and returns the reports by node.
-pub(crate) fn train_all(name: &str, nodes: usize, graph: &Graph, config: &TrainConfig) -> Vec<TrainReport> {
+pub(crate) fn train_all(
+    name: &str,
+    nodes: usize,
+    graph: &Graph,
+    config: &TrainConfig,
+) -> Vec<TrainReport> {
     as_each(name, nodes, |_, group| {
         train_in_group(graph, config, group, &NoProgress, &AtomicBool::new(false)).expect("trains")
     })
@@ -44,8 +49,9 @@ fn processes_train_as_well_as_one_and_report_the_same() {
         assert_eq!((report.test, report.stats), (reports[0].test, reports[0].stats));
         assert_eq!(report.chosen_epoch, reports[0].chosen_epoch);
         let told = |report: &TrainReport| {
-            let of =
-                |epoch: &Epoch<RankMetrics>| (epoch.loss, epoch.valid, epoch.examples, epoch.epoch_stats);
+            let of = |epoch: &Epoch<RankMetrics>| {
+                (epoch.loss, epoch.valid, epoch.examples, epoch.epoch_stats)
+            };
             report.epochs.iter().map(of).collect::<Vec<_>>()
         };
         assert_eq!(told(report), told(&reports[0]));
@@ -60,7 +66,8 @@ fn processes_train_as_well_as_one_and_report_the_same() {
     // What node 0 has brought together is what all have ranked.
     let checkpoint = reports[0].checkpoint.as_ref().expect("on node 0");
     assert!(reports[1..].iter().all(|report| report.checkpoint.is_none()));
-    let ranked = evaluate(&graph, checkpoint, &EvalConfig::default(), &NoProgress, &AtomicBool::new(false));
+    let ranked =
+        evaluate(&graph, checkpoint, &EvalConfig::default(), &NoProgress, &AtomicBool::new(false));
     assert_eq!(Some(ranked.expect("ranks").metrics), reports[0].test);
 }
 
@@ -84,7 +91,8 @@ fn every_system_trains_in_processes() {
 fn ranks_are_the_same_in_any_number_of_processes() {
     let graph = graph();
     for model in [ModelKind::Complex, ModelKind::Rescal] {
-        let config = small(|config| (config.model, config.epochs, config.reciprocal) = (model, 1, true));
+        let config =
+            small(|config| (config.model, config.epochs, config.reciprocal) = (model, 1, true));
         let checkpoint = run(&graph, &config).expect("trains").checkpoint.expect("asked for");
         let stop = AtomicBool::new(false);
         let mut config = EvalConfig::default();
@@ -93,7 +101,8 @@ fn ranks_are_the_same_in_any_number_of_processes() {
         for nodes in [1, 2, 4] {
             (config.system, config.workers) = (Some(System::Adapm), Some(2));
             let reports = as_each(&format!("ranks-{model}-{nodes}"), nodes, |_, group| {
-                evaluate_in_group(&graph, &checkpoint, &config, group, &NoProgress, &stop).expect("ranks")
+                evaluate_in_group(&graph, &checkpoint, &config, group, &NoProgress, &stop)
+                    .expect("ranks")
             });
             for report in reports {
                 assert_eq!((report.nodes, &report.ranks), (nodes, &expected.ranks));
@@ -138,7 +147,8 @@ fn refused(
 ) -> Vec<TaskError> {
     as_each(name, 3, |node, group| {
         let stop = AtomicBool::new(false);
-        train_in_group(&graph(node), &config(node), group, &NoProgress, &stop).expect_err("they differ")
+        train_in_group(&graph(node), &config(node), group, &NoProgress, &stop)
+            .expect_err("they differ")
     })
 }
 
@@ -149,7 +159,9 @@ fn the_node_with_other_data_or_choices_is_named_by_all() {
         let text = error.to_string();
         assert!(text.starts_with("node n2 has other data: ") && !text.contains('\n'), "{text}");
         let what = Disagreement::Data { there: String::new(), elsewhere: String::new() };
-        let TaskError::Disagreement { node: NodeId(2), what: other } = error else { panic!("{text}") };
+        let TaskError::Disagreement { node: NodeId(2), what: other } = error else {
+            panic!("{text}")
+        };
         assert_eq!(std::mem::discriminant(&other), std::mem::discriminant(&what));
     }
     let choices = |node| config(|config| config.seed = if node == 1 { 7 } else { 1 });
@@ -162,7 +174,8 @@ fn the_node_with_other_data_or_choices_is_named_by_all() {
 fn a_node_that_cannot_start_is_named_by_the_others() {
     let dims = |node| config(|config| config.dim = if node == 1 { 7 } else { 16 });
     let own = "dim 7: the model complex needs an even dimension".to_owned();
-    let texts = refused("dim", |_| Graph::families(1, 3), dims).into_iter().map(|error| error.to_string());
+    let texts =
+        refused("dim", |_| Graph::families(1, 3), dims).into_iter().map(|error| error.to_string());
     let elsewhere = format!("node n1 failed: {own}");
     assert!(texts.eq([elsewhere.clone(), own, elsewhere]));
     for error in refused("plain", |_| Graph::families(1, 3), |_| small(|_| {})) {
@@ -172,7 +185,8 @@ fn a_node_that_cannot_start_is_named_by_the_others() {
 
 #[test]
 fn training_that_diverges_ends_all_with_the_same_reason() {
-    let config = |_| config(|config| (config.learning_rate, config.negative_count) = (1e30, Some(8)));
+    let config =
+        |_| config(|config| (config.learning_rate, config.negative_count) = (1e30, Some(8)));
     let errors = refused("diverges", |_| Graph::families(1, 3), config);
     assert!(errors.iter().all(|error| matches!(error, TaskError::NotFinite { .. })), "{errors:?}");
     assert!(errors.iter().all(|error| error.to_string() == errors[0].to_string()), "{errors:?}");

@@ -22,7 +22,10 @@ fn folder(name: &str) -> Option<PathBuf> {
 fn fb15k_237_has_its_known_sizes() {
     let Some(folder) = folder("FB15k-237") else { return };
     let graph = Graph::load(&folder).expect("well formed");
-    assert_eq!((graph.train().len(), graph.valid().len(), graph.test().len()), (272_115, 17_535, 20_466));
+    assert_eq!(
+        (graph.train().len(), graph.valid().len(), graph.test().len()),
+        (272_115, 17_535, 20_466)
+    );
     assert_eq!((graph.entities().len(), graph.relations().len()), (14_541, 237));
     assert_eq!(graph.counts().unknown_test, 28);
 }

@@ -38,9 +38,13 @@ fn a_stopped_run_keeps_its_epochs_and_best_parameters() {
             (config.system, config.nodes, config.workers) = (system, nodes, Some(workers));
             config.epochs = 1000;
         });
-        let report = train(&graph(), &config, &StopAfter { epoch: 2, stop: &stop }, &stop).expect("stops");
+        let report =
+            train(&graph(), &config, &StopAfter { epoch: 2, stop: &stop }, &stop).expect("stops");
         assert!(report.stopped && report.test.is_none());
-        assert_eq!((report.epochs.len(), report.checkpoint.expect("asked for").dim()), (2, config.dim));
+        assert_eq!(
+            (report.epochs.len(), report.checkpoint.expect("asked for").dim()),
+            (2, config.dim)
+        );
         assert!((1..=2).contains(&report.chosen_epoch));
     }
 }
@@ -48,7 +52,8 @@ fn a_stopped_run_keeps_its_epochs_and_best_parameters() {
 #[test]
 fn a_run_stopped_before_it_starts_has_no_epochs() {
     let stop = AtomicBool::new(true);
-    let report = train(&graph(), &small(|config| config.system = Some(System::Adapm)), &NoProgress, &stop);
+    let report =
+        train(&graph(), &small(|config| config.system = Some(System::Adapm)), &NoProgress, &stop);
     let report = report.expect("stops");
     assert!(report.stopped && report.epochs.is_empty());
     assert_eq!((report.chosen_epoch, report.test), (0, None));

@@ -8,8 +8,8 @@ use crate::{STEADY_DIM, graph, run, small};
 #[test]
 fn loss_falls_and_the_planted_structure_is_found() {
     let graph = graph();
-    let report =
-        run(&graph, &small(|config| (config.dim, config.epochs) = (STEADY_DIM, 15))).expect("trains");
+    let report = run(&graph, &small(|config| (config.dim, config.epochs) = (STEADY_DIM, 15)))
+        .expect("trains");
     let losses: Vec<f64> = report.epochs.iter().map(|epoch| epoch.loss).collect();
     assert!(losses[14] < losses[2] && losses[2] < losses[0], "{losses:?}");
     let mrr = report.test.expect("evaluated").mrr;
@@ -28,11 +28,13 @@ fn mrr_of(epoch: &adapm_tasks::run::Epoch<adapm_tasks::metric::RankMetrics>) -> 
 fn plain_arrays_give_the_same_run_twice() {
     let graph = graph();
     let config = small(|config| config.epochs = 2);
-    let (first, second) = (run(&graph, &config).expect("trains"), run(&graph, &config).expect("trains"));
+    let (first, second) =
+        (run(&graph, &config).expect("trains"), run(&graph, &config).expect("trains"));
     assert!(first.checkpoint.is_some());
     assert_eq!(first.checkpoint, second.checkpoint);
     assert_eq!(first.test, second.test);
-    let other = run(&graph, &small(|config| (config.epochs, config.seed) = (2, 2))).expect("trains");
+    let other =
+        run(&graph, &small(|config| (config.epochs, config.seed) = (2, 2))).expect("trains");
     assert_ne!(first.checkpoint, other.checkpoint);
 }
 
@@ -42,14 +44,19 @@ fn one_worker_of_a_manager_gives_the_same_run_twice() {
     for negatives in [Negatives::Shared, Negatives::Independent] {
         let train = |seed| {
             let config = small(|config| {
-                (config.system, config.negatives, config.seed) = (Some(System::Adapm), negatives, seed);
+                (config.system, config.negatives, config.seed) =
+                    (Some(System::Adapm), negatives, seed);
                 (config.chunk, config.negative_count, config.epochs) = (None, Some(16), 2);
             });
             run(&graph, &config).expect("trains")
         };
         let (first, second) = (train(1), train(1));
         assert!(first.checkpoint.is_some());
-        assert_eq!((&first.checkpoint, first.test), (&second.checkpoint, second.test), "{negatives}");
+        assert_eq!(
+            (&first.checkpoint, first.test),
+            (&second.checkpoint, second.test),
+            "{negatives}"
+        );
         assert_eq!(first.epochs[1].loss.to_bits(), second.epochs[1].loss.to_bits(), "{negatives}");
         assert_ne!(first.checkpoint, train(2).checkpoint, "{negatives}");
     }

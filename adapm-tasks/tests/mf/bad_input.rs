@@ -8,15 +8,19 @@ use crate::{ratings, run, small};
 #[test]
 fn choices_that_make_no_sense_are_named() {
     let ratings = ratings();
-    let refused = |change: &dyn Fn(&mut TrainConfig)| match run(&ratings, &small(|config| change(config))) {
-        Err(TaskError::Config(error)) => error,
-        other => panic!("{other:?}"),
-    };
+    let refused =
+        |change: &dyn Fn(&mut TrainConfig)| match run(&ratings, &small(|config| change(config))) {
+            Err(TaskError::Config(error)) => error,
+            other => panic!("{other:?}"),
+        };
     assert_eq!(refused(&|config| config.nodes = 0), ConfigError::NoNodes);
     assert_eq!(refused(&|config| config.workers = Some(0)), ConfigError::NoWorkers);
     let text = |change: &dyn Fn(&mut TrainConfig)| refused(change).to_string();
     assert_eq!(text(&|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
-    assert_eq!(text(&|config| config.dim = 1 << 17), "dim 131072: give a whole number from 1 to 65536");
+    assert_eq!(
+        text(&|config| config.dim = 1 << 17),
+        "dim 131072: give a whole number from 1 to 65536"
+    );
     for rate in [0.0, -1.0, f32::NAN, f32::INFINITY] {
         let expected = format!("learning_rate {rate}: give a positive number");
         assert_eq!(text(&|config| config.learning_rate = Some(rate)), expected);

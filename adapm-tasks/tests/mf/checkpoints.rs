@@ -4,7 +4,9 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
-use adapm_tasks::mf::{Checkpoint, EvalConfig, NoProgress, PlantedConfig, RatingMetrics, Ratings, evaluate};
+use adapm_tasks::mf::{
+    Checkpoint, EvalConfig, NoProgress, PlantedConfig, RatingMetrics, Ratings, evaluate,
+};
 use adapm_tasks::run::{CheckpointError, TaskError};
 
 use crate::{ratings, run, small};
@@ -30,8 +32,9 @@ fn the_same_factors_give_the_same_figures_on_any_number_of_nodes() {
     for (system, nodes) in
         [(None, 1), (Some(System::Adapm), 1), (Some(System::Adapm), 2), (Some(System::Classic), 4)]
     {
-        let metrics =
-            predict(&ratings, &checkpoint, |config| (config.system, config.nodes) = (system, nodes));
+        let metrics = predict(&ratings, &checkpoint, |config| {
+            (config.system, config.nodes) = (system, nodes)
+        });
         assert_eq!(metrics.expect("predicts"), expected, "{system:?} {nodes}");
     }
 }
@@ -39,8 +42,8 @@ fn the_same_factors_give_the_same_figures_on_any_number_of_nodes() {
 #[test]
 fn a_file_is_read_as_it_was_written_and_refused_with_other_ratings() {
     let ratings = ratings();
-    let report =
-        run(&ratings, &small(|config| (config.nodes, config.epochs) = (2, Some(1)))).expect("trains");
+    let report = run(&ratings, &small(|config| (config.nodes, config.epochs) = (2, Some(1))))
+        .expect("trains");
     let checkpoint = report.checkpoint.expect("asked for");
     let path = std::env::temp_dir().join(format!("adapm-mf-{}.ckpt", std::process::id()));
     checkpoint.save(&path).expect("writes");
@@ -53,8 +56,14 @@ fn a_file_is_read_as_it_was_written_and_refused_with_other_ratings() {
     (config.rows, config.columns, config.cells) = (201, 100, 5_000);
     let other = Ratings::planted(config).expect("there is such a matrix");
     let error = predict(&other, &checkpoint, |_| {}).expect_err("other rows");
-    assert!(matches!(error, TaskError::Checkpoint(CheckpointError::OtherRatings { .. })), "{error}");
-    assert!(error.to_string().contains("(200 rows, 100 columns) than the ratings (201, 100)"), "{error}");
+    assert!(
+        matches!(error, TaskError::Checkpoint(CheckpointError::OtherRatings { .. })),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("(200 rows, 100 columns) than the ratings (201, 100)"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -66,7 +75,8 @@ fn factors_of_another_generated_matrix_of_that_size_are_refused() {
         Ratings::planted(config).expect("there is such a matrix")
     };
     let ratings = generated(&|config| config.seed = 2);
-    let checkpoint = run(&ratings, &small(|config| config.epochs = Some(1))).expect("trains").checkpoint;
+    let checkpoint =
+        run(&ratings, &small(|config| config.epochs = Some(1))).expect("trains").checkpoint;
     let checkpoint = checkpoint.expect("asked for");
     assert!(predict(&ratings, &checkpoint, |_| {}).is_ok());
     let more = generated(&|config| (config.seed, config.test_cells) = (2, 2_000));
@@ -74,7 +84,10 @@ fn factors_of_another_generated_matrix_of_that_size_are_refused() {
     for other in [generated(&|_| {}), generated(&|config| (config.seed, config.noise) = (2, 0.3))] {
         let error = predict(&other, &checkpoint, |_| {}).expect_err("another matrix");
         assert!(
-            matches!(error, TaskError::Checkpoint(CheckpointError::OtherTraining { of: "ratings" })),
+            matches!(
+                error,
+                TaskError::Checkpoint(CheckpointError::OtherTraining { of: "ratings" })
+            ),
             "{error}"
         );
         assert!(error.to_string().contains("--data-seed"), "{error}");

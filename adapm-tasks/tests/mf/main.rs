@@ -42,7 +42,8 @@ fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
 /// size, a good one for one node, one run in 60 on four nodes ended at 1.3, under full replication, too.
 fn steady(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     small(|config| {
-        (config.optimizer, config.learning_rate, config.epochs) = (Optimizer::Sgd, Some(0.01), Some(60));
+        (config.optimizer, config.learning_rate, config.epochs) =
+            (Optimizer::Sgd, Some(0.01), Some(60));
         (config.penalty, config.l2) = (Penalty::Vector, Some(0.2));
         change(config);
     })

@@ -19,7 +19,8 @@ fn processes_train_as_well_as_one_and_report_the_same() {
     for (name, order) in [("columns", Order::Columnwise), ("blocks", Order::Dsgd)] {
         let config = steady(|config| config.order = Some(order));
         let reports: Vec<TrainReport> = as_each(name, 2, |_, group| {
-            train_in_group(&ratings, &config, group, &NoProgress, &AtomicBool::new(false)).expect("trains")
+            train_in_group(&ratings, &config, group, &NoProgress, &AtomicBool::new(false))
+                .expect("trains")
         });
         assert!(rmse(&reports[0]) < 1.05 * alone, "{order}: {} {alone}", rmse(&reports[0]));
         for report in &reports {
@@ -51,7 +52,8 @@ fn a_node_with_other_choices_is_named_by_all() {
         train_in_group(&ratings, &config, group, &NoProgress, &stop).expect_err("they differ")
     });
     for error in errors {
-        let TaskError::Disagreement { node, what: Disagreement::Setting { name, .. } } = error else {
+        let TaskError::Disagreement { node, what: Disagreement::Setting { name, .. } } = error
+        else {
             panic!("{error}");
         };
         assert_eq!((node, name.as_str()), (NodeId(1), "l2"));
@@ -76,7 +78,8 @@ impl Observer<RatingMetrics> for StopAt<'_> {
 fn a_stop_in_cross_fitting_ends_all_processes_without_an_epoch() {
     let (ratings, _) = shapes::ratings("small", "stopped");
     for l2 in [None, Some(0.1)] {
-        let config = small(|config| (config.epochs, config.holds_back, config.l2) = (Some(4), true, l2));
+        let config =
+            small(|config| (config.epochs, config.holds_back, config.l2) = (Some(4), true, l2));
         assert!(matches!(Selection::planned(&ratings, &config), Selection::CrossFitted { .. }));
         // Node 0 is not stopped, or later than node 1.
         for epochs in [[u64::MAX, 2], [3, 2]] {
@@ -102,7 +105,9 @@ fn training_that_diverges_in_one_process_ends_all_with_the_same_error() {
     });
     let errors = as_each("diverges", 2, |_, group| {
         let stop = AtomicBool::new(false);
-        train_in_group(&ratings, &config, group, &NoProgress, &stop).expect_err("diverges").to_string()
+        train_in_group(&ratings, &config, group, &NoProgress, &stop)
+            .expect_err("diverges")
+            .to_string()
     });
     assert!(errors[0].starts_with("training diverged") && errors[0] == errors[1], "{errors:?}");
 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use adapm_tasks::System;
-use adapm_tasks::mf::{Checkpoint, EvalConfig, Ratings, Selection, TrainConfig, TrainReport, evaluate};
+use adapm_tasks::mf::{
+    Checkpoint, EvalConfig, Ratings, Selection, TrainConfig, TrainReport, evaluate,
+};
 
 use crate::shapes_support::{NAMES, Shape};
 use crate::{rmse, run};
@@ -11,7 +13,8 @@ use crate::{rmse, run};
 /// The ratings of a shape, read as a user's are.
 pub(crate) fn ratings(name: &str, test: &str) -> (Ratings, Shape) {
     let shape = Shape::new(name);
-    let folder: PathBuf = std::env::temp_dir().join(format!("adapm-mf-{test}-{name}-{}", std::process::id()));
+    let folder: PathBuf =
+        std::env::temp_dir().join(format!("adapm-mf-{test}-{name}-{}", std::process::id()));
     shape.write(&folder).expect("writes");
     let ratings = Ratings::load(&folder);
     std::fs::remove_dir_all(&folder).expect("is there");
@@ -63,8 +66,9 @@ fn factors_are_used_where_they_help_and_only_there() {
 fn what_is_selected_on_depends_on_the_data_and_on_choices() {
     let (ratings, _) = ratings("noise", "selection");
     assert_eq!(ratings.train_len(), 18_000);
-    let planned =
-        |change: &dyn Fn(&mut TrainConfig)| Selection::planned(&ratings, &defaults(|config| change(config)));
+    let planned = |change: &dyn Fn(&mut TrainConfig)| {
+        Selection::planned(&ratings, &defaults(|config| change(config)))
+    };
     assert_eq!(planned(&|_| {}), Selection::HeldBack { cells: 900, of: 18_000 });
     assert_eq!(planned(&|config| config.holds_back = false), Selection::Nothing);
     assert_eq!(planned(&|config| config.evaluate = false), Selection::Nothing);
@@ -72,10 +76,14 @@ fn what_is_selected_on_depends_on_the_data_and_on_choices() {
     assert_eq!(report.selection, Selection::HeldBack { cells: 900, of: 18_000 });
     assert!(report.epochs.iter().all(|epoch| epoch.examples == 17_100 && epoch.valid.is_some()));
     assert_eq!((report.epochs.len(), report.epochs_max), (2, 2), "as many as are asked for");
-    let all = run(&ratings, &defaults(|config| (config.holds_back, config.epochs) = (false, Some(2))));
+    let all =
+        run(&ratings, &defaults(|config| (config.holds_back, config.epochs) = (false, Some(2))));
     assert!(all.expect("trains").epochs.iter().all(|epoch| epoch.examples == 18_000));
     let (small, _) = self::ratings("small", "selection");
-    assert_eq!(Selection::planned(&small, &defaults(|_| {})), Selection::CrossFitted { cells: 4_500 });
+    assert_eq!(
+        Selection::planned(&small, &defaults(|_| {})),
+        Selection::CrossFitted { cells: 4_500 }
+    );
 }
 
 #[test]
@@ -100,9 +108,14 @@ fn one_worker_repeats_bit_for_bit_and_a_checkpoint_predicts_the_same() {
             let mut config = EvalConfig::default();
             (config.nodes, config.workers) = (nodes, Some(1));
             let stop = std::sync::atomic::AtomicBool::new(false);
-            let report = evaluate(&ratings, &checkpoint, &config, &adapm_tasks::mf::NoProgress, &stop);
+            let report =
+                evaluate(&ratings, &checkpoint, &config, &adapm_tasks::mf::NoProgress, &stop);
             let report = report.expect("predicts");
-            assert_eq!((report.metrics, report.means), (first.test, first.means), "{name} on {nodes}");
+            assert_eq!(
+                (report.metrics, report.means),
+                (first.test, first.means),
+                "{name} on {nodes}"
+            );
         }
     }
 }

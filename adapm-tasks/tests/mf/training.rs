@@ -17,7 +17,8 @@ fn every_system_converges_to_the_same_error() {
     for system in System::ALL {
         for (nodes, workers) in [(1, 2), (2, 1), (4, 1)] {
             let config = steady(|config| {
-                (config.system, config.nodes, config.workers) = (Some(system), nodes, Some(workers));
+                (config.system, config.nodes, config.workers) =
+                    (Some(system), nodes, Some(workers));
             });
             let report = run(&ratings, &config).expect("trains");
             let rmse = rmse(&report);
@@ -52,14 +53,19 @@ fn one_worker_does_the_same_with_a_manager_and_without_and_every_time() {
     let ratings = ratings();
     for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
         let of = |system| {
-            let config =
-                small(|config| (config.system, config.order, config.epochs) = (system, Some(order), Some(3)));
+            let config = small(|config| {
+                (config.system, config.order, config.epochs) = (system, Some(order), Some(3))
+            });
             let report = run(&ratings, &config).expect("trains");
             let losses: Vec<f64> = report.epochs.iter().map(|epoch| epoch.loss).collect();
             (report.checkpoint.expect("asked for"), losses, report.test)
         };
         let alone = of(None);
-        assert!(alone == of(None) && alone == of(Some(System::Adapm)) && alone == of(Some(System::Classic)));
+        assert!(
+            alone == of(None)
+                && alone == of(Some(System::Adapm))
+                && alone == of(Some(System::Classic))
+        );
     }
 }
 
@@ -74,7 +80,9 @@ fn in_blocks_nobody_meets_so_systems_and_nodes_make_no_difference_beyond_the_blo
         run(&ratings, &config).expect("trains").checkpoint.expect("asked for")
     };
     let expected = of(System::Classic, 1, 4);
-    for (system, nodes, workers) in [(System::Classic, 4, 1), (System::Lapse, 2, 2), (System::Adapm, 2, 2)] {
+    for (system, nodes, workers) in
+        [(System::Classic, 4, 1), (System::Lapse, 2, 2), (System::Adapm, 2, 2)]
+    {
         assert!(of(system, nodes, workers) == expected, "{system} on {nodes} x {workers}");
     }
 }

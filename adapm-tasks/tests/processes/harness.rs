@@ -87,7 +87,8 @@ impl Lines {
 impl Process {
     pub(crate) fn start(name: &str, command: &mut Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        let mut child =
+            command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"));
         let stdout = Lines::of(child.stdout.take().expect("stdout is piped"));
         let stderr = Lines::of(child.stderr.take().expect("stderr is piped"));
         Self { name: name.to_owned(), child, stdout, stderr }
@@ -114,14 +115,16 @@ impl Process {
     /// Waits until a line of stderr holds `words`, and returns it.
     #[track_caller]
     pub(crate) fn stderr_line(&self, words: &str) -> String {
-        let line = self.stderr.wait(|said| said.lines.iter().find(|line| line.contains(words)).cloned());
+        let line =
+            self.stderr.wait(|said| said.lines.iter().find(|line| line.contains(words)).cloned());
         line.unwrap_or_else(|| panic!("{} does not say {words:?}: {}", self.name, self.said()))
     }
 
     /// Waits for the end.
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
-        let ended = [&self.stdout, &self.stderr].map(|lines| lines.wait(|said| said.has_ended.then_some(())));
+        let ended = [&self.stdout, &self.stderr]
+            .map(|lines| lines.wait(|said| said.has_ended.then_some(())));
         assert!(ended.iter().all(Option::is_some), "{} hangs: {}", self.name, self.said());
         let code = self.child.wait().expect("a child can be waited for").code();
         Ended { code, stdout: self.stdout.text(), stderr: self.stderr.text() }
@@ -144,7 +147,8 @@ impl Ended {
     /// The one line of an error, which is the last.
     #[track_caller]
     pub(crate) fn error(&self) -> &str {
-        let errors: Vec<&str> = self.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
+        let errors: Vec<&str> =
+            self.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
         assert!(
             errors.len() == 1 && self.stderr.ends_with(errors[0]),
             "not one last line of error: {self:?}"
@@ -168,7 +172,8 @@ pub(crate) fn clean(mut command: Command) -> Command {
     let foreign = |name: &str| {
         let prefixes = ["ADAPM_", "SLURM_", "OMPI_", "PMIX_", "PMI_", "MPI_", "MV2_"];
         prefixes.iter().any(|prefix| name.starts_with(prefix))
-            || ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "JOB_COMPLETION_INDEX"].contains(&name)
+            || ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "JOB_COMPLETION_INDEX"]
+                .contains(&name)
     };
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(foreign) {
@@ -209,15 +214,22 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 
 /// Writes a graph that trains in an instant, epoch after epoch: a ring of 24 entities, walked in both directions.
 pub(crate) fn ring(folder: &Path) -> String {
-    let fact = |from: usize, relation: &str, to: usize| format!("e{}\t{relation}\te{}\n", from % 24, to % 24);
-    let next = |range: std::ops::Range<usize>| range.map(|at| fact(at, "next", at + 1)).collect::<String>();
-    let back =
-        |range: std::ops::Range<usize>| range.map(|at| fact(at + 1, "previous", at)).collect::<String>();
+    let fact = |from: usize, relation: &str, to: usize| {
+        format!("e{}\t{relation}\te{}\n", from % 24, to % 24)
+    };
+    let next = |range: std::ops::Range<usize>| {
+        range.map(|at| fact(at, "next", at + 1)).collect::<String>()
+    };
+    let back = |range: std::ops::Range<usize>| {
+        range.map(|at| fact(at + 1, "previous", at)).collect::<String>()
+    };
     let data = folder.join("ring");
     fs::create_dir_all(&data).expect("a folder can be made");
-    for (name, facts) in
-        [("train.txt", next(0..24) + &back(0..18)), ("valid.txt", back(18..21)), ("test.txt", back(21..24))]
-    {
+    for (name, facts) in [
+        ("train.txt", next(0..24) + &back(0..18)),
+        ("valid.txt", back(18..21)),
+        ("test.txt", back(21..24)),
+    ] {
         fs::write(data.join(name), facts).expect("a file can be written");
     }
     text(&data).to_owned()
@@ -238,7 +250,8 @@ pub(crate) fn lacks(programs: &[&str], needs_root: bool) -> Option<String> {
     if let Some(program) = programs.iter().find(|program| !found(OsStr::new(program))) {
         return Some(format!("{program} is not installed"));
     }
-    (needs_root && !rustix::process::geteuid().is_root()).then(|| "only root may do this".to_owned())
+    (needs_root && !rustix::process::geteuid().is_root())
+        .then(|| "only root may do this".to_owned())
 }
 
 /// Says that a test was not run. Returns so that it can end a test.

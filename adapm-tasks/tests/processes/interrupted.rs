@@ -11,8 +11,18 @@ const NODES: usize = 3;
 fn ends_all(name: &str, signal: Signal, at: usize) {
     let folder = folder(name);
     let data = ring(&folder);
-    let flags =
-        ["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "100000000"];
+    let flags = [
+        "train",
+        "kge",
+        "--data",
+        &data,
+        "--json",
+        "--no-eval",
+        "--dim",
+        "8",
+        "--epochs",
+        "100000000",
+    ];
     let nodes = nodes(&folder, NODES, &[flags.as_slice(), &["--workers", "1"]].concat());
     nodes[0].stdout_lines(2);
     nodes[at].signal(signal);

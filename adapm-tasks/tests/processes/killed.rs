@@ -18,8 +18,18 @@ const TRANSPORTS: [&str; 4] = ["tcp", "tokio", "zmq", "unix"];
 fn kill_one(run: u64, victim: usize, transport: &str, delay: Duration) -> Duration {
     let folder = folder(&format!("killed_{run}"));
     let data = ring(&folder);
-    let flags =
-        ["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "100000000"];
+    let flags = [
+        "train",
+        "kge",
+        "--data",
+        &data,
+        "--json",
+        "--no-eval",
+        "--dim",
+        "8",
+        "--epochs",
+        "100000000",
+    ];
     let processes = ["--transport", transport, "--dead-after", DEAD_AFTER, "--workers", "1"];
     let mut nodes = nodes(&folder, NODES, &[flags.as_slice(), &processes].concat());
     nodes[0].stdout_lines(1);
@@ -56,8 +66,19 @@ fn every_other_node_ends_and_names_the_one_that_was_killed() {
 
 /// A run that writes a model which is large enough for that to take a good part of its time.
 fn saving(folder: &Path, data: &str, seed: &str, model: &str) -> Process {
-    let flags =
-        ["train", "kge", "--data", data, "--seed", seed, "--epochs", "1", "--no-eval", "--workers", "1"];
+    let flags = [
+        "train",
+        "kge",
+        "--data",
+        data,
+        "--seed",
+        seed,
+        "--epochs",
+        "1",
+        "--no-eval",
+        "--workers",
+        "1",
+    ];
     let mut command = adapm();
     command
         .args(flags)
@@ -68,7 +89,9 @@ fn saving(folder: &Path, data: &str, seed: &str, model: &str) -> Process {
 
 fn partials(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).expect("it is there").filter_map(Result::ok);
-    entries.filter(|entry| entry.path().extension().is_some_and(|ending| ending == "partial")).count()
+    entries
+        .filter(|entry| entry.path().extension().is_some_and(|ending| ending == "partial"))
+        .count()
 }
 
 #[test]
@@ -95,7 +118,10 @@ fn a_run_that_replaces_a_model_leaves_the_old_or_the_new_one_whole() {
         process.signal(Signal::KILL);
         let ended = process.end();
         let bytes = fs::read(&model).expect("a model is there");
-        assert!(bytes == old || bytes == new, "run {run}, killed after {delay:?}: damaged: {ended:?}");
+        assert!(
+            bytes == old || bytes == new,
+            "run {run}, killed after {delay:?}: damaged: {ended:?}"
+        );
         found[usize::from(bytes == new)] += 1;
         left += usize::from(partials(&folder) > 0);
         assert!(partials(&folder) <= 1, "run {run}: what the run before has left was removed");

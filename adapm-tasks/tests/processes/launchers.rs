@@ -15,9 +15,15 @@ pub(crate) fn is_one_run(ended: &Ended, nodes: usize, epochs: usize) {
     let objects: Vec<Value> = ended
         .stdout
         .lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no object: {line} in {ended:?}")))
+        .map(|line| {
+            serde_json::from_str(line).unwrap_or_else(|_| panic!("no object: {line} in {ended:?}"))
+        })
         .collect();
-    assert_eq!(objects.len(), epochs + 1, "an object for each epoch and one for the run: {ended:?}");
+    assert_eq!(
+        objects.len(),
+        epochs + 1,
+        "an object for each epoch and one for the run: {ended:?}"
+    );
     let last = objects.last().expect("more than one");
     assert_eq!(last["nodes"], nodes, "{last}");
 }
@@ -28,7 +34,14 @@ fn launch_starts_nodes_that_train_together() {
         let folder = folder(&format!("launch_{transport}"));
         let data = ring(&folder);
         let mut command = adapm();
-        command.env("TMPDIR", &folder).args(["launch", "--nodes", "3", "--transport", transport, "--"]);
+        command.env("TMPDIR", &folder).args([
+            "launch",
+            "--nodes",
+            "3",
+            "--transport",
+            transport,
+            "--",
+        ]);
         command.args(["train", "kge", "--data", &data]).args(TRAIN);
         is_one_run(&Process::start(transport, &mut command).end(), 3, 100);
     }

@@ -71,7 +71,9 @@ impl Machines {
     /// Node `machine` of a cluster of all machines that meets at `rendezvous`.
     pub(crate) fn node_at(&self, machine: usize, rendezvous: &str) -> Command {
         let mut command = self.adapm(machine);
-        command.env("ADAPM_NODE", machine.to_string()).env("ADAPM_NODES", self.names.len().to_string());
+        command
+            .env("ADAPM_NODE", machine.to_string())
+            .env("ADAPM_NODES", self.names.len().to_string());
         command.env("ADAPM_RENDEZVOUS", rendezvous);
         command
     }
@@ -85,7 +87,8 @@ impl Machines {
     /// What machine `from` sends to machine `to` vanishes.
     pub(crate) fn cut(&self, from: usize, to: usize) {
         let route = format!("{}/32", address(to));
-        ip(&["-n", &self.names[from], "route", "add", "blackhole", &route]).expect("a route can be added");
+        ip(&["-n", &self.names[from], "route", "add", "blackhole", &route])
+            .expect("a route can be added");
     }
 
     /// Runs `command` on a machine.
@@ -95,8 +98,16 @@ impl Machines {
 
     /// Gives a machine a further address.
     pub(crate) fn add_address(&self, machine: usize, address: &str) {
-        ip(&["-n", &self.names[machine], "address", "add", &format!("{address}/24"), "dev", "eth0"])
-            .expect("an address can be added");
+        ip(&[
+            "-n",
+            &self.names[machine],
+            "address",
+            "add",
+            &format!("{address}/24"),
+            "dev",
+            "eth0",
+        ])
+        .expect("an address can be added");
     }
 
     /// What names mean on a machine.
@@ -106,7 +117,10 @@ impl Machines {
             .and_then(|()| fs::write(folder.join("hosts"), hosts))
             // Nobody is asked: whoever is not there answers after seconds only.
             .and_then(|()| {
-                fs::write(folder.join("resolv.conf"), "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+                fs::write(
+                    folder.join("resolv.conf"),
+                    "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+                )
             });
         written.map_err(|error| format!("{}: {error}", folder.display()))
     }
@@ -133,8 +147,11 @@ impl Drop for Machines {
 }
 
 fn ip(args: &[&str]) -> Result<(), String> {
-    let output =
-        Command::new("ip").args(args).stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    let output = Command::new("ip")
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());
     }

@@ -22,7 +22,18 @@ fn machines(name: &str, hosts: [&str; 2]) -> Option<Machines> {
 fn start(machines: &Machines, name: &str, node: usize, rendezvous: &str, timeout: &str) -> Process {
     let data = ring(&folder(&format!("{name}_{node}")));
     let mut command = machines.node_at(node, rendezvous);
-    command.args(["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "1"]);
+    command.args([
+        "train",
+        "kge",
+        "--data",
+        &data,
+        "--json",
+        "--no-eval",
+        "--dim",
+        "8",
+        "--epochs",
+        "1",
+    ]);
     Process::start(&format!("n{node}"), command.args(["--workers", "1", "--join-timeout", timeout]))
 }
 
@@ -44,7 +55,9 @@ fn the_name_of_node_0_may_come_late_even_to_itself() {
 #[test]
 fn all_addresses_of_a_name_are_tried() {
     // The first one is n1's own, where nobody listens.
-    let Some(machines) = machines("name_twice", ["10.77.0.1 a", "10.77.0.9 a\n10.77.0.1 a"]) else { return };
+    let Some(machines) = machines("name_twice", ["10.77.0.1 a", "10.77.0.9 a\n10.77.0.1 a"]) else {
+        return;
+    };
     machines.add_address(1, "10.77.0.9");
     let nodes = [0, 1].map(|node| start(&machines, "name_twice", node, "a:4157", "60"));
     have_met(nodes.map(Process::end));
@@ -65,7 +78,18 @@ fn an_address_that_only_one_machine_has_is_named_with_the_flag_that_helps() {
     let other = start(&machines, "name_bound", 1, "a:4157", "60");
     let data = ring(&folder("name_bound_0"));
     let mut command = machines.node_at(0, "a:4157");
-    command.args(["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "1"]);
+    command.args([
+        "train",
+        "kge",
+        "--data",
+        &data,
+        "--json",
+        "--no-eval",
+        "--dim",
+        "8",
+        "--epochs",
+        "1",
+    ]);
     let first = Process::start("n0", command.args(["--workers", "1", "--bind", "10.77.0.1"]));
     have_met([first.end(), other.end()]);
 }
@@ -81,8 +105,26 @@ fn a_node_that_finds_itself_where_node_0_is_to_be_makes_way() {
     let node = |node: usize| {
         let data = ring(&folder(&format!("self_connect_{node}")));
         let mut command = machines.adapm(0);
-        command.args(["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "1"]);
-        command.args(["--node", &node.to_string(), "--nodes", "2", "--rendezvous", "127.0.0.1:40001"]);
+        command.args([
+            "train",
+            "kge",
+            "--data",
+            &data,
+            "--json",
+            "--no-eval",
+            "--dim",
+            "8",
+            "--epochs",
+            "1",
+        ]);
+        command.args([
+            "--node",
+            &node.to_string(),
+            "--nodes",
+            "2",
+            "--rendezvous",
+            "127.0.0.1:40001",
+        ]);
         Process::start(&format!("n{node}"), command.args(["--workers", "1"]))
     };
     let other = node(1);
@@ -107,7 +149,18 @@ fn hosts_of_a_launch_may_be_addresses_of_ipv6() {
         let mut command = machines.adapm(0);
         command.env("ADAPM_SSH", text(&ssh)).env_remove("ADAPM_TOKEN");
         command.args(["launch", "--hosts", hosts, "--remote-program", binary(), "--"]);
-        command.args(["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "1"]);
+        command.args([
+            "train",
+            "kge",
+            "--data",
+            &data,
+            "--json",
+            "--no-eval",
+            "--dim",
+            "8",
+            "--epochs",
+            "1",
+        ]);
         let ended = Process::start("launch", command.args(["--workers", "1"])).end();
         assert_eq!(ended.code, Some(0), "{hosts}: {ended:?}");
         assert!(ended.stderr.contains("[fd77::1]:4157"), "{hosts}: {ended:?}");
@@ -118,8 +171,19 @@ fn hosts_of_a_launch_may_be_addresses_of_ipv6() {
 fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table() {
     let folder = folder("refused");
     let data = ring(&folder);
-    let train =
-        ["train", "kge", "--data", &data, "--no-eval", "--dim", "8", "--epochs", "1", "--workers", "1"];
+    let train = [
+        "train",
+        "kge",
+        "--data",
+        &data,
+        "--no-eval",
+        "--dim",
+        "8",
+        "--epochs",
+        "1",
+        "--workers",
+        "1",
+    ];
     let first = Process::start("n0", member(&folder, 0, 2).args(train));
     first.stderr_line("waiting for n1");
     let address = fs::read_to_string(folder.join("rendezvous")).expect("node 0 waits there");
@@ -137,12 +201,16 @@ fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table
     stranger.env("ADAPM_TOKEN", TOKEN.replace('5', "6")).args(train).args(["--join-timeout", "1"]);
     let stranger = stranger.output().expect("the binary runs");
     assert_eq!(stranger.status.code(), Some(75), "{stranger:?}");
-    assert!(String::from_utf8_lossy(&stranger.stderr).contains("the tokens differ"), "{stranger:?}");
+    assert!(
+        String::from_utf8_lossy(&stranger.stderr).contains("the tokens differ"),
+        "{stranger:?}"
+    );
     first.stderr_line("the tokens differ");
     let other = Process::start("n1", member(&folder, 1, 2).args(train));
     let ended = first.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let row = ended.stdout.lines().find(|line| line.contains("refused  ")).unwrap_or_default().to_owned();
+    let row =
+        ended.stdout.lines().find(|line| line.contains("refused  ")).unwrap_or_default().to_owned();
     assert!(row.contains(" connections; the last: refused 127.0.0.1:"), "{ended:?}");
     let count = row.split_whitespace().find_map(|word| word.parse::<u32>().ok());
     assert!(count.is_some_and(|count| count >= 2), "{ended:?}");
@@ -153,8 +221,19 @@ fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table
 fn a_node_that_may_open_too_few_files_says_so_and_blames_nobody() {
     let folder = folder("few_files");
     let data = ring(&folder);
-    let train =
-        ["train", "kge", "--data", &data, "--no-eval", "--dim", "8", "--epochs", "1", "--workers", "1"];
+    let train = [
+        "train",
+        "kge",
+        "--data",
+        &data,
+        "--no-eval",
+        "--dim",
+        "8",
+        "--epochs",
+        "1",
+        "--workers",
+        "1",
+    ];
     for limit in [12, 14, 16] {
         let _ = fs::remove_file(folder.join("rendezvous"));
         let limited = member(&folder, 0, 4);
@@ -165,7 +244,10 @@ fn a_node_that_may_open_too_few_files_says_so_and_blames_nobody() {
         let others: Vec<_> = (1..4)
             .map(|node| {
                 let mut command = member(&folder, node, 4);
-                Process::start(&format!("n{node}"), command.args(train).args(["--join-timeout", "4"]))
+                Process::start(
+                    &format!("n{node}"),
+                    command.args(train).args(["--join-timeout", "4"]),
+                )
             })
             .collect();
         let first = first.end();
@@ -179,7 +261,10 @@ fn a_node_that_may_open_too_few_files_says_so_and_blames_nobody() {
         assert!(error.contains("ulimit -n"), "{limit}: {first:?}");
         for (node, other) in (1..).zip(&others) {
             let error = other.error();
-            assert!(error.starts_with("error: node n0 "), "n{node} of {limit}: {other:?}; {first:?}");
+            assert!(
+                error.starts_with("error: node n0 "),
+                "n{node} of {limit}: {other:?}; {first:?}"
+            );
         }
     }
 }

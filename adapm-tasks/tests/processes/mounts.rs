@@ -28,7 +28,9 @@ fn a_file_that_is_mounted_by_itself_is_refused_before_training() {
     }
     let folder = folder("mounted_file");
     let data = ring(&folder);
-    ["outside", "model"].iter().for_each(|name| fs::write(folder.join(name), "kept").expect("writable"));
+    ["outside", "model"]
+        .iter()
+        .for_each(|name| fs::write(folder.join(name), "kept").expect("writable"));
     let train = ["train", "kge", "--data", &data, "--save", "model"];
     let ended = behind("mount --bind outside model", &folder, &train).end();
     refused(&ended, &["model (--save)", "it is mounted by itself", "mount its folder"]);
@@ -37,7 +39,8 @@ fn a_file_that_is_mounted_by_itself_is_refused_before_training() {
     }
     // What the error says to do.
     fs::create_dir(folder.join("inside")).expect("a folder can be made");
-    let train = ["train", "kge", "--data", &data, "--dim", "8", "--epochs", "1", "--save", "inside/model"];
+    let train =
+        ["train", "kge", "--data", &data, "--dim", "8", "--epochs", "1", "--save", "inside/model"];
     assert_eq!(behind("mount --bind . inside", &folder, &train).end().code, Some(0));
     assert!(fs::read(folder.join("model")).expect("it is there").len() > 1000);
 }
@@ -64,12 +67,16 @@ fn a_disk_that_fills_up_costs_no_model() {
     let folder = folder("full_disk");
     let data = ring(&folder);
     fs::create_dir(folder.join("disk")).expect("a folder can be made");
-    let flags = ["--dim", "2000", "--negative-count", "8", "--epochs", "100000000", "--no-eval", "--json"];
-    let train = [&["train", "kge", "--data", &data, "--save", "disk/model"], flags.as_slice()].concat();
+    let flags =
+        ["--dim", "2000", "--negative-count", "8", "--epochs", "100000000", "--no-eval", "--json"];
+    let train =
+        [&["train", "kge", "--data", &data, "--save", "disk/model"], flags.as_slice()].concat();
     let run = behind("mount -t tmpfs -o size=1m none disk; echo old > disk/model", &folder, &train);
     run.stdout_lines(1);
     let inside = Path::new("/proc").join(run.id().to_string()).join("root");
-    let disk = inside.join(folder.strip_prefix("/").expect("folders of tests have whole paths")).join("disk");
+    let disk = inside
+        .join(folder.strip_prefix("/").expect("folders of tests have whole paths"))
+        .join("disk");
     let filled = fs::write(disk.join("of_others"), vec![1; 2 << 20]).expect_err("it takes less");
     assert_eq!(filled.kind(), std::io::ErrorKind::StorageFull);
     let old = fs::File::open(disk.join("model")).expect("it is there");
@@ -82,7 +89,8 @@ fn a_disk_that_fills_up_costs_no_model() {
         assert!(ended.stderr.contains(words), "no {words:?} in {ended:?}");
     }
     let rescued = fs::read_dir(&folder).expect("it is there").filter_map(Result::ok);
-    let rescued =
-        rescued.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains("model.rescued-"));
+    let rescued = rescued
+        .map(|entry| entry.path())
+        .find(|path| path.to_string_lossy().contains("model.rescued-"));
     assert!(fs::read(rescued.expect("a file")).expect("it is there").len() > 208_000);
 }

@@ -14,14 +14,19 @@ fn two_machines_on_a_slow_link_train_together() {
         Err(reason) => return skip("namespaces", &reason),
     };
     for machine in 0..2 {
-        let limit = ["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "200mbit", "burst", "64kb"];
-        if let Err(reason) = machines.run(machine, &[limit.as_slice(), &["latency", "50ms"]].concat()) {
+        let limit = [
+            "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "200mbit", "burst", "64kb",
+        ];
+        if let Err(reason) =
+            machines.run(machine, &[limit.as_slice(), &["latency", "50ms"]].concat())
+        {
             return skip("namespaces", &reason);
         }
     }
     let folder = folder("namespaces");
     let data = ring(&folder);
-    let train = ["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "300"];
+    let train =
+        ["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "300"];
     // Node 1 first: any order will do.
     let other = Process::start("n1", machines.node(1).args(train).args(["--workers", "1"]));
     let first = Process::start("n0", machines.node(0).args(train).args(["--workers", "1"]));

@@ -13,7 +13,18 @@ fn partition(name: &str, cuts: &[(usize, usize)]) -> Option<Vec<Ended>> {
         }
     };
     let data = ring(&folder(name));
-    let train = ["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "1000000"];
+    let train = [
+        "train",
+        "kge",
+        "--data",
+        &data,
+        "--json",
+        "--no-eval",
+        "--dim",
+        "8",
+        "--epochs",
+        "1000000",
+    ];
     let start = |node: usize| {
         let mut command = machines.node(node);
         command.args(train).args(["--workers", "1", "--dead-after", "3"]);
@@ -34,7 +45,10 @@ fn is_given_up(ended: &[Ended], lost: usize, by: usize) {
             assert!(error.starts_with("error: this node was given up by "), "{ended:?}");
             assert!(error.contains(&format!("n{by}")), "{ended:?}");
         } else {
-            assert!(error.starts_with(&format!("error: node n{lost} (10.77.0.")), "n{node}: {ended:?}");
+            assert!(
+                error.starts_with(&format!("error: node n{lost} (10.77.0.")),
+                "n{node}: {ended:?}"
+            );
         }
     }
 }
@@ -55,10 +69,16 @@ fn a_node_that_cannot_send_to_another_is_given_up_and_says_so() {
 
 #[test]
 fn a_node_that_reaches_nobody_says_so_and_the_others_name_it() {
-    let Some(ended) = partition("partition_alone", &[(0, 2), (2, 0), (1, 2), (2, 1)]) else { return };
+    let Some(ended) = partition("partition_alone", &[(0, 2), (2, 0), (1, 2), (2, 1)]) else {
+        return;
+    };
     assert!(ended.iter().all(|ended| ended.code == Some(75)), "{ended:?}");
     for other in &ended[..2] {
         assert!(other.error().starts_with("error: node n2 (10.77.0.3:"), "{other:?}");
     }
-    assert!(ended[2].error().contains("this node has lost contact with all 2 others"), "{:?}", ended[2]);
+    assert!(
+        ended[2].error().contains("this node has lost contact with all 2 others"),
+        "{:?}",
+        ended[2]
+    );
 }

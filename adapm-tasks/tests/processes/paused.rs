@@ -14,9 +14,23 @@ fn a_node_that_is_held_up_for_a_while_is_waited_for() {
     for run in 0..runs("ADAPM_PAUSE_RUNS", 2) {
         let folder = folder(&format!("paused_{run}"));
         let data = ring(&folder);
-        let flags = ["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "100"];
-        let nodes =
-            nodes(&folder, NODES, &[flags.as_slice(), &["--dead-after", "10", "--workers", "1"]].concat());
+        let flags = [
+            "train",
+            "kge",
+            "--data",
+            &data,
+            "--json",
+            "--no-eval",
+            "--dim",
+            "8",
+            "--epochs",
+            "100",
+        ];
+        let nodes = nodes(
+            &folder,
+            NODES,
+            &[flags.as_slice(), &["--dead-after", "10", "--workers", "1"]].concat(),
+        );
         nodes[0].stdout_lines(1);
         let held = &nodes[run as usize % NODES];
         held.signal(Signal::STOP);
@@ -27,10 +41,18 @@ fn a_node_that_is_held_up_for_a_while_is_waited_for() {
             assert_eq!(node.code, Some(0), "run {run}: {node:?}");
             assert!(!node.stderr.contains("error"), "run {run}: {node:?}");
         }
-        let objects: Vec<Value> =
-            ended[0].stdout.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+        let objects: Vec<Value> = ended[0]
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("an object"))
+            .collect();
         assert_eq!(objects.len(), 101, "an object for each epoch and one for the run");
         let loss = |at: usize| objects[at]["loss"].as_f64().expect("an epoch has a loss");
-        assert!(loss(99) < loss(0) / 2.0, "run {run}: {} is not much less than {}", loss(99), loss(0));
+        assert!(
+            loss(99) < loss(0) / 2.0,
+            "run {run}: {} is not much less than {}",
+            loss(99),
+            loss(0)
+        );
     }
 }

@@ -48,7 +48,8 @@ fn processes_reach_what_one_process_reaches() {
             for (nodes, transport) in two {
                 scope.spawn(move || {
                     let name = format!("{nodes} processes over {transport}");
-                    let found = mrr(&name, &["launch", "--nodes", nodes, "--transport", transport, "--"]);
+                    let found =
+                        mrr(&name, &["launch", "--nodes", nodes, "--transport", transport, "--"]);
                     println!("{name}: {found:.4}, in one process {expected:.4}");
                     let near = (found - expected).abs() < TOLERANCE;
                     assert!(near, "{name} end at {found}, one process at {expected}");
@@ -59,7 +60,8 @@ fn processes_reach_what_one_process_reaches() {
 }
 
 /// Nodes and transport; the first is what `cargo test` runs.
-const CASES: [(&str, &str); 5] = [("4", "tcp"), ("2", "zmq"), ("2", "tokio"), ("2", "unix"), ("2", "tcp")];
+const CASES: [(&str, &str); 5] =
+    [("4", "tcp"), ("2", "zmq"), ("2", "tokio"), ("2", "unix"), ("2", "tcp")];
 
 /// 20 runs each of four processes over TCP and of two over ZeroMQ beside them, on two cores, ended between 0.858 and 0.884 where
 /// one process ends at 0.876, with a standard deviation of 0.006 and 0.007.

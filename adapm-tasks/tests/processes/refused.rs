@@ -33,7 +33,12 @@ impl Group {
     fn command(&self, most: usize) -> Command {
         fs::write(self.0.join("pids.max"), most.to_string()).expect("root may limit its own group");
         let mut command = clean(Command::new("sh"));
-        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\"", text(&self.0.join("cgroup.procs")), binary()]);
+        command.args([
+            "-c",
+            "echo $$ > \"$0\" && exec \"$@\"",
+            text(&self.0.join("cgroup.procs")),
+            binary(),
+        ]);
         command
     }
 
@@ -57,12 +62,24 @@ fn too_few_threads_end_a_launch_with_the_limit() {
         Ok(group) => group,
         Err(reason) => return skip("refused", &reason),
     };
-    let words =
-        ["launch", "--nodes", "2", "--", "train", "kge", "--workers", "2", "--epochs", "1", "--no-eval"];
+    let words = [
+        "launch",
+        "--nodes",
+        "2",
+        "--",
+        "train",
+        "kge",
+        "--workers",
+        "2",
+        "--epochs",
+        "1",
+        "--no-eval",
+    ];
     let (mut refused, mut most) = (0, 1);
     // Threads of a run that suffices: those of two nodes and of the launcher.
     loop {
-        let run = Process::start("launch", group.command(most).args(words).args(["--dim", "8"])).end();
+        let run =
+            Process::start("launch", group.command(most).args(words).args(["--dim", "8"])).end();
         assert!(!run.stderr.contains("panicked"), "at {most}: {run:?}");
         assert_eq!(group.members(), "", "at {most} somebody is left: {run:?}");
         if run.code == Some(0) {

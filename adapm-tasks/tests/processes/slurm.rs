@@ -25,16 +25,20 @@ impl Slurm {
         for name in ["munge", "state", "spool"] {
             fs::create_dir_all(folder.join(name)).map_err(|error| error.to_string())?;
         }
-        fs::set_permissions(&munge, fs::Permissions::from_mode(0o700)).map_err(|error| error.to_string())?;
+        fs::set_permissions(&munge, fs::Permissions::from_mode(0o700))
+            .map_err(|error| error.to_string())?;
         let key = munge.join("key");
         // A secret of this test alone, which ends with it.
         fs::write(&key, TOKEN.repeat(2)).map_err(|error| error.to_string())?;
-        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).map_err(|error| error.to_string())?;
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600))
+            .map_err(|error| error.to_string())?;
         let socket = munge.join("socket");
-        let host = Command::new("hostname").arg("-s").output().map_err(|error| error.to_string())?;
+        let host =
+            Command::new("hostname").arg("-s").output().map_err(|error| error.to_string())?;
         let host = String::from_utf8_lossy(&host.stdout).trim().to_owned();
         let config = folder.join("slurm.conf");
-        fs::write(&config, configuration(folder, &socket, &host)).map_err(|error| error.to_string())?;
+        fs::write(&config, configuration(folder, &socket, &host))
+            .map_err(|error| error.to_string())?;
 
         let mut slurm = Self { config, daemons: Vec::new() };
         let file = |name: &str| format!("--{name}={}", text(&munge.join(name)));
@@ -54,7 +58,8 @@ impl Slurm {
         }
         let config = slurm.config.clone();
         slurm.wait("the node does not become idle", || {
-            let sinfo = Command::new("sinfo").args(["-h", "-o", "%T"]).env("SLURM_CONF", &config).output();
+            let sinfo =
+                Command::new("sinfo").args(["-h", "-o", "%T"]).env("SLURM_CONF", &config).output();
             sinfo.is_ok_and(|output| output.stdout.starts_with(b"idle"))
         })?;
         Ok(slurm)
@@ -70,7 +75,8 @@ impl Slurm {
     fn wait(&mut self, otherwise: &str, is_there: impl Fn() -> bool) -> Result<(), String> {
         let mut silence = Silence::new();
         while !is_there() {
-            let has_ended = self.daemons.iter_mut().any(|daemon| !matches!(daemon.try_wait(), Ok(None)));
+            let has_ended =
+                self.daemons.iter_mut().any(|daemon| !matches!(daemon.try_wait(), Ok(None)));
             if has_ended || silence.is_too_long(()) {
                 return Err(otherwise.to_owned());
             }
@@ -97,8 +103,9 @@ impl Drop for Slurm {
 
 /// A cluster of this machine alone, whose ports were free a moment ago.
 fn configuration(folder: &Path, socket: &Path, host: &str) -> String {
-    let ports: Vec<TcpListener> =
-        (0..2).map(|_| TcpListener::bind("127.0.0.1:0").expect("loopback has a free port")).collect();
+    let ports: Vec<TcpListener> = (0..2)
+        .map(|_| TcpListener::bind("127.0.0.1:0").expect("loopback has a free port"))
+        .collect();
     let port = |at: usize| ports[at].local_addr().expect("it has one").port();
     let (folder, socket) = (text(folder), text(socket));
     format!(
@@ -118,7 +125,9 @@ fn configuration(folder: &Path, socket: &Path, host: &str) -> String {
 
 #[test]
 fn srun_starts_nodes_that_train_together() {
-    if let Some(reason) = lacks(&["munged", "slurmctld", "slurmd", "srun", "sinfo", "hostname"], true) {
+    if let Some(reason) =
+        lacks(&["munged", "slurmctld", "slurmd", "srun", "sinfo", "hostname"], true)
+    {
         return skip("slurm", &reason);
     }
     let folder = folder("slurm");

@@ -43,8 +43,9 @@ pub(crate) fn as_each<R: Send>(
             })
         };
         let threads: Vec<_> = (0..nodes).map(join).collect();
-        let ended =
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|p| panic::resume_unwind(p)));
+        let ended = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|p| panic::resume_unwind(p)));
         ended.collect()
     })
 }

@@ -132,10 +132,12 @@ impl Shape {
             "one-row" => valued(draw([1, 400], 300, even), 1, &|[_, _, b, e]| 3.0 + b + 0.5 * e),
             "one-column" => valued(draw([400, 1], 300, even), 1, &|[_, a, _, e]| 3.0 + a + 0.5 * e),
             "constant" => valued(draw([200, 100], 2_000, even), 1, &|_| 7.0),
-            "offset-1e6" => {
-                valued(draw([200, 150], 6_000, even), 4, &|[x, a, _, e]| 1e6 + 4.0 * x + 4.0 * a + 2.0 * e)
+            "offset-1e6" => valued(draw([200, 150], 6_000, even), 4, &|[x, a, _, e]| {
+                1e6 + 4.0 * x + 4.0 * a + 2.0 * e
+            }),
+            "outliers" => {
+                valued(draw([200, 100], 3_000, even), 2, &|[x, a, b, e]| x + a + b + e * e * e)
             }
-            "outliers" => valued(draw([200, 100], 3_000, even), 2, &|[x, a, b, e]| x + a + b + e * e * e),
             "small" => valued(draw([300, 200], 5_000, even), 4, &|[x, _, _, e]| x + 0.3 * e),
             "additive" => valued(draw([500, 300], 9_000, [0.5, 0.7]), 1, &|[_, a, b, e]| {
                 50.0 + 8.0 * a + 5.0 * b + 6.0 * e
@@ -158,9 +160,9 @@ impl Shape {
             "wide" => valued(draw([3_000, 1_000], 200_000, [0.5, 0.7]), 8, &|[x, _, _, e]| {
                 (4.0 * x + 2.0 * e).clamp(-10.0, 10.0)
             }),
-            "offset" => {
-                valued(draw([2_000, 1_000], 200_000, [0.5, 0.7]), 8, &|[x, _, _, e]| 1e3 + 5.0 * x + 3.0 * e)
-            }
+            "offset" => valued(draw([2_000, 1_000], 200_000, [0.5, 0.7]), 8, &|[x, _, _, e]| {
+                1e3 + 5.0 * x + 3.0 * e
+            }),
             "unseen" => {
                 let mut draw = draw([1_500, 800], 100_000, [0.6, 0.6]);
                 let value = |[x, a, b, e]: [f64; 4]| 3.0 + 0.6 * a + 0.4 * b + 0.6 * x + 0.5 * e;
@@ -197,9 +199,10 @@ impl Shape {
     /// The least RMSE on test of four predictions: the mean of train; of the row; of the column; of the row, and of what the column
     /// differs from it.
     pub(crate) fn baseline(&self) -> f64 {
-        let len = |of: Index| self.train.iter().chain(&self.test).map(of).max().unwrap_or(0) as usize + 1;
-        let mean =
-            self.train.iter().map(|(.., value)| f64::from(*value)).sum::<f64>() / self.train.len() as f64;
+        let len =
+            |of: Index| self.train.iter().chain(&self.test).map(of).max().unwrap_or(0) as usize + 1;
+        let mean = self.train.iter().map(|(.., value)| f64::from(*value)).sum::<f64>()
+            / self.train.len() as f64;
         let (row, column): (Index, Index) = (|point| point.0, |point| point.1);
         let means = |of: Index, base: &dyn Fn(&Point) -> f64| {
             let mut sums = vec![(0.0, 0.0); len(of)];

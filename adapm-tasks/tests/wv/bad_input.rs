@@ -31,9 +31,12 @@ impl Drop for File {
 
 #[test]
 fn a_text_without_two_words_is_an_error_that_names_it() {
-    for (name, bytes) in
-        [("empty", b"".as_slice()), ("blank", b"\r\n \t\r\n"), ("word", b"word"), ("one", b"a a\na a\r\n")]
-    {
+    for (name, bytes) in [
+        ("empty", b"".as_slice()),
+        ("blank", b"\r\n \t\r\n"),
+        ("word", b"word"),
+        ("one", b"a a\na a\r\n"),
+    ] {
         let file = File::new(name, bytes);
         let text = file.corpus().expect_err("too few").to_string();
         assert!(text.contains(&file.0.display().to_string()) && !text.contains('\n'), "{text}");
@@ -43,13 +46,19 @@ fn a_text_without_two_words_is_an_error_that_names_it() {
 #[test]
 fn words_of_any_bytes_and_length_on_any_lines_are_trained_on() {
     let long = [b'x'; 100_000];
-    let text =
-        [b"caf\xc3\xa9 \xff\xfe \x00 \r\n".as_slice(), &long, b" \xff\xfe\r", &long, b"\n\n\0 \xff\xfe"]
-            .concat();
+    let text = [
+        b"caf\xc3\xa9 \xff\xfe \x00 \r\n".as_slice(),
+        &long,
+        b" \xff\xfe\r",
+        &long,
+        b"\n\n\0 \xff\xfe",
+    ]
+    .concat();
     let file = File::new("bytes", &text);
     let corpus = file.corpus().expect("four words");
     assert_eq!((corpus.vocabulary().len(), corpus.words()), (4, 8));
-    let report = run(&corpus, &small(|config| (config.nodes, config.sample) = (1, 0.0))).expect("trains");
+    let report =
+        run(&corpus, &small(|config| (config.nodes, config.sample) = (1, 0.0))).expect("trains");
     let checkpoint = report.checkpoint.expect("is asked for");
     assert_eq!(checkpoint.words().bytes(0), Some(b"\xff\xfe".as_slice()));
     assert_eq!(report.analogies.expect("asked").total().coverage(), 0.0);
@@ -59,7 +68,8 @@ fn words_of_any_bytes_and_length_on_any_lines_are_trained_on() {
 fn two_words_in_one_sentence_are_enough_and_more_workers_than_lines_are_harmless() {
     let file = File::new("two", b"a b");
     let config = small(|config| {
-        (config.system, config.nodes, config.workers) = (Some(adapm_tasks::System::Adapm), 2, Some(3));
+        (config.system, config.nodes, config.workers) =
+            (Some(adapm_tasks::System::Adapm), 2, Some(3));
         // How many negatives are the word itself would differ from epoch to epoch.
         (config.sample, config.negatives) = (0.0, 0);
         (config.epochs, config.learning_rate) = (Some(30), 1.0);

@@ -55,12 +55,22 @@ fn answers_are_the_same_on_any_number_of_nodes_and_workers() {
     ] {
         let mut config = EvalConfig::default();
         (config.system, config.nodes, config.workers) = (system, nodes, Some(workers));
-        let evaluated =
-            evaluate(&checkpoint.vectors(), &questions, &config, &NoProgress, &AtomicBool::new(false));
+        let evaluated = evaluate(
+            &checkpoint.vectors(),
+            &questions,
+            &config,
+            &NoProgress,
+            &AtomicBool::new(false),
+        );
         assert_eq!(evaluated.expect("answers").analogies, report.analogies, "{system:?} {nodes}");
         config.words = Some(300);
-        let fewer =
-            evaluate(&checkpoint.vectors(), &questions, &config, &NoProgress, &AtomicBool::new(false));
+        let fewer = evaluate(
+            &checkpoint.vectors(),
+            &questions,
+            &config,
+            &NoProgress,
+            &AtomicBool::new(false),
+        );
         let expected = questions.evaluate(&checkpoint.vectors(), 300, 1);
         assert_eq!(fewer.expect("answers").analogies, Some(expected), "{system:?} {nodes}");
     }

@@ -17,7 +17,8 @@ fn processes_train_and_answer_alike_and_node_0_has_the_vectors() {
             (Some(System::Adapm), Some(2), Some(3), 0.0);
     });
     let mut reports = as_each("train", 2, |_, group| {
-        train_in_group(&corpus, Some(&questions), &config, group, &NoProgress, &stop).expect("trains")
+        train_in_group(&corpus, Some(&questions), &config, group, &NoProgress, &stop)
+            .expect("trains")
     });
     for report in &reports {
         assert_eq!((report.nodes, report.workers, report.stopped), (2, 2, false));
@@ -37,14 +38,16 @@ fn processes_train_and_answer_alike_and_node_0_has_the_vectors() {
 
 #[test]
 fn a_node_with_another_text_is_named() {
-    let texts = [corpus(100), Corpus::count(Text::generated(2, 100), 2, 1).expect("there are words")];
+    let texts =
+        [corpus(100), Corpus::count(Text::generated(2, 100), 2, 1).expect("there are words")];
     let config = small(|config| config.system = Some(System::Adapm));
     let errors = as_each("differs", 2, |node, group| {
         let stop = AtomicBool::new(false);
         train_in_group(&texts[node], None, &config, group, &NoProgress, &stop).expect_err("differs")
     });
     for error in errors {
-        let what = matches!(&error, TaskError::Disagreement { what: Disagreement::Data { .. }, .. });
+        let what =
+            matches!(&error, TaskError::Disagreement { what: Disagreement::Data { .. }, .. });
         assert!(what && error.to_string().contains("bytes with"), "{error}");
     }
 }

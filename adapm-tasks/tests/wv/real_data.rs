@@ -30,8 +30,8 @@ fn the_questions_of_word2vec_have_their_known_sections() {
     assert_eq!(analogies.len(), 19_544);
     let corpus = Corpus::count(Text::generated(1, 100), 1, 1).expect("there are words");
     let values = vec![0.5; corpus.vocabulary().len()];
-    let vectors =
-        adapm_tasks::wv::Vectors::new(corpus.vocabulary().words().clone(), 1, values).expect("fits");
+    let vectors = adapm_tasks::wv::Vectors::new(corpus.vocabulary().words().clone(), 1, values)
+        .expect("fits");
     let report = analogies.evaluate(&vectors, usize::MAX, 1);
     assert_eq!(report.sections.len(), 14);
     assert_eq!(report.of_kind(SectionKind::Semantic).asked, 8869);

@@ -32,7 +32,8 @@ fn planted_analogies_are_learnt_whoever_shares_negatives_and_however_vectors_mov
         let report = run(
             &corpus,
             &small(|config| {
-                (config.drawn, config.optimizer, config.dim, config.epochs) = (drawn, optimizer, 32, Some(5));
+                (config.drawn, config.optimizer, config.dim, config.epochs) =
+                    (drawn, optimizer, 32, Some(5));
                 config.sample = 0.0;
             }),
         )
@@ -90,10 +91,12 @@ fn a_stopped_run_keeps_its_epochs_and_vectors() {
     let corpus = corpus(300);
     for (system, nodes) in [(None, 1), (Some(System::Adapm), 2)] {
         let stop = AtomicBool::new(false);
-        let config =
-            small(|config| (config.system, config.nodes, config.epochs) = (system, nodes, Some(1000)));
+        let config = small(|config| {
+            (config.system, config.nodes, config.epochs) = (system, nodes, Some(1000))
+        });
         let questions = Analogies::planted();
-        let report = train(&corpus, Some(&questions), &config, &StopAfter(2, &stop), &stop).expect("stops");
+        let report =
+            train(&corpus, Some(&questions), &config, &StopAfter(2, &stop), &stop).expect("stops");
         assert!(report.stopped && report.analogies.is_none() && report.checkpoint.is_some());
         assert!((2..1000).contains(&report.epochs.len()), "{}", report.epochs.len());
     }
@@ -103,7 +106,8 @@ fn a_stopped_run_keeps_its_epochs_and_vectors() {
 fn a_learning_rate_far_too_large_is_an_error_that_says_so() {
     let config = small(|config| config.learning_rate = 1e30);
     let questions = Analogies::planted();
-    let error = train(&corpus(500), Some(&questions), &config, &NoProgress, &AtomicBool::new(false));
+    let error =
+        train(&corpus(500), Some(&questions), &config, &NoProgress, &AtomicBool::new(false));
     let error = error.expect_err("diverges");
     assert!(matches!(error, TaskError::NotFinite { .. }), "{error}");
     assert!(error.to_string().contains("lower it"));

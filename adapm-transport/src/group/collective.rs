@@ -65,11 +65,21 @@ struct Peer {
 
 impl Collectives {
     pub(super) fn new(node: NodeId, nodes: usize) -> Self {
-        Self { node, peers: (0..nodes).map(|_| Peer::default()).collect(), number: 0, current: None }
+        Self {
+            node,
+            peers: (0..nodes).map(|_| Peer::default()).collect(),
+            number: 0,
+            current: None,
+        }
     }
 
     /// Enters the next collective; the one before must be over.
-    pub(super) fn begin(&mut self, label: String, to_all: bool, bytes: Vec<u8>) -> Result<(), Fault> {
+    pub(super) fn begin(
+        &mut self,
+        label: String,
+        to_all: bool,
+        bytes: Vec<u8>,
+    ) -> Result<(), Fault> {
         debug_assert!(self.current.is_none(), "one collective at a time");
         self.number += 1;
         self.current = Some(Current { label, to_all, bytes });
@@ -86,7 +96,12 @@ impl Collectives {
     }
 
     /// A peer has begun a collective.
-    pub(super) fn handle_begin(&mut self, from: NodeId, begin: Begin, bytes: &[u8]) -> Result<(), Fault> {
+    pub(super) fn handle_begin(
+        &mut self,
+        from: NodeId,
+        begin: Begin,
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
         let fits = bytes.len() == begin.total.min(FIRST_BYTES as u64) as usize
             && begin.label.chars().count() <= LABEL_CHARS_MAX;
         let peer = &mut self.peers[from.index()];
@@ -103,11 +118,16 @@ impl Collectives {
     }
 
     /// A peer sends more of its part.
-    pub(super) fn handle_piece(&mut self, from: NodeId, number: u64, bytes: &[u8]) -> Result<(), Fault> {
+    pub(super) fn handle_piece(
+        &mut self,
+        from: NodeId,
+        number: u64,
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
         let peer = &mut self.peers[from.index()];
         let after = (peer.received.len() + bytes.len()) as u64;
-        let fits =
-            (1..=PIECE_BYTES).contains(&bytes.len()) && peer.expected.is_some_and(|total| after <= total);
+        let fits = (1..=PIECE_BYTES).contains(&bytes.len())
+            && peer.expected.is_some_and(|total| after <= total);
         if self.current.is_none() || number != self.number || !fits {
             return Err(Fault::Misbehaved { node: from });
         }
@@ -125,7 +145,8 @@ impl Collectives {
         let Some(start) = peer.sent else {
             let end = bytes.len().min(FIRST_BYTES);
             peer.sent = Some(end);
-            let (label, to_all, total) = (current.label.clone(), current.to_all, bytes.len() as u64);
+            let (label, to_all, total) =
+                (current.label.clone(), current.to_all, bytes.len() as u64);
             return Some((Message::Begin(Begin { number, label, to_all, total }), &bytes[..end]));
         };
         if peer.expected.is_none() || start == bytes.len() {

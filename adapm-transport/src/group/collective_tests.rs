@@ -42,7 +42,13 @@ impl Cluster {
         Ok(())
     }
 
-    fn deliver(&mut self, from: NodeId, to: usize, message: Message, bytes: &[u8]) -> Result<(), Fault> {
+    fn deliver(
+        &mut self,
+        from: NodeId,
+        to: usize,
+        message: Message,
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
         match message {
             Message::Begin(begin) => self.nodes[to].handle_begin(from, begin, bytes)?,
             Message::Piece { number } => self.nodes[to].handle_piece(from, number, bytes)?,
@@ -78,7 +84,9 @@ fn parts_arrive_whole_whatever_the_order_and_nobody_is_more_than_one_ahead() {
             }
             if round < rounds {
                 let label = format!("round {round}");
-                cluster.nodes[node].begin(label, round.is_multiple_of(3), of(node, round)).expect("sound");
+                cluster.nodes[node]
+                    .begin(label, round.is_multiple_of(3), of(node, round))
+                    .expect("sound");
             }
             if round <= rounds {
                 entered[node] += 1;
@@ -86,7 +94,11 @@ fn parts_arrive_whole_whatever_the_order_and_nobody_is_more_than_one_ahead() {
             let (least, most) = (entered.iter().min(), entered.iter().max());
             assert!(most <= least.map(|least| least + 1).as_ref(), "{entered:?}");
         }
-        assert!(cluster.waiting_max <= nodes.saturating_sub(1) * FIRST_BYTES, "{}", cluster.waiting_max);
+        assert!(
+            cluster.waiting_max <= nodes.saturating_sub(1) * FIRST_BYTES,
+            "{}",
+            cluster.waiting_max
+        );
     }
 }
 
@@ -101,16 +113,24 @@ fn calls_in_another_order_are_found_out_on_both_sides() {
             };
             let order = if n0_first { [0, 1] } else { [1, 0] };
             begin(&mut cluster, order[0]).expect("nothing is known");
-            let (message, bytes) = cluster.nodes[order[0]].poll_send(id(order[1])).expect("a begin");
+            let (message, bytes) =
+                cluster.nodes[order[0]].poll_send(id(order[1])).expect("a begin");
             let bytes = bytes.to_vec();
             cluster.deliver(id(order[0]), order[1], message, &bytes).expect("kept");
             let fault = begin(&mut cluster, order[1]).expect_err("it differs");
-            assert!(matches!(fault, Fault::Differs { node, .. } if node == id(order[0])), "{fault:?}");
+            assert!(
+                matches!(fault, Fault::Differs { node, .. } if node == id(order[0])),
+                "{fault:?}"
+            );
             let (message, bytes) =
                 cluster.nodes[order[1]].poll_send(id(order[0])).expect("told all the same");
             let bytes = bytes.to_vec();
-            let fault = cluster.deliver(id(order[1]), order[0], message, &bytes).expect_err("it differs");
-            assert!(matches!(fault, Fault::Differs { node, .. } if node == id(order[1])), "{fault:?}");
+            let fault =
+                cluster.deliver(id(order[1]), order[0], message, &bytes).expect_err("it differs");
+            assert!(
+                matches!(fault, Fault::Differs { node, .. } if node == id(order[1])),
+                "{fault:?}"
+            );
         }
     }
 }

@@ -198,16 +198,14 @@ mod tests {
             rendezvous: "10.0.0.1:4157".to_owned(),
             hint: None,
         };
-        let text =
-            "2 of 4 nodes joined within 60 s; missing: n2, n3; start them with --rendezvous 10.0.0.1:4157";
+        let text = "2 of 4 nodes joined within 60 s; missing: n2, n3; start them with --rendezvous 10.0.0.1:4157";
         assert_eq!(missing.to_string(), text);
         let loss = PeerLoss {
             node: NodeId(3),
             address: Some(SocketAddr::from(([10, 0, 0, 7], 51_234))),
             loss: Loss::Silent(Duration::from_secs(10)),
         };
-        let text =
-            "node n3 (10.0.0.7:51234) was lost: nothing was heard of it for 10.0 s; start the cluster again";
+        let text = "node n3 (10.0.0.7:51234) was lost: nothing was heard of it for 10.0 s; start the cluster again";
         assert_eq!(GroupError::PeerLost(loss).to_string(), text);
     }
 }

@@ -81,7 +81,8 @@ mod tests {
     fn all_processes_of_a_job_take_the_same_folder_and_the_last_removes_it() {
         let folder = path("shared");
         let file = folder.join("rendezvous");
-        let (one, two) = (JobFolder::of(&file).expect("made"), JobFolder::of(&file).expect("taken"));
+        let (one, two) =
+            (JobFolder::of(&file).expect("made"), JobFolder::of(&file).expect("taken"));
         fs::write(&file, "x").expect("a file");
         drop(one);
         assert!(file.exists(), "a folder that is in use stays");

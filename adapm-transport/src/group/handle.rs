@@ -28,7 +28,11 @@ pub(super) struct Handle {
 
 impl Handle {
     /// Starts the control thread of `roster.node()`; it waits for reports of losses as long as `decision_time`.
-    pub(super) fn start<T>(mesh: T, roster: Roster, decision_time: Duration) -> Result<Self, GroupError>
+    pub(super) fn start<T>(
+        mesh: T,
+        roster: Roster,
+        decision_time: Duration,
+    ) -> Result<Self, GroupError>
     where
         T: Mesh + Send + 'static,
     {
@@ -110,7 +114,8 @@ impl Handle {
         self.shared.ask(|state| *state.leave.get_or_insert(farewell));
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The control thread may be the last owner, while it tells of a loss: it ends without being waited for.
-        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id())
+        {
             // A panic there has ended everybody's wait, and has printed its message.
             let _ = thread.join();
         }

@@ -101,7 +101,8 @@ impl Cluster {
         let handles = ends.into_iter().map(|inner| {
             let node = inner.node();
             let mesh = Doomed { inner, lost: Arc::clone(&lost), told: false };
-            Handle::start(mesh, Roster::new(node, nodes, String::new()), decision_time).expect("a thread")
+            Handle::start(mesh, Roster::new(node, nodes, String::new()), decision_time)
+                .expect("a thread")
         });
         Self { handles: handles.collect(), lost, wakes }
     }
@@ -136,8 +137,8 @@ fn all_get_what_all_give_whatever_its_size() {
         let cluster = Cluster::new(nodes);
         for bytes in [0, 1, 70_000, 5 << 20] {
             let expected: Vec<_> = (0..nodes).map(|node| part(node, bytes / (node + 1))).collect();
-            for parts in
-                cluster.each(|node, handle| handle.collect("all", true, &part(node, bytes / (node + 1))))
+            for parts in cluster
+                .each(|node, handle| handle.collect("all", true, &part(node, bytes / (node + 1))))
             {
                 assert!(parts.as_ref() == Ok(&expected), "{nodes} nodes, {bytes} bytes");
             }
@@ -183,8 +184,7 @@ fn a_loss_ends_every_wait_and_names_node_and_address() {
         }
         _ => handle.collect("all", true, &[1]),
     });
-    let text =
-        "node n2 (127.0.0.1:4157) was lost: it ended with an error of its own; start the cluster again";
+    let text = "node n2 (127.0.0.1:4157) was lost: it ended with an error of its own; start the cluster again";
     for (node, outcome) in outcomes.into_iter().enumerate().take(2) {
         assert_eq!(outcome.expect_err("it is needed").to_string(), text);
         assert_eq!(cluster.handles[node].failure().expect("a loss").to_string(), text);
@@ -199,7 +199,9 @@ fn watches_hear_of_a_loss_before_and_after_it() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let watch = || -> Arc<LossWatch> {
         let heard = Arc::clone(&heard);
-        Arc::new(move |loss: PeerLoss| heard.lock().expect("no panic while it is held").push(loss.node))
+        Arc::new(move |loss: PeerLoss| {
+            heard.lock().expect("no panic while it is held").push(loss.node)
+        })
     };
     let (early, late, dropped) = (watch(), watch(), watch());
     cluster.handles[0].watch(&early);

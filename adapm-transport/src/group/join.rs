@@ -78,7 +78,8 @@ impl<'a> Attempt<'a> {
     fn host(&mut self) -> Result<Joined, GroupError> {
         let config = self.config;
         let secret = if config.finds_token() {
-            let secret = Secret::fresh().map_err(|error| NetError::System { error: error.into() })?;
+            let secret =
+                Secret::fresh().map_err(|error| NetError::System { error: error.into() })?;
             self.token = secret.token();
             Some(secret)
         } else {
@@ -94,13 +95,19 @@ impl<'a> Attempt<'a> {
             }
         };
         let hint = match &config.rendezvous {
-            Rendezvous::Address(text) if listens.is_loopback() && place::is_named(text) => Some(format!(
-                "`{text}` means {listens} here, which no other machine reaches: give node n0 --bind with an address that the \
+            Rendezvous::Address(text) if listens.is_loopback() && place::is_named(text) => {
+                Some(format!(
+                    "`{text}` means {listens} here, which no other machine reaches: give node n0 --bind with an address that the \
                  others reach"
-            )),
+                ))
+            }
             _ => None,
         };
-        let handle = Handle::start(NetMesh::new(net, advertise), self.roster.clone(), config.dead_after / 5)?;
+        let handle = Handle::start(
+            NetMesh::new(net, advertise),
+            self.roster.clone(),
+            config.dead_after / 5,
+        )?;
         self.wait(&handle, &mut Way { hint, ..Way::default() })?;
         Ok(Joined { handle, listens, advertise, file, token: self.token.clone() })
     }
@@ -130,7 +137,8 @@ impl<'a> Attempt<'a> {
                 let bind = SocketAddr::new(told.unwrap_or(meeting.ip()), port);
                 match self.listen(bind) {
                     Ok(net) => {
-                        let advertise = place::advertised(advertise, bind.ip(), Some(meeting.ip()))?;
+                        let advertise =
+                            place::advertised(advertise, bind.ip(), Some(meeting.ip()))?;
                         return Ok((net, bind.ip(), advertise));
                     }
                     Err(error) if self.may_change(&error, text) => last = last.or(Some(error)),
@@ -182,11 +190,20 @@ impl<'a> Attempt<'a> {
                 // The system gave this node the very port at which node 0 is to listen.
                 net = self.listen(SocketAddr::new(listens, 0))?;
             }
-            let handle =
-                Handle::start(NetMesh::new(net, advertise), self.roster.clone(), config.dead_after / 5)?;
+            let handle = Handle::start(
+                NetMesh::new(net, advertise),
+                self.roster.clone(),
+                config.dead_after / 5,
+            )?;
             handle.meet(way.meeting.clone());
             if self.wait(&handle, &mut way)? == Waited::Joined {
-                return Ok(Joined { handle, listens, advertise, file: None, token: self.token.clone() });
+                return Ok(Joined {
+                    handle,
+                    listens,
+                    advertise,
+                    file: None,
+                    token: self.token.clone(),
+                });
             }
         }
     }
@@ -213,13 +230,15 @@ impl<'a> Attempt<'a> {
                 }
             }
             let is_one = open.windows(2).all(|two| two[0].1 == two[1].1);
-            let found = if is_one { open.first() } else { open.iter().find(|way| place::answers(way.0)) };
+            let found =
+                if is_one { open.first() } else { open.iter().find(|way| place::answers(way.0)) };
             if let Some(&(address, from)) = found {
                 meeting.sort_by_key(|other| *other != address);
-                let is_here =
-                    place::is_named(text) && meeting.iter().all(|address| address.ip().is_loopback());
-                let hint = is_here
-                    .then(|| format!("`{text}` means {} here, which is this machine itself", address.ip()));
+                let is_here = place::is_named(text)
+                    && meeting.iter().all(|address| address.ip().is_loopback());
+                let hint = is_here.then(|| {
+                    format!("`{text}` means {} here, which is this machine itself", address.ip())
+                });
                 let names = Some(names);
                 return Ok((Way { meeting, names, hint, ..Way::default() }, from));
             }
@@ -234,7 +253,8 @@ impl<'a> Attempt<'a> {
 
     /// The addresses of a name by now, once it has some; its machine may come up later.
     fn next_addresses(&mut self, names: &mut Names) -> Result<Vec<SocketAddr>, GroupError> {
-        let mut last = GroupError::Address { given: names.text.clone(), reason: "no answer".to_owned() };
+        let mut last =
+            GroupError::Address { given: names.text.clone(), reason: "no answer".to_owned() };
         loop {
             let wait = if names.known.is_empty() { LOOK } else { Duration::ZERO };
             match names.found.recv_timeout(wait) {
@@ -257,7 +277,9 @@ impl<'a> Attempt<'a> {
     fn await_file(&mut self, path: &Path) -> Result<(SocketAddr, Option<Secret>), GroupError> {
         loop {
             let reason = match (RendezvousFile::read(path)?, self.config.finds_token()) {
-                (Some(Place { address, secret: Some(secret) }), true) => return Ok((address, Some(secret))),
+                (Some(Place { address, secret: Some(secret) }), true) => {
+                    return Ok((address, Some(secret)));
+                }
                 (Some(Place { address, .. }), false) => return Ok((address, None)),
                 (None, _) => "node n0 has not written it so far",
                 // Of an earlier run, if node 0 is about to write another one.
@@ -287,7 +309,8 @@ impl<'a> Attempt<'a> {
             let mut roster = state.roster.clone();
             drop(state);
             let is_waiting = !joined && self.began.elapsed() >= SHOW_EVERY;
-            if let Some(hint) = way.hint.clone().filter(|_| is_waiting && self.config.node == ROOT) {
+            if let Some(hint) = way.hint.clone().filter(|_| is_waiting && self.config.node == ROOT)
+            {
                 roster.trouble = roster.trouble.or(Some(Trouble { node: None, reason: hint }));
             }
             let is_news = roster != self.roster;

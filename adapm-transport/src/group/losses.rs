@@ -109,7 +109,8 @@ impl Losses {
     pub(super) fn is_settled(&self) -> bool {
         let given_up = self.given_up();
         let mut rest = self.others().chain([self.node]).filter(|node| !given_up.contains(node));
-        self.has_reports() && rest.all(|by| given_up.iter().all(|&of| self.reports.contains_key(&(by, of))))
+        self.has_reports()
+            && rest.all(|by| given_up.iter().all(|&of| self.reports.contains_key(&(by, of))))
     }
 
     /// What follows from the reports so far; `None`: there are none.
@@ -123,7 +124,8 @@ impl Losses {
             // Nobody else can have heard more, and the other one has decided.
             return Some(Verdict::GivenUp(vec![other]));
         }
-        let is_alone = self.nodes > 2 && self.own.len() + 1 == self.nodes && given_up.len() + 1 == self.nodes;
+        let is_alone =
+            self.nodes > 2 && self.own.len() + 1 == self.nodes && given_up.len() + 1 == self.nodes;
         if is_alone && !self.own.values().any(|loss| *loss == Loss::GaveUp) {
             let longest = self.own.values().copied().max_by_key(silence);
             return longest.map(Verdict::Isolated);
@@ -143,7 +145,8 @@ impl Losses {
                 let (count, certain) = counts.entry(*of).or_default();
                 (*count, *certain) = (*count + 1, *certain || *is_certain);
             }
-            let Some((worst, _)) = counts.into_iter().max_by_key(|(node, said)| (*said, *node)) else {
+            let Some((worst, _)) = counts.into_iter().max_by_key(|(node, said)| (*said, *node))
+            else {
                 return given_up;
             };
             reports.retain(|(by, of), _| *by != worst && *of != worst);
@@ -165,8 +168,8 @@ impl Losses {
 
     fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
         let own = self.node;
-        let ids =
-            (0..self.nodes).map(|index| NodeId(u16::try_from(index).expect("node ids are 16 bits wide")));
+        let ids = (0..self.nodes)
+            .map(|index| NodeId(u16::try_from(index).expect("node ids are 16 bits wide")));
         ids.filter(move |node| *node != own)
     }
 }

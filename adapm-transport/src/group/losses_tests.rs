@@ -36,7 +36,8 @@ impl Cluster {
     /// Each that is cut from another notices, in the order that `rotate` gives; reports go where a way is.
     fn partition(&mut self, rotate: usize) {
         let len = self.nodes.len();
-        let pairs = (0..len * len).map(|at| (at + rotate) % (len * len)).map(|at| (at / len, at % len));
+        let pairs =
+            (0..len * len).map(|at| (at + rotate) % (len * len)).map(|at| (at / len, at % len));
         for (by, of) in pairs {
             if by != of && self.is_lost(by, of) {
                 self.notice(by, of);
@@ -192,7 +193,8 @@ fn every_partition_of_three_or_four_nodes_has_survivors_that_agree() {
             let mut cluster = Cluster::new(nodes, &cuts);
             cluster.partition(mask % (nodes * nodes));
             let is_whole = (0..nodes).all(|a| {
-                let reached = |b: usize| (0..nodes).any(|c| !cluster.is_lost(a, c) && !cluster.is_lost(c, b));
+                let reached =
+                    |b: usize| (0..nodes).any(|c| !cluster.is_lost(a, c) && !cluster.is_lost(c, b));
                 (0..nodes).all(|b| a == b || reached(b))
             });
             if !is_whole {

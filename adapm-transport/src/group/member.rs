@@ -46,7 +46,10 @@ impl Group {
     /// # Errors
     /// Who is missing or cannot be reached after [`GroupConfig::join_timeout`], an address that cannot be used, or why one
     /// node has refused another. All nodes that are there learn of it.
-    pub fn join(mut config: GroupConfig, watch: &mut dyn FnMut(&Roster)) -> Result<Self, GroupError> {
+    pub fn join(
+        mut config: GroupConfig,
+        watch: &mut dyn FnMut(&Roster),
+    ) -> Result<Self, GroupError> {
         let folder = match &config.rendezvous {
             Rendezvous::JobFile(path) => Some(JobFolder::of(path)?),
             _ => None,

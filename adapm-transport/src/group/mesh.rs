@@ -101,7 +101,9 @@ impl Mesh for NetMesh {
     }
 
     fn is_up(&self, node: NodeId) -> bool {
-        self.net.peer(node).is_some_and(|peer| matches!(peer.state, PeerState::Up | PeerState::Suspect))
+        self.net
+            .peer(node)
+            .is_some_and(|peer| matches!(peer.state, PeerState::Up | PeerState::Suspect))
     }
 
     fn rtt(&self, node: NodeId) -> Option<Duration> {

@@ -110,7 +110,8 @@ mod tests {
             assert_eq!(frame.head[0], GIVE_UP);
             frame
         };
-        for (frame, is_read) in [(table(8), true), (table(9), false), (missing(8), true), (missing(9), false)]
+        for (frame, is_read) in
+            [(table(8), true), (table(9), false), (missing(8), true), (missing(9), false)]
         {
             assert_eq!(Message::decode(&frame, 8).is_ok(), is_read);
         }
@@ -125,8 +126,11 @@ mod tests {
 
     #[test]
     fn messages_are_read_as_they_are_written_and_nothing_else_is() {
-        let card =
-            Card { address: SocketAddr::from(([10, 0, 0, 7], 4157)), host: "a".repeat(60), pid: 4_000_000 };
+        let card = Card {
+            address: SocketAddr::from(([10, 0, 0, 7], 4157)),
+            host: "a".repeat(60),
+            pid: 4_000_000,
+        };
         let begin = Begin { number: 3, label: "ranks".to_owned(), to_all: true, total: 1 << 40 };
         let messages = [
             Message::Here(card.clone()),

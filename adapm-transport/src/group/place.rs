@@ -29,7 +29,9 @@ pub(super) fn check(text: &str) -> Result<(), GroupError> {
 pub(super) fn resolve(text: &str) -> Result<Vec<SocketAddr>, GroupError> {
     check(text)?;
     let unusable = |reason: String| GroupError::Address { given: text.to_owned(), reason };
-    let found = text.to_socket_addrs().map_err(|error| unusable(format!("the host is unknown ({error})")))?;
+    let found = text
+        .to_socket_addrs()
+        .map_err(|error| unusable(format!("the host is unknown ({error})")))?;
     let mut addresses = Vec::new();
     for address in found {
         if !addresses.contains(&address) {
@@ -38,7 +40,11 @@ pub(super) fn resolve(text: &str) -> Result<Vec<SocketAddr>, GroupError> {
     }
     // Other machines reach no loopback address, and most networks carry IPv4.
     addresses.sort_by_key(|address| (address.ip().is_loopback(), address.is_ipv6()));
-    if addresses.is_empty() { Err(unusable("the host has no address".to_owned())) } else { Ok(addresses) }
+    if addresses.is_empty() {
+        Err(unusable("the host has no address".to_owned()))
+    } else {
+        Ok(addresses)
+    }
 }
 
 /// The port of `host:port`.
@@ -65,16 +71,20 @@ pub(super) fn resolve_host(text: &str) -> Result<IpAddr, GroupError> {
     if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
         return Ok(ip);
     }
-    let with_port = if text.rsplit_once(':').is_some() { text.to_owned() } else { format!("{text}:0") };
+    let with_port =
+        if text.rsplit_once(':').is_some() { text.to_owned() } else { format!("{text}:0") };
     resolve(&with_port).map(|addresses| addresses[0].ip()).map_err(|error| match error {
-        GroupError::Address { reason, .. } => GroupError::Address { given: text.to_owned(), reason },
+        GroupError::Address { reason, .. } => {
+            GroupError::Address { given: text.to_owned(), reason }
+        }
         other => other,
     })
 }
 
 /// The address of this machine from which `there` is reached; nothing is sent.
 pub(super) fn towards(there: SocketAddr) -> io::Result<IpAddr> {
-    let any: IpAddr = if there.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { [0_u16; 8].into() };
+    let any: IpAddr =
+        if there.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { [0_u16; 8].into() };
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(there)?;
     Ok(socket.local_addr()?.ip())
@@ -97,7 +107,9 @@ pub(super) fn advertised(
     }
     towards(SocketAddr::from((ELSEWHERE, 9))).map_err(|error| GroupError::Address {
         given: listens.to_string(),
-        reason: format!("no address of this machine was found to tell others ({error}): give --advertise"),
+        reason: format!(
+            "no address of this machine was found to tell others ({error}): give --advertise"
+        ),
     })
 }
 
@@ -155,18 +167,22 @@ impl RendezvousFile {
         let reason = "it holds something else than a meeting: give another file, or remove it";
         let foreign = || GroupError::File { path: path.to_owned(), reason: reason.to_owned() };
         match fs::metadata(path) {
-            Ok(metadata) if !metadata.is_file() || metadata.len() > TEXT_BYTES_MAX => return Err(foreign()),
+            Ok(metadata) if !metadata.is_file() || metadata.len() > TEXT_BYTES_MAX => {
+                return Err(foreign());
+            }
             Ok(_) => {
                 let bytes = fs::read(path).map_err(|error| unusable(path, "read", &error))?;
-                let is_own =
-                    bytes.is_empty() || str::from_utf8(&bytes).is_ok_and(|text| Place::of(text).is_some());
+                let is_own = bytes.is_empty()
+                    || str::from_utf8(&bytes).is_ok_and(|text| Place::of(text).is_some());
                 is_own.then_some(()).ok_or_else(foreign)?;
             }
             // A link that leads nowhere is removed as well.
             Err(_) => {}
         }
         match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(path, "removed", &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(unusable(path, "removed", &error))
+            }
             _ => Ok(()),
         }
     }
@@ -178,7 +194,11 @@ impl RendezvousFile {
         let text = format!("{address}\n{secret}");
         let mut name = path.file_name().unwrap_or_default().to_owned();
         // Nobody can have planted a link under a name that nobody knows, and a file that is there is not opened.
-        name.push(format!(".{}-{:016x}", process::id(), RandomState::new().build_hasher().finish()));
+        name.push(format!(
+            ".{}-{:016x}",
+            process::id(),
+            RandomState::new().build_hasher().finish()
+        ));
         let part = path.with_file_name(name);
         let mode = if secret.is_empty() { 0o644 } else { 0o600 };
         let written = fs::OpenOptions::new()
@@ -208,7 +228,8 @@ impl RendezvousFile {
         let metadata = file.metadata().map_err(unusable)?;
         let mut text = String::new();
         file.take(TEXT_BYTES_MAX).read_to_string(&mut text).map_err(unusable)?;
-        let failed = |reason: &str| GroupError::File { path: path.to_owned(), reason: reason.to_owned() };
+        let failed =
+            |reason: &str| GroupError::File { path: path.to_owned(), reason: reason.to_owned() };
         let place = Place::of(&text)
             .ok_or_else(|| failed("it holds no address: remove it and start all nodes again"))?;
         let is_private =
@@ -292,11 +313,16 @@ mod tests {
         fs::write(&path, "somebody else\n").expect("a file");
         drop(file);
         let error = RendezvousFile::read(&path).expect_err("no address");
-        assert!(error.to_string().ends_with("it holds no address: remove it and start all nodes again"));
+        assert!(
+            error.to_string().ends_with("it holds no address: remove it and start all nodes again")
+        );
         for text in ["somebody else\n".to_owned(), "1.2.3.4:5\n".repeat(100)] {
             fs::write(&path, &text).expect("a file");
             let error = RendezvousFile::clear(&path).expect_err("it is of somebody else");
-            assert!(error.to_string().contains("it holds something else than a meeting"), "{error}");
+            assert!(
+                error.to_string().contains("it holds something else than a meeting"),
+                "{error}"
+            );
             assert_eq!(fs::read_to_string(&path).expect("it is still there"), text);
         }
         assert!(RendezvousFile::clear(&folder).is_err(), "a folder");
@@ -306,8 +332,9 @@ mod tests {
             assert!(!path.exists());
         }
         RendezvousFile::clear(&path).expect("nothing to clear");
-        let nowhere =
-            RendezvousFile::write(&folder.join("none/rendezvous"), &place).err().expect("no folder");
+        let nowhere = RendezvousFile::write(&folder.join("none/rendezvous"), &place)
+            .err()
+            .expect("no folder");
         assert!(nowhere.to_string().contains("it cannot be written"), "{nowhere}");
         fs::remove_dir_all(&folder).expect("the folder is there");
     }
@@ -320,7 +347,10 @@ mod tests {
         let fresh = || Secret::fresh().expect("random bytes");
         let secret = fresh();
         assert!(secret != fresh() && secret.0.len() == 64 && format!("{secret:?}") == "Secret(..)");
-        let place = Place { address: SocketAddr::from(([127, 0, 0, 1], 4157)), secret: Some(secret.clone()) };
+        let place = Place {
+            address: SocketAddr::from(([127, 0, 0, 1], 4157)),
+            secret: Some(secret.clone()),
+        };
         let file = RendezvousFile::write(&path, &place).expect("a folder to write to");
         assert_eq!(fs::metadata(&path).expect("it is there").mode() & 0o777, 0o600);
         for mode in [0o640, 0o604, 0o660] {

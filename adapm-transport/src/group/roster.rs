@@ -93,7 +93,9 @@ impl Roster {
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.trouble.as_ref().map(|trouble| match trouble {
-            Trouble { node: Some(node), reason } => format!("node {node} was not reached so far: {reason}"),
+            Trouble { node: Some(node), reason } => {
+                format!("node {node} was not reached so far: {reason}")
+            }
             Trouble { node: None, reason } => reason.clone(),
         })
     }
@@ -131,9 +133,11 @@ impl Card {
 
 /// The name of this machine, for people and to tell machines apart.
 fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
+    let name =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
     let name = name.unwrap_or_default();
-    let name: String = name.trim().chars().filter(|c| !c.is_control()).take(HOST_CHARS_MAX).collect();
+    let name: String =
+        name.trim().chars().filter(|c| !c.is_control()).take(HOST_CHARS_MAX).collect();
     if name.is_empty() { "unknown".to_owned() } else { name }
 }
 

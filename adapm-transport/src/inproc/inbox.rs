@@ -84,7 +84,12 @@ impl Inbox {
     }
 
     /// Swaps all waiting frames into the empty `batch`, takes `spares` in, and adds to `refused` who has room again.
-    pub(super) fn take(&mut self, batch: &mut Batch, spares: &mut Vec<Frame>, refused: &mut Vec<NodeId>) {
+    pub(super) fn take(
+        &mut self,
+        batch: &mut Batch,
+        spares: &mut Vec<Frame>,
+        refused: &mut Vec<NodeId>,
+    ) {
         debug_assert!(batch.is_empty(), "a batch is served before the next one is taken");
         mem::swap(&mut self.queue, batch);
         for (from, _) in batch.iter() {

@@ -178,7 +178,11 @@ impl Wake for InProcWaker {
 
 impl End {
     fn new(nodes: usize) -> Self {
-        Self { inbox: Mutex::new(Inbox::new(nodes)), arrived: Condvar::new(), woken: AtomicBool::new(false) }
+        Self {
+            inbox: Mutex::new(Inbox::new(nodes)),
+            arrived: Condvar::new(),
+            woken: AtomicBool::new(false),
+        }
     }
 
     /// Makes a `recv` of this endpoint return `Woken`.
@@ -199,7 +203,11 @@ impl End {
     }
 
     /// Waits until the inbox holds a frame, a waker is called, or `wait` is over.
-    fn wait<'a>(&self, mut inbox: MutexGuard<'a, Inbox>, wait: Option<Duration>) -> MutexGuard<'a, Inbox> {
+    fn wait<'a>(
+        &self,
+        mut inbox: MutexGuard<'a, Inbox>,
+        wait: Option<Duration>,
+    ) -> MutexGuard<'a, Inbox> {
         let deadline = wait.and_then(|wait| Instant::now().checked_add(wait));
         while inbox.is_empty() && !self.woken.load(Ordering::Relaxed) {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -258,9 +266,15 @@ mod tests {
     #[test]
     fn unknown_nodes_are_named() {
         let unknown = Error::UnknownNode { node: NodeId(7), nodes: 1 };
-        assert_eq!(unknown.to_string(), "node n7 is not in a network of 1 nodes: nodes are numbered from 0");
+        assert_eq!(
+            unknown.to_string(),
+            "node n7 is not in a network of 1 nodes: nodes are numbered from 0"
+        );
         let mut ends = network(1);
-        assert_eq!(ends[0].send(NodeId(7), &mut Frame::default()), Err(SendError::Transport(unknown)));
+        assert_eq!(
+            ends[0].send(NodeId(7), &mut Frame::default()),
+            Err(SendError::Transport(unknown))
+        );
     }
 
     #[test]

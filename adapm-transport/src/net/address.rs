@@ -152,7 +152,9 @@ mod tests {
 
     #[test]
     fn addresses_are_read_as_they_are_written() {
-        for text in ["tcp://10.0.0.7:4157", "tokio://[::1]:1", "zmq://127.0.0.1:65535", "unix:///a b/c"] {
+        for text in
+            ["tcp://10.0.0.7:4157", "tokio://[::1]:1", "zmq://127.0.0.1:65535", "unix:///a b/c"]
+        {
             let address: Address = text.parse().expect("an address");
             assert_eq!(
                 (address.to_string(), address.kind().scheme()),
@@ -163,8 +165,15 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_named() {
-        for text in ["", "tcp://", "tcp://host:1", "tcp://1.2.3.4", "udp://1.2.3.4:5", "unix://", "1.2.3.4:5"]
-        {
+        for text in [
+            "",
+            "tcp://",
+            "tcp://host:1",
+            "tcp://1.2.3.4",
+            "udp://1.2.3.4:5",
+            "unix://",
+            "1.2.3.4:5",
+        ] {
             let error = text.parse::<Address>().expect_err("not an address");
             assert!(error.to_string().starts_with(&format!("`{text}` is no address")));
         }

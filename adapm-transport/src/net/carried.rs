@@ -284,7 +284,9 @@ impl Queues {
 
     /// So low that a wake is worth its price.
     fn is_inward_low(&self) -> bool {
-        self.has_inward_room() && self.inward.len() <= PACKETS_MAX / 2 && self.inward_bytes <= BYTES_MAX / 2
+        self.has_inward_room()
+            && self.inward.len() <= PACKETS_MAX / 2
+            && self.inward_bytes <= BYTES_MAX / 2
     }
 
     fn has_inward_room(&self) -> bool {

@@ -41,7 +41,8 @@ impl Clock {
 
     fn look_at(&mut self, wall: Wall) -> Instant {
         let passed = wall.saturating_duration_since(self.last);
-        let counted = self.planned.map_or(passed, |planned| passed.min(planned.saturating_add(self.grace)));
+        let counted =
+            self.planned.map_or(passed, |planned| passed.min(planned.saturating_add(self.grace)));
         self.last = wall;
         self.planned = Some(Duration::ZERO);
         self.now = later(self.now, counted);

@@ -77,11 +77,17 @@ impl Connections {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Slot, &Connection)> {
-        self.slots.iter().enumerate().filter_map(|(slot, connection)| Some((slot, connection.as_ref()?)))
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, connection)| Some((slot, connection.as_ref()?)))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Slot, &mut Connection)> {
-        self.slots.iter_mut().enumerate().filter_map(|(slot, connection)| Some((slot, connection.as_mut()?)))
+        self.slots
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(slot, connection)| Some((slot, connection.as_mut()?)))
     }
 
     /// Of the connections from outside of which it is not known who they are, the one that came first; `None`: there is room

@@ -26,7 +26,9 @@ pub enum NetError {
         nodes: usize,
     },
     /// The place to listen at cannot be understood.
-    #[error("cannot listen at `{given}`: give an address of this machine like 10.0.0.7 or 10.0.0.7:4157")]
+    #[error(
+        "cannot listen at `{given}`: give an address of this machine like 10.0.0.7 or 10.0.0.7:4157"
+    )]
     BindText {
         /// What was given.
         given: String,
@@ -126,7 +128,8 @@ pub(super) struct Notices(VecDeque<NetNotice>);
 impl Notices {
     pub(super) fn push(&mut self, remote: Option<SocketAddr>, trouble: Trouble) {
         let ip = |remote: Option<SocketAddr>| remote.map(|remote| remote.ip());
-        let same = |notice: &&mut NetNotice| notice.trouble == trouble && ip(notice.remote) == ip(remote);
+        let same =
+            |notice: &&mut NetNotice| notice.trouble == trouble && ip(notice.remote) == ip(remote);
         if let Some(notice) = self.0.iter_mut().find(same) {
             notice.times = notice.times.saturating_add(1);
         } else if self.0.len() < NOTICES_MAX {
@@ -156,7 +159,9 @@ impl fmt::Display for NetNotice {
 /// Why the system does not let this process listen somewhere.
 fn unbound(error: SystemError) -> String {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "it is in use; give another port, or none for any free one".to_owned(),
+        io::ErrorKind::AddrInUse => {
+            "it is in use; give another port, or none for any free one".to_owned()
+        }
         io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
         _ => advised(error),
     }

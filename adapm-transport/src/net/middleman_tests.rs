@@ -27,7 +27,8 @@ use adapm_verify::rng::Rng;
 
 use self::parts::{frame, introduced, link_of_others, packet_of, postcard_of, secret};
 use super::hello::{
-    Claim, ClusterId, Dialing, Ending, Identity, Incarnation, Listening, Message, Met, Refusal, Step,
+    Claim, ClusterId, Dialing, Ending, Identity, Incarnation, Listening, Message, Met, Refusal,
+    Step,
 };
 use super::noise::{Channel, Recordings};
 use super::packet::{CLEAR_BYTES, Draft, Greeting, Kind, Packet, finish};
@@ -241,8 +242,11 @@ impl Scene {
         let (dialing, open) =
             Dialing::new(dialer.own, Some(&secret()), to, dialer.peer.session.expects(), here);
         let listening = Listening::new(listener.own, Some(secret()), there);
-        let line = |role| Some(Line { role, channel: Channel::default(), sealed: Vec::new(), believed: 0 });
-        (listener.line, dialer.line) = (line(Role::Listening(listening)), line(Role::Dialing(dialing)));
+        let line = |role| {
+            Some(Line { role, channel: Channel::default(), sealed: Vec::new(), believed: 0 })
+        };
+        (listener.line, dialer.line) =
+            (line(Role::Listening(listening)), line(Role::Dialing(dialing)));
         self.seen.connections += 1;
         self.silence = 0;
         self.say(1, open);
@@ -281,7 +285,10 @@ impl Scene {
 
     /// Bytes come to that side; those of several packets, or of a part of one, are no different.
     fn arrive(&mut self, to: usize, bytes: &[u8]) -> Result<(), Found> {
-        if bytes.windows(8).any(|part| part == CLUSTER.to_le_bytes() || part == postcard_of(CLUSTER)) {
+        if bytes
+            .windows(8)
+            .any(|part| part == CLUSTER.to_le_bytes() || part == postcard_of(CLUSTER))
+        {
             return Err("anybody can read who the nodes are".into());
         }
         let Some(packet) = packet_of(bytes) else {
@@ -291,11 +298,13 @@ impl Scene {
         };
         let Some(line) = &self.ends[to].line else { return Ok(()) };
         let (number, is_sealed) = (line.believed, line.channel.is_sealed());
-        let sealed = self.ends[1 - to].line.as_ref().and_then(|line| line.sealed.get(number)).cloned();
+        let sealed =
+            self.ends[1 - to].line.as_ref().and_then(|line| line.sealed.get(number)).cloned();
         let shown = match &sealed {
             // Its header is put right: nobody looks at it.
             Some(sealed)
-                if self.makes(Mistake::HeaderUnbound) && sealed[CLEAR_BYTES..] == bytes[CLEAR_BYTES..] =>
+                if self.makes(Mistake::HeaderUnbound)
+                    && sealed[CLEAR_BYTES..] == bytes[CLEAR_BYTES..] =>
             {
                 packet_of(sealed).expect("it was sealed here")
             }
@@ -309,7 +318,9 @@ impl Scene {
         if is_sealed {
             line.believed += 1;
             if sealed.and_then(|sealed| packet_of(&sealed)) != Some(packet) {
-                return Err(format!("packet {number} of a connection is not what was sealed there"));
+                return Err(format!(
+                    "packet {number} of a connection is not what was sealed there"
+                ));
             }
         }
         self.hear(to, believed, is_sealed)
@@ -348,11 +359,9 @@ impl Scene {
                 Ok(())
             }
             Ok(Step::Met(met)) => self.meet(to, &met),
-            Err(Ending::Ours { is_sure: true, refusal } | Ending::Theirs { is_sure: true, refusal })
-                if to == 1 || is_sealed =>
-            {
-                Err(format!("a node is sure of a refusal: {refusal}"))
-            }
+            Err(
+                Ending::Ours { is_sure: true, refusal } | Ending::Theirs { is_sure: true, refusal },
+            ) if to == 1 || is_sealed => Err(format!("a node is sure of a refusal: {refusal}")),
             Err(_) => {
                 self.seen.refused += 1;
                 self.ends[to].hang_up();
@@ -373,7 +382,9 @@ impl Scene {
         let expects = end.peer.session.expects();
         let Some(line) = &mut end.line else { return Ok(()) };
         let welcome = match &line.role {
-            Role::Listening(listening) => Some(listening.accept(expects, end.peer.common_link(met))),
+            Role::Listening(listening) => {
+                Some(listening.accept(expects, end.peer.common_link(met)))
+            }
             _ => None,
         };
         end.peer.note_met(met);
@@ -470,8 +481,13 @@ impl Scene {
 
     /// Something of its own, in the clear.
     fn forged(&mut self) -> Vec<u8> {
-        let refusals =
-            [Refusal::GivenUp, Refusal::Restarted, Refusal::Layout, Refusal::Cluster, Refusal::Malformed];
+        let refusals = [
+            Refusal::GivenUp,
+            Refusal::Restarted,
+            Refusal::Layout,
+            Refusal::Cluster,
+            Refusal::Malformed,
+        ];
         let kinds = [Greeting::Open, Greeting::Opened, Greeting::Hello, Greeting::Welcome];
         let draft = match self.rng.within(0..3) {
             0 => Message::refuse(self.rng.choose(&refusals)).into_draft(),
@@ -480,8 +496,11 @@ impl Scene {
                 Draft::greeting(self.rng.choose(&kinds), bytes)
             }
             _ => {
-                let kinds =
-                    [adapm_core::link::Kind::Data, adapm_core::link::Kind::Bye, adapm_core::link::Kind::Ack];
+                let kinds = [
+                    adapm_core::link::Kind::Data,
+                    adapm_core::link::Kind::Bye,
+                    adapm_core::link::Kind::Ack,
+                ];
                 let (seq, ack) = (self.rng.within(0..20) as u64, self.rng.within(0..20) as u64);
                 let frame = Frame { head: vec![0; self.rng.within(0..9)], ..Frame::default() };
                 Draft::new(Kind::Link(self.rng.choose(&kinds)), Seq(seq), Seq(ack), frame)
@@ -513,18 +532,25 @@ fn whoever_is_on_the_way_costs_time_and_nothing_else() {
     let said = format!("{SEEDS} runs with somebody on the way: {seen:?}\n");
     std::io::stdout().write_all(said.as_bytes()).expect("standard output takes a line");
     let per_run = |count: u64| count as f64 / SEEDS as f64;
-    let is_test =
-        per_run(seen.tricks) >= 4.0 && per_run(seen.resumes) >= 1.0 && per_run(seen.impostors) >= 0.1;
+    let is_test = per_run(seen.tricks) >= 4.0
+        && per_run(seen.resumes) >= 1.0
+        && per_run(seen.impostors) >= 0.1;
     assert!(is_test, "{seen:?} is none");
 }
 
 #[test]
 fn a_hello_that_comes_late_does_not_lock_its_node_out() {
     let [mut listener, dialer] = [WireEnd::new(0), WireEnd::new(1)];
-    let hello = |link, number| introduced(dialer.own, listener.own, link, [[number; 32], [number + 1; 32]]);
+    let hello =
+        |link, number| introduced(dialer.own, listener.own, link, [[number; 32], [number + 1; 32]]);
     // The node has given up its first attempt, and goes on with its second; then the first one arrives, before anything else.
     let (late, second) = (hello(None, 10), hello(None, 20));
-    let link = second.claim.as_ref().and_then(Claim::begins).expect("it has not met the other one").clone();
+    let link = second
+        .claim
+        .as_ref()
+        .and_then(Claim::begins)
+        .expect("it has not met the other one")
+        .clone();
     for met in [&second, &late] {
         assert!(matches!(listener.peer.recognize(met), Recognized::Unmet | Recognized::Same));
         listener.peer.note_met(met);

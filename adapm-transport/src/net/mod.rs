@@ -17,7 +17,10 @@ pub mod address;
 pub(crate) mod bell;
 #[cfg_attr(
     not(any(test, feature = "tokio", feature = "zmq")),
-    expect(dead_code, reason = "the halves of tasks belong to carriers, which are behind features")
+    expect(
+        dead_code,
+        reason = "the halves of tasks belong to carriers, which are behind features"
+    )
 )]
 pub(crate) mod carried;
 mod clock;

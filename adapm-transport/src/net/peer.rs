@@ -89,14 +89,19 @@ impl Peer {
 
     /// Notes where the peer may be; returns true if it is to be dialed anew. Of no use once it was met.
     pub(super) fn learn_addresses(&mut self, addresses: &[Address]) -> bool {
-        let Some(first) = addresses.first().filter(|_| self.incarnation.is_none()) else { return false };
+        let Some(first) = addresses.first().filter(|_| self.incarnation.is_none()) else {
+            return false;
+        };
         let is_known = self.address.as_ref().is_some_and(|known| addresses.contains(known));
         if !is_known {
             self.address = Some(first.clone());
         }
         let current = self.address.clone();
-        self.others =
-            addresses.iter().filter(|address| Some(*address) != current.as_ref()).cloned().collect();
+        self.others = addresses
+            .iter()
+            .filter(|address| Some(*address) != current.as_ref())
+            .cloned()
+            .collect();
         !is_known
     }
 
@@ -221,8 +226,11 @@ impl Peer {
         } else {
             PeerState::Missing
         };
-        let refused =
-            if self.pipe.is_some() { None } else { self.trouble.map(|trouble| trouble.to_string()) };
+        let refused = if self.pipe.is_some() {
+            None
+        } else {
+            self.trouble.map(|trouble| trouble.to_string())
+        };
         PeerStatus {
             node: self.node,
             state,

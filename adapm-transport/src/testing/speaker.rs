@@ -3,7 +3,9 @@
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
 
-use crate::net::hello::{Dialing, Ending, Identity, Incarnation, Listening, Message, Met, Step, Token};
+use crate::net::hello::{
+    Dialing, Ending, Identity, Incarnation, Listening, Message, Met, Step, Token,
+};
 use crate::net::noise::{Channel, Entropy, LinkSecret, Recordings};
 use crate::net::packet::{Draft, Fault, Incoming, Kind, Packet};
 
@@ -85,7 +87,9 @@ impl Speaker {
     /// # Panics
     /// If this side dials.
     pub fn accept(&mut self, expects: Seq, link: Option<&LinkSecret>) -> Vec<u8> {
-        let Side::Listening(listening) = &self.side else { panic!("a dialing side accepts nobody") };
+        let Side::Listening(listening) = &self.side else {
+            panic!("a dialing side accepts nobody")
+        };
         let message = listening.accept(expects, link);
         self.bytes(message)
     }

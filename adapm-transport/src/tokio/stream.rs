@@ -20,7 +20,9 @@ pub(super) async fn serve(stream: TcpStream, porter: Porter) {
     let (reading, writing) = stream.into_split();
     let mut reader = tokio::spawn(read(reading, porter.clone()));
     let mut has_written = false;
-    if let Some(Err(fault)) = unless(write(&writing, &porter, &mut has_written), close_after(&porter)).await {
+    if let Some(Err(fault)) =
+        unless(write(&writing, &porter, &mut has_written), close_after(&porter)).await
+    {
         porter.end(fault);
     }
     if !has_written {
@@ -49,7 +51,10 @@ pub(crate) async fn close_after(porter: &Porter) {
 }
 
 /// What `work` results in, `None` if `end` comes first.
-pub(crate) async fn unless<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>) -> Option<T> {
+pub(crate) async fn unless<T>(
+    work: impl Future<Output = T>,
+    end: impl Future<Output = ()>,
+) -> Option<T> {
     let (mut work, mut end) = (pin!(work), pin!(end));
     poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(result) => Poll::Ready(Some(result)),
@@ -106,7 +111,11 @@ pub(crate) async fn drain(stream: &OwnedReadHalf) {
 }
 
 /// Writes packets until there are no more to come.
-async fn write(stream: &OwnedWriteHalf, porter: &Porter, has_written: &mut bool) -> Result<(), Fault> {
+async fn write(
+    stream: &OwnedWriteHalf,
+    porter: &Porter,
+    has_written: &mut bool,
+) -> Result<(), Fault> {
     let mut writer = PacketWriter::default();
     while poll_fn(|cx| poll_batch(porter, &mut writer, cx)).await {
         *has_written = true;

@@ -59,7 +59,10 @@ fn message_of(packet: Outgoing, to: Option<Bytes>, credit: &Arc<Credit>) -> ZmqM
 fn packet_of(parts: &[Bytes]) -> Result<Incoming, Fault> {
     let [header, head, values] = parts else { return Err(Fault::Magic) };
     if head.len() + values.len() > PACKET_BYTES_MAX {
-        return Err(Fault::Oversize { bytes: (head.len() + values.len()) as u64, limit: PACKET_BYTES_MAX });
+        return Err(Fault::Oversize {
+            bytes: (head.len() + values.len()) as u64,
+            limit: PACKET_BYTES_MAX,
+        });
     }
     let mut frame = Frame { head: head.to_vec(), ..Frame::default() };
     frame.values.resize(values.len());
@@ -159,14 +162,19 @@ mod tests {
             let kind = Kind::Link(link::Kind::Data);
             let packet = Draft::new(kind, Seq(5), Seq(6), frame.clone()).check();
             let message = message_of(packet, None, &credit);
-            let received = packet_of(&message.into_vec()).and_then(Incoming::check).expect("a packet");
-            assert_eq!(received, Packet { kind, seq: Seq(5), ack: Seq(6), wants_ack: false, frame });
+            let received =
+                packet_of(&message.into_vec()).and_then(Incoming::check).expect("a packet");
+            assert_eq!(
+                received,
+                Packet { kind, seq: Seq(5), ack: Seq(6), wants_ack: false, frame }
+            );
         }
     }
 
     #[test]
     fn messages_of_another_shape_are_no_packets() {
-        let packet = Draft::new(Kind::Link(link::Kind::Ack), Seq(0), Seq(0), Frame::default()).check();
+        let packet =
+            Draft::new(Kind::Link(link::Kind::Ack), Seq(0), Seq(0), Frame::default()).check();
         let header = Bytes::copy_from_slice(packet.parts()[0]);
         let (none, some) = (Bytes::new(), Bytes::from_static(b"x"));
         assert!(packet_of(&[header.clone(), none.clone(), none.clone()]).is_ok());

@@ -89,8 +89,11 @@ impl Guard {
                     }
                     let passed = left.min(rest.len());
                     at += passed;
-                    self.state =
-                        if passed == left { State::Frame } else { State::Greeting { left: left - passed } };
+                    self.state = if passed == left {
+                        State::Frame
+                    } else {
+                        State::Greeting { left: left - passed }
+                    };
                 }
                 State::Frame => {
                     let Some((flags, header, length)) = frame_of(rest)? else { break };
@@ -129,7 +132,11 @@ impl Guard {
     /// Whether a frame may pass under `limit`; it then counts.
     fn admit(&mut self, flags: u8, length: u64, limit: u64) -> Result<bool, Violation> {
         if flags & COMMAND != 0 {
-            return if length > COMMAND_BYTES_MAX { Err(Violation::Command(length)) } else { Ok(true) };
+            return if length > COMMAND_BYTES_MAX {
+                Err(Violation::Command(length))
+            } else {
+                Ok(true)
+            };
         }
         let message = self.message.saturating_add(length);
         if message > MESSAGE_BYTES_MAX {
@@ -141,7 +148,8 @@ impl Guard {
         if message > limit {
             return Ok(false);
         }
-        (self.message, self.parts) = if flags & MORE == 0 { (0, 0) } else { (message, self.parts + 1) };
+        (self.message, self.parts) =
+            if flags & MORE == 0 { (0, 0) } else { (message, self.parts + 1) };
         Ok(true)
     }
 
@@ -162,7 +170,8 @@ fn frame_of(bytes: &[u8]) -> Result<Option<(u8, usize, u64)>, Violation> {
     if flags & LONG == 0 {
         return Ok(bytes.get(1).map(|length| (flags, 2, u64::from(*length))));
     }
-    let length = bytes.get(1..9).map(|length| u64::from_be_bytes(length.try_into().expect("eight bytes")));
+    let length =
+        bytes.get(1..9).map(|length| u64::from_be_bytes(length.try_into().expect("eight bytes")));
     Ok(length.map(|length| (flags, 9, length)))
 }
 
@@ -288,7 +297,8 @@ mod tests {
 
     #[test]
     fn the_first_command_names_the_peer() {
-        let mut ready = b"\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity\0\0\0\x03abc".to_vec();
+        let mut ready =
+            b"\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity\0\0\0\x03abc".to_vec();
         let mut stream = frame(COMMAND, ready.len() as u64, 0);
         stream.append(&mut ready);
         let mut guard = greeted();
@@ -296,9 +306,12 @@ mod tests {
         assert_eq!((guard.is_introduced(), guard.identity()), (false, None));
         assert_eq!(guard.pass(&stream[30..], LIMIT), Ok(all(stream.len() - 30)));
         assert_eq!((guard.is_introduced(), guard.identity()), (true, Some(&b"abc"[..])));
-        for nonsense in
-            [&b""[..], b"\x05READY\x08Identity\0\0\0\x04abc", b"\x05READY\x09Identity", b"\x05HELLO"]
-        {
+        for nonsense in [
+            &b""[..],
+            b"\x05READY\x08Identity\0\0\0\x04abc",
+            b"\x05READY\x09Identity",
+            b"\x05HELLO",
+        ] {
             assert_eq!(identity_of(nonsense), None);
         }
     }

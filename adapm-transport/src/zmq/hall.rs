@@ -143,8 +143,9 @@ async fn welcome(stream: TcpStream, guest: Guest, router: Router) {
     let (pipe, porter) = carried(Arc::clone(&shared.bell));
     let (mut pipe, mut name) = (Some(pipe), None);
     let introduce = |identity: Option<&[u8]>| {
-        let identity =
-            Bytes::copy_from_slice(identity.filter(|identity| !identity.is_empty()).ok_or(Fault::Magic)?);
+        let identity = Bytes::copy_from_slice(
+            identity.filter(|identity| !identity.is_empty()).ok_or(Fault::Magic)?,
+        );
         match shared.guests().entry(identity.clone()) {
             Entry::Occupied(_) => return Err(Fault::Magic),
             Entry::Vacant(vacant) => vacant.insert(porter.clone()),

@@ -64,7 +64,9 @@ async fn inward(
         buffer.copy_within(passed.bytes..filled, 0);
         filled -= passed.bytes;
         if passed.is_held {
-            let Some(other) = poll_fn(|cx| porter.poll_change(cx, limit)).await else { return Ok(()) };
+            let Some(other) = poll_fn(|cx| porter.poll_change(cx, limit)).await else {
+                return Ok(());
+            };
             limit = other;
             continue;
         }
@@ -77,7 +79,9 @@ async fn inward(
         buffer.resize(buffer_bytes(limit).max(filled), 0);
         let reading = read(&from, &mut buffer[filled..]);
         let read = if introduce.is_some() {
-            timeout_at(deadline, reading).await.map_err(|_| Fault::Io(io::ErrorKind::TimedOut.into()))??
+            timeout_at(deadline, reading)
+                .await
+                .map_err(|_| Fault::Io(io::ErrorKind::TimedOut.into()))??
         } else {
             reading.await?
         };

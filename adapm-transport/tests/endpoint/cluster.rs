@@ -101,7 +101,10 @@ impl Cluster {
     pub(crate) fn until(&mut self, what: &str, is_true: impl Fn(&Self) -> bool) {
         let mut silence = Silence::new();
         while !is_true(self) {
-            let told = self.told.iter().map(|told| told.frames.len() + told.losses.len() + told.errors.len());
+            let told = self
+                .told
+                .iter()
+                .map(|told| told.frames.len() + told.losses.len() + told.errors.len());
             assert!(
                 !silence.is_too_long(told.sum::<usize>()),
                 "it never came true that {what}: {:?}",
@@ -121,8 +124,9 @@ impl Cluster {
 
     /// Checks that frames go both ways between each two endpoints that have not ended.
     pub(crate) fn check_all_ways(&mut self) {
-        let alive: Vec<u16> =
-            (0..self.ends.len() as u16).filter(|node| self.ends[usize::from(*node)].is_some()).collect();
+        let alive: Vec<u16> = (0..self.ends.len() as u16)
+            .filter(|node| self.ends[usize::from(*node)].is_some())
+            .collect();
         let before: Vec<usize> = self.told.iter().map(|told| told.frames.len()).collect();
         for from in &alive {
             for to in alive.iter().filter(|to| *to != from) {
@@ -132,8 +136,9 @@ impl Cluster {
         let all = alive.len() - 1;
         let at = alive.clone();
         self.until("all frames have arrived", |cluster| {
-            at.iter()
-                .all(|node| cluster.told[usize::from(*node)].frames.len() == before[usize::from(*node)] + all)
+            at.iter().all(|node| {
+                cluster.told[usize::from(*node)].frames.len() == before[usize::from(*node)] + all
+            })
         });
         for to in &alive {
             let mut frames = self.told[usize::from(*to)].frames.split_off(before[usize::from(*to)]);

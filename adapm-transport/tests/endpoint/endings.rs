@@ -19,7 +19,9 @@ fn an_orderly_end_is_no_loss_and_all_frames_arrive_before() {
     }
     let mut leaving = cluster.take(2);
     let leaver = thread::spawn(move || leaving.leave(Farewell::Finished));
-    cluster.until("it has left", |cluster| [0, 1].iter().all(|at| cluster.state(*at, 2) == PeerState::Left));
+    cluster.until("it has left", |cluster| {
+        [0, 1].iter().all(|at| cluster.state(*at, 2) == PeerState::Left)
+    });
     leaver.join().expect("no panic");
     let numbers: Vec<(u16, Vec<u8>)> = (0..100).map(|number| (2, vec![number])).collect();
     assert_eq!(cluster.told[0].frames, numbers);
@@ -40,7 +42,8 @@ fn all_can_leave_at_once() {
             cluster.send(from, to, &[9; 1_000]);
         }
     }
-    let leavers: Vec<_> = (0..4).map(|node| leave(cluster.take(node), Farewell::Finished)).collect();
+    let leavers: Vec<_> =
+        (0..4).map(|node| leave(cluster.take(node), Farewell::Finished)).collect();
     for leaver in leavers {
         leaver.recv_timeout(patience()).expect("nobody waits for one that has left");
     }
@@ -53,12 +56,16 @@ fn a_failure_is_told_with_its_cause() {
     let mut failing = cluster.take(3);
     let leaver = thread::spawn(move || failing.leave(Farewell::Lost(NodeId(1))));
     cluster.until("both are told", |cluster| {
-        [0, 2].iter().all(|at| cluster.told[*at].losses.len() == 2) && cluster.told[1].losses.len() == 1
+        [0, 2].iter().all(|at| cluster.told[*at].losses.len() == 2)
+            && cluster.told[1].losses.len() == 1
     });
     leaver.join().expect("no panic");
     for at in [0, 2] {
         assert_eq!(cluster.told[at].losses, [(1, Loss::Reported(NodeId(3))), (3, Loss::Failed)]);
-        assert_eq!((cluster.state(at, 1), cluster.state(at, 3)), (PeerState::Lost, PeerState::Lost));
+        assert_eq!(
+            (cluster.state(at, 1), cluster.state(at, 3)),
+            (PeerState::Lost, PeerState::Lost)
+        );
     }
     // The one that was given up hears why.
     assert_eq!(cluster.told[1].losses, [(3, Loss::GaveUp)]);
@@ -69,7 +76,9 @@ fn a_failure_is_told_with_its_cause() {
 fn an_endpoint_that_is_dropped_has_failed() {
     let mut cluster = Cluster::new(3, |config| config.link.dead_after = NEVER_DEAD);
     drop(cluster.take(0));
-    cluster.until("both are told", |cluster| [1, 2].iter().all(|at| cluster.told[*at].losses.len() == 1));
+    cluster.until("both are told", |cluster| {
+        [1, 2].iter().all(|at| cluster.told[*at].losses.len() == 1)
+    });
     for at in [1, 2] {
         assert_eq!(cluster.told[at].losses, [(0, Loss::Failed)]);
     }

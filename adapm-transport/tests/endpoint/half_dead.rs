@@ -48,7 +48,11 @@ fn a_slow_link_is_not_given_up() {
             cluster.told.iter().all(|told| told.frames.len() + told.losses.len() > 0)
         });
         for told in &cluster.told {
-            assert!(told.losses.is_empty() && told.frames[0].1 == [7; 40_000], "{kind}: {:?}", told.losses);
+            assert!(
+                told.losses.is_empty() && told.frames[0].1 == [7; 40_000],
+                "{kind}: {:?}",
+                told.losses
+            );
         }
     }
 }
@@ -63,13 +67,18 @@ fn a_link_that_swallows_large_packets_is_given_up() {
         cluster.send(0, 1, &[7; 700]);
         cluster.until("the small one has arrived", |cluster| !cluster.told[1].frames.is_empty());
         cluster.send(0, 1, &[7; 9_000]);
-        cluster.until("both are lost", |cluster| cluster.told.iter().all(|told| !told.losses.is_empty()));
+        cluster.until("both are lost", |cluster| {
+            cluster.told.iter().all(|told| !told.losses.is_empty())
+        });
         let (1, Loss::Stuck(stall)) = cluster.told[0].losses[0] else {
             panic!("{kind}: {:?}", cluster.told[0].losses)
         };
         assert_eq!((stall.passed, stall.stuck), (700, 9_000), "{kind}");
         let notice = cluster.end(0).poll_notice().expect("it was told before");
-        assert!(matches!(notice.trouble, Trouble::Stuck(NodeId(1), told) if told.stuck == 9_000), "{notice}");
+        assert!(
+            matches!(notice.trouble, Trouble::Stuck(NodeId(1), told) if told.stuck == 9_000),
+            "{notice}"
+        );
         let text = notice.to_string();
         assert!(
             text.contains("packets up to 700 bytes pass, one of 9.0 KB does not, on 3 connections"),

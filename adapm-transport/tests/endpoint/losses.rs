@@ -97,11 +97,17 @@ fn a_process_that_was_started_anew_is_lost_and_told_so() {
     let Some(NetError::Refused { refusal, .. }) = error else { panic!("{error:?}") };
     assert_eq!(refusal, Refusal::Restarted);
     drop(anew);
-    cluster.until("the others know", |cluster| [0, 1].iter().all(|at| cluster.told[*at].losses.len() == 1));
+    cluster.until("the others know", |cluster| {
+        [0, 1].iter().all(|at| cluster.told[*at].losses.len() == 1)
+    });
     for at in [0, 1] {
         let (node, loss) = cluster.told[at].losses[0];
         // The one that was not dialed first may have run out of patience.
-        assert!(node == 2 && matches!(loss, Loss::Restarted | Loss::Silent(_)), "{:?}", cluster.told[at]);
+        assert!(
+            node == 2 && matches!(loss, Loss::Restarted | Loss::Silent(_)),
+            "{:?}",
+            cluster.told[at]
+        );
     }
     assert!((0..2).any(|at: usize| cluster.told[at].losses[0].1 == Loss::Restarted));
     cluster.check_all_ways();
@@ -118,8 +124,11 @@ fn a_second_process_with_the_same_node_id_is_turned_away() {
     });
     let text = error.expect("it is told").to_string();
     assert!(text.contains("node id n2 is taken by the process at 127.0.0.1:"), "{text}");
-    let notice =
-        cluster.end(0).poll_notice().or_else(|| cluster.end(1).poll_notice()).expect("the others know");
+    let notice = cluster
+        .end(0)
+        .poll_notice()
+        .or_else(|| cluster.end(1).poll_notice())
+        .expect("the others know");
     assert!(notice.to_string().contains("node id n2 is taken"), "{notice}");
     cluster.check_all_ways();
     assert!(cluster.told.iter().all(|told| told.losses.is_empty() && told.errors.is_empty()));

@@ -67,9 +67,13 @@ fn clusters_channels_and_layouts() {
     let (there, here) = refused(|_| {}, |config| config.channel = 4);
     assert!(there.starts_with("channels differ (4 here, 0 there)"), "{there}");
     assert!(here.contains("channels differ (0 here, 4 there)"), "{here}");
-    let (there, here) = refused(|config| config.token = token(1), |config| config.layout_digest = 4);
+    let (there, here) =
+        refused(|config| config.token = token(1), |config| config.layout_digest = 4);
     assert!(there.starts_with("node n0 at tcp://127.0.0.1:"), "{there}");
-    assert!(there.contains("the layouts differ") && here.contains("the layouts differ"), "{there} / {here}");
+    assert!(
+        there.contains("the layouts differ") && here.contains("the layouts differ"),
+        "{there} / {here}"
+    );
 }
 
 #[test]
@@ -132,7 +136,8 @@ fn a_peer_that_is_not_up_yet_is_awaited_and_the_reason_is_known() {
 fn an_address_that_this_build_cannot_dial() {
     let mut net = Net::listen(NetConfig::new(NodeId(1), 2)).expect("a free port");
     net.connect(&[Some("zmq://127.0.0.1:9".parse().expect("an address"))]);
-    let error = net.recv(Some(Duration::ZERO), &mut Frame::default()).expect_err("it cannot be dialed");
+    let error =
+        net.recv(Some(Duration::ZERO), &mut Frame::default()).expect_err("it cannot be dialed");
     assert_eq!(error.to_string(), "this build has no transport zmq: build it with feature `zmq`");
 }
 

@@ -61,7 +61,9 @@ fn run(faults: Faults, frames: u64) -> (Counts, [u64; 2]) {
                     }
                     Received::Woken => {}
                     Received::TimedOut => break,
-                    Received::Lost(node, loss) => panic!("node {node} lost: {loss}; {:?}", proxy.counts()),
+                    Received::Lost(node, loss) => {
+                        panic!("node {node} lost: {loss}; {:?}", proxy.counts())
+                    }
                 }
                 wait = Duration::ZERO;
             }

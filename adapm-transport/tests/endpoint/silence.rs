@@ -19,7 +19,10 @@ fn an_idle_cluster_sends_nothing_but_heartbeats() {
         let stats = end.stats();
         let packets = stats.packets_sent - before.packets_sent;
         let heartbeats = stats.heartbeats_sent - before.heartbeats_sent;
-        assert!(packets == heartbeats && heartbeats >= 3, "{packets} packets, {heartbeats} heartbeats");
+        assert!(
+            packets == heartbeats && heartbeats >= 3,
+            "{packets} packets, {heartbeats} heartbeats"
+        );
         assert_eq!((stats.frames_sent, stats.acks_sent), (before.frames_sent, before.acks_sent));
         // One in 50 ms to each of three peers, and no more, however late the test is driven.
         assert!(heartbeats <= 3 * 30, "{heartbeats} heartbeats in less than a second");

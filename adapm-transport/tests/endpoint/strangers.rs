@@ -67,5 +67,9 @@ fn a_stranger_where_a_peer_was_that_has_left_is_no_failure() {
         let received = stranger.recv(Some(Duration::from_millis(1)), &mut Frame::default());
         received.expect("nothing fails here");
     }
-    assert!(cluster.told[1].errors.is_empty() && cluster.told[1].losses.is_empty(), "{:?}", cluster.told[1]);
+    assert!(
+        cluster.told[1].errors.is_empty() && cluster.told[1].losses.is_empty(),
+        "{:?}",
+        cluster.told[1]
+    );
 }

@@ -22,7 +22,10 @@ fn groups_of_one_to_five_exchange_bytes_of_any_size() {
             for bytes in [0, 3, 70_000, 3 << 20] {
                 let expected: Vec<_> = ids().map(|node| part(node, bytes + node.index())).collect();
                 let own = &expected[group.node().index()];
-                assert!(group.all_gather(own) == Ok(expected.clone()), "{nodes} nodes, {bytes} bytes");
+                assert!(
+                    group.all_gather(own) == Ok(expected.clone()),
+                    "{nodes} nodes, {bytes} bytes"
+                );
                 let gathered = group.gather(own).expect("all are there");
                 assert!(gathered == (group.node() == NodeId(0)).then_some(expected));
             }

@@ -65,8 +65,9 @@ fn missing_nodes_are_named_on_all_that_are_there() {
         });
         threads.map(|thread| thread.join().expect("no panic"))
     });
-    let expected =
-        format!("2 of 4 nodes joined within 1 s; missing: n1, n3; start them with --rendezvous {rendezvous}");
+    let expected = format!(
+        "2 of 4 nodes joined within 1 s; missing: n1, n3; start them with --rendezvous {rendezvous}"
+    );
     assert_eq!(texts, [expected.clone(), expected]);
 }
 
@@ -76,7 +77,10 @@ fn a_missing_node_0_is_named_with_its_address() {
     let mut settings = config(1, 2, &Rendezvous::Address(address.clone()));
     settings.join_timeout = Duration::from_millis(300);
     let text = join(settings).expect_err("nobody is there").to_string();
-    assert!(text.starts_with(&format!("node n0 could not be reached at {address} within 0 s: ")), "{text}");
+    assert!(
+        text.starts_with(&format!("node n0 could not be reached at {address} within 0 s: ")),
+        "{text}"
+    );
 
     let rendezvous = file();
     let mut settings = config(1, 2, &rendezvous);
@@ -84,7 +88,9 @@ fn a_missing_node_0_is_named_with_its_address() {
     let text = join(settings).expect_err("nobody is there").to_string();
     assert_eq!(
         text,
-        format!("node n0 could not be reached at {rendezvous} within 0 s: node n0 has not written it so far")
+        format!(
+            "node n0 could not be reached at {rendezvous} within 0 s: node n0 has not written it so far"
+        )
     );
 }
 
@@ -106,7 +112,9 @@ fn earlier_run(secret: &str) {
             let rendezvous = &rendezvous;
             scope.spawn(move || {
                 let group = Group::join(config(node, 2, rendezvous), &mut |roster| {
-                    if node == 0 || roster.trouble().is_some_and(|trouble| trouble.starts_with("node n0")) {
+                    if node == 0
+                        || roster.trouble().is_some_and(|trouble| trouble.starts_with("node n0"))
+                    {
                         let _ = dials.send(());
                     }
                 });
@@ -161,7 +169,10 @@ fn a_member_that_ends_while_others_are_missing_is_named() {
         let short = scope.spawn(move || join(short).expect_err("n2 is missing"));
         let host = scope.spawn(|| join(config(0, 3, &rendezvous)).expect_err("n1 gives up"));
         let (short, host) = (short.join().expect("no panic"), host.join().expect("no panic"));
-        assert!(matches!(&short, GroupError::Missing { missing, .. } if *missing == [NodeId(2)]), "{short}");
+        assert!(
+            matches!(&short, GroupError::Missing { missing, .. } if *missing == [NodeId(2)]),
+            "{short}"
+        );
         assert_eq!(host.lost().map(|loss| loss.node), Some(NodeId(1)), "{host}");
     });
 }

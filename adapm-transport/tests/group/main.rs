@@ -18,7 +18,8 @@ use adapm_transport::group::{Group, GroupConfig, GroupError, Rendezvous};
 /// A rendezvous file of its own for each test.
 fn file() -> Rendezvous {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("adapm-group-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let name =
+        format!("adapm-group-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     Rendezvous::File(std::env::temp_dir().join(name))
 }
 

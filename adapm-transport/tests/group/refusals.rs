@@ -17,7 +17,10 @@ fn token(byte: u8) -> Option<Token> {
 }
 
 /// Node 0 of two waits; a stranger with settings of its own comes and is refused; then the true node 1 comes.
-fn refused(host: impl Fn(&mut GroupConfig), stranger: impl Fn(&mut GroupConfig)) -> (String, String) {
+fn refused(
+    host: impl Fn(&mut GroupConfig),
+    stranger: impl Fn(&mut GroupConfig),
+) -> (String, String) {
     let rendezvous = file();
     let (seen, sees) = std::sync::mpsc::channel();
     thread::scope(|scope| {
@@ -53,7 +56,10 @@ fn refused(host: impl Fn(&mut GroupConfig), stranger: impl Fn(&mut GroupConfig))
 /// Checks the texts on both sides: of node 0, and of the stranger.
 fn check((ours, theirs): (String, String), reason_here: &str, reason_there: &str) {
     assert!(ours.starts_with("refused 127.0.0.1:") && ours.contains(reason_here), "{ours}");
-    assert!(theirs.starts_with("node n0 at tcp://127.0.0.1:") && theirs.contains(reason_there), "{theirs}");
+    assert!(
+        theirs.starts_with("node n0 at tcp://127.0.0.1:") && theirs.contains(reason_there),
+        "{theirs}"
+    );
     assert!(!ours.contains('\n') && !theirs.contains('\n'));
 }
 
@@ -88,12 +94,20 @@ fn another_token() {
 fn a_token_on_one_side_only() {
     let without = |config: &mut GroupConfig| (config.token, config.insecure) = (None, true);
     let texts = refused(|config| config.token = token(1), without);
-    check(texts, "the peer has no token, this node has one", "the peer has a token, this node has none");
+    check(
+        texts,
+        "the peer has no token, this node has one",
+        "the peer has a token, this node has none",
+    );
     let stranger = |config: &mut GroupConfig| {
         (config.token, config.join_timeout) = (token(1), Duration::from_millis(300));
     };
     let texts = refused(without, stranger);
-    check_late(texts, "the peer has a token, this node has none", "the peer has no token, this node has one");
+    check_late(
+        texts,
+        "the peer has a token, this node has none",
+        "the peer has no token, this node has one",
+    );
 }
 
 #[test]
@@ -189,10 +203,16 @@ fn a_member_that_lies_is_lost_and_named() {
             }
             host.join().expect("no panic")
         });
-        assert_eq!(error.lost().map(|loss| (loss.node, loss.loss)), Some((NodeId(1), Loss::Misbehaved)));
+        assert_eq!(
+            error.lost().map(|loss| (loss.node, loss.loss)),
+            Some((NodeId(1), Loss::Misbehaved))
+        );
         text.push(error.to_string());
     }
-    assert!(text.iter().all(|text| text.contains("was lost: it sent what no sound node sends")), "{text:?}");
+    assert!(
+        text.iter().all(|text| text.contains("was lost: it sent what no sound node sends")),
+        "{text:?}"
+    );
 }
 
 #[test]
@@ -212,7 +232,9 @@ fn settings_that_cannot_work_are_named_at_once() {
     for (given, node) in [("nowhere", 0), ("nowhere", 1), ("host:port", 1)] {
         let text = text(config(node, 2, &Rendezvous::Address(given.to_owned())));
         assert!(
-            text.starts_with(&format!("`{given}` cannot be used as an address: write it as host:port")),
+            text.starts_with(&format!(
+                "`{given}` cannot be used as an address: write it as host:port"
+            )),
             "{text}"
         );
     }
@@ -231,7 +253,10 @@ fn settings_that_cannot_work_are_named_at_once() {
 
     let folder = Rendezvous::File(std::env::temp_dir());
     let text_of_folder = text(config(1, 2, &folder));
-    assert!(text_of_folder.starts_with("rendezvous file ") && text_of_folder.contains("it cannot be read"));
+    assert!(
+        text_of_folder.starts_with("rendezvous file ")
+            && text_of_folder.contains("it cannot be read")
+    );
 }
 
 #[test]
@@ -252,7 +277,9 @@ fn a_node_that_listens_everywhere_advertises_what_it_is_told() {
                     .expect("a node");
                 assert!(other.expect("it has joined").address.ip().is_loopback());
                 let net = group.listen(0, 0).expect("a free port");
-                assert!(group.address_of(&net).socket().is_some_and(|socket| socket.ip().is_loopback()));
+                assert!(
+                    group.address_of(&net).socket().is_some_and(|socket| socket.ip().is_loopback())
+                );
                 group.leave(Farewell::Finished);
             });
         }

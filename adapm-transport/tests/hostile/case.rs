@@ -47,7 +47,10 @@ fn run(name: &str, body: fn()) {
     }
     // A thousand connections need more descriptors than some systems give at first.
     let mut child = Command::new("sh")
-        .args(["-c", "ulimit -n 4096 2>/dev/null; exec \"$0\" --exact \"$1\" --nocapture --test-threads=1"])
+        .args([
+            "-c",
+            "ulimit -n 4096 2>/dev/null; exec \"$0\" --exact \"$1\" --nocapture --test-threads=1",
+        ])
         .arg(env::current_exe().expect("this is a program"))
         .arg(name)
         .env(CASE, name)

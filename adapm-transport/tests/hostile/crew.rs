@@ -120,7 +120,8 @@ impl Crew {
     #[track_caller]
     pub(crate) fn loss(&self, node: u16, peer: u16) -> Loss {
         let shared = &self.members[&node].shared;
-        let of = |seen: &Seen| seen.losses.iter().find(|(lost, _)| *lost == peer).map(|(_, loss)| *loss);
+        let of =
+            |seen: &Seen| seen.losses.iter().find(|(lost, _)| *lost == peer).map(|(_, loss)| *loss);
         shared.wait(&format!("node {node} does not lose node {peer}"), |seen| of(seen).is_some());
         of(&shared.seen()).expect("waited for it")
     }
@@ -129,7 +130,9 @@ impl Crew {
     #[track_caller]
     pub(crate) fn foreign(&self, node: u16, frames: u64) {
         let shared = &self.members[&node].shared;
-        shared.wait(&format!("node {node} does not get {frames} frames"), |seen| seen.foreign >= frames);
+        shared.wait(&format!("node {node} does not get {frames} frames"), |seen| {
+            seen.foreign >= frames
+        });
     }
 
     /// Frames that `node` has received of nodes that are no members.
@@ -168,7 +171,10 @@ impl Crew {
         self.memory.assert_bounded();
         for (node, member) in &self.members {
             let seen = member.shared.seen();
-            assert!(seen.losses.iter().all(|(peer, _)| lost.contains(peer)), "node {node}: {seen:?}");
+            assert!(
+                seen.losses.iter().all(|(peer, _)| lost.contains(peer)),
+                "node {node}: {seen:?}"
+            );
         }
         for member in self.members.values() {
             member.shared.ends.store(true, Ordering::Relaxed);
@@ -191,7 +197,8 @@ impl Shared {
         let mut seen = self.seen();
         while !is_there(&seen) {
             assert!(!silence.is_too_long(()) && seen.error.is_none(), "{what}: {seen:?}");
-            let (next, _) = self.news.wait_timeout(seen, POLL).unwrap_or_else(PoisonError::into_inner);
+            let (next, _) =
+                self.news.wait_timeout(seen, POLL).unwrap_or_else(PoisonError::into_inner);
             seen = next;
         }
     }
@@ -267,7 +274,9 @@ impl Talk {
             match self.net.send(NodeId(peer), frame) {
                 Ok(()) => *sent += 1,
                 Err(SendError::Full) => {}
-                Err(SendError::Transport(error)) => self.shared.seen().error = Some(error.to_string()),
+                Err(SendError::Transport(error)) => {
+                    self.shared.seen().error = Some(error.to_string())
+                }
             }
         }
     }

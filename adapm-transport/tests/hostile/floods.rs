@@ -52,11 +52,13 @@ pub(crate) fn stay(kind: Kind, say: fn(u32) -> Vec<u8>) {
     let mut config = crew::config(3, 4);
     configure(&mut config);
     let mut late = Net::listen(config).expect("loopback has a free port");
-    let addresses: Vec<_> = (0..3).map(|node| Address::at(kind, crew.address(node))).chain([None]).collect();
+    let addresses: Vec<_> =
+        (0..3).map(|node| Address::at(kind, crew.address(node))).chain([None]).collect();
     late.connect(&addresses);
     let mut silence = Silence::new();
     while late.peers().any(|peer| peer.state != PeerState::Up) {
-        late.recv(Some(Duration::from_millis(1)), &mut Frame::default()).expect("nobody is refused");
+        late.recv(Some(Duration::from_millis(1)), &mut Frame::default())
+            .expect("nobody is refused");
         assert!(!silence.is_too_long(()), "{:?}", late.peers().collect::<Vec<_>>());
     }
     crew.up(0, 3);

@@ -23,7 +23,8 @@ fn open_crew() -> Crew {
 
 /// What a node says of itself, in the clear.
 fn hello() -> Vec<u8> {
-    let (mut dialing, _) = Dialing::new(identity(3), None, (NodeId(0), None, None), Seq(0), fresh());
+    let (mut dialing, _) =
+        Dialing::new(identity(3), None, (NodeId(0), None, None), Seq(0), fresh());
     match dialing.handle(Greeting::Opened, &[]) {
         Ok(adapm_transport::net::hello::Step::Open { first: Some(hello), .. }) => hello.bytes,
         other => panic!("it has nothing to say: {other:?}"),

@@ -39,7 +39,9 @@ fn lost_in_the_end_for(token: Option<Token>, lie: impl Fn(&mut Stranger)) {
     let crew = Crew::start(4, &[0, 1, 2], |config| config.token.clone_from(&token));
     let mut caller = Caller { token, ..Caller::new(identity(3), 0) };
     for _ in 0..50 {
-        let Ok((mut stranger, met)) = Stranger::meet_as(crew.address(0), caller.clone()) else { break };
+        let Ok((mut stranger, met)) = Stranger::meet_as(crew.address(0), caller.clone()) else {
+            break;
+        };
         remember(&mut caller, &met);
         lie(&mut stranger);
         stranger.drain();

@@ -135,7 +135,12 @@ impl Stranger {
     }
 
     /// Sends a packet of the link for each of these numbers, a thousand at a time.
-    pub(crate) fn flood(&mut self, kind: link::Kind, seqs: impl Iterator<Item = u64>, head: &[u8]) -> bool {
+    pub(crate) fn flood(
+        &mut self,
+        kind: link::Kind,
+        seqs: impl Iterator<Item = u64>,
+        head: &[u8],
+    ) -> bool {
         let mut some = Vec::new();
         for (number, seq) in seqs.enumerate() {
             let frame = Frame { head: head.to_vec(), ..Frame::default() };
@@ -184,8 +189,11 @@ impl Stranger {
             match self.hear() {
                 Ok(packet) if packet.kind == Kind::Greeting(Greeting::Refuse) => {
                     let mut anybody = Listening::new(identity(0), None, fresh());
-                    let ending =
-                        anybody.handle(Greeting::Refuse, &packet.frame.head, &mut Recordings::default());
+                    let ending = anybody.handle(
+                        Greeting::Refuse,
+                        &packet.frame.head,
+                        &mut Recordings::default(),
+                    );
                     told = match ending {
                         Err(Ending::Theirs { refusal, .. }) => Some(refusal),
                         other => panic!("a refusal that makes no sense: {other:?}"),
@@ -244,7 +252,8 @@ pub(crate) fn fresh() -> [u8; 32] {
 
 /// A greeting as another version of the protocol would send it: everything behind the first four bytes may differ.
 pub(crate) fn packet_of_version(version: u8, greeting: Greeting) -> Vec<u8> {
-    let mut bytes = bytes_of(Kind::Greeting(greeting), 0, 0, Frame { head: vec![3; 50], ..Frame::default() });
+    let mut bytes =
+        bytes_of(Kind::Greeting(greeting), 0, 0, Frame { head: vec![3; 50], ..Frame::default() });
     bytes[3] = version;
     bytes
 }

@@ -42,8 +42,9 @@ pub(crate) struct Outcome {
 /// sent must arrive.
 pub(crate) fn run(kind: Kind, faults: &Faults, is_enough: impl Fn(&Counts) -> bool) -> Outcome {
     const NODES: usize = 3;
-    let mut nets: Vec<Net> =
-        (0..NODES).map(|node| Net::listen(config(node, NODES, kind)).expect("a free port")).collect();
+    let mut nets: Vec<Net> = (0..NODES)
+        .map(|node| Net::listen(config(node, NODES, kind)).expect("a free port"))
+        .collect();
     let proxies: Vec<Proxy> = (0_u64..)
         .zip(&nets)
         .map(|(node, net)| {
@@ -81,7 +82,8 @@ pub(crate) fn run(kind: Kind, faults: &Faults, is_enough: impl Fn(&Counts) -> bo
     proxies.iter().for_each(Proxy::calm);
     wait(&done, said, said, || tally.is_settled());
     tally.ends.store(true, Ordering::SeqCst);
-    let stats: Vec<_> = (0..NODES).map(|_| done.recv_timeout(patience()).expect("each node ends")).collect();
+    let stats: Vec<_> =
+        (0..NODES).map(|_| done.recv_timeout(patience()).expect("each node ends")).collect();
     folder.into_iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
     Outcome {
         counts: counts(),
@@ -129,7 +131,8 @@ fn socket(net: &Net) -> SocketAddr {
 /// A folder for sockets, if nodes of `kind` need one.
 fn tempfolder(kind: Kind) -> Option<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = format!("adapm-resets-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let name =
+        format!("adapm-resets-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let folder = std::env::temp_dir().join(name);
     (kind == Kind::Unix).then(|| fs::create_dir_all(&folder).map(|()| folder).expect("a folder"))
 }
@@ -150,7 +153,11 @@ impl Speaker {
                 self.speak(&mut frame);
             }
             loop {
-                match self.net.recv(Some(Duration::from_millis(1)), &mut frame).expect("no peer is refused") {
+                match self
+                    .net
+                    .recv(Some(Duration::from_millis(1)), &mut frame)
+                    .expect("no peer is refused")
+                {
                     Received::Frame(from) => self.check(from, &frame),
                     Received::Woken => {}
                     Received::TimedOut => break,

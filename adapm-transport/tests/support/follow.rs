@@ -23,7 +23,8 @@ impl Follower {
     pub(crate) fn feed(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.body_bytes > 0 {
-                let skipped = bytes.len().min(usize::try_from(self.body_bytes).unwrap_or(usize::MAX));
+                let skipped =
+                    bytes.len().min(usize::try_from(self.body_bytes).unwrap_or(usize::MAX));
                 self.body_bytes -= skipped as u64;
                 bytes = &bytes[skipped..];
             } else {
@@ -82,7 +83,10 @@ mod tests {
                 let mut follower = Follower::default();
                 follower.feed(&packet[..cut]);
                 assert_eq!(follower.is_inside(), cut != header_bytes + 5, "after {cut} bytes");
-                assert_eq!(follower.is_inside_body(), (header_bytes..header_bytes + 5).contains(&cut));
+                assert_eq!(
+                    follower.is_inside_body(),
+                    (header_bytes..header_bytes + 5).contains(&cut)
+                );
                 follower.feed(&packet[cut..]);
                 assert!(!follower.is_inside());
                 assert_eq!(follower.packets(), 2);

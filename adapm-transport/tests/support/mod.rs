@@ -2,7 +2,11 @@
 //!
 //! Shared by the tests of several crates (`#[path]`); none of them uses all of it.
 
-#![allow(dead_code, unused_imports, reason = "each test binary that includes this folder uses a part of it")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each test binary that includes this folder uses a part of it"
+)]
 
 mod bridge;
 pub(crate) mod follow;

@@ -117,7 +117,8 @@ pub(crate) struct Shared {
 impl Proxy {
     /// Listens at a free port of loopback and passes connections on to `target`.
     pub(crate) fn start(target: SocketAddr, faults: Faults) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let shared = Arc::new(Shared::default());
         let for_thread = Arc::clone(&shared);
@@ -193,7 +194,8 @@ mod tests {
 
     /// Sends `bytes` through a proxy with these faults to a peer that sends them back; what came back before the end.
     fn echo(bytes: &[u8], faults: Faults) -> (Vec<u8>, Counts) {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
         let proxy = Proxy::start(listener.local_addr().expect("it has one"), faults);
         let echo = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("the proxy dials");
@@ -252,6 +254,9 @@ mod tests {
         let (back, counts) = echo(&bytes(), Faults { flip_every: Some(5_000), ..Faults::none(3) });
         assert_eq!(back.len(), 200_000);
         let wrong = back.iter().zip(bytes()).filter(|(a, b)| **a != *b).count() as u64;
-        assert!(counts.flips > 10 && wrong <= counts.flips && wrong > 0, "{wrong} wrong, {counts:?}");
+        assert!(
+            counts.flips > 10 && wrong <= counts.flips && wrong > 0,
+            "{wrong} wrong, {counts:?}"
+        );
     }
 }

@@ -237,7 +237,8 @@ impl Relay {
             return Ok(Step::Cut);
         }
         if let Some(rate) = self.faults.bytes_per_second {
-            way.not_before = Some(Instant::now() + Duration::from_secs(written as u64) / rate as u32);
+            way.not_before =
+                Some(Instant::now() + Duration::from_secs(written as u64) / rate as u32);
         }
         if !self.faults.delay_max.is_zero() && self.rng.within(0..64) == 0 {
             let delay = self.faults.delay_max.mul_f64(self.rng.within(1..101) as f64 / 100.0);

@@ -86,7 +86,8 @@ impl Wake for CarelessWaker {
         if has(Mistake::WakerNeedsItsEndpoint) {
             assert!(!self.shared.is_gone.load(Ordering::SeqCst), "the endpoint is there");
         }
-        if !has(Mistake::ForgetsAWakeBetweenWaits) || self.shared.is_waiting.load(Ordering::SeqCst) {
+        if !has(Mistake::ForgetsAWakeBetweenWaits) || self.shared.is_waiting.load(Ordering::SeqCst)
+        {
             self.shared.wakes.fetch_add(1, Ordering::SeqCst);
             self.inner.wake();
         }
@@ -131,7 +132,8 @@ impl Transport for Careless {
             *frame = kept;
             return Ok(Received::Frame(from));
         }
-        let wait = if self.has(Mistake::EndsAWaitForEver) { wait.or(Some(Duration::ZERO)) } else { wait };
+        let wait =
+            if self.has(Mistake::EndsAWaitForEver) { wait.or(Some(Duration::ZERO)) } else { wait };
         self.shared.is_waiting.store(true, Ordering::SeqCst);
         let received = self.inner.recv(wait, frame)?;
         self.shared.is_waiting.store(false, Ordering::SeqCst);
@@ -144,7 +146,11 @@ impl Transport for Careless {
     }
 
     fn waker(&self) -> CarelessWaker {
-        CarelessWaker { inner: self.inner.waker(), mistake: self.mistake, shared: Arc::clone(&self.shared) }
+        CarelessWaker {
+            inner: self.inner.waker(),
+            mistake: self.mistake,
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     fn leave(&mut self, farewell: Farewell) {
@@ -188,13 +194,20 @@ impl Careless {
         Ok(is_woken.then_some(Received::Woken))
     }
 
-    fn spoil(&mut self, from: NodeId, frame: &mut Frame, before: &Frame) -> Result<Received, Error> {
+    fn spoil(
+        &mut self,
+        from: NodeId,
+        frame: &mut Frame,
+        before: &Frame,
+    ) -> Result<Received, Error> {
         let is_time = self.is_time();
         match self.mistake {
             Some(Mistake::RepeatsAFrame) if is_time => self.kept = Some((from, frame.clone())),
             Some(Mistake::SwapsTwoFrames) if is_time => {
                 let mut next = Frame::default();
-                if let Received::Frame(from_next) = self.inner.recv(Some(Duration::ZERO), &mut next)? {
+                if let Received::Frame(from_next) =
+                    self.inner.recv(Some(Duration::ZERO), &mut next)?
+                {
                     self.kept = Some((from, mem::replace(frame, next)));
                     return Ok(Received::Frame(from_next));
                 }
@@ -202,7 +215,9 @@ impl Careless {
             Some(Mistake::NamesAnotherSender) if is_time => {
                 return Ok(Received::Frame(NodeId((from.0 + 1) % self.inner.nodes() as u16)));
             }
-            Some(Mistake::AppendsToTheArgument) => frame.head = [&before.head[..], &frame.head].concat(),
+            Some(Mistake::AppendsToTheArgument) => {
+                frame.head = [&before.head[..], &frame.head].concat()
+            }
             Some(Mistake::LeavesStaleValues) if frame.values.is_empty() => {
                 frame.values.clone_from(&before.values);
             }

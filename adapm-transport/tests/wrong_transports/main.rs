@@ -85,7 +85,9 @@ fn every_mistake_fails_the_rule_about_it() {
     for some in EXPECTED.chunks(AT_ONCE) {
         thread::scope(|scope| {
             for &(mistake, rule) in some {
-                scope.spawn(move || assert!(fails(rule, Some(mistake)), "{mistake:?} passes {rule}"));
+                scope.spawn(move || {
+                    assert!(fails(rule, Some(mistake)), "{mistake:?} passes {rule}")
+                });
             }
         });
     }

@@ -23,8 +23,11 @@ impl Told {
             (0..choices.below(KEYS_MAX)).map(|_| (Key(choices.below(8)), text(choices))).collect();
         let (has_parts, is_complete) = (choices.flag(), choices.flag());
         let origin = choices.number();
-        let parts: Vec<Option<NodeId>> =
-            if has_parts { (0..nodes).map(|node| Some(NodeId(node as u16))).collect() } else { vec![None] };
+        let parts: Vec<Option<NodeId>> = if has_parts {
+            (0..nodes).map(|node| Some(NodeId(node as u16))).collect()
+        } else {
+            vec![None]
+        };
         let (system, run) = (text(choices), choices.number());
         let files = parts.into_iter().map(|part| {
             let origin = origin.saturating_add(choices.below(3) * 100);
@@ -58,13 +61,22 @@ fn file(
                 intent: false,
             });
             if is_home {
-                events.push(TraceEvent { at: Instant::ZERO, key, node, what: Happening::MainArrived });
+                events.push(TraceEvent {
+                    at: Instant::ZERO,
+                    key,
+                    node,
+                    what: Happening::MainArrived,
+                });
             }
         }
     }
     let mut now = Instant::ZERO;
     for _ in 0..choices.below(EVENTS_MAX) {
-        now = now.plus_nanos(if choices.below(16) == 0 { choices.number() } else { choices.below(200) });
+        now = now.plus_nanos(if choices.below(16) == 0 {
+            choices.number()
+        } else {
+            choices.below(200)
+        });
         let at = choices.below(copies.len() as u64 + 1) as usize;
         match copies.get_mut(at) {
             Some(copy) => events.push(TraceEvent {

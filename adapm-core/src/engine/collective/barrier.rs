@@ -57,7 +57,13 @@ impl Barriers {
         mem::take(self).calls.into_iter().map(|(_, op)| op)
     }
 
-    pub(super) fn call(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, worker: WorkerId, op: OpId) {
+    pub(super) fn call(
+        &mut self,
+        ctx: &mut Ctx<impl Env>,
+        presence: &Presence,
+        worker: WorkerId,
+        op: OpId,
+    ) {
         self.calls.push((worker, op));
         self.progress(ctx, presence);
     }
@@ -90,11 +96,15 @@ impl Barriers {
             {
                 self.arrive(ctx, presence, from);
             }
-            Barrier::Passed { number } if from == COORDINATOR && number == self.number && self.told => {
+            Barrier::Passed { number }
+                if from == COORDINATOR && number == self.number && self.told =>
+            {
                 self.pass(ctx);
             }
             Barrier::Missing { number, nodes }
-                if from == COORDINATOR && number == self.number && self.may_miss(ctx.config.node, &nodes) =>
+                if from == COORDINATOR
+                    && number == self.number
+                    && self.may_miss(ctx.config.node, &nodes) =>
             {
                 let absent = nodes.into_iter().map(|node| Absent::node(node, false)).collect();
                 ctx.tell_missing(Collective::Barrier, absent);
@@ -135,7 +145,8 @@ impl Barriers {
 
     /// Coordinator: nodes that the current barrier waits for.
     pub(super) fn missing(&self, ctx: &Ctx<impl Env>, presence: &Presence) -> NodeSet {
-        let is_there = |node: &NodeId| self.arrived.contains(*node) || presence.ended.contains(*node);
+        let is_there =
+            |node: &NodeId| self.arrived.contains(*node) || presence.ended.contains(*node);
         ctx.nodes().filter(|node| !is_there(node)).collect()
     }
 

@@ -217,7 +217,8 @@ impl Collectives {
     fn note_own_calls(&mut self, ctx: &Ctx<impl Env>) {
         let live = self.presence.live();
         let waits = |calls: usize| calls > 0 && calls < live;
-        let (barriers, quiesces) = (self.barriers.callers().count(), self.quiesces.callers().count());
+        let (barriers, quiesces) =
+            (self.barriers.callers().count(), self.quiesces.callers().count());
         self.barriers.own.set(waits(barriers), ctx.now);
         self.quiesces.own.set(waits(quiesces) && ctx.config.channel == ChannelId(0), ctx.now);
     }
@@ -239,29 +240,42 @@ impl Collectives {
             for node in self.barriers.arrived().iter().filter(|node| *node != COORDINATOR) {
                 ctx.send(
                     node,
-                    Message::bare(Body::Barrier(Barrier::Missing { number, nodes: (&nodes).into() })),
+                    Message::bare(Body::Barrier(Barrier::Missing {
+                        number,
+                        nodes: (&nodes).into(),
+                    })),
                 );
             }
             let arrived = self.quiesces.arrived();
-            let absent = nodes.iter().map(|node| Absent::node(node, arrived.contains(node))).collect();
+            let absent =
+                nodes.iter().map(|node| Absent::node(node, arrived.contains(node))).collect();
             ctx.tell_missing(Collective::Barrier, absent);
         }
         if self.quiesces.all.is_over(&ctx.config, now) {
             let arrived = self.barriers.arrived();
-            let nodes = ctx.nodes().filter(|node| !self.quiesces.wants_rest_at(&self.presence, *node));
+            let nodes =
+                ctx.nodes().filter(|node| !self.quiesces.wants_rest_at(&self.presence, *node));
             let absent = nodes.map(|node| Absent::node(node, arrived.contains(node))).collect();
             ctx.tell_missing(Collective::Quiesce, absent);
         }
     }
 
     /// Own workers that are not among those that have called, and have not ended.
-    fn absent_workers(&self, ctx: &Ctx<impl Env>, callers: impl Iterator<Item = WorkerId>) -> Vec<Absent> {
+    fn absent_workers(
+        &self,
+        ctx: &Ctx<impl Env>,
+        callers: impl Iterator<Item = WorkerId>,
+    ) -> Vec<Absent> {
         let callers: Vec<WorkerId> = callers.collect();
-        let waits =
-            |worker| self.barriers.callers().chain(self.quiesces.callers()).any(|caller| caller == worker);
+        let waits = |worker| {
+            self.barriers.callers().chain(self.quiesces.callers()).any(|caller| caller == worker)
+        };
         let workers = (0..ctx.config.workers).map(|index| WorkerId(index as u16));
-        let absent = workers.filter(|worker| self.presence.live[worker.index()] && !callers.contains(worker));
+        let absent = workers
+            .filter(|worker| self.presence.live[worker.index()] && !callers.contains(worker));
         let node = ctx.config.node;
-        absent.map(|worker| Absent { node, worker: Some(worker), elsewhere: waits(worker) }).collect()
+        absent
+            .map(|worker| Absent { node, worker: Some(worker), elsewhere: waits(worker) })
+            .collect()
     }
 }

@@ -49,7 +49,9 @@ impl Patience {
 
     /// When to tell, if that is still to be done.
     pub(super) fn until(&self, config: &NodeConfig) -> Option<Instant> {
-        self.since.filter(|_| !self.is_told).map(|since| since.plus_nanos(config.barrier_report_nanos))
+        self.since
+            .filter(|_| !self.is_told)
+            .map(|since| since.plus_nanos(config.barrier_report_nanos))
     }
 
     /// Returns true once, when it is time to tell.

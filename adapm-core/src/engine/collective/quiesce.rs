@@ -121,7 +121,13 @@ impl Quiesces {
         calls.into_iter().map(|(_, op)| op).chain(leave)
     }
 
-    pub(super) fn call(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, worker: WorkerId, op: OpId) {
+    pub(super) fn call(
+        &mut self,
+        ctx: &mut Ctx<impl Env>,
+        presence: &Presence,
+        worker: WorkerId,
+        op: OpId,
+    ) {
         self.calls.push((worker, op));
         self.progress_calls(ctx, presence);
     }
@@ -200,7 +206,13 @@ impl Quiesces {
         self.wave.as_ref().is_some_and(|open| open.number == wave && !open.reported.contains(from))
     }
 
-    fn coordinate(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, from: NodeId, step: &Quiesce) {
+    fn coordinate(
+        &mut self,
+        ctx: &mut Ctx<impl Env>,
+        presence: &Presence,
+        from: NodeId,
+        step: &Quiesce,
+    ) {
         match *step {
             Quiesce::Arrived { .. } => {
                 self.arrived.insert(from);
@@ -304,7 +316,13 @@ impl Quiesces {
     }
 
     /// Tells the coordinator how this node stands in `wave`.
-    pub(super) fn report(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, wave: u64, busy: bool) {
+    pub(super) fn report(
+        &mut self,
+        ctx: &mut Ctx<impl Env>,
+        presence: &Presence,
+        wave: u64,
+        busy: bool,
+    ) {
         let (sent, applied) = (ctx.stats.messages_sent, ctx.stats.messages_applied);
         self.tell(ctx, presence, Quiesce::Report { wave, busy, sent, applied });
     }

@@ -61,7 +61,8 @@ struct Awaited {
 
 impl Begun {
     fn includes(&self, request: Request) -> bool {
-        let rounds_since = self.round.wrapping_sub(request.round.into()) << (u64::BITS - ROUND_BITS);
+        let rounds_since =
+            self.round.wrapping_sub(request.round.into()) << (u64::BITS - ROUND_BITS);
         rounds_since < 1 << (u64::BITS - 1)
     }
 }
@@ -108,7 +109,8 @@ impl Syncs {
                 begun.ops.pop();
             }
             if begun.ops.is_empty() && begun.requests == 0 && peers.is_none() {
-                *peers = Some(concerned().map(|node| Awaited { node, is_covered: false }).collect());
+                *peers =
+                    Some(concerned().map(|node| Awaited { node, is_covered: false }).collect());
             }
             let is_of_wave = matches!(caller, Caller::Wave(_));
             if peers.as_ref().is_some_and(Vec::is_empty) && !(is_of_wave && worker_waits) {

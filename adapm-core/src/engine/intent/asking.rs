@@ -121,7 +121,9 @@ impl Intents {
         drafts: &mut Drafts,
     ) -> usize {
         let mut awaited = 0;
-        for &Candidate { key, to, goes, says: Want { counter, localize, is_here }, .. } in candidates {
+        for &Candidate { key, to, goes, says: Want { counter, localize, is_here }, .. } in
+            candidates
+        {
             if !goes {
                 self.unask(key, to, localize);
                 continue;

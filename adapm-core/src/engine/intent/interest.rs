@@ -70,7 +70,8 @@ impl Interest {
 
     /// Whether the owner has to be asked while the key is not local.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.is(Mark::Localize) || (self.signals > 0 && !self.is(Mark::Refused) && !self.is(Mark::HadTurn))
+        self.is(Mark::Localize)
+            || (self.signals > 0 && !self.is(Mark::Refused) && !self.is(Mark::HadTurn))
     }
 
     /// Notes that the owner is asked. What the owner of a replica is asked for stands with the request to it.

@@ -123,10 +123,16 @@ impl Intents {
 
     /// Returns true if ownership is wanted and the owner has not been told.
     pub(super) fn wants_ownership(&self, key: Key) -> bool {
-        self.interests.get(&key).is_some_and(|interest| interest.count() > 0 && interest.is(Mark::Unsent))
+        self.interests
+            .get(&key)
+            .is_some_and(|interest| interest.count() > 0 && interest.is(Mark::Unsent))
     }
 
-    pub(super) fn handle_intent(&mut self, ctx: &Ctx<impl Env>, intent: Intent) -> Result<(), OpError> {
+    pub(super) fn handle_intent(
+        &mut self,
+        ctx: &Ctx<impl Env>,
+        intent: Intent,
+    ) -> Result<(), OpError> {
         let Some(clock) = ctx.clocks.get(intent.worker.index()) else {
             return Err(OpError::UnknownWorker { worker: intent.worker });
         };
@@ -142,7 +148,11 @@ impl Intents {
         Ok(())
     }
 
-    pub(super) fn handle_take_back(&mut self, ctx: &Ctx<impl Env>, intent: Intent) -> Result<(), OpError> {
+    pub(super) fn handle_take_back(
+        &mut self,
+        ctx: &Ctx<impl Env>,
+        intent: Intent,
+    ) -> Result<(), OpError> {
         if intent.worker.index() >= ctx.clocks.len() {
             return Err(OpError::UnknownWorker { worker: intent.worker });
         }
@@ -184,13 +194,19 @@ impl Intents {
     }
 
     /// Lets through what the policy acts on of a worker; false: there may be more.
-    fn activate_due(&mut self, ctx: &mut Ctx<impl Env>, worker: WorkerId, left: &mut usize) -> bool {
+    fn activate_due(
+        &mut self,
+        ctx: &mut Ctx<impl Env>,
+        worker: WorkerId,
+        left: &mut usize,
+    ) -> bool {
         let clock = ctx.clocks[worker.index()];
         let before = if clock.is_ended() { clock } else { ctx.policy.act_before(worker, clock) };
         // Whatever has started is looked at, so that what a policy never acts on is forgotten when it expires.
         let mut late = Vec::new();
         let mut is_all = true;
-        while is_all && let Some((place, batch)) = self.signals.next_started(worker, clock, before) {
+        while is_all && let Some((place, batch)) = self.signals.next_started(worker, clock, before)
+        {
             let (start, ..) = place;
             if start >= before {
                 late.push((place, batch));

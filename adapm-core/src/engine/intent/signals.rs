@@ -36,19 +36,27 @@ pub(super) struct Batch {
 
 impl Signals {
     pub(super) fn new(workers: usize) -> Self {
-        Self { workers: (0..workers).map(|_| WorkerSignals::default()).collect(), ..Self::default() }
+        Self {
+            workers: (0..workers).map(|_| WorkerSignals::default()).collect(),
+            ..Self::default()
+        }
     }
 
     /// Returns true if an intent is not yet let through, retired or forgotten.
     pub(super) fn any(&self) -> bool {
         !self.taken_back.is_empty()
-            || self.workers.iter().any(|worker| !worker.inactive.is_empty() || !worker.active.is_empty())
+            || self
+                .workers
+                .iter()
+                .any(|worker| !worker.inactive.is_empty() || !worker.active.is_empty())
     }
 
     /// Keys in all signals.
     pub(super) fn keys(&self) -> usize {
-        let batches =
-            self.workers.iter().flat_map(|worker| worker.inactive.values().chain(worker.active.values()));
+        let batches = self
+            .workers
+            .iter()
+            .flat_map(|worker| worker.inactive.values().chain(worker.active.values()));
         batches.map(|batch| batch.keys.len()).sum()
     }
 
@@ -118,7 +126,9 @@ impl Signals {
         let mut left = keys.len();
         keys.into_iter().for_each(|key| *times.entry(key).or_default() += 1);
         let mut found = Vec::new();
-        for (batches, at, is_active) in [(inactive, clocks.start, false), (active, clocks.end, true)] {
+        for (batches, at, is_active) in
+            [(inactive, clocks.start, false), (active, clocks.end, true)]
+        {
             let mut empty = Vec::new();
             for (place, batch) in batches.range_mut((at, id, 0)..=(at, id, u64::MAX)) {
                 if left == 0 {
@@ -128,7 +138,9 @@ impl Signals {
                     continue;
                 }
                 batch.keys.retain(|key| {
-                    let Some(times) = times.get_mut(key).filter(|times| **times > 0) else { return true };
+                    let Some(times) = times.get_mut(key).filter(|times| **times > 0) else {
+                        return true;
+                    };
                     *times -= 1;
                     left -= 1;
                     if is_active {

@@ -107,7 +107,12 @@ impl<V: Value> Operations<V> {
     }
 
     /// A localize begins, which waits for so many keys.
-    pub(super) fn begin_localize(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, op: OpId, keys: usize) {
+    pub(super) fn begin_localize(
+        &mut self,
+        ctx: &mut Ctx<impl Env<Value = V>>,
+        op: OpId,
+        keys: usize,
+    ) {
         if keys == 0 {
             return ctx.done(op, Vec::new());
         }
@@ -134,7 +139,13 @@ impl<V: Value> Operations<V> {
     }
 
     /// Serves one key of an operation at once, parks it, or sends it, and accounts for it.
-    fn submit(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, intents: &Intents, key: Key, item: Item) {
+    fn submit(
+        &mut self,
+        ctx: &mut Ctx<impl Env<Value = V>>,
+        intents: &Intents,
+        key: Key,
+        item: Item,
+    ) {
         let word = ctx.word(key);
         let asked = ctx.first_hop(key, word);
         let may_leave = word.state() == State::None && !intents.is_wanted(key);
@@ -143,7 +154,13 @@ impl<V: Value> Operations<V> {
                 let payload = payload_of(&self.ops, item, ctx.value_len(key));
                 let secret = ctx.send_operation(asked, key, item.access, payload);
                 let (access, items) = (item.access, smallvec![item]);
-                place.insert(Queue::sent(Unanswered { access, items, payload: Vec::new(), asked, secret }));
+                place.insert(Queue::sent(Unanswered {
+                    access,
+                    items,
+                    payload: Vec::new(),
+                    asked,
+                    secret,
+                }));
                 ctx.stats.remote += 1;
                 return;
             }
@@ -167,7 +184,12 @@ impl<V: Value> Operations<V> {
     }
 
     /// Runs what waits on `key` as far as it can: at a local copy in place, else as one operation message.
-    pub(super) fn advance(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, intents: &Intents, key: Key) {
+    pub(super) fn advance(
+        &mut self,
+        ctx: &mut Ctx<impl Env<Value = V>>,
+        intents: &Intents,
+        key: Key,
+    ) {
         loop {
             let Some(queue) = self.queues.get_mut(&key) else { return };
             if queue.unanswered.is_some() {
@@ -262,7 +284,8 @@ impl<V: Value> Operations<V> {
     fn transmit(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, key: Key, asked: Location) {
         let len = ctx.value_len(key);
         let queue = self.queues.get_mut(&key).expect("an unanswered operation has a queue");
-        let unanswered = queue.unanswered.as_mut().expect("only an unanswered operation is transmitted");
+        let unanswered =
+            queue.unanswered.as_mut().expect("only an unanswered operation is transmitted");
         unanswered.asked = asked;
         let payload = match unanswered.items.first() {
             Some(item) if unanswered.payload.is_empty() => payload_of(&self.ops, *item, len),
@@ -285,10 +308,16 @@ impl<V: Value> Operations<V> {
     }
 
     /// Returns true if an operation on `key`, a pull or not, is unanswered, and has reached `from` to judge by the ticket.
-    pub(super) fn awaits_answer(&self, (from, ticket): (NodeId, Ticket), key: Key, is_pull: bool) -> bool {
+    pub(super) fn awaits_answer(
+        &self,
+        (from, ticket): (NodeId, Ticket),
+        key: Key,
+        is_pull: bool,
+    ) -> bool {
         let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
         unanswered.is_some_and(|unanswered| {
-            (unanswered.access == Access::Pull) == is_pull && unanswered.has_reached(from, key, ticket)
+            (unanswered.access == Access::Pull) == is_pull
+                && unanswered.has_reached(from, key, ticket)
         })
     }
 
@@ -401,7 +430,12 @@ impl<V: Value> Operations<V> {
     }
 
     /// The owner has installed the set at the front of the key's queue. After a loss the set has failed and is not there.
-    pub(super) fn note_installed(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, intents: &Intents, key: Key) {
+    pub(super) fn note_installed(
+        &mut self,
+        ctx: &mut Ctx<impl Env<Value = V>>,
+        intents: &Intents,
+        key: Key,
+    ) {
         let Some(queue) = self.queues.get_mut(&key) else { return };
         debug_assert!(queue.set_sent, "only a set that was sent is installed");
         let item = queue.pop().expect("a sent set stays at the front");
@@ -410,7 +444,12 @@ impl<V: Value> Operations<V> {
     }
 
     /// Passes an entry on, or parks it until this node's grant arrives, or asks its origin to try again.
-    pub(super) fn pass_on(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, hop: Hop, entry: Entry<&[V]>) {
+    pub(super) fn pass_on(
+        &mut self,
+        ctx: &mut Ctx<impl Env<Value = V>>,
+        hop: Hop,
+        entry: Entry<&[V]>,
+    ) {
         let Entry { asker, key, asked, .. } = entry;
         match hop {
             Hop::Here => unreachable!("an owner serves what reaches it"),
@@ -418,11 +457,18 @@ impl<V: Value> Operations<V> {
                 let ticket = asker.onward(key);
                 let asked = asked.map(<[V]>::to_vec);
                 let passed = outgoing::Passed { key, counter: location.counter, ticket, asked };
-                ctx.outgoing.add_forward(location.node, asker.origin, asker.hops.saturating_add(1), passed);
+                ctx.outgoing.add_forward(
+                    location.node,
+                    asker.origin,
+                    asker.hops.saturating_add(1),
+                    passed,
+                );
             }
             // The grant that would let it go on may be gone, and its origin will fail it.
             Hop::Park if ctx.first_lost.is_some() => {}
-            Hop::Park if self.parked.has_room(asker.origin, ctx.config.parked_max) => self.parked.park(entry),
+            Hop::Park if self.parked.has_room(asker.origin, ctx.config.parked_max) => {
+                self.parked.park(entry)
+            }
             Hop::Park => self.turn_away(ctx, entry),
         }
     }

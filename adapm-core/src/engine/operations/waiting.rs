@@ -69,7 +69,11 @@ pub(super) struct Unanswered<V> {
 impl<V> Unanswered<V> {
     /// Returns true if `from` can have got the entry, of `key`: it was asked, or has the ticket.
     pub(super) fn has_reached(&self, from: NodeId, key: Key, ticket: Ticket) -> bool {
-        if ticket == Ticket::NONE { from == self.asked.node } else { ticket == self.secret.of_key(key) }
+        if ticket == Ticket::NONE {
+            from == self.asked.node
+        } else {
+            ticket == self.secret.of_key(key)
+        }
     }
 }
 

@@ -51,7 +51,8 @@ impl Ownership {
             request.localizes.iter().map(|(key, counter)| (key, counter, true)).collect();
         asked.extend(request.intents.iter().map(|(key, counter)| (key, counter, false)));
         asked.sort_unstable_by_key(|(key, ..)| *key);
-        self.answering = Some(Box::new(Answering { from, request, asked, done: 0, handing: Vec::new() }));
+        self.answering =
+            Some(Box::new(Answering { from, request, asked, done: 0, handing: Vec::new() }));
         Ok(())
     }
 
@@ -63,8 +64,9 @@ impl Ownership {
         let asker = Asker::direct(from, request.ticket);
         let left = &asked[*done..];
         let mut room = Budget::default();
-        let fits =
-            |(key, ..): &&(Key, Counter, bool)| room.take(ctx.value_bytes(*key), ctx.config.block_bytes_max);
+        let fits = |(key, ..): &&(Key, Counter, bool)| {
+            room.take(ctx.value_bytes(*key), ctx.config.block_bytes_max)
+        };
         let piece = left.iter().take(ctx.config.grants_max.max(1)).take_while(fits).count();
         let piece = &left[..piece];
         // A guess: all are granted with values, as long as the first.
@@ -83,7 +85,9 @@ impl Ownership {
                     ctx.count_served(key, from, 0);
                     self.grant(ctx, intents, (key, word.counter()), from, localize, &mut draft);
                 }
-                hop => ctx.ask(Effect::PassOn(Box::new(PassOn { hop, asker, key, counter, localize }))),
+                hop => {
+                    ctx.ask(Effect::PassOn(Box::new(PassOn { hop, asker, key, counter, localize })))
+                }
             }
         }
         *done += piece.len();
@@ -187,8 +191,11 @@ impl Ownership {
         }
         let due = self.take_due(ctx, intents, (to, request), &localized, &mut room);
         write_refreshes(ctx, &due.refreshes, &mut response, &mut values);
-        let asked_for =
-            |key: Key| HandOver { key, with_value: self.take_stale(key, to).is_some(), has_room: true };
+        let asked_for = |key: Key| HandOver {
+            key,
+            with_value: self.take_stale(key, to).is_some(),
+            has_room: true,
+        };
         let mut handing: Vec<HandOver> = localized.into_iter().map(asked_for).collect();
         handing.extend(due.hand_overs);
         handing.sort_unstable_by_key(|hand_over| hand_over.key);
@@ -226,11 +233,16 @@ impl Ownership {
         }
         let mut decided_later = Vec::new();
         while let Some(&key) = self.holders[to.index()].due.front() {
-            let saying =
-                if localized.binary_search(&key).is_ok() { None } else { self.due_of(ctx, intents, key, to) };
+            let saying = if localized.binary_search(&key).is_ok() {
+                None
+            } else {
+                self.due_of(ctx, intents, key, to)
+            };
             let values = match saying {
                 Some(Saying::HandOver { with_value: false }) | None => 0,
-                Some(Saying::HandOver { with_value: true } | Saying::Refresh) => ctx.value_bytes(key),
+                Some(Saying::HandOver { with_value: true } | Saying::Refresh) => {
+                    ctx.value_bytes(key)
+                }
             };
             let hands_over = matches!(saying, Some(Saying::HandOver { .. }));
             let waits = hands_over && request.sets.binary_search(&key).is_ok();
@@ -260,7 +272,13 @@ impl Ownership {
     }
 
     /// What `to` is to be told of `key`, if anything still.
-    fn due_of(&mut self, ctx: &Ctx<impl Env>, intents: &Intents, key: Key, to: NodeId) -> Option<Saying> {
+    fn due_of(
+        &mut self,
+        ctx: &Ctx<impl Env>,
+        intents: &Intents,
+        key: Key,
+        to: NodeId,
+    ) -> Option<Saying> {
         let interested = intents.is_interested(key);
         let holding = self.holdings.get_mut(&key)?;
         let is_stale = holding.stale.binary_search_by_key(&to, |(node, _)| *node).is_ok();

@@ -110,13 +110,15 @@ impl Ownership {
 
     /// Returns true if no holder that is left is to be told anything.
     pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
-        let nothing_due = |(node, holder): (NodeId, &Holder)| holder.due.is_empty() || ctx.is_lost(node);
+        let nothing_due =
+            |(node, holder): (NodeId, &Holder)| holder.due.is_empty() || ctx.is_lost(node);
         self.answering.is_none() && ctx.nodes().zip(&self.holders).all(nothing_due)
     }
 
     /// Entries in all maps and lists.
     pub(super) fn side_entries(&self) -> usize {
-        let holdings = self.holdings.values().map(|holding| 1 + holding.nodes.len() + holding.stale.len());
+        let holdings =
+            self.holdings.values().map(|holding| 1 + holding.nodes.len() + holding.stale.len());
         holdings.chain(self.holders.iter().map(|holder| holder.due.len())).sum()
     }
 
@@ -159,9 +161,11 @@ impl Ownership {
             // The worker's own decision, under every policy (Lapse §3.2).
             if holders.is_empty() && movable { Placement::Relocate } else { Placement::Replicate }
         } else {
-            let wanted = ctx.policy.place(&View { key, requester: origin, holders, owner_has_intent });
-            let safe =
-                movable && holders.is_empty() && (!owner_has_intent || ctx.policy.relocates_under_intent());
+            let wanted =
+                ctx.policy.place(&View { key, requester: origin, holders, owner_has_intent });
+            let safe = movable
+                && holders.is_empty()
+                && (!owner_has_intent || ctx.policy.relocates_under_intent());
             match wanted {
                 Placement::Relocate if !safe => {
                     ctx.stats.coerced += 1;
@@ -358,7 +362,8 @@ impl Ownership {
         if holding.hand_over {
             return;
         }
-        let view = View { key, requester: holder, holders: &NodeSet::new(), owner_has_intent: false };
+        let view =
+            View { key, requester: holder, holders: &NodeSet::new(), owner_has_intent: false };
         if is_movable(ctx, key) && ctx.policy.place(&view) == Placement::Relocate {
             self.decide_hand_over(key, holder);
         }

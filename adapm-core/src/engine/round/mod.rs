@@ -97,13 +97,15 @@ impl Round {
 
     /// Returns true if a round could have something to say of replicas, or to ask a peer for.
     pub(super) fn has_work(&self) -> bool {
-        let waits = |peer: &Peer| peer.outstanding.is_none() && (peer.news || !peer.deferred.is_empty());
+        let waits =
+            |peer: &Peer| peer.outstanding.is_none() && (peer.news || !peer.deferred.is_empty());
         !self.release.is_empty() || !self.dirty.is_empty() || self.peers.iter().any(waits)
     }
 
     /// Returns true if nothing is unanswered, and no peer that is left is to be told or asked anything.
     pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
-        let rests = |peer: &Peer| peer.outstanding.is_none() && !peer.news && peer.deferred.is_empty();
+        let rests =
+            |peer: &Peer| peer.outstanding.is_none() && !peer.news && peer.deferred.is_empty();
         let mut peers = ctx.nodes().zip(&self.peers);
         self.release.is_empty()
             && self.dirty.is_empty()
@@ -242,7 +244,8 @@ impl Round {
         mut fold: impl FnMut(&Ctx<E>, Key),
         drafts: &mut Drafts,
     ) -> Vec<Candidate<Change>> {
-        let sealed: BTreeSet<Key> = self.peers.iter().flat_map(|peer| peer.deferred.sealed()).collect();
+        let sealed: BTreeSet<Key> =
+            self.peers.iter().flat_map(|peer| peer.deferred.sealed()).collect();
         let keys = self.take_changed(ctx, sets);
         let mut candidates = Vec::new();
         for (at, &key) in keys.iter().enumerate() {
@@ -270,7 +273,10 @@ impl Round {
                     }
                     let values = usize::from(change.is_dirty) + usize::from(change.has_set);
                     let bytes = values * change.len * E::Value::WIDTH;
-                    candidates.push(Candidate { is_sealed, ..drafts.candidate(key, owner, bytes, change) });
+                    candidates.push(Candidate {
+                        is_sealed,
+                        ..drafts.candidate(key, owner, bytes, change)
+                    });
                 }
                 State::None | State::Requested | State::Releasing => {}
             }
@@ -282,7 +288,9 @@ impl Round {
     fn is_localizing(&self, key: Key, word: Word) -> bool {
         let Some(location) = word.location() else { return false };
         let outstanding = &self.peers[location.node.index()].outstanding;
-        outstanding.as_ref().is_some_and(|outstanding| outstanding.localizes.binary_search(&key).is_ok())
+        outstanding
+            .as_ref()
+            .is_some_and(|outstanding| outstanding.localizes.binary_search(&key).is_ok())
     }
 
     /// Gives room to candidates.
@@ -308,7 +316,8 @@ impl Round {
         set: Option<&[V]>,
         drafts: &mut Drafts,
     ) {
-        let Candidate { key, to, goes, is_sealed, says: Change { is_dirty, release, .. }, .. } = *candidate;
+        let Candidate { key, to, goes, is_sealed, says: Change { is_dirty, release, .. }, .. } =
+            *candidate;
         if !goes {
             return self.peers[to.index()].deferred.put_off(key, is_sealed);
         }

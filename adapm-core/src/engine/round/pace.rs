@@ -87,7 +87,11 @@ impl Pace {
     /// Returns when the next round may begin at the earliest if nothing arrives.
     pub(super) fn next_at(&self, config: &NodeConfig, at_once: bool) -> Instant {
         let earliest = self.started.plus_nanos(self.interval(config, at_once));
-        if self.is_open() { self.started.plus_nanos(self.patience(config)).max(earliest) } else { earliest }
+        if self.is_open() {
+            self.started.plus_nanos(self.patience(config)).max(earliest)
+        } else {
+            earliest
+        }
     }
 
     /// How long after its start the next round may begin: as early as any may where workers have waited of late, as they do where

@@ -67,7 +67,12 @@ fn response() -> SyncResponse {
 }
 
 fn operation() -> Operation {
-    Operation { pulls: asked(&[0, 1, 2]), pushes: asked(&[3]), sets: asked(&[12]), ticket: Ticket(5) }
+    Operation {
+        pulls: asked(&[0, 1, 2]),
+        pushes: asked(&[3]),
+        sets: asked(&[12]),
+        ticket: Ticket(5),
+    }
 }
 
 fn forward() -> Forward {
@@ -179,7 +184,10 @@ fn refuses_keys_outside_of_the_layout_in_every_list() {
 
 #[test]
 fn refuses_keys_of_another_channel() {
-    let key = (0..10).map(Key).find(|key| Layout::channel(*key, 2) == ChannelId(1)).expect("two channels");
+    let key = (0..10)
+        .map(Key)
+        .find(|key| Layout::channel(*key, 2) == ChannelId(1))
+        .expect("two channels");
     let message = Message::bare(Body::Retry(Retry {
         intents: Keys(vec![key]),
         operations: keys(&[]),
@@ -242,7 +250,10 @@ fn refuses_tickets_that_do_not_fit_their_entries() {
         Body::Forward(Forward { tickets: blank, ..forward() }),
         Body::Forward(Forward { operation: operation(), ..forward() }),
         Body::Grant(Grants { tickets: some(2), ..grants() }),
-        Body::SyncResponse(SyncResponse { grants: Grants { tickets: some(3), ..grants() }, ..response() }),
+        Body::SyncResponse(SyncResponse {
+            grants: Grants { tickets: some(3), ..grants() },
+            ..response()
+        }),
         Body::Answer(Answer { tickets: some(3), ..answer() }),
         Body::Retry(retry),
     ] {
@@ -296,7 +307,8 @@ fn refuses_nodes_that_the_cluster_does_not_have() {
 fn survives_lengths_that_overflow() {
     let layout = Layout::sparse(&[(u64::MAX, Layout::VALUE_LEN_MAX)]).expect("valid");
     let deltas = Keys((0..20_000).map(Key).collect());
-    let message = Message::bare(Body::SyncRequest(SyncRequest { deltas, ..SyncRequest::default() }));
+    let message =
+        Message::bare(Body::SyncRequest(SyncRequest { deltas, ..SyncRequest::default() }));
     let verdict = check::<f64>(&message, &layout, NODES, ChannelId(0), 1);
     assert!(matches!(verdict, Err(Fault::BlockLen { given: 0, .. })));
 }

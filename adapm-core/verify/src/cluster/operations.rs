@@ -44,7 +44,9 @@ impl Cluster {
         let mut slow = Vec::new();
         let mut updates = Vec::new();
         for (place, &key) in keys.iter().enumerate() {
-            let Some((access, digit)) = self.picture.oracle.issue_push(who, key, self.step) else { continue };
+            let Some((access, digit)) = self.picture.oracle.issue_push(who, key, self.step) else {
+                continue;
+            };
             let update = digits::update(self.picture.setup.value_len(key), digit);
             if self.picture.members[who.0.index()].fast_push(who.1, key, &update) {
                 self.picture.oracle.complete(access, self.step);
@@ -87,7 +89,8 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn wait_sync(&mut self, who: Who) -> Result<OpId, Violation> {
-        let mains = self.all_keys().map(|key| self.judged_main(key)).collect::<Result<Vec<_>, _>>()?;
+        let mains =
+            self.all_keys().map(|key| self.judged_main(key)).collect::<Result<Vec<_>, _>>()?;
         let own = self.all_keys().map(|key| self.picture.oracle.pushes_of(who.0, key)).collect();
         let op = self.picture.calls.begin(who, CallKind::WaitSync { mains, own }, 0);
         self.submit(op, who, false, |_| OpBody::WaitSync)
@@ -108,7 +111,8 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn quiesce(&mut self, who: Who) -> Result<OpId, Violation> {
-        let pushes = self.all_keys().map(|key| (1 << self.picture.oracle.pushes(key)) - 1).collect();
+        let pushes =
+            self.all_keys().map(|key| (1 << self.picture.oracle.pushes(key)) - 1).collect();
         let op = self.picture.calls.begin(who, CallKind::Quiesce { pushes }, 0);
         self.submit(op, who, false, |_| OpBody::Quiesce)
     }
@@ -175,7 +179,9 @@ impl Cluster {
         }
         self.release(who, op);
         match kind {
-            CallKind::WaitSync { mains, own } => invariants::check_synced(&self.picture, who, &mains, &own),
+            CallKind::WaitSync { mains, own } => {
+                invariants::check_synced(&self.picture, who, &mains, &own)
+            }
             CallKind::Quiesce { pushes } => invariants::check_quiet(&self.picture, op, &pushes),
             CallKind::Barrier { number } => invariants::check_met(&self.picture, op, number),
             _ => Ok(()),
@@ -183,7 +189,12 @@ impl Cluster {
     }
 
     /// Takes the end of an operation that failed: only a loss that the node was told of may be the reason.
-    pub(super) fn failed(&mut self, node: NodeId, op: OpId, error: &OpError) -> Result<(), Violation> {
+    pub(super) fn failed(
+        &mut self,
+        node: NodeId,
+        op: OpId,
+        error: &OpError,
+    ) -> Result<(), Violation> {
         let lost = match error {
             OpError::PeerLost { node, address: None } => Some(*node),
             _ => None,

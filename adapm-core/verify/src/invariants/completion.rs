@@ -29,7 +29,8 @@ pub(super) fn check_hops(picture: &Picture) -> Result<(), Violation> {
 /// When a barrier ends, every worker that has not ended has called it.
 pub(crate) fn check_met(picture: &Picture, barrier: OpId, number: usize) -> Result<(), Violation> {
     let ended = |who: &Who| picture.member(who.0).workers[who.1.index()].ended;
-    let mut missing = picture.workers().filter(|who| !ended(who) && picture.calls.barriers(*who) < number);
+    let mut missing =
+        picture.workers().filter(|who| !ended(who) && picture.calls.barriers(*who) < number);
     let missing = missing.next();
     hold!(
         picture.setup.checks => BarrierMet,

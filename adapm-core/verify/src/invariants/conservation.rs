@@ -73,8 +73,13 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
 }
 
 /// When a quiesce ends, every operation issued before the call has ended, and its pushes are everywhere.
-pub(crate) fn check_quiet(picture: &Picture, quiesce: OpId, pushes: &[u128]) -> Result<(), Violation> {
-    let waiting = picture.calls.open().find(|(op, _)| *op < quiesce && !picture.calls.is_collective(*op));
+pub(crate) fn check_quiet(
+    picture: &Picture,
+    quiesce: OpId,
+    pushes: &[u128],
+) -> Result<(), Violation> {
+    let waiting =
+        picture.calls.open().find(|(op, _)| *op < quiesce && !picture.calls.is_collective(*op));
     hold!(picture.setup.checks => QuiesceEnded, waiting.is_none(), "{quiesce:?}, a quiesce, ends before {waiting:?}");
     for key in picture.keys().filter(|key| !picture.oracle.was_set(*key)) {
         let made = pushes[key.0 as usize];

@@ -20,7 +20,8 @@ pub(super) fn check(picture: &Picture) -> Result<(), Violation> {
         }
         let interested = picture.row(owner, key).view.intent_count;
         hold!(picture.setup.checks => OwnIntentHeeded, interested == 0, "{key} leaves {owner}, which has active intent, for {to}");
-        let holder = picture.nodes().find(|node| *node != to && picture.state(*node, key) == State::Replica);
+        let holder =
+            picture.nodes().find(|node| *node != to && picture.state(*node, key) == State::Replica);
         hold!(picture.setup.checks => HoldersHeeded, holder.is_none(), "{key} leaves {owner} for {to} while {holder:?} holds a replica");
     }
     Ok(())

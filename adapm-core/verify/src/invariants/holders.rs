@@ -73,7 +73,8 @@ fn check_orphans(picture: &Picture, key: Key) -> Result<(), Violation> {
 
 /// The main copy moves only when no node other than the receiver holds a replica.
 fn check_moving(picture: &Picture, key: Key) -> Result<(), Violation> {
-    let grant = picture.network.about(key).iter().find(|in_flight| in_flight.entry.kind.is_ownership());
+    let grant =
+        picture.network.about(key).iter().find(|in_flight| in_flight.entry.kind.is_ownership());
     let Some(receiver) = grant.map(|in_flight| in_flight.to) else { return Ok(()) };
     for node in picture.nodes().filter(|node| *node != receiver) {
         let state = picture.state(node, key);

@@ -58,7 +58,9 @@ fn predecessors(accesses: &[Access]) -> Vec<u128> {
         (a.who == b.who && earlier < later) || a.done.is_some_and(|done| done < b.issued)
     };
     let all = || 0..accesses.len();
-    let mask = |later| all().filter(|earlier| precedes(*earlier, later)).fold(0, |mask, at| mask | 1 << at);
+    let mask = |later| {
+        all().filter(|earlier| precedes(*earlier, later)).fold(0, |mask, at| mask | 1 << at)
+    };
     all().map(mask).collect()
 }
 
@@ -87,8 +89,9 @@ impl Search<'_> {
     /// Takes every read that can come next and fits.
     fn take_reads(&self, mut state: State) -> State {
         loop {
-            let fits =
-                |at: &usize| self.is_next(&state, *at) && self.accesses[*at].what == What::Pull(state.value);
+            let fits = |at: &usize| {
+                self.is_next(&state, *at) && self.accesses[*at].what == What::Pull(state.value)
+            };
             match (0..self.accesses.len()).find(fits) {
                 Some(at) => state.taken |= 1 << at,
                 None => return state,
@@ -101,7 +104,9 @@ impl Search<'_> {
         (0..self.accesses.len()).filter(|at| self.is_next(state, *at)).filter_map(|at| {
             let value = match self.accesses[at].what {
                 What::Pull(_) => return None,
-                What::Push(digit) => Seen { pushes: state.value.pushes | 1 << digit, ..state.value },
+                What::Push(digit) => {
+                    Seen { pushes: state.value.pushes | 1 << digit, ..state.value }
+                }
                 What::Set(set) => Seen { set, pushes: 0 },
             };
             Some(self.take_reads(State { taken: state.taken | 1 << at, value }))
@@ -131,7 +136,8 @@ mod tests {
             access(2, What::Pull(seen(1, 1)), 10, 11),
         ];
         assert!(is_linear(&history, seen(1, 1)));
-        let erased = [history[0].clone(), history[1].clone(), access(2, What::Pull(seen(1, 0)), 10, 11)];
+        let erased =
+            [history[0].clone(), history[1].clone(), access(2, What::Pull(seen(1, 0)), 10, 11)];
         assert!(is_linear(&erased, seen(1, 0)));
         assert!(!is_linear(&erased, seen(1, 1)), "the push cannot come after the last read");
     }

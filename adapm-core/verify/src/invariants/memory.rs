@@ -22,7 +22,8 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     let parked = picture.keys().count() * (picture.setup.nodes - 1);
     let localized = picture.localized.iter().filter(|(localizer, _)| *localizer == node).count();
     let items = signalled(picture, node) + operations + localized;
-    let bound = PER_ITEM * items + 2 * copies(picture, node) + parked + PER_PEER * picture.setup.nodes;
+    let bound =
+        PER_ITEM * items + 2 * copies(picture, node) + parked + PER_PEER * picture.setup.nodes;
     let entries = picture.member(node).node.engine().side_entries();
     hold!(picture.setup.checks => EntriesBounded, entries <= bound, "{node} keeps {entries} entries where {bound} are allowed");
     let overfull = |key: &Key| {
@@ -32,7 +33,8 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     let again = picture.keys().find(overfull);
     hold!(picture.setup.checks => EntriesBounded, again.is_none(), "{node} notes a stale holder of {again:?} twice");
     let has_copy = |key: &Key| matches!(picture.state(node, *key), State::Main | State::Replica);
-    let stray = picture.keys().find(|key| !has_copy(key) && !picture.row(node, *key).value.is_empty());
+    let stray =
+        picture.keys().find(|key| !has_copy(key) && !picture.row(node, *key).value.is_empty());
     if let Some(key) = stray {
         hold!(picture.setup.checks => NoStrayValue, false, "{node} keeps a value of {key}, of which it holds no copy");
     }
@@ -40,14 +42,19 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
 }
 
 /// Whatever is sent keeps within the configuration of its sender, at the most bytes that its entries may need.
-pub(crate) fn check_bytes(picture: &Picture, node: NodeId, message: &Message) -> Result<(), Violation> {
+pub(crate) fn check_bytes(
+    picture: &Picture,
+    node: NodeId,
+    message: &Message,
+) -> Result<(), Violation> {
     if !picture.setup.checks.contains(10) {
         return Ok(());
     }
     let entries = flight::entries(message, |key| picture.setup.value_len(key)).len();
     let head = wire::head_bytes(&message.body);
     let head_max = NodeConfig::head_bytes_max(entries);
-    let bytes_max = picture.member(node).node.engine().config().frame_bytes_max::<i64>(&picture.setup.layout);
+    let bytes_max =
+        picture.member(node).node.engine().config().frame_bytes_max::<i64>(&picture.setup.layout);
     let says_who_is_missing = matches!(*message.body, Body::Barrier(_));
     hold!(
         picture.setup.checks => MessagesBounded,
@@ -62,15 +69,18 @@ pub(crate) fn check_bytes(picture: &Picture, node: NodeId, message: &Message) ->
 pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     for node in picture.living() {
         let is_replica = |key: &Key| picture.state(node, *key) == State::Replica;
-        let unwanted =
-            picture.keys().find(|key| is_replica(key) && picture.row(node, *key).view.intent_count == 0);
+        let unwanted = picture
+            .keys()
+            .find(|key| is_replica(key) && picture.row(node, *key).view.intent_count == 0);
         if let Some(key) = unwanted {
             hold!(picture.setup.checks => NoUnwantedReplica, false, "{node} is at rest and keeps a replica of {key} without intent");
         }
         // A localize that ended in a replica counts as intent.
-        let localized =
-            picture.keys().filter(|key| is_replica(key) && picture.localized.contains(&(node, *key)));
-        let bound = PER_ITEM * (signalled(picture, node) + localized.count()) + copies(picture, node);
+        let localized = picture
+            .keys()
+            .filter(|key| is_replica(key) && picture.localized.contains(&(node, *key)));
+        let bound =
+            PER_ITEM * (signalled(picture, node) + localized.count()) + copies(picture, node);
         let entries = picture.member(node).node.engine().side_entries();
         hold!(
             picture.setup.checks => EntriesAtRest,
@@ -92,7 +102,9 @@ fn copies(picture: &Picture, node: NodeId) -> usize {
     let rows = picture.keys().map(|key| picture.row(node, key));
     rows.map(|row| match row.state() {
         State::Main if row.view.holders.is_empty() => 0,
-        State::Main => 1 + row.view.holders.len() + row.view.stale.len().min(row.view.holders.len()),
+        State::Main => {
+            1 + row.view.holders.len() + row.view.stale.len().min(row.view.holders.len())
+        }
         State::None => 0,
         State::Requested | State::Replica | State::Releasing => 1,
     })

@@ -8,9 +8,14 @@ use crate::violation::{Violation, hold};
 
 pub(super) fn check(picture: &Picture) -> Result<(), Violation> {
     for key in picture.keys() {
-        let owners = picture.nodes().filter(|node| picture.state(*node, key) == State::Main).count();
-        let grants =
-            picture.network.about(key).iter().filter(|in_flight| in_flight.entry.kind.is_ownership()).count();
+        let owners =
+            picture.nodes().filter(|node| picture.state(*node, key) == State::Main).count();
+        let grants = picture
+            .network
+            .about(key)
+            .iter()
+            .filter(|in_flight| in_flight.entry.kind.is_ownership())
+            .count();
         let owners = owners + usize::from(picture.is_untouched(key));
         let expected = usize::from(!picture.losses.is_doomed(key));
         hold!(

@@ -21,7 +21,12 @@ pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violatio
 }
 
 /// The read lies between its worker's earlier and later pushes.
-fn check_program_order(oracle: &Oracle, read: AccessId, who: Who, seen: Seen) -> Result<(), Violation> {
+fn check_program_order(
+    oracle: &Oracle,
+    read: AccessId,
+    who: Who,
+    seen: Seen,
+) -> Result<(), Violation> {
     for (index, other) in oracle.accesses(read.key).iter().enumerate() {
         let What::Push(digit) = other.what else { continue };
         if other.who == who && !other.failed {
@@ -51,7 +56,12 @@ fn check_chain(oracle: &Oracle, read: AccessId, seen: Seen) -> Result<(), Violat
     Ok(())
 }
 
-fn check_real_time(oracle: &Oracle, read: AccessId, access: &Access, seen: Seen) -> Result<(), Violation> {
+fn check_real_time(
+    oracle: &Oracle,
+    read: AccessId,
+    access: &Access,
+    seen: Seen,
+) -> Result<(), Violation> {
     for other in oracle.accesses(read.key) {
         if other.done.is_none_or(|done| done >= access.issued) {
             continue;
@@ -90,8 +100,14 @@ fn check_writers(oracle: &Oracle, read: AccessId, seen: Seen) -> Result<(), Viol
 }
 
 /// Where keys are set, a read never returns a set that another one had certainly replaced.
-fn check_set_read(oracle: &Oracle, read: AccessId, access: &Access, seen: Seen) -> Result<(), Violation> {
-    let sets = || oracle.accesses(read.key).iter().filter(|other| matches!(other.what, What::Set(_)));
+fn check_set_read(
+    oracle: &Oracle,
+    read: AccessId,
+    access: &Access,
+    seen: Seen,
+) -> Result<(), Violation> {
+    let sets =
+        || oracle.accesses(read.key).iter().filter(|other| matches!(other.what, What::Set(_)));
     let written = match sets().find(|set| set.what == What::Set(seen.set)) {
         Some(set) => set.done.unwrap_or(u64::MAX),
         None => 0,

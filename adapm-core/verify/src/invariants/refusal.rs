@@ -27,9 +27,15 @@ pub fn bad_message(picture: &Picture, rng: &mut Rng, from: NodeId, to: NodeId) -
             0,
         ),
         1 => foreign_delta(picture, from, to),
-        2 => message(Body::Operation(Operation { pushes: asked(&[key]), ..Operation::default() }), known + 1),
+        2 => message(
+            Body::Operation(Operation { pushes: asked(&[key]), ..Operation::default() }),
+            known + 1,
+        ),
         3 => message(
-            Body::Operation(Operation { pulls: asked(&[keys[1], keys[0]]), ..Operation::default() }),
+            Body::Operation(Operation {
+                pulls: asked(&[keys[1], keys[0]]),
+                ..Operation::default()
+            }),
             0,
         ),
         4 => unasked_grant(picture, from, to, key),
@@ -59,7 +65,8 @@ fn asked(keys: &[Key]) -> Asked {
 /// A delta of a node that holds no replica, or for a key that the receiver does not own.
 fn foreign_delta(picture: &Picture, from: NodeId, to: NodeId) -> Message {
     let impossible = |key: &Key| {
-        picture.state(to, *key) != State::Main || !picture.row(to, *key).view.holders.contains(&from)
+        picture.state(to, *key) != State::Main
+            || !picture.row(to, *key).view.holders.contains(&from)
     };
     let Some(key) = picture.keys().find(impossible) else { return foreign_node(picture, Key(0)) };
     let deltas = Keys(vec![key]);

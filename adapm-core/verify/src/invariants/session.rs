@@ -48,7 +48,12 @@ pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violatio
 }
 
 /// Where keys are set: whoever has set reads its own set, or one that may have come after it.
-fn check_set_read(oracle: &Oracle, read: AccessId, access: &Access, seen: Seen) -> Result<(), Violation> {
+fn check_set_read(
+    oracle: &Oracle,
+    read: AccessId,
+    access: &Access,
+    seen: Seen,
+) -> Result<(), Violation> {
     let accesses = oracle.accesses(read.key);
     let own = accesses[..read.index].iter().rev().find_map(|other| match other.what {
         What::Set(set) if other.who == access.who && !other.failed => Some((set, other.issued)),

@@ -8,8 +8,8 @@ use adapm_core::slot::State;
 use adapm_core::value::Block;
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{
-    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Quiesce, Residence,
-    Retry, SyncRequest, SyncResponse,
+    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Quiesce,
+    Residence, Retry, SyncRequest, SyncResponse,
 };
 
 use super::{KEYS, NODES, World, keys};
@@ -182,7 +182,8 @@ impl World {
     }
 
     fn tell_grant(&mut self, to: NodeId, lie: Lie) {
-        let wanted: Vec<Key> = keys().filter(|key| self.state(to, *key) == State::Requested).collect();
+        let wanted: Vec<Key> =
+            keys().filter(|key| self.state(to, *key) == State::Requested).collect();
         let chosen = self.of_or_any(&wanted);
         let kinds = [GrantKind::Owner, GrantKind::Replica, GrantKind::Remote];
         let kinds: Vec<GrantKind> = chosen.iter().map(|_| self.rng.choose(&kinds)).collect();
@@ -256,10 +257,12 @@ impl World {
     }
 
     fn tell_retry(&mut self, to: NodeId, lie: Lie) {
-        let intents: Vec<Key> = keys().filter(|key| self.state(to, *key) == State::Requested).collect();
+        let intents: Vec<Key> =
+            keys().filter(|key| self.state(to, *key) == State::Requested).collect();
         let operations = self.unanswered_at(to);
         let entries = intents.len() + operations.len();
-        let mut retry = Retry { intents: Keys(intents), operations: Keys(operations), tickets: Vec::new() };
+        let mut retry =
+            Retry { intents: Keys(intents), operations: Keys(operations), tickets: Vec::new() };
         if lie == Lie::RetryWithTicket {
             retry.tickets = (0..entries).map(|_| self.some_ticket()).collect();
         }
@@ -323,7 +326,8 @@ impl World {
         match self.rng.within(0..3) {
             _ if lie == Lie::AskAgain => {
                 let liar = self.liar;
-                let held = |key: &Key| matches!(self.state(liar, *key), State::Main | State::Replica);
+                let held =
+                    |key: &Key| matches!(self.state(liar, *key), State::Main | State::Replica);
                 let held: Vec<Key> = keys().filter(held).collect();
                 request.intents = self.asked(&held);
             }
@@ -350,9 +354,12 @@ impl World {
             3 => Body::Barrier(Barrier::Ended),
             4 => Body::Quiesce(Quiesce::Arrived { number: near }),
             5 => Body::Quiesce(Quiesce::Probe { wave: far, settle: far.is_multiple_of(2) }),
-            6 => {
-                Body::Quiesce(Quiesce::Report { wave: near, busy: false, sent: u64::MAX, applied: u64::MAX })
-            }
+            6 => Body::Quiesce(Quiesce::Report {
+                wave: near,
+                busy: false,
+                sent: u64::MAX,
+                applied: u64::MAX,
+            }),
             7 => Body::Quiesce(Quiesce::Done { number: near }),
             8 => Body::Quiesce(Quiesce::Leaving),
             _ => Body::Quiesce(Quiesce::Left),
@@ -361,12 +368,18 @@ impl World {
 
     /// Keys on which an operation of `node` is unanswered.
     fn unanswered_at(&self, node: NodeId) -> Vec<Key> {
-        keys().filter(|key| self.engines[node.index()].engine().inspect(*key).unanswered.is_some()).collect()
+        keys()
+            .filter(|key| self.engines[node.index()].engine().inspect(*key).unanswered.is_some())
+            .collect()
     }
 
     /// One of `keys`, mostly; else some of all.
     fn of_or_any(&mut self, among: &[Key]) -> Vec<Key> {
-        if among.is_empty() || self.rng.chance(20) { self.some_keys(2) } else { vec![self.rng.choose(among)] }
+        if among.is_empty() || self.rng.chance(20) {
+            self.some_keys(2)
+        } else {
+            vec![self.rng.choose(among)]
+        }
     }
 
     fn asked(&mut self, keys: &[Key]) -> Asked {
@@ -397,8 +410,12 @@ impl World {
         for (_, message) in &self.heard {
             match &*message.body {
                 Body::Forward(forward) => known.extend(&forward.tickets),
-                Body::SyncRequest(request) => known.extend([request.ticket, request.ticket.of_key(key)]),
-                Body::Operation(operation) => known.extend([operation.ticket, operation.ticket.of_key(key)]),
+                Body::SyncRequest(request) => {
+                    known.extend([request.ticket, request.ticket.of_key(key)])
+                }
+                Body::Operation(operation) => {
+                    known.extend([operation.ticket, operation.ticket.of_key(key)])
+                }
                 _ => {}
             }
         }

@@ -198,7 +198,10 @@ impl World {
             1 => OpBody::Localize { keys: keys.clone() },
             _ => OpBody::Push { keys: keys.clone(), updates: vec![1; keys.len()] },
         };
-        self.calls.insert((node, id), Call { keys, is_push: what == 2, is_done: false, has_failed: false });
+        self.calls.insert(
+            (node, id),
+            Call { keys, is_push: what == 2, is_done: false, has_failed: false },
+        );
         self.feed(node, Input::Op(Op { id, worker, body }))
     }
 
@@ -239,7 +242,9 @@ impl World {
                 self.take_said(node, said)?;
                 return self.give_up();
             }
-            Err(InputError::Caller(error)) if honest => panic!("a sound call of {node} is refused: {error}"),
+            Err(InputError::Caller(error)) if honest => {
+                panic!("a sound call of {node} is refused: {error}")
+            }
             _ => {}
         }
         self.take_said(node, said)
@@ -291,7 +296,8 @@ impl World {
     fn touch(&mut self, message: &Message) {
         let mut granted = |grants: &Grants| {
             let kinds = grants.at.keys.iter().zip(&grants.kinds);
-            self.touched.extend(kinds.filter(|(_, kind)| **kind != GrantKind::Remote).map(|(key, _)| *key));
+            self.touched
+                .extend(kinds.filter(|(_, kind)| **kind != GrantKind::Remote).map(|(key, _)| *key));
         };
         match &*message.body {
             Body::Grant(grants) => granted(grants),
@@ -333,10 +339,15 @@ impl World {
 
     /// What must hold at the end.
     fn judge(&mut self) -> Result<Outcome, Violation> {
-        let mut outcome =
-            Outcome { runs: 1, lies: self.lies, named: u64::from(self.is_lost), ..Outcome::default() };
+        let mut outcome = Outcome {
+            runs: 1,
+            lies: self.lies,
+            named: u64::from(self.is_lost),
+            ..Outcome::default()
+        };
         let untouched = |key: &Key| !self.touched.contains(key);
-        let (mut begun, mut acknowledged) = (BTreeMap::<Key, i64>::new(), BTreeMap::<Key, i64>::new());
+        let (mut begun, mut acknowledged) =
+            (BTreeMap::<Key, i64>::new(), BTreeMap::<Key, i64>::new());
         for ((node, op), call) in &self.calls {
             if call.is_push {
                 call.keys.iter().for_each(|key| *begun.entry(*key).or_default() += 1);
@@ -353,7 +364,8 @@ impl World {
         for key in keys().filter(untouched) {
             outcome.keys += 1;
             let states: Vec<State> = nodes().map(|node| self.state(node, key)).collect();
-            let owners: Vec<NodeId> = nodes().filter(|node| states[node.index()] == State::Main).collect();
+            let owners: Vec<NodeId> =
+                nodes().filter(|node| states[node.index()] == State::Main).collect();
             let [owner] = *owners.as_slice() else {
                 hold!(self.checks => LieSpoilsNothing, false, "{key} has owners {owners:?}, {} lies: {states:?}", self.liar);
                 continue;
@@ -362,7 +374,8 @@ impl World {
                 let store = self.engines[node.index()].engine().store();
                 store.with_slot(key, |slot| if of_delta { slot.delta[0] } else { slot.value[0] })
             };
-            let holders = self.honest().into_iter().filter(|node| states[node.index()] == State::Replica);
+            let holders =
+                self.honest().into_iter().filter(|node| states[node.index()] == State::Replica);
             let sum = copy(owner, false) + holders.map(|node| copy(node, true)).sum::<i64>();
             let least = acknowledged.get(&key).copied().unwrap_or(0);
             let most = begun.get(&key).copied().unwrap_or(0);
@@ -384,7 +397,8 @@ impl World {
     /// One key or more, ascending.
     fn some_keys(&mut self, most: usize) -> Vec<Key> {
         let count = self.rng.within(1..most + 1);
-        let keys: BTreeSet<Key> = (0..count).map(|_| Key(self.rng.within(0..KEYS as usize) as u64)).collect();
+        let keys: BTreeSet<Key> =
+            (0..count).map(|_| Key(self.rng.within(0..KEYS as usize) as u64)).collect();
         keys.into_iter().collect()
     }
 }

@@ -16,8 +16,9 @@ impl Side {
 
     /// How long it was not heard of the other end, and how long no acknowledgement has moved.
     fn silence_and_stall(&self, now: Instant) -> (Duration, Duration) {
-        let since =
-            |start: Option<Instant>| Duration::from_nanos(start.map_or(0, |start| now.nanos_since(start)));
+        let since = |start: Option<Instant>| {
+            Duration::from_nanos(start.map_or(0, |start| now.nanos_since(start)))
+        };
         (since(self.heard), since(self.waits))
     }
 
@@ -80,7 +81,8 @@ impl Pair {
                     side.suspects = false;
                 }
                 Event::Stuck(what) => {
-                    let right = what.time == stall && stall >= config.suspect_after && what.pipes > 0;
+                    let right =
+                        what.time == stall && stall >= config.suspect_after && what.pipes > 0;
                     claim!(Vigil, right, "{end:?} says {what:?} after {stall:?} without progress");
                 }
                 Event::Dead(loss) => {
@@ -94,8 +96,14 @@ impl Pair {
                     (side.dead, side.is_up, side.suspects, side.waits) = (true, false, false, None);
                 }
                 Event::Left(farewell) => {
-                    let right = side.left.is_none() && said == Some(farewell) && side.delivered == sent;
-                    claim!(Farewell, right, "{end:?} hears {farewell:?} at {} of {sent}", side.delivered);
+                    let right =
+                        side.left.is_none() && said == Some(farewell) && side.delivered == sent;
+                    claim!(
+                        Farewell,
+                        right,
+                        "{end:?} hears {farewell:?} at {} of {sent}",
+                        side.delivered
+                    );
                     side.left = Some(farewell);
                 }
                 Event::Room => {
@@ -126,7 +134,11 @@ impl Pair {
         if let Some(content) = &packet.1 {
             let (written, acknowledged) = side.paced;
             let within = written <= 4 * acknowledged + config.packet_bytes + SHARE_BYTES;
-            claim!(Pace, within, "{end:?} has written {written} bytes with {acknowledged} acknowledged");
+            claim!(
+                Pace,
+                within,
+                "{end:?} has written {written} bytes with {acknowledged} acknowledged"
+            );
             side.paced.0 += content.len() + SHARE_BYTES;
             side.waits.get_or_insert(now);
         }
@@ -192,7 +204,8 @@ impl Pair {
         let said = side.drained || side.closed.is_none() || !ended;
         claim!(Farewell, said, "{end:?} is not told that nobody is there to receive its goodbye");
         let (due, deadline) = (self.due(end), side.session.deadline());
-        let late = due.is_some_and(|due| deadline.is_none_or(|deadline| deadline > due.max(self.now)));
+        let late =
+            due.is_some_and(|due| deadline.is_none_or(|deadline| deadline > due.max(self.now)));
         claim!(Quiet, !late, "{end:?} is due at {due:?}, and wants to be called at {deadline:?}");
         Ok(())
     }
@@ -213,9 +226,13 @@ impl Pair {
         let (header, stands) = match lie {
             Lie::Unsent(by) => (told(is_up, at(came, kind, Seq(next + 1 + by))), None),
             Lie::Gap(by) => (told(is_up, at(Seq(came.0 + 1 + by), kind, known)), None),
-            Lie::BehindBye => (told(is_up && side.left.is_some(), at(came, Kind::Data, known)), None),
+            Lie::BehindBye => {
+                (told(is_up && side.left.is_some(), at(came, Kind::Data, known)), None)
+            }
             Lie::Farewell => (told(is_up && side.left.is_none(), at(came, Kind::Bye, known)), None),
-            Lie::EmptyPart => (told(is_up && side.left.is_none(), at(came, Kind::Part, known)), None),
+            Lie::EmptyPart => {
+                (told(is_up && side.left.is_none(), at(came, Kind::Part, known)), None)
+            }
             Lie::ResumeBeyond(by) => (None, (!side.dead).then_some(Seq(next + 1 + by))),
             Lie::ResumeBefore(by) => {
                 (None, (!side.dead && base > 0).then(|| Seq((base - 1).saturating_sub(by))))
@@ -238,7 +255,8 @@ impl Pair {
                 (session.handle_packet(now, header, &mut bad, &mut frame).err(), expected)
             }
             (None, Some(stands)) => {
-                let expected: fn(&LinkError) -> bool = |error| matches!(error, LinkError::Resume { .. });
+                let expected: fn(&LinkError) -> bool =
+                    |error| matches!(error, LinkError::Resume { .. });
                 (session.handle_up(now, stands).err(), expected)
             }
             (None, None) => return Ok(false),
@@ -246,7 +264,11 @@ impl Pair {
         let right = error.as_ref().is_some_and(expected);
         claim!(Refusal, right, "{end:?} answers {lie:?} with {error:?}");
         let blames = error.is_some_and(|error| error.blames_peer());
-        claim!(Refusal, blames != matches!(lie, Lie::Gap(_)), "{end:?} blames the wrong one for {lie:?}");
+        claim!(
+            Refusal,
+            blames != matches!(lie, Lie::Gap(_)),
+            "{end:?} blames the wrong one for {lie:?}"
+        );
         let after = format!("{:?}", self.side(end).session);
         claim!(
             Refusal,

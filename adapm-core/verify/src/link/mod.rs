@@ -59,7 +59,9 @@ impl Claim {
             LinkBug::IgnoreWindow => Self::Memory,
             LinkBug::ForgetRoom => Self::Room,
             LinkBug::DrainEarly => Self::Farewell,
-            LinkBug::ResumeCountsAsLife | LinkBug::DeafToBytes | LinkBug::IgnoreStall => Self::Vigil,
+            LinkBug::ResumeCountsAsLife | LinkBug::DeafToBytes | LinkBug::IgnoreStall => {
+                Self::Vigil
+            }
             LinkBug::WriteAgain => Self::Pace,
         }
     }

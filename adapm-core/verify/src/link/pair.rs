@@ -157,8 +157,13 @@ impl Pair {
             }
             Err(SendRefusal::Full) => {
                 let packets = packets + frame.len().div_ceil(config.packet_bytes);
-                let full = packets > config.window_packets || waiting + frame.len() > config.window_bytes;
-                claim!(Room, full, "{end:?} has room and refuses: {packets} packets, {waiting} bytes wait");
+                let full =
+                    packets > config.window_packets || waiting + frame.len() > config.window_bytes;
+                claim!(
+                    Room,
+                    full,
+                    "{end:?} has room and refuses: {packets} packets, {waiting} bytes wait"
+                );
                 claim!(Refusal, given == frame, "{end:?} refuses a frame and changes it");
                 side.refused = true;
             }
@@ -262,7 +267,9 @@ impl Pair {
     /// If a claim breaks.
     pub fn repeat(&mut self, end: End, back: usize) -> Result<bool, Broken> {
         let side = self.side(end);
-        let Some(packet) = side.last.get(back).cloned().filter(|_| side.is_up) else { return Ok(false) };
+        let Some(packet) = side.last.get(back).cloned().filter(|_| side.is_up) else {
+            return Ok(false);
+        };
         self.take(end, &packet)?;
         Ok(true)
     }
@@ -305,13 +312,19 @@ impl Pair {
             }
             let deadlines = End::BOTH.iter().filter_map(|end| self.side(*end).session.deadline());
             let Some(next) = deadlines.min() else { break };
-            claim!(Quiet, next > self.now, "what was due at {next:?} is not done at {:?}", self.now);
+            claim!(
+                Quiet,
+                next > self.now,
+                "what was due at {next:?} is not done at {:?}",
+                self.now
+            );
             self.now = next;
             for end in End::BOTH {
                 self.tick(end)?;
             }
         }
-        let waiting = End::BOTH.map(|end| (self.side(end).session.unacknowledged(), self.side(end).sent));
+        let waiting =
+            End::BOTH.map(|end| (self.side(end).session.unacknowledged(), self.side(end).sent));
         claim!(Once, false, "the link does not come to rest: {waiting:?}");
         Ok(())
     }
@@ -359,7 +372,11 @@ impl Pair {
         let now = self.now;
         let side = self.side_mut(end);
         let result = side.session.handle_up(now, stands);
-        claim!(Refusal, result.is_ok() != side.dead, "{end:?} answers a sound new pipe with {result:?}");
+        claim!(
+            Refusal,
+            result.is_ok() != side.dead,
+            "{end:?} answers a sound new pipe with {result:?}"
+        );
         if result.is_ok() {
             side.is_up = true;
             side.heard.get_or_insert(now);
@@ -407,7 +424,11 @@ impl Pair {
         if arrival == Arrival::Deliver {
             let expected = side.delivered;
             let given = number_of(&frame);
-            claim!(Once, given == Some(expected), "{end:?} delivers frame {given:?} as number {expected}");
+            claim!(
+                Once,
+                given == Some(expected),
+                "{end:?} delivers frame {given:?} as number {expected}"
+            );
             side.delivered += 1;
         }
         self.note_acknowledged(end);

@@ -186,4 +186,5 @@ impl Schedule<'_> {
 }
 
 /// All kinds of goodbye.
-pub const FAREWELLS: [Farewell; 3] = [Farewell::Finished, Farewell::Failed, Farewell::Lost(NodeId(777))];
+pub const FAREWELLS: [Farewell; 3] =
+    [Farewell::Finished, Farewell::Failed, Farewell::Lost(NodeId(777))];

@@ -30,7 +30,12 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
 struct BelieveAnyForward;
 
 impl Mistake for BelieveAnyForward {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         match input {
             Input::Message(from, message) => {
                 let origin = match &*message.body {
@@ -116,7 +121,12 @@ impl Mistake for BelieveAny {
 struct BelieveAnyResidence;
 
 impl Mistake for BelieveAnyResidence {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         if let Input::Message(_, message) = &input
             && let Body::Residence(residence) = &*message.body
         {
@@ -139,7 +149,12 @@ struct HeedLost {
 }
 
 impl Mistake for HeedLost {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         match input {
             Input::PeerLost(node) => {
                 self.lost.push(node);
@@ -147,7 +162,8 @@ impl Mistake for HeedLost {
             }
             Input::Message(from, message) if self.lost.contains(&from) => {
                 let mut nodes = (0..engine.config().nodes).map(|node| NodeId(node as u16));
-                let is_left = |node: &NodeId| *node != engine.config().node && !self.lost.contains(node);
+                let is_left =
+                    |node: &NodeId| *node != engine.config().node && !self.lost.contains(node);
                 vec![Input::Message(nodes.find(is_left).unwrap_or(from), message)]
             }
             input => vec![input],

@@ -34,7 +34,12 @@ struct BarrierEarly {
 }
 
 impl Mistake for BarrierEarly {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         let Input::Message(from, message) = &input else { return vec![input] };
         match &*message.body {
             Body::Barrier(Barrier::Ended) => {
@@ -49,7 +54,8 @@ impl Mistake for BarrierEarly {
                 }
                 self.arrived.insert(*from);
                 let others = (1..engine.config().nodes).map(|node| NodeId(node as u16));
-                let is_missing = |node: &NodeId| !self.arrived.contains(node) && !self.ended.contains(node);
+                let is_missing =
+                    |node: &NodeId| !self.arrived.contains(node) && !self.ended.contains(node);
                 let missing: Vec<NodeId> = others.filter(is_missing).collect();
                 if let [last] = missing[..] {
                     self.arrived.insert(last);
@@ -76,7 +82,12 @@ struct ReportEarly {
 }
 
 impl Mistake for ReportEarly {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         if let Input::Message(_, message) = &input {
             match *message.body {
                 Body::Quiesce(Quiesce::Probe { wave, settle: true }) => {

@@ -46,7 +46,12 @@ fn is_parked(engine: &Engine, op: &Op<i64>) -> bool {
 struct ForgetParked;
 
 impl Mistake for ForgetParked {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         let is_lost = matches!(&input, Input::Op(op) if is_parked(engine, op));
         if is_lost { Vec::new() } else { vec![input] }
     }
@@ -60,7 +65,12 @@ struct ReverseParked {
 }
 
 impl Mistake for ReverseParked {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         match input {
             Input::Op(op) if !self.has_lost && is_parked(engine, &op) => {
                 self.waiting.push(op);
@@ -101,7 +111,12 @@ impl Mistake for KeepClock {
 struct IgnoreSyncMark(bool);
 
 impl Mistake for IgnoreSyncMark {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         self.0 = matches!(&input, Input::Message(_, message)
             if matches!(&*message.body, Body::SyncRequest(request) if request.sync));
         vec![input]
@@ -157,7 +172,12 @@ struct WriteToLost {
 }
 
 impl Mistake for WriteToLost {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         self.lost = if let Input::PeerLost(node) = input { Some(node) } else { None };
         vec![input]
     }
@@ -176,7 +196,12 @@ impl Mistake for WriteToLost {
 struct TellOneLoss(Option<NodeId>);
 
 impl Mistake for TellOneLoss {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         match input {
             Input::PeerLost(node) if *self.0.get_or_insert(node) != node => Vec::new(),
             input => vec![input],

@@ -4,7 +4,9 @@ use adapm_core::id::{Counter, Key, Ticket};
 use adapm_core::layout::Layout;
 use adapm_core::value::Block;
 use adapm_core::wire::Message;
-use adapm_core::wire::message::{Answer, Asked, Body, Forward, Grants, Operation, SyncRequest, SyncResponse};
+use adapm_core::wire::message::{
+    Answer, Asked, Body, Forward, Grants, Operation, SyncRequest, SyncResponse,
+};
 
 use crate::flight::{self, Entry, Kind};
 

@@ -37,9 +37,15 @@ struct AnswerWrongly {
 }
 
 impl Mistake for AnswerWrongly {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         let Input::Message(from, mut message) = input else { return vec![input] };
-        let origin = flight::origin(from, &message).filter(|origin| *origin != engine.config().node);
+        let origin =
+            flight::origin(from, &message).filter(|origin| *origin != engine.config().node);
         let Some(origin) = origin else { return vec![Input::Message(from, message)] };
         let word = |key: Key| engine.store().with_slot(key, |slot| *slot.word);
         let taken = edit::take(&mut message, engine.layout(), |kind, key, _| match kind {
@@ -50,8 +56,9 @@ impl Mistake for AnswerWrongly {
             _ => false,
         });
         for mut entry in taken {
-            let (value, counter) =
-                engine.store().with_slot(entry.key, |slot| (slot.value.to_vec(), slot.word.counter()));
+            let (value, counter) = engine
+                .store()
+                .with_slot(entry.key, |slot| (slot.value.to_vec(), slot.word.counter()));
             if self.is_pull {
                 entry.counter = counter;
             }
@@ -82,15 +89,24 @@ struct Parked {
 }
 
 impl Mistake for ParkAndTurnAway {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         self.pushes.clear();
         if let Input::Message(from, message) = &input
             && let Some(origin) = flight::origin(*from, message)
         {
             let is_push = |kind| matches!(kind, Kind::Push | Kind::ForwardPush);
-            for entry in edit::entries(message, engine.layout()).iter().filter(|entry| is_push(entry.kind)) {
+            for entry in
+                edit::entries(message, engine.layout()).iter().filter(|entry| is_push(entry.kind))
+            {
                 let (mut message, key) = (message.clone(), entry.key);
-                edit::take(&mut message, engine.layout(), |kind, other, _| !is_push(kind) || other != key);
+                edit::take(&mut message, engine.layout(), |kind, other, _| {
+                    !is_push(kind) || other != key
+                });
                 self.pushes.push(Parked { from: *from, origin, key, message });
             }
         }
@@ -119,9 +135,16 @@ impl Mistake for ParkAndTurnAway {
 struct ForgetParkedEntries;
 
 impl Mistake for ForgetParkedEntries {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         let Input::Message(from, mut message) = input else { return vec![input] };
-        if flight::origin(from, &message).is_some() && !matches!(*message.body, Body::SyncRequest(_)) {
+        if flight::origin(from, &message).is_some()
+            && !matches!(*message.body, Body::SyncRequest(_))
+        {
             edit::take(&mut message, engine.layout(), |_, key, counter| {
                 let word = engine.inspect(key).word;
                 word.state() == State::Requested && counter > word.counter()
@@ -149,7 +172,12 @@ impl Mistake for ForgetForwardCounter {
 struct IgnoreRetry;
 
 impl Mistake for IgnoreRetry {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         let is_retry =
             matches!(&input, Input::Message(_, message) if matches!(*message.body, Body::Retry(_)));
         if is_retry { Vec::new() } else { vec![input] }
@@ -178,13 +206,15 @@ impl Mistake for JoinPieces {
 /// Appends the entries of `next` to those of `piece`, if both are pieces of one operation. Returns
 /// true if they are.
 fn joins(piece: &mut Message, next: &Message) -> bool {
-    let (Body::Operation(operation), Body::Operation(more)) = (&mut *piece.body, &*next.body) else {
+    let (Body::Operation(operation), Body::Operation(more)) = (&mut *piece.body, &*next.body)
+    else {
         return false;
     };
     let of = |operation: &Operation| {
         [&operation.pulls, &operation.pushes, &operation.sets].map(|list| !list.is_empty())
     };
-    let is_one = of(operation) == of(more) && of(more).into_iter().filter(|some| *some).count() == 1;
+    let is_one =
+        of(operation) == of(more) && of(more).into_iter().filter(|some| *some).count() == 1;
     if !is_one || operation.ticket != more.ticket {
         return false;
     }
@@ -214,7 +244,12 @@ impl Mistake for OlderResidence {
 struct TrustLatestFact;
 
 impl Mistake for TrustLatestFact {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         if let Input::Message(_, message) = &input
             && let Body::Residence(residence) = &*message.body
         {

@@ -17,8 +17,12 @@ use crate::Recorder;
 
 pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
     Some(match bug {
-        Bug::AcknowledgeEarly => Box::new(AcknowledgeEarly::of(|body| matches!(body, OpBody::Push { .. }))),
-        Bug::AcknowledgeSetEarly => Box::new(AcknowledgeEarly::of(|body| matches!(body, OpBody::Set { .. }))),
+        Bug::AcknowledgeEarly => {
+            Box::new(AcknowledgeEarly::of(|body| matches!(body, OpBody::Push { .. })))
+        }
+        Bug::AcknowledgeSetEarly => {
+            Box::new(AcknowledgeEarly::of(|body| matches!(body, OpBody::Set { .. })))
+        }
         Bug::EndTwice => Box::new(EndTwice::default()),
         Bug::ForgetForwarded => Box::new(ForgetForwarded::default()),
         Bug::NameHopAsLost => Box::new(NameHopAsLost::default()),
@@ -53,7 +57,12 @@ impl AcknowledgeEarly {
 }
 
 impl Mistake for AcknowledgeEarly {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         if let Input::Op(op) = &input
             && (self.is_meant)(&op.body)
         {
@@ -84,7 +93,12 @@ impl Mistake for AcknowledgeEarly {
 struct EndTwice(BTreeMap<OpId, Vec<Key>>);
 
 impl Mistake for EndTwice {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         if let Input::Op(Op { id, body: OpBody::Set { keys, .. }, .. }) = &input {
             self.0.insert(*id, keys.clone());
         }
@@ -94,8 +108,9 @@ impl Mistake for EndTwice {
     fn leave(&mut self, engine: &Engine, said: &mut Recorder<i64>) {
         let is_replica = |key: &Key| engine.inspect(*key).word.state() == State::Replica;
         let ends = said.events.iter().filter_map(ended);
-        let again: Vec<OpId> =
-            ends.filter(|op| self.0.remove(op).is_some_and(|keys| keys.iter().any(is_replica))).collect();
+        let again: Vec<OpId> = ends
+            .filter(|op| self.0.remove(op).is_some_and(|keys| keys.iter().any(is_replica)))
+            .collect();
         said.events.extend(again.into_iter().map(|op| Event::Done { op, values: Vec::new() }));
     }
 }
@@ -109,7 +124,12 @@ struct ForgetForwarded {
 }
 
 impl Mistake for ForgetForwarded {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         match &input {
             Input::Op(op) => {
                 self.open.insert(op.id, accessed(op).to_vec());
@@ -139,7 +159,12 @@ impl Mistake for ForgetForwarded {
 struct NameHopAsLost(Option<(OpId, Vec<Key>)>);
 
 impl Mistake for NameHopAsLost {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         if let Input::Op(op) = &input {
             self.0 = Some((op.id, accessed(op).to_vec()));
         }
@@ -151,7 +176,9 @@ impl Mistake for NameHopAsLost {
         let config = engine.config();
         let word = |key: Key| engine.inspect(key).word;
         let Some(far) = keys.into_iter().find(|key| !word(*key).is_local()) else { return };
-        let hop = route::first_hop(word(far), far, config.node, config.nodes, config.location_caches).node;
+        let hop =
+            route::first_hop(word(far), far, config.node, config.nodes, config.location_caches)
+                .node;
         for event in &mut said.events {
             if let Event::Failed { op, error } = event
                 && *op == last
@@ -188,7 +215,9 @@ impl Looks {
 
     fn look(&mut self, engine: &Engine, looks: u64) {
         let own = engine.config().node;
-        for node in (0..engine.config().nodes).map(|node| NodeId(node as u16)).filter(|node| *node != own) {
+        for node in
+            (0..engine.config().nodes).map(|node| NodeId(node as u16)).filter(|node| *node != own)
+        {
             let unheard = self.unheard.entry(node).or_default();
             let owes = self.owing.contains(&node);
             if !owes && !self.is_hasty {
@@ -205,7 +234,12 @@ impl Looks {
 }
 
 impl Mistake for Looks {
-    fn enter<'a>(&mut self, engine: &Engine, now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         match &input {
             Input::Message(from, message) => {
                 self.hear(*from);
@@ -217,7 +251,11 @@ impl Mistake for Looks {
             Input::Timeout(_) => {
                 if let Some(due) = engine.next_look_at().filter(|due| *due <= now) {
                     let interval = engine.config().unresponsive_nanos.unwrap_or_default() / LOOKS;
-                    let missed = if self.counts_absence { now.nanos_since(due) / interval.max(1) } else { 0 };
+                    let missed = if self.counts_absence {
+                        now.nanos_since(due) / interval.max(1)
+                    } else {
+                        0
+                    };
                     self.look(engine, 1 + missed);
                 }
             }
@@ -227,7 +265,8 @@ impl Mistake for Looks {
     }
 
     fn leave(&mut self, _engine: &Engine, said: &mut Recorder<i64>) {
-        let asked = said.sent.iter().filter(|(_, message)| matches!(*message.body, Body::SyncRequest(_)));
+        let asked =
+            said.sent.iter().filter(|(_, message)| matches!(*message.body, Body::SyncRequest(_)));
         self.owing.extend(asked.map(|(to, _)| *to));
         let told = |node: &NodeId| said.events.contains(&Event::Unresponsive { node: *node });
         let untold: Vec<NodeId> = self.unresponsive.drain(..).filter(|node| !told(node)).collect();
@@ -250,7 +289,9 @@ impl Mistake for IgnoreIdle {
                 }
             }
         }
-        said.events.retain(|event| !matches!(event, Event::Unresponsive { node } if self.0.contains(node)));
+        said.events.retain(
+            |event| !matches!(event, Event::Unresponsive { node } if self.0.contains(node)),
+        );
     }
 }
 

@@ -41,7 +41,8 @@ pub fn engine(
     let unnoted = Unnoted::default();
     let policy = planted(policy, bug, &unnoted);
     let store = PlantedStore::new(layout, bug);
-    let engine = Engine::new(config, layout.clone(), store, policy, initial).expect("the setup is valid");
+    let engine =
+        Engine::new(config, layout.clone(), store, policy, initial).expect("the setup is valid");
     engine.populate();
     let mistake = bug.and_then(|bug| mistake(bug, unnoted));
     (engine, mistake.map(|mistake| Fault { mistake }))
@@ -105,7 +106,9 @@ impl Fault {
         said: &mut Recorder<i64>,
     ) -> Result<(), InputError> {
         let sender = match &input {
-            Input::Message(from, message) => Some((*from, matches!(*message.body, Body::SyncRequest(_)))),
+            Input::Message(from, message) => {
+                Some((*from, matches!(*message.body, Body::SyncRequest(_))))
+            }
             _ => None,
         };
         let mut around = Around { mistake: &mut *self.mistake, host, said };

@@ -200,7 +200,9 @@ impl PlantedSession {
                     cut_front(frame, forgotten);
                 }
             }
-            Arrival::Duplicate if header.kind == Kind::Data && self.has(LinkBug::RepeatDelivery) => {
+            Arrival::Duplicate
+                if header.kind == Kind::Data && self.has(LinkBug::RepeatDelivery) =>
+            {
                 core::mem::swap(packet, frame);
                 return Ok(Arrival::Deliver);
             }

@@ -18,7 +18,12 @@ pub(super) trait Mistake: Send {
     fn clocks(&mut self, _clocks: &mut Vec<Clock>) {}
 
     /// What is fed instead of `input`, in order.
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         vec![input]
     }
 

@@ -201,7 +201,12 @@ pub fn bug_from_environment() -> Option<Bug> {
     let name = env::var("ADAPM_BUG").ok().filter(|name| !name.is_empty())?;
     let named = Bug::ALL.into_iter().find(|bug| bug.to_string() == name);
     let known = named.is_some() || LinkBug::ALL.iter().any(|bug| bug.to_string() == name);
-    assert!(known, "ADAPM_BUG={name}: no such bug; there are {:?} and {:?}", Bug::ALL, LinkBug::ALL);
+    assert!(
+        known,
+        "ADAPM_BUG={name}: no such bug; there are {:?} and {:?}",
+        Bug::ALL,
+        LinkBug::ALL
+    );
     named
 }
 

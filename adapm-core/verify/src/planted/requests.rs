@@ -67,7 +67,8 @@ impl Mistake for ForgetHolder {
     fn leave(&mut self, engine: &Engine, said: &mut Recorder<i64>) {
         for (to, message) in &mut said.sent {
             let entries = edit::entries(message, engine.layout());
-            let (Body::Grant(grants) | Body::SyncResponse(SyncResponse { grants, .. })) = &mut *message.body
+            let (Body::Grant(grants) | Body::SyncResponse(SyncResponse { grants, .. })) =
+                &mut *message.body
             else {
                 continue;
             };
@@ -81,10 +82,11 @@ impl Mistake for ForgetHolder {
                     granted.insert(key, value);
                 }
             }
-            message.values = edit::block(entries.iter().map(|entry| match granted.get(&entry.key) {
-                Some(value) if entry.kind == Kind::GrantRemote => value,
-                _ => &entry.value[..],
-            }));
+            message.values =
+                edit::block(entries.iter().map(|entry| match granted.get(&entry.key) {
+                    Some(value) if entry.kind == Kind::GrantRemote => value,
+                    _ => &entry.value[..],
+                }));
         }
     }
 }
@@ -93,7 +95,12 @@ impl Mistake for ForgetHolder {
 struct Unheard(fn(&Engine, NodeId, Kind, Key) -> bool);
 
 impl Mistake for Unheard {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         let Input::Message(from, mut message) = input else { return vec![input] };
         edit::take(&mut message, engine.layout(), |kind, key, _| (self.0)(engine, from, kind, key));
         vec![Input::Message(from, message)]
@@ -114,7 +121,12 @@ fn is_refresh_of_dirty(engine: &Engine, _: NodeId, kind: Kind, key: Key) -> bool
 struct SkipStale(BTreeMap<Key, NodeId>);
 
 impl Mistake for SkipStale {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         match &input {
             Input::Message(from, message) => match &*message.body {
                 Body::SyncRequest(request) => {
@@ -124,7 +136,8 @@ impl Mistake for SkipStale {
                 Body::Operation(operation) | Body::Forward(Forward { operation, .. }) => {
                     let Operation { pushes, sets, .. } = operation;
                     let lists = [&pushes.keys, &sets.keys];
-                    self.0.retain(|key, _| lists.iter().all(|keys| keys.binary_search(key).is_err()));
+                    self.0
+                        .retain(|key, _| lists.iter().all(|keys| keys.binary_search(key).is_err()));
                 }
                 _ => {}
             },
@@ -148,7 +161,12 @@ impl Mistake for SkipStale {
 struct SkipSetter(BTreeMap<NodeId, Keys>);
 
 impl Mistake for SkipSetter {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         if let Input::Message(from, message) = &input
             && let Body::SyncRequest(request) = &*message.body
         {
@@ -192,7 +210,8 @@ struct Forgotten {
 type Picks = fn(&Engine, NodeId, Kind, Key) -> bool;
 
 /// The entries before which the other holders of their key are forgotten.
-const RELOCATE_UNDER_HOLDERS: Picks = |_, _, kind, _| matches!(kind, Kind::Localize | Kind::ForwardLocalize);
+const RELOCATE_UNDER_HOLDERS: Picks =
+    |_, _, kind, _| matches!(kind, Kind::Localize | Kind::ForwardLocalize);
 const HIDE_HOLDERS: Picks = |engine, origin, kind, key| {
     let view = engine.inspect(key);
     matches!(kind, Kind::Intent | Kind::ForwardIntent)
@@ -208,13 +227,20 @@ impl Forgotten {
 }
 
 impl Mistake for Forgotten {
-    fn enter<'a>(&mut self, engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         let Input::Message(from, message) = &input else { return vec![input] };
         let Some(origin) = flight::origin(*from, message) else { return vec![input] };
         let mut forgotten = BTreeMap::<NodeId, BTreeSet<Key>>::new();
         for entry in edit::entries(message, engine.layout()) {
             let view = engine.inspect(entry.key);
-            if view.word.state() != State::Main || !(self.picks)(engine, origin, entry.kind, entry.key) {
+            if view.word.state() != State::Main
+                || !(self.picks)(engine, origin, entry.kind, entry.key)
+            {
                 continue;
             }
             for holder in view.holders.into_iter().filter(|holder| *holder != origin) {
@@ -282,10 +308,17 @@ impl Mistake for Marks {
 struct DeafAfterLoss(bool);
 
 impl Mistake for DeafAfterLoss {
-    fn enter<'a>(&mut self, _engine: &Engine, _now: Instant, input: Input<'a, i64>) -> Vec<Input<'a, i64>> {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
         match &input {
             Input::PeerLost(_) => self.0 = true,
-            Input::Message(_, message) if self.0 && matches!(*message.body, Body::SyncResponse(_)) => {
+            Input::Message(_, message)
+                if self.0 && matches!(*message.body, Body::SyncResponse(_)) =>
+            {
                 return Vec::new();
             }
             _ => {}

@@ -50,8 +50,12 @@ impl Store for PlantedStore {
         self.sound.with_slot(key, |slot| {
             let Slot { word, version, value, delta } = slot;
             let before = Before { word: *word, value: value.to_vec(), delta: delta.to_vec() };
-            let result =
-                f(Slot { word: &mut *word, version: &mut *version, value: &mut *value, delta: &mut *delta });
+            let result = f(Slot {
+                word: &mut *word,
+                version: &mut *version,
+                value: &mut *value,
+                delta: &mut *delta,
+            });
             spoil(bug, &before, Slot { word, version, value, delta });
             result
         })
@@ -66,7 +70,11 @@ impl Store for PlantedStore {
             }
             pushed
         });
-        if pushed == Pushed::Dirtied && self.has(Bug::LoseDirtyEntry) { Pushed::Done } else { pushed }
+        if pushed == Pushed::Dirtied && self.has(Bug::LoseDirtyEntry) {
+            Pushed::Done
+        } else {
+            pushed
+        }
     }
 
     fn reserve(&self, key: Key, with_delta: bool) {
@@ -114,10 +122,14 @@ fn spoil(bug: Bug, before: &Before, mut slot: Slot<'_, i64>) {
         {
             slot.watch(false);
         }
-        (Bug::SendDeltaTwice, State::Replica, State::Replica) if was_dirty && !slot.word.is_dirty() => {
+        (Bug::SendDeltaTwice, State::Replica, State::Replica)
+            if was_dirty && !slot.word.is_dirty() =>
+        {
             slot.delta.copy_from_slice(&before.delta);
         }
-        (Bug::RefreshOverPending, State::Replica, State::Replica) if was_dirty && slot.word.is_dirty() => {
+        (Bug::RefreshOverPending, State::Replica, State::Replica)
+            if was_dirty && slot.word.is_dirty() =>
+        {
             let is_refresh = *slot.delta == before.delta && *slot.value != before.value;
             if is_refresh {
                 slot.value.iter_mut().zip(&*slot.delta).for_each(|(value, delta)| *value -= delta);

@@ -34,7 +34,13 @@ impl Trial {
     pub fn new(package: &'static str, test: &str) -> Self {
         let (_, test) = test.split_once("::").unwrap_or(("", test));
         let seeds = number("ADAPM_SEEDS").unwrap_or(SEEDS);
-        Self { package, test: test.to_string(), seeds, seed: number("ADAPM_SEED"), patience: PATIENCE }
+        Self {
+            package,
+            test: test.to_string(),
+            seeds,
+            seed: number("ADAPM_SEED"),
+            patience: PATIENCE,
+        }
     }
 
     /// With so many schedules instead of 200.
@@ -63,8 +69,9 @@ impl Trial {
                     Some(_) => random::tell(cluster, seed, STEPS, |line| eprintln!("{line}")),
                     None => random::run(cluster, seed, STEPS, &mut pairs),
                 };
-                result
-                    .map_err(|violation| format!("{violation}; that is adapm's fault, not the policy's"))?;
+                result.map_err(|violation| {
+                    format!("{violation}; that is adapm's fault, not the policy's")
+                })?;
             }
             let schedules = if only.is_some() { 1 } else { seeds };
             eprintln!("{schedules} schedules of {STEPS} steps; {}", log.summary());
@@ -73,7 +80,10 @@ impl Trial {
     }
 
     /// Runs `claim` in a thread of its own, for as long as calls of the policy end.
-    pub(super) fn watch(&self, claim: impl FnOnce(&Arc<Log>) -> Result<(), String> + Send + 'static) {
+    pub(super) fn watch(
+        &self,
+        claim: impl FnOnce(&Arc<Log>) -> Result<(), String> + Send + 'static,
+    ) {
         let log = Arc::new(Log::default());
         let (tell, told) = mpsc::channel();
         let noted = Arc::clone(&log);
@@ -92,12 +102,17 @@ impl Trial {
             match told.recv_timeout(self.patience) {
                 Ok(None) => return,
                 Ok(Some(fault)) => self.fail(&log, &fault),
-                Err(RecvTimeoutError::Disconnected) => self.fail(&log, "the trial ended without a word"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.fail(&log, "the trial ended without a word")
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     let current = log.current();
                     if let Some((_, call)) = current.as_ref().filter(|_| current == seen) {
                         let patience = self.patience;
-                        self.fail(&log, &format!("the policy has not returned from {call} for {patience:?}"));
+                        self.fail(
+                            &log,
+                            &format!("the policy has not returned from {call} for {patience:?}"),
+                        );
                     }
                     seen = current;
                 }

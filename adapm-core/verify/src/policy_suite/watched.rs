@@ -43,7 +43,9 @@ impl Log {
     pub(super) fn summary(&self) -> String {
         let [keep, relocate, replicate] = self.state(|state| state.placements);
         let asked = keep + relocate + replicate;
-        format!("asked for {asked} placements: {keep} Keep, {relocate} Relocate, {replicate} Replicate")
+        format!(
+            "asked for {asked} placements: {keep} Keep, {relocate} Relocate, {replicate} Replicate"
+        )
     }
 
     fn call<R>(&self, call: Call, run: impl FnOnce() -> R) -> R {

@@ -138,7 +138,8 @@ impl Schedule {
     fn choose_way(&mut self, loaded: &[(NodeId, NodeId)]) -> (NodeId, NodeId) {
         if self.rng.chance(5) {
             let telling = self.telling_ways(loaded);
-            self.slow = if telling.is_empty() { self.two_nodes() } else { self.rng.choose(&telling) };
+            self.slow =
+                if telling.is_empty() { self.two_nodes() } else { self.rng.choose(&telling) };
         }
         let way = self.rng.choose(loaded);
         if way == self.slow && self.rng.chance(95) {
@@ -151,7 +152,8 @@ impl Schedule {
     /// Ways on which a fact is under way to a home.
     fn telling_ways(&self, loaded: &[(NodeId, NodeId)]) -> Vec<(NodeId, NodeId)> {
         let tells = |message: &Message| matches!(*message.body, Body::Residence(_));
-        let telling = |way: &(NodeId, NodeId)| self.cluster.network().queue(way.0, way.1).any(tells);
+        let telling =
+            |way: &(NodeId, NodeId)| self.cluster.network().queue(way.0, way.1).any(tells);
         loaded.iter().copied().filter(telling).collect()
     }
 
@@ -171,7 +173,8 @@ impl Schedule {
             0..40 => self.cluster.pull(who, &keys),
             40..80 => self.cluster.push(who, &keys),
             80..88 if self.sets => {
-                let settable: Vec<Key> = self.keys.iter().copied().filter(|key| key.0 % 4 == 1).collect();
+                let settable: Vec<Key> =
+                    self.keys.iter().copied().filter(|key| key.0 % 4 == 1).collect();
                 let among = if self.rng.chance(70) { 1 } else { settable.len() };
                 let key = self.rng.choose(&settable[..among]);
                 self.cluster.set(who, &[key])
@@ -280,8 +283,11 @@ impl Schedule {
             return self.take_back();
         }
         let clock = self.cluster.member(who.0).workers[who.1.index()].clock.0;
-        let ahead =
-            if self.rng.chance(30) { self.rng.within(0..60) as u64 } else { self.rng.within(0..4) as u64 };
+        let ahead = if self.rng.chance(30) {
+            self.rng.within(0..60) as u64
+        } else {
+            self.rng.within(0..4) as u64
+        };
         let start = clock + ahead;
         let end = start + 1 + self.rng.within(0..6) as u64;
         // Now and then all of them: what that brings, and ends, comes up at once.

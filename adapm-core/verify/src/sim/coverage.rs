@@ -4,7 +4,10 @@ use core::fmt;
 
 /// Something that may be going on at a node when a fault strikes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "the first five are the states of a key, the others say what is under way")]
+#[expect(
+    missing_docs,
+    reason = "the first five are the states of a key, the others say what is under way"
+)]
 pub enum Fact {
     KeyNone,
     KeyRequested,
@@ -127,7 +130,10 @@ pub struct Coverage {
 
 impl Default for Coverage {
     fn default() -> Self {
-        Self { counts: [[0; Fact::ALL.len()]; FaultKind::ALL.len()], struck: [0; FaultKind::ALL.len()] }
+        Self {
+            counts: [[0; Fact::ALL.len()]; FaultKind::ALL.len()],
+            struck: [0; FaultKind::ALL.len()],
+        }
     }
 }
 
@@ -160,7 +166,9 @@ impl Coverage {
 
     /// Adds another table.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.as_flattened_mut().iter_mut().zip(other.counts.as_flattened()) {
+        for (mine, theirs) in
+            self.counts.as_flattened_mut().iter_mut().zip(other.counts.as_flattened())
+        {
             *mine += theirs;
         }
         for (mine, theirs) in self.struck.iter_mut().zip(&other.struck) {

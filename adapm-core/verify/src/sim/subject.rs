@@ -146,7 +146,12 @@ pub trait Subject {
     ///
     /// # Errors
     /// What is wrong after it.
-    fn lose(&mut self, now: Instant, survivor: NodeId, peer: NodeId) -> Result<u64, Self::Violation> {
+    fn lose(
+        &mut self,
+        now: Instant,
+        survivor: NodeId,
+        peer: NodeId,
+    ) -> Result<u64, Self::Violation> {
         let _ = (now, survivor, peer);
         Ok(0)
     }
@@ -155,7 +160,13 @@ pub trait Subject {
     ///
     /// # Errors
     /// What is wrong after it.
-    fn lie(&mut self, now: Instant, from: NodeId, to: NodeId, rng: &mut Rng) -> Result<(), Self::Violation> {
+    fn lie(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        to: NodeId,
+        rng: &mut Rng,
+    ) -> Result<(), Self::Violation> {
         let _ = (now, from, to, rng);
         Ok(())
     }

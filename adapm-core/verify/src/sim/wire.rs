@@ -42,11 +42,19 @@ impl Wire {
     }
 
     /// Sends `bytes` bytes at `now`; when they have arrived.
-    pub fn depart(&mut self, now: Instant, from: NodeId, to: NodeId, bytes: usize, rng: &mut Rng) -> Instant {
+    pub fn depart(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        to: NodeId,
+        bytes: usize,
+        rng: &mut Rng,
+    ) -> Instant {
         let transfer = self.transfer_nanos(bytes);
         let egress = &mut self.egress[from.index()];
         *egress = now.max(*egress).plus_nanos(transfer);
-        let jitter = if self.config.jitter_nanos == 0 { 0 } else { rng.number(0..self.config.jitter_nanos) };
+        let jitter =
+            if self.config.jitter_nanos == 0 { 0 } else { rng.number(0..self.config.jitter_nanos) };
         let arrival = egress.plus_nanos(self.config.latency_nanos).plus_nanos(jitter);
         let ingress = &mut self.ingress[to.index()];
         // A receiver that is idle takes bytes as they come; one that is not takes them behind the others.

@@ -84,7 +84,10 @@ where
     }
     // Past the capture of the test runner only on request: the count tells that something was tested.
     eprintln!("{inputs} inputs of seed {seed}, a copy was held in {deep}");
-    assert!(deep * 2 >= inputs, "{deep} of {inputs} inputs hold a copy: the generator has become too tame");
+    assert!(
+        deep * 2 >= inputs,
+        "{deep} of {inputs} inputs hold a copy: the generator has become too tame"
+    );
 }
 
 /// As [`compare`], and a panic of the store is a difference too.
@@ -142,7 +145,11 @@ where
     let mut choices = Choices::from_bytes(bytes);
     let lens = [choices.below(4) as usize + 1, choices.below(70) as usize + 1];
     let layout = Layout::dense(&[(9, lens[0]), (7, lens[1])]).expect("the layout is legal");
-    let pair = Pair { reference: ReferenceStore::new(&layout), store: make(&layout), end: layout.keys().end };
+    let pair = Pair {
+        reference: ReferenceStore::new(&layout),
+        store: make(&layout),
+        end: layout.keys().end,
+    };
     let mut held = false;
     while !choices.is_exhausted() {
         held |= pair.step(&mut choices)?;
@@ -188,7 +195,8 @@ impl<S: Store<Value: From<i16>>> Pair<S> {
             }
             // Words are arbitrary: only what an engine would let a worker push to.
             5 if self.reference.with_slot(key, |slot| is_sound(&slot)) => {
-                let update: Vec<_> = (1..=self.reference.value_len(key) as i16).map(S::Value::from).collect();
+                let update: Vec<_> =
+                    (1..=self.reference.value_len(key) as i16).map(S::Value::from).collect();
                 let expected = self.reference.push(key, &update);
                 let pushed = self.store.push(key, &update);
                 if pushed != expected {
@@ -214,7 +222,8 @@ impl<S: Store<Value: From<i16>>> Pair<S> {
     fn visit(&self, keys: Range<Key>) -> Result<(), String> {
         let (expected, found) =
             (super::all(&self.reference, keys.clone()), super::all(&self.store, keys.clone()));
-        let names = |all: &[(Key, Seen<S::Value>)]| all.iter().map(|(key, _)| *key).collect::<Vec<_>>();
+        let names =
+            |all: &[(Key, Seen<S::Value>)]| all.iter().map(|(key, _)| *key).collect::<Vec<_>>();
         if names(&found) != names(&expected) {
             let (found, expected) = (names(&found), names(&expected));
             return Err(format!("visit({keys:?}) shows {found:?}, it must show {expected:?}"));
@@ -246,12 +255,16 @@ fn difference<V: Value>(found: &Seen<V>, expected: &Seen<V>) -> String {
         return format!("version {}, it must be {}", found.version, expected.version);
     }
     let value = (&found.value, &expected.value);
-    let (name, (found, expected)) =
-        if value.0 == value.1 { ("delta", (&found.delta, &expected.delta)) } else { ("value", value) };
+    let (name, (found, expected)) = if value.0 == value.1 {
+        ("delta", (&found.delta, &expected.delta))
+    } else {
+        ("value", value)
+    };
     if found.len() != expected.len() {
         return format!("a {name} of {} elements, it must have {}", found.len(), expected.len());
     }
-    let at = found.iter().zip(expected).position(|(found, expected)| found != expected).unwrap_or(0);
+    let at =
+        found.iter().zip(expected).position(|(found, expected)| found != expected).unwrap_or(0);
     format!("{name}[{at}] = {:?}, it must be {:?}", found[at], expected[at])
 }
 

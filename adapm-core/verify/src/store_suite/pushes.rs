@@ -13,7 +13,8 @@ pub fn pushes_add_as_those_of_slots<S: Store<Value: From<i16>>>(make: &impl Fn(&
     let ((layout, store), (_, other)) = (built(make), built(make));
     for key in keys(&layout) {
         let len = layout.value_len(key).expect("a key of the layout") as u64;
-        let update: Vec<_> = (0..len).map(|i| S::Value::from(mix(key.0 * 1_000 + i) as i16)).collect();
+        let update: Vec<_> =
+            (0..len).map(|i| S::Value::from(mix(key.0 * 1_000 + i) as i16)).collect();
         let push = || {
             let there = other.with_slot(key, |mut slot| slot.push(&update));
             assert_eq!(store.push(key, &update), there, "{key}");
@@ -27,7 +28,11 @@ pub fn pushes_add_as_those_of_slots<S: Store<Value: From<i16>>>(make: &impl Fn(&
                     return slot.found();
                 }
                 slot.request();
-                slot.install(Version(3), &update, Location { node: NodeId(1), counter: Counter(1) });
+                slot.install(
+                    Version(3),
+                    &update,
+                    Location { node: NodeId(1), counter: Counter(1) },
+                );
             });
         }
         push();

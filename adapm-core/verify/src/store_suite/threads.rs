@@ -13,7 +13,9 @@ use adapm_core::value::{Value, accumulate};
 use super::{built, fill, keys, look, scribble, zero};
 
 /// Two threads on one key: each sees whole what the other wrote, and no push is lost.
-pub fn latches_exclude_and_sums_are_exact<S: Store<Value: From<i16>> + Sync>(make: &impl Fn(&Layout) -> S) {
+pub fn latches_exclude_and_sums_are_exact<S: Store<Value: From<i16>> + Sync>(
+    make: &impl Fn(&Layout) -> S,
+) {
     let (_, store) = built(make);
     let key = LONG;
     let ones = vec![S::Value::from(1); store.value_len(key)];
@@ -147,7 +149,11 @@ pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(make: &impl Fn(&Layout) -> S
                     store.visit(only.clone(), |_, _| entered = meeting.is_intruded(round));
                 }
                 meeting.left.store(round, Ordering::SeqCst);
-                intruded = intruded.or(entered.then_some(if round % 2 == 0 { "with_slot" } else { "visit" }));
+                intruded = intruded.or(entered.then_some(if round % 2 == 0 {
+                    "with_slot"
+                } else {
+                    "visit"
+                }));
                 meeting.wait(|| meeting.done.load(Ordering::SeqCst) == round);
             }
             intruded
@@ -227,7 +233,11 @@ pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i
             store.release(leaving);
         });
     });
-    assert_eq!(look(&store, held).value, vec![S::Value::from(STEPS); ones.len()], "pushes were lost");
+    assert_eq!(
+        look(&store, held).value,
+        vec![S::Value::from(STEPS); ones.len()],
+        "pushes were lost"
+    );
     assert_eq!(look(&store, leaving).word.bits(), STEPS as u64, "changes of the word were lost");
 }
 
@@ -244,7 +254,9 @@ impl Pace {
         let _over = Over(&self.over);
         let other = &self.done[1 - own];
         for number in 0..STEPS as u32 {
-            while number > other.load(Ordering::SeqCst) + LEAD_MAX && !self.over.load(Ordering::SeqCst) {
+            while number > other.load(Ordering::SeqCst) + LEAD_MAX
+                && !self.over.load(Ordering::SeqCst)
+            {
                 thread::yield_now();
             }
             step(number);

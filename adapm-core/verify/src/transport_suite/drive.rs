@@ -46,7 +46,8 @@ impl Party {
     }
 
     pub(super) fn is_done(&self, frames: u64) -> bool {
-        self.refused.is_empty() && self.sent.iter().chain(&self.received).all(|count| *count == frames)
+        self.refused.is_empty()
+            && self.sent.iter().chain(&self.received).all(|count| *count == frames)
     }
 
     /// Sends to every peer until its way is full or all is sent.
@@ -75,9 +76,14 @@ impl Party {
     pub(super) fn receive<T: Transport>(&mut self, end: &mut T) {
         match expect(end.recv(None, &mut self.scratch)) {
             Received::Frame(from) => {
-                let at = self.peers.iter().position(|peer| *peer == from.0).expect("a peer sent it");
+                let at =
+                    self.peers.iter().position(|peer| *peer == from.0).expect("a peer sent it");
                 let expected = numbered(from.0, self.node, self.received[at]);
-                assert!(self.scratch == expected, "frame {} of {from} lost or changed", self.received[at]);
+                assert!(
+                    self.scratch == expected,
+                    "frame {} of {from} lost or changed",
+                    self.received[at]
+                );
                 self.received[at] += 1;
             }
             Received::Woken => {}
@@ -156,7 +162,11 @@ pub(super) fn send<T: Transport>(end: &mut T, to: NodeId, frame: &mut Frame) {
 }
 
 /// Receives one frame while driving `others`, to which nobody sends.
-pub(super) fn receive<T: Transport>(end: &mut T, frame: &mut Frame, others: &mut [&mut T]) -> NodeId {
+pub(super) fn receive<T: Transport>(
+    end: &mut T,
+    frame: &mut Frame,
+    others: &mut [&mut T],
+) -> NodeId {
     let mut scratch = Frame::default();
     for _ in 0..turns_max() {
         if let Received::Frame(from) = expect(end.recv(Some(TURN), frame)) {

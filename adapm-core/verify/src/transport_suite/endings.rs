@@ -23,7 +23,8 @@ pub fn a_dropped_peer_is_noticed<T: Transport>(network: impl Fn(usize) -> Vec<T>
     drop(b);
     let (mut losses, mut is_noticed) = (0, false);
     for _ in 0..turns_max() {
-        let refused = matches!(a.send(NodeId(1), &mut filled(4, 4, 4)), Err(SendError::Transport(_)));
+        let refused =
+            matches!(a.send(NodeId(1), &mut filled(4, 4, 4)), Err(SendError::Transport(_)));
         match expect(a.recv(Some(TURN), &mut frame)) {
             Received::Lost(node, _) => {
                 assert_eq!(node, NodeId(1), "another node than the dropped one is lost");
@@ -41,7 +42,10 @@ pub fn a_dropped_peer_is_noticed<T: Transport>(network: impl Fn(usize) -> Vec<T>
     assert!(is_noticed, "nobody was told of the endpoint that was dropped");
     for number in 0..MORE {
         let sent = a.send(NodeId(1), &mut load(number));
-        assert!(!matches!(sent, Err(SendError::Full)), "the way to a node that is gone has no room");
+        assert!(
+            !matches!(sent, Err(SendError::Full)),
+            "the way to a node that is gone has no room"
+        );
         assert!(losses == 0 || sent.is_ok(), "frames to a lost node are dropped, not refused");
         if let Received::Lost(..) = expect(a.recv(Some(Duration::ZERO), &mut frame)) {
             losses += 1;

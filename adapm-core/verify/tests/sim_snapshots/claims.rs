@@ -14,7 +14,10 @@ fn by_default(pattern: Pattern, system: System) -> Cost {
 fn hot_spots_are_replicated_and_stay_where_they_are() {
     let adapm = by_default(Pattern::HotSpot, System::Adapm);
     assert!(adapm.replicas_held() > 0.9 * 8.0 * 3.0, "of 8 keys 3 nodes hold replicas: {adapm:?}");
-    assert!(adapm.relocations <= 16, "a key moves when the first node wants it, and hardly later: {adapm:?}");
+    assert!(
+        adapm.relocations <= 16,
+        "a key moves when the first node wants it, and hardly later: {adapm:?}"
+    );
     assert!(adapm.local_share() > 0.99, "{adapm:?}");
 }
 
@@ -22,11 +25,16 @@ fn hot_spots_are_replicated_and_stay_where_they_are() {
 #[test]
 fn with_locality_nothing_is_sent_once_all_keys_are_where_they_are_needed() {
     let once = by_default(Pattern::Locality, System::Adapm);
-    let longer = cost(Pattern::Locality, System::Adapm, Setting { clocks: 1_200, ..Setting::default() });
+    let longer =
+        cost(Pattern::Locality, System::Adapm, Setting { clocks: 1_200, ..Setting::default() });
     assert_eq!(longer.replicas, 0, "nobody shares a key: {longer:?}");
     assert!(longer.relocations <= 1_024, "a key moves at most once: {longer:?}");
     let more = longer.bytes - once.bytes;
-    assert!(more * 10 < once.bytes, "{more} bytes for 800 clocks more, {} for the first 400", once.bytes);
+    assert!(
+        more * 10 < once.bytes,
+        "{more} bytes for 800 clocks more, {} for the first 400",
+        once.bytes
+    );
 }
 
 /// AdaPM Table 2: without relocation more is communicated, most of all where there is locality.
@@ -47,8 +55,14 @@ fn without_relocation_replicas_are_more_and_staler() {
     for pattern in [Pattern::Uniform, Pattern::Shifting] {
         let without = by_default(pattern, System::AdapmNoRelocation);
         let adapm = by_default(pattern, System::Adapm);
-        assert!(without.staleness_nanos > adapm.staleness_nanos, "{pattern:?}: {without:?} {adapm:?}");
-        assert!(without.replicas_held() > 2.0 * adapm.replicas_held(), "{pattern:?}: {without:?} {adapm:?}");
+        assert!(
+            without.staleness_nanos > adapm.staleness_nanos,
+            "{pattern:?}: {without:?} {adapm:?}"
+        );
+        assert!(
+            without.replicas_held() > 2.0 * adapm.replicas_held(),
+            "{pattern:?}: {without:?} {adapm:?}"
+        );
     }
 }
 

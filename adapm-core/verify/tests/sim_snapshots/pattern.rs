@@ -18,7 +18,8 @@ pub(crate) enum Pattern {
 }
 
 impl Pattern {
-    pub(crate) const ALL: [Self; 4] = [Self::HotSpot, Self::Locality, Self::Uniform, Self::Shifting];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::HotSpot, Self::Locality, Self::Uniform, Self::Shifting];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -31,12 +32,18 @@ impl Pattern {
 
     pub(crate) fn description(self) -> String {
         let text = match self {
-            Self::HotSpot => "Hot spot: everybody reads and writes 4 of the same 8 keys at each clock.",
+            Self::HotSpot => {
+                "Hot spot: everybody reads and writes 4 of the same 8 keys at each clock."
+            }
             Self::Locality => {
                 "Locality: each node works on 4 keys of its own quarter of 1,024, which lie anywhere at first."
             }
-            Self::Uniform => "Uniform: everybody reads and writes any 4 of 1,024 keys at each clock.",
-            Self::Shifting => "Shifting: as locality, but every 100 clocks the nodes swap quarters.",
+            Self::Uniform => {
+                "Uniform: everybody reads and writes any 4 of 1,024 keys at each clock."
+            }
+            Self::Shifting => {
+                "Shifting: as locality, but every 100 clocks the nodes swap quarters."
+            }
         };
         format!(
             "{text}\n4 nodes x 2 workers, 400 clocks of 200 us, values of 400 bytes, intent 20 clocks ahead."

@@ -72,7 +72,8 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
         clock: Clock(0),
         round_nanos: None,
     };
-    let engines = Engines::new(config, |_| system.policy(WORKERS)).expect("the configuration is valid");
+    let engines =
+        Engines::new(config, |_| system.policy(WORKERS)).expect("the configuration is valid");
     let board = engines.board();
     let mut simulator = Simulator::new(engines, Perfect::new(machine.wire(), NODES, 0), 0);
     let mut crew = Crew::new(pattern, system, setting, board);
@@ -119,7 +120,8 @@ struct Lane {
 impl Crew {
     fn new(pattern: Pattern, system: System, setting: Setting, board: Rc<Board>) -> Self {
         let nodes = (0..NODES as u16).map(NodeId);
-        let places = nodes.flat_map(|node| (0..WORKERS as u16).map(move |worker| (node, WorkerId(worker))));
+        let places =
+            nodes.flat_map(|node| (0..WORKERS as u16).map(move |worker| (node, WorkerId(worker))));
         Self {
             pattern,
             system,
@@ -135,7 +137,8 @@ impl Crew {
 
     /// Counts the replicas that are held since the last look.
     fn look(&mut self, now: Instant) {
-        let held: u64 = (0..NODES as u16).map(|node| self.board.store(NodeId(node)).replicas()).sum();
+        let held: u64 =
+            (0..NODES as u16).map(|node| self.board.store(NodeId(node)).replicas()).sum();
         self.replica_nanos += u128::from(now.nanos_since(self.looked)) * u128::from(held);
         self.looked = now;
     }
@@ -168,7 +171,10 @@ impl Crew {
         match self.system {
             System::Classic | System::Full => {}
             System::Lapse if clock + LOCALIZED_AHEAD < clocks => {
-                steps.push_back(Step::Localize(self.pattern.keys(who, clock + LOCALIZED_AHEAD), Then::GoOn));
+                steps.push_back(Step::Localize(
+                    self.pattern.keys(who, clock + LOCALIZED_AHEAD),
+                    Then::GoOn,
+                ));
             }
             System::Lapse => {}
             _ if clock + ahead < clocks => steps.push_back(self.signal(who, clock + ahead, ahead)),

@@ -17,7 +17,9 @@ use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
-use clap::{Arg, ColorChoice, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{
+    Arg, ColorChoice, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+};
 
 use crate::failure::Failure;
 use crate::recipe;
@@ -27,7 +29,9 @@ pub(crate) use common::{ClusterArgs, Manager, RecipeArgs, TrainOutputArgs};
 pub(crate) use data::{CheckArgs, DataArgs, DataVerb, ExportArgs, ExportWordsArgs};
 pub(crate) use given::{Given, Settings, deepest};
 pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};
-pub(crate) use measure::{BenchArgs, CheckNetArgs, DemoArgs, SimulateArgs, TraceArgs, TraceKeysArgs};
+pub(crate) use measure::{
+    BenchArgs, CheckNetArgs, DemoArgs, SimulateArgs, TraceArgs, TraceKeysArgs,
+};
 
 /// Trains models with sparse access on an adaptive parameter manager.
 #[derive(Debug, Parser)]
@@ -133,12 +137,14 @@ impl Cli {
     fn laid_out() -> Command {
         fn of(command: Command) -> Command {
             let takes = |flag: &Arg| flag.get_long().is_some() && flag.get_action().takes_values();
-            let flags =
-                command.mut_args(|flag| if takes(&flag) { flag.allow_negative_numbers(true) } else { flag });
+            let flags = command.mut_args(|flag| {
+                if takes(&flag) { flag.allow_negative_numbers(true) } else { flag }
+            });
             flags.mut_subcommands(of)
         }
         // By itself it would see a terminal of colours wherever `CI` is set.
-        let color = if Stream::Stdout.is_attended() { ColorChoice::Auto } else { ColorChoice::Never };
+        let color =
+            if Stream::Stdout.is_attended() { ColorChoice::Auto } else { ColorChoice::Never };
         of(Self::command().color(color).term_width(Stream::Stdout.width().min(HELP_WIDTH_MAX)))
     }
 
@@ -148,7 +154,8 @@ impl Cli {
     ///
     /// Words that are no command, and a recipe that there is not.
     pub(crate) fn read(words: Vec<OsString>) -> Result<(Self, Given), Failure> {
-        let usage = |error| Failure::Usage { error, words: words.iter().skip(1).cloned().collect() };
+        let usage =
+            |error| Failure::Usage { error, words: words.iter().skip(1).cloned().collect() };
         let matches = Self::laid_out().try_get_matches_from(&words).map_err(usage)?;
         let given = Given::by_hand(&matches);
         let Some((verb_words, recipe)) = recipe::asked(&matches)? else {
@@ -170,7 +177,11 @@ fn with_systems(examples: &str) -> String {
 
 fn one_of<T>(names: &'static [&'static str]) -> impl clap::builder::TypedValueParser<Value = T>
 where
-    T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static> + Clone + Send + Sync + 'static,
+    T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
 {
     PossibleValuesParser::new(names.iter().copied()).try_map(|name| name.parse::<T>())
 }

@@ -97,7 +97,11 @@ pub(crate) struct Summary {
 }
 
 /// Evaluates what `args` ask for, prints the figures and writes files if asked to.
-pub(crate) fn run<E: Evaluating>(args: &E, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run<E: Evaluating>(
+    args: &E,
+    given: &Given,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     let Shared { cluster, processes, .. } = args.shared();
     let check = || args.files().check_shared();
     processes::with(processes, cluster.nodes, interrupt, check, |processes| {
@@ -136,8 +140,9 @@ fn evaluate<E: Evaluating>(
     let report = args.evaluate(&subject, common, processes, &screen, interrupt.stop())?;
     screen.open();
     let summary = E::summary(&report);
-    let told =
-        screen.finish().and_then(|()| output.text(&result(args, &subject, &report, output, processes)));
+    let told = screen
+        .finish()
+        .and_then(|()| output.text(&result(args, &subject, &report, output, processes)));
     if summary.stopped {
         outputs.leave("the evaluation is not complete");
     } else {
@@ -181,7 +186,8 @@ fn result<E: Evaluating>(
     }
     let mut table = Table::new(&[Align::Left]);
     let (items, count) = summary.items;
-    table.row([items, &format!("{} in {}", format::count(count), format::seconds(summary.seconds))]);
+    table
+        .row([items, &format!("{} in {}", format::count(count), format::seconds(summary.seconds))]);
     report::took_part(&mut table, processes, summary.nodes, summary.workers);
     report::manager(&mut table, &summary.stats);
     format!("{heading}\n{}{}", args.quality(subject, report), table.render())

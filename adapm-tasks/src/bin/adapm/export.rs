@@ -17,17 +17,24 @@ pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failur
     match task {
         ExportTask::Kge(files) => {
             let load = || Ok(kge::Checkpoint::load(&files.load).map_err(TaskError::Checkpoint)?);
-            let save = |checkpoint: &kge::Checkpoint, file: &mut dyn Write| checkpoint.export_to(file);
+            let save =
+                |checkpoint: &kge::Checkpoint, file: &mut dyn Write| checkpoint.export_to(file);
             write(files, interrupt, load, save, |checkpoint| {
-                let (entities, relations) = (checkpoint.entities().len(), checkpoint.relations().len());
+                let (entities, relations) =
+                    (checkpoint.entities().len(), checkpoint.relations().len());
                 format!("{} entities and {} relations", count(entities), count(relations))
             })
         }
         ExportTask::Mf(files) => {
             let load = || Ok(mf::Checkpoint::load(&files.load).map_err(TaskError::Checkpoint)?);
-            let save = |checkpoint: &mf::Checkpoint, file: &mut dyn Write| checkpoint.export_to(file);
+            let save =
+                |checkpoint: &mf::Checkpoint, file: &mut dyn Write| checkpoint.export_to(file);
             write(files, interrupt, load, save, |checkpoint| {
-                format!("{} rows and {} columns", count(checkpoint.rows()), count(checkpoint.columns()))
+                format!(
+                    "{} rows and {} columns",
+                    count(checkpoint.rows()),
+                    count(checkpoint.columns())
+                )
             })
         }
         ExportTask::Wv(args) => {
@@ -50,16 +57,17 @@ fn write<M>(
     save: impl Fn(&M, &mut dyn Write) -> io::Result<()>,
     describe: impl FnOnce(&M) -> String,
 ) -> Result<(), Failure> {
-    let (read, written) = (vec![("--load", args.load.as_path())], vec![("--output", args.output.as_path())]);
+    let (read, written) =
+        (vec![("--load", args.load.as_path())], vec![("--output", args.output.as_path())]);
     let mut outputs = Files { read, written }.prepare(interrupt)?;
     outputs.copies();
     let model = load()?;
     outputs.save("--output", &describe(&model), |file| save(&model, file));
     // What is asked for stands on stdout alone.
     let output = Output::new(files::is_stdout(&args.output));
-    let told = outputs
-        .sentences()
-        .try_for_each(|sentence| output.text(&format!("{}\n", format::wrapped(sentence, output.width()))));
+    let told = outputs.sentences().try_for_each(|sentence| {
+        output.text(&format!("{}\n", format::wrapped(sentence, output.width())))
+    });
     outputs.finish()?;
     told
 }

@@ -52,7 +52,9 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Recipe(UnknownRecipe),
     /// Several nodes or workers without a manager.
-    #[error("--system none is one node with one worker: leave out --nodes and --workers, or choose a system")]
+    #[error(
+        "--system none is one node with one worker: leave out --nodes and --workers, or choose a system"
+    )]
     NoManager,
     /// The data has nothing in this part.
     #[error("the data has no {0} part to evaluate (--split); give another part, or data with one")]
@@ -61,7 +63,9 @@ pub(crate) enum Failure {
     #[error("no telling which task {0} is data of; give --task kge, mf or wv")]
     UnknownTask(PathBuf),
     /// A folder has its parts, so no seed splits it.
-    #[error("{0} is a folder, whose parts no seed chooses; leave --data-seed out, or give one file")]
+    #[error(
+        "{0} is a folder, whose parts no seed chooses; leave --data-seed out, or give one file"
+    )]
     SeedOfFolder(PathBuf),
     /// Two flags name one file that is to be written.
     #[error("cannot write {path} ({}): it is the file of {}, too; give another file", flags[0], flags[1])]
@@ -79,7 +83,9 @@ pub(crate) enum Failure {
     #[error("{}; {}", .0, elsewhere(.1.as_deref()))]
     Elsewhere(Box<Failure>, Option<PathBuf>),
     /// A pipe cannot be the data of several processes.
-    #[error("{path} ({flag}) cannot be the data of several processes: give a file that each can read")]
+    #[error(
+        "{path} ({flag}) cannot be the data of several processes: give a file that each can read"
+    )]
     SharedPipe { flag: &'static str, path: PathBuf },
     /// Nobody takes what is printed.
     #[error("cannot write to stdout: {}", files::reason(.0))]
@@ -270,7 +276,9 @@ fn of_data(error: &DataError) -> String {
 fn of_corpus(error: &CorpusError) -> String {
     match error {
         CorpusError::Text(error) => of_data(error),
-        CorpusError::TooFewWords { .. } | CorpusError::NoContext { .. } => format!("{error} (--min-count)"),
+        CorpusError::TooFewWords { .. } | CorpusError::NoContext { .. } => {
+            format!("{error} (--min-count)")
+        }
         _ => error.to_string(),
     }
 }
@@ -302,7 +310,9 @@ fn task_exit_code(error: &TaskError) -> u8 {
 fn run_exit_code(error: &RunError) -> u8 {
     match error {
         RunError::Group(error) => group_exit_code(error),
-        RunError::PeerLost { .. } | RunError::Process { .. } | RunError::Op(OpError::PeerLost { .. }) => LOST,
+        RunError::PeerLost { .. }
+        | RunError::Process { .. }
+        | RunError::Op(OpError::PeerLost { .. }) => LOST,
         _ => 1,
     }
 }
@@ -356,7 +366,9 @@ fn without_dashes(words: &[String]) -> Option<String> {
         return None;
     }
     let (flags, command) = words.split_at(at);
-    let line = [&["adapm".to_owned(), launch.clone()], flags, &["--".to_owned()], command].concat().join(" ");
+    let line = [&["adapm".to_owned(), launch.clone()], flags, &["--".to_owned()], command]
+        .concat()
+        .join(" ");
     Some(format!("put -- before the command: {line}"))
 }
 
@@ -393,7 +405,8 @@ fn in_words(reason: &str, value: &str) -> String {
 fn joined(text: &str) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let lines = text.lines().map(str::trim);
-    let said = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let said =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     said.filter(|line| !line.is_empty()).fold(String::new(), |mut joined, line| {
         if !joined.is_empty() {
             let continues = joined.ends_with(':') || line.starts_with('[') || line.starts_with('<');

@@ -24,7 +24,10 @@ impl<'a> Files<'a> {
     pub(crate) fn given<const N: usize>(
         flags: [(&'static str, &'a Option<PathBuf>); N],
     ) -> Vec<(&'static str, &'a Path)> {
-        flags.into_iter().filter_map(|(flag, path)| path.as_deref().map(|path| (flag, path))).collect()
+        flags
+            .into_iter()
+            .filter_map(|(flag, path)| path.as_deref().map(|path| (flag, path)))
+            .collect()
     }
 
     /// Checks that each can be written and is no other of them. What is only found while data is read is
@@ -79,11 +82,8 @@ impl Outputs {
         if let Some((other, _)) = self.outputs.iter().find(|(_, output)| output.is_at(path)) {
             return Err(Failure::SameFile { path: path.to_owned(), flags: [flag, other] });
         }
-        let output = Output::prepare(path, self.interrupt.stop()).map_err(|error| Failure::Unwritable {
-            flag,
-            path: path.to_owned(),
-            error,
-        })?;
+        let output = Output::prepare(path, self.interrupt.stop())
+            .map_err(|error| Failure::Unwritable { flag, path: path.to_owned(), error })?;
         self.outputs.push((flag, output));
         Ok(())
     }
@@ -97,10 +97,15 @@ impl Outputs {
     pub(crate) fn check_space(&self, sizes: &[(&'static str, u64)]) -> Result<(), Failure> {
         for (flag, output) in &self.outputs {
             // All of them, as they may be on one disk.
-            let needed = sizes.iter().filter(|(sized, _)| self.has(sized)).map(|(_, bytes)| bytes).sum();
+            let needed =
+                sizes.iter().filter(|(sized, _)| self.has(sized)).map(|(_, bytes)| bytes).sum();
             if sizes.iter().any(|(sized, _)| sized == flag) {
                 let path = output.path().to_owned();
-                output.check_space(needed).map_err(|error| Failure::Unwritable { flag, path, error })?;
+                output.check_space(needed).map_err(|error| Failure::Unwritable {
+                    flag,
+                    path,
+                    error,
+                })?;
             }
         }
         Ok(())
@@ -213,8 +218,9 @@ fn check_input(flag: &'static str, output: &Output) -> Result<(), Failure> {
         return Err(Failure::Overwrites { flag, path: path.to_owned(), input });
     }
     let id = FileId::at(path);
-    let is_own =
-        |name: &&str| output.replaces() && id.is_some() && FileId::at(&Path::new("/dev").join(name)) == id;
+    let is_own = |name: &&str| {
+        output.replaces() && id.is_some() && FileId::at(&Path::new("/dev").join(name)) == id
+    };
     if let Some(stream) = ["stdout", "stderr"].into_iter().find(is_own) {
         return Err(Failure::SameFile { path: path.to_owned(), flags: [flag, stream] });
     }
@@ -250,11 +256,15 @@ mod tests {
         let interrupt = Interrupt::install().expect("signals can be handled");
         let model = env::temp_dir().join(format!("adapm-files-{}", std::process::id()));
         let prepare = |read: &Path| {
-            Files { read: vec![("--data", read)], written: vec![("--save", &model)] }.prepare(&interrupt)
+            Files { read: vec![("--data", read)], written: vec![("--save", &model)] }
+                .prepare(&interrupt)
         };
         assert!(prepare(&model).is_ok() && !model.exists());
         fs::write(&model, "something").expect("the folder for temporary files can be written");
-        assert!(matches!(prepare(&model), Err(Failure::SameFile { flags: ["--save", "--data"], .. })));
+        assert!(matches!(
+            prepare(&model),
+            Err(Failure::SameFile { flags: ["--save", "--data"], .. })
+        ));
         fs::remove_file(&model).expect("it was just written");
     }
 }

@@ -29,8 +29,9 @@ pub(crate) fn figure(value: f64) -> String {
 pub(crate) fn date(moment: SystemTime) -> String {
     let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (mut days, second) = (seconds / 86_400, seconds % 86_400);
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let (mut year, mut month) = (1970, 0);
     while days >= 365 + u64::from(is_leap(year)) {
         days -= 365 + u64::from(is_leap(year));
@@ -133,11 +134,14 @@ pub(crate) fn fitting(parts: &[String], width: usize) -> String {
 pub(crate) fn nearest(wanted: &str, names: Vec<String>) -> (Option<String>, Vec<String>) {
     let wanted = wanted.to_lowercase();
     let closeness = |name: &String| strsim::jaro_winkler(&wanted, &name.to_lowercase());
-    let mut ranked: Vec<(f64, String)> = names.into_iter().map(|name| (closeness(&name), name)).collect();
+    let mut ranked: Vec<(f64, String)> =
+        names.into_iter().map(|name| (closeness(&name), name)).collect();
     ranked.sort_by(|(a, first), (b, second)| b.total_cmp(a).then_with(|| first.cmp(second)));
     ranked.truncate(NAMES_MAX);
-    let near =
-        ranked.first().filter(|(closeness, _)| *closeness >= CLOSENESS_MIN).map(|(_, name)| name.clone());
+    let near = ranked
+        .first()
+        .filter(|(closeness, _)| *closeness >= CLOSENESS_MIN)
+        .map(|(_, name)| name.clone());
     (near, ranked.into_iter().map(|(_, name)| name).collect())
 }
 
@@ -175,16 +179,29 @@ mod tests {
     #[test]
     fn durations_have_two_to_four_digits() {
         let texts = [0.0, 85e-6, 0.012, 4.321, 12.34, 59.96, 125.0, 3725.0, f64::NAN].map(seconds);
-        let expected =
-            ["0 us", "85 us", "12 ms", "4.32 s", "12.3 s", "1 min 00 s", "2 min 05 s", "1 h 02 min", "?"];
+        let expected = [
+            "0 us",
+            "85 us",
+            "12 ms",
+            "4.32 s",
+            "12.3 s",
+            "1 min 00 s",
+            "2 min 05 s",
+            "1 h 02 min",
+            "?",
+        ];
         assert_eq!(texts, expected);
         assert_eq!([0.2, 59.5, 100.1].map(whole_seconds), ["1 s", "1 min 00 s", "1 min 41 s"]);
     }
 
     #[test]
     fn counts_and_bytes_are_grouped() {
-        assert_eq!((count(272_115), bytes(12_340_000)), ("272,115".to_owned(), "12.34 MB".to_owned()));
-        let written = [plural(1, "node"), plural(4, "node"), plural(1, "entity"), plural(2_500, "entity")];
+        assert_eq!(
+            (count(272_115), bytes(12_340_000)),
+            ("272,115".to_owned(), "12.34 MB".to_owned())
+        );
+        let written =
+            [plural(1, "node"), plural(4, "node"), plural(1, "entity"), plural(2_500, "entity")];
         assert_eq!(written, ["1 node", "4 nodes", "1 entity", "2,500 entities"]);
     }
 

@@ -59,7 +59,8 @@ impl Default for Told {
 impl Interrupt {
     /// Handles signals from here on.
     pub(crate) fn install() -> io::Result<Self> {
-        let interrupt = Self { stop: Arc::default(), signal: Arc::default(), shared: Arc::default() };
+        let interrupt =
+            Self { stop: Arc::default(), signal: Arc::default(), shared: Arc::default() };
         // Not the flag that ends a run: another process may have raised that because of the same Ctrl-C.
         let again = Arc::new(AtomicBool::new(false));
         let ends = ending_signals();
@@ -154,7 +155,8 @@ impl Interrupt {
         let place = told.place.as_deref().map_or_else(String::new, |place| format!("{place}, "));
         let ending = if self.stop.load(Ordering::Relaxed) { ", stopping" } else { "" };
         let seconds = told.since.elapsed().as_secs();
-        let line = format!("state: {place}process {}, {seconds} s: {}{ending}", process::id(), told.state);
+        let line =
+            format!("state: {place}process {}, {seconds} s: {}{ending}", process::id(), told.state);
         drop(told);
         // Who asks reads stderr; if nobody does, nobody asked.
         let _ = writeln!(io::stderr(), "{line}");
@@ -174,7 +176,9 @@ impl Interrupt {
             let stop = self.stop.load(Ordering::Relaxed);
             match watched.look(Instant::now(), stop, life, is_saving, patience) {
                 Verdict::GoOn => {}
-                Verdict::Tell if tells => drop(writeln!(io::stderr(), "stopping: {}", self.told().state)),
+                Verdict::Tell if tells => {
+                    drop(writeln!(io::stderr(), "stopping: {}", self.told().state))
+                }
                 Verdict::Tell => {}
                 Verdict::End => {
                     files::discard();
@@ -217,7 +221,14 @@ impl Watched {
         Self { life: 0, moved: now, told: now, is_stopping: false }
     }
 
-    fn look(&mut self, now: Instant, stop: bool, life: u64, is_saving: bool, patience: Duration) -> Verdict {
+    fn look(
+        &mut self,
+        now: Instant,
+        stop: bool,
+        life: u64,
+        is_saving: bool,
+        patience: Duration,
+    ) -> Verdict {
         if !stop {
             return Verdict::GoOn;
         }
@@ -232,7 +243,11 @@ impl Watched {
             self.told = now;
             return Verdict::Tell;
         }
-        if now.saturating_duration_since(self.moved) >= patience { Verdict::End } else { Verdict::GoOn }
+        if now.saturating_duration_since(self.moved) >= patience {
+            Verdict::End
+        } else {
+            Verdict::GoOn
+        }
     }
 }
 
@@ -287,8 +302,9 @@ mod tests {
         let (start, patience) = (Instant::now(), Duration::from_secs(9));
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut watched = Watched::new(start);
-        let mut look =
-            |seconds, stop, life, is_saving| watched.look(at(seconds), stop, life, is_saving, patience);
+        let mut look = |seconds, stop, life, is_saving| {
+            watched.look(at(seconds), stop, life, is_saving, patience)
+        };
         assert_eq!(look(100, false, 0, false), Verdict::GoOn, "it may stand still forever");
         assert_eq!(look(101, true, 5, false), Verdict::GoOn);
         assert_eq!(look(109, true, 5, false), Verdict::GoOn);

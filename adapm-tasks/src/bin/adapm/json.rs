@@ -56,7 +56,10 @@ impl From<&ManagerStats> for Manager {
 }
 
 /// Writes what the parameter manager did among other fields.
-pub(crate) fn manager<S: Serializer>(stats: &ManagerStats, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn manager<S: Serializer>(
+    stats: &ManagerStats,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     Manager::from(stats).serialize(serializer)
 }
 
@@ -104,7 +107,11 @@ pub(crate) struct Origin<'a> {
 
 impl<'a> Origin<'a> {
     pub(crate) fn new(given: &'a Given, began: SystemTime) -> Self {
-        Self { version: env!("CARGO_PKG_VERSION"), date: format::date(began), settings: given.settings() }
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            date: format::date(began),
+            settings: given.settings(),
+        }
     }
 }
 

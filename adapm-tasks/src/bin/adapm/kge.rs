@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use adapm_core::Key;
 use adapm_tasks::Scheme;
 use adapm_tasks::kge::{
-    self, Checkpoint, EvalConfig, EvalReport, Graph, GraphFiles, GraphOptions, GraphSource, ModelKind,
-    Negatives, Split, TrainConfig, TrainReport,
+    self, Checkpoint, EvalConfig, EvalReport, Graph, GraphFiles, GraphOptions, GraphSource,
+    ModelKind, Negatives, Split, TrainConfig, TrainReport,
 };
 use adapm_tasks::metric::{Rank, RankMetrics};
 use adapm_tasks::run::{ConfigError, KeyChoice, TaskError, UnknownKey};
@@ -32,7 +32,8 @@ pub(crate) const DATA_SEED: u64 = 1;
 /// The name of the task.
 const TASK: &str = "kge";
 
-pub(crate) const LABELS: Labels = Labels { examples: "triples", evaluating: "ranking", quality: "MRR" };
+pub(crate) const LABELS: Labels =
+    Labels { examples: "triples", evaluating: "ranking", quality: "MRR" };
 
 impl Figure for RankMetrics {
     /// Two queries a triple.
@@ -111,7 +112,8 @@ pub(super) fn table(
     baseline: Option<(&RankMetrics, f32)>,
     is_generated: bool,
 ) -> String {
-    let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);
+    let mut table =
+        Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);
     let mut any = false;
     for (split, metrics) in splits {
         let Some(metrics) = metrics else { continue };
@@ -171,7 +173,9 @@ impl Finding {
 /// What was found while the graph was read.
 pub(crate) fn findings(graph: &Graph) -> Vec<Finding> {
     let mut findings = match graph.source() {
-        GraphSource::Files(files) => of_files(files, [graph.valid().is_empty(), graph.test().is_empty()]),
+        GraphSource::Files(files) => {
+            of_files(files, [graph.valid().is_empty(), graph.test().is_empty()])
+        }
         _ => Vec::new(),
     };
     let counts = graph.counts();
@@ -186,11 +190,14 @@ pub(crate) fn findings(graph: &Graph) -> Vec<Finding> {
         (counts.unknown_test, "of test with a name unknown to train, kept"),
     ];
     let found = problems.into_iter().filter(|(count, _)| *count > 0);
-    findings.extend(found.map(|(count, text)| Finding::problem(format!("{} {text}", format::count(count)))));
+    findings.extend(
+        found.map(|(count, text)| Finding::problem(format!("{} {text}", format::count(count)))),
+    );
     if counts.unknown_entities + counts.unknown_relations > 0 {
         let names = [(counts.unknown_entities, "entity"), (counts.unknown_relations, "relation")];
         let names = names.into_iter().filter(|(count, _)| *count > 0);
-        let names: Vec<String> = names.map(|(count, name)| format::plural(count as usize, name)).collect();
+        let names: Vec<String> =
+            names.map(|(count, name)| format::plural(count as usize, name)).collect();
         findings.push(Finding::problem(format!("{} unknown to train", names.join(" and "))));
     }
     findings
@@ -220,7 +227,9 @@ fn of_files(files: &GraphFiles, [has_no_valid, has_no_test]: [bool; 2]) -> Vec<F
         findings.push(Finding::note(format!("{names} with blanks at an end, cut off")));
     }
     if has_no_valid {
-        findings.push(Finding::problem("no valid triples: training selects on triples held back".to_owned()));
+        findings.push(Finding::problem(
+            "no valid triples: training selects on triples held back".to_owned(),
+        ));
     }
     if has_no_test {
         findings.push(Finding::problem("no test triples: nothing to report on".to_owned()));
@@ -257,13 +266,18 @@ impl Training for TrainArgs {
         graph.is_generated()
     }
 
-    fn traced_keys(&self, graph: &Graph, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
+    fn traced_keys(
+        &self,
+        graph: &Graph,
+        choices: &[KeyChoice],
+    ) -> Result<Vec<(Key, String)>, UnknownKey> {
         kge::traced_keys(graph, self.model.reciprocal, choices)
     }
 
     fn config(&self, common: Common) -> TrainConfig {
         let mut config = TrainConfig::default();
-        (config.system, config.nodes, config.workers) = (common.system, common.nodes, common.workers);
+        (config.system, config.nodes, config.workers) =
+            (common.system, common.nodes, common.workers);
         config.trace = common.trace;
         config.localize_ahead = self.localize_ahead;
         config.seed = self.model.seed;
@@ -297,7 +311,8 @@ impl Training for TrainArgs {
         let reciprocal = if config.reciprocal { ", reciprocal relations" } else { "" };
         let model = format!("{}, {} reals an entity{reciprocal}", config.model, config.dim);
         plan.row("model", &model, &["model", "dim", "reciprocal", "initial-deviation"]);
-        let mut training = format!("{} loss, AdaGrad, learning rate {}", config.loss, config.learning_rate);
+        let mut training =
+            format!("{} loss, AdaGrad, learning rate {}", config.loss, config.learning_rate);
         for (name, weight) in
             [("L2", config.l2_entity), ("relation L2", config.l2_relation), ("N3", config.n3)]
         {
@@ -305,7 +320,11 @@ impl Training for TrainArgs {
                 training.push_str(&format!(", {name} {weight}"));
             }
         }
-        plan.row("training", &training, &["loss", "learning-rate", "l2-entity", "l2-relation", "n3"]);
+        plan.row(
+            "training",
+            &training,
+            &["loss", "learning-rate", "l2-entity", "l2-relation", "n3"],
+        );
         let held_back = config.held_back_of(graph.train().len(), graph.valid().len());
         let train = graph.train().len() - held_back;
         let count = config.negatives_of(graph.entities().len());
@@ -313,11 +332,14 @@ impl Training for TrainArgs {
         let negatives = match config.negatives {
             Negatives::Shared => match plan.workers {
                 Some(workers) => format!("{count} shared by a chunk of {} triples", chunk(workers)),
-                None => format!("{count} shared by a chunk of at most {} triples", chunk(config.nodes)),
+                None => {
+                    format!("{count} shared by a chunk of at most {} triples", chunk(config.nodes))
+                }
             },
             _ => format!("{count} for each side of a triple"),
         };
-        let sampling = config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
+        let sampling =
+            config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
         let flags = ["negatives", "negative-count", "sampling", "chunk"];
         plan.row("negatives", &(negatives + &sampling), &flags);
         plan.warn_of_sampling(config.sampling(), config.system, config.nodes);
@@ -375,16 +397,21 @@ impl Training for TrainArgs {
     }
 
     fn is_judged(&self, graph: &Graph, (report, _): &Self::Report) -> bool {
-        let is_possible = !self.training.no_eval && (!graph.valid().is_empty() || report.held_back > 0);
+        let is_possible =
+            !self.training.no_eval && (!graph.valid().is_empty() || report.held_back > 0);
         !is_possible || report.epochs.iter().any(|epoch| epoch.valid.is_some())
     }
 
     fn sizes(graph: &Graph, config: &TrainConfig) -> Vec<(&'static str, u64)> {
         let dim = config.dim as u64;
-        let relation = if config.model == ModelKind::Rescal { dim.saturating_mul(dim) } else { dim };
+        let relation =
+            if config.model == ModelKind::Rescal { dim.saturating_mul(dim) } else { dim };
         let relations = graph.relations().len() as u64 * if config.reciprocal { 2 } else { 1 };
         let entities = dim.saturating_mul(graph.entities().len() as u64);
-        vec![("--save", relation.saturating_mul(relations).saturating_add(entities).saturating_mul(4))]
+        vec![(
+            "--save",
+            relation.saturating_mul(relations).saturating_add(entities).saturating_mul(4),
+        )]
     }
 
     fn keep(&self, _: &Graph, (report, _): &Self::Report, state: &str, outputs: &mut Outputs) {
@@ -407,7 +434,11 @@ impl Training for TrainArgs {
             sampling: config.sampling().map(Scheme::name),
             learning_rate: config.learning_rate,
             valid_mrr: chosen_valid(report).map(|metrics| metrics.mrr),
-            test: Quality::new(report.test.as_ref(), report.baseline.as_ref(), graph.is_generated()),
+            test: Quality::new(
+                report.test.as_ref(),
+                report.baseline.as_ref(),
+                graph.is_generated(),
+            ),
         }
     }
 }
@@ -474,7 +505,11 @@ impl Evaluating for EvalArgs {
         describe(plan.table, graph, &self.data, plan.given);
         let model = format!("{}, {} reals an entity", checkpoint.model(), checkpoint.dim());
         plan.table.row(["model".into(), model, format!("--load {}", self.load.display())]);
-        plan.row("queries", &format!("{} of {}", format::count(self.queries(graph)), self.split), &["split"]);
+        plan.row(
+            "queries",
+            &format!("{} of {}", format::count(self.queries(graph)), self.split),
+            &["split"],
+        );
     }
 
     fn evaluate(
@@ -486,11 +521,14 @@ impl Evaluating for EvalArgs {
         stop: &AtomicBool,
     ) -> Result<EvalReport, Failure> {
         let mut config = EvalConfig::default();
-        (config.system, config.nodes, config.workers) = (common.system, common.nodes, common.workers);
+        (config.system, config.nodes, config.workers) =
+            (common.system, common.nodes, common.workers);
         config.split = self.split;
         Ok(match processes.company() {
             None => kge::evaluate(graph, checkpoint, &config, screen, stop),
-            Some(company) => kge::evaluate_in_group(graph, checkpoint, &config, &company.group, screen, stop),
+            Some(company) => {
+                kge::evaluate_in_group(graph, checkpoint, &config, &company.group, screen, stop)
+            }
         }?)
     }
 

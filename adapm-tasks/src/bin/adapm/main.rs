@@ -51,7 +51,8 @@ use crate::interrupt::Interrupt;
 
 fn main() -> ExitCode {
     let read = Cli::read(std::env::args_os().collect());
-    let run = |(cli, given): (Cli, Given)| run(&cli, &given).map_err(|failure| failure.by_flag(&given));
+    let run =
+        |(cli, given): (Cli, Given)| run(&cli, &given).map_err(|failure| failure.by_flag(&given));
     match read.and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
@@ -75,9 +76,15 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         Some(Verb::Trace(args)) => measure::trace::run(args, interrupt),
         Some(Verb::Bench(args)) => measure::bench::run(args, interrupt),
         Some(Verb::Export { task }) => export::run(task, interrupt),
-        Some(Verb::Train { task: TrainTask::Kge(args) }) => train::run(args.as_ref(), given, interrupt),
-        Some(Verb::Train { task: TrainTask::Mf(args) }) => train::run(args.as_ref(), given, interrupt),
-        Some(Verb::Train { task: TrainTask::Wv(args) }) => train::run(args.as_ref(), given, interrupt),
+        Some(Verb::Train { task: TrainTask::Kge(args) }) => {
+            train::run(args.as_ref(), given, interrupt)
+        }
+        Some(Verb::Train { task: TrainTask::Mf(args) }) => {
+            train::run(args.as_ref(), given, interrupt)
+        }
+        Some(Verb::Train { task: TrainTask::Wv(args) }) => {
+            train::run(args.as_ref(), given, interrupt)
+        }
         Some(Verb::Eval { task: EvalTask::Kge(args) }) => eval::run(args, given, interrupt),
         Some(Verb::Eval { task: EvalTask::Mf(args) }) => eval::run(args, given, interrupt),
         Some(Verb::Eval { task: EvalTask::Wv(args) }) => eval::run(args, given, interrupt),

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
 use adapm_tasks::mf::{
-    self, Checkpoint, EvalConfig, EvalReport, PlantedConfig, RatingMetrics, Ratings, Selection, TrainConfig,
-    TrainReport,
+    self, Checkpoint, EvalConfig, EvalReport, PlantedConfig, RatingMetrics, Ratings, Selection,
+    TrainConfig, TrainReport,
 };
 use adapm_tasks::run::{ConfigError, KeyChoice, Split, TaskError, UnknownKey};
 use serde::Serialize;
@@ -27,7 +27,8 @@ use crate::{format, input};
 /// The name of the task.
 const TASK: &str = "mf";
 
-pub(crate) const LABELS: Labels = Labels { examples: "cells", evaluating: "predicting", quality: "RMSE" };
+pub(crate) const LABELS: Labels =
+    Labels { examples: "cells", evaluating: "predicting", quality: "RMSE" };
 
 /// Flags that choose data.
 const DATA_FLAGS: [&str; 8] =
@@ -103,9 +104,12 @@ impl Quality {
 
 /// A row per split that was evaluated; empty if none was.
 pub(super) fn table(splits: &[(&str, Option<&RatingMetrics>)], ratings: &Ratings) -> String {
-    let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);
-    let evaluated: Vec<_> =
-        splits.iter().filter_map(|(split, metrics)| metrics.map(|metrics| (split, metrics))).collect();
+    let mut table =
+        Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);
+    let evaluated: Vec<_> = splits
+        .iter()
+        .filter_map(|(split, metrics)| metrics.map(|metrics| (split, metrics)))
+        .collect();
     if evaluated.is_empty() {
         return String::new();
     }
@@ -135,20 +139,27 @@ pub(super) fn name(selection: Selection) -> &'static str {
 /// What is planned about epochs, and on what they are selected.
 pub(super) fn planned(selection: Selection, config: &TrainConfig) -> (String, String) {
     let is_known = matches!(selection, Selection::Nothing | Selection::CrossFitted { .. });
-    let every = if is_known { String::new() } else { format!(", evaluated every {}", config.valid_every) };
+    let every =
+        if is_known { String::new() } else { format!(", evaluated every {}", config.valid_every) };
     let epochs = match (config.epochs, selection) {
         (Some(epochs), _) => format!("{epochs}{every}"),
         (None, Selection::Nothing) => "20".to_owned(),
-        (None, Selection::CrossFitted { .. }) => "as many as help on cells left out, at most 100".to_owned(),
+        (None, Selection::CrossFitted { .. }) => {
+            "as many as help on cells left out, at most 100".to_owned()
+        }
         (None, _) => format!("as many as help, at most 100{every}"),
     };
     let selected = match selection {
         Selection::Valid { cells } => format!("on the {} cells of valid", format::count(cells)),
-        Selection::Generated { cells } => format!("on {} more cells, generated", format::count(cells)),
+        Selection::Generated { cells } => {
+            format!("on {} more cells, generated", format::count(cells))
+        }
         Selection::HeldBack { cells, of } => {
             format!("on {} of {} train cells, held back", format::count(cells), format::count(of))
         }
-        Selection::CrossFitted { .. } => "on each fifth of train, left out in turn, 4 times".to_owned(),
+        Selection::CrossFitted { .. } => {
+            "on each fifth of train, left out in turn, 4 times".to_owned()
+        }
         _ if config.evaluate => "nothing: the last epoch is kept".to_owned(),
         _ => "nothing, not evaluated: the last epoch is kept".to_owned(),
     };
@@ -185,8 +196,10 @@ pub(super) fn remark(report: &TrainReport) -> String {
 /// What was found while the ratings were read.
 pub(crate) fn findings(ratings: &Ratings) -> Vec<Finding> {
     let counts = ratings.counts();
-    let unseen_valid = "of valid with a row or column unknown to train: the mean of the other is predicted";
-    let unseen_test = "of test with a row or column unknown to train: the mean of the other is predicted";
+    let unseen_valid =
+        "of valid with a row or column unknown to train: the mean of the other is predicted";
+    let unseen_test =
+        "of test with a row or column unknown to train: the mean of the other is predicted";
     let problems = [
         (counts.repeated, "repeated in train, trained on each time"),
         (counts.trained_valid, "of valid are in train, too"),
@@ -198,10 +211,14 @@ pub(crate) fn findings(ratings: &Ratings) -> Vec<Finding> {
     if counts.comments > 0 {
         let lines = if counts.comments == 1 { "line" } else { "lines" };
         let comments = format::count(counts.comments);
-        findings.push(Finding::note(format!("{comments} {lines} of comments (# or %) at the top left out")));
+        findings.push(Finding::note(format!(
+            "{comments} {lines} of comments (# or %) at the top left out"
+        )));
     }
     let found = problems.into_iter().filter(|(count, _)| *count > 0);
-    findings.extend(found.map(|(count, text)| Finding::problem(format!("{} {text}", format::count(count)))));
+    findings.extend(
+        found.map(|(count, text)| Finding::problem(format!("{} {text}", format::count(count)))),
+    );
     findings
 }
 
@@ -244,7 +261,8 @@ impl Training for TrainArgs {
 
     fn config(&self, common: Common) -> TrainConfig {
         let mut config = TrainConfig::default();
-        (config.system, config.nodes, config.workers) = (common.system, common.nodes, common.workers);
+        (config.system, config.nodes, config.workers) =
+            (common.system, common.nodes, common.workers);
         config.trace = common.trace;
         config.localize_ahead = self.localize_ahead;
         config.seed = self.model.seed;
@@ -276,7 +294,8 @@ impl Training for TrainArgs {
         plan.row("model", &model, &["dim", "initial-deviation", "clip"]);
         let driver = if config.bold_driver { ", bold driver" } else { "" };
         let selection = Selection::planned(ratings, config);
-        let falls = if config.l2.is_none() && selection != Selection::Nothing { ", falling" } else { "" };
+        let falls =
+            if config.l2.is_none() && selection != Selection::Nothing { ", falling" } else { "" };
         let training = format!(
             "{} with learning rate {}{driver}, L2 {} by {}{falls}",
             config.optimizer,
@@ -284,7 +303,11 @@ impl Training for TrainArgs {
             config.penalty_first(selection),
             config.penalty
         );
-        plan.row("training", &training, &["optimizer", "learning-rate", "bold-driver", "l2", "penalty"]);
+        plan.row(
+            "training",
+            &training,
+            &["optimizer", "learning-rate", "bold-driver", "l2", "penalty"],
+        );
         plan.row("order", config.order(selection).name(), &["order"]);
         let (epochs, selected) = planned(selection, config);
         plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval"]);
@@ -334,7 +357,9 @@ impl Training for TrainArgs {
 
     fn is_judged(&self, _: &Ratings, report: &TrainReport) -> bool {
         match report.selection {
-            Selection::Nothing | Selection::CrossFitted { .. } | Selection::HeldBack { cells: 0, .. } => true,
+            Selection::Nothing
+            | Selection::CrossFitted { .. }
+            | Selection::HeldBack { cells: 0, .. } => true,
             _ => report.selected.is_some(),
         }
     }
@@ -441,7 +466,11 @@ impl Evaluating for EvalArgs {
         let model = format!("{} factors{clip}{means}", checkpoint.dim());
         let origin = format!("--load {} {}", self.load.display(), plan.given.among(&["clip"]));
         plan.table.row(["model", &model, origin.trim_end()]);
-        plan.row("cells", &format!("{} of {}", format::count(self.cells(ratings)), self.split), &["split"]);
+        plan.row(
+            "cells",
+            &format!("{} of {}", format::count(self.cells(ratings)), self.split),
+            &["split"],
+        );
     }
 
     fn evaluate(
@@ -453,7 +482,8 @@ impl Evaluating for EvalArgs {
         stop: &AtomicBool,
     ) -> Result<EvalReport, Failure> {
         let mut config = EvalConfig::default();
-        (config.system, config.nodes, config.workers) = (common.system, common.nodes, common.workers);
+        (config.system, config.nodes, config.workers) =
+            (common.system, common.nodes, common.workers);
         (config.split, config.clip) = (self.split, self.clip);
         Ok(match processes.company() {
             None => mf::evaluate(ratings, checkpoint, &config, screen, stop),

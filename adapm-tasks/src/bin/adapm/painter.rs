@@ -116,13 +116,20 @@ impl Here {
         match moment {
             Moment::Waiting(text) => {
                 self.bar.set_style(style("{spinner} {msg}"));
-                self.bar.set_message(format::fitting(std::slice::from_ref(text), Stream::Stderr.width() - 3));
+                self.bar.set_message(format::fitting(
+                    std::slice::from_ref(text),
+                    Stream::Stderr.width() - 3,
+                ));
                 self.spinner.get_or_insert_with(|| Spinner::turn(&self.bar));
             }
             Moment::Step(step) => {
                 self.spinner = None;
                 let (first, second) = step.drawn(Stream::Stderr.width());
-                self.bar.set_style(style(if second.is_empty() { "{prefix}" } else { "{prefix}\n{msg}" }));
+                self.bar.set_style(style(if second.is_empty() {
+                    "{prefix}"
+                } else {
+                    "{prefix}\n{msg}"
+                }));
                 // The first to be set is drawn with what was there of the other.
                 if self.is_shown {
                     self.bar.set_prefix(first);
@@ -258,7 +265,9 @@ mod tests {
 
     #[test]
     fn a_moment_survives_the_way_to_the_launcher() {
-        for moment in [Moment::Waiting("reading".to_owned()), Moment::Step(step(3, 4)), Moment::Over] {
+        for moment in
+            [Moment::Waiting("reading".to_owned()), Moment::Step(step(3, 4)), Moment::Over]
+        {
             let text = serde_json::to_string(&moment).expect("has no part that JSON cannot hold");
             assert!(!text.contains('\n'));
             assert_eq!(serde_json::from_str::<Moment>(&text).expect("was written"), moment);

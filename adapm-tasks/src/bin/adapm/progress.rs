@@ -169,7 +169,8 @@ impl<'a> Screen<'a> {
     }
 
     fn tell_interrupt(&self) {
-        if self.interrupt.stop().load(Ordering::Relaxed) && !self.told.swap(true, Ordering::Relaxed) {
+        if self.interrupt.stop().load(Ordering::Relaxed) && !self.told.swap(true, Ordering::Relaxed)
+        {
             self.line("stopping; Ctrl-C again exits at once");
         }
     }
@@ -187,8 +188,11 @@ impl<'a> Screen<'a> {
 impl<F: Figure> Observer<F> for Screen<'_> {
     fn training(&self, moment: &Training) {
         // Where nobody knows how many epochs there will be, the bar is that of one.
-        let (epochs, before) =
-            if moment.may_end_early { (1, 0) } else { (moment.epochs, moment.epoch.saturating_sub(1)) };
+        let (epochs, before) = if moment.may_end_early {
+            (1, 0)
+        } else {
+            (moment.epochs, moment.epoch.saturating_sub(1))
+        };
         let all = u64::from(epochs) * moment.total;
         let done = u64::from(before) * moment.total + moment.done;
         let since = Duration::from_secs_f64(moment.seconds);
@@ -199,7 +203,8 @@ impl<F: Figure> Observer<F> for Screen<'_> {
         } else {
             (started.elapsed(), format!("/{}", moment.epochs), "ETA")
         };
-        let eta = remaining(elapsed, done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
+        let eta =
+            remaining(elapsed, done, all).map_or_else(|| "?".to_owned(), format::whole_seconds);
         let mut beside = vec![format!("epoch {}{epochs}", moment.epoch)];
         // Some tasks know the loss at the end of an epoch only.
         if !moment.loss.is_nan() {
@@ -391,10 +396,10 @@ mod tests {
         };
         let lines = [64, 80, 100].map(|width| epoch_line(&epoch, labels, width));
         assert_eq!(lines[0], "epoch  12  loss 10.5000  2 min 05 s  2,000,000/s  valid 0.2500");
-        let short = "epoch  12  loss 10.5000  2 min 05 s  2,000,000/s  local 100.00 %  valid 0.2500";
+        let short =
+            "epoch  12  loss 10.5000  2 min 05 s  2,000,000/s  local 100.00 %  valid 0.2500";
         assert_eq!(lines[1], short);
-        let long =
-            "epoch  12  loss 10.5000  2 min 05 s  2,000,000 triples/s  local 100.00 %  valid MRR 0.2500";
+        let long = "epoch  12  loss 10.5000  2 min 05 s  2,000,000 triples/s  local 100.00 %  valid MRR 0.2500";
         assert_eq!(lines[2], long);
     }
 

@@ -88,7 +88,9 @@ pub(crate) fn asked(matches: &ArgMatches) -> Result<Option<(usize, Recipe)>, Fai
 /// The recipe of a task with this name, whatever its case.
 pub(crate) fn find(task: &str, name: &str) -> Result<Recipe, Failure> {
     let found = all(task).into_iter().find(|recipe| recipe.name.eq_ignore_ascii_case(name));
-    found.ok_or_else(|| Failure::Recipe(UnknownRecipe { task: task.to_owned(), name: name.to_owned() }))
+    found.ok_or_else(|| {
+        Failure::Recipe(UnknownRecipe { task: task.to_owned(), name: name.to_owned() })
+    })
 }
 
 /// Prints the recipes of a task.
@@ -101,11 +103,17 @@ pub(crate) fn list(task: &str, output: Output) -> Result<(), Failure> {
     for recipe in &recipes {
         output.object(recipe)?;
         let flags = if recipe.flags.is_empty() { "the defaults" } else { &recipe.flags };
-        table.row([output.bold(&recipe.name).to_string(), format!("--data {} and {flags}", recipe.data)]);
+        table.row([
+            output.bold(&recipe.name).to_string(),
+            format!("--data {} and {flags}", recipe.data),
+        ]);
         for Figure { metric, value, runs } in &recipe.figures {
             table.row(["", &format!("{metric} {value}: {runs}")]);
         }
-        table.row([String::new(), output.dim(format!("{}, {}", recipe.date, recipe.machine)).to_string()]);
+        table.row([
+            String::new(),
+            output.dim(format!("{}, {}", recipe.date, recipe.machine)).to_string(),
+        ]);
     }
     let heading = output.bold(format!("recipes of train {task}")).to_string();
     let title = format!("{heading}: `--recipe NAME`; flags given by hand win, `--data` too");

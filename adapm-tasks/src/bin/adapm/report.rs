@@ -77,9 +77,9 @@ impl Summary {
         table.row(["training", &format!("{} in {}", format::seconds(all), each(&self.seconds))]);
         let evaluation = self.valid_seconds + self.test_seconds.unwrap_or(0.0);
         if self.is_selected || evaluation > 0.0 {
-            let test = self
-                .test_seconds
-                .map_or_else(String::new, |test| format!(", including {} on test", format::seconds(test)));
+            let test = self.test_seconds.map_or_else(String::new, |test| {
+                format!(", including {} on test", format::seconds(test))
+            });
             table.row(["evaluation", &format!("{}{test}", format::seconds(evaluation))]);
         }
         took_part(&mut table, processes, self.nodes, self.workers);
@@ -109,7 +109,11 @@ pub(crate) fn workers(asked: Option<usize>, nodes: usize) -> usize {
 }
 
 /// Workers of all nodes; `None` if they are processes that have yet to agree on them.
-pub(crate) fn workers_of_all(processes: &Processes, nodes: usize, asked: Option<usize>) -> Option<usize> {
+pub(crate) fn workers_of_all(
+    processes: &Processes,
+    nodes: usize,
+    asked: Option<usize>,
+) -> Option<usize> {
     let is_known = processes.company().is_none() || asked.is_some();
     is_known.then(|| nodes * workers(asked, nodes))
 }
@@ -130,7 +134,10 @@ pub(crate) fn took_part(table: &mut Table, processes: &Processes, nodes: usize, 
     let roster = company.group.roster();
     if let (refusals @ 1.., Some(last)) = (roster.refusals(), roster.refused().last()) {
         let refusals = usize::try_from(refusals).unwrap_or(usize::MAX);
-        table.row(["refused", &format!("{}; the last: {last}", format::plural(refusals, "connection"))]);
+        table.row([
+            "refused",
+            &format!("{}; the last: {last}", format::plural(refusals, "connection")),
+        ]);
     }
 }
 
@@ -146,16 +153,23 @@ pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
     table.row(["accesses", &accesses]);
     let blocked = format::seconds(stats.blocked_seconds());
     table.row(["blocked", &format!("{blocked} in pulls and pushes, summed over workers")]);
-    let sent =
-        format!("{} in {} messages", format::bytes(stats.bytes_sent), format::count(stats.messages_sent));
+    let sent = format!(
+        "{} in {} messages",
+        format::bytes(stats.bytes_sent),
+        format::count(stats.messages_sent)
+    );
     table.row(["sent", &sent]);
     table.row(["relocations", &format::count(stats.relocations)]);
     table.row(["replicas", &format!("{} set up", format::count(stats.replicas))]);
     let refreshes = stats.staleness.count();
     if refreshes > 0 {
-        let [mean, p99] = [stats.staleness_mean(), stats.staleness_p99_bound()].map(format::seconds);
+        let [mean, p99] =
+            [stats.staleness_mean(), stats.staleness_p99_bound()].map(format::seconds);
         let refreshes = format::count(refreshes);
-        table.row(["staleness", &format!("{mean} mean, 99 % below {p99}, over {refreshes} refreshes")]);
+        table.row([
+            "staleness",
+            &format!("{mean} mean, 99 % below {p99}, over {refreshes} refreshes"),
+        ]);
     }
     if stats.served > 0 {
         table.row(["hops", &format!("{:.3} mean", stats.hops_mean())]);
@@ -172,8 +186,9 @@ fn each(seconds: &[f64]) -> String {
         return epochs;
     }
     let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
-    let (shortest, longest) =
-        seconds.iter().fold((f64::MAX, 0.0), |(low, high): (f64, f64), &s| (low.min(s), high.max(s)));
+    let (shortest, longest) = seconds
+        .iter()
+        .fold((f64::MAX, 0.0), |(low, high): (f64, f64), &s| (low.min(s), high.max(s)));
     let [mean, shortest, longest] = [mean, shortest, longest].map(format::seconds);
     format!("{epochs}, {mean} each ({shortest} to {longest})")
 }

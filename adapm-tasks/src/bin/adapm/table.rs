@@ -59,7 +59,8 @@ impl Table {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let natural: Vec<usize> = (0..columns).map(|column| self.natural(column)).collect();
         let widths = self.narrowed(natural, width);
-        let needed = self.rows.iter().map(|row| self.length(row, &widths, LAST_MIN)).max().unwrap_or(0);
+        let needed =
+            self.rows.iter().map(|row| self.length(row, &widths, LAST_MIN)).max().unwrap_or(0);
         if needed > width && columns > self.names + 1 && self.fits_in_part(&widths, width) {
             return self
                 .parts(&widths, width)
@@ -75,15 +76,20 @@ impl Table {
     fn natural(&self, column: usize) -> usize {
         let last_counts = self.align(column) == Align::Right;
         let rows = self.rows.iter().filter(|row| last_counts || row.len() > column + 1);
-        rows.filter_map(|row| row.get(column)).map(|cell| measure_text_width(cell)).max().unwrap_or(0)
+        rows.filter_map(|row| row.get(column))
+            .map(|cell| measure_text_width(cell))
+            .max()
+            .unwrap_or(0)
     }
 
     /// Widths with which everything fits, if that can be had by breaking texts that something follows.
     fn narrowed(&self, mut widths: Vec<usize>, width: usize) -> Vec<usize> {
         loop {
-            let too_long = self.rows.iter().filter(|row| self.length(row, &widths, usize::MAX) > width);
+            let too_long =
+                self.rows.iter().filter(|row| self.length(row, &widths, usize::MAX) > width);
             let Some(behind) = too_long.map(Vec::len).max() else { return widths };
-            let can = |column: &usize| self.align(*column) == Align::Left && widths[*column] > TEXT_MIN;
+            let can =
+                |column: &usize| self.align(*column) == Align::Left && widths[*column] > TEXT_MIN;
             let widest = (0..behind - 1).filter(can).max_by_key(|column| widths[*column]);
             let Some(widest) = widest else { return widths };
             widths[widest] -= 1;
@@ -119,7 +125,8 @@ impl Table {
                 next += 1;
             }
             let columns = || (0..self.names).chain(first..next);
-            let mut part = Self::new(&columns().map(|column| self.align(column)).collect::<Vec<_>>());
+            let mut part =
+                Self::new(&columns().map(|column| self.align(column)).collect::<Vec<_>>());
             part.names = self.names;
             for row in self.rows.iter().filter(|row| first == self.names || row.len() > first) {
                 part.row(columns().map(|column| row.get(column).cloned().unwrap_or_default()));
@@ -203,7 +210,8 @@ mod tests {
         table.row(["local", "1"]);
         table.row(["w", "1,234", "a note"]);
         table.row(["\u{1b}[1mé\u{1b}[0m", "5"]);
-        let expected = "  local       1\n  w       1,234   a note\n  \u{1b}[1mé\u{1b}[0m           5\n";
+        let expected =
+            "  local       1\n  w       1,234   a note\n  \u{1b}[1mé\u{1b}[0m           5\n";
         assert_eq!(table.within(80), expected);
         assert_eq!(Table::new(&[]).within(80), "");
     }

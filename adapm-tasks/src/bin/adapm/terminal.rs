@@ -28,7 +28,8 @@ impl Stream {
         let term = self.term();
         let seen = term.features().is_attended().then(|| term.size_checked()).flatten();
         let told = || env::var("COLUMNS").ok()?.parse().ok();
-        let width = seen.map(|(_, columns)| usize::from(columns)).filter(|width| *width > 0).or_else(told);
+        let width =
+            seen.map(|(_, columns)| usize::from(columns)).filter(|width| *width > 0).or_else(told);
         // The launcher of this process puts the name of the node in front of each line.
         let before = if self == Self::Stderr && launched::is_launched() { PREFIX } else { 0 };
         width.unwrap_or(WIDTH).max(WIDTH_MIN) - before

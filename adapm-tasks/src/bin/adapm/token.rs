@@ -46,8 +46,13 @@ pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {
 }
 
 /// The secret of this process; none is set if it is `None`.
-pub(crate) fn find(flag: Option<&Path>, environment: &Environment<'_>) -> Result<Option<Token>, TokenError> {
-    let file = flag.map(Path::to_owned).or_else(|| environment.text("ADAPM_TOKEN_FILE").map(PathBuf::from));
+pub(crate) fn find(
+    flag: Option<&Path>,
+    environment: &Environment<'_>,
+) -> Result<Option<Token>, TokenError> {
+    let file = flag
+        .map(Path::to_owned)
+        .or_else(|| environment.text("ADAPM_TOKEN_FILE").map(PathBuf::from));
     if let Some(path) = file {
         // Notes that it is an input, which nothing written may replace; whether it can be read is
         // told below.

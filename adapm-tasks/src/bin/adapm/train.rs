@@ -16,7 +16,9 @@ use adapm_tasks::files::{self, OutputError};
 use adapm_tasks::run::{ConfigError, KeyChoice, TaskError, UnknownKey};
 use serde::Serialize;
 
-use crate::args::{ClusterArgs, Given, Manager, ProcessArgs, RecipeArgs, TraceKeysArgs, TrainOutputArgs};
+use crate::args::{
+    ClusterArgs, Given, Manager, ProcessArgs, RecipeArgs, TraceKeysArgs, TrainOutputArgs,
+};
 use crate::failure::Failure;
 use crate::files::{Files, Outputs};
 use crate::format;
@@ -61,8 +63,11 @@ pub(crate) trait Training {
     fn is_generated(data: &Self::Data) -> bool;
 
     /// The keys to trace, with what they are.
-    fn traced_keys(&self, data: &Self::Data, choices: &[KeyChoice])
-    -> Result<Vec<(Key, String)>, UnknownKey>;
+    fn traced_keys(
+        &self,
+        data: &Self::Data,
+        choices: &[KeyChoice],
+    ) -> Result<Vec<(Key, String)>, UnknownKey>;
 
     /// The library's choices from all flags.
     fn config(&self, common: Common) -> Self::Config;
@@ -135,7 +140,12 @@ impl Plan<'_> {
     }
 
     /// Adds a warning in a row if this way to sample and this system are a bad pair on so many nodes.
-    pub(crate) fn warn_of_sampling(&mut self, scheme: Option<Scheme>, system: Option<System>, nodes: usize) {
+    pub(crate) fn warn_of_sampling(
+        &mut self,
+        scheme: Option<Scheme>,
+        system: Option<System>,
+        nodes: usize,
+    ) {
         let (Some(scheme), Some(system)) = (scheme, system) else { return };
         if let Some(caveat) = scheme.caveat(system).filter(|_| nodes > 1) {
             let usual = Scheme::of(system);
@@ -145,7 +155,11 @@ impl Plan<'_> {
 }
 
 /// Trains what `args` ask for, prints what came out and keeps the parameters if asked to; or lists recipes.
-pub(crate) fn run<T: Training>(args: &T, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run<T: Training>(
+    args: &T,
+    given: &Given,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     let shared = args.shared();
     if shared.recipe.lists() {
         return recipe::list(T::TASK, Output::new(shared.output.json));
@@ -178,14 +192,17 @@ fn train<T: Training>(
         Some(company) => trace::part_of(file, company.group.node()),
     });
     trace.as_deref().map_or(Ok(()), |part| outputs.add(TRACE_FLAG, part))?;
-    let choices = traced.trace.as_deref().map_or(Ok(Vec::new()), |text| KeyChoice::list(text, T::KEY_KINDS));
+    let choices =
+        traced.trace.as_deref().map_or(Ok(Vec::new()), |text| KeyChoice::list(text, T::KEY_KINDS));
     let choices = choices.map_err(TraceFailure::Choice)?;
     let data = input::read(output, interrupt, processes.company().is_none(), || args.data())?;
     outputs.check_inputs()?;
-    let tracing =
-        outputs.take(TRACE_FLAG).map(|file| Tracing::new(file, args, &data, &choices)).transpose()?;
-    let config =
-        args.config(Common { trace: tracing.as_ref().map(|tracing| tracing.tracer.clone()), ..common });
+    let tracing = outputs
+        .take(TRACE_FLAG)
+        .map(|file| Tracing::new(file, args, &data, &choices))
+        .transpose()?;
+    let config = args
+        .config(Common { trace: tracing.as_ref().map(|tracing| tracing.tracer.clone()), ..common });
     outputs.check_space(&T::sizes(&data, &config))?;
     let opening = opening(args, &data, &config, given, processes)?;
 
@@ -282,19 +299,25 @@ impl Tracing {
         choices: &[KeyChoice],
     ) -> Result<Self, Failure> {
         let keys = args.traced_keys(data, choices).map_err(TraceFailure::Key)?;
-        let writer = file.writer().map_err(|error| unwritable(&file, OutputError::Refused(error)))?;
+        let writer =
+            file.writer().map_err(|error| unwritable(&file, OutputError::Refused(error)))?;
         Ok(Self { tracer: Tracer::new(writer, keys), file })
     }
 
     /// Ends the trace, and says where it is. That of a run that failed replaces no other.
     fn finish(self, is_complete: bool) -> Result<Option<String>, Failure> {
         let Self { tracer, file } = self;
-        let events = tracer.finish().map_err(|error| unwritable(&file, OutputError::Failed(error)))?;
+        let events =
+            tracer.finish().map_err(|error| unwritable(&file, OutputError::Failed(error)))?;
         if !is_complete && file.replaces() {
             return Ok(None);
         }
         let path = file.path().to_owned();
-        file.commit().map_err(|error| Failure::Unwritable { flag: TRACE_FLAG, path: path.clone(), error })?;
+        file.commit().map_err(|error| Failure::Unwritable {
+            flag: TRACE_FLAG,
+            path: path.clone(),
+            error,
+        })?;
         let (events, keys) = (format::count(events), format::plural(tracer.keys().len(), "key"));
         Ok(Some(format!("{events} events of {keys} are in {}", path.display())))
     }

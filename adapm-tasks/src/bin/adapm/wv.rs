@@ -9,8 +9,9 @@ use adapm_core::Key;
 use adapm_tasks::Scheme;
 use adapm_tasks::run::{CheckpointError, ConfigError, KeyChoice, TaskError, UnknownKey};
 use adapm_tasks::wv::{
-    self, Analogies, AnalogyReport, Checkpoint, Corpus, EvalConfig, EvalReport, Optimizer, SectionKind,
-    Similarities, SimilarityReport, Tally, Text, TrainConfig, TrainReport, Vectors, Vocabulary,
+    self, Analogies, AnalogyReport, Checkpoint, Corpus, EvalConfig, EvalReport, Optimizer,
+    SectionKind, Similarities, SimilarityReport, Tally, Text, TrainConfig, TrainReport, Vectors,
+    Vocabulary,
 };
 use serde::Serialize;
 
@@ -29,7 +30,8 @@ use crate::{format, input};
 /// The name of the task.
 const TASK: &str = "wv";
 
-pub(crate) const LABELS: Labels = Labels { examples: "words", evaluating: "answering", quality: "accuracy" };
+pub(crate) const LABELS: Labels =
+    Labels { examples: "words", evaluating: "answering", quality: "accuracy" };
 
 /// Flags that choose data.
 const DATA_FLAGS: [&str; 3] = ["data", "data-seed", "sentences"];
@@ -70,8 +72,11 @@ fn describe(table: &mut Table, corpus: &Corpus, args: &DataArgs, given: &Given) 
     let origin = input::origin(args.data.as_deref(), &DATA_FLAGS, given);
     let text = corpus.text();
     table.row(["data".to_owned(), text.source().to_string(), origin]);
-    let sizes =
-        format!("{}, {} words of the vocabulary", format::bytes(text.len()), format::count(corpus.words()));
+    let sizes = format!(
+        "{}, {} words of the vocabulary",
+        format::bytes(text.len()),
+        format::count(corpus.words())
+    );
     table.row(["", &sizes]);
     let words = format::count(corpus.vocabulary().len() as u64);
     let times = args.min_count;
@@ -120,7 +125,8 @@ impl Quality {
             syntactic_accuracy: of_kind(SectionKind::Syntactic),
             questions: total.map(|tally| tally.asked),
             similarity: similarity.and_then(|report| report.correlation),
-            similarity_coverage: similarity.map(|report| report.seen as f64 / report.asked.max(1) as f64),
+            similarity_coverage: similarity
+                .map(|report| report.seen as f64 / report.asked.max(1) as f64),
             best_accuracy: are_planted.then_some(BEST_ACCURACY),
         }
     }
@@ -134,7 +140,8 @@ pub(super) fn table(
 ) -> String {
     let mut text = String::new();
     if let Some(report) = analogies {
-        let columns = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
+        let columns =
+            [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
         let mut table = Table::new(&columns);
         table.row(["", "accuracy", "baseline", "seen", "coverage", "of all"]);
         for section in &report.sections {
@@ -147,7 +154,9 @@ pub(super) fn table(
             table.row(["best possible".to_owned(), format::figure(BEST_ACCURACY)]);
         }
         text.push_str(&table.render());
-        text.push_str("baseline: the word nearest to the third of a question, which needs no analogy\n\n");
+        text.push_str(
+            "baseline: the word nearest to the third of a question, which needs no analogy\n\n",
+        );
     }
     if let Some(report) = similarity {
         let mut table = Table::new(&[Align::Left]);
@@ -162,7 +171,8 @@ pub(super) fn table(
 
 fn row(table: &mut Table, name: &str, tally: Tally) {
     // What was not asked has no share.
-    let share = |over: u64, share: f64| if over == 0 { "-".to_owned() } else { format::figure(share) };
+    let share =
+        |over: u64, share: f64| if over == 0 { "-".to_owned() } else { format::figure(share) };
     table.row([
         name.to_owned(),
         share(tally.seen, tally.accuracy()),
@@ -185,9 +195,12 @@ impl Asked {
     /// Reads what `args` name; if that is nothing, `planted` says whether to ask about the generated text.
     pub(super) fn new(args: &QuestionArgs, planted: bool) -> Result<Self, Failure> {
         let path = |name: &PathBuf| input::locate(TASK, name);
-        let questions = args.questions.as_ref().map(|name| Ok::<_, Failure>(Analogies::load(&path(name)?)?));
-        let similarities =
-            args.similarity.as_ref().map(|name| Ok::<_, Failure>(Similarities::load(&path(name)?)?));
+        let questions =
+            args.questions.as_ref().map(|name| Ok::<_, Failure>(Analogies::load(&path(name)?)?));
+        let similarities = args
+            .similarity
+            .as_ref()
+            .map(|name| Ok::<_, Failure>(Similarities::load(&path(name)?)?));
         let (questions, similarities) = (questions.transpose()?, similarities.transpose()?);
         let are_planted = planted && questions.is_none();
         let questions = if are_planted { Some(Analogies::planted()) } else { questions };
@@ -262,7 +275,10 @@ impl Training for TrainArgs {
                 ("--questions", &asked.questions),
                 ("--similarity", &asked.similarity),
             ]),
-            written: Files::given([("--output", &self.vectors), ("--save-vocab", &self.save_vocab)]),
+            written: Files::given([
+                ("--output", &self.vectors),
+                ("--save-vocab", &self.save_vocab),
+            ]),
         }
     }
 
@@ -280,13 +296,18 @@ impl Training for TrainArgs {
         data.corpus.text().is_generated()
     }
 
-    fn traced_keys(&self, data: &Data, choices: &[KeyChoice]) -> Result<Vec<(Key, String)>, UnknownKey> {
+    fn traced_keys(
+        &self,
+        data: &Data,
+        choices: &[KeyChoice],
+    ) -> Result<Vec<(Key, String)>, UnknownKey> {
         wv::traced_keys(data.corpus.vocabulary(), choices)
     }
 
     fn config(&self, common: Common) -> TrainConfig {
         let mut config = TrainConfig::default();
-        (config.system, config.nodes, config.workers) = (common.system, common.nodes, common.workers);
+        (config.system, config.nodes, config.workers) =
+            (common.system, common.nodes, common.workers);
         config.trace = common.trace;
         (config.ahead, config.localize_ahead) = (self.ahead, self.localize_ahead);
         config.seed = self.training.seed;
@@ -317,11 +338,14 @@ impl Training for TrainArgs {
         } else {
             String::new()
         };
-        let training =
-            format!("{} with learning rate {}{falling}{thinned}", config.optimizer, config.learning_rate);
+        let training = format!(
+            "{} with learning rate {}{falling}{thinned}",
+            config.optimizer, config.learning_rate
+        );
         plan.row("training", &training, &["optimizer", "learning-rate", "sample"]);
         let negatives = format!("{} a pair, drawn for each {}", config.negatives, config.drawn);
-        let sampling = config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
+        let sampling =
+            config.sampling().map_or(String::new(), |scheme| format!("; sampling {scheme}"));
         plan.row("negatives", &(negatives + &sampling), &["negatives", "drawn", "sampling"]);
         plan.warn_of_sampling(config.sampling(), config.system, config.nodes);
         let epochs = config.epochs_for(data.corpus.words(), data.corpus.vocabulary().len());
@@ -342,7 +366,9 @@ impl Training for TrainArgs {
         let questions = asked.questions.as_ref();
         let trained = match processes.company() {
             None => wv::train(corpus, questions, config, screen, stop),
-            Some(company) => wv::train_in_group(corpus, questions, config, &company.group, screen, stop),
+            Some(company) => {
+                wv::train_in_group(corpus, questions, config, &company.group, screen, stop)
+            }
         }?;
         let checkpoint = trained.checkpoint.as_ref().zip(asked.similarities.as_ref());
         let similarity =
@@ -414,7 +440,11 @@ impl Training for TrainArgs {
             learning_rate: config.learning_rate,
             words: data.corpus.words(),
             vocabulary: data.corpus.vocabulary().len(),
-            test: Quality::new(trained.analogies.as_ref(), similarity.as_ref(), data.asked.are_planted),
+            test: Quality::new(
+                trained.analogies.as_ref(),
+                similarity.as_ref(),
+                data.asked.are_planted,
+            ),
         }
     }
 }
@@ -466,7 +496,8 @@ impl Evaluating for EvalArgs {
 
     fn files(&self) -> Files<'_> {
         let asked = &self.asked;
-        let mut read = Files::given([("--questions", &asked.questions), ("--similarity", &asked.similarity)]);
+        let mut read =
+            Files::given([("--questions", &asked.questions), ("--similarity", &asked.similarity)]);
         read.push(("--load", &self.load));
         Files { read, ..Files::default() }
     }
@@ -508,13 +539,16 @@ impl Evaluating for EvalArgs {
     ) -> Result<Answered, Failure> {
         let Subject { vectors, asked, .. } = subject;
         let mut config = EvalConfig::default();
-        (config.system, config.nodes, config.workers) = (common.system, common.nodes, common.workers);
+        (config.system, config.nodes, config.workers) =
+            (common.system, common.nodes, common.workers);
         config.words = self.words;
         let none = wv::Analogies::none();
         let questions = asked.questions.as_ref().unwrap_or(&none);
         let answered = match processes.company() {
             None => wv::evaluate(vectors, questions, &config, screen, stop),
-            Some(company) => wv::evaluate_in_group(vectors, questions, &config, &company.group, screen, stop),
+            Some(company) => {
+                wv::evaluate_in_group(vectors, questions, &config, &company.group, screen, stop)
+            }
         }?;
         let limit = self.words.unwrap_or(usize::MAX);
         let similarity = asked.similarities.as_ref().map(|pairs| pairs.evaluate(vectors, limit));

@@ -40,9 +40,11 @@ impl std::error::Error for UnknownColumns {}
 
 impl std::fmt::Display for UnknownColumns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown = self.found.iter().take(SHOWN_MAX).map(|name| match name.char_indices().nth(CHARS_MAX) {
-            None => format!("`{name}`"),
-            Some((end, _)) => format!("`{}...`", &name[..end]),
+        let shown = self.found.iter().take(SHOWN_MAX).map(|name| {
+            match name.char_indices().nth(CHARS_MAX) {
+                None => format!("`{name}`"),
+                Some((end, _)) => format!("`{}...`", &name[..end]),
+            }
         });
         let mut shown = shown.collect::<Vec<_>>().join(", ");
         if self.found.len() > SHOWN_MAX {
@@ -55,7 +57,11 @@ impl std::fmt::Display for UnknownColumns {
                 f.write_str(" (a line of values has a number)")
             }
             Problem::Twice(part) => {
-                write!(f, "two columns of {} among {shown}; name the other one differently", PARTS[part])
+                write!(
+                    f,
+                    "two columns of {} among {shown}; name the other one differently",
+                    PARTS[part]
+                )
             }
         }
     }
@@ -108,7 +114,9 @@ impl Columns {
         match (missing.next(), missing.next(), left.next(), left.next()) {
             (None, ..) => {}
             (Some(part), None, Some(place), None) => parts[part] = Some(place),
-            (Some(part), ..) => return Err(UnknownColumns { found, problem: Problem::Missing(part) }),
+            (Some(part), ..) => {
+                return Err(UnknownColumns { found, problem: Problem::Missing(part) });
+            }
         }
         let [Some(row), Some(column), Some(value)] = parts else {
             unreachable!("what was missing has been found or refused")
@@ -149,7 +157,8 @@ const SHOWN_MAX: usize = 12;
 const CHARS_MAX: usize = 40;
 
 const PARTS: [&str; 3] = ["users (rows)", "items (columns)", "values"];
-const EXAMPLES: [&str; 3] = ["uid, userId, row", "iid, movieId, isbn, column", "score, stars, value"];
+const EXAMPLES: [&str; 3] =
+    ["uid, userId, row", "iid, movieId, isbn, column", "score, stars, value"];
 
 /// Names of rows, of columns, of values; those that say more first.
 const KNOWN: [&[&str]; 3] = [
@@ -328,7 +337,9 @@ mod tests {
 
     fn named(names: &str) -> Result<[usize; 3], String> {
         let columns = Columns::named(names.split(',').map(str::to_owned).collect());
-        columns.map(|columns| [columns.row, columns.column, columns.value]).map_err(|error| error.to_string())
+        columns
+            .map(|columns| [columns.row, columns.column, columns.value])
+            .map_err(|error| error.to_string())
     }
 
     #[test]

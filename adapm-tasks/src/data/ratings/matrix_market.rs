@@ -23,7 +23,10 @@ struct Header {
 }
 
 /// Reads a file whose banner is the next line.
-pub(super) fn read<R: BufRead>(lines: &mut Split<R>, each: &mut Take<'_>) -> Result<RatingFormat, Stop> {
+pub(super) fn read<R: BufRead>(
+    lines: &mut Split<R>,
+    each: &mut Take<'_>,
+) -> Result<RatingFormat, Stop> {
     lines.next()?;
     let is_symmetric = is_symmetric(lines.record())?;
     let Header { rows, columns, entries, is_symmetric } = sizes(lines, is_symmetric)?;
@@ -68,7 +71,8 @@ fn sizes<R: BufRead>(lines: &mut Split<R>, is_symmetric: bool) -> Result<Header,
     }
     let fields = three(lines.record()).map_err(|(column, _)| (column, RatingFault::NoSizes))?;
     let [rows, columns, entries] = fields;
-    let header = Header { rows: id(rows)?, columns: id(columns)?, entries: id(entries)?, is_symmetric };
+    let header =
+        Header { rows: id(rows)?, columns: id(columns)?, entries: id(entries)?, is_symmetric };
     if u128::from(header.entries) > u128::from(header.rows) * u128::from(header.columns) {
         return Err((entries.column, RatingFault::TooManyForSizes).into());
     }
@@ -95,18 +99,25 @@ fn three(record: &Record) -> Result<[Field<'_>; 3], Fault> {
 
 fn inside(field: Field<'_>, size: u64) -> Result<u64, Fault> {
     let id = id(field)?;
-    if (1..=size).contains(&id) { Ok(id) } else { Err((field.column, RatingFault::OutsideOfMatrix { size })) }
+    if (1..=size).contains(&id) {
+        Ok(id)
+    } else {
+        Err((field.column, RatingFault::OutsideOfMatrix { size }))
+    }
 }
 
 /// Parses a decimal number.
 fn id(field: Field<'_>) -> Result<u64, Fault> {
     let fault = |fault| Err((field.column, fault));
     if field.bytes.iter().all(u8::is_ascii_digit) {
-        let digit = |id: Option<u64>, byte: &u8| id?.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
+        let digit =
+            |id: Option<u64>, byte: &u8| id?.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
         return field.bytes.iter().fold(Some(0), digit).map_or(fault(RatingFault::IdTooLarge), Ok);
     }
     match field.bytes {
-        [b'-', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => fault(RatingFault::NegativeId),
+        [b'-', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => {
+            fault(RatingFault::NegativeId)
+        }
         _ => fault(RatingFault::NotAnId),
     }
 }

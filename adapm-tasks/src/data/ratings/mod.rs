@@ -98,7 +98,11 @@ type Take<'a> = dyn FnMut(Rating<'_>) -> Result<(), RatingFault> + 'a;
 /// # Errors
 ///
 /// What cannot be read or is malformed, with line and column. An empty file is none: see how many came.
-pub(crate) fn read<R: BufRead>(source: R, path: &Path, each: &mut Take<'_>) -> Result<Found, DataError> {
+pub(crate) fn read<R: BufRead>(
+    source: R,
+    path: &Path,
+    each: &mut Take<'_>,
+) -> Result<Found, DataError> {
     let mut line = 1;
     read_form(source, &mut line, each).map_err(|stop| {
         let path = path.to_path_buf();
@@ -113,7 +117,11 @@ pub(crate) fn read<R: BufRead>(source: R, path: &Path, each: &mut Take<'_>) -> R
 }
 
 /// [`read`]; `line` is the line of an error.
-fn read_form<R: BufRead>(mut source: R, line: &mut u64, each: &mut Take<'_>) -> Result<Found, Stop> {
+fn read_form<R: BufRead>(
+    mut source: R,
+    line: &mut u64,
+    each: &mut Take<'_>,
+) -> Result<Found, Stop> {
     let mut head = Vec::new();
     let Some(opening) = Opening::read(&mut source, &mut head, line)? else {
         return Ok(Found { format: text::EMPTY, comments: 0 });

@@ -42,7 +42,8 @@ impl fmt::Display for Separator {
 impl Separator {
     /// The separator of the fields of a line: the first that makes three fields of it, else that which makes two.
     pub(crate) fn of(line: &[u8]) -> Self {
-        let makes = |fields| SEPARATORS.into_iter().find(|separator| separator.fields(line) >= fields);
+        let makes =
+            |fields| SEPARATORS.into_iter().find(|separator| separator.fields(line) >= fields);
         makes(UNTIMED).or_else(|| makes(UNTIMED - 1)).unwrap_or(Self::Blank)
     }
 
@@ -55,7 +56,9 @@ impl Separator {
                 let mut start = 0;
                 ends.map(|end| &line[std::mem::replace(&mut start, end + 2)..end]).collect()
             }
-            (None, _) => line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect(),
+            (None, _) => {
+                line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect()
+            }
         }
     }
 
@@ -166,7 +169,11 @@ impl Opening {
             // Names of columns may stand in a comment.
             if is_signed && names_ratings(&text[1..]) {
                 let sign = line.len() - line.trim_ascii_start().len() + 1;
-                return Some(Self { skipped: opening.skipped + sign, form: Form::of(&text[1..]), ..opening });
+                return Some(Self {
+                    skipped: opening.skipped + sign,
+                    form: Form::of(&text[1..]),
+                    ..opening
+                });
             }
             if is_signed {
                 signed.push((text, opening));
@@ -253,5 +260,10 @@ impl<R: BufRead> Lines<R> {
 /// Bytes of comments before the first rating.
 const COMMENT_BYTES_MAX: usize = 1 << 24;
 /// In the order in which they are tried.
-const SEPARATORS: [Separator; 5] =
-    [Separator::DoubleColon, Separator::Tab, Separator::Semicolon, Separator::Comma, Separator::Blank];
+const SEPARATORS: [Separator; 5] = [
+    Separator::DoubleColon,
+    Separator::Tab,
+    Separator::Semicolon,
+    Separator::Comma,
+    Separator::Blank,
+];

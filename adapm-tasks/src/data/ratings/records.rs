@@ -56,7 +56,10 @@ impl Record {
         };
         let bytes = &self.bytes[start..end];
         let trimmed = bytes.trim_ascii_start();
-        Field { bytes: trimmed.trim_ascii_end(), column: column + (bytes.len() - trimmed.len()) as u64 }
+        Field {
+            bytes: trimmed.trim_ascii_end(),
+            column: column + (bytes.len() - trimmed.len()) as u64,
+        }
     }
 
     /// A field with the blanks around it.
@@ -109,7 +112,8 @@ pub(crate) struct Separated<R> {
 impl<R: BufRead> Separated<R> {
     /// Reads from behind line `number`. Quotes are characters like others if they are not `quoted`.
     pub(crate) fn new(source: R, separator: u8, is_quoted: bool, number: u64) -> Self {
-        let mut parser = csv_core::ReaderBuilder::new().delimiter(separator).quoting(is_quoted).build();
+        let mut parser =
+            csv_core::ReaderBuilder::new().delimiter(separator).quoting(is_quoted).build();
         parser.set_line(number + 1);
         let record = Record { bytes: vec![0; LINE_BYTES_MAX], places: Vec::new() };
         Self {
@@ -145,7 +149,14 @@ impl<R: BufRead> Separated<R> {
     fn read(&mut self) -> Result<bool, Stop> {
         self.skip_ends()?;
         let Self {
-            source, parser, record: Record { bytes, places }, ends, raw, separator, has_quotes, ..
+            source,
+            parser,
+            record: Record { bytes, places },
+            ends,
+            raw,
+            separator,
+            has_quotes,
+            ..
         } = self;
         let (mut len, mut fields) = (0, 0);
         raw.clear();
@@ -255,7 +266,8 @@ fn split_blanks(line: &[u8], places: &mut Vec<Place>) {
     let mut at = 0;
     loop {
         let start = at + line[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let end = start + line[start..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
+        let end =
+            start + line[start..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
         if start == end {
             return;
         }

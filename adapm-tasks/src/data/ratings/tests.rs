@@ -43,7 +43,10 @@ fn forms_are_recognised_by_their_first_line() {
         ("0  22 4\r\n\r\n  7 3\t-2.5", "u i r by blanks"),
         ("0\t22\t4\t881250949\n7\t3\t-2.5\t1\n", "u i r time by tabs"),
         ("0::22::4::978300760\n7::3::-25e-1::0\n", "u i r time by ::"),
-        ("userId,movieId,rating,timestamp\n0,22,4.0,1\n7, 3, -2.5, 2\n", "userId, movieId, rating by commas"),
+        (
+            "userId,movieId,rating,timestamp\n0,22,4.0,1\n7, 3, -2.5, 2\n",
+            "userId, movieId, rating by commas",
+        ),
         ("0,22,4\n7,3,-2.5\n", "u i r by commas"),
         ("0;22;4\n7;3;-2,5\n", "u i r by semicolons"),
         ("sep=;\r\n0;22;4\r\n7;3;-2,5\r\n", "u i r by semicolons"),
@@ -53,7 +56,8 @@ fn forms_are_recognised_by_their_first_line() {
         assert_eq!(format(text), name);
         assert_eq!(ratings(text), expected, "{name}");
     }
-    let market = "%%MatrixMarket matrix coordinate real general\n% c\n9 30 2\n0009 22 4\n7 3 -2.5\n";
+    let market =
+        "%%MatrixMarket matrix coordinate real general\n% c\n9 30 2\n0009 22 4\n7 3 -2.5\n";
     assert_eq!(format(market), "MatrixMarket");
     assert_eq!(ratings(market), [read_as("9", "22", 4.0), expected[1].clone()]);
 }
@@ -92,12 +96,18 @@ fn comments_may_be_long_but_not_endless() {
     for lines in [HEAD_BYTES / comment.len(), HEAD_BYTES / comment.len() + 1, 5_000] {
         let text = format!("{}1,2,3\n4,5,x\n", comment.repeat(lines));
         assert_eq!(error(&text), format!("x:{}:5: not a number", lines + 2));
-        assert_eq!(ratings(&text.replace('x', "6")), [read_as("1", "2", 3.0), read_as("4", "5", 6.0)]);
+        assert_eq!(
+            ratings(&text.replace('x', "6")),
+            [read_as("1", "2", 3.0), read_as("4", "5", 6.0)]
+        );
     }
     let ids: String = (0..9_000).map(|id| format!("#{id},1,3\n")).collect();
     assert_eq!(ratings(&ids).len(), 9_000);
     assert!(error(&comment.repeat(170_000)).ends_with(": 16 MiB of comments and no rating"));
-    assert!(error(&format!("# a\n#{}", "x".repeat(3 << 16))).starts_with("x:2:65536: a line without end"));
+    assert!(
+        error(&format!("# a\n#{}", "x".repeat(3 << 16)))
+            .starts_with("x:2:65536: a line without end")
+    );
 }
 
 #[test]
@@ -114,7 +124,10 @@ fn names_of_columns_are_believed() {
     ] {
         assert_eq!(ratings(text), expected, "{text}");
     }
-    assert_eq!(error("a,b,c\n1,2,3\n"), "x:1: no name of a column of users (rows) among `a`, `b`, `c`");
+    assert_eq!(
+        error("a,b,c\n1,2,3\n"),
+        "x:1: no name of a column of users (rows) among `a`, `b`, `c`"
+    );
 }
 
 #[test]
@@ -145,18 +158,28 @@ fn ids_that_are_no_numbers_are_names() {
 #[test]
 fn a_symmetric_matrix_has_both_of_each_pair() {
     let text = "%%MatrixMarket MATRIX Coordinate Integer symmetric\n3 3 2\n2 1 5\n3 3 6\n";
-    assert_eq!(ratings(text), [read_as("2", "1", 5.0), read_as("1", "2", 5.0), read_as("3", "3", 6.0)]);
+    assert_eq!(
+        ratings(text),
+        [read_as("2", "1", 5.0), read_as("1", "2", 5.0), read_as("3", "3", 6.0)]
+    );
     assert_eq!(format(text), "MatrixMarket, symmetric");
 }
 
 #[test]
 fn a_header_that_lies_is_found_out() {
-    let market = |rest: &str| error(&format!("%%MatrixMarket matrix coordinate real general\n{rest}"));
+    let market =
+        |rest: &str| error(&format!("%%MatrixMarket matrix coordinate real general\n{rest}"));
     assert_eq!(market("2 2 2\n1 1 1\n"), "x:3:1: the file ends after 1 of 2 entries declared");
     assert_eq!(market("2 2 1\n1 1 1\n1 2 1\n"), "x:4:1: more than the 1 entries declared");
     assert_eq!(market("2 2 5\n"), "x:2:5: more entries than rows x columns");
-    assert_eq!(market("2 2 1\n1 3 1\n"), "x:3:3: outside of the matrix, whose header declares 1 to 2");
-    assert_eq!(market("2 2 1\n0 1 1\n"), "x:3:1: outside of the matrix, whose header declares 1 to 2");
+    assert_eq!(
+        market("2 2 1\n1 3 1\n"),
+        "x:3:3: outside of the matrix, whose header declares 1 to 2"
+    );
+    assert_eq!(
+        market("2 2 1\n0 1 1\n"),
+        "x:3:1: outside of the matrix, whose header declares 1 to 2"
+    );
     assert_eq!(market(""), "x:1:1: no sizes");
     assert_eq!(market("2 2\n"), "x:2:4: no sizes");
     let large = "18446744073709551615 18446744073709551615 99999999999999999\n1 1 1\n";
@@ -203,7 +226,10 @@ fn malformed_lines_are_named_with_line_and_column() {
     );
     assert_eq!(error("{\"user\": 1, \"item\": 2, \"overall\": 5.0}\n"), "x:1:1: this is JSON");
     assert_eq!(error("1,2,978300760,4\n"), "x:1:5: a time where the value is expected");
-    assert_eq!(error("1::2::3::4\n1::2::3\n"), "x:2:8: a rating has 4 fields in this file, this line has 3");
+    assert_eq!(
+        error("1::2::3::4\n1::2::3\n"),
+        "x:2:8: a rating has 4 fields in this file, this line has 3"
+    );
     assert_eq!(error("u,i,r\n1,2,nan\n"), "x:2:5: not a finite number");
     assert_eq!(error("u,i,r\r\n1,2,3\r\n\r\n1,2,x\r\n"), "x:4:5: not a number");
     assert_eq!(error("u;i;r\n1;2;1.234,5\n"), "x:2:5: not a number");

@@ -33,8 +33,11 @@ fn read_all(
         return Ok(EMPTY);
     }
     let columns = columns_of(records.record())?;
-    let format =
-        RatingFormat::Fields { separator, names: columns.names.clone(), has_more: columns.all > NEEDED };
+    let format = RatingFormat::Fields {
+        separator,
+        names: columns.names.clone(),
+        has_more: columns.all > NEEDED,
+    };
     if columns.names.is_some() && !records.next()? {
         return Ok(format);
     }
@@ -42,7 +45,8 @@ fn read_all(
         let record = records.record();
         record.check_count(columns.all)?;
         let [row, column] = [columns.row, columns.column].map(|place| id(record.field(place)));
-        let rating = Rating { row: row?, column: column?, value: number(record.field(columns.value))? };
+        let rating =
+            Rating { row: row?, column: column?, value: number(record.field(columns.value))? };
         each(rating).map_err(|fault| (1, fault))?;
         if !records.next()? {
             return Ok(format);
@@ -90,10 +94,13 @@ pub(super) fn rating_len(line: &[u8], form: Form) -> Option<usize> {
 
 /// What `of` says of the fields of a line.
 fn of_first<T>(line: &[u8], form: Form, of: impl Fn(&Record) -> T) -> Option<T> {
-    let of = |records: &mut dyn Records| records.next().is_ok_and(|is| is).then(|| of(records.record()));
+    let of =
+        |records: &mut dyn Records| records.next().is_ok_and(|is| is).then(|| of(records.record()));
     match form {
         Form::MatrixMarket => None,
-        Form::Separated { byte, is_quoted, .. } => of(&mut Separated::new(line, byte, is_quoted, 0)),
+        Form::Separated { byte, is_quoted, .. } => {
+            of(&mut Separated::new(line, byte, is_quoted, 0))
+        }
         Form::Split(separator) => {
             of(&mut Split::new(super::Lines::new(line, 0), separator == Separator::DoubleColon))
         }
@@ -103,7 +110,10 @@ fn of_first<T>(line: &[u8], form: Form, of: impl Fn(&Record) -> T) -> Option<T> 
 /// The fields of a line, to be shown on one.
 fn texts(record: &Record) -> Vec<String> {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
-    record.fields().map(|field| String::from_utf8_lossy(field.bytes).chars().map(shown).collect()).collect()
+    record
+        .fields()
+        .map(|field| String::from_utf8_lossy(field.bytes).chars().map(shown).collect())
+        .collect()
 }
 
 fn is_number(field: Field<'_>) -> bool {
@@ -217,7 +227,9 @@ mod tests {
         for (text, expected) in [("0", 0), ("7", 7), ("18446744073709551615", u64::MAX)] {
             assert_eq!(RatingId::of(text), RatingId::Number(expected));
         }
-        for text in ["", "00", "007", "-1", "+1", "1.0", "18446744073709551616", "034545104X", "a b"] {
+        for text in
+            ["", "00", "007", "-1", "+1", "1.0", "18446744073709551616", "034545104X", "a b"]
+        {
             assert_eq!(RatingId::of(text), RatingId::Name(text));
         }
         for text in ["0", "10", "18446744073709551615", "x", ""] {

@@ -90,7 +90,8 @@ impl File {
         endings: &[&str],
     ) -> Result<Option<Self>, DataError> {
         let named = |stem: &str| {
-            let all = endings.iter().flat_map(|ending| [(*ending).to_owned(), format!("{ending}.gz")]);
+            let all =
+                endings.iter().flat_map(|ending| [(*ending).to_owned(), format!("{ending}.gz")]);
             all.map(|ending| folder.path.join(format!("{stem}.{ending}"))).collect::<Vec<_>>()
         };
         for path in stems.iter().flat_map(|stem| named(stem)) {
@@ -129,9 +130,13 @@ impl File {
     }
 
     /// Reads OpenKE's ids: their number, then as many triples in the order `h t r`.
-    pub(crate) fn counted_ids(&self, limits: [Option<u32>; 3]) -> Result<Vec<RawTriple>, DataError> {
+    pub(crate) fn counted_ids(
+        &self,
+        limits: [Option<u32>; 3],
+    ) -> Result<Vec<RawTriple>, DataError> {
         let (skipped, count, rest) = self.count()?;
-        let triples = self.parse(rest, skipped, |line| id_triple(line, ColumnOrder::Htr, limits))?;
+        let triples =
+            self.parse(rest, skipped, |line| id_triple(line, ColumnOrder::Htr, limits))?;
         self.check_count(count, triples.len())?;
         Ok(triples)
     }
@@ -160,7 +165,8 @@ impl File {
         self.parse(bytes, skipped, |line| {
             let (number, name) = order(fields::<2>(line)?);
             let index = id(number)?;
-            let place = names.get_mut(index as usize).ok_or((number.column, Malformation::IdOutOfRange))?;
+            let place =
+                names.get_mut(index as usize).ok_or((number.column, Malformation::IdOutOfRange))?;
             if place.replace(name.bytes.trim_ascii()).is_some() {
                 return Err((number.column, Malformation::DuplicateId));
             }
@@ -177,7 +183,8 @@ impl File {
         let count = text.and_then(|text| text.parse().ok());
         let count = count.ok_or_else(|| self.malformed(number, 1, Malformation::NotACount))?;
         let behind = line.as_ptr() as usize + line.len() - self.bytes.as_ptr() as usize;
-        let end = memchr::memchr(b'\n', &self.bytes[behind..]).map_or(self.bytes.len(), |at| behind + at + 1);
+        let end = memchr::memchr(b'\n', &self.bytes[behind..])
+            .map_or(self.bytes.len(), |at| behind + at + 1);
         Ok((number, count, &self.bytes[end..]))
     }
 

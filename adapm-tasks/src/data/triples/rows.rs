@@ -48,8 +48,10 @@ impl File {
             split(line, &mut ranges);
             fields.clear();
             fields.extend(ranges.iter().map(|(start, end)| &line[*start..*end]));
-            let column = |field: usize| ranges.get(field).map_or(line.len(), |(start, _)| *start) as u64 + 1;
-            rows.take(&fields).map_err(|(field, reason)| self.malformed(number, column(field), reason))?;
+            let column =
+                |field: usize| ranges.get(field).map_or(line.len(), |(start, _)| *start) as u64 + 1;
+            rows.take(&fields)
+                .map_err(|(field, reason)| self.malformed(number, column(field), reason))?;
         }
         Ok(())
     }
@@ -61,10 +63,13 @@ impl File {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 // Bytes in memory can be read; what has no end is a field in quotes.
-                Err(_) => return Err(self.malformed(records.number(), 1, Malformation::BrokenName)),
+                Err(_) => {
+                    return Err(self.malformed(records.number(), 1, Malformation::BrokenName));
+                }
             }
             let record = records.record();
-            let fields: Vec<&[u8]> = (0..record.len()).map(|index| record.untrimmed(index)).collect();
+            let fields: Vec<&[u8]> =
+                (0..record.len()).map(|index| record.untrimmed(index)).collect();
             let is_broken = |field: &&[u8]| memchr2(b'\t', b'\n', field.trim_ascii()).is_some();
             let taken = match fields.iter().position(is_broken) {
                 Some(field) => Err((field, Malformation::BrokenName)),
@@ -96,7 +101,8 @@ impl Rows<'_, '_> {
                 let all: Vec<String> = fields.iter().map(|field| text(field)).collect();
                 self.notes.header = Some(all.join(" "));
                 let is_unused = |column: &usize| !columns.places.contains(column);
-                self.notes.unused = (0..fields.len()).filter(is_unused).map(|at| text(fields[at])).collect();
+                self.notes.unused =
+                    (0..fields.len()).filter(is_unused).map(|at| text(fields[at])).collect();
             }
             self.columns = columns;
             return Ok(());
@@ -105,7 +111,8 @@ impl Rows<'_, '_> {
         if fields.len() < count {
             return Err((fields.len(), too_few(fields.len(), count)));
         }
-        if let Some(surplus) = (count..fields.len()).find(|at| !fields[*at].trim_ascii().is_empty()) {
+        if let Some(surplus) = (count..fields.len()).find(|at| !fields[*at].trim_ascii().is_empty())
+        {
             return Err((
                 surplus,
                 if count == 3 { Malformation::TooManyFields } else { too_few(fields.len(), count) },
@@ -205,7 +212,8 @@ pub(super) fn columns(fields: &[&[u8]]) -> Option<Columns> {
 
 /// A name in small letters, without signs and what may follow it.
 fn plain(name: &[u8]) -> Vec<u8> {
-    let letters = name.iter().filter(|byte| byte.is_ascii_alphanumeric()).map(u8::to_ascii_lowercase);
+    let letters =
+        name.iter().filter(|byte| byte.is_ascii_alphanumeric()).map(u8::to_ascii_lowercase);
     let name: Vec<u8> = letters.collect();
     ENDINGS.iter().find_map(|ending| name.strip_suffix(*ending)).unwrap_or(&name).to_vec()
 }
@@ -296,7 +304,9 @@ mod tests {
 
     #[test]
     fn names_of_columns_say_which_is_which() {
-        for line in ["head,relation,tail", "subject,predicate,object", "h,r,t", "S,P,O", "from,rel,to"] {
+        for line in
+            ["head,relation,tail", "subject,predicate,object", "h,r,t", "S,P,O", "from,rel,to"]
+        {
             assert_eq!(places(line), Some([0, 1, 2]), "{line}");
         }
         assert_eq!(places("Head_Entity,Tail_Entity,Relation Type"), Some([0, 2, 1]));
@@ -309,9 +319,13 @@ mod tests {
 
     #[test]
     fn triples_are_no_names_of_columns() {
-        for line in
-            ["a,r,b", "head,head,tail", "Oslo,capital of,Norway", "head,relation", "subject,is,object"]
-        {
+        for line in [
+            "a,r,b",
+            "head,head,tail",
+            "Oslo,capital of,Norway",
+            "head,relation",
+            "subject,is,object",
+        ] {
             assert_eq!(places(line), None, "{line}");
         }
     }

@@ -62,7 +62,8 @@ impl System for Faulty {
     }
 
     fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
-        if self.fault == Fault::EndsHalfway && self.at.contains(&self.calls.load(Ordering::Relaxed)) {
+        if self.fault == Fault::EndsHalfway && self.at.contains(&self.calls.load(Ordering::Relaxed))
+        {
             let _ = Os.write(file, &bytes[..bytes.len() / 2]);
         }
         self.call("write", || Os.write(file, bytes))
@@ -157,13 +158,25 @@ fn a_process_that_ends_at_any_call_leaves_the_old_or_the_new_file_whole() {
                 .env("ADAPM_TEST_SAVE", format!("{call}:{fault}:{}", path.display()))
                 .output()
                 .expect("this program starts");
-            assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended.status), Some(6), "{ended:?}");
+            assert_eq!(
+                std::os::unix::process::ExitStatusExt::signal(&ended.status),
+                Some(6),
+                "{ended:?}"
+            );
             let found = fs::read(&path).expect("a file is there");
-            assert!(found == model(1) || found == model(2), "{fault} at call {call} ({name}): damaged");
+            assert!(
+                found == model(1) || found == model(2),
+                "{fault} at call {call} ({name}): damaged"
+            );
             found_old += usize::from(found == model(1));
             // The next run removes what is left.
             let mut output = super::prepare(&path).expect("nobody writes it any more");
-            assert_eq!(folder.names().len(), 2, "{fault} at call {call} ({name}): {:?}", folder.names());
+            assert_eq!(
+                folder.names().len(),
+                2,
+                "{fault} at call {call} ({name}): {:?}",
+                folder.names()
+            );
             output.save(&write_all(&model(3)), &GO_ON).expect("nothing fails");
             assert_eq!(folder.names(), ["model"]);
             assert_eq!(fs::read(&path).expect("a file is there"), model(3));

@@ -24,7 +24,8 @@ fn fifo(path: &Path) {
 fn permissions_and_links_stay() {
     let folder = Folder::new();
     fs::create_dir(folder.join("below")).expect("a folder can be made");
-    let (file, link, chain) = (folder.join("below/model"), folder.join("link"), folder.join("chain"));
+    let (file, link, chain) =
+        (folder.join("below/model"), folder.join("link"), folder.join("chain"));
     fs::write(&file, "old").expect("a file can be written");
     fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("it is ours");
     symlink("below/model", &link).expect("a link can be made");
@@ -36,7 +37,10 @@ fn permissions_and_links_stay() {
 
     // A link that leads nowhere yet is where the new file is to be.
     symlink("below/new", folder.join("dangling")).expect("a link can be made");
-    prepare(&folder.join("dangling")).expect("writable").save(&write_all(b"new"), &GO_ON).expect("saves");
+    prepare(&folder.join("dangling"))
+        .expect("writable")
+        .save(&write_all(b"new"), &GO_ON)
+        .expect("saves");
     assert_eq!(fs::read(folder.join("below/new")).expect("is there"), b"new");
     assert_eq!(folder.names(), ["below", "chain", "dangling", "link"]);
 }
@@ -62,7 +66,8 @@ fn what_a_killed_run_left_is_removed_and_a_run_that_goes_on_is_left_alone() {
     let folder = Folder::new();
     let path = folder.join("model");
     let left = folder.join("model.12-0123456789abcdef.partial");
-    let others = ["model.partial", "model.12-0123456789abcdeg.partial", "other.12-0123456789abcdef.partial"];
+    let others =
+        ["model.partial", "model.12-0123456789abcdeg.partial", "other.12-0123456789abcdef.partial"];
     fs::write(&left, "of a killed run").expect("a file can be written");
     others.iter().for_each(|name| fs::write(folder.join(name), "").expect("a file can be written"));
     drop(prepare(&path).expect("writable"));
@@ -118,13 +123,17 @@ fn what_cannot_be_a_file_is_refused_at_the_start() {
 
 #[test]
 fn a_device_is_written_to_and_not_synced() {
-    prepare(Path::new("/dev/null")).expect("writable").save(&write_all(&model(1)), &GO_ON).expect("saves");
+    prepare(Path::new("/dev/null"))
+        .expect("writable")
+        .save(&write_all(&model(1)), &GO_ON)
+        .expect("saves");
     let full = prepare(Path::new("/dev/full")).expect("it is found in the end only");
     let folder = Folder::new();
     let error = { full }.save(&write_all(&model(1)), &GO_ON).expect_err("it is full");
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     let output = prepare(Path::new("/dev/full")).expect("writable");
-    let elsewhere = output.rescue(Some(&folder.join("")), "rescued", &write_all(&model(1))).expect("saves");
+    let elsewhere =
+        output.rescue(Some(&folder.join("")), "rescued", &write_all(&model(1))).expect("saves");
     assert_eq!(fs::read(&elsewhere).expect("is there"), model(1));
     assert!(folder.names()[0].starts_with("full.rescued-"), "{:?}", folder.names());
 }
@@ -154,9 +163,11 @@ fn a_pipe_whose_reader_does_not_read_does_not_hold_up_a_run_that_is_to_stop() {
     let path = folder.join("pipe");
     fifo(&path);
     let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let _reader = OpenOptions::new().read(true).custom_flags(flags).open(&path).expect("it can be read");
+    let _reader =
+        OpenOptions::new().read(true).custom_flags(flags).open(&path).expect("it can be read");
     let mut output = prepare(&path).expect("somebody reads");
-    let error = output.save(&write_all(&model(1)), &AtomicBool::new(true)).expect_err("nobody reads");
+    let error =
+        output.save(&write_all(&model(1)), &AtomicBool::new(true)).expect_err("nobody reads");
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
 }
 
@@ -180,7 +191,10 @@ fn what_is_written_by_and_by_takes_its_name_in_the_end() {
     std::io::Write::write_all(&mut writer, b"new").expect("writes");
     assert_eq!(fs::read(&path).expect("is there"), b"old");
     output.commit().expect("commits");
-    assert_eq!((fs::read(&path).expect("is there"), folder.names()), (b"new".to_vec(), vec!["trace".into()]));
+    assert_eq!(
+        (fs::read(&path).expect("is there"), folder.names()),
+        (b"new".to_vec(), vec!["trace".into()])
+    );
 }
 
 #[test]

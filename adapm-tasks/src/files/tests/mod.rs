@@ -16,7 +16,8 @@ pub(super) struct Folder(PathBuf);
 impl Folder {
     pub(super) fn new() -> Self {
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("adapm-layer-{}-{number}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("adapm-layer-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).expect("the folder for temporary files can be written");
         Self(path.canonicalize().expect("it was just created"))
     }

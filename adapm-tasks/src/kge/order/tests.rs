@@ -15,7 +15,12 @@ fn seat(number: usize, all: usize) -> Seat {
     Seat { number, all, index: 0, here: 1, of_node: 1 }
 }
 
-fn parts<'a>(train: &'a [Triple], step: usize, workers: usize, shared: &'a Parts) -> Vec<Order<'a>> {
+fn parts<'a>(
+    train: &'a [Triple],
+    step: usize,
+    workers: usize,
+    shared: &'a Parts,
+) -> Vec<Order<'a>> {
     (0..workers).map(|worker| Order::new(9, train, step, seat(worker, workers), shared)).collect()
 }
 
@@ -25,7 +30,8 @@ fn parts_cover_the_data_once_and_differ_between_epochs() {
     for step in [1, 4, 256] {
         let shared = Parts::new();
         let mut parts = parts(&train, step, 3, &shared);
-        let mut epoch = || parts.iter_mut().map(|part| part.next_epoch().to_vec()).collect::<Vec<_>>();
+        let mut epoch =
+            || parts.iter_mut().map(|part| part.next_epoch().to_vec()).collect::<Vec<_>>();
         let epochs = [epoch(), epoch()];
         assert!(epochs.iter().flatten().all(|part| (66..=67).contains(&part.len())));
         let [mut first, mut second] = epochs.map(|epoch| epoch.concat());
@@ -63,7 +69,8 @@ fn two_families() -> Vec<Triple> {
         let family = if nth.is_multiple_of(10) { 1 - subject % 2 } else { subject % 2 };
         (subject / 2 + nth) % 50 * 2 + family
     };
-    let facts = (0..100).flat_map(|subject| (1..=30).map(move |nth| (subject, other(subject, nth))));
+    let facts =
+        (0..100).flat_map(|subject| (1..=30).map(move |nth| (subject, other(subject, nth))));
     facts.map(|(subject, object)| Triple { subject, relation: 0, object }).collect()
 }
 
@@ -79,18 +86,27 @@ fn a_node_keeps_its_part_of_the_graph_and_its_workers_share_it_anew() {
     let mut epoch = || {
         let parts = orders.each_mut().map(|order| order.next_epoch().to_vec());
         (0..train.len() as u32)
-            .map(|fact| parts.iter().position(|part| part.contains(&fact)).expect("somebody has it"))
+            .map(|fact| {
+                parts.iter().position(|part| part.contains(&fact)).expect("somebody has it")
+            })
             .collect::<Vec<usize>>()
     };
     let [first, one, other] = [epoch(), epoch(), epoch()];
     let stay = first.iter().zip(&one).filter(|(first, one)| *first / 2 == *one / 2).count();
-    assert!((train.len() / 3..train.len() * 2 / 3).contains(&stay), "{stay}: the first is dealt by entity");
+    assert!(
+        (train.len() / 3..train.len() * 2 / 3).contains(&stay),
+        "{stay}: the first is dealt by entity"
+    );
     let same = |same: fn(usize, usize) -> bool| {
         one.iter().zip(&other).filter(|(one, other)| same(**one, **other)).count()
     };
     assert!(same(|one, other| one / 2 == other / 2) > train.len() * 9 / 10, "the node");
     let worker = same(|one, other| one == other);
-    assert!((train.len() / 3..train.len() * 2 / 3).contains(&worker), "{worker} of {}", train.len());
+    assert!(
+        (train.len() / 3..train.len() * 2 / 3).contains(&worker),
+        "{worker} of {}",
+        train.len()
+    );
 }
 
 #[test]
@@ -135,8 +151,10 @@ fn facts_with_an_entity_of_another_part_follow_each_other() {
 #[test]
 fn more_workers_than_facts_leave_some_without() {
     let train = facts();
-    let lens: Vec<usize> =
-        parts(&train[..2], 1, 4, &Parts::new()).iter_mut().map(|part| part.next_epoch().len()).collect();
+    let lens: Vec<usize> = parts(&train[..2], 1, 4, &Parts::new())
+        .iter_mut()
+        .map(|part| part.next_epoch().len())
+        .collect();
     assert_eq!(lens.iter().sum::<usize>(), 2);
     assert!(Order::new(9, &[], 256, Seat::ONLY, &Parts::new()).next_epoch().is_empty());
 }
@@ -168,17 +186,23 @@ fn few_facts_are_between_parts_of_the_same_size() {
     let degrees = degrees(&train);
     // By chance, a half, two thirds and three quarters of the facts are between parts.
     for (parts, mean_max) in [(1, 0.0), (2, 0.2), (3, 0.4), (4, 0.5)] {
-        let of = |seed| partition(&train, &degrees, parts, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
+        let of =
+            |seed| partition(&train, &degrees, parts, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
         assert_eq!(of(1), of(1), "a function of the seed");
         let mut between = 0;
         for seed in 0..20 {
             let of = of(seed);
-            between +=
-                train.iter().filter(|fact| of[fact.subject as usize] != of[fact.object as usize]).count();
+            between += train
+                .iter()
+                .filter(|fact| of[fact.subject as usize] != of[fact.object as usize])
+                .count();
             let mut loads = vec![0; parts];
             train.iter().for_each(|fact| loads[of[rarer(&degrees, fact)] as usize] += 1);
             let largest = loads.iter().max().expect("there are parts");
-            assert!(largest * parts <= train.len() * 11 / 10, "{parts} parts, seed {seed}: {loads:?}");
+            assert!(
+                largest * parts <= train.len() * 11 / 10,
+                "{parts} parts, seed {seed}: {loads:?}"
+            );
         }
         let share = between as f64 / (20 * train.len()) as f64;
         assert!(share <= mean_max, "{parts} parts: {share}");

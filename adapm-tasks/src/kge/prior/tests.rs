@@ -32,7 +32,8 @@ fn frequent_candidates_are_likelier_and_nothing_is_known_where_all_come_once() {
     assert_eq!(prior.candidates(Side::Object, 2), [] as [[u32; 2]; 0]);
     // 10 entities, 4 facts, 1 once: 10 * 3.5 / (4 * 1.5).
     let slope: f32 = 10.0 * 3.5 / (4.0 * 1.5);
-    let near = |said: f32, expected: f32| assert!((said - expected).abs() < 1e-5, "{said} {expected}");
+    let near =
+        |said: f32, expected: f32| assert!((said - expected).abs() < 1e-5, "{said} {expected}");
     near(prior.of(Side::Object, 0, 7), (3.0 * slope).ln_1p());
     near(prior.of(Side::Object, 0, 8), slope.ln_1p());
     near(prior.of(Side::Object, 0, 0), 0.0);

@@ -12,7 +12,8 @@ use crate::run::managed::Arrays;
 const ENTITIES: u32 = 2500;
 
 fn graph() -> Graph {
-    let triple = |i: u32| Triple { subject: i * 7 % 50, relation: i % 2, object: i * 13 % ENTITIES };
+    let triple =
+        |i: u32| Triple { subject: i * 7 % 50, relation: i % 2, object: i * 13 % ENTITIES };
     Graph {
         train: (0..900).map(triple).collect(),
         valid: (900..950).map(triple).collect(),
@@ -37,9 +38,14 @@ fn parameters(shape: Shape) -> Arrays {
 /// `rank = 1 + G + floor(T / 2)`, by the definition.
 fn oracle(scores: &[f32], answer: u32, others_known: &[u32]) -> Rank {
     let of = |candidate: u32| {
-        if scores[candidate as usize].is_nan() { f32::NEG_INFINITY } else { scores[candidate as usize] }
+        if scores[candidate as usize].is_nan() {
+            f32::NEG_INFINITY
+        } else {
+            scores[candidate as usize]
+        }
     };
-    let competitors = (0..scores.len() as u32).filter(|c| *c != answer && !others_known.contains(c));
+    let competitors =
+        (0..scores.len() as u32).filter(|c| *c != answer && !others_known.contains(c));
     let (mut better, mut tied) = (0, 0);
     for candidate in competitors {
         better += u32::from(of(candidate) > of(answer));
@@ -66,24 +72,32 @@ fn ranks_equal_those_of_the_definition_with_ties_and_nan() {
             parameters.pull(&[Key(key)], &mut value).expect("infallible");
             value
         };
-        let facts: Vec<Triple> = graph.train.iter().chain(&graph.valid).chain(&graph.test).copied().collect();
+        let facts: Vec<Triple> =
+            graph.train.iter().chain(&graph.valid).chain(&graph.test).copied().collect();
         let mut ties = 0;
         for (triple, ranks) in graph.test.iter().zip(ranks.chunks(2)) {
             let relation = value(u64::from(ENTITIES + triple.relation));
             let mut scores = |side, given: u32| -> Vec<f32> {
                 let mut query = vec![0.0; dim];
                 model.query(side, &value(u64::from(given)), &relation, &mut query);
-                (0..ENTITIES).map(|candidate| ordered_dot(&query, &value(u64::from(candidate)))).collect()
+                (0..ENTITIES)
+                    .map(|candidate| ordered_dot(&query, &value(u64::from(candidate))))
+                    .collect()
             };
             let of_objects = scores(Side::Object, triple.subject);
-            let known = facts.iter().filter(|f| (f.subject, f.relation) == (triple.subject, triple.relation));
+            let known = facts
+                .iter()
+                .filter(|f| (f.subject, f.relation) == (triple.subject, triple.relation));
             let known: Vec<u32> =
                 known.map(|fact| fact.object).filter(|object| *object != triple.object).collect();
             assert_eq!(ranks[0][0], oracle(&of_objects, triple.object, &known));
             let of_subjects = scores(Side::Subject, triple.object);
-            let known = facts.iter().filter(|f| (f.relation, f.object) == (triple.relation, triple.object));
-            let known: Vec<u32> =
-                known.map(|fact| fact.subject).filter(|subject| *subject != triple.subject).collect();
+            let known =
+                facts.iter().filter(|f| (f.relation, f.object) == (triple.relation, triple.object));
+            let known: Vec<u32> = known
+                .map(|fact| fact.subject)
+                .filter(|subject| *subject != triple.subject)
+                .collect();
             assert_eq!(ranks[1][0], oracle(&of_subjects, triple.subject, &known));
             ties += ranks[0][0].tied;
         }
@@ -97,8 +111,11 @@ fn each_weight_ranks_by_the_sum_of_what_vectors_and_frequency_say() {
     (0..ENTITIES).for_each(|entity| graph.entities.push(entity.to_string().as_bytes()));
     (0..2).for_each(|relation: u32| graph.relations.push(relation.to_string().as_bytes()));
     // Objects from both blocks, some of them often.
-    let often =
-        |i: u32| Triple { subject: i, relation: 0, object: if i.is_multiple_of(3) { 7 } else { 2400 } };
+    let often = |i: u32| Triple {
+        subject: i,
+        relation: 0,
+        object: if i.is_multiple_of(3) { 7 } else { 2400 },
+    };
     graph.train.extend((60..80).map(often));
     let (model, prior) = (Model { kind: ModelKind::Complex, dim: 4 }, Prior::new(&graph));
     let shape = Shape::of(&graph, model, false, 1);
@@ -114,7 +131,12 @@ fn each_weight_ranks_by_the_sum_of_what_vectors_and_frequency_say() {
     let mut differing = 0;
     for (triple, ranks) in graph.test.iter().zip(ranks.chunks(2)) {
         let mut query = vec![0.0; model.dim];
-        model.query(Side::Object, &value(triple.subject), &value(ENTITIES + triple.relation), &mut query);
+        model.query(
+            Side::Object,
+            &value(triple.subject),
+            &value(ENTITIES + triple.relation),
+            &mut query,
+        );
         let known = filter.answers(Side::Object, triple.subject, triple.relation);
         let known: Vec<u32> =
             known.iter().map(|entry| entry[2]).filter(|other| *other != triple.object).collect();
@@ -141,10 +163,12 @@ fn nan_ranks_last() {
 #[test]
 fn ranks_do_not_depend_on_how_triples_are_batched() {
     let model = Model { kind: ModelKind::Complex, dim: 10 };
-    let shape = Shape { entities: u64::from(ENTITIES), relations: 2, entity_len: 20, relation_len: 20 };
+    let shape =
+        Shape { entities: u64::from(ENTITIES), relations: 2, entity_len: 20, relation_len: 20 };
     let graph = graph();
     let filter = Filter::new(&graph, &graph.test);
-    let initial = |key: Key, value: &mut [f32]| crate::kge::model::initial_value(1, 0.1, key, value);
+    let initial =
+        |key: Key, value: &mut [f32]| crate::kge::model::initial_value(1, 0.1, key, value);
     let mut parameters = Arrays::new(shape.groups(), None, 0, initial);
     let mut ranker = Ranker::new(model, shape, false, Weighing::default());
     let mut ranks = |size: usize| {
@@ -162,11 +186,13 @@ fn a_weight_is_taken_for_what_many_queries_say_and_frequency_decides_where_few_s
     let graph = Graph::families(1, 1);
     let (model, prior, chosen) =
         (Model { kind: ModelKind::Complex, dim: 2 }, Prior::new(&graph), Chosen::default());
-    let ranking = Ranking::new(&graph, Split::Valid, model, Shape::of(&graph, model, false, 1), false);
+    let ranking =
+        Ranking::new(&graph, Split::Valid, model, Shape::of(&graph, model, false, 1), false);
     let ranking = ranking.weighing(Weighing::all(&prior)).choosing(&chosen);
     let rank = |better| Rank { better, tied: 0 };
     // By the weights in order; every fourth query is hard for the second, which is better all the same.
-    let answer = |query: u32| [rank(2), rank(if query.is_multiple_of(4) { 9 } else { 0 }), rank(3), rank(1)];
+    let answer =
+        |query: u32| [rank(2), rank(if query.is_multiple_of(4) { 9 } else { 0 }), rank(3), rank(1)];
     let answers = |triples: u32| -> Vec<Answer> {
         (0..triples).map(|triple| [answer(2 * triple), answer(2 * triple + 1)]).collect()
     };
@@ -189,8 +215,9 @@ fn answers_come_from_all_three_splits_each_once() {
         source: GraphSource::Generated { seed: 0 },
     };
     let filter = Filter::new(&graph, &graph.valid);
-    let answers =
-        |side, given| filter.answers(side, given, 0).iter().map(|entry| entry[2]).collect::<Vec<_>>();
+    let answers = |side, given| {
+        filter.answers(side, given, 0).iter().map(|entry| entry[2]).collect::<Vec<_>>()
+    };
     assert_eq!(answers(Side::Object, 0), [1, 2, 3]);
     assert_eq!(answers(Side::Subject, 1), [0, 4]);
     assert!(answers(Side::Object, 4).is_empty(), "not asked");
@@ -239,8 +266,9 @@ fn candidates_are_ranked_by_their_count_without_the_known_ones_and_ties_count_ha
 fn it_ranks_as_a_count_of_all_candidates_does() {
     let graph = Graph::families(3, 2);
     let figures = frequency_baseline(&graph, Split::Test);
-    let known =
-        |fact: Triple| [&graph.train, &graph.valid, &graph.test].iter().any(|part| part.contains(&fact));
+    let known = |fact: Triple| {
+        [&graph.train, &graph.valid, &graph.test].iter().any(|part| part.contains(&fact))
+    };
     let mut ranks = Vec::new();
     for triple in &graph.test {
         for side in [Side::Object, Side::Subject] {
@@ -259,7 +287,9 @@ fn it_ranks_as_a_count_of_all_candidates_does() {
             let others = (0..graph.entities.len() as u32).filter(|entity| !known(with(*entity)));
             let counts: Vec<usize> = others.map(count).collect();
             let own = count(answer);
-            let of = |is: &dyn Fn(usize) -> bool| counts.iter().filter(|count| is(**count)).count() as u32;
+            let of = |is: &dyn Fn(usize) -> bool| {
+                counts.iter().filter(|count| is(**count)).count() as u32
+            };
             ranks.push(Rank { better: of(&|count| count > own), tied: of(&|count| count == own) });
         }
     }

@@ -84,7 +84,8 @@ fn config(model: ModelKind, negatives: Negatives) -> TrainConfig {
 
 /// The recipe of one worker.
 fn recipe(config: &TrainConfig, shape: Shape) -> Recipe {
-    let sizes = Sizes { chunk: 4, negatives: config.negative_count.expect("given"), at_once: [1.0; 2] };
+    let sizes =
+        Sizes { chunk: 4, negatives: config.negative_count.expect("given"), at_once: [1.0; 2] };
     Recipe::new(config, shape, sizes)
 }
 
@@ -92,8 +93,12 @@ fn recipe(config: &TrainConfig, shape: Shape) -> Recipe {
 fn train(config: &TrainConfig, moved: Option<(Key, usize, f32)>) -> (Result<f64, Key>, Recorder) {
     let relation_len = recipe(config, Shape::default()).model.relation_len();
     let relations = if config.reciprocal { 2 * RELATIONS } else { RELATIONS };
-    let shape =
-        Shape { entities: ENTITIES, relations, entity_len: 2 * config.dim, relation_len: 2 * relation_len };
+    let shape = Shape {
+        entities: ENTITIES,
+        relations,
+        entity_len: 2 * config.dim,
+        relation_len: 2 * relation_len,
+    };
     // The same seed each time: the same negatives.
     let mut arrays = Arrays::new(shape.groups(), Some(shape.draws()), 7, |key, value| {
         model::initial_value(3, config.initial_deviation, key, value)
@@ -133,9 +138,11 @@ fn pushed_gradients_equal_finite_differences_of_the_loss() {
                 let (_, recorder) = train(&config, None);
                 let zeros = |key: Key| vec![0.0; recorder.shape.len_of(key) / 2];
                 for key in (0..recorder.shape.groups().keys()).map(Key) {
-                    let gradient = recorder.gradients.get(&key).cloned().unwrap_or_else(|| zeros(key));
+                    let gradient =
+                        recorder.gradients.get(&key).cloned().unwrap_or_else(|| zeros(key));
                     for (place, slope) in gradient.iter().enumerate() {
-                        let loss = |step| train(&config, Some((key, place, step))).0.expect("finite");
+                        let loss =
+                            |step| train(&config, Some((key, place, step))).0.expect("finite");
                         let expected = (loss(STEP) - loss(-STEP)) / f64::from(2.0 * STEP);
                         let error = (f64::from(*slope) - expected).abs();
                         assert!(
@@ -156,13 +163,17 @@ fn penalties_pull_the_parts_of_positives_towards_zero() {
         let penalized = TrainConfig { l2_entity: 0.5, l2_relation: 0.25, ..plain.clone() };
         let ((_, without), (_, with)) = (train(&plain, None), train(&penalized, None));
         // Entity 3 is part of one positive, relation 0 (key 12) of two, entity 11 of none.
-        for (key, weight) in [(Key(3), 2.0 * 0.5), (Key(ENTITIES), 2.0 * 2.0 * 0.25), (Key(11), 0.0)] {
+        for (key, weight) in
+            [(Key(3), 2.0 * 0.5), (Key(ENTITIES), 2.0 * 2.0 * 0.25), (Key(11), 0.0)]
+        {
             let mut value = [0.0; 8];
             let mut arrays = train(&plain, None).1.arrays;
             arrays.pull(&[key], &mut value).expect("infallible");
             let zeros = vec![0.0; 4];
-            let (a, b) =
-                (with.gradients.get(&key).unwrap_or(&zeros), without.gradients.get(&key).unwrap_or(&zeros));
+            let (a, b) = (
+                with.gradients.get(&key).unwrap_or(&zeros),
+                without.gradients.get(&key).unwrap_or(&zeros),
+            );
             for ((with, without), x) in a.iter().zip(b).zip(&value) {
                 assert!((with - without - weight * x).abs() < 1e-4, "{negatives} {key}");
             }
@@ -179,11 +190,13 @@ fn the_clock_counts_chunks_or_positives() {
 #[test]
 fn a_number_that_is_none_is_blamed_on_a_key_and_nothing_is_pushed() {
     for negatives in [Negatives::Shared, Negatives::Independent] {
-        let (outcome, recorder) = train(&config(ModelKind::Complex, negatives), Some((Key(2), 1, f32::NAN)));
+        let (outcome, recorder) =
+            train(&config(ModelKind::Complex, negatives), Some((Key(2), 1, f32::NAN)));
         assert!(outcome.is_err(), "{negatives}");
         let pushed_nan = recorder.gradients.values().flatten().any(|slope| slope.is_nan());
         assert!(!pushed_nan);
-        let (outcome, _) = train(&config(ModelKind::Complex, negatives), Some((Key(2), 1, f32::INFINITY)));
+        let (outcome, _) =
+            train(&config(ModelKind::Complex, negatives), Some((Key(2), 1, f32::INFINITY)));
         assert!(outcome.is_err(), "{negatives}");
     }
 }
@@ -194,15 +207,24 @@ fn corrections_reach_the_scores_when_samples_prefer_local_keys() {
     let (nodes, system) = (2, Some(adapm_runtime::System::Adapm));
     let together = TrainConfig { nodes, system, ..alone.clone() };
     let recipe_of = |config: &TrainConfig| recipe(config, Shape::default());
-    assert!(recipe_of(&together).corrects_frequencies() && !recipe_of(&alone).corrects_frequencies());
+    assert!(
+        recipe_of(&together).corrects_frequencies() && !recipe_of(&alone).corrects_frequencies()
+    );
     let classic = TrainConfig { system: Some(adapm_runtime::System::Classic), ..together.clone() };
     let logistic = TrainConfig { loss: LossKind::Logistic, ..together.clone() };
-    assert!(!recipe_of(&classic).corrects_frequencies() && !recipe_of(&logistic).corrects_frequencies());
-    let sampled = |scheme, config: &TrainConfig| TrainConfig { scheme: Some(scheme), ..config.clone() };
+    assert!(
+        !recipe_of(&classic).corrects_frequencies() && !recipe_of(&logistic).corrects_frequencies()
+    );
+    let sampled =
+        |scheme, config: &TrainConfig| TrainConfig { scheme: Some(scheme), ..config.clone() };
     for scheme in Scheme::ALL {
         let corrects = scheme == Scheme::Local;
         for config in [&together, &classic] {
-            assert_eq!(recipe_of(&sampled(scheme, config)).corrects_frequencies(), corrects, "{scheme}");
+            assert_eq!(
+                recipe_of(&sampled(scheme, config)).corrects_frequencies(),
+                corrects,
+                "{scheme}"
+            );
         }
         assert!(!recipe_of(&sampled(scheme, &alone)).corrects_frequencies(), "{scheme}");
     }
@@ -210,7 +232,8 @@ fn corrections_reach_the_scores_when_samples_prefer_local_keys() {
     let losses = |config: &TrainConfig| {
         let (_, mut recorder) = train(config, None);
         let triples = [Triple { subject: 0, relation: 0, object: 1 }];
-        let planner = Planner { shape: recorder.shape, negatives: Negatives::Shared, inverse_offset: None };
+        let planner =
+            Planner { shape: recorder.shape, negatives: Negatives::Shared, inverse_offset: None };
         let mut step = SharedStep::new(recipe(config, recorder.shape));
         [0, 1].map(|clock| {
             let mut chunk = planner.chunk(triples.into_iter(), Clock(clock), ());

@@ -63,7 +63,12 @@ fn train_each(
         priors: None,
         chosen: &chosen,
     });
-    harness::train_each(&[0, 1, 2].map(|node| &tasks[node]), settings(configs[0], graph), progress, stops)
+    harness::train_each(
+        &[0, 1, 2].map(|node| &tasks[node]),
+        settings(configs[0], graph),
+        progress,
+        stops,
+    )
 }
 
 #[test]
@@ -76,7 +81,10 @@ fn all_processes_decide_the_same_and_report_totals() {
         assert_eq!((process.best, process.chosen), (ended[0].best, ended[0].chosen));
         assert_eq!(process.epochs.len(), 3);
         for (epoch, first) in process.epochs.iter().zip(&ended[0].epochs) {
-            assert_eq!((epoch.loss, epoch.valid, epoch.examples), (first.loss, first.valid, triples));
+            assert_eq!(
+                (epoch.loss, epoch.valid, epoch.examples),
+                (first.loss, first.valid, triples)
+            );
             assert_eq!((epoch.stats, epoch.epoch_stats), (first.stats, first.epoch_stats));
         }
         // Training and ranking of each epoch.
@@ -132,7 +140,8 @@ fn parts_of_processes_make_up_the_parameters_of_one() {
     assert_eq!(**values, expected);
     assert!(rest.iter().all(|(_, values)| values.is_none()));
     let writers = (0..expected.len()).map(|at| {
-        let mut here = gathered.iter().map(|(written, _)| written[at]).filter(|value| !value.is_nan());
+        let mut here =
+            gathered.iter().map(|(written, _)| written[at]).filter(|value| !value.is_nan());
         (here.next(), here.next())
     });
     assert!(writers.eq(expected.iter().map(|value| (Some(*value), None))));
@@ -209,7 +218,8 @@ impl Observer<RankMetrics> for Panics {
 fn a_panic_in_one_process_leaves_no_other_waiting() {
     let progress: [&dyn Observer<RankMetrics>; NODES] = [&NoProgress, &NoProgress, &Panics];
     let config = config(|config| config.epochs = 1000);
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| train(&config, &progress, &flags()).len()));
+    let outcome =
+        panic::catch_unwind(AssertUnwindSafe(|| train(&config, &progress, &flags()).len()));
     let payload = outcome.expect_err("the panic comes out in the end");
     // As the error of the run that says which worker it was.
     let told = payload.downcast_ref::<String>().expect("a text");
@@ -234,7 +244,8 @@ fn a_twentieth_is_held_back_and_every_name_stays_in_train() {
     before.sort_unstable();
     assert_eq!(all, before);
     let names = |graph: &Graph| {
-        let mut names: Vec<u32> = graph.train.iter().flat_map(|fact| [fact.subject, fact.object]).collect();
+        let mut names: Vec<u32> =
+            graph.train.iter().flat_map(|fact| [fact.subject, fact.object]).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -263,7 +274,8 @@ fn agree_all(openings: Vec<Result<Opening, TaskError>>) -> Vec<Result<Agreed, St
             .into_iter()
             .zip(openings)
             .map(|(place, own)| {
-                let agree = move || agree(&Peers::among(&place), own).map_err(|error| error.to_string());
+                let agree =
+                    move || agree(&Peers::among(&place), own).map_err(|error| error.to_string());
                 scope.spawn(agree)
             })
             .collect();
@@ -286,7 +298,8 @@ fn processes_that_mean_the_same_agree_and_node_0_chooses_the_checkpoint() {
 fn the_node_with_other_data_is_named_by_all() {
     let config = TrainConfig::default();
     let graphs = [1, 1, 1].map(|seed| Graph::families(seed, 1));
-    let mut openings: Vec<_> = graphs.iter().map(|graph| Ok(train_opening(graph, &config))).collect();
+    let mut openings: Vec<_> =
+        graphs.iter().map(|graph| Ok(train_opening(graph, &config))).collect();
     let mut changed = graphs[0].clone();
     changed.train.swap(0, 1);
     openings[0] = Ok(train_opening(&changed, &config));
@@ -300,13 +313,15 @@ fn the_node_with_other_data_is_named_by_all() {
 #[test]
 fn the_node_with_another_choice_is_named_with_it_by_all() {
     let graph = Graph::families(1, 1);
-    let opening =
-        |learning_rate| Ok(train_opening(&graph, &TrainConfig { learning_rate, ..TrainConfig::default() }));
+    let opening = |learning_rate| {
+        Ok(train_opening(&graph, &TrainConfig { learning_rate, ..TrainConfig::default() }))
+    };
     let expected = "node n1 has learning_rate 0.2, others have 0.1; start all nodes alike";
     for text in agree_all(vec![opening(0.1), opening(0.2)]) {
         assert_eq!(text, Err(expected.to_owned()));
     }
-    let chunked = |chunk| Ok(train_opening(&graph, &TrainConfig { chunk, ..TrainConfig::default() }));
+    let chunked =
+        |chunk| Ok(train_opening(&graph, &TrainConfig { chunk, ..TrainConfig::default() }));
     let expected = "node n1 has chunk by default, others have 16; start all nodes alike";
     for text in agree_all(vec![chunked(Some(16)), chunked(None), chunked(Some(16))]) {
         assert_eq!(text, Err(expected.to_owned()));
@@ -323,7 +338,8 @@ fn the_node_with_another_choice_is_named_with_it_by_all() {
     };
     let other = evaluate_opening(&graph, &EvalConfig::default(), &checkpoint);
     for text in agree_all(vec![opening(0.1), opening(0.1), Ok(other)]) {
-        let expected = "node n2 runs evaluate kge, the others train kge; start all nodes with the same task";
+        let expected =
+            "node n2 runs evaluate kge, the others train kge; start all nodes with the same task";
         assert_eq!(text, Err(expected.to_owned()));
     }
 }

@@ -12,7 +12,9 @@ use crate::measure::bench::rows::{Access, BATCH, Floats, Rows};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     for size in SIZES.iter().take(if desk.plan.is_quick { 1 } else { SIZES.len() }) {
-        for (at, len) in LENS.into_iter().enumerate().take(if desk.plan.is_quick { 2 } else { LENS.len() }) {
+        for (at, len) in
+            LENS.into_iter().enumerate().take(if desk.plan.is_quick { 2 } else { LENS.len() })
+        {
             let what = format!("{} keys of {len} floats", size.name);
             // The flat array and the store.
             if desk.has_room(&what, 2 * size.keys as usize * len * size_of::<f32>()) {
@@ -49,7 +51,11 @@ fn local(
     let medians = cluster.run(work)?.remove(0);
     let kind = if is_batch { "batch" } else { "single" };
     let goal = |floor: f64| {
-        Goal::AtMost(if is_batch { (1.25 * floor).max(floor + 8.0) } else { (1.5 * floor).max(floor + 10.0) })
+        Goal::AtMost(if is_batch {
+            (1.25 * floor).max(floor + 8.0)
+        } else {
+            (1.5 * floor).max(floor + 10.0)
+        })
     };
     let figures = Access::ALL.into_iter().zip(medians).zip(references);
     Ok(figures
@@ -71,7 +77,9 @@ fn in_turns(
         Access::Pull => bare.copy(flat),
         Access::Push => bare.add(flat),
     };
-    figure::medians(rows.accesses(), floor, || rows.access(access, worker).expect("all keys are local"))
+    figure::medians(rows.accesses(), floor, || {
+        rows.access(access, worker).expect("all keys are local")
+    })
 }
 
 /// Keys of a cluster, and nanoseconds per key of the predecessor for each length: pull, push.

@@ -25,10 +25,15 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let copies = ["a main copy", "a key that is elsewhere", "a replica"];
     let goals = [4 * LEN + 24, 8, 8 * LEN + 48].map(|bytes| Goal::AtMost(bytes as f64 + BOOK));
     for ((what, bytes), goal) in copies.iter().zip(kept).zip(goals) {
-        desk.add(Figure::new(format!("{what}, {LEN} floats, in the store"), "B", bytes).towards(goal))?;
+        desk.add(
+            Figure::new(format!("{what}, {LEN} floats, in the store"), "B", bytes).towards(goal),
+        )?;
     }
-    for (((what, bytes), kept), goal) in copies.iter().zip(grown.into_iter().flatten()).zip(kept).zip(goals) {
-        let figure = Figure::new(format!("{what}, {LEN} floats, growth of the process"), "B", bytes);
+    for (((what, bytes), kept), goal) in
+        copies.iter().zip(grown.into_iter().flatten()).zip(kept).zip(goals)
+    {
+        let figure =
+            Figure::new(format!("{what}, {LEN} floats, growth of the process"), "B", bytes);
         desk.add(figure.beside(kept).towards(goal))?;
     }
     Ok(())
@@ -113,7 +118,9 @@ fn idle() -> Result<(f64, Option<f64>), BenchError> {
             thread::sleep(WATCHED);
             let seconds = start.elapsed().as_secs_f64();
             let messages = (cluster.stats().messages_sent - sent) as f64 / seconds;
-            let share = figure::processor_seconds().zip(spent).map(|(now, before)| (now - before) / seconds);
+            let share = figure::processor_seconds()
+                .zip(spent)
+                .map(|(now, before)| (now - before) / seconds);
             found = Some((messages, share.map(|share| 100.0 * share)));
         }
         gate.wait();

@@ -59,8 +59,15 @@ pub enum Group {
 
 impl Group {
     /// All groups, in the order in which they are measured.
-    pub const ALL: [Self; 7] =
-        [Self::Access, Self::Workers, Self::Signals, Self::Remote, Self::Moves, Self::Rest, Self::Memory];
+    pub const ALL: [Self; 7] = [
+        Self::Access,
+        Self::Workers,
+        Self::Signals,
+        Self::Remote,
+        Self::Moves,
+        Self::Rest,
+        Self::Memory,
+    ];
 
     /// The name on the command line.
     #[must_use]

@@ -17,12 +17,15 @@ use crate::measure::bench::rows::{
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     for kind in links(desk) {
         let link = link_name(kind);
-        let figure = Figure::new(format!("relocation, {LEN} floats, {link}"), "M keys/s", relocation(kind)?);
+        let figure =
+            Figure::new(format!("relocation, {LEN} floats, {link}"), "M keys/s", relocation(kind)?);
         desk.add(figure.towards(Goal::AtLeast(3.0)).after("0.38, 1 channel 1.0"))?;
         let [rate, delay, quiet] = replicas(kind)?;
-        let figure = Figure::new(format!("10 k replicas, both nodes write, {link}"), "M keys/s", rate);
+        let figure =
+            Figure::new(format!("10 k replicas, both nodes write, {link}"), "M keys/s", rate);
         desk.add(figure.towards(Goal::AtLeast(8.0)).after("2.9, 1 channel 3.8"))?;
-        let figure = Figure::new(format!("a push until the other node reads it, {link}"), "us", delay);
+        let figure =
+            Figure::new(format!("a push until the other node reads it, {link}"), "us", delay);
         desk.add(figure.towards(Goal::AtMost(600.0)).after("600, 1 channel 1050"))?;
         desk.add(Figure::new(format!("a quiesce of nodes at rest, {link}"), "us", quiet))?;
     }
@@ -92,7 +95,8 @@ fn replicas(kind: Option<Kind>) -> Result<[f64; 3], BenchError> {
     let [(_, seen), (rate, pushed)] =
         [results.pop(), results.pop()].map(|result| result.flatten().expect("both measure"));
     let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
-    let delays = pushed.iter().zip(&seen).map(|(pushed, seen)| micros(pushed.moment.abs_diff(seen.moment)));
+    let delays =
+        pushed.iter().zip(&seen).map(|(pushed, seen)| micros(pushed.moment.abs_diff(seen.moment)));
     let quiets = pushed.iter().map(|trip| micros(trip.quiet));
     Ok([rate, median(delays.collect()), median(quiets.collect())])
 }

@@ -12,7 +12,9 @@ use adapm_transport::net::Kind;
 use adapm_transport::threads;
 
 use crate::measure::bench::figure::{BenchError, Desk, Figure, Goal, TURNS, median};
-use crate::measure::bench::rows::{Access, BATCH, Floats, LEN, WINDOW, first, link_name, links, pair};
+use crate::measure::bench::rows::{
+    Access, BATCH, Floats, LEN, WINDOW, first, link_name, links, pair,
+};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     for kind in links(desk) {
@@ -22,7 +24,8 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
                 desk.add(figure)?;
             }
         }
-        let what = format!("pull, {BATCH} keys a call, {WINDOW} calls at once, {}", link_name(kind));
+        let what =
+            format!("pull, {BATCH} keys a call, {WINDOW} calls at once, {}", link_name(kind));
         let rate = outstanding(kind)?;
         desk.add(Figure::new(what, "M keys/s", rate).after("3.2, 1 channel 6.5"))?;
     }
@@ -88,7 +91,10 @@ fn outstanding(kind: Option<Kind>) -> Result<f64, BenchError> {
                 if under_way.len() == WINDOW {
                     under_way.pop_front().expect("as many as the window").wait()?;
                 }
-                let keys = far.chunks_exact(BATCH).nth(call % (far.len() / BATCH)).expect("within the keys");
+                let keys = far
+                    .chunks_exact(BATCH)
+                    .nth(call % (far.len() / BATCH))
+                    .expect("within the keys");
                 under_way.push_back(worker.pull_async(keys)?);
             }
             for ticket in under_way {
@@ -166,14 +172,17 @@ impl Echo {
         };
         threads::spawn("echo", answer).map_err(io::Error::other)?;
         let (request, mut reply) = (vec![7; out], vec![0; back]);
-        Self::asking(move || here.write_all(&request).is_ok() && here.read_exact(&mut reply).is_ok())
+        Self::asking(move || {
+            here.write_all(&request).is_ok() && here.read_exact(&mut reply).is_ok()
+        })
     }
 
     /// A thread that does `exchange` when it is asked to.
     fn asking(mut exchange: impl FnMut() -> bool + Send + 'static) -> io::Result<Self> {
         let (ask, asked) = mpsc::channel();
         let (answers, answer) = mpsc::channel();
-        let ask_on = move || while asked.recv().is_ok() && exchange() && answers.send(()).is_ok() {};
+        let ask_on =
+            move || while asked.recv().is_ok() && exchange() && answers.send(()).is_ok() {};
         threads::spawn("echo", ask_on).map_err(io::Error::other)?;
         Ok(Self { ask, answer })
     }

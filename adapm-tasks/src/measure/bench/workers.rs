@@ -81,9 +81,11 @@ impl Share {
 /// How much more two workers do than one, for pulls and for pushes.
 fn scaling(keys: u64, share: Share) -> Result<[Figure; 2], BenchError> {
     let layout = Layout::dense(&[(keys, LEN)]).expect("few keys, short values");
-    let cluster = Builder::<f32>::new(layout).workers(2).initial(|_, value| value.fill(1.0)).build()?;
+    let cluster =
+        Builder::<f32>::new(layout).workers(2).initial(|_, value| value.fill(1.0)).build()?;
     let shared: Vec<f32> = (0..keys as usize * LEN).map(|i| i as f32).collect();
-    let seats = [0, 1].map(|worker| Mutex::new((share.keys(keys, worker), vec![1.0; shared.len()])));
+    let seats =
+        [0, 1].map(|worker| Mutex::new((share.keys(keys, worker), vec![1.0; shared.len()])));
     let gate = Barrier::new(2);
     let work = |mut worker: Floats| {
         let index = worker.id().index();

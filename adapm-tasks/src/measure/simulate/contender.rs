@@ -31,7 +31,8 @@ pub struct UnknownContender;
 impl Contender {
     /// All of them: every system but full replication, and the stand-in.
     pub fn all() -> impl Iterator<Item = Self> {
-        let systems = System::ALL.into_iter().filter(|system| system.supply() != Supply::Everything);
+        let systems =
+            System::ALL.into_iter().filter(|system| system.supply() != Supply::Everything);
         systems.map(Self::System).chain([Self::StaticMix])
     }
 
@@ -103,7 +104,8 @@ impl Contender {
     #[must_use]
     pub fn settles(self) -> bool {
         let nobody = NodeSet::new();
-        let lone = View { key: Key(0), requester: NodeId(1), holders: &nobody, owner_has_intent: false };
+        let lone =
+            View { key: Key(0), requester: NodeId(1), holders: &nobody, owner_has_intent: false };
         let relocates = |system: System| system.policy(1).place(&lone) == Placement::Relocate;
         self.localize_ahead().is_some() || matches!(self, Self::System(system) if relocates(system))
     }

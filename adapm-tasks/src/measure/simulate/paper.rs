@@ -74,7 +74,12 @@ pub fn compare(results: &[(Run, Figures)]) -> Vec<Statement> {
     TABLE_2.iter().flat_map(|(task, bytes, ages)| of_task(results, *task, *bytes, *ages)).collect()
 }
 
-fn of_task(results: &[(Run, Figures)], task: Task, bytes: [f64; 2], ages: [f64; 2]) -> Vec<Statement> {
+fn of_task(
+    results: &[(Run, Figures)],
+    task: Task,
+    bytes: [f64; 2],
+    ages: [f64; 2],
+) -> Vec<Statement> {
     let find = |contender, nodes| {
         let fits = |run: &Run| run.task == task && run.contender == contender && run.nodes == nodes;
         results.iter().find(|(run, _)| fits(run)).map(|(_, figures)| *figures)
@@ -103,19 +108,38 @@ fn of_task(results: &[(Run, Figures)], task: Task, bytes: [f64; 2], ages: [f64; 
             amount_reason(task),
         );
         let age = [ages[index], figures.check_age * 1e3];
-        add(&format!("Table 2: {system}, time between checks"), age, "ms", Rule::Near, age_reason(task));
+        add(
+            &format!("Table 2: {system}, time between checks"),
+            age,
+            "ms",
+            Rule::Near,
+            age_reason(task),
+        );
     }
     if let [Some(with), Some(without)] = pair {
         let ratios = [bytes[1] / bytes[0], without.bytes_per_node / with.bytes_per_node];
-        add("Table 2: bytes without relocation / with", ratios, "", Rule::NearAboveOne, ratio_reason(task));
+        add(
+            "Table 2: bytes without relocation / with",
+            ratios,
+            "",
+            Rule::NearAboveOne,
+            ratio_reason(task),
+        );
         if task == Task::Mf {
             let ratios = [MF_WITHOUT_RELOCATION, without.epoch_seconds / with.epoch_seconds];
-            add("Section 5.5: epoch without relocation / with", ratios, "", Rule::NearAboveOne, MF_ROWS);
+            add(
+                "Section 5.5: epoch without relocation / with",
+                ratios,
+                "",
+                Rule::NearAboveOne,
+                MF_ROWS,
+            );
         }
     }
     for (nodes, share) in NUPS_REMOTE.into_iter().filter(|_| task == Task::Kge) {
         if let Some(figures) = find(Contender::StaticMix, nodes) {
-            let about = format!("Section 5.7: remote share of NuPS on {nodes} nodes (here static-mix)");
+            let about =
+                format!("Section 5.7: remote share of NuPS on {nodes} nodes (here static-mix)");
             add(&about, [share * 100.0, figures.remote_share * 100.0], "%", Rule::Near, REMOTE);
         }
         if let Some(figures) = find(adapm, nodes) {
@@ -124,7 +148,13 @@ fn of_task(results: &[(Run, Figures)], task: Task, bytes: [f64; 2], ages: [f64; 
                 "Section 5.7: remote share of adapm on {nodes} nodes, below (here {remote} of {} reads)",
                 figures.reads
             );
-            add(&about, [ADAPM_REMOTE * 100.0, figures.remote_share * 100.0], "%", Rule::Below, LATE);
+            add(
+                &about,
+                [ADAPM_REMOTE * 100.0, figures.remote_share * 100.0],
+                "%",
+                Rule::Below,
+                LATE,
+            );
         }
     }
     statements
@@ -154,7 +184,16 @@ impl Statement {
         because: &'static str,
     ) -> Self {
         let agrees = rule.holds(stated, modelled);
-        Self { task, about, stated, modelled, unit, rule, agrees, because: if agrees { "" } else { because } }
+        Self {
+            task,
+            about,
+            stated,
+            modelled,
+            unit,
+            rule,
+            agrees,
+            because: if agrees { "" } else { because },
+        }
     }
 }
 
@@ -200,7 +239,8 @@ which is rare while batches take seconds";
 const CTR_RATIO: &str = "here nearly all bytes are of dense layers, which all nodes write all the time: no relocation saves these";
 const RATIO: &str =
     "relocations and replica set-ups weigh differently against the synchronization of hot keys";
-const SLOW: &str = "workers wait for copies, or channels take their cores (columns waited, remote, busy)";
+const SLOW: &str =
+    "workers wait for copies, or channels take their cores (columns waited, remote, busy)";
 const REMOTE: &str = "the stand-in replicates what is accessed a hundred times the mean, and localizes eight steps ahead; what NuPS \
 was tuned to is not stated";
 const LATE: &str = "an intent was acted on too late";
@@ -213,8 +253,9 @@ mod tests {
     fn agreement_is_a_factor_of_one_and_a_half() {
         assert!(Rule::Near.holds(1.0, 1.49) && Rule::Near.holds(1.49, 1.0));
         assert!(!Rule::Near.holds(1.0, 1.51) && !Rule::Near.holds(1.0, 0.0));
-        let statement =
-            |modelled| Statement::of(Task::Mf, String::new(), [1.0, modelled], "", Rule::Near, "reason");
+        let statement = |modelled| {
+            Statement::of(Task::Mf, String::new(), [1.0, modelled], "", Rule::Near, "reason")
+        };
         assert_eq!((statement(1.0).because, statement(2.0).because), ("", "reason"));
     }
 

@@ -207,7 +207,8 @@ impl Pattern for Kge {
         let subject = chance.random_range(0..KGE_ENTITIES);
         let object = self.objects.draw(chance);
         let relation = KGE_ENTITIES + self.relations.draw(chance);
-        let work = Work::of(vec![Key(subject), Key(object), Key(relation)], KGE_POINT_NANOS, chance);
+        let work =
+            Work::of(vec![Key(subject), Key(object), Key(relation)], KGE_POINT_NANOS, chance);
         Work { sampled: Sampled::Uniform(2 * KGE_NEGATIVES), ..work }
     }
 
@@ -254,7 +255,11 @@ impl Wv {
             measured: 10,
         };
         // Zipf's law; the first ranks were stop words, which are removed (assumed: ten).
-        Self { facts, words: Ranks::new(WV_WORDS, 1.0, 10), negatives: Ranks::new(WV_WORDS, 0.75, 10) }
+        Self {
+            facts,
+            words: Ranks::new(WV_WORDS, 1.0, 10),
+            negatives: Ranks::new(WV_WORDS, 0.75, 10),
+        }
     }
 }
 
@@ -267,7 +272,8 @@ impl Pattern for Wv {
         let length = chance.random_range(WV_SENTENCE / 2..=WV_SENTENCE + WV_SENTENCE / 2);
         let words = (0..length).map(|_| self.words.draw(chance));
         let keys = words.flat_map(|word| [input(word), output(word)]).collect();
-        let negatives = (0..length * WV_NEGATIVES).map(|_| output(self.negatives.draw(chance))).collect();
+        let negatives =
+            (0..length * WV_NEGATIVES).map(|_| output(self.negatives.draw(chance))).collect();
         let work = Work::of(keys, WV_SENTENCE_NANOS * length / WV_SENTENCE, chance);
         Work { sampled: Sampled::Drawn(distinct(negatives)), ..work }
     }
@@ -343,7 +349,8 @@ impl Mf {
     /// A worker is found in a column as often as it has cells, somewhere in it; then it takes one as good as another.
     fn enter(&self, first: bool, chance: &mut Chance) -> (u64, u64) {
         loop {
-            let column = if first { self.columns.draw(chance) } else { chance.random_range(0..MF_COLUMNS) };
+            let column =
+                if first { self.columns.draw(chance) } else { chance.random_range(0..MF_COLUMNS) };
             let cells = self.columns.share(column) * MF_CELLS as f64 / self.nodes as f64;
             let left = if first { cells * chance.random::<f64>() } else { cells };
             let left = (left + chance.random::<f64>()) as u64;
@@ -401,8 +408,8 @@ impl Pattern for Mf {
 
 /// Values of each categorical feature; with a wide and a deep part each, the stated 67 M keys.
 const CTR_FEATURES: [u64; 26] = [
-    1_460, 583, 10_131_227, 2_202_608, 305, 24, 12_517, 633, 3, 93_145, 5_683, 8_351_593, 3_194, 27, 14_992,
-    5_461_306, 10, 5_652, 2_173, 4, 7_046_547, 18, 15, 286_181, 105, 142_572,
+    1_460, 583, 10_131_227, 2_202_608, 305, 24, 12_517, 633, 3, 93_145, 5_683, 8_351_593, 3_194,
+    27, 14_992, 5_461_306, 10, 5_652, 2_173, 4, 7_046_547, 18, 15, 286_181, 105, 142_572,
 ];
 /// Training examples: the stated 85.7 % of 46 M.
 const CTR_EXAMPLES: u64 = 39_400_000;
@@ -435,8 +442,10 @@ impl Ctr {
             features.push((start, ranks));
             start += (values / CTR_KEYS_PER_KEY).max(1);
         }
-        let layout = Layout::sparse(&[(start, 1), (CTR_DENSE, CTR_DENSE_ELEMENTS)]).expect("there are keys");
-        let facts = Facts::of_batches(layout, CTR_VALUE_BYTES, CTR_KEYS_PER_KEY, CTR_EXAMPLES, CTR_BATCH);
+        let layout =
+            Layout::sparse(&[(start, 1), (CTR_DENSE, CTR_DENSE_ELEMENTS)]).expect("there are keys");
+        let facts =
+            Facts::of_batches(layout, CTR_VALUE_BYTES, CTR_KEYS_PER_KEY, CTR_EXAMPLES, CTR_BATCH);
         Self { facts, features, dense: start }
     }
 }
@@ -483,8 +492,13 @@ pub(super) struct Gnn {
 
 impl Gnn {
     pub(super) fn new(nodes: usize, settled: bool) -> Self {
-        let facts =
-            Facts::of_batches(settled_layout(), GNN_VALUE_BYTES, GNN_KEYS_PER_KEY, GNN_EXAMPLES, GNN_BATCH);
+        let facts = Facts::of_batches(
+            settled_layout(),
+            GNN_VALUE_BYTES,
+            GNN_KEYS_PER_KEY,
+            GNN_EXAMPLES,
+            GNN_BATCH,
+        );
         let part = GNN_VERTICES / GNN_KEYS_PER_KEY / nodes as u64;
         // Citations are unequal, sampled neighbours a little less so (assumed).
         Self { facts, nodes, settled, part, ranks: Ranks::new(part, 0.8, 10) }

@@ -7,7 +7,9 @@ use std::rc::Rc;
 
 use adapm_core::error::ConfigError;
 use adapm_core::{Clock, Instant, Key, NodeId, WorkerId};
-use adapm_verify::sim::engines::{Board, EngineError, Engines, EnginesConfig, LightStore, Machine, Totals};
+use adapm_verify::sim::engines::{
+    Board, EngineError, Engines, EnginesConfig, LightStore, Machine, Totals,
+};
 use adapm_verify::sim::{Failure, Perfect, Program, Simulator, Step, Then, Who};
 use rand::RngExt as _;
 use rand::distr::Distribution as _;
@@ -135,11 +137,20 @@ pub fn simulate(run: &Run) -> Result<Figures, SimulateError> {
     simulator.run(&mut trainer, PATIENCE).map_err(SimulateError::Failed)?;
     let steps = trainer.measured().unwrap_or(0);
     let totals = board.totals();
-    let [from, to] = totals.as_slice() else { unreachable!("a run that comes to rest was measured") };
+    let [from, to] = totals.as_slice() else {
+        unreachable!("a run that comes to rest was measured")
+    };
     Ok(figures(run, &facts, steps, from, to, simulator.trace()))
 }
 
-fn figures(run: &Run, facts: &Facts, steps: u64, from: &Totals, to: &Totals, trace: u64) -> Figures {
+fn figures(
+    run: &Run,
+    facts: &Facts,
+    steps: u64,
+    from: &Totals,
+    to: &Totals,
+    trace: u64,
+) -> Figures {
     let points = steps * facts.points;
     let seconds = to.now.nanos_since(from.now) as f64 / 1e9;
     let nodes = run.nodes as f64;
@@ -227,7 +238,8 @@ impl<'a> Trainer<'a> {
             Contender::StaticMix if nodes > 1 => pattern.hot(),
             _ => Vec::new(),
         };
-        let places = (0..nodes as u16).flat_map(|node| (0..workers as u16).map(move |worker| (node, worker)));
+        let places = (0..nodes as u16)
+            .flat_map(|node| (0..workers as u16).map(move |worker| (node, worker)));
         Self {
             stores: (0..nodes as u16).map(|node| board.store(NodeId(node))).collect(),
             hot: hot_list.iter().copied().collect(),
@@ -426,8 +438,9 @@ fn sample_locally(
         Sampled::Uniform(count) => {
             let shared = store.shared_len();
             let share = shared as f64 / store.local_len(homed).max(1) as f64;
-            let hits =
-                Binomial::new(*count, share.min(1.0)).expect("a share is a probability").sample(chance);
+            let hits = Binomial::new(*count, share.min(1.0))
+                .expect("a share is a probability")
+                .sample(chance);
             for _ in 0..hits {
                 let key = store.shared_at(chance.random_range(0..shared));
                 keys.extend(key.filter(|key| key.0 < sample_keys));

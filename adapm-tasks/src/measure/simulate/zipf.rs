@@ -21,7 +21,8 @@ impl Ranks {
     #[must_use]
     pub fn new(len: u64, exponent: f64, flat: u64) -> Self {
         let len = len.max(1);
-        let zipf = Zipf::new((len + flat) as f64, exponent).expect("a positive length and exponent");
+        let zipf =
+            Zipf::new((len + flat) as f64, exponent).expect("a positive length and exponent");
         Self { len, flat, exponent, zipf }
     }
 

@@ -28,9 +28,12 @@ impl Run {
             value.resize_with(rule.value_len(), || random.random_range(0.01..2.0));
             value
         };
-        let (columns_of, rows) =
-            ((0..columns).flat_map(&mut value).collect(), (0..cells).flat_map(&mut value).collect());
-        let visit = |cell| Visit { row: cell, column: cell % columns, value: 0.5 * f32::from(cell) - 1.0 };
+        let (columns_of, rows) = (
+            (0..columns).flat_map(&mut value).collect(),
+            (0..cells).flat_map(&mut value).collect(),
+        );
+        let visit =
+            |cell| Visit { row: cell, column: cell % columns, value: 0.5 * f32::from(cell) - 1.0 };
         Self { rule, visits: (0..cells).map(visit).collect(), rows, columns: columns_of }
     }
 
@@ -75,8 +78,8 @@ fn sgd_steps_along_the_gradient_that_finite_differences_give() {
         let before = Run::new(Optimizer::Sgd, dim, 1, 1);
         let mut after = before.clone();
         let loss = after.train();
-        let [row, column] =
-            [&before.rows, &before.columns].map(|v| v.iter().map(|v| f64::from(*v)).collect::<Vec<_>>());
+        let [row, column] = [&before.rows, &before.columns]
+            .map(|v| v.iter().map(|v| f64::from(*v)).collect::<Vec<_>>());
         assert!(close(loss, before.loss(&row, &column), 1e-5));
         let steps = [moved(&before.rows, &after.rows), moved(&before.columns, &after.columns)];
         for element in 0..dim {
@@ -91,7 +94,10 @@ fn sgd_steps_along_the_gradient_that_finite_differences_give() {
                     before.loss(&row, &column)
                 };
                 let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
-                assert!(close(f64::from(steps[element]), -0.1 * slope, 1e-4), "{dim} {element} {of_row}");
+                assert!(
+                    close(f64::from(steps[element]), -0.1 * slope, 1e-4),
+                    "{dim} {element} {of_row}"
+                );
             }
         }
     }
@@ -101,7 +107,8 @@ fn sgd_steps_along_the_gradient_that_finite_differences_give() {
 fn adagrad_divides_the_same_gradient_by_the_root_of_its_squares() {
     for dim in [1, 16, 32, 37] {
         let before = Run::new(Optimizer::AdaGrad, dim, 1, 1);
-        let mut plain = Run { rule: Rule { optimizer: Optimizer::Sgd, ..before.rule }, ..before.clone() };
+        let mut plain =
+            Run { rule: Rule { optimizer: Optimizer::Sgd, ..before.rule }, ..before.clone() };
         plain.rows.truncate(dim);
         plain.columns.truncate(dim);
         let (mut after, mut slopes) = (before.clone(), plain.clone());
@@ -111,7 +118,8 @@ fn adagrad_divides_the_same_gradient_by_the_root_of_its_squares() {
             (&before.rows, &after.rows, &plain.rows, &slopes.rows),
             (&before.columns, &after.columns, &plain.columns, &slopes.columns),
         ] {
-            let gradient: Vec<f32> = moved(plain, steps).into_iter().map(|step| step / -0.1).collect();
+            let gradient: Vec<f32> =
+                moved(plain, steps).into_iter().map(|step| step / -0.1).collect();
             let mut expected = vec![0.0; 2 * dim];
             AdaGrad { learning_rate: 0.1 }.update(value, &gradient, &mut expected);
             for (a, b) in moved(value, now).iter().zip(&expected) {
@@ -178,7 +186,8 @@ fn the_inverse_root_is_as_exact_as_it_says() {
 fn every_instruction_set_gives_the_same_bits() {
     for optimizer in [Optimizer::AdaGrad, Optimizer::Sgd] {
         for dim in [32, 37] {
-            let (mut expected, mut plain) = (Run::new(optimizer, dim, 9, 2), Run::new(optimizer, dim, 9, 2));
+            let (mut expected, mut plain) =
+                (Run::new(optimizer, dim, 9, 2), Run::new(optimizer, dim, 9, 2));
             let (rule, cells) = plain.cells();
             let losses = [train_lanes(rule, cells), expected.train()];
             assert_eq!((losses[0], plain), (losses[1], expected));

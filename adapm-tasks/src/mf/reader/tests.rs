@@ -38,7 +38,10 @@ fn found(names: &[&str]) -> Option<[Option<String>; 3]> {
 #[test]
 fn folders_are_known_by_the_names_in_them() {
     let some = |name: &str| Some(name.to_owned());
-    assert_eq!(found(&["test.txt", "train.txt"]), Some([some("train.txt"), None, some("test.txt")]));
+    assert_eq!(
+        found(&["test.txt", "train.txt"]),
+        Some([some("train.txt"), None, some("test.txt")])
+    );
     assert_eq!(
         found(&["train.mmc", "test.mmc", "valid.mtx"]),
         Some([some("train.mmc"), some("valid.mtx"), some("test.mmc")])
@@ -47,7 +50,10 @@ fn folders_are_known_by_the_names_in_them() {
         found(&["real_matrix.te.txt", "real_matrix.tr.txt"]),
         Some([some("real_matrix.tr.txt"), None, some("real_matrix.te.txt")])
     );
-    assert_eq!(found(&["movies.dat", "ratings.dat", "users.dat"]), Some([some("ratings.dat"), None, None]));
+    assert_eq!(
+        found(&["movies.dat", "ratings.dat", "users.dat"]),
+        Some([some("ratings.dat"), None, None])
+    );
     assert_eq!(found(&["links.csv", "ratings.csv"]), Some([some("ratings.csv"), None, None]));
     assert_eq!(found(&["u.data", "u.item"]), Some([some("u.data"), None, None]));
     assert_eq!(found(&["README"]), None);
@@ -73,7 +79,10 @@ fn ids_are_mapped_and_what_train_does_not_know_is_unseen() {
     assert_eq!(ratings.test.cells, [Cell { row: 0, column: 0, value: 7.0 }]);
     let unseen = |row, column, value| Unseen { row, column, value };
     assert_eq!(ratings.test.unseen, [unseen(None, Some(0), 8.0), unseen(Some(0), None, 9.0)]);
-    assert_eq!(ratings.counts(), RatingCounts { repeated: 1, unseen_test: 2, ..RatingCounts::default() });
+    assert_eq!(
+        ratings.counts(),
+        RatingCounts { repeated: 1, unseen_test: 2, ..RatingCounts::default() }
+    );
     assert_eq!((ratings.mean(), ratings.range), (2.5, (1.0, 4.0)));
     assert!(!ratings.is_generated() && ratings.best_rmse().is_none());
 }
@@ -91,12 +100,15 @@ fn the_order_of_the_lines_does_not_matter() {
 
 #[test]
 fn of_a_single_file_one_in_ten_is_held_out_always_the_same() {
-    let lines: String = (0..1000).map(|i| format!("{}\t{}\t{}\t8\n", i % 40, i / 40, i % 5)).collect();
+    let lines: String =
+        (0..1000).map(|i| format!("{}\t{}\t{}\t8\n", i % 40, i / 40, i % 5)).collect();
     let folder = Folder::new(&[("u.data", &lines)]);
     let ratings = Ratings::load(&folder.0.join("u.data")).expect("well formed");
     assert!((70..130).contains(&ratings.test_len()), "{}", ratings.test_len());
     assert_eq!(ratings.train_len() + ratings.test_len() as u64, 1000);
-    assert!(ratings.source().to_string().ends_with("u.data (u i r time by tabs, one in ten held out)"));
+    assert!(
+        ratings.source().to_string().ends_with("u.data (u i r time by tabs, one in ten held out)")
+    );
     assert!(Ratings::load(&folder.0).expect("the same") == ratings);
 }
 
@@ -109,7 +121,10 @@ fn files_without_ratings_and_folders_without_files_are_errors() {
     };
     assert!(error(&[]).starts_with("no train.txt, ratings.dat, ratings.csv or u.data in F;"));
     assert!(error(&[("train.txt", "")]).starts_with("no rating in F/train.txt;"));
-    assert!(error(&[("train.txt", "1 1 1\n"), ("test.txt", "\n")]).starts_with("no rating in F/test.txt;"));
+    assert!(
+        error(&[("train.txt", "1 1 1\n"), ("test.txt", "\n")])
+            .starts_with("no rating in F/test.txt;")
+    );
     let located = error(&[("train.txt", "1 1 1\n"), ("test.txt", "1 1 nan\n")]);
     assert!(located.starts_with("F/test.txt:1:5: not a finite number"), "{located}");
     let missing = Ratings::load(Path::new("no/such/file")).expect_err("missing");
@@ -120,7 +135,8 @@ fn files_without_ratings_and_folders_without_files_are_errors() {
 
 #[test]
 fn repeats_of_a_cell_are_on_one_side_of_what_is_held_out() {
-    let lines: String = (0..2000).map(|i| format!("{},{},{}\n", i % 20, i / 20 % 50, i % 5)).collect();
+    let lines: String =
+        (0..2000).map(|i| format!("{},{},{}\n", i % 20, i / 20 % 50, i % 5)).collect();
     let folder = Folder::new(&[("all.csv", &lines)]);
     let ratings = Ratings::load(&folder.0).expect("well formed");
     let counts = ratings.counts();
@@ -140,8 +156,12 @@ fn cells_of_test_that_are_in_train_are_counted() {
         ("test.csv", "rating,user,item\n1,1,c\n2,2,a b\n3,3,c\n"),
     ]);
     let counts = Ratings::load(&folder.0).expect("well formed").counts();
-    let expected =
-        RatingCounts { trained_valid: 1, trained_test: 1, unseen_test: 1, ..RatingCounts::default() };
+    let expected = RatingCounts {
+        trained_valid: 1,
+        trained_test: 1,
+        unseen_test: 1,
+        ..RatingCounts::default()
+    };
     assert_eq!(counts, expected);
 }
 
@@ -153,14 +173,17 @@ fn what_was_not_trained_on_is_predicted_by_its_ids() {
         ("train.csv", "1,2,3\n"),
         ("test.csv", "7,3,4\n"),
     ]);
-    let load =
-        |name: &str, split| Ratings::load_for(&folder.0.join(name), &checkpoint, split).expect("well formed");
+    let load = |name: &str, split| {
+        Ratings::load_for(&folder.0.join(name), &checkpoint, split).expect("well formed")
+    };
     let new = load("new.csv", Split::Test);
     let cell = |row, value| Cell { row, column: 0, value };
     assert_eq!(new.test.cells, [cell(0, 2.0), cell(1, 1.0)]);
     assert_eq!((new.counts().unseen_test, new.valid_len(), new.range), (2, 0, (1.0, 5.0)));
     assert!(
-        new.source().to_string().ends_with("new.csv (user, item, rating by commas; not the data trained on)")
+        new.source()
+            .to_string()
+            .ends_with("new.csv (user, item, rating by commas; not the data trained on)")
     );
     assert!(checkpoint.check_data(&new).is_ok());
     assert_eq!(load("", Split::Test).test.cells, [cell(0, 4.0)]);
@@ -173,7 +196,10 @@ fn a_folder_with_one_file_that_may_be_ratings_is_read() {
         found(&["BX-Book-Ratings.csv", "BX-Books.csv", "BX-Users.csv"]),
         Some([Some("BX-Book-Ratings.csv".to_owned()), None, None])
     );
-    assert_eq!(found(&["README.md", "data.tsv.gz"]), Some([Some("data.tsv.gz".to_owned()), None, None]));
+    assert_eq!(
+        found(&["README.md", "data.tsv.gz"]),
+        Some([Some("data.tsv.gz".to_owned()), None, None])
+    );
     assert_eq!(found(&["a.csv", "b.csv"]), None);
     assert_eq!(found(&["train.del", "valid.del"]), None);
 }
@@ -203,9 +229,12 @@ fn one_cell_in_ten_is_held_out_in_each_row_and_column() {
     for row in (0..50).map(|row| row * 1_000) {
         let of_row = (0..1_000).filter(|column| held(row, *column)).count();
         let of_column = (0..1_000).filter(|other| held(*other, row)).count();
-        assert!((60..150).contains(&of_row) && (60..150).contains(&of_column), "{of_row} {of_column}");
+        assert!(
+            (60..150).contains(&of_row) && (60..150).contains(&of_column),
+            "{of_row} {of_column}"
+        );
     }
-    let names =
-        (0..1_000).filter(|name| is_in_test(RatingId::Name(&format!("user {name}")), RatingId::Number(3)));
+    let names = (0..1_000)
+        .filter(|name| is_in_test(RatingId::Name(&format!("user {name}")), RatingId::Number(3)));
     assert!((60..150).contains(&names.count()));
 }

@@ -32,7 +32,10 @@ fn a_failure_is_the_last_exchange_of_all() {
         let first = peers.share(own).expect_err("one failed").to_string();
         // Whatever comes next does not wait for anybody.
         let again = peers.share(Ok(())).expect_err("all have failed").to_string();
-        assert_eq!(peers.fail(ConfigError::NoNodes.into()).to_string(), ConfigError::NoNodes.to_string());
+        assert_eq!(
+            peers.fail(ConfigError::NoNodes.into()).to_string(),
+            ConfigError::NoNodes.to_string()
+        );
         (first, again, place.rounds())
     });
     let own = ConfigError::NoWorkers.to_string();
@@ -70,11 +73,17 @@ fn a_panic_is_told_and_goes_on() {
             let caught = panic::catch_unwind(AssertUnwindSafe(|| {
                 peers.told_of(|| -> Result<(), TaskError> { panic::panic_any("of the test") })
             }));
-            caught.expect_err("goes on").downcast_ref::<&str>().map_or_else(String::new, ToString::to_string)
+            caught
+                .expect_err("goes on")
+                .downcast_ref::<&str>()
+                .map_or_else(String::new, ToString::to_string)
         }
         _ => peers.share(Ok(1)).expect_err("n0 panics").to_string(),
     });
-    assert_eq!(ended, ["of the test".to_owned(), format!("node n0 failed: {}", TaskError::Panicked)]);
+    assert_eq!(
+        ended,
+        ["of the test".to_owned(), format!("node n0 failed: {}", TaskError::Panicked)]
+    );
 }
 
 #[test]
@@ -107,7 +116,9 @@ impl Exchange for Liar {
 #[test]
 fn notes_that_make_no_sense_name_their_node() {
     let note = postcard::to_allocvec(&Told::Note(vec![1_u64, 2])).expect("encodes");
-    for second in [vec![], vec![9], note[..2].to_vec(), vec![0, 255, 255, 255, 255, 255, 255, 255, 255, 1]] {
+    for second in
+        [vec![], vec![9], note[..2].to_vec(), vec![0, 255, 255, 255, 255, 255, 255, 255, 255, 1]]
+    {
         let liar = Liar(vec![note.clone(), second]);
         let outcome = Peers::among(&liar).share(Ok(vec![1_u64]));
         let is_named = matches!(&outcome, Err(TaskError::Unintelligible { node: NodeId(1) }));

@@ -54,7 +54,8 @@ where
             let best = self.job.board.verdicts().best.clone();
             task.examination(Split::Test, Form::Trained, best.as_ref())
         };
-        let Some(examination) = test.get_or_init(|| settings.evaluate.then(examination).flatten()) else {
+        let Some(examination) = test.get_or_init(|| settings.evaluate.then(examination).flatten())
+        else {
             return Ok(());
         };
         let (board, began) = (self.job.board, Instant::now());
@@ -87,7 +88,8 @@ where
         // A vector that grew as it likes would take up to twice the room.
         self.part.reserve_exact(own().map(|key| kept.len_of(key)).sum());
         board.reset(seat.index);
-        let (mut keys, mut values, mut told, mut done) = (Vec::new(), Vec::new(), Instant::now(), 0);
+        let (mut keys, mut values, mut told, mut done) =
+            (Vec::new(), Vec::new(), Instant::now(), 0);
         let mut all = own().peekable();
         while all.peek().is_some() {
             keys.clear();

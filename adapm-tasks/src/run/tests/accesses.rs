@@ -49,7 +49,8 @@ pub(super) fn of<T: Task>(task: &T, seat: Seat, epochs: u32) -> Accesses {
     let arrays = Arrays::new(task.shape(), None, 0, |key, value| initial(key, value));
     let mut recorder = Recorder { arrays, steps: Vec::new() };
     let (sender, announced) = mpsc::channel();
-    let announcer = Announced { sender, draws: task.draws(), random: Random::new(1 + seat.number as u64) };
+    let announcer =
+        Announced { sender, draws: task.draws(), random: Random::new(1 + seat.number as u64) };
     let (queue, mut units) = queue::queue(task.ahead());
     let (loader, mut learner) = (task.loader(seat, &|_, _| {}), task.learner());
     thread::scope(|scope| {
@@ -60,7 +61,8 @@ pub(super) fn of<T: Task>(task: &T, seat: Seat, epochs: u32) -> Accesses {
             let course = Course { epoch, epochs, done: 0, examples: task.examples(), losses: &[] };
             let rate = task.learning_rate(&course);
             while let Some(mut unit) = units.next(Round { epoch, index }).expect("loads") {
-                task.train(&mut learner, &mut unit, rate, &mut recorder).expect("numbers are finite");
+                task.train(&mut learner, &mut unit, rate, &mut recorder)
+                    .expect("numbers are finite");
             }
             recorder.quiesce().expect("cannot fail");
         }

@@ -13,7 +13,9 @@ use crate::run::config::{ConfigError, Split};
 use crate::run::crew::Seat;
 use crate::run::parameters::{Announcer, Draws, Parameters, Shape};
 use crate::run::queue::{Over, Queue};
-use crate::run::task::{Course, Examination, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit};
+use crate::run::task::{
+    Course, Examination, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit,
+};
 
 /// Keys that are visited; their values are `[sum of rates | visits' units]`, of which the first is kept.
 pub(crate) const BLOCKS: u64 = 6;
@@ -61,7 +63,8 @@ impl Count {
 
     /// Units that a block has seen in so many rounds.
     fn seen(&self, block: Key, rounds: u64) -> u64 {
-        let visits = (0..rounds).flat_map(|round| (0..self.workers).map(move |worker| (round, worker)));
+        let visits =
+            (0..rounds).flat_map(|round| (0..self.workers).map(move |worker| (round, worker)));
         let of_block = visits.filter(|(round, worker)| Self::block(*worker, *round) == block);
         of_block.map(|(_, worker)| self.units_of(worker)).sum()
     }
@@ -167,7 +170,10 @@ impl Task for Count {
     /// Twice the loss of the epoch before.
     fn learning_rate(&self, course: &Course<'_>) -> f32 {
         let Course { epoch, epochs, done, examples, losses } = *course;
-        assert!(epoch <= epochs && losses.len() + 1 == epoch as usize, "the losses of all epochs before");
+        assert!(
+            epoch <= epochs && losses.len() + 1 == epoch as usize,
+            "the losses of all epochs before"
+        );
         assert!(done <= examples && examples == self.examples());
         losses.last().map_or(1.0, |loss| 2.0 * *loss as f32)
     }
@@ -191,7 +197,12 @@ impl Task for Count {
         Ok(f64::from(learning_rate) + missing)
     }
 
-    fn examination(&self, split: Split, form: Form, _: Option<&FiguresOf<Self>>) -> Option<Distance> {
+    fn examination(
+        &self,
+        split: Split,
+        form: Form,
+        _: Option<&FiguresOf<Self>>,
+    ) -> Option<Distance> {
         let shape = if form == Form::Trained { self.shape() } else { self.kept() };
         let target = self.target.filter(|_| self.has_valid || split == Split::Test);
         target.map(|target| Distance { split, shape, target })

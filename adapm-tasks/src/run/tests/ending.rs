@@ -28,7 +28,11 @@ fn the_figures_on_test_are_those_of_the_chosen_epoch_whether_or_not_the_paramete
         {
             let wanted = train(&task, settings);
             let unwanted = train_and(false, &task, settings, &NoProgress, &AtomicBool::new(false));
-            assert_eq!((wanted.chosen_epoch, unwanted.chosen_epoch), (chosen, chosen), "{system:?}");
+            assert_eq!(
+                (wanted.chosen_epoch, unwanted.chosen_epoch),
+                (chosen, chosen),
+                "{system:?}"
+            );
             assert!(unwanted.test.is_some() && !unwanted.stopped, "{system:?}");
             assert_eq!(wanted.test, unwanted.test, "{system:?}");
             assert!(wanted.values.is_some() && unwanted.values.is_none());

@@ -49,7 +49,9 @@ fn steps(accesses: &Accesses, system: System, ahead: u64) -> Vec<Step> {
     let (mut steps, mut clock) = (Vec::new(), 0);
     let mut announced = accesses.announced.iter().peekable();
     for access in &accesses.steps {
-        while let Some((keys, clocks)) = announced.next_if(|(_, clocks)| clocks.start.0 <= clock + ahead) {
+        while let Some((keys, clocks)) =
+            announced.next_if(|(_, clocks)| clocks.start.0 <= clock + ahead)
+        {
             steps.push(match system {
                 System::Lapse => Step::Localize(keys.clone(), Then::GoOn),
                 _ => Step::Intent {
@@ -93,10 +95,12 @@ fn keeps_every_invariant<T: Task>(task: &T) {
     let again: Vec<Accesses> = seats().map(|seat| accesses::of(task, seat, EPOCHS)).collect();
     assert!(accesses == again, "what workers access follows from the configuration");
     let keys = task.shape().keys();
-    let trained = (0..keys).map(Key).filter(|key| accesses.iter().any(|one| one.pushes(*key))).count();
+    let trained =
+        (0..keys).map(Key).filter(|key| accesses.iter().any(|one| one.pushes(*key))).count();
     assert!(2 * trained as u64 > keys, "{trained} of {keys} keys are trained");
     for system in System::ALL {
-        let reports: Vec<Report> = (0..SEEDS).map(|seed| follow(&accesses, keys, system, seed)).collect();
+        let reports: Vec<Report> =
+            (0..SEEDS).map(|seed| follow(&accesses, keys, system, seed)).collect();
         assert_eq!(follow(&accesses, keys, system, 0).trace, reports[0].trace, "{system}");
         let faults: u64 = reports.iter().map(|report| report.coverage.faults()).sum();
         assert!(faults > 0, "nothing went wrong under {system}");
@@ -111,8 +115,13 @@ impl Accesses {
 
 #[test]
 fn of_factorization_in_every_order() {
-    let config =
-        PlantedConfig { rows: 16, columns: 12, cells: 40, test_cells: 1, ..PlantedConfig::default() };
+    let config = PlantedConfig {
+        rows: 16,
+        columns: 12,
+        cells: 40,
+        test_cells: 1,
+        ..PlantedConfig::default()
+    };
     let ratings = Ratings::planted(config).expect("there is such a matrix");
     for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
         let config = mf::TrainConfig { order: Some(order), dim: 4, ..mf::TrainConfig::default() };
@@ -124,7 +133,8 @@ fn of_factorization_in_every_order() {
 #[test]
 fn of_word_vectors() {
     let text =
-        "the sun is a star and the moon is not\nthe moon moves round the earth\na star is far\n".repeat(3);
+        "the sun is a star and the moon is not\nthe moon moves round the earth\na star is far\n"
+            .repeat(3);
     let corpus = Corpus::count(Text::of_bytes(text.as_bytes()), 1, 1).expect("there are words");
     let config = wv::TrainConfig { dim: 4, sample: 0.0, ..wv::TrainConfig::default() };
     keeps_every_invariant(&WordVectors::new(&corpus, None, &config).expect("memory can be read"));
@@ -135,8 +145,12 @@ fn of_embeddings_with_either_way_of_sampling() {
     let mut graph = Graph::families(1, 1);
     graph.train.truncate(40);
     for negatives in [kge::Negatives::Shared, kge::Negatives::Independent] {
-        let config =
-            kge::TrainConfig { negatives, negative_count: Some(3), dim: 4, ..kge::TrainConfig::default() };
+        let config = kge::TrainConfig {
+            negatives,
+            negative_count: Some(3),
+            dim: 4,
+            ..kge::TrainConfig::default()
+        };
         let sizes = Sizes::new(&graph, &config, NODES * WORKERS);
         keeps_every_invariant(&Embeddings {
             graph: &graph,

@@ -8,7 +8,14 @@ fn vocabulary(text: &[u8]) -> Vocabulary {
     Vocabulary::count(&Text::of_bytes(text), 1, 1).unwrap()
 }
 
-fn sentences(text: &[u8], kept: &[u32], window: u16, seed: u64, worker: usize, epoch: u32) -> Vec<Sentence> {
+fn sentences(
+    text: &[u8],
+    kept: &[u32],
+    window: u16,
+    seed: u64,
+    worker: usize,
+    epoch: u32,
+) -> Vec<Sentence> {
     let vocabulary = vocabulary(text);
     let plan = Plan { vocabulary: &vocabulary, kept, window, seed };
     let text = Text::of_bytes(text);
@@ -23,7 +30,9 @@ fn a_line_is_a_sentence_of_known_words_and_one_word_is_none() {
     let found = sentences(text, &[u32::MAX; 4], 1, 1, 0, 0);
     let words: Vec<Vec<u32>> = found
         .iter()
-        .map(|sentence| sentence.places.iter().map(|place| sentence.distinct[*place as usize]).collect())
+        .map(|sentence| {
+            sentence.places.iter().map(|place| sentence.distinct[*place as usize]).collect()
+        })
         .collect();
     assert_eq!(words, [vec![2, 1, 0, 0], vec![1, 2], vec![1, 0, 0]]);
     assert_eq!(found[0].distinct, [0, 1, 2]);
@@ -35,14 +44,19 @@ fn a_line_is_a_sentence_of_known_words_and_one_word_is_none() {
 #[test]
 fn long_lines_are_cut_at_a_thousand_words() {
     let found = sentences(&b"a b ".repeat(1201), &[u32::MAX; 2], 5, 1, 0, 0);
-    assert_eq!(found.iter().map(|sentence| sentence.places.len()).collect::<Vec<_>>(), [1000, 1000, 402]);
+    assert_eq!(
+        found.iter().map(|sentence| sentence.places.len()).collect::<Vec<_>>(),
+        [1000, 1000, 402]
+    );
 }
 
 #[test]
 fn contexts_reach_as_far_as_the_window_and_the_sentence() {
     let places = vec![0, 1, 2, 1, 0];
-    let sentence = Sentence { distinct: vec![5, 6, 7], places, windows: vec![1, 3, 1, 2, 9], read: 5 };
-    let contexts: Vec<Vec<usize>> = sentence.contexts().map(|(_, context)| context.collect()).collect();
+    let sentence =
+        Sentence { distinct: vec![5, 6, 7], places, windows: vec![1, 3, 1, 2, 9], read: 5 };
+    let contexts: Vec<Vec<usize>> =
+        sentence.contexts().map(|(_, context)| context.collect()).collect();
     let expected: [&[usize]; 5] = [&[1], &[0, 2, 3, 4], &[1, 3], &[1, 2, 4], &[0, 1, 2, 3]];
     assert_eq!(contexts, expected);
     assert_eq!(sentence.pairs(), expected.iter().map(|context| context.len()).sum());
@@ -54,12 +68,18 @@ fn windows_are_uniform_and_depend_on_seed_worker_and_epoch_alone() {
     let kept = [u32::MAX; 2];
     let found = sentences(&text, &kept, 5, 7, 2, 1);
     let mut seen = [0_u32; 5];
-    found.iter().flat_map(|sentence| &sentence.windows).for_each(|w| seen[usize::from(*w) - 1] += 1);
+    found
+        .iter()
+        .flat_map(|sentence| &sentence.windows)
+        .for_each(|w| seen[usize::from(*w) - 1] += 1);
     // Five standard deviations of 50,000 draws with chance 1/5.
     assert!(seen.iter().all(|n| n.abs_diff(10_000) < 450), "{seen:?}");
     assert_eq!(found, sentences(&text, &kept, 5, 7, 2, 1));
     for other in [(8, 2, 1), (7, 3, 1), (7, 2, 2)] {
-        assert_ne!(found[0].windows, sentences(&text, &kept, 5, other.0, other.1, other.2)[0].windows);
+        assert_ne!(
+            found[0].windows,
+            sentences(&text, &kept, 5, other.0, other.1, other.2)[0].windows
+        );
     }
 }
 
@@ -94,7 +114,8 @@ fn every_word_of_the_vocabulary_that_is_read_is_counted_once() {
     let plan = Plan { vocabulary: &vocabulary, kept: &[u32::MAX; 4], window: 1, seed: 1 };
     let text = Text::of_bytes(text);
     let share = text.share(0, 1).unwrap();
-    let read: Vec<u64> = Sentences::new(plan, &share, 0, 1).map(|sentence| sentence.unwrap().read).collect();
+    let read: Vec<u64> =
+        Sentences::new(plan, &share, 0, 1).map(|sentence| sentence.unwrap().read).collect();
     // `d` alone is no sentence and counts with the next, `x` has no vector.
     assert_eq!(read, [3, 3, 2]);
 }
@@ -132,12 +153,15 @@ fn a_text_of_a_few_words_has_a_sample_too_and_a_long_line_has_its_beginnings() {
 
 #[test]
 fn the_loss_is_that_of_its_definition() {
-    let sentence = Sentence { distinct: vec![0, 2], places: vec![0, 1, 0], windows: vec![1; 3], read: 3 };
+    let sentence =
+        Sentence { distinct: vec![0, 2], places: vec![0, 1, 0], windows: vec![1; 3], read: 3 };
     let passage = Passage { sentence, negatives: vec![2, 1] };
     // Values of 3 floats with vectors of 2: two inputs, two outputs, two negatives.
     let values: Vec<f32> = (0..18).map(|number| (number % 7) as f32 * 0.2 - 0.5).collect();
     let product = |input: usize, output: usize| -> f64 {
-        (0..2).map(|at| f64::from(values[3 * input + at]) * f64::from(values[3 * output + at])).sum()
+        (0..2)
+            .map(|at| f64::from(values[3 * input + at]) * f64::from(values[3 * output + at]))
+            .sum()
     };
     let minus_ln_s = |x: f64| (1.0 + (-x).exp()).ln();
     let negatives = 5.0 / 2.0;

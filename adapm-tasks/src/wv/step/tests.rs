@@ -144,7 +144,8 @@ fn shared(recipe: Recipe, sentence: &Sentence, before: &Plain, sampled: &[Key]) 
     let word = |position: usize| sentence.distinct[sentence.places[position] as usize];
     let input = |position: usize| recipe.keys.input(word(position)).0 as usize * len;
     let output = |position: usize| recipe.keys.output(word(position)).0 as usize * len;
-    let contexts: Vec<Vec<usize>> = sentence.contexts().map(|(_, context)| context.collect()).collect();
+    let contexts: Vec<Vec<usize>> =
+        sentence.contexts().map(|(_, context)| context.collect()).collect();
     let share = recipe.negatives as f32 / sampled.len() as f32;
     let negatives: Vec<usize> = sampled.iter().map(|key| key.0 as usize * len).collect();
     let slope = |position: usize, negative: usize| {
@@ -161,7 +162,9 @@ fn shared(recipe: Recipe, sentence: &Sentence, before: &Plain, sampled: &[Key]) 
         let input = input(position);
         let slopes: Vec<(usize, f32)> = context
             .iter()
-            .map(|other| (output(*other), 1.0 / (1.0 + product(&values, input, output(*other)).exp())))
+            .map(|other| {
+                (output(*other), 1.0 / (1.0 + product(&values, input, output(*other)).exp()))
+            })
             .collect();
         let before = values[input..input + dim].to_vec();
         let mut gradient = vec![0.0; dim];
@@ -198,7 +201,8 @@ fn a_sentence_does_what_its_definition_says_and_without_sharing_what_the_loops_o
     for drawn in [Negatives::Sentence, Negatives::Window, Negatives::Pair] {
         for optimizer in [Optimizer::Sgd, Optimizer::AdaGrad] {
             let recipe = recipe(6, drawn, optimizer);
-            let (mut plain, mut step) = (Plain::new(recipe, &[9, 8, 7, 6, 5, 4]), Step::new(recipe));
+            let (mut plain, mut step) =
+                (Plain::new(recipe, &[9, 8, 7, 6, 5, 4]), Step::new(recipe));
             // Outputs begin at 0; some sentences let all vectors matter.
             for round in 0..30 {
                 let (sentence, before) = (sentence(), plain.values.clone());
@@ -253,8 +257,9 @@ fn a_number_that_is_none_is_blamed_on_a_key_and_nothing_is_pushed() {
             plain.values[key.0 as usize * plain.len] = bad;
             let sentence = sentence();
             let keys = sentence.keys(recipe.keys);
-            let failure =
-                step.train(&sentence, &keys, LEARNING_RATE, &mut Vec::new(), &mut plain).unwrap_err();
+            let failure = step
+                .train(&sentence, &keys, LEARNING_RATE, &mut Vec::new(), &mut plain)
+                .unwrap_err();
             assert!(
                 matches!(failure, StepError::NotFinite(key) if keys.contains(&key) || plain.sampled.contains(&key))
             );
@@ -271,9 +276,14 @@ fn a_recipe_counts_floats_and_negatives() {
     assert_eq!(recipe(6, Negatives::Window, Optimizer::Sgd).sampled(&sentence), 2 * 4);
     assert_eq!(recipe(6, Negatives::Pair, Optimizer::Sgd).sampled(&sentence), 2 * 6);
     let shared = recipe(6, Negatives::Sentence, Optimizer::Sgd);
-    assert_eq!(shared.sampled(&sentence), 2 * 2, "as many as word2vec draws for a word of two pairs");
+    assert_eq!(
+        shared.sampled(&sentence),
+        2 * 2,
+        "as many as word2vec draws for a word of two pairs"
+    );
     let of = |words: usize| {
-        let sentence = Sentence { places: vec![0; words], windows: vec![1; words], ..sentence.clone() };
+        let sentence =
+            Sentence { places: vec![0; words], windows: vec![1; words], ..sentence.clone() };
         shared.sampled(&sentence)
     };
     assert_eq!([2, 32, 33, 64, 1000].map(of), [4, 4, 8, 8, 32 * 4]);
@@ -290,13 +300,15 @@ fn a_long_sentence_is_trained_block_by_block_of_equal_parts_with_negatives_of_th
     let whole = Sentence { places, windows: vec![1; words], ..sentence() };
     let (mut plain, mut step) = (Plain::new(recipe, &[1; 6]), Step::new(recipe));
     let copy = Plain::new(recipe, &[1; 6]);
-    step.train(&whole, &whole.keys(recipe.keys), LEARNING_RATE, &mut Vec::new(), &mut plain).unwrap();
+    step.train(&whole, &whole.keys(recipe.keys), LEARNING_RATE, &mut Vec::new(), &mut plain)
+        .unwrap();
     // Contexts reach over the cut: the parts are given a word more, which has no pairs of its own.
     let mut expected = copy;
     for (part, sampled) in plain.sampled.chunks(4).enumerate() {
         let (first, end) = (part * 20, (part + 1) * 20);
         let with = first.saturating_sub(1)..(end + 1).min(words);
-        let windows = with.clone().map(|position| u16::from((first..end).contains(&position))).collect();
+        let windows =
+            with.clone().map(|position| u16::from((first..end).contains(&position))).collect();
         let sentence = Sentence { places: whole.places[with].to_vec(), windows, ..sentence() };
         expected.values = shared(recipe, &sentence, &expected, sampled);
     }

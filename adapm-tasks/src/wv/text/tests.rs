@@ -28,18 +28,23 @@ fn every_word_belongs_to_exactly_one_share_and_is_whole() {
     let mut one_line = Vec::new();
     (0..40_000).for_each(|i| write!(one_line, "w{i} ").unwrap());
     let mixed =
-        [b"a b\r\n\r\nc \xff\xfe d\n".as_slice(), &long, b" e\tf\n", &long, b"\n", &one_line].concat();
+        [b"a b\r\n\r\nc \xff\xfe d\n".as_slice(), &long, b" e\tf\n", &long, b"\n", &one_line]
+            .concat();
     for text in [b"".as_slice(), b"a", b"a b", b" \n\r\n ", b"a\nb\nc", &long, &one_line, &mixed] {
         let expected: Vec<&[u8]> = words(text).collect();
         let path = file("shares", text);
         for all in [1, 2, 3, 7, 64, 1000] {
             // Read from memory, and piece by piece.
             for whole in [Text::of_bytes(text), Text::open(&path).unwrap()] {
-                let shares: Vec<Share<'_>> = (0..all).map(|index| whole.share(index, all).unwrap()).collect();
-                let bytes: Vec<Vec<u8>> = shares.iter().map(|share| share.bytes().unwrap()).collect();
+                let shares: Vec<Share<'_>> =
+                    (0..all).map(|index| whole.share(index, all).unwrap()).collect();
+                let bytes: Vec<Vec<u8>> =
+                    shares.iter().map(|share| share.bytes().unwrap()).collect();
                 assert_eq!(bytes.concat(), text, "{all}");
                 let mut found: Vec<Vec<u8>> = Vec::new();
-                shares.iter().for_each(|share| share.words(|word| found.push(word.to_vec())).unwrap());
+                shares
+                    .iter()
+                    .for_each(|share| share.words(|word| found.push(word.to_vec())).unwrap());
                 assert!(found == expected, "{all} shares of {} bytes", text.len());
             }
         }
@@ -59,7 +64,10 @@ fn a_file_that_becomes_shorter_is_an_error_that_names_it() {
     fs::write(&path, b"some words\n".repeat(70_000)).unwrap();
     let error = share.words(|_| {}).unwrap_err();
     assert_eq!(error, DataError::Shrunk { path: path.clone() });
-    assert!(error.to_string().starts_with(&format!("{} became shorter", path.display())), "{error}");
+    assert!(
+        error.to_string().starts_with(&format!("{} became shorter", path.display())),
+        "{error}"
+    );
     assert_eq!(Vocabulary::count(&text, 1, 2).unwrap_err(), CorpusError::Text(error));
     fs::remove_file(path).unwrap();
 }
@@ -84,7 +92,8 @@ fn shares_of_one_long_line_are_nearly_equal() {
 #[test]
 fn a_plain_and_a_compressed_file_are_the_same_text() {
     let bytes = "the cat sat on the mat\n".repeat(500);
-    let (plain, packed) = (file("plain", bytes.as_bytes()), file("packed", &compressed(bytes.as_bytes())));
+    let (plain, packed) =
+        (file("plain", bytes.as_bytes()), file("packed", &compressed(bytes.as_bytes())));
     let (plain_text, packed_text) = (Text::open(&plain).unwrap(), Text::open(&packed).unwrap());
     assert_eq!(bytes_of(&plain_text), bytes.as_bytes());
     assert_eq!(bytes_of(&packed_text), bytes.as_bytes());

@@ -10,7 +10,8 @@ fn vectors() -> Vectors {
     [b"the".as_slice(), "m\u{e4}use".as_bytes(), b"\xff\xfe", b"1.5"]
         .iter()
         .for_each(|word| words.push(word));
-    let values = [1.0, -0.25, 1e-9, f32::MIN_POSITIVE, 0.1, 3.0e38, -0.0, 2.0, 1.0 / 3.0, 0.5, 7.0, -1.0];
+    let values =
+        [1.0, -0.25, 1e-9, f32::MIN_POSITIVE, 0.1, 3.0e38, -0.0, 2.0, 1.0 / 3.0, 0.5, 7.0, -1.0];
     Vectors::new(words, 3, values.to_vec()).unwrap()
 }
 
@@ -33,7 +34,8 @@ fn the_bytes_are_those_of_word2vec() {
     [b"a".as_slice(), b"bc"].iter().for_each(|word| words.push(word));
     let vectors = Vectors::new(words, 2, vec![1.0, -0.5, 0.25, 2.0]).unwrap();
     assert_eq!(bytes(&vectors, Format::Text), b"2 2\na 1 -0.5\nbc 0.25 2\n");
-    let expected = b"2 2\na \x00\x00\x80\x3f\x00\x00\x00\xbf\nbc \x00\x00\x80\x3e\x00\x00\x00\x40\n";
+    let expected =
+        b"2 2\na \x00\x00\x80\x3f\x00\x00\x00\xbf\nbc \x00\x00\x80\x3e\x00\x00\x00\x40\n";
     assert_eq!(bytes(&vectors, Format::Binary), expected);
 }
 
@@ -43,7 +45,8 @@ fn what_is_written_is_read_back_bit_by_bit() {
         let bytes = bytes(&vectors(), format);
         let read = Vectors::of_bytes(&bytes, Path::new("vectors"), format).unwrap();
         assert_eq!(read.words(), vectors().words());
-        let bits = |vectors: &Vectors| vectors.values().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let bits =
+            |vectors: &Vectors| vectors.values().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&read), bits(&vectors()));
     }
     // gensim leaves the end of a line away; numbers whose bytes are white space are numbers.
@@ -60,7 +63,11 @@ fn files_that_contradict_their_header_say_where() {
     }
     assert_eq!(text("99999999999 99999999999\na 1"), (0, VectorFault::Missing));
     for value in ["NaN", "-inf", "1e99"] {
-        assert_eq!(text(&format!("2 2\na 1 2\nb 1 {value}\n")), (2, VectorFault::NotFinite), "{value}");
+        assert_eq!(
+            text(&format!("2 2\na 1 2\nb 1 {value}\n")),
+            (2, VectorFault::NotFinite),
+            "{value}"
+        );
     }
     assert_eq!(fault(b"1 1\na \0\0\xc0\x7f\n", Format::Binary), (1, VectorFault::NotFinite));
     assert_eq!(text("4611686018427387904 4\na 1"), (0, VectorFault::Missing));
@@ -69,10 +76,16 @@ fn files_that_contradict_their_header_say_where() {
     assert_eq!(text("2 2\na 1 x\nb 1 2"), (1, VectorFault::NotANumber));
     assert_eq!(text("2 2\na 1 2\na 1 2"), (2, VectorFault::DuplicateWord));
     assert_eq!(text("1 2\na 1 2 3"), (1, VectorFault::Surplus));
-    assert_eq!(fault(b"1 2\na \x00\x00\x80\x3f\x00\x00\x80", Format::Binary), (1, VectorFault::Missing));
+    assert_eq!(
+        fault(b"1 2\na \x00\x00\x80\x3f\x00\x00\x80", Format::Binary),
+        (1, VectorFault::Missing)
+    );
     let whole = bytes(&vectors(), Format::Binary);
     for len in 0..whole.len() - 1 {
-        assert!(Vectors::of_bytes(&whole[..len], Path::new("cut"), Format::Binary).is_err(), "{len}");
+        assert!(
+            Vectors::of_bytes(&whole[..len], Path::new("cut"), Format::Binary).is_err(),
+            "{len}"
+        );
     }
 }
 
@@ -107,13 +120,22 @@ fn gensim_reads_both_forms() {
         let program = "import sys\nfrom gensim.models import KeyedVectors\n\
             v = KeyedVectors.load_word2vec_format(sys.argv[1], binary=sys.argv[2] == 'binary')\n\
             print(v.index_to_key == ['the', 'm\\u00e4use'], v.vectors.astype('<f4').tobytes().hex())";
-        let output = Command::new(&python).args(["-c", program]).arg(&path).arg(format.name()).output();
+        let output =
+            Command::new(&python).args(["-c", program]).arg(&path).arg(format.name()).output();
         fs::remove_file(path).unwrap();
-        let hex: String =
-            vectors.values().iter().flat_map(|x| x.to_le_bytes()).map(|x| format!("{x:02x}")).collect();
+        let hex: String = vectors
+            .values()
+            .iter()
+            .flat_map(|x| x.to_le_bytes())
+            .map(|x| format!("{x:02x}"))
+            .collect();
         let output = output.unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), format!("True {hex}"), "{errors}");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout).trim(),
+            format!("True {hex}"),
+            "{errors}"
+        );
     }
 }
 
@@ -147,5 +169,8 @@ fn vectors_of_glove_have_no_header_and_words_with_spaces() {
     );
     assert!(fault("the 1 2\na x 1\n").starts_with("glove.txt, vector 2: not a number"));
     assert!(fault("the 1 2\na 1 nan\n").starts_with("glove.txt, vector 2: a number is NaN"));
-    assert!(fault("the 1 2\nthe 1 2\n").starts_with("glove.txt, vector 2: this word has a vector already"));
+    assert!(
+        fault("the 1 2\nthe 1 2\n")
+            .starts_with("glove.txt, vector 2: this word has a vector already")
+    );
 }

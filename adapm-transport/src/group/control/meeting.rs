@@ -65,7 +65,8 @@ impl<T: Mesh> Control<T> {
             .zip((0..).map(id))
             .map(|(card, node)| card.clone().map(|card| Member::of(card, self.mesh.rtt(node))));
         let members: Vec<_> = members.collect();
-        let is_apart = |node: &NodeId| self.cards[node.index()].is_some() && !self.mesh.is_up(*node);
+        let is_apart =
+            |node: &NodeId| self.cards[node.index()].is_some() && !self.mesh.is_up(*node);
         let first_apart = self.others().find(is_apart);
         let trouble = if self.joined { None } else { self.trouble() };
         let mut state = self.shared.lock();

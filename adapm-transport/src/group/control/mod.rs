@@ -187,7 +187,9 @@ impl<T: Mesh> Control<T> {
     /// Says goodbye if that was asked for, and nothing is being decided. A node that has lost another names it instead.
     fn begin_leave(&mut self) {
         let state = self.shared.lock();
-        let Some(farewell) = state.leave.filter(|_| self.farewell.is_none() && !state.is_deciding()) else {
+        let Some(farewell) =
+            state.leave.filter(|_| self.farewell.is_none() && !state.is_deciding())
+        else {
             return;
         };
         let lost = state.failure.as_ref().and_then(GroupError::lost).map(|loss| loss.node);
@@ -254,7 +256,11 @@ impl<T: Mesh> Control<T> {
     /// Messages that wait for one peer, at most.
     #[cfg(feature = "testing")]
     pub(super) fn waiting_max(&self) -> usize {
-        self.peers.iter().map(|peer| peer.queue.len() + usize::from(peer.frame.is_some())).max().unwrap_or(0)
+        self.peers
+            .iter()
+            .map(|peer| peer.queue.len() + usize::from(peer.frame.is_some()))
+            .max()
+            .unwrap_or(0)
     }
 
     fn is_flushed(&self) -> bool {
@@ -315,7 +321,8 @@ impl<T: Mesh> Control<T> {
             Message::Lost(report) => {
                 let is_node = |node: NodeId| node.index() < self.peers.len();
                 let is_known = report.by == from || report.of == self.node;
-                if !is_known || !is_node(report.by) || !is_node(report.of) || report.by == report.of {
+                if !is_known || !is_node(report.by) || !is_node(report.of) || report.by == report.of
+                {
                     self.lose(from, Loss::Misbehaved);
                     return Ok(());
                 }
@@ -364,8 +371,12 @@ impl<T: Mesh> Control<T> {
     pub(super) fn lose(&mut self, node: NodeId, loss: Loss) {
         self.peers[node.index()].gone = true;
         match loss {
-            Loss::Silent(_) | Loss::Stuck(_) | Loss::Unresponsive(_) => self.losses.notice(node, loss),
-            Loss::Reported(by) => self.losses.handle(LossReport { by, of: node, is_certain: false }),
+            Loss::Silent(_) | Loss::Stuck(_) | Loss::Unresponsive(_) => {
+                self.losses.notice(node, loss)
+            }
+            Loss::Reported(by) => {
+                self.losses.handle(LossReport { by, of: node, is_certain: false })
+            }
             Loss::GaveUp => {
                 self.losses.handle(LossReport { by: node, of: self.node, is_certain: false });
             }

@@ -58,7 +58,10 @@ impl<'a> Environment<'a> {
     }
 
     /// The whole number that a variable holds, and that it came from there.
-    pub(super) fn sourced_number(&self, name: &'static str) -> Result<Option<Sourced<usize>>, LauncherError> {
+    pub(super) fn sourced_number(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<Sourced<usize>>, LauncherError> {
         Ok(self.number(name)?.map(|value| Sourced { value, origin: name }))
     }
 
@@ -86,7 +89,8 @@ fn process_parent() -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).ok();
     // The name of the program, in parentheses, may hold anything; 22 is the time of its start, the
     // name is 2.
-    let started = stat.as_deref().and_then(|stat| stat.rsplit_once(')')?.1.split_whitespace().nth(19));
+    let started =
+        stat.as_deref().and_then(|stat| stat.rsplit_once(')')?.1.split_whitespace().nth(19));
     Some(started.map_or_else(|| parent.to_string(), |started| format!("{parent}-{started}")))
 }
 
@@ -101,7 +105,8 @@ pub(super) fn read_rendezvous(
     let well_formed = text.rsplit_once(':').is_some_and(|(host, port)| {
         let bracketed = host.starts_with('[') && host.ends_with(']') && host.len() > 2;
         let named = !host.is_empty() && !host.contains([':', '/', '[', ']']);
-        let plain = !host.contains(|character: char| character.is_whitespace() || character.is_control());
+        let plain =
+            !host.contains(|character: char| character.is_whitespace() || character.is_control());
         (bracketed || named) && plain && port.parse::<u16>().is_ok_and(|port| port > 0)
     });
     if well_formed && text.contains('%') {
@@ -138,14 +143,18 @@ pub(super) fn dead_after(
     match (flag, environment.text("ADAPM_DEAD_AFTER")) {
         (None, Some(value)) => {
             let time = seconds(&value);
-            time.map(Some).map_err(|_| LauncherError::NotSeconds { name: "ADAPM_DEAD_AFTER", value })
+            time.map(Some)
+                .map_err(|_| LauncherError::NotSeconds { name: "ADAPM_DEAD_AFTER", value })
         }
         (flag, _) => Ok(flag),
     }
 }
 
 /// Returns what carries frames.
-pub(super) fn link_kind(flag: Option<Kind>, environment: &Environment<'_>) -> Result<Kind, LauncherError> {
+pub(super) fn link_kind(
+    flag: Option<Kind>,
+    environment: &Environment<'_>,
+) -> Result<Kind, LauncherError> {
     match (flag, environment.text("ADAPM_TRANSPORT")) {
         (Some(kind), _) => Ok(kind),
         (None, None) => Ok(Kind::default()),
@@ -162,7 +171,8 @@ pub(super) fn link_kind(flag: Option<Kind>, environment: &Environment<'_>) -> Re
 /// # Errors
 /// What to give instead.
 pub fn seconds(text: &str) -> Result<Duration, &'static str> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (SECONDS_MIN..=SECONDS_MAX).contains(seconds));
+    let seconds =
+        text.parse::<f64>().ok().filter(|seconds| (SECONDS_MIN..=SECONDS_MAX).contains(seconds));
     seconds.map(Duration::from_secs_f64).ok_or(SECONDS_WANTED)
 }
 
@@ -186,12 +196,14 @@ mod tests {
 
     #[test]
     fn a_time_too_short_to_count_is_refused_like_none_and_like_what_is_no_time() {
-        for text in
-            ["1e-300", "1e-10", "0", "-0", "-1", "0.000999", "86400.1", "1e300", "inf", "nan", "", "5s"]
-        {
+        for text in [
+            "1e-300", "1e-10", "0", "-0", "-1", "0.000999", "86400.1", "1e300", "inf", "nan", "",
+            "5s",
+        ] {
             assert_eq!(seconds(text), Err(SECONDS_WANTED), "{text}");
         }
-        for (text, millis) in [("0.001", 1), ("5", 5_000), ("1e2", 100_000), ("86400", 86_400_000)] {
+        for (text, millis) in [("0.001", 1), ("5", 5_000), ("1e2", 100_000), ("86400", 86_400_000)]
+        {
             assert_eq!(seconds(text), Ok(Duration::from_millis(millis)), "{text}");
         }
     }

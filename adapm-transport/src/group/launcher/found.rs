@@ -33,7 +33,11 @@ pub(super) struct Found {
 pub(super) fn find_torchrun(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
     let Some(node) = environment.sourced_number("RANK")? else { return Ok(None) };
     let Some(nodes) = environment.sourced_number("WORLD_SIZE")? else {
-        return Err(LauncherError::HalfSet { launcher: TORCHRUN, present: "RANK", missing: "WORLD_SIZE" });
+        return Err(LauncherError::HalfSet {
+            launcher: TORCHRUN,
+            present: "RANK",
+            missing: "WORLD_SIZE",
+        });
     };
     let one_host = environment.number("LOCAL_WORLD_SIZE")? == Some(nodes.value);
     Ok(Some(Found {
@@ -51,7 +55,11 @@ pub(super) fn find_torchrun(environment: &Environment<'_>) -> Result<Option<Foun
 pub(super) fn refuse_half(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
     let several = environment.number("WORLD_SIZE")?.is_some_and(|nodes| nodes > 1);
     if several && environment.has("MASTER_ADDR") {
-        return Err(LauncherError::HalfSet { launcher: TORCHRUN, present: "WORLD_SIZE", missing: "RANK" });
+        return Err(LauncherError::HalfSet {
+            launcher: TORCHRUN,
+            present: "WORLD_SIZE",
+            missing: "RANK",
+        });
     }
     Ok(None)
 }
@@ -68,7 +76,8 @@ fn torchrun_rendezvous(
             missing: "MASTER_PORT",
         });
     };
-    let port = value.parse::<u16>().ok().filter(|port| *port > 0).and_then(|port| port.checked_add(1));
+    let port =
+        value.parse::<u16>().ok().filter(|port| *port > 0).and_then(|port| port.checked_add(1));
     let Some(port) = port else { return Err(LauncherError::Port { name: "MASTER_PORT", value }) };
     // On one host the name of the host would be an address that others can reach, for nothing.
     let host = if one_host { "127.0.0.1" } else { &host };
@@ -109,10 +118,14 @@ pub(super) fn find_pmi(environment: &Environment<'_>) -> Result<Option<Found>, L
     Ok(Some(Found { launcher: "PMIx", node: Some(node), job, ..Found::default() }))
 }
 
-fn find_ranked(environment: &Environment<'_>, dialect: &Dialect) -> Result<Option<Found>, LauncherError> {
+fn find_ranked(
+    environment: &Environment<'_>,
+    dialect: &Dialect,
+) -> Result<Option<Found>, LauncherError> {
     let (node, nodes) =
         (environment.sourced_number(dialect.rank)?, environment.sourced_number(dialect.size)?);
-    let half = |present, missing| LauncherError::HalfSet { launcher: dialect.launcher, present, missing };
+    let half =
+        |present, missing| LauncherError::HalfSet { launcher: dialect.launcher, present, missing };
     let (node, nodes) = match (node, nodes) {
         (None, None) => return Ok(None),
         (Some(_), None) => return Err(half(dialect.rank, dialect.size)),
@@ -124,7 +137,10 @@ fn find_ranked(environment: &Environment<'_>, dialect: &Dialect) -> Result<Optio
     let one_host = environment.number(dialect.local_size)? == Some(nodes.value);
     let rendezvous = job.as_deref().filter(|_| one_host).map(|job| {
         let folder = PathBuf::from(environment.temporary_folder());
-        Sourced { value: Rendezvous::JobFile(folder.join(file_name("mpi", job))), origin: dialect.local_size }
+        Sourced {
+            value: Rendezvous::JobFile(folder.join(file_name("mpi", job))),
+            origin: dialect.local_size,
+        }
     });
     Ok(Some(Found {
         launcher: dialect.launcher,
@@ -142,13 +158,17 @@ fn find_ranked(environment: &Environment<'_>, dialect: &Dialect) -> Result<Optio
 /// `SLURM_PROCID=0`, but there is no step around it, or one of the numbers that Slurm keeps for
 /// such shells: a plain `adapm train` there is on its own.
 pub(super) fn find_slurm(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
-    let Some(step) = first_number(environment, &["SLURM_STEP_ID", "SLURM_STEPID"])? else { return Ok(None) };
+    let Some(step) = first_number(environment, &["SLURM_STEP_ID", "SLURM_STEPID"])? else {
+        return Ok(None);
+    };
     if step.value >= STEP_RESERVED {
         return Ok(None);
     }
-    let nodes = first_number(environment, &["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"])?;
+    let nodes =
+        first_number(environment, &["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"])?;
     let node = environment.sourced_number("SLURM_PROCID")?;
-    let half = |present, missing| Err(LauncherError::HalfSet { launcher: "Slurm", present, missing });
+    let half =
+        |present, missing| Err(LauncherError::HalfSet { launcher: "Slurm", present, missing });
     match (&node, &nodes) {
         (None, _) => return half(step.origin, "SLURM_PROCID"),
         (_, None) => return half("SLURM_PROCID", "SLURM_NTASKS"),
@@ -210,7 +230,9 @@ fn first_number(
 /// A pod knows nothing else. How many there are and where they meet is told by `ADAPM_NODES` and
 /// `ADAPM_RENDEZVOUS` in the job's template; without them an index says nothing about other pods,
 /// and the process is on its own.
-pub(super) fn find_kubernetes(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
+pub(super) fn find_kubernetes(
+    environment: &Environment<'_>,
+) -> Result<Option<Found>, LauncherError> {
     let node = environment.sourced_number("JOB_COMPLETION_INDEX")?;
     Ok(node.map(|node| Found {
         launcher: "Kubernetes",

@@ -56,7 +56,11 @@ impl Position {
     ///
     /// # Errors
     /// Variables that hold no name of a transport, or no time.
-    pub fn config(&self, flags: &Flags, environment: &Environment<'_>) -> Result<GroupConfig, LauncherError> {
+    pub fn config(
+        &self,
+        flags: &Flags,
+        environment: &Environment<'_>,
+    ) -> Result<GroupConfig, LauncherError> {
         // A place has fewer nodes than there are ids.
         let node = NodeId(u16::try_from(self.node.value).unwrap_or(u16::MAX));
         let mut config = GroupConfig::new(node, self.nodes.value, self.rendezvous.value.clone());
@@ -75,7 +79,9 @@ pub(super) fn decide(own: Own, found: Option<Found>) -> Result<Placement, Launch
     // hand.
     let found = found.filter(|found| found.nodes.as_ref().is_none_or(|nodes| nodes.value > 1));
     let found = found.unwrap_or_default();
-    let Some(because) = own.reason().or_else(|| found.reason(&own)) else { return Ok(Placement::Alone) };
+    let Some(because) = own.reason().or_else(|| found.reason(&own)) else {
+        return Ok(Placement::Alone);
+    };
     let numbered = own.node.is_none();
     let nodes = own.nodes.or(found.nodes).ok_or(LauncherError::NoNodes { because })?;
     let node = own.node.or(found.node).ok_or(LauncherError::NoNode { because })?;
@@ -94,7 +100,8 @@ pub(super) fn decide(own: Own, found: Option<Found>) -> Result<Placement, Launch
         return Ok(Placement::Alone);
     }
     let rendezvous = own.rendezvous.or(found.rendezvous);
-    let rendezvous = rendezvous.ok_or(LauncherError::NoRendezvous { because, nodes: nodes.value })?;
+    let rendezvous =
+        rendezvous.ok_or(LauncherError::NoRendezvous { because, nodes: nodes.value })?;
     // Processes that are numbered by hand may be started in several ways, and are one run all the
     // same.
     let (job, launcher) = if numbered { (found.job, Some(found.launcher)) } else { (None, None) };

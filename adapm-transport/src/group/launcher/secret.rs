@@ -53,9 +53,13 @@ pub enum SecretError {
 ///
 /// # Errors
 /// Files that cannot be read or that others may read, and secrets that can be guessed.
-pub fn token(file: Option<&Path>, environment: &Environment<'_>) -> Result<Option<Token>, SecretError> {
+pub fn token(
+    file: Option<&Path>,
+    environment: &Environment<'_>,
+) -> Result<Option<Token>, SecretError> {
     if let Some(path) = file {
-        return token_of(&path.display().to_string(), &read_secret("--token-file", path)?).map(Some);
+        return token_of(&path.display().to_string(), &read_secret("--token-file", path)?)
+            .map(Some);
     }
     if let Some(text) = environment.text("ADAPM_TOKEN") {
         return token_of("ADAPM_TOKEN", &text).map(Some);
@@ -81,8 +85,11 @@ pub fn token_of(origin: &str, text: &str) -> Result<Token, SecretError> {
 /// # Errors
 /// A file that cannot be read or that others may read, and a secret that can be guessed.
 pub fn read_secret(origin: &'static str, path: &Path) -> Result<String, SecretError> {
-    let unreadable =
-        |error: io::Error| SecretError::Unreadable { origin, path: path.to_owned(), error: error.into() };
+    let unreadable = |error: io::Error| SecretError::Unreadable {
+        origin,
+        path: path.to_owned(),
+        error: error.into(),
+    };
     let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     let mode = metadata.mode() & 0o777;
@@ -147,8 +154,12 @@ mod tests {
     /// The secret read from a file with these permissions.
     fn read(name: &str, mode: u32, text: &[u8]) -> Result<String, String> {
         let path = std::env::temp_dir().join(format!("adapm-token-{}-{name}", std::process::id()));
-        let mut file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).expect("a new file");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .expect("a new file");
         file.write_all(text).expect("it can be written to");
         // Not when it is made: the system leaves out what the user's mask forbids.
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("it is ours");
@@ -193,23 +204,37 @@ mod tests {
         };
         assert_eq!(find("ADAPM_TOKEN", secret), Ok(true));
         assert_eq!(find("PATH", secret), Ok(false));
-        assert!(find("ADAPM_TOKEN", "hush").expect_err("short").contains("in ADAPM_TOKEN has 4 bytes"));
+        assert!(
+            find("ADAPM_TOKEN", "hush").expect_err("short").contains("in ADAPM_TOKEN has 4 bytes")
+        );
         let missing = find("ADAPM_TOKEN_FILE", "no/such/file").expect_err("there is none");
         assert!(missing.contains("no/such/file (ADAPM_TOKEN_FILE)"), "{missing}");
     }
 
     #[test]
     fn weak_secrets_and_files_that_hold_none_are_refused() {
-        assert!(read("short", 0o600, b"hush\n").expect_err("short").contains("has 4 bytes: give 32 to 1024"));
+        assert!(
+            read("short", 0o600, b"hush\n")
+                .expect_err("short")
+                .contains("has 4 bytes: give 32 to 1024")
+        );
         assert!(read("long", 0o600, &[b'x'; 5000]).expect_err("long").contains("has 4096 bytes"));
         let weak = read("weak", 0o600, "password".repeat(8).as_bytes()).expect_err("it repeats");
         assert!(
             weak.contains("made of 7 different characters: take one that `adapm token FILE` makes"),
             "{weak}"
         );
-        assert!(read("binary", 0o600, &[0xff; 64]).expect_err("no text").contains("cannot read the secret"));
-        let missing =
-            read_secret("--token-file", Path::new("no/such/file")).expect_err("there is none").to_string();
-        assert!(missing.contains("cannot read the secret in no/such/file (--token-file)"), "{missing}");
+        assert!(
+            read("binary", 0o600, &[0xff; 64])
+                .expect_err("no text")
+                .contains("cannot read the secret")
+        );
+        let missing = read_secret("--token-file", Path::new("no/such/file"))
+            .expect_err("there is none")
+            .to_string();
+        assert!(
+            missing.contains("cannot read the secret in no/such/file (--token-file)"),
+            "{missing}"
+        );
     }
 }

@@ -52,13 +52,18 @@ const SRUN: &str = "SLURM_JOB_ID=4711 SLURM_STEP_ID=2 SLURM_PROCID=3 SLURM_NTASK
                     SLURM_JOB_NODELIST=gpu[01-03,7],cpu1 SLURM_STEP_NODELIST=gpu[02-03]";
 const OPEN_MPI: &str = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=4 PMIX_RANK=1 \
                         PMIX_NAMESPACE=2030698497 OMPI_MCA_ess_base_jobid=2030698497";
-const HYDRA: &str = "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALNRANKS=2 MPI_LOCALRANKID=1 HYDI_CONTROL_FD=7 PMI_FD=8";
+const HYDRA: &str =
+    "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALNRANKS=2 MPI_LOCALRANKID=1 HYDI_CONTROL_FD=7 PMI_FD=8";
 const TORCHRUN: &str =
     "RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=node-a MASTER_PORT=29500";
 
 #[test]
 fn a_process_that_nobody_launched_is_alone() {
-    table(&[("", "alone"), ("PATH=/bin TMPDIR=/x", "alone"), ("ADAPM_NODE= ADAPM_NODES=", "alone")]);
+    table(&[
+        ("", "alone"),
+        ("PATH=/bin TMPDIR=/x", "alone"),
+        ("ADAPM_NODE= ADAPM_NODES=", "alone"),
+    ]);
     assert_eq!(told(&flags(None, Some(4), None), ""), "alone", "nodes of this process");
 }
 
@@ -89,9 +94,21 @@ fn own_variables_place_a_process() {
 fn flags_win_value_by_value() {
     let own = "ADAPM_NODE=2 ADAPM_NODES=4 ADAPM_RENDEZVOUS=a:4157";
     for (asked, variables, expected) in [
-        (flags(Some(1), None, None), own, "1 of 4 at a:4157 [--node, ADAPM_NODES, ADAPM_RENDEZVOUS]"),
-        (flags(None, Some(3), None), own, "2 of 3 at a:4157 [ADAPM_NODE, --nodes, ADAPM_RENDEZVOUS]"),
-        (flags(None, None, Some("b:1")), own, "2 of 4 at b:1 [ADAPM_NODE, ADAPM_NODES, --rendezvous]"),
+        (
+            flags(Some(1), None, None),
+            own,
+            "1 of 4 at a:4157 [--node, ADAPM_NODES, ADAPM_RENDEZVOUS]",
+        ),
+        (
+            flags(None, Some(3), None),
+            own,
+            "2 of 3 at a:4157 [ADAPM_NODE, --nodes, ADAPM_RENDEZVOUS]",
+        ),
+        (
+            flags(None, None, Some("b:1")),
+            own,
+            "2 of 4 at b:1 [ADAPM_NODE, ADAPM_NODES, --rendezvous]",
+        ),
         (flags(Some(0), Some(2), Some("b:1")), "", "0 of 2 at b:1 [--node, --nodes, --rendezvous]"),
         // Who says everything does not hear of a broken launcher.
         (
@@ -110,7 +127,11 @@ fn flags_win_value_by_value() {
             "3 of 4 at gpu02:11879 [SLURM_PROCID, --nodes, SLURM_STEP_NODELIST] by Slurm job 4711.2",
         ),
         (flags(None, Some(1), None), SRUN, "alone"),
-        (flags(None, Some(4), None), "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=1", "alone"),
+        (
+            flags(None, Some(4), None),
+            "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=1",
+            "alone",
+        ),
         (
             flags(Some(1), Some(2), Some("b:1")),
             "SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=1",
@@ -124,7 +145,10 @@ fn flags_win_value_by_value() {
 #[test]
 fn torchrun_leaves_its_port_to_its_store() {
     table(&[
-        (TORCHRUN, "1 of 4 at node-a:29501 [RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT + 1] by torchrun"),
+        (
+            TORCHRUN,
+            "1 of 4 at node-a:29501 [RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT + 1] by torchrun",
+        ),
         (
             "RANK=1 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=node-a MASTER_PORT=1 TORCHELASTIC_RUN_ID=none",
             "1 of 2 at 127.0.0.1:2 [RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT + 1] by torchrun",
@@ -172,7 +196,10 @@ fn slurm_steps_meet_on_their_first_host_or_through_a_file() {
 fn an_allocation_without_srun_waits_for_nobody() {
     table(&[
         ("SLURM_JOB_ID=5 SLURM_NTASKS=8 SLURM_JOB_NODELIST=n[1-2]", "alone"),
-        ("SLURM_JOB_ID=5 SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_NODEID=0 SLURM_JOB_NODELIST=n[1-2]", "alone"),
+        (
+            "SLURM_JOB_ID=5 SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_NODEID=0 SLURM_JOB_NODELIST=n[1-2]",
+            "alone",
+        ),
         (
             "SLURM_JOB_ID=5 SLURM_STEP_ID=4294967290 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_NTASKS=8",
             "alone",
@@ -188,8 +215,14 @@ fn half_of_slurm_names_the_other_half() {
             "SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_JOB_ID=5",
             "SLURM_STEP_ID is set but SLURM_PROCID is not: Slurm",
         ),
-        ("SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_JOB_ID=5", "SLURM_PROCID is set but SLURM_NTASKS is not"),
-        ("SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2", "SLURM_PROCID is set but SLURM_JOB_ID is not"),
+        (
+            "SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_JOB_ID=5",
+            "SLURM_PROCID is set but SLURM_NTASKS is not",
+        ),
+        (
+            "SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2",
+            "SLURM_PROCID is set but SLURM_JOB_ID is not",
+        ),
         (
             "SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_JOB_ID=5",
             "SLURM_NTASKS makes this one of 2 nodes, but does not say where they meet: give --rendezvous",
@@ -226,7 +259,10 @@ fn ranks_of_mpi_on_one_host_meet_through_a_file() {
         ("PMI_RANK=0 PMI_SIZE=1", "alone"),
         // What `mpirun` starts in a Slurm job inherits the variables of Slurm's step for its
         // daemons.
-        (&format!("SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 {OPEN_MPI}"), open_mpi),
+        (
+            &format!("SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 {OPEN_MPI}"),
+            open_mpi,
+        ),
         // `srun --mpi=pmi2` counts as Slurm, which knows the hosts.
         (
             &format!("{SRUN} PMI_RANK=3 PMI_SIZE=4 PMI_JOBID=4711.2"),
@@ -243,7 +279,10 @@ fn ranks_of_mpi_on_several_hosts_must_be_told_where_to_meet() {
             "OMPI_COMM_WORLD_SIZE makes this one of 4 nodes, but does not say where they meet: give --rendezvous HOST:PORT",
         ),
         ("PMI_RANK=0 PMI_SIZE=4 MPI_LOCALNRANKS=2", "PMI_SIZE makes this one of 4 nodes"),
-        ("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_RANK is set but OMPI_COMM_WORLD_SIZE is not: Open MPI"),
+        (
+            "OMPI_COMM_WORLD_RANK=0",
+            "OMPI_COMM_WORLD_RANK is set but OMPI_COMM_WORLD_SIZE is not: Open MPI",
+        ),
         ("OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_SIZE is set but OMPI_COMM_WORLD_RANK is not"),
         ("PMI_RANK=1", "PMI_RANK is set but PMI_SIZE is not: PMI"),
         (
@@ -305,13 +344,20 @@ fn of_two_launchers_the_first_counts() {
 #[test]
 fn without_flags_a_message_advises_variables() {
     let told = |variables: &[(&str, &str)]| {
-        let variable =
-            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        let variable = |name: &str| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
         place(&Flags::default(), &Environment::new(&variable, None)).expect_err("half").to_string()
     };
     for (variables, expected) in [
-        (&[("ADAPM_NODES", "2")][..], "ADAPM_NODES is given, but not which node this is: set ADAPM_NODE"),
-        (&[("ADAPM_NODE", "0")], "ADAPM_NODE is given, but not how many nodes there are: set ADAPM_NODES"),
+        (
+            &[("ADAPM_NODES", "2")][..],
+            "ADAPM_NODES is given, but not which node this is: set ADAPM_NODE",
+        ),
+        (
+            &[("ADAPM_NODE", "0")],
+            "ADAPM_NODE is given, but not how many nodes there are: set ADAPM_NODES",
+        ),
         (
             &[("PMI_RANK", "0"), ("PMI_SIZE", "2")],
             "PMI_SIZE makes this one of 2 nodes, but does not say where they meet: set ADAPM_RENDEZVOUS \
@@ -342,7 +388,9 @@ fn a_position_has_the_settings_of_its_group() {
             Some(value.to_owned())
         };
         let (flags, environment) = (Flags::default(), Environment::new(&variable, None));
-        let Ok(Placement::Among(position)) = place(&flags, &environment) else { panic!("three nodes") };
+        let Ok(Placement::Among(position)) = place(&flags, &environment) else {
+            panic!("three nodes")
+        };
         position.config(&flags, &environment).map_err(|error| error.to_string())
     };
     let config = settings("unix", "2.5").expect("all is well");
@@ -359,7 +407,8 @@ fn a_position_has_the_settings_of_its_group() {
 #[test]
 fn what_variables_hold_stays_in_one_line() {
     let variable = |name: &str| (name == "PMI_RANK").then(|| "1\n\u{1b}[2J".to_owned());
-    let error = place(&Flags::default(), &Environment::new(&variable, None)).expect_err("no number");
+    let error =
+        place(&Flags::default(), &Environment::new(&variable, None)).expect_err("no number");
     assert_eq!(error.to_string(), "PMI_RANK is '1\\n\\u{1b}[2J': give a whole number, or unset it");
 }
 
@@ -371,7 +420,10 @@ fn half_of_what_is_needed_and_numbers_that_are_none_are_refused() {
             "ADAPM_NODE is given, but not how many nodes there are: give --nodes or set ADAPM_NODES",
         ),
         ("ADAPM_NODES=4", "ADAPM_NODES is given, but not which node this is: give --node"),
-        ("ADAPM_RENDEZVOUS=a:1 ADAPM_NODES=2", "ADAPM_RENDEZVOUS is given, but not which node this is"),
+        (
+            "ADAPM_RENDEZVOUS=a:1 ADAPM_NODES=2",
+            "ADAPM_RENDEZVOUS is given, but not which node this is",
+        ),
         (
             "ADAPM_NODE=0 ADAPM_NODES=2",
             "ADAPM_NODE makes this one of 2 nodes, but does not say where they meet",
@@ -404,9 +456,20 @@ fn half_of_what_is_needed_and_numbers_that_are_none_are_refused() {
 
 #[test]
 fn a_meeting_place_is_a_host_and_a_port_or_a_file() {
-    for text in
-        ["a", "a:", ":1", "a:0", "a:70000", "a:b", "file:", "::1:5", "[]:5", "tcp://a:1", "a:1/x", "[::1]"]
-    {
+    for text in [
+        "a",
+        "a:",
+        ":1",
+        "a:0",
+        "a:70000",
+        "a:b",
+        "file:",
+        "::1:5",
+        "[]:5",
+        "tcp://a:1",
+        "a:1/x",
+        "[::1]",
+    ] {
         let words = format!("--rendezvous is '{text}': give HOST:PORT, or file:PATH");
         refused(&flags(Some(0), Some(2), Some(text)), "", &words);
         refused(

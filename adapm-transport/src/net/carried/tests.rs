@@ -43,12 +43,18 @@ fn an_unknown_peer_waits_until_its_packet_was_dealt_with() {
     assert_eq!(carried.read(), Ok(Some(packet(Frame::default()))));
     assert_eq!(porter.poll_room(&mut cx), Poll::Pending, "the endpoint may still raise the limit");
     assert_eq!(carried.read(), Ok(None));
-    assert_eq!((wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)), (1, Poll::Ready(true)));
+    assert_eq!(
+        (wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)),
+        (1, Poll::Ready(true))
+    );
     porter.deliver(packet(Frame::default()));
     assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
     assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
     carried.raise_limit(1 << 20);
-    assert_eq!((wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)), (3, Poll::Ready(true)));
+    assert_eq!(
+        (wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)),
+        (3, Poll::Ready(true))
+    );
     assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(Some(1 << 20)));
 }
 
@@ -107,7 +113,11 @@ fn a_pipe_that_brought_nonsense_still_carries_the_answer() {
     assert!(porter.poll_take(&mut cx).is_pending(), "there may be more");
     carried.shutdown();
     assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(None)));
-    assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending, "it was not dropped");
+    assert_eq!(
+        porter.poll_change(&mut cx, GREETING_BYTES_MAX),
+        Poll::Pending,
+        "it was not dropped"
+    );
     porter.end(Fault::Ended);
     assert_eq!(carried.read(), Err(Fault::Magic), "the first reason counts");
     drop(porter);

@@ -39,10 +39,11 @@ impl Door {
         if config.kind == Kind::Tcp {
             return tcp(socket).map(Self::Listener).map_err(bind(socket.to_string()));
         }
-        let carrier = open_carrier(config.kind, Some(socket), bell).map_err(|error| match error.kind() {
-            io::ErrorKind::Unsupported => NetError::KindMissing { kind: config.kind },
-            _ => bind(socket.to_string())(error),
-        })?;
+        let carrier =
+            open_carrier(config.kind, Some(socket), bell).map_err(|error| match error.kind() {
+                io::ErrorKind::Unsupported => NetError::KindMissing { kind: config.kind },
+                _ => bind(socket.to_string())(error),
+            })?;
         let address = carrier.address().ok_or(NetError::KindMissing { kind: config.kind })?;
         Ok(Self::Carrier(address, carrier))
     }
@@ -57,14 +58,16 @@ fn tcp(socket: SocketAddr) -> io::Result<Listener> {
         return listening;
     }
     let ports = (0..PORTS_TRIED).filter_map(|_| random().ok()).map(u16::from_le_bytes);
-    let mut others = ports.filter(|port| *port >= PORT_MIN).map(|port| SocketAddr::new(socket.ip(), port));
+    let mut others =
+        ports.filter(|port| *port >= PORT_MIN).map(|port| SocketAddr::new(socket.ip(), port));
     others.find_map(|other| Listener::tcp(other).ok()).map_or(listening, Ok)
 }
 
 /// Returns random bytes of the system.
 pub(super) fn random<const BYTES: usize>() -> Result<[u8; BYTES], NetError> {
     let mut bytes = [0; BYTES];
-    getrandom::fill(&mut bytes).map_err(|_| NetError::System { error: io::ErrorKind::Other.into() })?;
+    getrandom::fill(&mut bytes)
+        .map_err(|_| NetError::System { error: io::ErrorKind::Other.into() })?;
     Ok(bytes)
 }
 

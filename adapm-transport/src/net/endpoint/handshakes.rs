@@ -69,7 +69,9 @@ impl Handshakes {
         let now = links.now();
         let peer = links.peer_mut(node);
         peer.dial_at = None;
-        let (Some(address), None, None) = (peer.address.clone(), peer.pipe, peer.dialing) else { return };
+        let (Some(address), None, None) = (peer.address.clone(), peer.pipe, peer.dialing) else {
+            return;
+        };
         let (pipe, entropy) = match (links.pipes_mut().dial(&address), random()) {
             (Ok(pipe), Ok(entropy)) => (pipe, entropy),
             (Err(Fault::Io(error)), _) if error.kind() == io::ErrorKind::Unsupported => {
@@ -97,13 +99,21 @@ impl Handshakes {
     }
 
     /// A message of a handshake has come.
-    pub(super) fn greet(&mut self, links: &mut Links, slot: Slot, greeting: Greeting, bytes: &[u8]) {
+    pub(super) fn greet(
+        &mut self,
+        links: &mut Links,
+        slot: Slot,
+        greeting: Greeting,
+        bytes: &[u8],
+    ) {
         let now = links.now();
         let Some(connection) = links.pipes_mut().at(slot) else { return };
         let rtt = Duration::from_nanos(now.nanos_since(connection.asked));
         let (step, dialed) = match &mut connection.role {
             Role::Dialing(node, exchange) => (exchange.handle(greeting, bytes), Some(*node)),
-            Role::Listening(exchange) => (exchange.handle(greeting, bytes, &mut self.recordings), None),
+            Role::Listening(exchange) => {
+                (exchange.handle(greeting, bytes, &mut self.recordings), None)
+            }
             Role::Attached(_) | Role::Closing => return,
         };
         match (step, dialed) {
@@ -195,7 +205,9 @@ impl Handshakes {
         let is_up = peer.pipe.is_some() && !peer.session.is_suspect();
         match peer.recognize(met) {
             // Nobody takes the place of one that is lost, either.
-            Recognized::Other if peer.is_lost => return turn_away(links, slot, met, Refusal::Restarted),
+            Recognized::Other if peer.is_lost => {
+                return turn_away(links, slot, met, Refusal::Restarted);
+            }
             Recognized::Other => return turn_away(links, slot, met, taken),
             Recognized::Restarted if is_up => return turn_away(links, slot, met, taken),
             Recognized::Restarted => {

@@ -49,14 +49,20 @@ impl Links {
     pub(super) fn connect(&mut self, node: NodeId, addresses: &[Address]) {
         let now = self.clock.look();
         let own = self.own;
-        let Some(peer) = self.peers.get_mut(node.index()).filter(|peer| peer.node != own) else { return };
+        let Some(peer) = self.peers.get_mut(node.index()).filter(|peer| peer.node != own) else {
+            return;
+        };
         if peer.learn_addresses(addresses) {
             peer.dial_now(now);
         }
     }
 
     /// Sends a frame for the user.
-    pub(super) fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<NetError>> {
+    pub(super) fn send(
+        &mut self,
+        to: NodeId,
+        frame: &mut Frame,
+    ) -> Result<(), SendError<NetError>> {
         let nodes = self.peers.len();
         let own = self.own;
         let Some(peer) = self.peers.get_mut(to.index()).filter(|peer| peer.node != own) else {
@@ -213,7 +219,9 @@ impl Links {
             peer.part();
         }
         match trouble {
-            Trouble::Fault(Fault::Ended | Fault::EndedWithin | Fault::Io(_)) => self.break_pipe(node),
+            Trouble::Fault(Fault::Ended | Fault::EndedWithin | Fault::Io(_)) => {
+                self.break_pipe(node)
+            }
             _ if is_sealed => self.break_spoiled(node),
             _ => self.count_fault(node),
         }
@@ -363,7 +371,8 @@ impl Links {
         self.peers.iter().any(|peer| {
             let is_reachable = peer.incarnation.is_some() || !is_late;
             let is_own = peer.node == self.own;
-            let owes = peer.session.has_left() && peer.pipe.is_some() && !self.is_written(peer.pipe);
+            let owes =
+                peer.session.has_left() && peer.pipe.is_some() && !self.is_written(peer.pipe);
             !is_own && is_reachable && (owes || !(peer.is_drained || peer.is_lost))
         })
     }
@@ -438,7 +447,9 @@ impl Links {
     /// Tells that a node is lost, once.
     fn convict(&mut self, node: NodeId, loss: Loss) {
         let peer = &mut self.peers[node.index()];
-        if !peer.is_lost && (!peer.session.has_left() || matches!(loss, Loss::Failed | Loss::GaveUp)) {
+        if !peer.is_lost
+            && (!peer.session.has_left() || matches!(loss, Loss::Failed | Loss::GaveUp))
+        {
             peer.is_lost = true;
             self.told.lose(node, loss);
         }
@@ -482,13 +493,15 @@ impl Links {
         let now = self.clock.now();
         let blocked_until = later(now, BLOCKED_WAIT);
         let links =
-            self.peers.iter().filter(|peer| !peer.is_lost || peer.session.has_left()).filter_map(|peer| {
-                let due = peer.session.deadline()?;
-                let pipe = peer.pipe.and_then(|slot| self.pipes.get(slot));
-                // What is due and cannot be written waits for the pipe.
-                let is_blocked = pipe.is_some_and(|connection| !connection.pipe.has_room());
-                Some(if is_blocked { due.max(blocked_until) } else { due })
-            });
+            self.peers.iter().filter(|peer| !peer.is_lost || peer.session.has_left()).filter_map(
+                |peer| {
+                    let due = peer.session.deadline()?;
+                    let pipe = peer.pipe.and_then(|slot| self.pipes.get(slot));
+                    // What is due and cannot be written waits for the pipe.
+                    let is_blocked = pipe.is_some_and(|connection| !connection.pipe.has_room());
+                    Some(if is_blocked { due.max(blocked_until) } else { due })
+                },
+            );
         let dials = self.peers.iter().filter_map(|peer| peer.dial_at);
         let due = links.chain(dials).chain(self.pipes.due()).min()?;
         Some(Duration::from_nanos(due.nanos_since(now)))

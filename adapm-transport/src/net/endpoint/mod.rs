@@ -100,7 +100,8 @@ impl Transport for Net {
         };
         let now = self.links.flush_batches();
         self.since_look += 1;
-        if self.links.told().is_just_woken() || self.since_look >= LOOK_EVERY || now >= self.look_at {
+        if self.links.told().is_just_woken() || self.since_look >= LOOK_EVERY || now >= self.look_at
+        {
             self.look(Some(Duration::ZERO))?;
         }
         let mut is_over = false;
@@ -314,7 +315,8 @@ impl Net {
             Farewell::Failed | Farewell::Lost(_) => dead_after.min(FAILED_WAIT),
         };
         let is_over = |patience: Duration| started.elapsed() >= patience;
-        while !is_over(patience) && self.links.are_waited_for(is_over(patience.min(STRANGER_WAIT))) {
+        while !is_over(patience) && self.links.are_waited_for(is_over(patience.min(STRANGER_WAIT)))
+        {
             self.work();
         }
         // The last acknowledgements must not be torn away with the pipes: peers hang up when they
@@ -406,12 +408,14 @@ pub fn network(nodes: usize, kind: Kind) -> Result<Vec<Net>, NetError> {
 pub fn network_with(nodes: usize, adjust: impl Fn(&mut NetConfig)) -> Result<Vec<Net>, NetError> {
     let mut ends = Vec::with_capacity(nodes);
     for id in 0..nodes {
-        let node = u16::try_from(id).map_err(|_| NetError::Nodes { node: NodeId(u16::MAX), nodes })?;
+        let node =
+            u16::try_from(id).map_err(|_| NetError::Nodes { node: NodeId(u16::MAX), nodes })?;
         let mut config = NetConfig::new(NodeId(node), nodes);
         adjust(&mut config);
         ends.push(Net::listen(config)?);
     }
-    let addresses: Vec<Option<Address>> = ends.iter().map(|end| Some(end.address().clone())).collect();
+    let addresses: Vec<Option<Address>> =
+        ends.iter().map(|end| Some(end.address().clone())).collect();
     for end in &mut ends {
         end.connect(&addresses);
     }

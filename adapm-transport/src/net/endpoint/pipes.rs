@@ -59,7 +59,10 @@ pub(super) struct Accepting {
 
 impl Pipes {
     /// Opens what listens, as the settings say, and returns how others dial it.
-    pub(super) fn open(config: &NetConfig, incarnation: Incarnation) -> Result<(Self, Address), NetError> {
+    pub(super) fn open(
+        config: &NetConfig,
+        incarnation: Incarnation,
+    ) -> Result<(Self, Address), NetError> {
         let poll = Poll::new().map_err(system)?;
         let bell = Arc::new(Bell::new(poll.registry(), BELL).map_err(system)?);
         let door = Door::open(config, incarnation, &bell)?;
@@ -226,8 +229,8 @@ impl Pipes {
         let Some(connection) = self.connections.at(slot) else { return Some((slot, Ok(None))) };
         connection.is_ready = false;
         let read = connection.pipe.read(&mut self.spares);
-        let read =
-            read.and_then(|packet| packet.map(|packet| connection.channel.believe(packet)).transpose());
+        let read = read
+            .and_then(|packet| packet.map(|packet| connection.channel.believe(packet)).transpose());
         if matches!(read, Ok(Some(_))) {
             self.mark_ready(slot);
         }
@@ -311,7 +314,9 @@ impl Pipes {
                 && let Some(connection) = self.connections.at(slot)
                 && let Pipe::Stream(stream) = &mut connection.pipe
             {
-                stream.handle_event(event.is_read_closed() || event.is_write_closed() || event.is_error());
+                stream.handle_event(
+                    event.is_read_closed() || event.is_write_closed() || event.is_error(),
+                );
                 if !core::mem::replace(&mut connection.is_ready, true) {
                     self.ready.push_back(slot);
                 }
@@ -366,7 +371,8 @@ impl Shortage {
     /// The system has refused a connection.
     fn note(&mut self, error: SystemError, now: Instant) {
         let going_on = self.0.filter(|known| now < later(known.last, OVER_AFTER));
-        self.0 = Some(Refusals { error, first: going_on.map_or(now, |known| known.first), last: now });
+        self.0 =
+            Some(Refusals { error, first: going_on.map_or(now, |known| known.first), last: now });
     }
 
     /// Why connections cannot be taken in, if that goes on for `time` or longer.

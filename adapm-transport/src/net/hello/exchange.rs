@@ -8,7 +8,9 @@ use adapm_core::link::Seq;
 use super::message::{Hello, Identity, Incarnation, Message, Refuse, Welcome, decode};
 use super::refusal::{Refusal, TokenFault};
 use super::token::Token;
-use crate::net::noise::{Channel, Entropy, Initiator, LinkSecret, Mark, Recordings, Secured, Side, respond};
+use crate::net::noise::{
+    Channel, Entropy, Initiator, LinkSecret, Mark, Recordings, Secured, Side, respond,
+};
 use crate::net::packet::Greeting;
 
 /// What a handshake has come to.
@@ -134,7 +136,10 @@ impl Dialing {
         let (noise, key) = started.map_or((None, Vec::new()), |(noise, key)| (Some(noise), key));
         let stage = DialStage::Opening(noise);
         let has_token = token.is_some();
-        (Self { own, to, knows, expects, has_token, link, stage }, Message::key(Greeting::Open, key))
+        (
+            Self { own, to, knows, expects, has_token, link, stage },
+            Message::key(Greeting::Open, key),
+        )
     }
 
     /// The peer has sent something.
@@ -162,7 +167,8 @@ impl Dialing {
             (None, []) => None,
             (noise, bytes) => {
                 let secured = noise.and_then(|noise| noise.finish(bytes));
-                let malformed = Ending::Ours { refusal: Refusal::Malformed, is_sure: !self.has_token };
+                let malformed =
+                    Ending::Ours { refusal: Refusal::Malformed, is_sure: !self.has_token };
                 Some(secured.ok_or(malformed)?)
             }
         };
@@ -243,7 +249,9 @@ impl Listening {
                     Err(refusal) => Ending::Ours { refusal, is_sure },
                 });
             }
-            (Greeting::Open, ListenStage::Opening(entropy)) => self.handle_open(bytes, entropy, recordings),
+            (Greeting::Open, ListenStage::Opening(entropy)) => {
+                self.handle_open(bytes, entropy, recordings)
+            }
             (Greeting::Hello, ListenStage::Hello(handshake)) => self.handle_hello(handshake, bytes),
             _ => Err(Refusal::Malformed),
         };
@@ -291,7 +299,11 @@ impl Listening {
         Ok(Step::Open { last: Some(Message::key(Greeting::Opened, answer)), channel, first: None })
     }
 
-    fn handle_hello(&mut self, handshake: Option<Handshake>, bytes: &[u8]) -> Result<Step, Refusal> {
+    fn handle_hello(
+        &mut self,
+        handshake: Option<Handshake>,
+        bytes: &[u8],
+    ) -> Result<Step, Refusal> {
         let hello: Hello = decode(bytes)?;
         let theirs = hello.identity;
         if theirs.cluster != self.own.cluster {
@@ -303,7 +315,9 @@ impl Listening {
         check_peer(&self.own, &theirs)?;
         match theirs.node.cmp(&self.own.node) {
             Ordering::Greater => {}
-            Ordering::Equal => return Err(Refusal::NodeTaken { node: self.own.node, address: None }),
+            Ordering::Equal => {
+                return Err(Refusal::NodeTaken { node: self.own.node, address: None });
+            }
             // The node with the higher id dials.
             Ordering::Less => return Err(Refusal::Malformed),
         }

@@ -80,7 +80,8 @@ pub struct Message {
 
 impl Message {
     pub(super) fn new(greeting: Greeting, content: &impl Serialize) -> Self {
-        let bytes = postcard::to_allocvec(content).expect("the messages of the handshake are plain data");
+        let bytes =
+            postcard::to_allocvec(content).expect("the messages of the handshake are plain data");
         Self { greeting, bytes }
     }
 

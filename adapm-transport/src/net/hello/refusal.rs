@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub enum Refusal {
     /// Two versions of the protocol.
-    #[error("protocol versions differ ({ours} here, {theirs} there): run the same build on all nodes")]
+    #[error(
+        "protocol versions differ ({ours} here, {theirs} there): run the same build on all nodes"
+    )]
     Version {
         /// This node's.
         ours: u8,
@@ -26,7 +28,9 @@ pub enum Refusal {
     #[error("{0}: give all nodes the same token")]
     Token(TokenFault),
     /// Two ideas of how many nodes there are.
-    #[error("node counts differ ({ours} here, {theirs} there): start all nodes with the same count")]
+    #[error(
+        "node counts differ ({ours} here, {theirs} there): start all nodes with the same count"
+    )]
     Nodes {
         /// This node's.
         ours: u32,
@@ -118,7 +122,8 @@ impl Refusal {
     /// run may be about to end.
     #[must_use]
     pub fn is_final(self) -> bool {
-        let is_elsewhere = matches!(self, Self::Cluster | Self::WrongNode { .. } | Self::Channel { .. });
+        let is_elsewhere =
+            matches!(self, Self::Cluster | Self::WrongNode { .. } | Self::Channel { .. });
         !is_elsewhere && !matches!(self, Self::Repeated | Self::Malformed)
     }
 }

@@ -73,7 +73,9 @@ fn meet_with_links(
 fn refused_by(one: &mut Speaker, other: &mut Speaker, ending: Ending, is_dialer: bool) -> Outcome {
     let Ending::Ours { refusal, .. } = ending else { panic!("nobody refused: {ending:?}") };
     let told = packet(&one.bytes(Message::refuse(refusal)));
-    let Heard::Ended(there) = other.hear(told, &mut Recordings::default()) else { panic!("it was refused") };
+    let Heard::Ended(there) = other.hear(told, &mut Recordings::default()) else {
+        panic!("it was refused")
+    };
     if is_dialer { (Err(ending), Err(there)) } else { (Err(there), Err(ending)) }
 }
 
@@ -112,10 +114,19 @@ fn peers_meet_with_a_token_and_without() {
     for token in [None, token(8)] {
         let (here, there) = meet((identity(2), token.clone()), (identity(1), token.clone()));
         let (here, there) = (here.expect("they meet"), there.expect("they meet"));
-        assert_eq!((here.node, here.incarnation, here.expects), (NodeId(1), Incarnation(101), Seq(17)));
-        assert_eq!((there.node, there.incarnation, there.expects), (NodeId(2), Incarnation(102), Seq(31)));
+        assert_eq!(
+            (here.node, here.incarnation, here.expects),
+            (NodeId(1), Incarnation(101), Seq(17))
+        );
+        assert_eq!(
+            (there.node, there.incarnation, there.expects),
+            (NodeId(2), Incarnation(102), Seq(31))
+        );
         assert_eq!((here.knows, there.knows), (None, Some(Incarnation(5))));
-        assert_eq!((here.claim.is_some(), there.claim.is_some()), (token.is_some(), token.is_some()));
+        assert_eq!(
+            (here.claim.is_some(), there.claim.is_some()),
+            (token.is_some(), token.is_some())
+        );
     }
 }
 
@@ -136,8 +147,14 @@ fn what_does_not_belong_together_is_told_to_both() {
         (Identity { nodes: 5, ..own }, Refusal::Nodes { ours: 4, theirs: 5 }),
         (Identity { channel: 3, ..own }, Refusal::Channel { ours: 1, theirs: 3 }),
         (Identity { layout_digest: 1, ..own }, Refusal::Layout),
-        (Identity { node: NodeId(1), ..own }, Refusal::NodeTaken { node: NodeId(1), address: None }),
-        (Identity { node: NodeId(4), ..own }, Refusal::NodeOutOfRange { node: NodeId(4), nodes: 4 }),
+        (
+            Identity { node: NodeId(1), ..own },
+            Refusal::NodeTaken { node: NodeId(1), address: None },
+        ),
+        (
+            Identity { node: NodeId(4), ..own },
+            Refusal::NodeOutOfRange { node: NodeId(4), nodes: 4 },
+        ),
         (Identity { node: NodeId(0), ..own }, Refusal::Malformed),
     ];
     for (dialer, expected) in cases {
@@ -153,7 +170,8 @@ fn what_does_not_belong_together_is_told_to_both() {
 
 #[test]
 fn nothing_is_told_to_one_that_has_proven_nothing() {
-    let stranger = Identity { nodes: 9, channel: 8, layout_digest: 7, node: NodeId(60), ..identity(2) };
+    let stranger =
+        Identity { nodes: 9, channel: 8, layout_digest: 7, node: NodeId(60), ..identity(2) };
     let (refusal, _, _) = refused(meet((stranger, token(1)), (identity(1), token(2))));
     assert_eq!(refusal, Refusal::Token(TokenFault::Differs));
 }
@@ -161,7 +179,8 @@ fn nothing_is_told_to_one_that_has_proven_nothing() {
 #[test]
 fn nobody_says_who_it_is_before_the_other_is_known_to_have_the_token() {
     let own = Identity { cluster: ClusterId(0x5ec2_e75e_c2e7_5ec2), ..identity(2) };
-    let (mut dialing, open) = Speaker::dial(own, token(1).as_ref(), (NodeId(1), None, None), Seq(0), [1; 32]);
+    let (mut dialing, open) =
+        Speaker::dial(own, token(1).as_ref(), (NodeId(1), None, None), Seq(0), [1; 32]);
     let mut listening = Speaker::listen(Identity { node: NodeId(1), ..own }, token(1), [2; 32]);
     let Heard::Say(opened) = listening.hear(packet(&open), &mut Recordings::default()) else {
         panic!("refused")
@@ -171,14 +190,21 @@ fn nobody_says_who_it_is_before_the_other_is_known_to_have_the_token() {
     };
     let secret = postcard::to_allocvec(&own.cluster).expect("plain data");
     for said in [open, opened, hello] {
-        assert!(!said.windows(secret.len()).any(|part| part == secret), "anybody can read the cluster's id");
+        assert!(
+            !said.windows(secret.len()).any(|part| part == secret),
+            "anybody can read the cluster's id"
+        );
     }
 }
 
 #[test]
 fn a_link_goes_on_with_whoever_knows_its_secret() {
     let (link, both) = (link(), |link| {
-        ((identity(2), token(8)), (identity(1), token(8)), (NodeId(1), Some(Incarnation(101)), link))
+        (
+            (identity(2), token(8)),
+            (identity(1), token(8)),
+            (NodeId(1), Some(Incarnation(101)), link),
+        )
     });
     let (here, there, to) = both(Some(link.clone()));
     let (here, there) = meet_with_links(here, there, to, Some(&link));
@@ -203,7 +229,8 @@ fn only_the_node_that_was_met_can_say_that_a_link_is_over() {
     let link = link();
     for known in [None, Some(&link)] {
         let to = (NodeId(1), Some(Incarnation(101)), Some(link.clone()));
-        let (mut dialing, open) = Speaker::dial(identity(2), token(8).as_ref(), to, Seq(0), [1; 32]);
+        let (mut dialing, open) =
+            Speaker::dial(identity(2), token(8).as_ref(), to, Seq(0), [1; 32]);
         let mut listening = Listening::new(identity(1), token(8), [2; 32]);
         let open = packet(&open).check().expect("it is in the clear");
         let Ok(Step::Open { last: Some(opened), mut channel, .. }) =
@@ -218,7 +245,10 @@ fn only_the_node_that_was_met_can_say_that_a_link_is_over() {
         let hello = channel.believe(packet(&hello)).expect("both have the keys");
         let met = listening.handle(Greeting::Hello, &hello.frame.head, &mut Recordings::default());
         assert!(matches!(met, Ok(Step::Met(_))));
-        let refuse = channel.protect(listening.refuse(Refusal::GivenUp, known).into_draft()).parts().concat();
+        let refuse = channel
+            .protect(listening.refuse(Refusal::GivenUp, known).into_draft())
+            .parts()
+            .concat();
         let Heard::Ended(ending) = dialing.hear(packet(&refuse), &mut Recordings::default()) else {
             panic!("it goes on")
         };
@@ -228,10 +258,16 @@ fn only_the_node_that_was_met_can_say_that_a_link_is_over() {
 
 #[test]
 fn a_recorded_key_is_refused_before_it_costs_anything() {
-    let (_, open) = Dialing::new(identity(2), token(1).as_ref(), (NodeId(1), None, None), Seq(0), [1; 32]);
+    let (_, open) =
+        Dialing::new(identity(2), token(1).as_ref(), (NodeId(1), None, None), Seq(0), [1; 32]);
     let mut recordings = Recordings::default();
-    let mut hear =
-        || Listening::new(identity(1), token(1), [2; 32]).handle(open.greeting, &open.bytes, &mut recordings);
+    let mut hear = || {
+        Listening::new(identity(1), token(1), [2; 32]).handle(
+            open.greeting,
+            &open.bytes,
+            &mut recordings,
+        )
+    };
     assert!(hear().is_ok());
     assert_eq!(hear().err(), Some(Ending::Ours { refusal: Refusal::Repeated, is_sure: false }));
 }

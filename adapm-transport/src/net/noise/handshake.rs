@@ -33,7 +33,8 @@ impl Initiator {
     pub fn start(token: &Token, entropy: Entropy) -> (Self, Vec<u8>) {
         let mut state = state(token, entropy, true);
         let mut message = vec![0; MESSAGE_BYTES];
-        let written = state.write_message(&[], &mut message).expect("the pattern's first message fits");
+        let written =
+            state.write_message(&[], &mut message).expect("the pattern's first message fits");
         debug_assert_eq!(written, MESSAGE_BYTES);
         (Self(Box::new(state)), message)
     }
@@ -68,8 +69,9 @@ fn state(token: &Token, entropy: Entropy, is_initiator: bool) -> HandshakeState 
     let params = PATTERN.parse().expect("a pattern of Noise");
     let builder = Builder::with_resolver(params, Box::new(Primitives(entropy)));
     let builder = builder.prologue(&prologue).and_then(|builder| builder.psk(0, &psk));
-    let built = builder
-        .and_then(|builder| if is_initiator { builder.build_initiator() } else { builder.build_responder() });
+    let built = builder.and_then(|builder| {
+        if is_initiator { builder.build_initiator() } else { builder.build_responder() }
+    });
     built.expect("the pattern needs a key of the token, and has it")
 }
 
@@ -78,7 +80,8 @@ fn secured(mut state: HandshakeState) -> Secured {
     let is_initiator = state.is_initiator();
     let (forth, back) = state.dangerously_get_raw_split();
     let link = LinkSecret::new(&hash, &forth, &back);
-    let channel = if is_initiator { Channel::sealed(&forth, &back) } else { Channel::sealed(&back, &forth) };
+    let channel =
+        if is_initiator { Channel::sealed(&forth, &back) } else { Channel::sealed(&back, &forth) };
     Secured { channel, hash, link }
 }
 

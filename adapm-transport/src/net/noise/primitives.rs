@@ -36,7 +36,12 @@ pub(super) fn nonce(number: u64) -> Nonce {
 }
 
 /// Encrypts `bytes` in place, and returns their tag.
-pub(super) fn seal(key: &LessSafeKey, number: u64, associated: &[u8], bytes: &mut [u8]) -> [u8; 16] {
+pub(super) fn seal(
+    key: &LessSafeKey,
+    number: u64,
+    associated: &[u8],
+    bytes: &mut [u8],
+) -> [u8; 16] {
     let sealed = key.seal_in_place_separate_tag(nonce(number), Aad::from(associated), bytes);
     let tag = sealed.expect("packets are far below the bound of GCM");
     tag.as_ref().try_into().expect("a tag has 16 bytes")
@@ -61,7 +66,8 @@ impl CryptoResolver for Primitives {
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        let none = || X25519 { private: StaticSecret::from([0; 32]), public: PublicKey::from([0; 32]) };
+        let none =
+            || X25519 { private: StaticSecret::from([0; 32]), public: PublicKey::from([0; 32]) };
         matches!(choice, DHChoice::Curve25519).then(|| Box::new(none()) as Box<dyn Dh>)
     }
 
@@ -70,7 +76,8 @@ impl CryptoResolver for Primitives {
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
-        matches!(choice, CipherChoice::AESGCM).then(|| Box::new(AesGcm(key(&[0; 32]))) as Box<dyn Cipher>)
+        matches!(choice, CipherChoice::AESGCM)
+            .then(|| Box::new(AesGcm(key(&[0; 32]))) as Box<dyn Cipher>)
     }
 }
 
@@ -117,7 +124,8 @@ impl Dh for X25519 {
     }
 
     fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
-        let public: [u8; 32] = public.get(..32).and_then(|key| key.try_into().ok()).ok_or(Error::Dh)?;
+        let public: [u8; 32] =
+            public.get(..32).and_then(|key| key.try_into().ok()).ok_or(Error::Dh)?;
         let shared = self.private.diffie_hellman(&public.into());
         out[..32].copy_from_slice(shared.as_bytes());
         Ok(())
@@ -140,11 +148,21 @@ impl Cipher for AesGcm {
         plain.len() + 16
     }
 
-    fn decrypt(&self, number: u64, associated: &[u8], sealed: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+    fn decrypt(
+        &self,
+        number: u64,
+        associated: &[u8],
+        sealed: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, Error> {
         let (sealed, tag) = sealed.split_last_chunk().ok_or(Error::Decrypt)?;
         let out = &mut out[..sealed.len()];
         out.copy_from_slice(sealed);
-        if open(&self.0, number, associated, *tag, out) { Ok(sealed.len()) } else { Err(Error::Decrypt) }
+        if open(&self.0, number, associated, *tag, out) {
+            Ok(sealed.len())
+        } else {
+            Err(Error::Decrypt)
+        }
     }
 }
 

@@ -177,12 +177,15 @@ fn a_key_opens_nothing_of_what_was_sealed_before_it_was_made() {
 
 #[test]
 fn what_was_dropped_repeated_or_moved_does_not_open_and_nothing_does_behind_it() {
-    let orders: [&[usize]; 6] = [&[1, 2, 3], &[0, 0, 1], &[0, 2, 1], &[1, 0, 2], &[0, 1, 1], &[3, 3, 3]];
+    let orders: [&[usize]; 6] =
+        [&[1, 2, 3], &[0, 0, 1], &[0, 2, 1], &[1, 0, 2], &[0, 1, 1], &[3, 3, 3]];
     for order in orders {
         let (mut here, mut there) = channels();
-        let packets: Vec<Outgoing> = (0..4).map(|number| here.protect(draft(number, 4, 4))).collect();
-        let believed =
-            order.iter().map(|&at| there.believe(untouched(&packets[at])).map(|packet| packet.seq.0));
+        let packets: Vec<Outgoing> =
+            (0..4).map(|number| here.protect(draft(number, 4, 4))).collect();
+        let believed = order
+            .iter()
+            .map(|&at| there.believe(untouched(&packets[at])).map(|packet| packet.seq.0));
         let believed: Vec<_> = believed.collect();
         let sound = order.iter().enumerate().take_while(|(turn, at)| turn == *at).count();
         for (turn, believed) in believed.into_iter().enumerate() {
@@ -218,11 +221,15 @@ fn values_belong_to_their_head_and_to_no_other() {
     let (mut here, mut there) = channels();
     let (mut again, _) = channels();
     let [one, other] = [here.protect(draft(0, 8, 4)), again.protect(draft(0, 7, 4))];
-    assert_eq!(there.believe(head_of_one_and_values_of_the_other(&one, &other)), Err(Fault::Unopened));
+    assert_eq!(
+        there.believe(head_of_one_and_values_of_the_other(&one, &other)),
+        Err(Fault::Unopened)
+    );
 
     // The same with channels of this test, of which one does not bind values to heads: it believes what was mixed.
     for binds_values in [true, false] {
-        let [one, other] = [draft(0, 8, 4), draft(0, 7, 4)].map(|draft| seal_first(draft, binds_values));
+        let [one, other] =
+            [draft(0, 8, 4), draft(0, 7, 4)].map(|draft| seal_first(draft, binds_values));
         let mixed = head_of_one_and_values_of_the_other(&one, &other);
         assert_eq!(open_first(mixed, binds_values).is_ok(), !binds_values);
     }
@@ -250,15 +257,20 @@ fn open_first(packet: Incoming, binds_values: bool) -> Result<Packet, Fault> {
     let key = primitives::key(&[1; 32]);
     packet.open(|clear, [first, second], head, values| {
         let bound: &[u8] = if binds_values { &first } else { &[] };
-        primitives::open(&key, 0, clear, first, head) && primitives::open(&key, 1, bound, second, values)
+        primitives::open(&key, 0, clear, first, head)
+            && primitives::open(&key, 1, bound, second, values)
     })
 }
 
 #[test]
-fn a_packet_that_is_not_sealed_is_not_believed_on_a_sealed_channel_nor_one_that_is_on_a_plain_one() {
+fn a_packet_that_is_not_sealed_is_not_believed_on_a_sealed_channel_nor_one_that_is_on_a_plain_one()
+{
     let (mut here, mut there) = channels();
     assert_eq!(there.believe(untouched(&draft(0, 4, 4).check())), Err(Fault::Unopened));
-    assert_eq!(Channel::default().believe(untouched(&here.protect(draft(0, 4, 4)))), Err(Fault::Unopened));
+    assert_eq!(
+        Channel::default().believe(untouched(&here.protect(draft(0, 4, 4)))),
+        Err(Fault::Unopened)
+    );
     assert_eq!(
         channels().0.believe(untouched(&here.protect(draft(0, 4, 4)))),
         Err(Fault::Unopened),
@@ -268,7 +280,8 @@ fn a_packet_that_is_not_sealed_is_not_believed_on_a_sealed_channel_nor_one_that_
 
 #[test]
 fn recordings_are_known_until_there_were_4096_others() {
-    let first = |number: u32| -> Vec<u8> { (0..48).map(|at| number.to_le_bytes()[at % 4]).collect() };
+    let first =
+        |number: u32| -> Vec<u8> { (0..48).map(|at| number.to_le_bytes()[at % 4]).collect() };
     let mut recordings = Recordings::default();
     for number in 0..5_000 {
         assert!(!recordings.has(&first(number)));

@@ -180,8 +180,10 @@ impl Header {
     /// # Errors
     /// If it is not one of this version, is corrupt, or claims more than `limit` bytes.
     pub fn decode(bytes: &[u8; CLEAR_BYTES], limit: usize) -> Result<Self, Fault> {
-        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let u32_at =
+            |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let u64_at =
+            |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         if bytes[..2] != MAGIC {
             return Err(Fault::Magic);
         }
@@ -191,7 +193,8 @@ impl Header {
         if u32_at(HEADER_CRC_AT) != crc32c::crc32c(&bytes[..HEADER_CRC_AT]) {
             return Err(Fault::Checksum);
         }
-        let kind = Kind::of_byte(bytes[2] & !(WANTS_ACK | IS_SEALED)).ok_or(Fault::Kind(bytes[2]))?;
+        let kind =
+            Kind::of_byte(bytes[2] & !(WANTS_ACK | IS_SEALED)).ok_or(Fault::Kind(bytes[2]))?;
         let (head_len, values_len) = (u32_at(4), u32_at(8));
         let claimed = u64::from(head_len) + u64::from(values_len);
         if claimed > limit as u64 {

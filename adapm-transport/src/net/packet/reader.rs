@@ -80,7 +80,11 @@ impl PacketReader {
     ///
     /// # Errors
     /// If no more packets can come; further calls are of no use.
-    pub fn read(&mut self, source: &mut impl Read, spares: &mut Spares) -> Result<Option<Incoming>, Fault> {
+    pub fn read(
+        &mut self,
+        source: &mut impl Read,
+        spares: &mut Spares,
+    ) -> Result<Option<Incoming>, Fault> {
         loop {
             let Some(body) = &mut self.body else {
                 self.body = self.read_header(spares)?;
@@ -95,8 +99,11 @@ impl PacketReader {
                 self.was_large = body.got >= DIRECT_BYTES_MIN;
                 return Ok(Some(body.packet));
             }
-            let goes_on =
-                if body.missing() < DIRECT_BYTES_MIN { self.fill(source)? } else { self.fill_body(source)? };
+            let goes_on = if body.missing() < DIRECT_BYTES_MIN {
+                self.fill(source)?
+            } else {
+                self.fill_body(source)?
+            };
             if !goes_on {
                 return Ok(None);
             }
@@ -106,9 +113,13 @@ impl PacketReader {
     /// Takes a header out of the staging buffer, if it is there as a whole.
     fn read_header(&mut self, spares: &mut Spares) -> Result<Option<Body>, Fault> {
         let staged = &self.staging[self.start..self.end];
-        let Some((clear, behind)) = staged.split_first_chunk::<CLEAR_BYTES>() else { return Ok(None) };
+        let Some((clear, behind)) = staged.split_first_chunk::<CLEAR_BYTES>() else {
+            return Ok(None);
+        };
         let header = Header::decode(clear, self.limit)?;
-        let proof = behind.get(..header.bytes() - CLEAR_BYTES).and_then(|bytes| Proof::read(&header, bytes));
+        let proof = behind
+            .get(..header.bytes() - CLEAR_BYTES)
+            .and_then(|bytes| Proof::read(&header, bytes));
         let body = proof.map(|proof| Body::new(header, *clear, proof, spares.take()));
         self.start += body.as_ref().map_or(0, |_| header.bytes());
         Ok(body)
@@ -141,7 +152,8 @@ impl PacketReader {
         if self.is_drained() {
             return Ok(false);
         }
-        let end = if self.was_large { self.staging.len().min(BEHIND_BYTES) } else { self.staging.len() };
+        let end =
+            if self.was_large { self.staging.len().min(BEHIND_BYTES) } else { self.staging.len() };
         let room = &mut self.staging[self.end..end];
         let (room, result) = (room.len(), source.read(room));
         let Some(read) = self.settle(result, room)? else { return Ok(false) };

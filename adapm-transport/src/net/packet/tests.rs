@@ -27,7 +27,8 @@ impl Write for Sink {
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let cut = self.cuts[self.turn % self.cuts.len()];
         self.turn += 1;
-        let taken: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).take(cut).collect();
+        let taken: Vec<u8> =
+            slices.iter().flat_map(|slice| slice.iter().copied()).take(cut).collect();
         self.bytes.extend_from_slice(&taken);
         if taken.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken.len()) }
     }
@@ -38,9 +39,15 @@ impl Write for Sink {
 }
 
 fn frame(head: usize, values: usize, seed: u8) -> Frame {
-    let mut frame = Frame { head: (0..head).map(|at| at as u8 ^ seed).collect(), ..Frame::default() };
+    let mut frame =
+        Frame { head: (0..head).map(|at| at as u8 ^ seed).collect(), ..Frame::default() };
     frame.values.resize(values);
-    frame.values.bytes_mut().iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 3) as u8 ^ seed);
+    frame
+        .values
+        .bytes_mut()
+        .iter_mut()
+        .enumerate()
+        .for_each(|(at, byte)| *byte = (at / 3) as u8 ^ seed);
     frame
 }
 
@@ -95,7 +102,11 @@ fn wire(packets: &[Packet]) -> Vec<u8> {
 }
 
 /// Reads until the fault at the end; blocking may happen at most `patience` times.
-fn read_all(reader: &mut PacketReader, source: &mut Pieces<'_>, patience: usize) -> (Vec<Incoming>, Fault) {
+fn read_all(
+    reader: &mut PacketReader,
+    source: &mut Pieces<'_>,
+    patience: usize,
+) -> (Vec<Incoming>, Fault) {
     let (mut spares, mut packets) = (Spares::default(), Vec::new());
     for _ in 0..patience {
         match reader.read(source, &mut spares) {
@@ -246,7 +257,10 @@ fn a_claim_within_the_limit_allocates_what_arrives_and_a_step_more() {
         .and_then(|rest| rest.split(' ').next())
         .and_then(|len| len.parse().ok())
         .expect("a block");
-    assert!((100_000..=(1 << 20) + 100_000).contains(&held), "{held} bytes held for 100,000 that came");
+    assert!(
+        (100_000..=(1 << 20) + 100_000).contains(&held),
+        "{held} bytes held for 100,000 that came"
+    );
 }
 
 #[test]
@@ -254,8 +268,13 @@ fn an_end_within_a_packet_is_told_from_one_between_two() {
     let bytes = wire(&[packet(2, 5, 5)]);
     for len in 0..=bytes.len() {
         let (read, fault) = read_all(&mut PacketReader::new(LIMIT), &mut whole(&bytes[..len]), 100);
-        let expected = if len == 0 || len == bytes.len() { Fault::Ended } else { Fault::EndedWithin };
-        assert_eq!((read.len(), fault), (usize::from(len == bytes.len()), expected), "cut at {len}");
+        let expected =
+            if len == 0 || len == bytes.len() { Fault::Ended } else { Fault::EndedWithin };
+        assert_eq!(
+            (read.len(), fault),
+            (usize::from(len == bytes.len()), expected),
+            "cut at {len}"
+        );
     }
 }
 

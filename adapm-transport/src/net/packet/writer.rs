@@ -10,7 +10,8 @@ use adapm_core::link::{self, Content, Seq};
 use adapm_core::transport::Frame;
 
 use super::{
-    CLEAR_BYTES, Greeting, IS_SEALED, Kind, MAGIC, PROTOCOL_VERSION, SEALED_HEADER_BYTES, Tag, WANTS_ACK,
+    CLEAR_BYTES, Greeting, IS_SEALED, Kind, MAGIC, PROTOCOL_VERSION, SEALED_HEADER_BYTES, Tag,
+    WANTS_ACK,
 };
 use super::{HEADER_BYTES, checksum, finish};
 
@@ -123,7 +124,9 @@ impl Outgoing {
     #[must_use]
     pub fn parts(&self) -> [&[u8]; 3] {
         match &self.body {
-            Body::Plain(Some(content)) => [&self.header[..HEADER_BYTES], content.head(), content.values()],
+            Body::Plain(Some(content)) => {
+                [&self.header[..HEADER_BYTES], content.head(), content.values()]
+            }
             Body::Plain(None) => [&self.header[..HEADER_BYTES], &[], &[]],
             Body::Sealed { bytes, head_len } => {
                 let (head, values) = bytes.split_at(*head_len);

@@ -16,13 +16,15 @@ impl Schedule {
     /// A worker pushes to a key that is between two owners, and the home, which may know of the new one, passes that on at once,
     /// perhaps to where the key is not yet: whether there was one.
     pub(super) fn push_behind_a_move(&mut self) -> Result<bool, Violation> {
-        let moving: Vec<Key> = self.cluster.keys().filter(|key| self.cluster.owner(*key).is_none()).collect();
+        let moving: Vec<Key> =
+            self.cluster.keys().filter(|key| self.cluster.owner(*key).is_none()).collect();
         if moving.is_empty() {
             return Ok(false);
         }
         let key = self.rng.choose(&moving);
         let away = |who: &Who| self.cluster.state(who.0, key) == State::None;
-        let free: Vec<Who> = self.live().into_iter().filter(|who| self.is_free(*who) && away(who)).collect();
+        let free: Vec<Who> =
+            self.live().into_iter().filter(|who| self.is_free(*who) && away(who)).collect();
         if free.is_empty() {
             return Ok(false);
         }
@@ -152,7 +154,8 @@ impl Schedule {
     /// An owner whose key is held elsewhere pushes to it: whether there was one.
     pub(super) fn push_under_holders(&mut self) -> Result<bool, Violation> {
         let keys = || self.cluster.keys().filter_map(|key| Some((key, self.cluster.owner(key)?)));
-        let held = |(key, owner): &(Key, NodeId)| !self.cluster.row(*owner, *key).view.holders.is_empty();
+        let held =
+            |(key, owner): &(Key, NodeId)| !self.cluster.row(*owner, *key).view.holders.is_empty();
         let held: Vec<(Key, NodeId)> = keys().filter(held).collect();
         if held.is_empty() {
             return Ok(false);

@@ -104,10 +104,15 @@ impl Hardship {
         let then = if self.rng.chance(60) { Then::Wait } else { Then::GoOn };
         match self.rng.number(0..100) {
             0..8 if self.sets => {
-                let settable: Vec<Key> = self.keys.iter().copied().filter(|key| is_settable(*key)).collect();
+                let settable: Vec<Key> =
+                    self.keys.iter().copied().filter(|key| is_settable(*key)).collect();
                 let key = self.rng.choose(&settable);
                 let chosen = self.settable(key);
-                if chosen == key { Step::Set(vec![key], then) } else { Step::Push(vec![chosen], then) }
+                if chosen == key {
+                    Step::Set(vec![key], then)
+                } else {
+                    Step::Push(vec![chosen], then)
+                }
             }
             8..18 if self.localizes => Step::Localize(keys, then),
             18..22 => Step::WaitSync(then),
@@ -120,7 +125,11 @@ impl Hardship {
     fn between(&mut self) -> Option<Step> {
         match self.rng.number(0..100) {
             0..22 => {
-                let ahead = if self.rng.chance(30) { self.rng.number(0..60) } else { self.rng.number(0..4) };
+                let ahead = if self.rng.chance(30) {
+                    self.rng.number(0..60)
+                } else {
+                    self.rng.number(0..4)
+                };
                 let clocks = 1 + self.rng.number(0..6);
                 Some(Step::Intent { keys: self.some_keys(), ahead, clocks })
             }
@@ -128,7 +137,9 @@ impl Hardship {
                 let clocks = if self.rng.chance(10) { 30 } else { self.rng.number(1..5) };
                 Some(Step::Advance(clocks))
             }
-            50..75 => Some(Step::Compute(Duration::from_micros(self.rng.number(0..self.pause_micros)))),
+            50..75 => {
+                Some(Step::Compute(Duration::from_micros(self.rng.number(0..self.pause_micros))))
+            }
             _ => None,
         }
     }

@@ -183,13 +183,24 @@ impl Subject for Checked {
             self.open.push(Open { who, op, fact: fact(&step), waits, step: format!("{step:?}") });
         }
         self.collect(who.0);
-        Ok(Turn { outcome, worker_nanos: self.costs.access_nanos, node_nanos: self.costs.input_nanos })
+        Ok(Turn {
+            outcome,
+            worker_nanos: self.costs.access_nanos,
+            node_nanos: self.costs.input_nanos,
+        })
     }
 
-    fn deliver(&mut self, now: Instant, from: NodeId, to: NodeId, mut frame: Frame) -> Result<u64, Wrong> {
+    fn deliver(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        to: NodeId,
+        mut frame: Frame,
+    ) -> Result<u64, Wrong> {
         self.pass(now);
-        let message = wire::decode(&mut frame)
-            .map_err(|error| Wrong::Delivery(format!("what {from} sent to {to} cannot be read: {error}")))?;
+        let message = wire::decode(&mut frame).map_err(|error| {
+            Wrong::Delivery(format!("what {from} sent to {to} cannot be read: {error}"))
+        })?;
         if self.cluster.network().first(from, to) != Some(&message) {
             let due = self.cluster.network().first(from, to).map(|due| self.cluster.describe(due));
             let came = self.cluster.describe(&message);
@@ -238,10 +249,14 @@ impl Subject for Checked {
     }
 
     fn waiting(&self) -> String {
-        let open =
-            self.open.iter().map(|open| format!("{}.{} waits for {}", open.who.0, open.who.1, open.step));
-        let busy =
-            self.cluster.living().filter(|node| !self.cluster.member(*node).node.engine().is_at_rest());
+        let open = self
+            .open
+            .iter()
+            .map(|open| format!("{}.{} waits for {}", open.who.0, open.who.1, open.step));
+        let busy = self
+            .cluster
+            .living()
+            .filter(|node| !self.cluster.member(*node).node.engine().is_at_rest());
         let busy = busy.map(|node| {
             format!("{node} has something waiting ({:?})", self.cluster.member(node).node.reason())
         });
@@ -278,7 +293,8 @@ impl Subject for Checked {
         for from in self.cluster.nodes() {
             for to in self.cluster.nodes() {
                 let way = self.way(from, to);
-                self.handed[way] = self.handed[way].min(self.cluster.network().queue(from, to).count());
+                self.handed[way] =
+                    self.handed[way].min(self.cluster.network().queue(from, to).count());
             }
         }
         Ok(())

@@ -105,7 +105,8 @@ impl Run {
     /// The run of a seed under other conditions.
     #[must_use]
     pub fn under(seed: u64, conditions: Conditions) -> Self {
-        let run = if conditions == Conditions::Mute { Self::with_loss(seed) } else { Self::new(seed) };
+        let run =
+            if conditions == Conditions::Mute { Self::with_loss(seed) } else { Self::new(seed) };
         Self { conditions, ..run }
     }
 
@@ -120,8 +121,9 @@ impl Run {
     #[must_use]
     pub fn describe(&self) -> String {
         let Setup { nodes, workers, adaptive, sequential, location_caches, .. } = &self.setup;
-        let Setup { block_bytes_max, grants_max, requests_max, parked_max, layout, channel, .. } =
-            &self.setup;
+        let Setup {
+            block_bytes_max, grants_max, requests_max, parked_max, layout, channel, ..
+        } = &self.setup;
         let (kind, keys) = (layout.kind(), self.setup.keys().count());
         let policy = (self.setup.policy)(adapm_core::NodeId(0));
         format!(
@@ -203,7 +205,8 @@ impl Run {
             links.plant(bug);
         }
         let mut setup = self.setup.clone();
-        setup.unresponsive_nanos = Some(UNRESPONSIVE_DEAD_TIMES * link.dead_after.as_nanos() as u64);
+        setup.unresponsive_nanos =
+            Some(UNRESPONSIVE_DEAD_TIMES * link.dead_after.as_nanos() as u64);
         let mut subject = Checked::new(setup, costs);
         if self.tells {
             subject.tell(|line| println!("{line}"));
@@ -218,15 +221,24 @@ impl Run {
         let count = rng.number(4..9) + 6 * self.setup.losses as u64;
         let steps = self.operations / 10..self.operations;
         let mut plan = match self.conditions {
-            Conditions::Any | Conditions::Mute => Plan::random(rng, nodes, count, steps.clone(), longest),
-            Conditions::SlowLinks => Plan::slow_links(rng, nodes, link.dead_after, 0..self.operations / 4),
-            Conditions::DeadLink => Plan::dead_link(rng, nodes, link.dead_after, 0..self.operations / 4),
+            Conditions::Any | Conditions::Mute => {
+                Plan::random(rng, nodes, count, steps.clone(), longest)
+            }
+            Conditions::SlowLinks => {
+                Plan::slow_links(rng, nodes, link.dead_after, 0..self.operations / 4)
+            }
+            Conditions::DeadLink => {
+                Plan::dead_link(rng, nodes, link.dead_after, 0..self.operations / 4)
+            }
         };
         if self.setup.losses > 0 {
             let moment = rng.number(steps.clone());
             let node = rng.choose(&simulation.subject().cluster().nodes().collect::<Vec<_>>());
-            let fault =
-                if self.conditions == Conditions::Mute { Fault::Mute(node) } else { Fault::Vanish(node) };
+            let fault = if self.conditions == Conditions::Mute {
+                Fault::Mute(node)
+            } else {
+                Fault::Vanish(node)
+            };
             plan = plan.and((When::Steps(moment), fault));
             // A run whose faults all strike the lost node tells little of the others.
             while plan.others_than(node) < OTHERS_MIN {
@@ -245,7 +257,8 @@ impl Run {
         let cluster = simulation.subject().cluster();
         for key in cluster.keys().filter(|key| cluster.oracle().was_set(*key)) {
             report.set_histories += 1;
-            report.set_accesses = report.set_accesses.max(cluster.oracle().accesses(key).len() as u64);
+            report.set_accesses =
+                report.set_accesses.max(cluster.oracle().accesses(key).len() as u64);
         }
     }
 
@@ -305,9 +318,14 @@ fn each(simulation: &mut Simulation, step: &Step) -> Result<(), Stopped> {
     together(simulation, step, |who| who.1 == WorkerId(0))
 }
 
-fn together(simulation: &mut Simulation, step: &Step, takes: fn(&Who) -> bool) -> Result<(), Stopped> {
+fn together(
+    simulation: &mut Simulation,
+    step: &Step,
+    takes: fn(&Who) -> bool,
+) -> Result<(), Stopped> {
     let cluster = simulation.subject().cluster();
-    let is_live = |who: &Who| !cluster.member(who.0).workers[who.1.index()].ended || *step == Step::Leave;
+    let is_live =
+        |who: &Who| !cluster.member(who.0).workers[who.1.index()].ended || *step == Step::Leave;
     let mut left: Vec<Who> = cluster.workers().filter(|who| takes(who) && is_live(who)).collect();
     let mut program = |_: Instant, who: Who| {
         let at = left.iter().position(|other| *other == who)?;
@@ -327,7 +345,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operations, steps, events, time, .. } = self;
         let faults = self.coverage.faults();
-        write!(f, "{operations} operations, {faults} faults, {steps} steps, {events} events in {time:?}")
+        write!(
+            f,
+            "{operations} operations, {faults} faults, {steps} steps, {events} events in {time:?}"
+        )
     }
 }
 

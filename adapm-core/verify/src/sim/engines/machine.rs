@@ -95,8 +95,9 @@ impl Machine {
 /// Keys that a message names.
 pub(super) fn keys_in(body: &Body) -> u64 {
     let grants = |grants: &Grants| grants.at.len();
-    let operations =
-        |operation: &Operation| operation.pulls.len() + operation.pushes.len() + operation.sets.len();
+    let operations = |operation: &Operation| {
+        operation.pulls.len() + operation.pushes.len() + operation.sets.len()
+    };
     let keys = match body {
         Body::SyncRequest(request) => {
             request.deltas.len()
@@ -110,7 +111,9 @@ pub(super) fn keys_in(body: &Body) -> u64 {
         }
         Body::Grant(sent) => grants(sent),
         Body::Forward(forward) => {
-            forward.intents.keys.len() + forward.localizes.keys.len() + operations(&forward.operation)
+            forward.intents.keys.len()
+                + forward.localizes.keys.len()
+                + operations(&forward.operation)
         }
         Body::Operation(operation) => operations(operation),
         Body::Answer(answer) => answer.pulls.keys.len() + answer.done.keys.len(),

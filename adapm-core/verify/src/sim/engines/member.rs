@@ -150,7 +150,8 @@ impl Member {
         clocks: u64,
     ) -> Result<(), InputError> {
         let start = self.around.workers[worker.index()].clock + ahead;
-        let intent = Intent { worker, id: SignalId::default(), keys, clocks: start..start + clocks };
+        let intent =
+            Intent { worker, id: SignalId::default(), keys, clocks: start..start + clocks };
         self.feed(now, Input::Intent(intent))
     }
 
@@ -174,7 +175,12 @@ impl Member {
         *clock = *clock + clocks;
     }
 
-    pub(super) fn deliver(&mut self, now: Instant, from: NodeId, message: Message) -> Result<(), InputError> {
+    pub(super) fn deliver(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        message: Message,
+    ) -> Result<(), InputError> {
         self.feed(now, Input::Message(from, message))
     }
 
@@ -184,7 +190,9 @@ impl Member {
     }
 
     pub(super) fn is_at_rest(&self) -> bool {
-        self.around.ops.is_empty() && self.around.dirty.is_empty() && self.driver.reason() == Reason::Idle
+        self.around.ops.is_empty()
+            && self.around.dirty.is_empty()
+            && self.driver.reason() == Reason::Idle
     }
 
     /// Whether the node waits for operations of its own, for people.
@@ -219,7 +227,9 @@ impl Member {
         mut keys: Vec<Key>,
         mut serve: impl FnMut(&mut Self, Key) -> bool,
     ) -> Vec<Key> {
-        keys.retain(|key| self.around.workers[worker.index()].order.blocks(*key) || !serve(self, *key));
+        keys.retain(|key| {
+            self.around.workers[worker.index()].order.blocks(*key) || !serve(self, *key)
+        });
         keys
     }
 

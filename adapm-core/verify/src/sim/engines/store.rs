@@ -112,15 +112,18 @@ impl LightStore {
         let replica = |word: Word| u64::from(word.state() == State::Replica);
         self.replicas.set(self.replicas.get() + replica(after) - replica(before));
         // A main copy that was never relocated has been here all the time.
-        let main = |word: Word| i64::from(word.state() == State::Main && word.counter() > Counter(0));
-        let left =
-            before.state() == State::Main && before.counter() == Counter(0) && after.state() != State::Main;
+        let main =
+            |word: Word| i64::from(word.state() == State::Main && word.counter() > Counter(0));
+        let left = before.state() == State::Main
+            && before.counter() == Counter(0)
+            && after.state() != State::Main;
         self.moved_here.set(self.moved_here.get() + main(after) - main(before) - i64::from(left));
         match (entry.place, is_shared(after)) {
             (0, true) => {
                 let mut shared = self.shared.borrow_mut();
                 shared.push(key);
-                entry.place = u32::try_from(shared.len()).expect("fewer than 2^32 copies fit into memory");
+                entry.place =
+                    u32::try_from(shared.len()).expect("fewer than 2^32 copies fit into memory");
             }
             (place, false) if place > 0 => entry.place = 0,
             _ => {}
@@ -180,13 +183,15 @@ impl Store for LightStore {
 
     fn release(&self, key: Key) {
         if let Some(entry) = self.entries.borrow_mut().get_mut(&key) {
-            (entry.value, entry.delta, entry.version) = (Elements::Absent, Elements::Absent, Version(0));
+            (entry.value, entry.delta, entry.version) =
+                (Elements::Absent, Elements::Absent, Version(0));
         }
     }
 
     fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, i64>)) {
-        let held =
-            |(key, entry): (&Key, &Entry)| (keys.contains(key) && !entry.value.is_absent()).then_some(*key);
+        let held = |(key, entry): (&Key, &Entry)| {
+            (keys.contains(key) && !entry.value.is_absent()).then_some(*key)
+        };
         let mut held: Vec<Key> = self.entries.borrow().iter().filter_map(held).collect();
         held.sort_unstable();
         for key in held {

@@ -78,11 +78,16 @@ impl Engines {
     ///
     /// # Errors
     /// If the configuration does not fit the layout.
-    pub fn new(config: EnginesConfig, policy: impl Fn(NodeId) -> SystemPolicy) -> Result<Self, ConfigError> {
+    pub fn new(
+        config: EnginesConfig,
+        policy: impl Fn(NodeId) -> SystemPolicy,
+    ) -> Result<Self, ConfigError> {
         let board = Rc::new(Board::default());
         let mut members = Vec::new();
         for index in 0..config.nodes {
-            let node = NodeId(u16::try_from(index).map_err(|_| ConfigError::Nodes { nodes: config.nodes })?);
+            let node = NodeId(
+                u16::try_from(index).map_err(|_| ConfigError::Nodes { nodes: config.nodes })?,
+            );
             let store = Rc::new(LightStore::new(config.layout.clone()));
             board.add_store(Rc::clone(&store));
             let mut place = NodeConfig::new(node, config.nodes, config.workers);
@@ -90,11 +95,12 @@ impl Engines {
                 (place.round_nanos_min, place.round_nanos_max) = (nanos, nanos);
             }
             // Bounds are of modelled bytes.
-            let scaled =
-                place.block_bytes_max as u64 * <i64 as Value>::WIDTH as u64 / config.element_bytes.max(1);
+            let scaled = place.block_bytes_max as u64 * <i64 as Value>::WIDTH as u64
+                / config.element_bytes.max(1);
             place.block_bytes_max = (scaled as usize).max(<i64 as Value>::WIDTH * ELEMENTS_MAX);
             let layout = config.layout.clone();
-            let engine = Engine::new(place, layout, Rc::clone(&store), policy(node), Arc::new(|_, _| {}))?;
+            let engine =
+                Engine::new(place, layout, Rc::clone(&store), policy(node), Arc::new(|_, _| {}))?;
             members.push(Member::new(engine, store, config.clock));
         }
         Ok(Self {
@@ -148,7 +154,13 @@ impl Engines {
             self.ways.entry((node, to)).or_default().push_back(message);
             self.on_the_way += 1;
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            self.sent.push_back(Sent { from: node, to, asks: false, bytes, frame: Frame::default() });
+            self.sent.push_back(Sent {
+                from: node,
+                to,
+                asks: false,
+                bytes,
+                frame: Frame::default(),
+            });
         }
         let member = &mut self.members[node.index()];
         member.around.sent = sent;
@@ -245,7 +257,13 @@ impl Subject for Engines {
         Ok(Turn { outcome, worker_nanos: handed * self.config.machine.hand_over_nanos, node_nanos })
     }
 
-    fn deliver(&mut self, now: Instant, from: NodeId, to: NodeId, _frame: Frame) -> Result<u64, EngineError> {
+    fn deliver(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        to: NodeId,
+        _frame: Frame,
+    ) -> Result<u64, EngineError> {
         self.note(now);
         let message = self.ways.get_mut(&(from, to)).and_then(VecDeque::pop_front);
         let message = message.expect("what arrives was sent");

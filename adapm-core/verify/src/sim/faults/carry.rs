@@ -47,7 +47,9 @@ impl Link {
                 Ok(())
             }
             // Of an old pipe.
-            Item::Hello(_) | Item::Answer(_) | Item::Packet(..) | Item::Bytes | Item::Break => Ok(()),
+            Item::Hello(_) | Item::Answer(_) | Item::Packet(..) | Item::Bytes | Item::Break => {
+                Ok(())
+            }
         }
     }
 
@@ -74,8 +76,10 @@ impl Link {
         let end = &mut self.ends[side as usize];
         let mut packet = content.map_or_else(Frame::default, |content| content.to_frame());
         let mut frame = Frame::default();
-        let refused = |error: LinkError| Broken(format!("{node} refuses a sound packet of {peer}: {error}"));
-        let arrival = end.session.handle_packet(now, header, &mut packet, &mut frame).map_err(refused)?;
+        let refused =
+            |error: LinkError| Broken(format!("{node} refuses a sound packet of {peer}: {error}"));
+        let arrival =
+            end.session.handle_packet(now, header, &mut packet, &mut frame).map_err(refused)?;
         end.heard = Some(now);
         end.note_acknowledged(now, header.ack);
         if arrival == Arrival::Deliver {
@@ -86,7 +90,13 @@ impl Link {
     }
 
     /// The pipe of `side` is gone.
-    fn lower(&mut self, now: Instant, side: Side, around: &mut Around, effects: &mut Effects<LinkEvent>) {
+    fn lower(
+        &mut self,
+        now: Instant,
+        side: Side,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) {
         let end = &mut self.ends[side as usize];
         end.session.handle_down();
         end.is_up = false;
@@ -112,7 +122,8 @@ impl Link {
         while let Some(event) = self.ends[side as usize].session.poll_event() {
             effects.tell(|| format!("the link of {node} to {peer}: {event:?}"));
             let other = self.end(side.other());
-            let (peer_left, peer_sent, peer_closed) = (other.has_left, other.sent, other.has_closed);
+            let (peer_left, peer_sent, peer_closed) =
+                (other.has_left, other.sent, other.has_closed);
             let end = &mut self.ends[side as usize];
             let (silence, quiet, stall) = (end.silence(now), end.quiet(now), end.stall(now));
             let is_long = |nanos: u64, least: Duration| u128::from(nanos) >= least.as_nanos();
@@ -171,7 +182,14 @@ impl Link {
             let pipe = end.pipe;
             let repeats = core::mem::take(&mut self.ways[reader as usize].repeats);
             for _ in 0..=usize::from(repeats) {
-                self.post(now, reader, pipe, Item::Packet(header, content.clone()), around, effects);
+                self.post(
+                    now,
+                    reader,
+                    pipe,
+                    Item::Packet(header, content.clone()),
+                    around,
+                    effects,
+                );
             }
         }
         self.arm(now, side, effects);

@@ -144,8 +144,11 @@ impl End {
 
     /// Whether everything that it was given has arrived, and its goodbye if it was said.
     pub(super) fn is_at_rest(&self) -> bool {
-        let settled =
-            self.outbox.is_empty() && self.backlog.is_empty() && self.session.unacknowledged().0 == 0;
-        self.is_gone || self.is_dead || (settled && (!self.has_closed || (self.is_drained && self.has_left)))
+        let settled = self.outbox.is_empty()
+            && self.backlog.is_empty()
+            && self.session.unacknowledged().0 == 0;
+        self.is_gone
+            || self.is_dead
+            || (settled && (!self.has_closed || (self.is_drained && self.has_left)))
     }
 }

@@ -187,7 +187,10 @@ impl Links for Faulty {
 
     fn backlog(&self, node: NodeId) -> (bool, bool) {
         let ends = || self.of_node(node).map(|(link, side)| link.end(side));
-        (ends().any(|end| end.session.unacknowledged().0 > 0), ends().any(|end| !end.backlog.is_empty()))
+        (
+            ends().any(|end| end.session.unacknowledged().0 > 0),
+            ends().any(|end| !end.backlog.is_empty()),
+        )
     }
 
     fn waiting(&self) -> String {

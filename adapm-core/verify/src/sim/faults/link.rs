@@ -81,7 +81,12 @@ impl Link {
     }
 
     /// The dialer makes a new pipe.
-    pub(super) fn dial(&mut self, now: Instant, around: &mut Around, effects: &mut Effects<LinkEvent>) {
+    pub(super) fn dial(
+        &mut self,
+        now: Instant,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) {
         let end = &mut self.ends[Side::Dialer as usize];
         end.session.handle_down();
         end.is_up = false;
@@ -165,13 +170,20 @@ impl Link {
     }
 
     /// The pipe breaks; of what is on its way, the first so and so many parcels still arrive.
-    pub(super) fn reset(&mut self, now: Instant, around: &mut Around, effects: &mut Effects<LinkEvent>) {
+    pub(super) fn reset(
+        &mut self,
+        now: Instant,
+        around: &mut Around,
+        effects: &mut Effects<LinkEvent>,
+    ) {
         for side in Side::BOTH {
             let parcels = &mut self.ways[side as usize].parcels;
             let all = parcels.len() as u64;
             let keep = if around.rng.chance(50) { 0 } else { around.rng.number(0..all + 1) };
             parcels.truncate(keep as usize);
-            effects.tell(|| format!("the pipe {:?} loses {} parcels for {side:?}", self.pair, all - keep));
+            effects.tell(|| {
+                format!("the pipe {:?} loses {} parcels for {side:?}", self.pair, all - keep)
+            });
             let pipe = self.ends[side as usize].pipe;
             self.post(now, side, pipe, Item::Break, around, effects);
         }
@@ -270,8 +282,9 @@ impl Link {
 
     pub(super) fn is_at_rest(&self) -> bool {
         let [dialer, listener] = &self.ends;
-        let rests =
-            |end: &End, peer: &End| if peer.is_gone { end.is_gone || end.is_dead } else { end.is_at_rest() };
+        let rests = |end: &End, peer: &End| {
+            if peer.is_gone { end.is_gone || end.is_dead } else { end.is_at_rest() }
+        };
         rests(dialer, listener) && rests(listener, dialer)
     }
 

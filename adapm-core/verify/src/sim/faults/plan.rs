@@ -116,7 +116,8 @@ impl Plan {
         let packet_time = dead_after / rng.choose(&[16, 20, 40]);
         let slow = (0..nodes as u16).map(NodeId).filter(|node| *node != a);
         let slow = slow.map(|node| Fault::SlowLink(a, node, packet_time, 3 * dead_after));
-        let mut plan: Vec<(When, Fault)> = slow.map(|fault| (When::At(Instant::ZERO), fault)).collect();
+        let mut plan: Vec<(When, Fault)> =
+            slow.map(|fault| (When::At(Instant::ZERO), fault)).collect();
         let dead_nanos = dead_after.as_nanos() as u64;
         let lasts = Duration::from_nanos(rng.number(dead_nanos / 20..dead_nanos / 4));
         let stopped = rng.choose(&[a, b]);

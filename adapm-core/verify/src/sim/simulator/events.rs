@@ -26,7 +26,9 @@ impl<S: Subject, L: Links> Simulator<S, L> {
             Event::Links(event) => {
                 let what = self.links.trace(&event);
                 self.trace.add(self.now(), "link", what);
-                self.links.handle(self.agenda.now(), event, &mut self.effects).map_err(Failure::Links)?;
+                self.links
+                    .handle(self.agenda.now(), event, &mut self.effects)
+                    .map_err(Failure::Links)?;
                 self.take_effects();
                 Ok(())
             }
@@ -88,7 +90,11 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         let Some(item) = host.inbox.pop_front() else { return Ok(()) };
         let nanos = match item {
             Item::Message(from, frame) => {
-                self.trace.add(now, "message", [u64::from(from.0), u64::from(node.0), frame.len() as u64]);
+                self.trace.add(
+                    now,
+                    "message",
+                    [u64::from(from.0), u64::from(node.0), frame.len() as u64],
+                );
                 self.subject.deliver(now, from, node, frame)
             }
             Item::Timeout => {
@@ -146,7 +152,11 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         if let Some(tell) = &mut self.tell {
             tell(&format!("{now:?} {fault:?}"));
         }
-        self.trace.add(now, "fault", [fault.kind() as u64, u64::from(nodes[0].0), nodes.len() as u64]);
+        self.trace.add(
+            now,
+            "fault",
+            [fault.kind() as u64, u64::from(nodes[0].0), nodes.len() as u64],
+        );
         let mut facts = Facts::default();
         for node in &nodes {
             facts = facts.and(self.subject.facts(*node));

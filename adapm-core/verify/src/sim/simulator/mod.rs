@@ -162,7 +162,8 @@ impl<S: Subject, L: Links> Simulator<S, L> {
             for worker in 0..self.hosts[node].idle.len() {
                 self.hosts[node].idle[worker] = false;
                 self.active += 1;
-                self.agenda.at(self.now(), Event::Turn((NodeId(node as u16), WorkerId(worker as u16))));
+                self.agenda
+                    .at(self.now(), Event::Turn((NodeId(node as u16), WorkerId(worker as u16))));
             }
         }
         while !self.is_calm() {
@@ -273,7 +274,9 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         };
         let mut waiting: Vec<String> = self.hosts.iter().enumerate().filter_map(busy).collect();
         waiting.extend(
-            [self.subject.waiting(), self.links.waiting()].into_iter().filter(|what| !what.is_empty()),
+            [self.subject.waiting(), self.links.waiting()]
+                .into_iter()
+                .filter(|what| !what.is_empty()),
         );
         format!("after {} events, at {:?}: {}", self.events, self.now(), waiting.join("; "))
     }

@@ -22,7 +22,8 @@ use serial_node::node::SerialNode;
 use serial_node::task;
 
 /// The parameters, all of which fit: `.bss` has room for them, or the linker tells.
-type Parameters = FixedStore<i64, { fixed::keys_of(task::EXTENTS) }, { fixed::elements_of(task::EXTENTS) }>;
+type Parameters =
+    FixedStore<i64, { fixed::keys_of(task::EXTENTS) }, { fixed::elements_of(task::EXTENTS) }>;
 
 #[entry]
 fn main() -> ! {
@@ -41,7 +42,8 @@ fn main() -> ! {
 }
 
 fn work(board: board::Board) -> Result<(), alloc::string::String> {
-    let store = cortex_m::singleton!(: Parameters = Parameters::new()).expect("the program starts once");
+    let store =
+        cortex_m::singleton!(: Parameters = Parameters::new()).expect("the program starts once");
     store.lay_out(&task::layout()).map_err(|error| alloc::format!("{error}"))?;
     let line = Line::new(End::Answering, task::terms(), DEAD_AFTER);
     let parts = (task::layout(), &*store, Arc::new(task::initial) as _);

@@ -31,11 +31,13 @@ pub fn count(serial: Serial) -> Result<Summary, String> {
     let meter = serial.meter();
     let mut endpoint = Some(serial);
     let node = Nodes::only(NodeId(0), 2, move |_| endpoint.take().expect("there is one channel"));
-    let builder = Builder::<i64>::new(task::layout()).nodes(node).channels(1).initial(task::initial);
+    let builder =
+        Builder::<i64>::new(task::layout()).nodes(node).channels(1).initial(task::initial);
     let cluster = builder.build().map_err(|error| error.to_string())?;
     let outcome = cluster.try_run(work).map_err(|error| error.to_string())?;
     let (values, report) = outcome.into_iter().next().expect("one worker");
-    let sums = task::counted().map(Key).zip(values).map(|(key, value)| (key, value, task::expected(key)));
+    let sums =
+        task::counted().map(Key).zip(values).map(|(key, value)| (key, value, task::expected(key)));
     Ok(Summary { sums: sums.collect(), report, stats: cluster.stats(), line: meter.read() })
 }
 
@@ -61,7 +63,8 @@ fn work(mut worker: Worker<i64>) -> Result<(Vec<i64>, Report), OpError> {
     let keys: Vec<Key> = task::counted().map(Key).collect();
     let mut values = vec![0; 4 * keys.len()];
     worker.pull(&keys, &mut values)?;
-    let sums = values.chunks(4).map(|value| if value == [value[0]; 4] { value[0] } else { i64::MIN });
+    let sums =
+        values.chunks(4).map(|value| if value == [value[0]; 4] { value[0] } else { i64::MIN });
     let mut report = [0; 8];
     worker.pull(&[task::REPORT], &mut report)?;
     worker.barrier()?;
@@ -74,7 +77,9 @@ impl Summary {
     /// # Errors
     /// In one line, what is not as it must be.
     pub fn check(&self) -> Result<(), String> {
-        if let Some((key, sum, expected)) = self.sums.iter().find(|(_, sum, expected)| sum != expected) {
+        if let Some((key, sum, expected)) =
+            self.sums.iter().find(|(_, sum, expected)| sum != expected)
+        {
             return Err(format!(
                 "{key} has the sum {sum}, {expected} was pushed: updates are lost or doubled"
             ));
@@ -88,7 +93,8 @@ impl Summary {
                 ));
             }
         }
-        let (replicas, hot) = (self.report.replicas as u64 + self.stats.replicas, task::HOT.count() as u64);
+        let (replicas, hot) =
+            (self.report.replicas as u64 + self.stats.replicas, task::HOT.count() as u64);
         if replicas < hot {
             return Err(format!(
                 "{replicas} replicas for {hot} keys that both nodes use: intent has no effect"

@@ -72,7 +72,9 @@ fn wishes() -> Result<Option<Wishes>, String> {
                 println!("{HELP}");
                 return Ok(None);
             }
-            other if other.starts_with('-') => return Err(format!("no option {other}: see --help")),
+            other if other.starts_with('-') => {
+                return Err(format!("no option {other}: see --help"));
+            }
             path => wishes.firmware = Some(PathBuf::from(path)),
         }
     }

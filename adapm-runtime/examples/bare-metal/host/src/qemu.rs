@@ -16,7 +16,9 @@ pub(crate) struct Board {
 }
 
 /// Ends the program when its time is over, unless it is dropped before.
-pub(crate) struct Watchdog(#[expect(dead_code, reason = "the thread sees it being dropped")] Sender<()>);
+pub(crate) struct Watchdog(
+    #[expect(dead_code, reason = "the thread sees it being dropped")] Sender<()>,
+);
 
 /// Builds the firmware in this workspace; where it lies then.
 pub(crate) fn build_firmware() -> Result<PathBuf, String> {
@@ -34,8 +36,8 @@ pub(crate) fn build_firmware() -> Result<PathBuf, String> {
         Err(error) => return Err(format!("cannot run cargo: {error}")),
     }
     // This program lies in `target/<profile>`.
-    let program =
-        env::current_exe().map_err(|error| format!("cannot find this program's folder: {error}"))?;
+    let program = env::current_exe()
+        .map_err(|error| format!("cannot find this program's folder: {error}"))?;
     let target = program.ancestors().nth(2).ok_or("this program lies in no target folder")?;
     Ok(target.join(TARGET).join("release").join("bare-metal-firmware"))
 }
@@ -50,11 +52,28 @@ impl Board {
             ));
         }
         let mut qemu = Command::new(QEMU);
-        qemu.args(["-machine", "mps2-an386", "-cpu", "cortex-m4", "-display", "none", "-monitor", "none"]);
-        qemu.args(["-serial", "stdio", "-semihosting-config", "enable=on,target=native", "-kernel"]);
+        qemu.args([
+            "-machine",
+            "mps2-an386",
+            "-cpu",
+            "cortex-m4",
+            "-display",
+            "none",
+            "-monitor",
+            "none",
+        ]);
+        qemu.args([
+            "-serial",
+            "stdio",
+            "-semihosting-config",
+            "enable=on,target=native",
+            "-kernel",
+        ]);
         let spawned = qemu.arg(firmware).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => format!("{QEMU} is not installed: on Debian, apt-get install {QEMU}"),
+            ErrorKind::NotFound => {
+                format!("{QEMU} is not installed: on Debian, apt-get install {QEMU}")
+            }
             _ => format!("cannot start {QEMU}: {error}"),
         })?;
         let serial = child.stdout.take().zip(child.stdin.take());
@@ -88,7 +107,9 @@ impl Board {
                 Ok(Some(status)) if status.success() => return Ok(()),
                 Ok(Some(status)) => return Err(format!("the board ended with {status}")),
                 Ok(None) if Instant::now() < until => {}
-                Ok(None) => return Err(format!("the board still runs after {} s", within.as_secs())),
+                Ok(None) => {
+                    return Err(format!("the board still runs after {} s", within.as_secs()));
+                }
                 Err(error) => return Err(format!("cannot wait for {QEMU}: {error}")),
             }
             thread::sleep(Duration::from_millis(10));

@@ -109,7 +109,9 @@ impl Serial {
     }
 
     fn now(&self) -> adapm_core::Instant {
-        adapm_core::Instant::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        adapm_core::Instant::from_nanos(
+            u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        )
     }
 
     /// Writes what is due.
@@ -126,10 +128,13 @@ impl Serial {
 
     /// Waits for bytes until `until` or the line's own deadline; true if somebody called the waker.
     fn wait(&mut self, until: Option<Instant>) -> bool {
-        let deadline = self.line.deadline().map(|at| self.origin + Duration::from_nanos(at.nanos()));
+        let deadline =
+            self.line.deadline().map(|at| self.origin + Duration::from_nanos(at.nanos()));
         let until = [until, deadline].into_iter().flatten().min();
         let happening = match until {
-            Some(until) => self.happenings.recv_timeout(until.saturating_duration_since(Instant::now())),
+            Some(until) => {
+                self.happenings.recv_timeout(until.saturating_duration_since(Instant::now()))
+            }
             None => self.happenings.recv().map_err(RecvTimeoutError::from),
         };
         match happening {

@@ -140,7 +140,9 @@ fn values_that_no_frame_holds_are_refused_at_the_start() {
     let parts = (layout, &store, Arc::new(task::initial) as _);
     let line = Line::new(End::Answering, task::terms(), DEAD_AFTER);
     let refused = SerialNode::new(NodeId(1), parts, (port, line)).map(drop);
-    let Err(NodeError::Line(LineError::FrameLen { bytes })) = refused else { panic!("{refused:?}") };
+    let Err(NodeError::Line(LineError::FrameLen { bytes })) = refused else {
+        panic!("{refused:?}")
+    };
     assert!(bytes > FRAME_BYTES_MAX);
 }
 

@@ -263,7 +263,9 @@ impl Line {
             Packet::Session { pipe, kind, seq, ack, wants_ack, head, values }
                 if self.is_up && pipe == self.pipe =>
             {
-                let Some(header) = header(kind, seq, ack, wants_ack) else { return self.break_off(now) };
+                let Some(header) = header(kind, seq, ack, wants_ack) else {
+                    return self.break_off(now);
+                };
                 let mut packet = Frame { head: head.to_vec(), ..Frame::default() };
                 packet.values.push_bytes(values);
                 let mut frame = Frame::default();
@@ -330,11 +332,18 @@ impl fmt::Display for LineError {
                 f,
                 "the other end has terms {theirs:016x}, this one {ours:016x}: build both from the same sources"
             ),
-            Self::Restarted => f.write_str("one end was restarted and has lost its state: restart both"),
-            Self::Misbehaved(error) => write!(f, "the other end breaks the rules of a link: {error}"),
+            Self::Restarted => {
+                f.write_str("one end was restarted and has lost its state: restart both")
+            }
+            Self::Misbehaved(error) => {
+                write!(f, "the other end breaks the rules of a link: {error}")
+            }
             Self::Lost(loss) => write!(f, "the other end is lost: {loss}; see whether it runs"),
             Self::FrameLen { bytes } => {
-                write!(f, "a frame of {bytes} bytes, the line takes {FRAME_BYTES_MAX}: use shorter values")
+                write!(
+                    f,
+                    "a frame of {bytes} bytes, the line takes {FRAME_BYTES_MAX}: use shorter values"
+                )
             }
         }
     }

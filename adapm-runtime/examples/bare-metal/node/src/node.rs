@@ -204,7 +204,8 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// # Errors
     /// What ends the node.
     pub fn pull(&mut self, key: Key) -> Result<Vec<S::Value>, NodeError> {
-        let mut value = alloc::vec![S::Value::default(); self.driver.engine().store().value_len(key)];
+        let mut value =
+            alloc::vec![S::Value::default(); self.driver.engine().store().value_len(key)];
         if self.driver.engine().store().with_slot(key, |slot| slot.pull(&mut value)) {
             self.accesses.local += 1;
             return Ok(value);
@@ -300,7 +301,10 @@ impl<S: Store, P: Port> SerialNode<S, P> {
                 LinkEvent::Room => self.flush()?,
                 LinkEvent::Drained => self.has_drained = true,
                 LinkEvent::Left(farewell) => self.left = Some(farewell),
-                LinkEvent::Dead(_) | LinkEvent::Stuck(_) | LinkEvent::Suspect | LinkEvent::Recovered => {}
+                LinkEvent::Dead(_)
+                | LinkEvent::Stuck(_)
+                | LinkEvent::Suspect
+                | LinkEvent::Recovered => {}
             }
         }
         self.write();

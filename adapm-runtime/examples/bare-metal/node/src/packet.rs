@@ -56,14 +56,16 @@ impl Packet<'_> {
     /// A packet of the session with the parts of its frame.
     #[must_use]
     pub fn session<'a>(pipe: u32, header: Header, head: &'a [u8], values: &'a [u8]) -> Packet<'a> {
-        let kind = KINDS.iter().position(|kind| *kind == header.kind).expect("all kinds are listed") as u8;
+        let kind =
+            KINDS.iter().position(|kind| *kind == header.kind).expect("all kinds are listed") as u8;
         let Header { seq, ack, wants_ack, .. } = header;
         Packet::Session { pipe, kind, seq: seq.0, ack: ack.0, wants_ack, head, values }
     }
 
     /// Appends the packet as it goes over the line: with a zero before it, too, which ends what a disturbance has begun.
     pub fn write(&self, line: &mut Vec<u8>) {
-        let mut bytes = postcard::to_allocvec(self).expect("a packet is made of integers and bytes");
+        let mut bytes =
+            postcard::to_allocvec(self).expect("a packet is made of integers and bytes");
         bytes.extend_from_slice(&CHECK.checksum(&bytes).to_le_bytes());
         line.push(END);
         let start = line.len();
@@ -77,7 +79,12 @@ impl Packet<'_> {
 /// The header of a session's packet, `None` if it has a kind that there is not.
 #[must_use]
 pub fn header(kind: u8, seq: u64, ack: u64, wants_ack: bool) -> Option<Header> {
-    KINDS.get(usize::from(kind)).map(|kind| Header { kind: *kind, seq: Seq(seq), ack: Seq(ack), wants_ack })
+    KINDS.get(usize::from(kind)).map(|kind| Header {
+        kind: *kind,
+        seq: Seq(seq),
+        ack: Seq(ack),
+        wants_ack,
+    })
 }
 
 /// Finds the packets in the bytes of a line.

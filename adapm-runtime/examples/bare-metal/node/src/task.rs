@@ -127,7 +127,9 @@ pub fn counted() -> Range<u64> {
 ///
 /// # Errors
 /// What ends the node before.
-pub fn run<S: Store<Value = i64>, P: Port>(node: &mut SerialNode<S, P>) -> Result<usize, NodeError> {
+pub fn run<S: Store<Value = i64>, P: Port>(
+    node: &mut SerialNode<S, P>,
+) -> Result<usize, NodeError> {
     let this = NodeId(1);
     for step in 0..STEPS {
         if has_barrier_before(step) {
@@ -173,7 +175,8 @@ impl Report {
     /// The report as a value.
     #[must_use]
     pub fn to_value(self) -> [i64; 8] {
-        let Self { relocations, replicas, local, remote, pipes, damaged, bytes_in, bytes_out } = self;
+        let Self { relocations, replicas, local, remote, pipes, damaged, bytes_in, bytes_out } =
+            self;
         [relocations, replicas, local, remote, pipes, damaged, bytes_in, bytes_out]
     }
 

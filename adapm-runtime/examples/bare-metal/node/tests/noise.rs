@@ -13,7 +13,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 }
@@ -43,12 +44,16 @@ fn frame(number: u64, random: &mut Random) -> Frame {
 /// Sends 100 frames each way over a bad line, which is sound once all are sent; both ends then say goodbye.
 fn exchanged(seed: u64) -> ([Line; 2], Instant) {
     let mut random = Random(seed);
-    let mut lines = [End::Dialing, End::Answering].map(|end| Line::new(end, 7, Duration::from_secs(3_600)));
+    let mut lines =
+        [End::Dialing, End::Answering].map(|end| Line::new(end, 7, Duration::from_secs(3_600)));
     let (mut sent, mut came) = ([0_u64; 2], [0_u64; 2]);
     let mut now = Instant::ZERO;
     while came != [100, 100] {
         now = now.plus_nanos(5_000_000);
-        assert!(now < Instant::from_micros(3_600_000_000), "seed {seed}: sent {sent:?}, came {came:?}");
+        assert!(
+            now < Instant::from_micros(3_600_000_000),
+            "seed {seed}: sent {sent:?}, came {came:?}"
+        );
         let is_bad = sent != [100, 100];
         for this in 0..2 {
             if sent[this] < 100 && random.below(3) == 0 {

@@ -15,7 +15,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 
@@ -63,7 +64,15 @@ fn word(pipe: u32, next: u64, random: &mut Random) -> Vec<u8> {
             let (values, seq) = (random.bytes(len), next);
             let head = &seq.to_le_bytes();
             let wants_ack = random.below(8) == 0;
-            written(&Packet::Session { pipe, kind: 0, seq, ack: 0, wants_ack, head, values: &values })
+            written(&Packet::Session {
+                pipe,
+                kind: 0,
+                seq,
+                ack: 0,
+                wants_ack,
+                head,
+                values: &values,
+            })
         }
     }
 }
@@ -124,7 +133,11 @@ fn listen(end: End, seed: u64, reached: &mut Reached) {
         line.handle_bytes(now, &word(pipe, came, &mut random));
         while let Some(frame) = line.poll_frame() {
             assert_eq!(failed, None, "seed {seed}: a frame behind the failure");
-            assert_eq!(frame.head, u64::to_le_bytes(came), "seed {seed}: frames come once and in order");
+            assert_eq!(
+                frame.head,
+                u64::to_le_bytes(came),
+                "seed {seed}: frames come once and in order"
+            );
             came += 1;
         }
         while let Some(event) = line.poll_event() {
@@ -137,9 +150,15 @@ fn listen(end: End, seed: u64, reached: &mut Reached) {
         );
         failed = line.error();
         let mut frame = Frame::default();
-        assert!(failed.is_none() || line.send(&mut frame).is_err(), "seed {seed}: sends on a failed line");
+        assert!(
+            failed.is_none() || line.send(&mut frame).is_err(),
+            "seed {seed}: sends on a failed line"
+        );
         heard(&mut line, now, &mut pipe);
-        assert!(line.deadline().is_none_or(|at| at > now), "seed {seed}: a deadline that has passed is none");
+        assert!(
+            line.deadline().is_none_or(|at| at > now),
+            "seed {seed}: a deadline that has passed is none"
+        );
     }
     reached.pipes += line.stats().pipes;
     reached.damaged += line.stats().damaged;

@@ -43,7 +43,11 @@ impl Policy for HotKeys {
         let asked = self.asked.entry(view.key).or_default();
         *asked += 1;
         let is_wanted_elsewhere = view.owner_has_intent || !view.holders.is_empty();
-        if *asked >= HOT || is_wanted_elsewhere { Placement::Replicate } else { Placement::Relocate }
+        if *asked >= HOT || is_wanted_elsewhere {
+            Placement::Replicate
+        } else {
+            Placement::Relocate
+        }
     }
 
     fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock {

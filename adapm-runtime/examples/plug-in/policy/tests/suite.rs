@@ -11,7 +11,12 @@ adapm_verify::policy_suite!(hot_keys, |_node, workers| HotKeys::new(workers));
 fn a_key_that_is_asked_for_often_gets_replicas() {
     let mut policy = HotKeys::new(1);
     let nobody = NodeSet::new();
-    let view = |key| View { key: Key(key), requester: NodeId(1), holders: &nobody, owner_has_intent: false };
+    let view = |key| View {
+        key: Key(key),
+        requester: NodeId(1),
+        holders: &nobody,
+        owner_has_intent: false,
+    };
     for _ in 1..HOT {
         assert_eq!(policy.place(&view(7)), Placement::Relocate);
     }

@@ -36,8 +36,8 @@ impl<V: Value> MutexStore<V> {
     /// A store for the keys of `layout` that holds nothing.
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
-        let entries =
-            (layout.keys().start.0..layout.keys().end.0).map(|_| Mutex::new(Entry::absent(Word::EMPTY)));
+        let entries = (layout.keys().start.0..layout.keys().end.0)
+            .map(|_| Mutex::new(Entry::absent(Word::EMPTY)));
         Self { layout: layout.clone(), entries: entries.collect() }
     }
 

@@ -88,7 +88,8 @@ impl Transport for ChannelEnd {
 
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Infallible>> {
         let way = self.way(self.node, to);
-        let is_full = || way.queued.load(SeqCst) >= FRAMES_MAX && !self.gone[to.index()].load(SeqCst);
+        let is_full =
+            || way.queued.load(SeqCst) >= FRAMES_MAX && !self.gone[to.index()].load(SeqCst);
         if is_full() {
             // Said first, then looked again: whoever makes room in between hears of it, or we see the room.
             way.refused.store(true, SeqCst);
@@ -111,7 +112,9 @@ impl Transport for ChannelEnd {
                 return Ok(Received::Woken);
             }
             self.just_woken = false;
-            let Some(post) = post.or_else(|| self.next(until)) else { return Ok(Received::TimedOut) };
+            let Some(post) = post.or_else(|| self.next(until)) else {
+                return Ok(Received::TimedOut);
+            };
             match post {
                 Post::Frame(from, received) => {
                     *frame = received;
@@ -146,7 +149,9 @@ impl ChannelEnd {
 
     fn next(&self, until: Option<Instant>) -> Option<Post> {
         match until {
-            Some(until) => self.inbox.recv_timeout(until.saturating_duration_since(Instant::now())).ok(),
+            Some(until) => {
+                self.inbox.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
+            }
             // This endpoint holds a sender of its own: its channel stays open.
             None => self.inbox.recv().ok(),
         }
@@ -168,7 +173,8 @@ impl Drop for ChannelEnd {
     /// An endpoint that is dropped before it has left has failed.
     fn drop(&mut self) {
         self.gone[self.node.index()].store(true, SeqCst);
-        for (node, waker) in (0..).map(NodeId).zip(self.wakers.iter()).filter(|(node, _)| *node != self.node)
+        for (node, waker) in
+            (0..).map(NodeId).zip(self.wakers.iter()).filter(|(node, _)| *node != self.node)
         {
             self.tell_of_room(node);
             if !self.has_left {

@@ -58,7 +58,11 @@ impl FromStr for Manager {
     type Err = UnknownSystem;
 
     fn from_str(name: &str) -> Result<Self, UnknownSystem> {
-        if name == NO_MANAGER { Ok(Self(None)) } else { name.parse().map(|system| Self(Some(system))) }
+        if name == NO_MANAGER {
+            Ok(Self(None))
+        } else {
+            name.parse().map(|system| Self(Some(system)))
+        }
     }
 }
 

@@ -29,7 +29,8 @@ impl Given {
 
     /// The same with those that a recipe of this name has added, which `matches` found among the others.
     pub(super) fn with_recipe(self, name: &str, matches: &ArgMatches) -> Self {
-        let added = typed(matches).into_keys().filter(|flag| !self.by_hand.contains_key(flag)).collect();
+        let added =
+            typed(matches).into_keys().filter(|flag| !self.by_hand.contains_key(flag)).collect();
         Self { recipe: Some((name.to_owned(), added)), settings: settings(matches), ..self }
     }
 
@@ -37,7 +38,10 @@ impl Given {
     pub(crate) fn among(&self, flags: &[&str]) -> String {
         let by_hand = flags.iter().filter(|flag| self.by_hand.contains_key(**flag));
         let mut texts: Vec<String> = by_hand.map(|flag| format!("--{flag}")).collect();
-        let recipe = self.recipe.as_ref().filter(|(_, added)| flags.iter().any(|flag| added.contains(*flag)));
+        let recipe = self
+            .recipe
+            .as_ref()
+            .filter(|(_, added)| flags.iter().any(|flag| added.contains(*flag)));
         texts.extend(recipe.map(|(name, _)| format!("--recipe {name}")));
         texts.join(" ")
     }
@@ -66,7 +70,8 @@ fn typed(matches: &ArgMatches) -> BTreeMap<String, String> {
     let by_hand = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let ids = matches.ids().map(clap::Id::as_str).filter(|id| matches.try_contains_id(id).is_ok());
     let value = |id: &str| matches.try_get_raw(id).ok().flatten().and_then(Iterator::last);
-    let typed = |id: &str| value(id).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let typed =
+        |id: &str| value(id).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     ids.filter(|id| by_hand(id)).map(|id| (id.replace('_', "-"), typed(id))).collect()
 }
 
@@ -84,7 +89,8 @@ fn settings(matches: &ArgMatches) -> Settings {
     let reads = flags.iter().any(|(name, id)| *name == "data" && is_given(id));
     let counts = |(name, id): &&(&str, &str)| !reads || is_given(id) || !DATA_FLAGS.contains(name);
     let valued = flags.iter().filter(counts).filter_map(|(name, id)| {
-        let mut values: Vec<Value> = matches.get_raw(id)?.map(|raw| value(&raw.to_string_lossy())).collect();
+        let mut values: Vec<Value> =
+            matches.get_raw(id)?.map(|raw| value(&raw.to_string_lossy())).collect();
         let value = if values.len() == 1 { values.pop()? } else { Value::Array(values) };
         Some(((*name).to_owned(), value))
     });
@@ -93,7 +99,8 @@ fn settings(matches: &ArgMatches) -> Settings {
 
 /// A word of the command line as JSON says it.
 fn value(word: &str) -> Value {
-    let number = || word.parse::<u64>().map(Value::from).or_else(|_| word.parse::<f64>().map(Value::from));
+    let number =
+        || word.parse::<u64>().map(Value::from).or_else(|_| word.parse::<f64>().map(Value::from));
     match word {
         "true" | "false" => Value::from(word == "true"),
         // What is no finite number is `null` to JSON.

@@ -112,5 +112,6 @@ pub(crate) struct ProcessArgs {
 
 /// One of the ways to carry frames.
 pub(super) fn transport() -> impl clap::builder::TypedValueParser<Value = Kind> {
-    PossibleValuesParser::new(Kind::available().map(Kind::scheme)).try_map(|name| name.parse::<Kind>())
+    PossibleValuesParser::new(Kind::available().map(Kind::scheme))
+        .try_map(|name| name.parse::<Kind>())
 }

@@ -144,12 +144,14 @@ fn tasks() -> impl TypedValueParser<Value = Vec<Task>> {
 }
 
 fn contender() -> impl TypedValueParser<Value = Contender> {
-    PossibleValuesParser::new(Contender::all().map(Contender::name)).try_map(|name| name.parse::<Contender>())
+    PossibleValuesParser::new(Contender::all().map(Contender::name))
+        .try_map(|name| name.parse::<Contender>())
 }
 
 fn machine() -> impl TypedValueParser<Value = Machine> {
-    PossibleValuesParser::new(Machine::ALL.map(|machine| machine.name))
-        .try_map(|name| Machine::ALL.into_iter().find(|machine| machine.name == name).ok_or("no such preset"))
+    PossibleValuesParser::new(Machine::ALL.map(|machine| machine.name)).try_map(|name| {
+        Machine::ALL.into_iter().find(|machine| machine.name == name).ok_or("no such preset")
+    })
 }
 
 fn nodes(text: &str) -> Result<usize, String> {
@@ -216,12 +218,16 @@ pub(crate) struct BenchArgs {
 impl BenchArgs {
     /// What to measure, each once, in the order of the list.
     pub(crate) fn subjects(&self) -> Vec<Subject> {
-        Subject::all().filter(|subject| self.subjects.is_empty() || self.subjects.contains(subject)).collect()
+        Subject::all()
+            .filter(|subject| self.subjects.is_empty() || self.subjects.contains(subject))
+            .collect()
     }
 
     /// The links between nodes to measure.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
-        Kind::available().filter(|kind| self.transport.is_empty() || self.transport.contains(kind)).collect()
+        Kind::available()
+            .filter(|kind| self.transport.is_empty() || self.transport.contains(kind))
+            .collect()
     }
 }
 

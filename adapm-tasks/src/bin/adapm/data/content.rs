@@ -37,7 +37,8 @@ pub(super) struct Content {
 impl Content {
     fn add(&mut self, findings: Vec<Finding>) {
         for finding in findings {
-            if finding.is_problem { &mut self.problems } else { &mut self.notes }.push(finding.text);
+            if finding.is_problem { &mut self.problems } else { &mut self.notes }
+                .push(finding.text);
         }
     }
 }
@@ -61,7 +62,8 @@ fn of_graph(graph: &Graph) -> Content {
         other => other.to_string(),
     };
     let counts = graph.counts();
-    let [train, valid, test] = [graph.train(), graph.valid(), graph.test()].map(|part| part.len() as u64);
+    let [train, valid, test] =
+        [graph.train(), graph.valid(), graph.test()].map(|part| part.len() as u64);
     let (entities, relations) = (graph.entities().len() as u64, graph.relations().len() as u64);
     let mut content = Content {
         format,
@@ -94,7 +96,8 @@ fn of_graph(graph: &Graph) -> Content {
 
 fn of_ratings(ratings: &Ratings) -> Content {
     let counts = ratings.counts();
-    let (train, valid, test) = (ratings.train_len(), ratings.valid_len() as u64, ratings.test_len() as u64);
+    let (train, valid, test) =
+        (ratings.train_len(), ratings.valid_len() as u64, ratings.test_len() as u64);
     let (rows, columns) = (ratings.rows() as u64, ratings.columns() as u64);
     let mut content = Content {
         format: ratings.source().to_string(),
@@ -113,10 +116,11 @@ fn of_ratings(ratings: &Ratings) -> Content {
         ]),
         ..Content::default()
     };
-    let [train, valid, test, rows, columns] = [train, valid, test, rows, columns].map(format::count);
-    content
-        .counts_told
-        .push(format!("{train} train, {valid} valid, {test} test cells; {rows} rows, {columns} columns"));
+    let [train, valid, test, rows, columns] =
+        [train, valid, test, rows, columns].map(format::count);
+    content.counts_told.push(format!(
+        "{train} train, {valid} valid, {test} test cells; {rows} rows, {columns} columns"
+    ));
     content.add(mf::findings(ratings));
     content
 }

@@ -56,7 +56,8 @@ fn described(set: &Set, output: Output) -> String {
         table.row(["here", &folder.display().to_string()]);
     }
     let sums = set.files.iter().map(|file| format!("  {}  {}\n", file.sha256, file.name));
-    let note = set.note.iter().map(|note| format!("  {}\n", format::wrapped(note, output.width() - 2)));
+    let note =
+        set.note.iter().map(|note| format!("  {}\n", format::wrapped(note, output.width() - 2)));
     let commands = set.commands.iter().map(|command| format!("  $ {command}\n"));
     let below: String = sums.chain(note).chain(commands).collect();
     format!("{name}\n{}{below}\n", table.render())
@@ -92,7 +93,11 @@ enum State {
 }
 
 /// Reads data and tells what it is.
-pub(super) fn check_sets(args: &CheckArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(super) fn check_sets(
+    args: &CheckArgs,
+    output: Output,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     let path = locate(args)?;
     let checked = input::read(output, interrupt, true, || check(&path, args))?;
     output.text(&told(&checked, output))?;
@@ -131,7 +136,10 @@ fn locate(args: &CheckArgs) -> Result<PathBuf, Failure> {
     let error = match last {
         // Where it was looked for is the folder of all tasks.
         Some(DataError::UnknownName { name, searched: Some(_) }) if args.task.is_none() => {
-            DataError::UnknownName { name, searched: std::env::var_os(DATA_VARIABLE).map(PathBuf::from) }
+            DataError::UnknownName {
+                name,
+                searched: std::env::var_os(DATA_VARIABLE).map(PathBuf::from),
+            }
         }
         Some(error) => error,
         None => DataError::UnknownName { name: args.data.clone(), searched: None },
@@ -154,7 +162,8 @@ fn recognise(path: &Path, task: Option<Task>) -> Result<Option<(Set, Vec<Compare
             Ok(Compared { name: file.name.clone(), state })
         };
         let files = set.files.iter().map(compare).collect::<Result<Vec<_>, Failure>>()?;
-        let is_named = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(set.name.as_str()));
+        let is_named =
+            path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(set.name.as_str()));
         let same = files.iter().filter(|file| file.state == State::Same).count();
         let score = 2 * same + usize::from(is_named);
         if score > best.as_ref().map_or(0, |(best, ..)| *best) {

@@ -105,7 +105,8 @@ mod tests {
                     .all(|command| !command.contains("ADAPM_DATA") || command.contains(&place))
             );
             for file in files {
-                let is_sum = |sum: &str| sum.len() == 64 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
+                let is_sum =
+                    |sum: &str| sum.len() == 64 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
                 assert!(is_sum(&file.sha256) && file.bytes > 0, "{name}/{}", file.name);
             }
         }

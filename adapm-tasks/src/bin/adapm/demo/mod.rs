@@ -65,7 +65,11 @@ pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure>
             output.text("\nstopped: the last column is of what was done until then\n")?;
             return Err(Failure::Interrupted(code));
         }
-        compared.push(Compared { name: job.name, is_higher_better: job.is_higher_better, outcomes });
+        compared.push(Compared {
+            name: job.name,
+            is_higher_better: job.is_higher_better,
+            outcomes,
+        });
     }
     output.text(&verdict::sentences(&compared, args.nodes, output))?;
     output.text(&format!("\n{}\n{NEXT}", output.bold("try next")))
@@ -81,7 +85,10 @@ fn introduction(args: &DemoArgs, jobs: &[Job], output: Output) -> String {
     table.row(["cluster", &cluster]);
     let names = SYSTEMS.map(System::name).join(", ");
     let heading = output.bold("adapm demo");
-    let title = format::wrapped(&format!("{heading}: three small jobs, each under {names}"), output.width());
+    let title = format::wrapped(
+        &format!("{heading}: three small jobs, each under {names}"),
+        output.width(),
+    );
     format!("{title}\n{}", table.render())
 }
 
@@ -237,7 +244,12 @@ fn mf(args: &DemoArgs) -> Result<Job, Failure> {
         name: "mf",
         labels: crate::mf::LABELS,
         data: format!("{}, {cells} cells to train on", ratings.source()),
-        plan: format!("{} factors, {}, {} epochs", config.dim, config.optimizer, args.epochs.unwrap_or(8)),
+        plan: format!(
+            "{} factors, {}, {} epochs",
+            config.dim,
+            config.optimizer,
+            args.epochs.unwrap_or(8)
+        ),
         figure: "test RMSE",
         best: ratings.best_rmse().unwrap_or(0.0),
         is_higher_better: false,

@@ -85,7 +85,9 @@ fn full(own: &Total, adapm: &Total) -> String {
 
 /// A sentence on the first job that ended clearly worse with full replication than with adapm; empty if none did.
 fn stale(compared: &[Compared]) -> String {
-    let of = |job: &Compared, system| job.outcomes.iter().find(|outcome| outcome.system == system)?.figure;
+    let of = |job: &Compared, system| {
+        job.outcomes.iter().find(|outcome| outcome.system == system)?.figure
+    };
     let clearly_worse = |job: &Compared| {
         let (full, adapm) = (of(job, System::Full)?, of(job, System::Adapm)?);
         let behind = if job.is_higher_better { adapm - full } else { full - adapm };
@@ -131,10 +133,13 @@ fn scores(compared: &[Compared]) -> String {
             None => by_system.push((best, vec![job.name])),
         }
     }
-    let each = by_system.iter().map(|(system, jobs)| format!("{system} scored best in {}", listed(jobs)));
+    let each =
+        by_system.iter().map(|(system, jobs)| format!("{system} scored best in {}", listed(jobs)));
     let text = each.collect::<Vec<_>>().join(", ");
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).chain(['.']).collect())
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(chars).chain(['.']).collect())
 }
 
 /// `kge, mf and wv`.
@@ -147,7 +152,9 @@ fn listed(words: &[&str]) -> String {
 }
 
 fn counted(number: usize) -> String {
-    ["no", "one", "two", "three"].get(number).map_or_else(|| number.to_string(), |word| (*word).to_owned())
+    ["no", "one", "two", "three"]
+        .get(number)
+        .map_or_else(|| number.to_string(), |word| (*word).to_owned())
 }
 
 fn best_figure(job: &Compared) -> &'static str {
@@ -207,8 +214,12 @@ mod tests {
 
     #[test]
     fn full_replication_that_ends_clearly_worse_is_said_and_no_other() {
-        let outcome =
-            |system, figure| Outcome { system, figure, seconds: 1.0, stats: ManagerStats::default() };
+        let outcome = |system, figure| Outcome {
+            system,
+            figure,
+            seconds: 1.0,
+            stats: ManagerStats::default(),
+        };
         let job = |is_higher_better, adapm, full| {
             let outcomes = vec![outcome(System::Adapm, Some(adapm)), outcome(System::Full, full)];
             vec![Compared { name: "kge", is_higher_better, outcomes }]
@@ -216,13 +227,19 @@ mod tests {
         let said = stale(&job(true, 0.95, Some(0.8)));
         assert!(said.starts_with(" kge ended at 0.8000 instead of 0.9500: "), "{said}");
         assert!(!stale(&job(false, 0.2, Some(0.25))).is_empty());
-        assert!(stale(&job(true, 0.95, Some(0.94))).is_empty() && stale(&job(true, 0.95, None)).is_empty());
+        assert!(
+            stale(&job(true, 0.95, Some(0.94))).is_empty()
+                && stale(&job(true, 0.95, None)).is_empty()
+        );
         assert!(stale(&job(true, 0.8, Some(0.95))).is_empty());
     }
 
     #[test]
     fn the_best_figure_is_the_lowest_error_or_the_highest_share() {
-        assert_eq!([best_figure(&job("kge", true)), best_figure(&job("mf", false))], ["adapm", "classic"]);
+        assert_eq!(
+            [best_figure(&job("kge", true)), best_figure(&job("mf", false))],
+            ["adapm", "classic"]
+        );
     }
 
     #[test]

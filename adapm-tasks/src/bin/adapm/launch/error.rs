@@ -166,8 +166,12 @@ impl fmt::Display for Ending {
         match end {
             End::Done => write!(f, "node n{node} ended")?,
             End::Stopped(signal) => write!(f, "node n{node} was stopped by signal {signal}")?,
-            End::LostOthers => write!(f, "node n{node} lost another node or did not meet all; start again")?,
-            End::Failed(code) => write!(f, "node n{node} ended with exit code {code}, see its lines above")?,
+            End::LostOthers => {
+                write!(f, "node n{node} lost another node or did not meet all; start again")?
+            }
+            End::Failed(code) => {
+                write!(f, "node n{node} ended with exit code {code}, see its lines above")?
+            }
             End::Killed(signal) => write!(f, "node n{node} was killed by signal {signal}")?,
         }
         f.write_str(if *forced { "; the others had to be ended" } else { "; the others ended" })

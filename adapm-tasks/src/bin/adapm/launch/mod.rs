@@ -52,7 +52,8 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     let folder = PrivateFolder::new().map_err(LaunchError::Folder)?;
     let dead_after = inner.dead_after.or(args.dead_after).unwrap_or(DEAD_AFTER);
     let mut relays = Relays::new();
-    let plan = Plan { args, hosts: &hosts, words: &inner.words, nodes, secret: &secret, folder: &folder };
+    let plan =
+        Plan { args, hosts: &hosts, words: &inner.words, nodes, secret: &secret, folder: &folder };
     let mut running = plan.start(&relays)?;
     let outcome = supervise::supervise(&mut running, &watch, dead_after, &relays);
     relays.finish();
@@ -81,7 +82,9 @@ impl Plan<'_> {
     fn start(&self, relays: &Relays) -> Result<Vec<Node>, Failure> {
         let common = self.common_variables()?;
         let program = match self.hosts.is_empty() {
-            true => env::current_exe().map_err(system("the path of this program"))?.into_os_string(),
+            true => {
+                env::current_exe().map_err(system("the path of this program"))?.into_os_string()
+            }
             false => self.args.remote_program.clone(),
         };
         let mut running = Vec::new();
@@ -201,7 +204,8 @@ fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
     let line = [OsString::from("adapm")].into_iter().chain(words.iter().cloned());
     let (cli, _) = Cli::read(line.collect())?;
     let Some((processes, own_nodes)) = processes(cli.verb.as_ref()) else {
-        let verb = words.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+        let verb =
+            words.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
         return Err(LaunchError::Verb(verb).into());
     };
     if recipe(cli.verb.as_ref()).is_some_and(RecipeArgs::lists) {
@@ -295,7 +299,8 @@ impl Host {
         };
         let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '[' | ']');
         let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-        let is_address = |name: &str| name.split('%').next().is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
+        let is_address =
+            |name: &str| name.split('%').next().is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
         if bare.is_empty() || text.starts_with('-') || bare.contains(odd) {
             return Err(LaunchError::Host(text.to_owned()));
         }
@@ -356,12 +361,25 @@ mod tests {
             read_hosts(&hosts).expect_err("no host").to_string()
         };
         for odd in ["", "-oProxyCommand=x", "a b", "me@", "[]", "a/b"] {
-            assert!(text(&[odd, "bob"]).contains("no name of a host"), "{odd}: {}", text(&[odd, "bob"]));
+            assert!(
+                text(&[odd, "bob"]).contains("no name of a host"),
+                "{odd}: {}",
+                text(&[odd, "bob"])
+            );
         }
         assert!(text(&["ann:22"]).contains("[fd00::1]"), "{}", text(&["ann:22"]));
         assert!(text(&["[ann]"]).contains("[fd00::1]"));
-        assert!(text(&["fe80::1%eth0", "bob"]).contains("zone"), "{}", text(&["fe80::1%eth0", "bob"]));
-        assert!(text(&["[::1]", "bob"]).contains("the name by which the other hosts reach the first"));
-        assert!(read_hosts(&["[::1]".to_owned(), "localhost".to_owned()]).is_ok(), "one host, twice");
+        assert!(
+            text(&["fe80::1%eth0", "bob"]).contains("zone"),
+            "{}",
+            text(&["fe80::1%eth0", "bob"])
+        );
+        assert!(
+            text(&["[::1]", "bob"]).contains("the name by which the other hosts reach the first")
+        );
+        assert!(
+            read_hosts(&["[::1]".to_owned(), "localhost".to_owned()]).is_ok(),
+            "one host, twice"
+        );
     }
 }

@@ -43,7 +43,11 @@ impl Node {
             None => here(start),
             Some(host) => there(start, host),
         };
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn()?;
         let stdin = child.stdin.take();
         let mut node = Self { child, stdin, remote: start.host.is_some(), ended: None };
@@ -141,8 +145,10 @@ fn here(start: &Start<'_>) -> Command {
 
 /// A program on another host. The secret is on no command line: there everybody could read it.
 fn there(start: &Start<'_>, host: &str) -> Command {
-    let ssh = std::env::var_os("ADAPM_SSH").filter(|ssh| !ssh.is_empty()).unwrap_or_else(|| "ssh".into());
-    let mut parts = ssh.as_bytes().split(|byte| byte.is_ascii_whitespace()).filter(|part| !part.is_empty());
+    let ssh =
+        std::env::var_os("ADAPM_SSH").filter(|ssh| !ssh.is_empty()).unwrap_or_else(|| "ssh".into());
+    let mut parts =
+        ssh.as_bytes().split(|byte| byte.is_ascii_whitespace()).filter(|part| !part.is_empty());
     let mut command = Command::new(OsStr::from_bytes(parts.next().unwrap_or(b"ssh")));
     command.args(parts.map(OsStr::from_bytes));
     command.args(["-T", "-o", "BatchMode=yes", "--", host]);
@@ -247,7 +253,8 @@ mod tests {
 
     #[test]
     fn words_survive_a_shell() {
-        let words = ["a", "", "a b", "it's", "$HOME", "x;y", "`id`", "\\", "\"", "*", "-n", "a\nb", "é"];
+        let words =
+            ["a", "", "a b", "it's", "$HOME", "x;y", "`id`", "\\", "\"", "*", "-n", "a\nb", "é"];
         let line: Vec<Vec<u8>> = words.iter().map(|word| quoted(OsStr::new(word))).collect();
         let script = format!("printf '%s\\0' {}", String::from_utf8_lossy(&line.join(&b' ')));
         let output = Command::new("sh").args(["-c", &script]).output().expect("sh runs");
@@ -268,7 +275,10 @@ mod tests {
             secret: &secret,
         };
         let line = String::from_utf8(remote_line(&start)).expect("text");
-        assert!(line.ends_with("; exec env ADAPM_TOKEN_STDIN=1 ADAPM_NODE=1 adapm train kge"), "{line}");
+        assert!(
+            line.ends_with("; exec env ADAPM_TOKEN_STDIN=1 ADAPM_NODE=1 adapm train kge"),
+            "{line}"
+        );
         assert!(!line.contains(secret.text()), "{line}");
     }
 
@@ -285,7 +295,8 @@ mod tests {
 
     #[test]
     fn no_two_secrets_are_alike_and_none_is_shown() {
-        let (one, two) = (Secret::fresh().expect("random bytes"), Secret::fresh().expect("random bytes"));
+        let (one, two) =
+            (Secret::fresh().expect("random bytes"), Secret::fresh().expect("random bytes"));
         assert_ne!(one.text(), two.text());
         assert_eq!(one.text().len(), 64);
         assert!(!format!("{one:?}").contains(one.text()));

@@ -38,7 +38,11 @@ impl Relays {
     }
 
     /// Prints the lines of `stream` to stderr, each after `prefix`, and draws what others of them say.
-    pub(super) fn prefixed(&self, stream: impl Read + Send + 'static, prefix: String) -> io::Result<()> {
+    pub(super) fn prefixed(
+        &self,
+        stream: impl Read + Send + 'static,
+        prefix: String,
+    ) -> io::Result<()> {
         let (life, painter) = (Arc::clone(&self.life), Arc::clone(&self.painter));
         self.start(move || {
             let mut lines = Lines::new(prefix.into_bytes());
@@ -207,7 +211,8 @@ mod tests {
 
     fn prefixed(pieces: &[&[u8]]) -> Vec<u8> {
         let mut lines = Lines::new(b"n1 | ".to_vec());
-        let mut text: Vec<u8> = pieces.iter().flat_map(|piece| lines.feed(piece).to_vec()).collect();
+        let mut text: Vec<u8> =
+            pieces.iter().flat_map(|piece| lines.feed(piece).to_vec()).collect();
         text.extend_from_slice(lines.finish());
         text
     }
@@ -231,7 +236,10 @@ mod tests {
         assert_eq!(lines.feed(told.as_bytes()), b"n0 | one\nn0 | two\n");
         assert_eq!(lines.moment, Some(moment));
         // What another program prints is printed.
-        assert_eq!(lines.feed(format!("{MARK}x\n").as_bytes()), format!("n0 | {MARK}x\n").as_bytes());
+        assert_eq!(
+            lines.feed(format!("{MARK}x\n").as_bytes()),
+            format!("n0 | {MARK}x\n").as_bytes()
+        );
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub(super) struct Watch {
 impl Watch {
     /// Takes over the signals that end a run, SIGUSR1 and SIGCHLD.
     pub(super) fn install() -> io::Result<Self> {
-        let mut signals = Signals::new(interrupt::ending_signals().iter().chain(&[SIGUSR1, SIGCHLD]))?;
+        let mut signals =
+            Signals::new(interrupt::ending_signals().iter().chain(&[SIGUSR1, SIGCHLD]))?;
         let (sender, receiver) = mpsc::channel();
         let follow = move || {
             // Bounded: signals of one kind that are not yet taken count as one.
@@ -60,10 +61,16 @@ enum Stage {
 }
 
 /// Waits for the end of all `nodes`, and brings it about if one fails.
-pub(super) fn supervise(nodes: &mut [Node], watch: &Watch, dead_after: Duration, relays: &Relays) -> Outcome {
+pub(super) fn supervise(
+    nodes: &mut [Node],
+    watch: &Watch,
+    dead_after: Duration,
+    relays: &Relays,
+) -> Outcome {
     let (ends, signals) = (Vec::new(), Vec::new());
     let (stage, deadline) = (Stage::Running, None);
-    let mut run = Run { nodes, dead_after, stage, deadline, ends, signals, stop_passed_on: false, life: 0 };
+    let mut run =
+        Run { nodes, dead_after, stage, deadline, ends, signals, stop_passed_on: false, life: 0 };
     loop {
         run.look();
         run.look_whether_it_ends(relays.life());
@@ -71,7 +78,8 @@ pub(super) fn supervise(nodes: &mut [Node], watch: &Watch, dead_after: Duration,
             return run.outcome();
         }
         let now = Instant::now();
-        let wait = run.deadline.map_or(LOOK_AGAIN, |deadline| deadline.saturating_duration_since(now));
+        let wait =
+            run.deadline.map_or(LOOK_AGAIN, |deadline| deadline.saturating_duration_since(now));
         match watch.signals.recv_timeout(wait.min(LOOK_AGAIN)) {
             Ok(signal @ (SIGINT | SIGTERM | SIGHUP)) => run.pass_on(signal),
             Ok(SIGUSR1) => run.tell_state(),

@@ -93,15 +93,20 @@ impl Look {
             Mark::Square => area.draw(&Rectangle::new([(x - r, y - r), (x + r, y + r)], fill)),
             Mark::Frame => area.draw(&Rectangle::new([(x - r, y - r), (x + r, y + r)], line)),
             Mark::Triangle => polygon(vec![(x, y - r - 1), (x + r + 1, y + r), (x - r - 1, y + r)]),
-            Mark::TriangleDown => polygon(vec![(x, y + r + 1), (x + r + 1, y - r), (x - r - 1, y - r)]),
-            Mark::Diamond => polygon(vec![(x, y - r - 1), (x + r + 1, y), (x, y + r + 1), (x - r - 1, y)]),
+            Mark::TriangleDown => {
+                polygon(vec![(x, y + r + 1), (x + r + 1, y - r), (x - r - 1, y - r)])
+            }
+            Mark::Diamond => {
+                polygon(vec![(x, y - r - 1), (x + r + 1, y), (x, y + r + 1), (x - r - 1, y)])
+            }
             Mark::Plus | Mark::Cross => {
                 let ends = match self.mark {
                     Mark::Plus => [[(x - r, y), (x + r, y)], [(x, y - r), (x, y + r)]],
                     _ => [[(x - r, y - r), (x + r, y + r)], [(x - r, y + r), (x + r, y - r)]],
                 };
-                ends.into_iter()
-                    .try_for_each(|ends| area.draw(&PathElement::new(ends, self.colour.stroke_width(3))))
+                ends.into_iter().try_for_each(|ends| {
+                    area.draw(&PathElement::new(ends, self.colour.stroke_width(3)))
+                })
             }
         }
     }
@@ -124,8 +129,10 @@ pub(crate) fn ticks(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
         return (vec![low], 0);
     }
     let scale = 10_f64.powf(rough.log10().floor());
-    let step =
-        [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * scale).find(|step| *step >= rough * 0.999);
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * scale)
+        .find(|step| *step >= rough * 0.999);
     let step = step.unwrap_or(10.0 * scale);
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
@@ -148,7 +155,9 @@ mod tests {
     #[test]
     fn no_two_systems_look_alike_in_colour_or_in_shape() {
         let mut all: Vec<Contender> = System::ALL.map(Contender::System).to_vec();
-        all.extend(Contender::all().filter(|contender| !all.contains(contender)).collect::<Vec<_>>());
+        all.extend(
+            Contender::all().filter(|contender| !all.contains(contender)).collect::<Vec<_>>(),
+        );
         for (at, one) in all.iter().enumerate() {
             for other in &all[..at] {
                 let (first, second) = (Look::of(*one), Look::of(*other));

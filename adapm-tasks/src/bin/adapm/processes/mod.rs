@@ -63,7 +63,8 @@ pub(crate) fn with(
     let mut config = configured(args, position.config(&flags, &environment)?);
     config.token = token;
     interrupt.place(position.node.value, position.nodes.value, config.dead_after);
-    let heading = watch::heading(&position, config.kind.scheme(), config.is_sealed(), Stream::Stderr.width());
+    let heading =
+        watch::heading(&position, config.kind.scheme(), config.is_sealed(), Stream::Stderr.width());
     let mut watch = Watch::new(position.node.value, heading);
     let group = Group::join(config.clone(), &mut |roster| {
         watch.look(&view(roster));

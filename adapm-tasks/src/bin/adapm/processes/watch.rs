@@ -65,7 +65,12 @@ impl Watch {
 
     /// Shows what there is to show of an attempt that failed before there was a table.
     pub(super) fn give_up(&mut self) {
-        let view = View { seats: std::mem::take(&mut self.last), trouble: None, refused: &[], refusals: 0 };
+        let view = View {
+            seats: std::mem::take(&mut self.last),
+            trouble: None,
+            refused: &[],
+            refusals: 0,
+        };
         if self.shown.is_none() {
             self.patient_until = Instant::now();
             print(&self.news(&view, Instant::now()));
@@ -93,18 +98,24 @@ impl Watch {
             Some(shown) if self.own == 0 => {
                 for (node, seat) in view.seats.iter().enumerate() {
                     let Some(seat) = seat.as_ref().filter(|_| !shown[node]) else { continue };
-                    text.push_str(&format!("  n{node} joined from {} ({})\n", seat.address, seat.host));
+                    text.push_str(&format!(
+                        "  n{node} joined from {} ({})\n",
+                        seat.address, seat.host
+                    ));
                 }
             }
             Some(_) => {}
         }
         self.shown = Some(here);
         self.refused.tell(view, now, &mut text);
-        if !complete && (text.len() > self.heading.len() && self.own == 0 || now >= self.reminded + REMIND) {
+        if !complete
+            && (text.len() > self.heading.len() && self.own == 0 || now >= self.reminded + REMIND)
+        {
             self.reminded = now;
             text.push_str(&format!("  {}\n", waiting(&view.seats)));
         }
-        if let Some(trouble) = view.trouble.as_ref().filter(|trouble| self.trouble.as_ref() != Some(*trouble))
+        if let Some(trouble) =
+            view.trouble.as_ref().filter(|trouble| self.trouble.as_ref() != Some(*trouble))
         {
             text.push_str(&format!("  {trouble}\n"));
             self.trouble = Some(trouble.clone());
@@ -149,7 +160,12 @@ pub(super) struct Seat {
 
 /// What node 0 says of the whole, and every other node of itself: with the flags and variables that
 /// said so.
-pub(super) fn heading(position: &Position, transport: &str, is_sealed: bool, width: usize) -> String {
+pub(super) fn heading(
+    position: &Position,
+    transport: &str,
+    is_sealed: bool,
+    width: usize,
+) -> String {
     let Position { node, nodes, rendezvous, launcher, .. } = position;
     let launcher = launcher.map_or_else(String::new, |launcher| format!("{launcher}: "));
     let from = format!(
@@ -168,7 +184,9 @@ pub(super) fn heading(position: &Position, transport: &str, is_sealed: bool, wid
             format!("{CLUSTER}{}\n", lines.join(&format!("\n{indent}")))
         }
         own => {
-            let text = format!("n{own} of {nodes} over {transport} ({sealed}), meeting at {place} ({from})");
+            let text = format!(
+                "n{own} of {nodes} over {transport} ({sealed}), meeting at {place} ({from})"
+            );
             format::wrapped(&text, width) + "\n"
         }
     }
@@ -197,7 +215,8 @@ pub(super) fn rows(own: usize, seats: &[Option<Seat>], width: usize) -> String {
 /// `2 of 4 nodes joined; waiting for n2, n3`.
 pub(super) fn waiting(seats: &[Option<Seat>]) -> String {
     let missing: Vec<usize> = (0..seats.len()).filter(|node| seats[*node].is_none()).collect();
-    let shown: Vec<String> = missing.iter().take(NAMES_MAX).map(|node| format!("n{node}")).collect();
+    let shown: Vec<String> =
+        missing.iter().take(NAMES_MAX).map(|node| format!("n{node}")).collect();
     let more = match missing.len() - shown.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -235,8 +254,12 @@ mod tests {
     use super::*;
 
     fn view(joined: &[bool]) -> View<'static> {
-        let seat =
-            Seat { address: SocketAddr::from(([10, 0, 0, 1], 7)), host: "ann".into(), pid: 1, rtt: None };
+        let seat = Seat {
+            address: SocketAddr::from(([10, 0, 0, 1], 7)),
+            host: "ann".into(),
+            pid: 1,
+            rtt: None,
+        };
         View {
             seats: joined.iter().map(|here| here.then(|| seat.clone())).collect(),
             trouble: None,
@@ -251,7 +274,10 @@ mod tests {
         let start = watch.reminded;
         assert_eq!(watch.news(&view(&[true, false]), start), "");
         let text = watch.news(&view(&[true, true]), start + Duration::from_millis(80));
-        assert!(text.starts_with("heading\n  n0   10.0.0.1:7 ") && text.lines().count() == 3, "{text}");
+        assert!(
+            text.starts_with("heading\n  n0   10.0.0.1:7 ") && text.lines().count() == 3,
+            "{text}"
+        );
         assert_eq!(watch.news(&view(&[true, true]), start + Duration::from_secs(60)), "");
     }
 
@@ -261,12 +287,17 @@ mod tests {
         let start = watch.reminded;
         let text = watch.news(&view(&[true, false, false]), start + Duration::from_millis(900));
         assert!(
-            text.contains("  n1   missing\n  n2   missing\n  1 of 3 nodes joined; waiting for n1, n2\n"),
+            text.contains(
+                "  n1   missing\n  n2   missing\n  1 of 3 nodes joined; waiting for n1, n2\n"
+            ),
             "{text}"
         );
         assert_eq!(watch.news(&view(&[true, false, false]), start + Duration::from_secs(2)), "");
         let text = watch.news(&view(&[true, false, true]), start + Duration::from_secs(3));
-        assert_eq!(text, "  n2 joined from 10.0.0.1:7 (ann)\n  2 of 3 nodes joined; waiting for n1\n");
+        assert_eq!(
+            text,
+            "  n2 joined from 10.0.0.1:7 (ann)\n  2 of 3 nodes joined; waiting for n1\n"
+        );
         let text = watch.news(&view(&[true, false, true]), start + Duration::from_secs(9));
         assert_eq!(text, "  2 of 3 nodes joined; waiting for n1\n");
         let text = watch.news(&view(&[true, true, true]), start + Duration::from_secs(10));
@@ -277,7 +308,8 @@ mod tests {
     fn the_others_say_their_place_and_what_keeps_them() {
         let mut watch = Watch::new(1, "heading\n".into());
         let start = watch.reminded;
-        let trouble = View { trouble: Some("n0 was not reached so far".into()), ..view(&[false, true]) };
+        let trouble =
+            View { trouble: Some("n0 was not reached so far".into()), ..view(&[false, true]) };
         let text = watch.news(&trouble, start + Duration::from_secs(1));
         assert_eq!(text, "heading\n  n0 was not reached so far\n");
         assert_eq!(watch.news(&trouble, start + Duration::from_secs(2)), "");
@@ -289,9 +321,11 @@ mod tests {
         let mut watch = Watch::new(0, String::new());
         let start = watch.reminded;
         let refused = ["refused 10.0.0.9:1: wrong token".to_owned()];
-        let text = watch.news(&View { refused: &refused, ..view(&[true, false]) }, start + PATIENCE);
+        let text =
+            watch.news(&View { refused: &refused, ..view(&[true, false]) }, start + PATIENCE);
         assert!(text.contains("  refused 10.0.0.9:1: wrong token\n"), "{text}");
-        let text = watch.news(&View { refused: &refused, ..view(&[true, false]) }, start + PATIENCE);
+        let text =
+            watch.news(&View { refused: &refused, ..view(&[true, false]) }, start + PATIENCE);
         assert_eq!(text, "");
     }
 
@@ -300,7 +334,8 @@ mod tests {
         let mut watch = Watch::new(0, String::new());
         let start = watch.reminded + PATIENCE;
         let mut told = |numbers: core::ops::Range<u64>, after: Duration| {
-            let refused: Vec<String> = numbers.clone().map(|number| format!("refused {number}")).collect();
+            let refused: Vec<String> =
+                numbers.clone().map(|number| format!("refused {number}")).collect();
             let view = View { refused: &refused, refusals: numbers.end, ..view(&[true, false]) };
             let text = watch.news(&view, start + after);
             text.lines()
@@ -318,7 +353,12 @@ mod tests {
     }
 
     fn seat(last: u8, rtt: Option<Duration>) -> Option<Seat> {
-        Some(Seat { address: SocketAddr::from(([10, 0, 0, last], 4157)), host: "ann".into(), pid: 7, rtt })
+        Some(Seat {
+            address: SocketAddr::from(([10, 0, 0, last], 4157)),
+            host: "ann".into(),
+            pid: 7,
+            rtt,
+        })
     }
 
     #[test]
@@ -334,16 +374,22 @@ mod tests {
         let member = |node| Position {
             node: Sourced { value: node, origin: "SLURM_PROCID" },
             nodes: Sourced { value: 4, origin: "--nodes" },
-            rendezvous: Sourced { value: Rendezvous::File("x/y".into()), origin: "SLURM_JOB_NODELIST" },
+            rendezvous: Sourced {
+                value: Rendezvous::File("x/y".into()),
+                origin: "SLURM_JOB_NODELIST",
+            },
             job: None,
             launcher: Some("Slurm"),
         };
-        let from = "Slurm: node from SLURM_PROCID, count from --nodes, meeting from SLURM_JOB_NODELIST";
-        let text =
-            format!("cluster   4 processes over zmq (sealed), meeting at file:x/y\n          {from}\n");
+        let from =
+            "Slurm: node from SLURM_PROCID, count from --nodes, meeting from SLURM_JOB_NODELIST";
+        let text = format!(
+            "cluster   4 processes over zmq (sealed), meeting at file:x/y\n          {from}\n"
+        );
         assert_eq!(heading(&member(0), "zmq", true, 120), text);
-        let text =
-            format!("n2 of 4 over zmq (not sealed, for want of a token), meeting at file:x/y ({from})\n");
+        let text = format!(
+            "n2 of 4 over zmq (not sealed, for want of a token), meeting at file:x/y ({from})\n"
+        );
         assert_eq!(heading(&member(2), "zmq", false, 200), text);
         for (node, width) in [(0, 74), (2, 74), (0, 40), (2, 40)] {
             let text = heading(&member(node), "zmq", true, width);

@@ -52,15 +52,20 @@ fn settings_of_every_recipe_are_accepted_and_its_figures_say_where_they_are_from
             let is_list = RecipeArgs::is_list(name);
             assert!(!is_list && find(task, &name.to_lowercase()).is_ok(), "{name}");
         }
-        let mut names: Vec<_> = all(task).into_iter().map(|recipe| recipe.name.to_lowercase()).collect();
+        let mut names: Vec<_> =
+            all(task).into_iter().map(|recipe| recipe.name.to_lowercase()).collect();
         names.sort_unstable();
-        assert!(names.windows(2).all(|two| two[0] != two[1]), "two recipes of {task} have one name");
+        assert!(
+            names.windows(2).all(|two| two[0] != two[1]),
+            "two recipes of {task} have one name"
+        );
     }
 }
 
 #[test]
 fn flags_given_by_hand_win_and_those_of_the_recipe_are_told_apart() {
-    let words = ["kge", "--recipe", "umls", "--epochs", "7", "--reciprocal=false", "--data", "mine"];
+    let words =
+        ["kge", "--recipe", "umls", "--epochs", "7", "--reciprocal=false", "--data", "mine"];
     let (task, given) = read(&words).expect("a recipe");
     let TrainTask::Kge(args) = task else { panic!("another task") };
     assert_eq!((args.training.epochs, args.training.n3, args.model.reciprocal), (7, 0.005, false));
@@ -79,12 +84,16 @@ fn an_unknown_name_is_answered_with_the_nearest_or_with_all() {
     };
     assert_eq!(refused("kge", "uml"), "no recipe uml of kge; did you mean UMLS?");
     let all = refused("kge", "xyz");
-    assert!(all.starts_with("no recipe xyz of kge: there are ") && all.contains("FB15k-237"), "{all}");
+    assert!(
+        all.starts_with("no recipe xyz of kge: there are ") && all.contains("FB15k-237"),
+        "{all}"
+    );
 }
 
 #[test]
 fn without_a_name_recipes_are_listed() {
-    for words in [["kge", "--recipe"].as_slice(), &["mf", "--recipe", "list"], &["wv", "--recipe", "--json"]]
+    for words in
+        [["kge", "--recipe"].as_slice(), &["mf", "--recipe", "list"], &["wv", "--recipe", "--json"]]
     {
         let (task, _) = read(words).expect("a list");
         let recipe = match &task {

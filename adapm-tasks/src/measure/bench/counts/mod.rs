@@ -14,7 +14,9 @@ use adapm_runtime::{Builder, Cluster, Random, System};
 use adapm_transport::net::Kind;
 
 use crate::measure::bench::figure::{BenchError, Plan};
-use crate::measure::bench::rows::{Access, BATCH, Floats, LEN, Rows, first, link_name, pair, settle};
+use crate::measure::bench::rows::{
+    Access, BATCH, Floats, LEN, Rows, first, link_name, pair, settle,
+};
 
 #[cfg(test)]
 mod tests;
@@ -60,16 +62,21 @@ impl Operation {
         let mut all = Vec::new();
         for len in LENS.into_iter().take(if plan.is_quick { 1 } else { LENS.len() }) {
             for keys in [1, BATCH] {
-                all.extend(Access::ALL.map(|access| Self::of(Action::Local(access), keys, len, None)));
+                all.extend(
+                    Access::ALL.map(|access| Self::of(Action::Local(access), keys, len, None)),
+                );
             }
         }
         all.push(Self::of(Action::Intent, BATCH, LEN, None));
         all.push(Self::of(Action::Clock, 1, LEN, None));
         // All frames are the same over all links; in a hurry one is enough to show what a link adds.
-        let kinds = plan.kinds.iter().copied().take(if plan.is_quick { 1 } else { plan.kinds.len() });
+        let kinds =
+            plan.kinds.iter().copied().take(if plan.is_quick { 1 } else { plan.kinds.len() });
         for link in std::iter::once(None).chain(kinds.map(Some)) {
             for keys in [1, BATCH] {
-                all.extend(Access::ALL.map(|access| Self::of(Action::Remote(access), keys, LEN, link)));
+                all.extend(
+                    Access::ALL.map(|access| Self::of(Action::Remote(access), keys, LEN, link)),
+                );
             }
             all.push(Self::of(Action::Relocation, BATCH, LEN, link));
             all.push(Self::of(Action::Replicas, BATCH, LEN, link));
@@ -83,7 +90,9 @@ impl Operation {
         let Self { action, keys, len, link } = *self;
         let plural = if keys == 1 { "" } else { "s" };
         match action {
-            Action::Local(access) if keys == 1 => format!("{}, single, {len} floats", access.name()),
+            Action::Local(access) if keys == 1 => {
+                format!("{}, single, {len} floats", access.name())
+            }
             Action::Local(access) => format!("{}, {keys} keys a call, {len} floats", access.name()),
             Action::Intent => format!("intent, {keys} keys a call"),
             Action::Clock => "advancing the clock".to_owned(),
@@ -301,7 +310,11 @@ impl Course<'_> {
         }
         (self.mark)();
         let after = at_rest(cluster);
-        Ok(Sent { units: self.times * units, messages: after.0 - before.0, bytes: after.1 - before.1 })
+        Ok(Sent {
+            units: self.times * units,
+            messages: after.0 - before.0,
+            bytes: after.1 - before.1,
+        })
     }
 
     /// The same of steps that two workers do together, each with all keys; the first counts for both.

@@ -40,7 +40,8 @@ fn operations_send_no_more_than_they_must() {
         let units = sent.units as f64 / bound.units as f64;
         // On a busy machine an engine may tell a moment late of what it sent before.
         let late = if bound.messages == 0 { 0.0 } else { 1.0 };
-        let [messages, bytes] = [bound.messages, bound.bytes].map(|most| most as f64 * (units + late));
+        let [messages, bytes] =
+            [bound.messages, bound.bytes].map(|most| most as f64 * (units + late));
         let name = bound.operation;
         assert!(sent.messages as f64 <= messages, "{name}: {sent:?}, at most {messages} messages");
         assert!(sent.bytes as f64 <= bytes, "{name}: {sent:?}, at most {bytes} bytes");

@@ -22,9 +22,14 @@ pub(super) fn run(
 ) -> Result<String, Failure> {
     let program = command.get_program().to_string_lossy().into_owned();
     let start = |error| Failure::Child(ChildError::start(&program, error));
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(start)?;
-    let readers = listen(child.stdout.take()).and_then(|out| Ok([out, listen(child.stderr.take())?]));
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(start)?;
+    let readers =
+        listen(child.stdout.take()).and_then(|out| Ok([out, listen(child.stderr.take())?]));
     let readers = readers.inspect_err(|_| drop(child.kill())).map_err(start);
     let status = wait(&mut child, ending, interrupt).map_err(start)?;
     let readers = readers?;
@@ -33,7 +38,12 @@ pub(super) fn run(
         return Err(Failure::Interrupted(code));
     }
     if !status.success() {
-        let said = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no word").trim().to_owned();
+        let said = said
+            .lines()
+            .rfind(|line| !line.trim().is_empty())
+            .unwrap_or("no word")
+            .trim()
+            .to_owned();
         return Err(Failure::Child(ChildError::Failed { command: name.to_owned(), status, said }));
     }
     Ok(printed)

@@ -45,7 +45,11 @@ pub(super) fn measure(plan: &Plan, interrupt: &Interrupt, output: Output) -> Res
 }
 
 /// Does an operation, for somebody who counts from outside.
-pub(super) fn alone(operation: &Operation, times: u64, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(super) fn alone(
+    operation: &Operation,
+    times: u64,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     operation
         .perform(times, &|| counting_begins_or_ends(times))
         .map_err(|error| failure(error, interrupt))?;
@@ -68,7 +72,8 @@ fn figures(operation: &Operation, sent: Sent, profile: Option<Profile>) -> [Opti
     let repeats = !operation.goes_by_time();
     let allocations = profile.and_then(|profile| profile.allocations).filter(|_| repeats);
     [
-        profile.map(|profile| figure(["instructions/call", "instructions/key"], profile.instructions)),
+        profile
+            .map(|profile| figure(["instructions/call", "instructions/key"], profile.instructions)),
         allocations.map(|count| figure(["allocations/call", "allocations/key"], count)),
         repeats.then(|| figure(["messages/call", "messages/key"], sent.messages)),
         Some(figure(["bytes/call", "bytes/key"], sent.bytes)),
@@ -117,7 +122,9 @@ impl Profiler {
     fn unless_failed<T>(result: Result<T, Failure>) -> Result<Result<T, String>, Failure> {
         match result {
             Ok(done) => Ok(Ok(done)),
-            Err(Failure::Child(ChildError::Start { error, .. })) if error.kind() == ErrorKind::NotFound => {
+            Err(Failure::Child(ChildError::Start { error, .. }))
+                if error.kind() == ErrorKind::NotFound =>
+            {
                 Ok(Err("valgrind is not installed, whose callgrind counts them".to_owned()))
             }
             Err(Failure::Child(error)) => Ok(Err(error.to_string())),
@@ -128,8 +135,8 @@ impl Profiler {
 
 fn profile(operation: &Operation, times: u64, interrupt: &Interrupt) -> Result<Profile, Failure> {
     let folder = Folder::new().map_err(|error| Failure::Child(ChildError::Folder(error)))?;
-    let program =
-        std::env::current_exe().map_err(|error| Failure::Child(ChildError::start("adapm", error)))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Child(ChildError::start("adapm", error)))?;
     let words = ["bench", "--operation", &operation.to_string(), "--times", &times.to_string()];
     let mut command = Command::new(VALGRIND);
     command.args(flags(&folder, MARK)).arg(program).args(words);
@@ -159,8 +166,7 @@ impl Folder {
             fs::create_dir(&path).map(|()| Self(path))
         };
         // A process of this number may have been killed before.
-        let is_new =
-            |made: &io::Result<_>| !matches!(made, Err(error) if error.kind() == ErrorKind::AlreadyExists);
+        let is_new = |made: &io::Result<_>| !matches!(made, Err(error) if error.kind() == ErrorKind::AlreadyExists);
         (1..ATTEMPTS).map(make).find(is_new).unwrap_or_else(|| make(ATTEMPTS))
     }
 
@@ -242,7 +248,9 @@ mod tests {
         for operation in Operation::all(&Plan::default()) {
             let name = operation.to_string();
             let cli = Cli::try_parse_from(["adapm", "bench", "--operation", &name, "--times", "7"]);
-            let Some(Verb::Bench(args)) = cli.expect("it is understood").verb else { panic!("another verb") };
+            let Some(Verb::Bench(args)) = cli.expect("it is understood").verb else {
+                panic!("another verb")
+            };
             assert_eq!((args.operation, args.times), (Some(operation), 7));
         }
     }
@@ -275,13 +283,19 @@ mod tests {
             "fn=(3)",
             "3 410",
         ];
-        assert_eq!(read(&profile(&lines)), Some(Profile { instructions: 1_200, allocations: Some(7) }));
+        assert_eq!(
+            read(&profile(&lines)),
+            Some(Profile { instructions: 1_200, allocations: Some(7) })
+        );
     }
 
     #[test]
     fn a_program_without_names_tells_instructions_only() {
         let lines = ["fn=(1) 0x00000000001234f0", "16 400", "cfn=(2) ???", "calls=5 20", "16 250"];
-        assert_eq!(read(&profile(&lines)), Some(Profile { instructions: 1_200, allocations: None }));
+        assert_eq!(
+            read(&profile(&lines)),
+            Some(Profile { instructions: 1_200, allocations: None })
+        );
         assert_eq!(read("no profile"), None);
     }
 

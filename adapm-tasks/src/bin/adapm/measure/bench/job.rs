@@ -44,7 +44,8 @@ impl Way {
     /// The words of a command line that trains this way, where the task's are `train`.
     pub(super) fn words(self, train: &[String]) -> Vec<String> {
         let all = |before: &[&str], after: &[&str]| {
-            let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+            let own =
+                |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
             [own(before), train.to_vec(), own(after)].concat()
         };
         match self {
@@ -63,12 +64,14 @@ impl Task {
     /// Flags of `train`, and what is trained on, in a few words.
     pub(super) fn flags(self, is_quick: bool) -> (Vec<String>, &'static str) {
         let (flags, data) = match (self, is_quick) {
-            (Self::Kge, false) => {
-                ("--dim 100 --negatives independent --negative-count 6 --epochs 4 --valid-every 4", KGE)
-            }
-            (Self::Kge, true) => {
-                ("--dim 100 --negatives independent --negative-count 6 --epochs 3 --valid-every 3", NOTHING)
-            }
+            (Self::Kge, false) => (
+                "--dim 100 --negatives independent --negative-count 6 --epochs 4 --valid-every 4",
+                KGE,
+            ),
+            (Self::Kge, true) => (
+                "--dim 100 --negatives independent --negative-count 6 --epochs 3 --valid-every 3",
+                NOTHING,
+            ),
             (Self::Mf, false) => (
                 "--rows 100000 --columns 10000 --cells 10000000 --test-cells 1000 --rank 32 --dim 32 --epochs 4",
                 NOTHING,

@@ -52,9 +52,8 @@ pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure
             }
         };
         let measured = match subject {
-            Subject::Calls(group) => {
-                measure(group, &plan, interrupt.stop(), &mut tell).map_err(|error| failure(error, interrupt))
-            }
+            Subject::Calls(group) => measure(group, &plan, interrupt.stop(), &mut tell)
+                .map_err(|error| failure(error, interrupt)),
             Subject::Counts => counts::measure(&plan, interrupt, output),
             Subject::Training(job) => training::measure(job, plan.is_quick, interrupt, &mut tell),
         };

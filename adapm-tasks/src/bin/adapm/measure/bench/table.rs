@@ -65,12 +65,18 @@ pub(super) fn counts_heading(output: Output) -> String {
     let width = output.width();
     let note = "What all nodes do and send together, for one key or call; left out is what goes by time, as rounds do.";
     let note = format!("  {}", format::lines(note, width - 2).join("\n  "));
-    let columns = counts_row("", "per", ["instructions", "allocations", "messages", "bytes"], width);
+    let columns =
+        counts_row("", "per", ["instructions", "allocations", "messages", "bytes"], width);
     format!("{}\n{}", output.dim(note), output.dim(columns))
 }
 
 /// Counts of an operation, as far as there are any.
-pub(super) fn counts_line(what: &str, unit: &str, figures: &[Option<Figure>; 4], output: Output) -> String {
+pub(super) fn counts_line(
+    what: &str,
+    unit: &str,
+    figures: &[Option<Figure>; 4],
+    output: Output,
+) -> String {
     let cells = figures
         .each_ref()
         .map(|figure| figure.as_ref().map_or_else(String::new, |figure| number(figure.value)));
@@ -105,7 +111,9 @@ pub(super) fn closing(figures: &[Figure], output: Output) -> String {
 
 fn row(cells: [&str; 8], width: usize) -> String {
     let [what, figure, unit, floor, ratio, goal, verdict, reference] = cells;
-    let cells = format!("{figure:>8} {unit:<13} {floor:>8} {ratio:>6}  {goal:<10} {verdict:<6}  {reference}");
+    let cells = format!(
+        "{figure:>8} {unit:<13} {floor:>8} {ratio:>6}  {goal:<10} {verdict:<6}  {reference}"
+    );
     named(what, &cells, width.saturating_sub(79))
 }
 
@@ -174,11 +182,18 @@ mod tests {
     #[test]
     fn a_line_has_what_there_is() {
         let output = Output::new(false);
-        let whole = Figure::new("pull", "us", 123.4).beside(100.0).towards(Goal::AtMost(160.0)).after("133");
-        let words: Vec<String> = line(&whole, output).split_whitespace().map(str::to_owned).collect();
+        let whole = Figure::new("pull", "us", 123.4)
+            .beside(100.0)
+            .towards(Goal::AtMost(160.0))
+            .after("133");
+        let words: Vec<String> =
+            line(&whole, output).split_whitespace().map(str::to_owned).collect();
         assert_eq!(words, ["pull", "123", "us", "100", "1.23", "<=", "160", "ok", "133"]);
         let bare = Figure::new("clock", "ns", 0.96);
-        assert_eq!(line(&bare, output).split_whitespace().collect::<Vec<_>>(), ["clock", "0.960", "ns"]);
+        assert_eq!(
+            line(&bare, output).split_whitespace().collect::<Vec<_>>(),
+            ["clock", "0.960", "ns"]
+        );
         let missed = Figure::new("rate", "1/s", 2.0).towards(Goal::AtLeast(3.0));
         assert!(line(&missed, output).contains("missed"));
         assert!(closing(&[whole, bare, missed], output).contains("1 of 2 goals reached"));

@@ -30,7 +30,8 @@ pub(super) fn measure(
             runs.push(run);
         }
     }
-    let find = |way: Way| runs.iter().find(|(other, _)| *other == way).map(|(_, runs)| runs.as_slice());
+    let find =
+        |way: Way| runs.iter().find(|(other, _)| *other == way).map(|(_, runs)| runs.as_slice());
     for (way, runs) in &runs {
         let (_, unit, _) = job.rate();
         let mut figure = Figure::new(format!("{data}, {}", way.name()), unit, rate(runs));
@@ -49,7 +50,9 @@ pub(super) fn measure(
         tell(Outcome::Measured(figure));
         if let Way::Processes(_) = way {
             let alone = find(Way::Workers(2)).unwrap_or_default();
-            costs(job, *way, runs, alone).into_iter().for_each(|figure| tell(Outcome::Measured(figure)));
+            costs(job, *way, runs, alone)
+                .into_iter()
+                .for_each(|figure| tell(Outcome::Measured(figure)));
         }
     }
     Ok(())
@@ -75,7 +78,8 @@ fn costs(job: Task, way: Way, runs: &[Run], alone: &[Run]) -> Vec<Figure> {
     let (reference, bound) = job.traffic();
     (traffic.reference, traffic.goal) = (reference, bound.map(Goal::AtMost));
     figures.push(traffic);
-    let late = Figure::new(what("waited or remote"), "% of accesses", mean(&|run| run.late * 100.0));
+    let late =
+        Figure::new(what("waited or remote"), "% of accesses", mean(&|run| run.late * 100.0));
     figures.push(late.towards(Goal::AtMost(0.01)));
     figures
 }
@@ -109,17 +113,20 @@ fn train(
     let command = format!("adapm {}", words.join(" "));
     // Who waits is told for what.
     let _ = writeln!(io::stderr(), "{}", style(format!("  {command}")).dim().for_stderr());
-    let program =
-        std::env::current_exe().map_err(|error| Failure::Child(ChildError::start("adapm", error)))?;
-    let printed = child::run(Command::new(program).args(&words), &command, Signal::TERM, interrupt)?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Child(ChildError::start("adapm", error)))?;
+    let printed =
+        child::run(Command::new(program).args(&words), &command, Signal::TERM, interrupt)?;
     let (examples, _, scale) = job.rate();
     let quality = job.quality().map_or("", |(field, ..)| field);
-    read(&printed, warm_up, examples, scale, quality).ok_or(Failure::Child(ChildError::Output { command }))
+    read(&printed, warm_up, examples, scale, quality)
+        .ok_or(Failure::Child(ChildError::Output { command }))
 }
 
 /// What `train --json` printed, in numbers.
 fn read(printed: &str, warm_up: usize, examples: &str, scale: f64, quality: &str) -> Option<Run> {
-    let lines: Vec<Value> = printed.lines().map(serde_json::from_str).collect::<Result<_, _>>().ok()?;
+    let lines: Vec<Value> =
+        printed.lines().map(serde_json::from_str).collect::<Result<_, _>>().ok()?;
     let (last, epochs) = lines.split_last()?;
     let epochs = epochs.get(warm_up..).filter(|epochs| !epochs.is_empty())?;
     let number = |object: &Value, field: &str| object.get(field).and_then(Value::as_f64);
@@ -175,17 +182,25 @@ mod tests {
 
     #[test]
     fn epochs_behind_the_first_count() {
-        let run = read(PRINTED.trim_start(), 1, "triples", 1e3, "mrr").expect("it is what train prints");
+        let run =
+            read(PRINTED.trim_start(), 1, "triples", 1e3, "mrr").expect("it is what train prints");
         assert_eq!(run.rates, [0.5, 0.25]);
         assert_eq!((run.bytes, run.late, run.quality), (200.0, 0.01, 0.25));
-        assert!(run.staleness.iter().zip([0.003, 0.03]).all(|(is, meant)| (is - meant).abs() < 1e-12));
+        assert!(
+            run.staleness.iter().zip([0.003, 0.03]).all(|(is, meant)| (is - meant).abs() < 1e-12)
+        );
         assert_eq!(rate(&[run]), 0.5);
     }
 
     #[test]
     fn ratios_are_of_runs_of_one_turn() {
-        let run =
-            |rate: f64| Run { rates: vec![rate], quality: 0.0, staleness: [0.0; 2], bytes: 0.0, late: 0.0 };
+        let run = |rate: f64| Run {
+            rates: vec![rate],
+            quality: 0.0,
+            staleness: [0.0; 2],
+            bytes: 0.0,
+            late: 0.0,
+        };
         let (ours, others) = ([run(9.0), run(4.0), run(2.0)], [run(10.0), run(5.0), run(20.0)]);
         assert_eq!(by_turns(&ours, &others), 0.8);
         assert!(by_turns(&ours, &[]).is_nan());

@@ -54,8 +54,9 @@ fn connect(company: &Company) -> Result<Net, Failure> {
     let mut net = group.listen(CHANNEL, 0).map_err(refused)?;
     let own = group.address_of(&net).to_string();
     let all = group.all_gather_for("check-net", own.as_bytes()).map_err(Failure::Group)?;
-    let address =
-        |bytes: &Vec<u8>| std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<Address>().ok());
+    let address = |bytes: &Vec<u8>| {
+        std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<Address>().ok())
+    };
     let addresses: Vec<Option<Address>> = all.iter().map(address).collect();
     net.connect(&addresses);
     Ok(net)
@@ -70,7 +71,8 @@ fn measure(
     interrupt: &Interrupt,
 ) -> Result<Option<Matrix>, Failure> {
     let (node, nodes) = (company.group.node(), company.group.nodes());
-    let mut probe = Probe::new(net, node, nodes, interrupt.stop()).patient(company.group.join_timeout());
+    let mut probe =
+        Probe::new(net, node, nodes, interrupt.stop()).patient(company.group.join_timeout());
     if node.index() > 0 {
         return ended(probe.follow()).map(|()| None);
     }
@@ -156,10 +158,15 @@ impl Matrix {
         };
         if let Some((from, to, measured)) = by(|measured| measured.rtt_p99) {
             let p99 = format::seconds(measured.rtt_p99);
-            text.push_str(&format!("\n  longest round trip   {p99} for one in a hundred, {from} to {to}\n"));
+            text.push_str(&format!(
+                "\n  longest round trip   {p99} for one in a hundred, {from} to {to}\n"
+            ));
         }
         if let Some((from, to, measured)) = by(|measured| -measured.bandwidth) {
-            text.push_str(&format!("  least bandwidth      {}, {from} to {to}\n", rate(measured.bandwidth)));
+            text.push_str(&format!(
+                "  least bandwidth      {}, {from} to {to}\n",
+                rate(measured.bandwidth)
+            ));
         }
         text
     }
@@ -194,14 +201,18 @@ mod tests {
     #[test]
     fn rows_are_from_and_columns_to() {
         let mut matrix = Matrix::default();
-        let measured = |rtt: f64, bandwidth| Measured { rtt_median: rtt, rtt_p99: 2.0 * rtt, bandwidth };
+        let measured =
+            |rtt: f64, bandwidth| Measured { rtt_median: rtt, rtt_p99: 2.0 * rtt, bandwidth };
         matrix.push(NodeId(0), NodeId(1), measured(50e-6, 2e9));
         matrix.push(NodeId(1), NodeId(0), measured(60e-6, 1e9));
         let expected = "round trip, median, from the node of the row\n           to n0   to n1\n  n0           -   50 us\n  n1       60 us       -\n";
         let text = matrix.text(2, Output::new(false));
         let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(squeezed(&text).starts_with(&squeezed(expected)), "{text}");
-        assert!(text.contains("longest round trip   120 us for one in a hundred, n1 to n0\n"), "{text}");
+        assert!(
+            text.contains("longest round trip   120 us for one in a hundred, n1 to n0\n"),
+            "{text}"
+        );
         assert!(text.contains("least bandwidth      1.00 GB/s, n1 to n0\n"), "{text}");
         let object = serde_json::to_value(matrix.report(2, "tcp")).expect("an object");
         assert_eq!(object["pairs"][1]["bytes_per_second"], 1e9);

@@ -86,7 +86,12 @@ pub(super) struct Probe<'a, T> {
 
 impl<'a, T: Transport> Probe<'a, T> {
     /// The end of `node`. Raising `stop` ends what it does.
-    pub(super) fn new(transport: &'a mut T, node: NodeId, nodes: usize, stop: &'a AtomicBool) -> Self {
+    pub(super) fn new(
+        transport: &'a mut T,
+        node: NodeId,
+        nodes: usize,
+        stop: &'a AtomicBool,
+    ) -> Self {
         Self {
             transport,
             node,
@@ -157,12 +162,18 @@ impl<'a, T: Transport> Probe<'a, T> {
             self.ping(to)?;
         }
         let (begin, mut seconds) = (Instant::now(), Vec::new());
-        while seconds.len() < PINGS_MIN || (seconds.len() < PINGS_MAX && begin.elapsed() < slice / 2) {
+        while seconds.len() < PINGS_MIN
+            || (seconds.len() < PINGS_MAX && begin.elapsed() < slice / 2)
+        {
             seconds.push(self.ping(to)?.as_secs_f64());
         }
         seconds.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| seconds[((seconds.len() - 1) as f64 * share) as usize];
-        Ok(Measured { rtt_median: at(0.5), rtt_p99: at(0.99), bandwidth: self.bandwidth(to, slice / 2)? })
+        Ok(Measured {
+            rtt_median: at(0.5),
+            rtt_p99: at(0.99),
+            bandwidth: self.bandwidth(to, slice / 2)?,
+        })
     }
 
     fn ping(&mut self, to: NodeId) -> Result<Duration, ProbeError<T::Error>> {
@@ -194,7 +205,8 @@ impl<'a, T: Transport> Probe<'a, T> {
             match self.answer(to, self.patience)? {
                 Word::Got(bytes) => {
                     arrived += bytes;
-                    under_way = under_way.saturating_sub(usize::try_from(bytes).unwrap_or(usize::MAX));
+                    under_way =
+                        under_way.saturating_sub(usize::try_from(bytes).unwrap_or(usize::MAX));
                 }
                 _ => return Err(ProbeError::Odd { node: to }),
             }
@@ -210,7 +222,11 @@ impl<'a, T: Transport> Probe<'a, T> {
         match self.next(patience)? {
             Some((from, word)) if from == node => Ok(word),
             Some((from, _)) => Err(ProbeError::Odd { node: from }),
-            None => Err(ProbeError::Silent { node, address: self.transport.address(node), waited: patience }),
+            None => Err(ProbeError::Silent {
+                node,
+                address: self.transport.address(node),
+                waited: patience,
+            }),
         }
     }
 
@@ -246,7 +262,9 @@ impl<'a, T: Transport> Probe<'a, T> {
         }
         match self.transport.recv(Some(wait), &mut self.frame).map_err(ProbeError::Transport)? {
             Received::Frame(from) => {
-                let word = postcard::from_bytes(&self.frame.head).ok().filter(|_| from.index() < self.nodes);
+                let word = postcard::from_bytes(&self.frame.head)
+                    .ok()
+                    .filter(|_| from.index() < self.nodes);
                 let word = word.ok_or(ProbeError::Odd { node: from })?;
                 Ok(Some((from, word, self.frame.values.len())))
             }

@@ -127,9 +127,12 @@ fn simulate_all(
                 left -= 1;
                 let task = runs[at].task;
                 let of_task = || runs.iter().zip(&figures).filter(|(run, _)| run.task == task);
-                let results: Results = of_task().filter_map(|(run, done)| Some((*run, (*done)?))).collect();
+                let results: Results =
+                    of_task().filter_map(|(run, done)| Some((*run, (*done)?))).collect();
                 if results.len() == of_task().count() {
-                    painter.aside(|| show(task, &results)).inspect_err(|_| painter.show(&Moment::Over))?;
+                    painter
+                        .aside(|| show(task, &results))
+                        .inspect_err(|_| painter.show(&Moment::Over))?;
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}

@@ -46,11 +46,20 @@ fn picture(area: &Area<'_>, task: Task, results: &Results) -> Drawn {
     bytes.draw(area, LEFT + PANEL + GAP)
 }
 
-fn panel(task: Task, results: &Results, title: &'static str, unit: &'static str, ideal: bool) -> Panel {
+fn panel(
+    task: Task,
+    results: &Results,
+    title: &'static str,
+    unit: &'static str,
+    ideal: bool,
+) -> Panel {
     let mut lines: Vec<Line> = Vec::new();
     for (run, figures) in results.iter().filter(|(run, _)| run.task == task && run.nodes > 1) {
-        let value =
-            if ideal { speed_up(results, run, figures).unwrap_or(0.0) } else { figures.bytes_per_node / 1e9 };
+        let value = if ideal {
+            speed_up(results, run, figures).unwrap_or(0.0)
+        } else {
+            figures.bytes_per_node / 1e9
+        };
         if value <= 0.0 {
             continue;
         }
@@ -93,7 +102,10 @@ impl Panel {
         let place = |x: f64, y: f64| {
             let right = (x.log2() - low_x) / (high_x - low_x);
             let up = (y.log(base) - low_y) / (high_y - low_y);
-            (left + (right * f64::from(PANEL)) as i32, BOTTOM - (up * f64::from(BOTTOM - TOP)) as i32)
+            (
+                left + (right * f64::from(PANEL)) as i32,
+                BOTTOM - (up * f64::from(BOTTOM - TOP)) as i32,
+            )
         };
         area.draw(&Rectangle::new([(left, TOP), (left + PANEL, BOTTOM)], GROUND.filled()))?;
         area.draw(&Text::new(self.title, (left, TOP - 14), heading(15, &INK, HPos::Left)))?;
@@ -110,7 +122,11 @@ impl Panel {
         for count in &nodes {
             let (x, _) = place(*count as f64, base.powf(low_y));
             area.draw(&PathElement::new([(x, TOP), (x, BOTTOM)], GRID.stroke_width(1)))?;
-            area.draw(&Text::new(count.to_string(), (x, BOTTOM + 14), label(13, &FAINT, HPos::Center)))?;
+            area.draw(&Text::new(
+                count.to_string(),
+                (x, BOTTOM + 14),
+                label(13, &FAINT, HPos::Center),
+            ))?;
         }
         let middle = (left + PANEL / 2, BOTTOM + 34);
         area.draw(&Text::new("nodes", middle, label(13, &FAINT, HPos::Center)))?;
@@ -135,7 +151,8 @@ impl Panel {
 fn figure(value: f64, unit: &str) -> String {
     let (value, unit) =
         if unit == "GB" && value >= 1_000.0 { (value / 1_000.0, "TB") } else { (value, unit) };
-    let (value, unit) = if unit == "GB" && value < 1.0 { (value * 1_000.0, "MB") } else { (value, unit) };
+    let (value, unit) =
+        if unit == "GB" && value < 1.0 { (value * 1_000.0, "MB") } else { (value, unit) };
     let space = if unit == "x" { "" } else { " " };
     // A power of two or ten: four digits behind the point are enough, and most are none.
     format!("{}{space}{unit}", (value * 1e4).round() / 1e4)

@@ -52,8 +52,8 @@ pub(super) fn of_task(task: Task, results: &Results, output: Output) -> String {
 fn row(results: &Results, run: &Run, figures: &Figures) -> Vec<String> {
     let alone = run.nodes == 1;
     let between = |text: String| if alone { "-".to_owned() } else { text };
-    let speed_up =
-        speed_up(results, run, figures).map_or_else(|| "-".to_owned(), |times| format!("{times:.2}x"));
+    let speed_up = speed_up(results, run, figures)
+        .map_or_else(|| "-".to_owned(), |times| format!("{times:.2}x"));
     vec![
         run.nodes.to_string(),
         if alone { "any".to_owned() } else { run.contender.to_string() },
@@ -88,11 +88,17 @@ pub(super) fn beside_the_paper(statements: &[Statement], output: Output) -> Stri
             format!("differs ({})", number + 1)
         };
         let figure = |value: f64| amount(value, statement.unit);
-        table.row([statement.about.clone(), figure(statement.stated), figure(statement.modelled), verdict]);
+        table.row([
+            statement.about.clone(),
+            figure(statement.stated),
+            figure(statement.modelled),
+            verdict,
+        ]);
     }
     let mut text = format!("\n{}", table.render());
     for (index, reason) in reasons.iter().enumerate() {
-        let lines = format::lines(&format!("({}) {reason}", index + 1), output.width().min(LINE_MAX) - 2);
+        let lines =
+            format::lines(&format!("({}) {reason}", index + 1), output.width().min(LINE_MAX) - 2);
         text.push_str(&format!("  {}\n", lines.join("\n  ")));
     }
     text
@@ -108,8 +114,9 @@ pub(super) fn closing(statements: &[Statement], folder: Option<&Path>, output: O
              bounds if they hold."
         ),
     };
-    let pictures = folder
-        .map_or_else(String::new, |folder| format!("\n{} holds one picture per workload.", folder.display()));
+    let pictures = folder.map_or_else(String::new, |folder| {
+        format!("\n{} holds one picture per workload.", folder.display())
+    });
     let verdict = format::lines(&verdict, output.width().min(LINE_MAX)).join("\n");
     format!("\n{}{pictures}\n", output.bold(verdict))
 }

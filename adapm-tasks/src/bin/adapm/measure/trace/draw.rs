@@ -25,8 +25,8 @@ pub(super) fn picture(trace: &Trace, window: Span) -> Result<String, TraceFailur
     let mut svg = String::new();
     let frame = Frame::of(trace, window);
     {
-        let area =
-            SVGBackend::with_string(&mut svg, (WIDTH as u32, frame.height() as u32)).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, (WIDTH as u32, frame.height() as u32))
+            .into_drawing_area();
         frame.draw(&area).map_err(|error| TraceFailure::Drawing(error.to_string()))?;
         area.present().map_err(|error| TraceFailure::Drawing(error.to_string()))?;
     }
@@ -74,7 +74,8 @@ impl<'t> Frame<'t> {
 
     /// The place of a moment.
     fn x(&self, seconds: f64) -> i32 {
-        let (start, length) = (self.window.start.nanos() as f64 / 1e9, self.window.nanos() as f64 / 1e9);
+        let (start, length) =
+            (self.window.start.nanos() as f64 / 1e9, self.window.nanos() as f64 / 1e9);
         self.left + ((seconds - start) / length * self.columns() as f64).round() as i32
     }
 
@@ -91,20 +92,26 @@ impl<'t> Frame<'t> {
         for (index, (key, title)) in self.trace.keys().iter().enumerate() {
             let top = HEAD + self.panel() * index as i32;
             let titled = shortened(&format!("{title} ({key})"), TITLE_CHARS);
-            area.draw_text(&titled, &heading(13, &INK, HPos::Left), (self.left, top + TITLE / 2 - 2))?;
+            area.draw_text(
+                &titled,
+                &heading(13, &INK, HPos::Left),
+                (self.left, top + TITLE / 2 - 2),
+            )?;
             self.draw_panel(area, top + TITLE, &self.trace.spans(*key))?;
         }
         self.time(area)
     }
 
     fn legend(&self, area: &Area<'_>) -> Drawn {
-        let entries = [("main copy", MAIN, BAR), ("replica", REPLICA, BAR), ("active intent", INTENT, STRIP)];
+        let entries =
+            [("main copy", MAIN, BAR), ("replica", REPLICA, BAR), ("active intent", INTENT, STRIP)];
         let mut right = WIDTH - MARGIN;
         for (name, colour, height) in entries.iter().rev() {
             let width = 7 * name.len() as i32;
             area.draw_text(name, &label(13, &INK, HPos::Left), (right - width, 24))?;
             let half = (12.0 * height) as i32 / 2;
-            let swatch = [(right - width - 26, 24 - half.max(2)), (right - width - 7, 24 + half.max(2))];
+            let swatch =
+                [(right - width - 26, 24 - half.max(2)), (right - width - 7, 24 + half.max(2))];
             area.draw(&Rectangle::new(swatch, colour.filled()))?;
             right -= width + 50;
         }
@@ -153,14 +160,24 @@ impl<'t> Frame<'t> {
         }
         for (at, _) in text::marks(self.trace, self.window) {
             let x = self.x(at.end.nanos() as f64 / 1e9);
-            area.draw(&PathElement::new([(x, top - 3), (x, bottom)], FAINT.mix(0.55).stroke_width(1)))?;
+            area.draw(&PathElement::new(
+                [(x, top - 3), (x, bottom)],
+                FAINT.mix(0.55).stroke_width(1),
+            ))?;
         }
         Ok(())
     }
 
     /// One state of one row: stretches of columns of about the same share.
-    fn band(&self, area: &Area<'_>, spans: &[Span], colour: RGBColor, (y, height): (i32, i32)) -> Drawn {
-        let levels: Vec<u8> = shares(spans, self.window, self.columns()).into_iter().map(level).collect();
+    fn band(
+        &self,
+        area: &Area<'_>,
+        spans: &[Span],
+        colour: RGBColor,
+        (y, height): (i32, i32),
+    ) -> Drawn {
+        let levels: Vec<u8> =
+            shares(spans, self.window, self.columns()).into_iter().map(level).collect();
         let mut start = 0;
         for stretch in levels.chunk_by(|a, b| a == b) {
             let end = start + stretch.len();
@@ -183,7 +200,11 @@ impl<'t> Frame<'t> {
             area.draw_text(&format!("{second:.digits$}"), &label(12, &INK, HPos::Center), at)?;
         }
         let middle = self.left + self.columns() as i32 / 2;
-        area.draw_text("seconds since the start", &label(12, &FAINT, HPos::Center), (middle, bottom + 34))?;
+        area.draw_text(
+            "seconds since the start",
+            &label(12, &FAINT, HPos::Center),
+            (middle, bottom + 34),
+        )?;
         let mut free = i32::MIN;
         for (at, what) in text::marks(self.trace, self.window) {
             let (x, what) = (self.x(at.end.nanos() as f64 / 1e9), shortened(what, 24));
@@ -202,7 +223,11 @@ impl<'t> Frame<'t> {
 
 /// A share as one of a few steps, the lowest of which can be seen.
 fn level(share: f64) -> u8 {
-    if share <= 0.0 { 0 } else { (LEVELS / 2 - 1).max((share * f64::from(LEVELS)).round() as u8).min(LEVELS) }
+    if share <= 0.0 {
+        0
+    } else {
+        (LEVELS / 2 - 1).max((share * f64::from(LEVELS)).round() as u8).min(LEVELS)
+    }
 }
 
 fn shortened(text: &str, chars: usize) -> String {

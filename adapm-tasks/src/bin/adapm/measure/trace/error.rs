@@ -20,7 +20,9 @@ pub(crate) enum TraceFailure {
     #[error(fmt = malformed)]
     Malformed { path: PathBuf, error: TraceError },
     /// The part of a node is not beside the others.
-    #[error("no part of {node}: copy {path} from the host of {node}, or name the parts there are one by one")]
+    #[error(
+        "no part of {node}: copy {path} from the host of {node}, or name the parts there are one by one"
+    )]
     Missing { path: PathBuf, node: NodeId },
     /// The files are not of one run.
     #[error("{0}")]

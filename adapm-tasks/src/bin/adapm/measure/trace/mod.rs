@@ -37,10 +37,11 @@ pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure
         return output.text(&text::summary(&trace, window, output));
     }
     let picture = draw::picture(&trace, window)?;
-    outputs.save("--svg", &text::headline(&trace, window), |file| file.write_all(picture.as_bytes()));
-    let told = outputs
-        .sentences()
-        .try_for_each(|sentence| output.text(&format!("{}\n", format::wrapped(sentence, output.width()))));
+    outputs
+        .save("--svg", &text::headline(&trace, window), |file| file.write_all(picture.as_bytes()));
+    let told = outputs.sentences().try_for_each(|sentence| {
+        output.text(&format!("{}\n", format::wrapped(sentence, output.width())))
+    });
     outputs.finish()?;
     told
 }

@@ -7,7 +7,8 @@ pub(super) fn shares(spans: &[Span], window: Span, columns: usize) -> Vec<f64> {
     let mut shares = vec![0.0; columns];
     let (start, length) = (window.start.nanos() as f64, window.nanos() as f64);
     // In columns from the left edge of the window.
-    let place = |nanos: u64| ((nanos as f64 - start) / length * columns as f64).clamp(0.0, columns as f64);
+    let place =
+        |nanos: u64| ((nanos as f64 - start) / length * columns as f64).clamp(0.0, columns as f64);
     for span in spans {
         let (left, right) = (place(span.start.nanos()), place(span.end.nanos()));
         let touched = left as usize..columns.min(right.ceil() as usize);

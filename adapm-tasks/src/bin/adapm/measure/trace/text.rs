@@ -19,8 +19,11 @@ pub(super) fn summary(trace: &Trace, window: Span, output: Output) -> String {
         marks(trace, window).map(|(at, what)| format!("{what} at {}", moment(at.end))).collect();
     if !marks.is_empty() {
         let shown = marks.len().min(MARKS_MAX);
-        let more =
-            if shown < marks.len() { format!(" and {} more", marks.len() - shown) } else { String::new() };
+        let more = if shown < marks.len() {
+            format!(" and {} more", marks.len() - shown)
+        } else {
+            String::new()
+        };
         let shown = format::lines(&format!("{}{more}", marks[..shown].join(", ")), width - 2);
         text.push_str(&format!("  {}\n", shown.join("\n  ")));
     }
@@ -77,11 +80,13 @@ pub(super) fn marks(trace: &Trace, window: Span) -> impl Iterator<Item = (Span, 
 fn panel(trace: &Trace, nodes: &[Spans], window: Span, width: usize) -> String {
     let right = Align::Right;
     let is_wide = width >= WIDE;
-    let columns = if is_wide { COLUMNS } else { width.saturating_sub(NARROW_FRAME).min(COLUMNS_MAX) };
+    let columns =
+        if is_wide { COLUMNS } else { width.saturating_sub(NARROW_FRAME).min(COLUMNS_MAX) };
     let mut numbers = Table::new(&[Align::Left, right, right, right, right, right, Align::Left]);
     let mut lines = String::new();
     let edges = edges(window, columns);
-    let head = ["", "main copy", "times", "replica", "times", "intent", if is_wide { &edges } else { "" }];
+    let head =
+        ["", "main copy", "times", "replica", "times", "intent", if is_wide { &edges } else { "" }];
     numbers.row(head);
     let name_width =
         NodeId(u16::try_from(nodes.len().saturating_sub(1)).unwrap_or(u16::MAX)).to_string().len();
@@ -120,12 +125,17 @@ fn moment(at: Instant) -> String {
 
 fn share(spans: &[Span], window: Span) -> String {
     let covered: f64 = shares(spans, window, 1).iter().sum();
-    if covered > 0.0 && covered < 1e-4 { "< 0.01 %".to_owned() } else { format::share(covered.min(1.0)) }
+    if covered > 0.0 && covered < 1e-4 {
+        "< 0.01 %".to_owned()
+    } else {
+        format::share(covered.min(1.0))
+    }
 }
 
 /// Spans of which some part lies in the window.
 fn within(spans: &[Span], window: Span) -> String {
-    let count = spans.iter().filter(|span| span.end > window.start && span.start < window.end).count();
+    let count =
+        spans.iter().filter(|span| span.end > window.start && span.start < window.end).count();
     format::count(count as u64)
 }
 
@@ -144,8 +154,7 @@ fn line(spans: &Spans, window: Span, columns: usize) -> String {
     format!("|{}|", (0..columns).map(letter).collect::<String>())
 }
 
-const LEGEND: &str =
-    "M main copy, R replica for at least half of a column's time, m and r for less; . intent but no copy";
+const LEGEND: &str = "M main copy, R replica for at least half of a column's time, m and r for less; . intent but no copy";
 
 /// Characters of a line of time beside its numbers.
 const COLUMNS: usize = 60;

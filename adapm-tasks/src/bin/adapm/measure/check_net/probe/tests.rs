@@ -17,8 +17,9 @@ fn every_ordered_pair_is_measured_once() {
             .map(|end| {
                 let node = end.node();
                 let stop = &stop;
-                scope
-                    .spawn(move || Probe::new(end, node, 3, stop).follow().map_err(|error| error.to_string()))
+                scope.spawn(move || {
+                    Probe::new(end, node, 3, stop).follow().map_err(|error| error.to_string())
+                })
             })
             .collect();
         let mut pairs = Vec::new();
